@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from one_operator import source
 
 from smelt import operators
 from smelt.operators import registry
@@ -119,3 +120,18 @@ def test_any_declared_operator_runs_by_its_reference(compile_host) -> None:
         operators.register(backwards)
         artifact = compile_host("g (float[N] x) => (y) { r = example.Reversed(x) y = Neg(r) }")
         np.testing.assert_array_equal(artifact(np.array([1, 2], np.float32))[0], [-2, -1])
+
+
+@pytest.mark.parametrize("name", ["Eig", "ComplexEig"])
+@pytest.mark.parametrize(("dtype", "exponent"), [("float32", 66), ("float64", 990)])
+def test_eigenvalues_of_any_scale(compile_host, name: str, dtype: str, exponent: int) -> None:
+    """Those of a matrix times a power of two; some builds of LAPACK forget to scale them back."""
+    matrix = np.random.default_rng(0).standard_normal((2, 4, 4)).astype(dtype)
+    given = (matrix,) * (2 if name == "ComplexEig" else 1)
+    run = compile_host(source(name, 6, *given))
+    usual = run(*given)
+    for shift in (exponent, -exponent):
+        parts = run(*(np.ldexp(a, shift) for a in given))
+        parts = (*(np.ldexp(part, -shift) for part in parts[:2]), *parts[2:])
+        for part, wanted in zip(parts, usual, strict=True):
+            np.testing.assert_allclose(part, wanted, atol=1e-4 if dtype == "float32" else 1e-10)

@@ -12,7 +12,7 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack import BLOCK, DOMAIN
 from smelt.native.kernels.lapack import takes as takes_real
-from smelt.native.kernels.lapack_calls import call, fill_nan, finite, turned
+from smelt.native.kernels.lapack_calls import call, fill_nan, finite, shift, shifted, turned
 from smelt.program.storage import Needs
 
 NAMES = ("Schur", "ComplexSchur", "ComplexEig")
@@ -93,14 +93,17 @@ def complex_schur(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexEig", needs=_needs)
 def complex_eig(cx: KernelContext) -> None:
-    """``geev`` of complex matrices."""
+    """``geev`` of complex matrices, of an ordinary scale."""
     n, body = cx.shape(0)[-1], cx.body
     results, room = _results(cx, n, n, *((n * n,) * 4)), (2 + BLOCK) * n
     with _decomposed(cx, 2, results) as (a, left, right, values, work):
         reals = f"{work} + {2 * room}"
         given = (n, a, n, values, left, n, right, n, work, room, reals)
+        shift(cx, a, 2 * n * n)
+        shifted(cx, a, 2 * n * n, "-shift")
         call(cx, "geev", '"V"', '"V"', *given, is_complex=True)
         cx.fail_if("info != 0")
+        shifted(cx, values, 2 * n, "shift")
         with body.loop("i", n):
             for part, (result, _) in enumerate(results[:2]):
                 body.line(f"({result})[i] = {values}[2 * i + {part}];")

@@ -12,7 +12,16 @@ from collections.abc import Callable, Mapping
 from smelt.native.kernels.blas import ROWS
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.lapack_calls import PREFIX, call, fill_nan, finite, letter, turned
+from smelt.native.kernels.lapack_calls import (
+    PREFIX,
+    call,
+    fill_nan,
+    finite,
+    letter,
+    shift,
+    shifted,
+    turned,
+)
 from smelt.program.storage import Needs
 
 DOMAIN = "smelt.native"
@@ -241,7 +250,10 @@ WORK_OF: Mapping[str, Count] = {
 
 @kernel(f"{DOMAIN}::Eig", needs=_needs)
 def eig(cx: KernelContext) -> None:
-    """``geev``; a matrix that is not finite gives NaN. Pairs of vectors share two real ones."""
+    """``geev`` of an ordinary scale; a matrix that is not finite gives NaN.
+
+    Pairs of vectors share two real ones.
+    """
     x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
     scratch, size = cx.scratch(x.type), n * n
     values = [_at(cx.output(i).name, n) for i in range(2)]
@@ -254,9 +266,13 @@ def eig(cx: KernelContext) -> None:
             fill_nan(cx, [*((v, n) for v in values), *((v, size) for v in vectors)])
             body.line("continue;")
         turned(cx, _at(x.name, size), scratch, n, n)
+        shift(cx, scratch, size)
+        shifted(cx, scratch, size, "-shift")
         given = (left, n, right, n, work, room)
         call(cx, "geev", '"V"', '"V"', n, scratch, n, *values, *given)
         cx.fail_if("info != 0")
+        for each in values:
+            shifted(cx, each, n, "shift")
         body.line(f"const {x.type.name} *const imaginary = {values[1]};")
         for real, (re, im) in ((left, vectors[:2]), (right, vectors[2:])):
             with body.loops(("j", "i"), (n, n)):

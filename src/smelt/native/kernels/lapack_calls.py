@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
+from smelt.operators.lapack.ordinary_scale import ORDINARY_EXPONENTS
 
 PREFIX = "blas_"
 """Of the pointers to functions in the C text."""
@@ -25,6 +26,27 @@ FINITE = """static int finite_T(const T *x, ptrdiff_t n)
     for (ptrdiff_t i = 0; i < n; ++i)
         none += x[i] * 0;
     return none == 0;
+}
+"""
+
+SHIFT = """static int shift_T(const T *x, ptrdiff_t n)
+{
+    T largest = 0;
+    int exponent = 0;
+    for (ptrdiff_t i = 0; i < n; ++i)
+        largest = fabs(x[i]) > largest ? fabs(x[i]) : largest;
+    frexp(largest, &exponent);
+    if (exponent > BOUND)
+        return exponent - BOUND;
+    return exponent < -BOUND ? exponent + BOUND : 0;
+}
+"""
+
+SHIFTED = """static void shifted_T(T *x, ptrdiff_t n, int shift)
+{
+    if (shift)
+        for (ptrdiff_t i = 0; i < n; ++i)
+            x[i] = ldexp(x[i], shift);
 }
 """
 
@@ -76,6 +98,23 @@ def finite(cx: KernelContext, pointer: str, count: int) -> str:
     return f"{cx.call(f'finite_{t}', _typed(FINITE, t))}({pointer}, {count})"
 
 
+def shift(cx: KernelContext, pointer: str, count: int) -> None:
+    """Let ``shift`` be the power of two between these finite elements and ordinary numbers.
+
+    0 for ordinary ones, as nearly all matrices are.
+    """
+    t = cx.type(0).name
+    text = _typed(SHIFT, t).replace("BOUND", str(ORDINARY_EXPONENTS[cx.type(0).size]))
+    cx.body.line(f"const int shift = {cx.call(f'shift_{t}', text)}({pointer}, {count});")
+
+
+def shifted(cx: KernelContext, pointer: str, count: int, shift: str) -> None:
+    """Multiply elements by the power of two ``shift``, in place."""
+    t = cx.type(0).name
+    function = cx.call(f"shifted_{t}", _typed(SHIFTED, t))
+    cx.body.line(f"{function}({pointer}, {count}, {shift});")
+
+
 def fill_nan(cx: KernelContext, targets: Sequence[tuple[str, int]]) -> None:
     """Let so many elements be NaN."""
     for pointer, count in targets:
@@ -84,4 +123,4 @@ def fill_nan(cx: KernelContext, targets: Sequence[tuple[str, int]]) -> None:
 
 
 def _typed(text: str, t: str) -> str:
-    return text.replace("_T(", f"_{t}(").replace("T *", f"{t} *").replace(" T none", f" {t} none")
+    return text.replace("_T(", f"_{t}(").replace("T *", f"{t} *").replace(" T ", f" {t} ")

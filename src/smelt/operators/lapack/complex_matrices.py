@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.lapack.ordinary_scale import ordinary_scale
 from smelt.operators.linalg.batches import each
 from smelt.operators.linalg.complex_eigenvectors import complex_eig_steps, schur_steps
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
@@ -36,7 +37,12 @@ def eig_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``geev`` of LAPACK: vectors are columns of length 1; NaN for what is not finite."""
     from scipy.linalg import eig
 
-    return _parts_of(lambda matrix: eig(matrix, left=True, right=True), inputs, (1, 2, 2))
+    def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        shift, parts = ordinary_scale(matrix.real, matrix.imag)
+        values, *vectors = eig(complex_of(*parts), left=True, right=True)
+        return complex_of(np.ldexp(values.real, shift), np.ldexp(values.imag, shift)), *vectors
+
+    return _parts_of(decompose, inputs, (1, 2, 2))
 
 
 def schur_reference(inputs: Given, attributes: Attributes) -> Computed:

@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.lapack.ordinary_scale import ordinary_scale
 from smelt.operators.linalg.batches import check_square, each
 from smelt.operators.linalg.own_precision import in_own_precision
 from smelt.operators.linalg.real_eigenvectors import eig_steps
@@ -38,8 +39,10 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
         if not np.isfinite(matrix).all():
             return tuple(np.full(s, np.nan) for s in ((n,), (n,), *((n, n),) * 4))
-        parts = eig(matrix, left=True, right=True)
-        return tuple(part for array in parts for part in (array.real, array.imag))
+        shift, (scaled,) = ordinary_scale(matrix)
+        values, *vectors = eig(scaled, left=True, right=True)
+        found = (np.ldexp(part, shift) for part in (values.real, values.imag))
+        return (*found, *(part for array in vectors for part in (array.real, array.imag)))
 
     shapes = ((n,), (n,), *((n, n),) * 4)
     return each(decompose, shapes, (a.dtype,) * 6, (a,), (2,))
