@@ -22,15 +22,16 @@ static IN_LOOPS vec vec_exp(vec x)
     const vec zero = { 0 }, c = SMALLER(zero + 89.0f, LARGER(zero - 104.0f, x));
     const vec shifted = c * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
     const vec r = (c - n * 0.693359375f) + n * 2.12194440e-4f;
-    const words_of_vec bits = (words_of_vec)shifted - 0x4b400000u;
-    const words_of_vec one = ((bits + 256u) >> 1) - 128u;
+    const words_of_vec bits = (words_of_vec)shifted, less = (~bits >> 16) & 64u;
+    const words_of_vec steps = (words_of_vec)(x < zero - 87.33654f) & 0x20800000u;
     vec p = r * 1.99157366e-4f + 1.39464473e-3f;
     p = p * r + 8.33326951e-3f;
     p = p * r + 4.16662656e-2f;
     p = p * r + 1.66666672e-1f;
     p = p * r + 0.5f;
     p = p * r * r + r + 1.0f;
-    return p * (vec)((one + 127u) << 23) * (vec)((bits - one + 127u) << 23);
+    p = (p + p) * (vec)((bits + 126u + less) << 23) + (vec)steps;
+    return (vec)((words_of_vec)p - ((less << 23) | steps));
 }
 #endif
 """
