@@ -26,6 +26,10 @@ OCTAL = np.array([f"\\{byte:03o}" for byte in range(256)], "S4")
 BLOB_ALIGNMENT = 64
 """Bytes: where each tensor of a blob begins."""
 
+IN_LINES = 1024
+"""Bytes from which an object begins with a line of memory where vectors are as wide, which take
+twice as long from the middle of one to the middle of the next."""
+
 
 @dataclass(frozen=True, slots=True)
 class Weight:
@@ -49,14 +53,15 @@ class Weight:
         """Elements of the C array, at least one: C has no empty arrays."""
         return max(int(self.array.size), 1)
 
-    def declaration(self, *, string: bool = False) -> str:
-        """The type of the object and a declaration of it."""
+    def declaration(self, lines: str, *, string: bool = False) -> str:
+        """The type of the object and a declaration of it; ``lines`` is the macro that aligns it."""
         # C++ wants room for the zero that ends a string.
         first = f"{self.type.word} words[{self.count}];"
         first = f"unsigned char bytes[{self.array.nbytes + 1}];" if string else first
         members = f"{first} {self.type.name} values[{self.count}];"
         union = f"union {self.symbol}_data {{ {members} }};"
-        return f"{union}\nextern const union {self.symbol}_data {self.symbol};\n"
+        aligned = f" {lines}" if self.array.nbytes >= IN_LINES else ""
+        return f"{union}\nextern const union {self.symbol}_data {self.symbol}{aligned};\n"
 
     def definition(self) -> str:
         """The object with its data."""

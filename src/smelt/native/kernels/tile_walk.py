@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +12,8 @@ class Walk:
     ``parameters`` and ``arguments`` are those of the tile; ``heads`` are loops, the last of which
     holds ``steps``: for each step, what all rows read of A, with ``@`` for the row's number or its
     entry in ``places``, and the address of B. ``before`` and ``after`` stand around the steps.
+    Where they are ``apart``, each step has sums of its own, which are added up at the end; the first
+    one is taken once more where ``rest`` says so.
     """
 
     name: str
@@ -22,6 +24,8 @@ class Walk:
     after: str = ""
     row_start: str = ""
     places: tuple[int, ...] = ()
+    apart: bool = False
+    rest: str = ""
 
 
 STRIDED = Walk(
@@ -33,6 +37,18 @@ STRIDED = Walk(
     after="a += ak, b += bk;",
 )
 """``a[row * am + k * ak]`` times ``b[k * bk + column]``."""
+
+
+PAIRED = replace(
+    STRIDED,
+    name="pairs",
+    heads=("for (ptrdiff_t k = 0; k + 1 < kn; k += 2)",),
+    steps=(("a[@ * am]", "b"), ("a[@ * am + ak]", "b + bk")),
+    after="a += 2 * ak, b += 2 * bk;",
+    apart=True,
+    rest="kn % 2",
+)
+"""The same with two sums for each, so that as many additions need not wait for each other."""
 
 
 def packed_rows(rows: int) -> Walk:

@@ -17,7 +17,7 @@ import numpy as np
 
 from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, by_registers, even_parts
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile_walk import STRIDED
+from smelt.native.kernels.tile_walk import PAIRED, STRIDED
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TURN
 from smelt.native.kernels.vector_tile import Finish, Tile
 from smelt.native.writer import Writer
@@ -94,6 +94,8 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
     """All panels of a constant right side."""
     panel, body = panel_for(p.m), cx.body
     lanes = f"{vectors_for(p.m)} * LANES"
+    if same(p.m, 1):  # a panel of whole vectors, however many lanes they have
+        lanes = f"({WIDE} ? {panel // MOST_LANES} : {MOST_VECTORS}) * LANES"
     with _columns(cx, p, panel):
         rest = -(-(p.n % panel) // NARROW) * NARROW
         width = f"j + {panel} <= {p.n} ? {panel} : {rest}" if rest else str(panel)
@@ -102,7 +104,11 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
             body.line(f"const ptrdiff_t left = (j + width < {p.n} ? j + width : {p.n}) - j - l;")
             b = f"{p.b} + j * {p.k} + l"
             with _narrow(cx, p, panel, b, "width"):
-                _emit_rows(cx, p, b, "width", "j + l", f"0, left < {lanes} ? left : {lanes}")
+                stored = f"0, left < {lanes} ? left : {lanes}"
+                if same(p.m, 1):
+                    _emit_row(cx, p, b, stored)
+                else:
+                    _emit_rows(cx, p, b, "width", "j + l", stored)
 
 
 @contextmanager
@@ -159,10 +165,8 @@ def _emit_rows(
     columns, finish = vectors or vectors_for(p.m), p.finish.at("i", j)
 
     def tile(rows: int, when: str = WIDE if columns == 1 else "") -> None:
-        a = f"{p.a} + i * {p.a_m}"
-        arguments = [str(p.k), a, str(p.a_m), str(p.a_k), b, b_k]
         made = Tile(rows, columns, STRIDED, "", finish, when=when)
-        made.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
+        _call(cx, p, made, (b, b_k), j, stored)
 
     if isinstance(cast(object, p.m), Size):
         _emit_run_rows(cx, p.m, tile)
@@ -176,6 +180,29 @@ def _emit_rows(
             end = part.first + part.length * part.count
             with loop("i", end, part.first, part.length):
                 tile(part.length, WIDE if columns == 1 else when)
+
+
+def _call(
+    cx: KernelContext, p: Matrices, made: Tile, b: tuple[str, str], j: str, stored: str
+) -> None:
+    """The tile of the rows from ``i`` on by the columns from ``j`` on."""
+    arguments = [str(p.k), f"{p.a} + i * {p.a_m}", str(p.a_m), str(p.a_k), *b]
+    made.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
+
+
+def _emit_row(cx: KernelContext, p: Matrices, b: str, stored: str) -> None:
+    """The single row by a panel: half as many vectors that are twice as wide keep multipliers as
+    busy with two sums each."""
+    body, finish = cx.body, p.finish.at("i", "j + l")
+    cx.call("LANES", PRELUDE)
+    with body.loop("i", 1):
+        body.line(f"#if {WIDE}")
+        made = Tile(1, panel_for(1) // MOST_LANES, PAIRED, "", finish, when=WIDE)
+        _call(cx, p, made, (b, "width"), "j + l", stored)
+        body.line("#else")
+        made = Tile(1, MOST_VECTORS, STRIDED, "", finish, when=f"!({WIDE})")
+        _call(cx, p, made, (b, "width"), "j + l", stored)
+        body.line("#endif")
 
 
 def _emit_run_rows(cx: KernelContext, rows: int, tile: Callable[[int], None]) -> None:

@@ -124,6 +124,8 @@ class Tile:
         with out.block(""):
             for m, v in self._sums():
                 out.line(f"vec s{m}_{v} = {self._first(m, v)};")
+                for number in range(1, len(self.walk.steps) if self.walk.apart else 1):
+                    out.line(f"vec {self._sum(m, v, number)} = {{ 0 }};")
             self._steps(out)
             self._store(out)
         return out.text()
@@ -161,6 +163,16 @@ class Tile:
                 self._step(out, number, a, b)
             if self.walk.after:
                 out.line(self.walk.after)
+        if self.walk.rest:
+            with out.block(f"if ({self.walk.rest})"):
+                self._step(out, 0, *self.walk.steps[0])
+        for number in range(1, len(self.walk.steps) if self.walk.apart else 1):
+            for m, v in self._sums():
+                out.line(f"s{m}_{v} += {self._sum(m, v, number)};")
+
+    def _sum(self, m: int, v: int, number: int) -> str:
+        """What step ``number`` adds to."""
+        return f"s{m}_{v}" + (f"_{number}" if number and self.walk.apart else "")
 
     def _step(self, out: Writer, number: int, a: str, b: str) -> None:
         last = f"s{self.rows - 1}_{self.vectors - 1}"
@@ -177,7 +189,7 @@ class Tile:
             place = str(self.walk.places[m] if self.walk.places else m)
             out.line(f"const float a{number}_{m} = {a.replace('@', place)};")
             for v in range(self.vectors):
-                out.line(f"s{m}_{v} += a{number}_{m} * b{number}_{v};")
+                out.line(f"{self._sum(m, v, number)} += a{number}_{m} * b{number}_{v};")
                 if (
                     v == 0
                     and self.rows > 1 < self.vectors
