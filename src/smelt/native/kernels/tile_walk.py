@@ -12,8 +12,8 @@ class Walk:
     ``parameters`` and ``arguments`` are those of the tile; ``heads`` are loops, the last of which
     holds ``steps``: for each step, what all rows read of A, with ``@`` for the row's number or its
     entry in ``places``, and the address of B. ``before`` and ``after`` stand around the steps.
-    Where they are ``apart``, each step has sums of its own, which are added up at the end; the first
-    one is taken once more where ``rest`` says so.
+    Where they are ``apart``, each step has sums of its own, which are added up at the end; the
+    first one is taken once more where ``rest`` says so.
     """
 
     name: str
