@@ -48,6 +48,35 @@ GRAPHS |= {
     )
     for values in itertools.product((1, 0), repeat=4)
 }
+GRAPHS |= {
+    f"complex lu {name}": (
+        f"g (double[{shape}] a, double[{shape}] b) => (double[{shape}] x, double[{shape}] y,"
+        f" int32[{batch}{least}] p, int32[{batch}{rows}] q) {{ x, y, p, q = smelt.ComplexLU(a, b) }}"
+    )
+    for name, shape, batch, rows, least in (
+        ("tall", "2,5,3", "2,", 5, 3),
+        ("wide", "3,5", "", 3, 3),
+        ("small", "5,5", "", 5, 5),
+        ("empty", "0,3,3", "0,", 3, 3),
+    )
+}
+GRAPHS |= {
+    f"complex solve {values}": (
+        "g (float[2,4,4] a, float[2,4,4] c, float[2,{0}] b, float[2,{0}] d) =>"
+        " (float[2,{0}] y, float[2,{0}] z) {{ y, z = smelt.ComplexTriangularSolve<{1}>(a, c, b, d) }}"
+    ).format(
+        "4,3" if values[0] else "3,4",
+        ", ".join(
+            f"{name} = {value}"
+            for name, value in zip((*OPTIONS, "conjugate_a"), values, strict=True)
+        ),
+    )
+    for values in [
+        *((*each, 0) for each in itertools.product((1, 0), repeat=4)),
+        (1, 1, 0, 0, 1),
+        (0, 0, 1, 0, 1),
+    ]
+}
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +118,13 @@ def test_a_pivot_of_0_leaves_its_column(library: Library) -> None:
     a = np.zeros((5, 5), np.float32)
     a[1, 2] = a[3, 4] = 2
     check(library, "lu small", [a])
+    check(library, "complex lu small", [a.astype(np.float64), 2 * a.astype(np.float64)])
+
+
+def test_quotients_of_very_large_numbers_and_very_small_ones(library: Library) -> None:
+    for scale in (1e300, 1e-300):
+        given = [scale * a for a in matrices("complex lu small", library)]
+        check(library, "complex lu small", given)
 
 
 def test_nan_spreads_as_in_the_reference(library: Library) -> None:

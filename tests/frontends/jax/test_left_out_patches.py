@@ -75,7 +75,6 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     library_functions.SPLIT: lambda: lambda x: jnp.array_split(x, 3, axis=1),
     library_functions.PAD_WRAP: lambda: lambda x: jnp.pad(x, 2, mode="wrap"),
     library_functions.PAD_MIRROR: lambda: lambda x: jnp.pad(x, 2, mode="reflect"),
-    library_functions.SOLVE: lambda: lambda x: jnp.linalg.solve(x[0, :2, :2], x[1, 0, :2]),
     library_functions.JAX_ATTENTION: lambda: _attention,
     library_functions.EQUINOX_ERROR_IF: lambda: _checked,
     library_functions.EQUINOX_ERROR_IF_JIT: lambda: _checked,

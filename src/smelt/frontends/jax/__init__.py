@@ -13,7 +13,6 @@ from smelt.frontends.jax import (  # noqa: F401 - each registers what it has
     symbolic_transforms,
 )
 from smelt.frontends.jax.bindings import Binding, binds
-from smelt.frontends.jax.complex_numbers import solve  # noqa: F401 - as above
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers

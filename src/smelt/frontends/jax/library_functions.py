@@ -55,7 +55,6 @@ ASSOCIATIVE_SCAN = LibraryFunction("jax.lax:associative_scan", ("fn", "elems", "
 TOEPLITZ = LibraryFunction("jax._src.scipy.linalg:_toeplitz", ("c", "r"))
 DCT_INTERLEAVE = LibraryFunction("jax._src.scipy.fft:_dct_interleave", ("x", "axis"))
 DCT_DEINTERLEAVE = LibraryFunction("jax._src.scipy.fft:_dct_deinterleave", ("x", "axis"))
-SOLVE = LibraryFunction("jax._src.lax.linalg:_solve", ("a", "b"))
 JAX_ATTENTION = LibraryFunction(
     "jax.nn:dot_product_attention",
     (
@@ -105,7 +104,7 @@ EQUINOX_ATTENTION = LibraryFunction(
 ALL = (
     *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
     *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, TOEPLITZ),
-    *(DCT_INTERLEAVE, DCT_DEINTERLEAVE, SOLVE, SPLIT, PAD_WRAP, PAD_MIRROR),
+    *(DCT_INTERLEAVE, DCT_DEINTERLEAVE, SPLIT, PAD_WRAP, PAD_MIRROR),
     *(CONCRETE, FFT_SIZES, ATTENTION_RANGE, RFFTFREQ, SQUEEZE, INDICES),
     *(SHUFFLE, ASSOCIATIVE_SCAN),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),

@@ -76,9 +76,9 @@ def lu(cx: KernelContext) -> None:
                 body.line(f"p = {sizes[0]} > {sizes[1]} ? i : p;")
             body.line(f"{pivots.name}[b * {count} + k] = ({pivots.type.name})p;")
             with body.loop("j", f"(p != k ? {columns} : 0)"):
-                _exchange(cx, t.name, f"m[k * {columns} + j]", f"m[p * {columns} + j]")
+                exchange(cx, t.name, f"m[k * {columns} + j]", f"m[p * {columns} + j]")
             with body.block(""):
-                _exchange(cx, order.type.name, "order[k]", "order[p]")
+                exchange(cx, order.type.name, "order[k]", "order[p]")
             _eliminate(cx, rows, columns)
 
 
@@ -110,10 +110,10 @@ def full_pivot_lu(cx: KernelContext) -> None:
                 ("q", rows, f"m[j * {columns} + k]", f"m[j * {columns} + q]"),
             ):
                 with body.loop("j", f"({place} != k ? {stop} : 0)"):
-                    _exchange(cx, t.name, mine, other)
+                    exchange(cx, t.name, mine, other)
             for (order, _, name), place in zip(orders, "pq", strict=True):
                 with body.block(""):
-                    _exchange(cx, order.type.name, f"{name}[k]", f"{name}[{place}]")
+                    exchange(cx, order.type.name, f"{name}[k]", f"{name}[{place}]")
             _eliminate(cx, rows, columns)
 
 
@@ -129,7 +129,8 @@ def _eliminate(cx: KernelContext, rows: int, columns: int) -> None:
             body.line(f"m[i * {columns} + j] -= share * m[k * {columns} + j];")
 
 
-def _exchange(cx: KernelContext, word: str, first: str, second: str) -> None:
+def exchange(cx: KernelContext, word: str, first: str, second: str) -> None:
+    """Swap two places of the C type ``word``, in a block that has no other ``v``."""
     cx.body.line(f"const {word} v = {first};")
     cx.body.line(f"{first} = {second};")
     cx.body.line(f"{second} = v;")
@@ -147,7 +148,7 @@ def pivots_to_permutation(cx: KernelContext) -> None:
         with body.loop("k", swaps):
             body.line(f"const ptrdiff_t p = (ptrdiff_t){pivots.name}[b * {swaps} + k];")
             with body.block(f"if (k < {count} && p >= 0 && p < {count})"):
-                _exchange(cx, y.type.name, "order[k]", "order[p]")
+                exchange(cx, y.type.name, "order[k]", "order[p]")
 
 
 @kernel("smelt::TriangularSolve", kinds=FLOAT)

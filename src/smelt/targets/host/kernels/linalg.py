@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from smelt.operators.linalg.complex_operands import complex_of
 from smelt.operators.linalg.full_pivot_lu import factor as full_pivot_factor
 from smelt.operators.linalg.lu import permutation_of
 from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
@@ -65,6 +66,47 @@ def lu(call: Call) -> Step:
             if min(rows, columns):
                 out[index], pivots[index], _ = getrf(a[index])
             permutation[index] = permutation_of(pivots[index], rows)
+
+    return Step(run)
+
+
+@kernel("smelt::ComplexLU")
+def complex_lu(call: Call) -> Step:
+    """``getrf`` for each matrix, which comes and goes by its parts."""
+    from scipy.linalg.lapack import get_lapack_funcs
+
+    rows, columns = call.input(0).shape[-2:]
+    (getrf,) = get_lapack_funcs(("getrf",), dtype=np.result_type(call.input(0).dtype, np.complex64))
+
+    def run(re: Array, im: Array, *out: Array) -> None:
+        for index in np.ndindex(*re.shape[:-2]):
+            if min(rows, columns):
+                factors, out[2][index], _ = getrf(complex_of(re[index], im[index]))
+                out[0][index], out[1][index] = factors.real, factors.imag
+            out[3][index] = permutation_of(out[2][index], rows)
+
+    return Step(run)
+
+
+@kernel("smelt::ComplexTriangularSolve")
+def complex_triangular_solve(call: Call) -> Step:
+    """``trsm`` for each system, which comes and goes by its parts."""
+    from scipy.linalg.blas import get_blas_funcs
+
+    (trsm,) = get_blas_funcs(("trsm",), dtype=np.result_type(call.input(0).dtype, np.complex64))
+    flags = {
+        "side": 0 if call.integer("left_side") else 1,
+        "lower": call.integer("lower"),
+        "trans_a": call.integer("transpose_a"),
+        "diag": call.integer("unit_diagonal"),
+    }
+    sign, empty = -1 if call.integer("conjugate_a") else 1, 0 in call.outputs[0].shape
+
+    def run(a_re: Array, a_im: Array, b_re: Array, b_im: Array, re: Array, im: Array) -> None:
+        for index in np.ndindex(*a_re.shape[:-2]) if not empty else ():
+            a, b = complex_of(a_re[index], sign * a_im[index]), complex_of(b_re[index], b_im[index])
+            x = trsm(1.0, a, b, **flags)
+            re[index], im[index] = x.real, x.imag
 
     return Step(run)
 

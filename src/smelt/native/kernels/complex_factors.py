@@ -1,0 +1,124 @@
+"""Triangular factors and systems of complex matrices by their parts, beside ``triangular_factors``.
+
+Inner loops go along rows, of real and of imaginary parts at once. A quotient takes the larger part
+of its divisor out first, so that no square is too large or too small.
+"""
+
+from __future__ import annotations
+
+import math
+
+from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
+from smelt.native.kernels.triangular_factors import exchange
+
+PARTS = ("re", "im")
+
+
+def _batch(cx: KernelContext) -> int:
+    return math.prod(cx.shape(0)[:-2])
+
+
+def _copy(cx: KernelContext, first: int, size: int) -> None:
+    """Let ``re`` and ``im`` be matrix ``b`` of the results, copies of inputs from ``first`` on."""
+    for i, part in enumerate(PARTS):
+        cx.body.line(f"{cx.type(0).name} *const {part} = {cx.output(i).name} + b * {size};")
+        source = f"{cx.input(first + i).name} + b * {size}"
+        cx.body.line(f"memcpy({part}, {source}, sizeof(*{part}) * (size_t)({size}));")
+
+
+def _divisor(cx: KernelContext, re: str, im: str, *, zero_is_one: bool) -> None:
+    """Let ``c``, ``s`` and ``by`` be such that a quotient by it is ``(u c + v s) / by`` and
+    ``(v c - u s) / by``."""
+    t, body = cx.type(0), cx.body
+    body.line(f"const {t.name} first = {re}, second = {im};")
+    body.line(f"const {t.name} large = fabs{t.f}(first) > fabs{t.f}(second) ? first : second;")
+    none = "first == 0 && second == 0 ? " if zero_is_one else ""
+    ones = ("1 : ", "0 : ", "1 : ") if zero_is_one else ("",) * 3
+    values = ("first / large", "second / large", "large * (c * c + s * s)")
+    for name, one, value in zip(("c", "s", "by"), ones, values, strict=True):
+        body.line(f"const {t.name} {name} = {none}{one}{value};")
+
+
+def _quotient(cx: KernelContext, re: str, im: str) -> None:
+    """Divide the number there, in place."""
+    cx.body.line(f"const {cx.type(0).name} u = {re}, v = {im};")
+    cx.body.line(f"{re} = (u * c + v * s) / by;")
+    cx.body.line(f"{im} = (v * c - u * s) / by;")
+
+
+def _take(cx: KernelContext, target: str, source: str) -> None:
+    """Take ``p + q i`` times ``source`` from ``target``, two indices."""
+    body = cx.body
+    body.line(f"re[{target}] -= p * re[{source}] - q * im[{source}];")
+    body.line(f"im[{target}] -= p * im[{source}] + q * re[{source}];")
+
+
+@kernel("smelt::ComplexLU", kinds=FLOAT)
+def lu(cx: KernelContext) -> None:
+    """Column by column, the largest sum of both parts, without their signs, as the pivot."""
+    body, t, (rows, columns) = cx.body, cx.type(0), cx.shape(0)[-2:]
+    pivots, order, size = cx.output(2), cx.output(3), rows * columns
+    count = pivots.shape[-1]
+    with body.loop("b", _batch(cx)):
+        body.line(f"{order.type.name} *const order = {order.name} + b * {rows};")
+        _copy(cx, 0, size)
+        with body.loop("i", rows):
+            body.line(f"order[i] = ({order.type.name})i;")
+        with body.loop("k", count):
+            body.line("ptrdiff_t row = k;")
+            with body.loop("i", rows, start="k + 1"):
+                sizes = [
+                    " + ".join(f"fabs{t.f}({part}[{i} * {columns} + k])" for part in PARTS)
+                    for i in ("i", "row")
+                ]
+                body.line(f"row = {sizes[0]} > {sizes[1]} ? i : row;")
+            body.line(f"{pivots.name}[b * {count} + k] = ({pivots.type.name})row;")
+            with body.loop("j", f"(row != k ? {columns} : 0)"):
+                for part in PARTS:
+                    with body.block(""):
+                        here, there = (f"{part}[{i} * {columns} + j]" for i in ("k", "row"))
+                        exchange(cx, t.name, here, there)
+            with body.block(""):
+                exchange(cx, order.type.name, "order[k]", "order[row]")
+            _divisor(cx, *(f"{part}[k * {columns} + k]" for part in PARTS), zero_is_one=True)
+            with body.loop("i", rows, start="k + 1"):
+                below = [f"{part}[i * {columns} + k]" for part in PARTS]
+                _quotient(cx, *below)
+                body.line(f"const {t.name} p = {below[0]}, q = {below[1]};")
+                with body.loop("j", columns, start="k + 1"):
+                    _take(cx, f"i * {columns} + j", f"k * {columns} + j")
+
+
+@kernel("smelt::ComplexTriangularSolve", kinds=FLOAT)
+def triangular_solve(cx: KernelContext) -> None:
+    """Substitution. A system from the right is one from the left of both transposed."""
+    body, t, n, left = cx.body, cx.type(0), cx.shape(0)[-1], bool(cx.int("left_side"))
+    columns = cx.shape(2)[-1] if left else cx.shape(2)[-2]
+    turned = bool(cx.int("transpose_a")) == left
+    lower, size = bool(cx.int("lower")) != turned, n * columns
+
+    def of_a(i: str, k: str) -> str:
+        return f"{k} * {n} + {i}" if turned else f"{i} * {n} + {k}"
+
+    def of_x(i: str, j: str) -> str:
+        return f"{i} * {columns} + {j}" if left else f"{j} * {n} + {i}"
+
+    minus = "-" if cx.int("conjugate_a") else ""
+    with body.loop("b", _batch(cx)):
+        for i, part in enumerate(PARTS):
+            matrix = f"{cx.input(i).name} + b * {n * n}"
+            body.line(f"const {t.name} *const a_{part} = {matrix};")
+        _copy(cx, 2, size)
+        with body.loop("r", n):
+            body.line(f"const ptrdiff_t i = {'r' if lower else f'{n} - 1 - r'};")
+            start, stop = ("0", "i") if lower else ("i + 1", str(n))
+            with body.loop("k", stop, start=start):
+                place = of_a("i", "k")
+                body.line(f"const {t.name} p = a_re[{place}], q = {minus}a_im[{place}];")
+                with body.loop("j", columns):
+                    _take(cx, of_x("i", "j"), of_x("k", "j"))
+            if not cx.int("unit_diagonal"):
+                place = of_a("i", "i")
+                _divisor(cx, f"a_re[{place}]", f"{minus}a_im[{place}]", zero_is_one=False)
+                with body.loop("j", columns):
+                    _quotient(cx, *(f"{part}[{of_x('i', 'j')}]" for part in PARTS))
