@@ -83,24 +83,30 @@ def plan_steps(plan: HostPlan) -> None:
         if parts is None:
             raise
         plan.steps = HostProgram(plan.model.graph.name or "model", [], (), (), {}, [], parts=parts)
+        plan.facts["parts"] = parts.parts
+        return
     plan.facts["instructions"] = len(plan.steps.instructions)
 
 
 def _in_parts(plan: HostPlan) -> AnySizesRunner | None:
     """What runs the model whatever decides its sizes; None if nothing does."""
     options = _options(plan)
+    planned: list[int] = []
 
     def runner(model: ir.Model, of_call: bool) -> Runner:
         own = replace(options, engine="numpy") if of_call else options
         part: HostPlan = Plan(model, replace(own, views=False))
         part.steps = _program(model, own)
+        planned.append(len(part.steps.instructions))
         plan_arena(part)
         return runner_of(part)
 
     try:
-        return AnySizesRunner(plan.model, Planner(runner, computes), _defaults(plan.model))
+        parts = AnySizesRunner(plan.model, Planner(runner, computes), _defaults(plan.model))
     except (Unsupported, ErrorList):
         return None
+    plan.facts["instructions"] = sum(planned)
+    return parts
 
 
 def _program(model: ir.Model, options: Options) -> HostProgram:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -119,3 +120,35 @@ def test_a_branch_that_is_not_taken_needs_no_program() -> None:
     )
     (y,) = artifact(floats(3), ints(7), np.array(False))  # 3 elements are no 7
     np.testing.assert_array_equal(y, -floats(3))
+
+
+SELECTED = (
+    "g (float[N,4] x, bool[N] c, float[4,4] w) => (float[M,4] y) "
+    "{ t = MatMul(x, w) s = Compress<axis=0>(t, c) y = Relu(s) }"
+)
+
+
+def test_the_report_says_what_runs() -> None:
+    report = compiled(SELECTED).report
+    assert (report["parts"], report["instructions"]) == (3, 2)
+
+
+def test_threads_run_at_once_and_each_gets_its_own_results() -> None:
+    artifact, w = compiled(SELECTED), floats(4, 4)
+    wrong: list[int] = []
+
+    def calls(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(60):
+            rows = int(rng.integers(1, 40))
+            x, c = rng.standard_normal((rows, 4)).astype(np.float32), rng.random(rows) < 0.5
+            (y,) = artifact(x, c, w)
+            if not np.allclose(y, np.maximum(x @ w, 0)[c], atol=1e-4):
+                wrong.append(rows)
+
+    threads = [threading.Thread(target=calls, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

@@ -57,6 +57,11 @@ class Chain:
         ]
         self._steps = _steps(runs, flows, set(self._outputs))
 
+    @property
+    def parts(self) -> int:
+        """How many parts run one after the other."""
+        return len(self._steps)
+
     def __call__(self, *arrays: Array) -> Sequence[Array]:
         held = {**self._fixed, **dict(enumerate(arrays))}
         for step in self._steps:

@@ -41,7 +41,8 @@ class Body:
 
     def __call__(self, own: Sequence[Array], around: Sequence[Array]) -> Sequence[Array]:
         if self._run is None:  # a branch that is never taken needs no plan
-            self._run = self._planner.of_part(self._part)
+            with self._planner.planning:
+                self._run = self._run or self._planner.of_part(self._part)
         return self._run(*own, *(around[place] for place in self._captured))
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
@@ -13,6 +13,7 @@ from smelt.ir.partition import is_constant_node
 from smelt.ir.shapes import ShapeInference
 from smelt.targets.host.any_sizes.chain import Chain
 from smelt.targets.host.any_sizes.decided import decided_nodes
+from smelt.targets.host.any_sizes.kept_plans import KeptPlans
 from smelt.targets.host.any_sizes.planning import (
     Computes,
     Plan,
@@ -23,18 +24,14 @@ from smelt.targets.host.any_sizes.planning import (
 )
 from smelt.targets.host.kernels.kernel import Array
 
-KEPT = 16
-"""Plans for sizes of calls that are kept; the one used longest ago goes first."""
-
-Shapes = tuple[tuple[int, ...], ...]
-
 
 @dataclass(frozen=True)
 class Planner:
-    """How models become runners."""
+    """How models become runners; ``planning`` is held while one does."""
 
     plan: Plan
     computes: Computes
+    planning: threading.RLock = field(default_factory=threading.RLock)
 
     def of_part(self, model: ir.Model) -> Runner:
         """What runs a part of a model, or a body."""
@@ -61,7 +58,7 @@ class AnySizes:
         self._planner = planner
         self._model = model.clone()
         self._run: Runner | None = None
-        self._plans: OrderedDict[Shapes, Runner] = OrderedDict()
+        self._plans = KeptPlans(planner.planning)
         self._known = all(map(_has_sizes, model.graph.inputs))
         try:
             self._run = planner.plan(model, self._known)
@@ -85,13 +82,13 @@ class AnySizes:
         if self._run is not None:
             return self._run(*arrays)
         shapes = tuple(array.shape for array in arrays)
-        run = self._plans.get(shapes)
-        if run is None:
-            run = self._plans[shapes] = self._planner.of_call(bound(self._model, arrays))
-            if len(self._plans) > KEPT:
-                self._plans.popitem(last=False)
-        self._plans.move_to_end(shapes)
+        run = self._plans.of(shapes, lambda: self._planner.of_call(bound(self._model, arrays)))
         return run(*arrays)
+
+    @property
+    def parts(self) -> int:
+        """How many parts run one after the other."""
+        return self._run.parts if isinstance(self._run, Chain) else 1
 
 
 def _has_sizes(value: ir.Value) -> bool:

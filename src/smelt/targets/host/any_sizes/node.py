@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx_ir as ir
@@ -14,14 +13,12 @@ from smelt.ir.partition import is_constant_node
 from smelt.targets.host.any_sizes.control_flow import Branch, Rounds, Scanned
 from smelt.targets.host.any_sizes.decided import DECIDING
 from smelt.targets.host.any_sizes.found import FIND
+from smelt.targets.host.any_sizes.kept_plans import KeptPlans
 from smelt.targets.host.any_sizes.planning import Runner, bound, fix_values
 from smelt.targets.host.kernels.kernel import Array
 
 if TYPE_CHECKING:
     from smelt.targets.host.any_sizes.model import Planner
-
-KEPT = 16
-"""Plans of a node for different sizes and deciding values."""
 
 MOST_DECIDING = 1 << 10
 """Elements of a value up to which it may decide sizes; a table of data is none."""
@@ -81,18 +78,17 @@ class Told:
         at = DECIDING.get(node.op_type, ()) if not node.domain else ()
         places = (operands.places[i] for i in at if i < len(operands.places))
         self._deciding = sorted({place for place in places if place is not None})
-        self._plans: OrderedDict[tuple[Any, ...], Runner] = OrderedDict()
+        self._plans = KeptPlans(planner.planning)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
         values = {i: arrays[i] for i in self._deciding if arrays[i].size <= MOST_DECIDING}
         shapes = tuple(array.shape for array in arrays)
         key = (shapes, *(array.tobytes() for array in values.values()))
-        run = self._plans.get(key)
-        if run is None:
+
+        def make() -> Runner:
             model = bound(self._model, arrays)
             fix_values(model, values)
-            run = self._plans[key] = self._planner.of_call(model, self._op)
-            if len(self._plans) > KEPT:
-                self._plans.popitem(last=False)
-        self._plans.move_to_end(key)
+            return self._planner.of_call(model, self._op)
+
+        run = self._plans.of(key, make)
         return run(*(array for i, array in enumerate(arrays) if i not in values))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,7 +19,8 @@ from smelt.targets.host.taken import taken
 class AnySizesRunner:
     """Calls with one array an input return fresh arrays; inputs are never written.
 
-    One call runs at a time. ``defaults`` are the arrays of inputs that may be given as None. Raises
+    Several calls run at once, but for parts that NumPy computes, one call of each at a time.
+    ``defaults`` are the arrays of inputs that may be given as None. Raises
     Unsupported, or an ErrorList of it, for a model that has no program at any sizes.
     """
 
@@ -32,19 +32,22 @@ class AnySizesRunner:
             for value in model.graph.inputs
         ]
         self._ranked = [value.shape is not None for value in model.graph.inputs]
-        self._lock = threading.Lock()
+
+    @property
+    def parts(self) -> int:
+        """How many parts run one after the other, those whose sizes data decide by themselves."""
+        return self._run.parts
 
     def __call__(self, *inputs: Array | None) -> tuple[Array, ...]:
         """Raises UsageError E670 or E671 for inputs that do not fit, InvalidModel E321."""
         arrays = self._arrays(inputs)
-        with self._lock:
-            try:
-                with np.errstate(all="ignore"):
-                    results = self._run(*arrays)
-            except IndexError as error:
-                raise InvalidModel(
-                    "E321", "an index is out of range as the model runs", why=str(error)
-                ) from error
+        try:
+            with np.errstate(all="ignore"):
+                results = self._run(*arrays)
+        except IndexError as error:
+            raise InvalidModel(
+                "E321", "an index is out of range as the model runs", why=str(error)
+            ) from error
         return _fresh(results, arrays)
 
     def _arrays(self, inputs: Sequence[Array | None]) -> list[Array]:
