@@ -43,6 +43,8 @@ GRAPHS = {
     "negative pad": f"g (float[4,5] x) => (float[3,4] y) {{ {_pad('constant', -1, 1, 0, -2)} }}",
     "reflect": f"g (float[3,4] x) => (float[5,8] y) {{ {_pad('reflect', 1, 3, 1, 1)} }}",
     "edge": f"g (float[3,4] x) => (float[5,8] y) {{ {_pad('edge', 1, 3, 1, 1)} }}",
+    "edge of what is left": f"g (float[4,5] x) => (float[4,6] y) {{ {_pad('edge', -2, 2, 2, -1)} }}",
+    "reflect what is left": f"g (float[4,5] x) => (float[3,5] y) {{ {_pad('reflect', 1, -2, -2, 2)} }}",
     "wrap": f"g (float[3,4] x) => (float[5,8] y) {{ {_pad('wrap', 1, 3, 1, 1)} }}",
     "reshape": f"g (float[2,6] x) => (float[3,4] y) {{ {_constant('s', 3, -1)} y = Reshape(x, s) }}",
     "reshape of a result": f"g (float[2,6] x) => (float[3,4] y) {{ {_constant('s', 3, -1)} t = Neg(x) y = Reshape(t, s) }}",

@@ -24,6 +24,7 @@ from smelt.errors import InternalError, SmeltError
 from smelt.ir.chosen_sizes import chosen, counted_down, divided, larger, left_over, smaller
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.floors import flattened
+from smelt.ir.frame_shapes import counted_frames
 from smelt.ir.learned_shapes import register_learned
 from smelt.ir.opset import REDUCTIONS
 from smelt.ir.pool_shapes import counted_windows
@@ -258,6 +259,7 @@ _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
     "Range": counted_down,
     "Reshape": _counted_or_settled,
     "Scan": with_steady_states,
+    "STFT": lambda rule: flattened(counted_frames(rule)),
     "Slice": bounded,
     "Where": chosen,
     **dict.fromkeys(

@@ -134,6 +134,13 @@ MODELS = {
         {"B": (1, 3), "N": (8, 20)},
         weights(w=(4,)) | {"step": np.array(3)},
     ),
+    "frames of rows": Sized(
+        "g (float[B,N] x, float[8] w) => (float[G,F,5] y) <int64 step = {3}, int64[1] a = {-1}, "
+        'int64[4] p = {1,4,1,3}> { e = Pad<mode="edge">(x, p) s = STFT(e, step, w) '
+        "q = Mul(s, s) y = ReduceSum<keepdims=0>(q, a) }",
+        {"B": (1, 3), "N": (8, 20)},
+        weights(w=(8,)),
+    ),
     "moves": Sized(
         MOVES,
         {"B": (1, 3), "S": (1, 9), "P": (2, 5)},

@@ -203,7 +203,7 @@ def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
         elif any(isinstance(cast(object, each), Size) for each in (size, wide, before[dim])):
             cx.need_some(size)
             computed[dim] = size
-            terms.append(f"p{dim} * {stride}")
+            terms.append(f"place{dim} * {stride}")
         else:
             table = _source_index(mode, np.arange(wide) - before[dim], size)
             name = cx.constant(table, C_TYPES[ir.DataType.INT64])
@@ -222,8 +222,8 @@ def _pad_elements(
     """One element, once the places along dims that a run decides are ``computed``."""
     mode = str(cx.instruction.attributes["mode"])
     for dim, size in computed.items():
-        cx.body.line(f"ptrdiff_t p{dim} = i{dim} - {cx.ints('pads')[dim]};")
-        shown(cx, mode, f"p{dim}", f"{size}")
+        cx.body.line(f"ptrdiff_t place{dim} = i{dim} - {cx.ints('pads')[dim]};")
+        shown(cx, mode, f"place{dim}", f"{size}")
     read = f"{cx.input(0).name}[{' + '.join(terms) or '0'}]"
     cx.body.line(f"{cx.output().access().at(variables)} = {read};")
 

@@ -185,9 +185,34 @@ def pad(cx: ProgramBuilder, node: ir.Node) -> None:
         pads[axis], pads[rank + axis] = given[i], given[len(axes) + i]
     # The attribute of opsets before 11 was called "value", the input "constant_value".
     value = cx.scalar(node, "value", 2)
-    inputs, outputs = (cx.slot(data),), (cx.define(node.outputs[0]),)
-    mode = node.attributes.get_string("mode", "constant")
-    cx.emit("Pad", inputs, outputs, pads=tuple(pads), mode=mode, value=value or 0)
+    source, mode = cx.slot(data), node.attributes.get_string("mode", "constant")
+    if mode != "constant":
+        source, pads = _crop(cx, source, pads)
+    outputs = (cx.define(node.outputs[0]),)
+    cx.emit("Pad", (source,), outputs, pads=tuple(pads), mode=mode, value=value or 0)
+
+
+def _crop(cx: ProgramBuilder, source: int, pads: list[Dim]) -> tuple[int, list[Dim]]:
+    """A Slice for the pads below 0, and the pads that are left: what a Pad shows of a tensor beyond
+    its borders is what is left of it after cropping."""
+    off = [-pad if isinstance(pad, int) and pad < 0 else 0 for pad in pads]
+    if not any(off):
+        return source, pads
+    shape, rank = list(cx.shape(source)), len(pads) // 2
+    axes = tuple(axis for axis in range(rank) if off[axis] or off[rank + axis])
+    for axis in axes:
+        kept = shape[axis] - off[axis] - off[rank + axis]
+        shape[axis] = max(0, kept) if isinstance(kept, int) else kept
+    source = cx.emit_new(
+        "Slice",
+        (source,),
+        shape,
+        starts=tuple(off[axis] for axis in axes),
+        ends=tuple(-off[rank + axis] or REST for axis in axes),
+        axes=axes,
+        steps=(1,) * len(axes),
+    )
+    return source, [0 if cut else pad for pad, cut in zip(pads, off, strict=True)]
 
 
 @lowers("DepthToSpace")

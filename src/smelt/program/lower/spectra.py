@@ -165,9 +165,16 @@ def _times(
 
 @lowers("STFT")
 def stft(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The DFT of windows of a signal [batch, n, 1 or 2], ``frame_step`` apart."""
+    """The DFT of windows of a signal [batch, n, 1 or 2], ``frame_step`` apart.
+
+    ONNX Runtime takes a real signal without its last dim, too, and exporters write it.
+    """
     m = Steps(cx)
     signal = m.array(node.inputs[0])
+    if len(signal.shape) == 2:
+        signal = signal.reshape(*signal.shape, 1)
+    if len(signal.shape) != 3:
+        raise cx.refuse(f"a signal of rank {len(signal.shape)}")
     step, given = cx.ints(node, "frame_step", 1), cx.ints(node, "frame_length", 3)
     weights = cx.input(node, 2)
     window = m.array(weights) if weights is not None else None
