@@ -15,6 +15,7 @@ from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.stablehlo.detect import is_exported
 from smelt.ir.bounds import note_bounds, sizes_from_zero
+from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
 from smelt.ir.empty_dims import is_never_empty
 from smelt.ir.out_of_memory import explains_memory
@@ -156,7 +157,7 @@ def optimize_model(
             with span("prepare verification"):
                 from smelt.check.each import VerifyEach, VerifyFinal
 
-                source = model.clone()
+                source = clone_model(model)
                 checker = (VerifyEach if verify == "each" else VerifyFinal)(
                     source, steps, dims, samples=samples
                 )

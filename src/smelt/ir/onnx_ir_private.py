@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import onnx_ir as ir
+from onnx_ir import _cloner
 
 READERS = ("onnx_ir._symbolic_shapes", "onnx_shape_inference._symbolic_shapes")
 """The modules that read the texts of dims, each with a parser of its own."""
@@ -131,6 +132,70 @@ def times_returned(graph: ir.Graph, value: ir.Value) -> int:
     """How often ``graph`` returns ``value``."""
     count: int = graph.outputs._ref_counter[value]  # type: ignore[attr-defined]
     return count
+
+
+class Cloner(_cloner.Cloner):
+    """Copies graphs as the library does, without asking for metadata where there is none, which
+    would make it, and with results that are complete when their node is made."""
+
+    def clone_node(self, node: ir.Node, deep_copy: bool = False) -> ir.Node:
+        known = self._value_map
+        inputs = [None if value is None else known.get(value) for value in node._inputs]
+        if inputs.count(None) != node._inputs.count(None) or node.device_configurations:
+            return super().clone_node(node, deep_copy=deep_copy)
+        attributes = [*node._attributes.values()]
+        if any(attr.type in _GRAPHS for attr in attributes):
+            copies = (self.clone_attr(attr.name, attr, deep_copy=deep_copy) for attr in attributes)
+            attributes = [attr for attr in copies if attr is not None]
+        copy = ir.Node(
+            node._domain,
+            node._op_type,
+            inputs,
+            attributes,
+            overload=node._overload,
+            outputs=[self._copied(value) for value in node._outputs],
+            version=node._version,
+            name=node._name,
+            doc_string=node.doc_string,
+            metadata_props=dict(node._metadata_props) if node._metadata_props else None,
+        )
+        if node._metadata:
+            self.clone_meta(node._metadata, copy.meta)
+        return copy
+
+    def clone_own(self, attr: ir.Attr) -> ir.Attr | None:
+        """A copy of ``attr`` under its name."""
+        return self.clone_attr(attr.name, attr)
+
+    def _clone_or_get_value(self, value: ir.Value, deep_copy: bool = False) -> ir.Value:
+        known = self._value_map.get(value)
+        return self._copied(value) if known is None else known
+
+    def _copied(self, value: ir.Value) -> ir.Value:
+        props = value._metadata_props
+        copy = self._value_map[value] = ir.Value(
+            name=value._name,
+            shape=_copied_shape(value._shape),
+            type=value._type,
+            doc_string=value.doc_string,
+            const_value=value._const_value,
+            metadata_props=dict(props) if props else None,
+        )
+        if value._metadata:
+            self.clone_meta(value._metadata, copy.meta)
+        return copy
+
+
+_GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
+
+
+def _copied_shape(shape: ir.Shape | None) -> ir.Shape | None:
+    if shape is None:
+        return None
+    copy = ir.Shape.__new__(ir.Shape)
+    copy._dims, copy._denotations = shape._dims.copy(), shape._denotations.copy()
+    copy._frozen = False
+    return copy
 
 
 read_once()

@@ -15,6 +15,7 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.build import Builder
+from smelt.ir.cloning import clone_function
 from smelt.ir.invented_dims import without_invented
 from smelt.ir.shapes import ShapeInference
 from smelt.operators.declare import Definition
@@ -58,13 +59,13 @@ def built_function(
         function = _built(model, operator, node)
         if function is not None:
             with _lock:
-                _kept[key] = function.clone()
+                _kept[key] = clone_function(function)
                 while len(_kept) > KEPT:
                     _kept.popitem(last=False)
         return function
     for domain, version in kept.opset_imports.items():
         model.opset_imports.setdefault(domain, version)
-    return kept.clone()
+    return clone_function(kept)
 
 
 def _is_large(node: ir.Node) -> bool:

@@ -17,6 +17,7 @@ from smelt.frontends.onnx.map_types import note_map_types, without_map_types
 from smelt.frontends.onnx.mapped import map_weights
 from smelt.frontends.onnx.read import Read, Source, read_proto
 from smelt.ir import scope
+from smelt.ir.cloning import clone_model
 from smelt.ir.defaults import set_aside_defaults
 from smelt.ir.dim_texts import keep_opaque
 from smelt.ir.names import name_nodes
@@ -89,7 +90,7 @@ def _checked(source: Source) -> ir.Model:
 def clone(model: ir.Model) -> ir.Model:
     """A copy of ``model``. Raises InvalidModel E302 if a function reads what is not its own."""
     try:
-        return model.clone()
+        return clone_model(model)
     except (ValueError, RuntimeError) as error:
         raise InvalidModel("E302", "the model cannot be copied", why=_root(error)) from error
 

@@ -26,6 +26,7 @@ from smelt.frontends.onnx.read import Source
 from smelt.ir import provenance as origins
 from smelt.ir import scope
 from smelt.ir.absent import refuse_absent
+from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import restore_defaults
 from smelt.ir.files import Content, destination, write_together
@@ -164,7 +165,7 @@ def _prepared(
 ) -> ir.Model:
     """A copy of ``model``, or itself if it is ``spent``, as it belongs into a file."""
     refuse_absent(model, "saved")
-    copy = model if spent else model.clone()
+    copy = model if spent else clone_model(model)
     bare = attach_bodies(copy)
     if not keep_bare:
         refuse_bare(bare)

@@ -1,0 +1,46 @@
+"""Copies of models and functions, in half of the time that the library takes.
+
+A model is copied before it is optimized, and again before it is written. The library asks each
+node and value for metadata that it then has to make, and names and types results one by one.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.onnx_ir_private import Cloner
+
+
+def clone_model(model: ir.Model) -> ir.Model:
+    """A copy of ``model``; tensors are shared.
+
+    Raises ValueError or RuntimeError if a graph reads what is neither its own nor around it.
+    """
+    return ir.Model(
+        _cloner().clone_graph(model.graph),
+        ir_version=model.ir_version,
+        producer_name=model.producer_name,
+        producer_version=model.producer_version,
+        domain=model.domain,
+        model_version=model.model_version,
+        doc_string=model.doc_string,
+        functions=[clone_function(function) for function in model.functions.values()],
+        metadata_props=dict(model.metadata_props),
+        device_configurations=model.device_configurations,
+    )
+
+
+def clone_function(function: ir.Function) -> ir.Function:
+    """A copy of ``function``; tensors are shared."""
+    cloner = _cloner()
+    return ir.Function(
+        function.domain,
+        function.name,
+        function.overload,
+        graph=cloner.clone_graph(function.graph),
+        attributes=[attr for attr in map(cloner.clone_own, function.attributes.values()) if attr],
+    )
+
+
+def _cloner() -> Cloner:
+    return Cloner(attr_map={}, value_map={}, metadata_props={})
