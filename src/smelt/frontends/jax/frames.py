@@ -1,17 +1,18 @@
-"""Which line of the user's code made an equation, by what JAX writes down of it."""
+"""Which line of the user's code made an equation, by what JAX writes down of it; copies keep it."""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from jax._src import source_info_util
+from jax._src import core, source_info_util
+from jax._src.interpreters.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
 
-from smelt.frontends.jax.compat import Equation, Jaxpr
+from smelt.frontends.jax.compat import Equation, Jaxpr, Literal
 
 _SMELT = str(Path(__file__).parents[2]) + os.sep
 
@@ -79,3 +80,27 @@ def under(equation: Equation) -> Iterator[None]:
     stack = source_info_util.current_name_stack() + info.name_stack
     with source_info_util.user_context(info.traceback, name_stack=stack), equation.ctx.manager:
         yield
+
+
+def copied(equation: Equation, values: Sequence[Any]) -> list[Any] | None:
+    """The results of ``equation`` for operands of the types of its own, in the trace of a jaxpr.
+
+    To bind its primitive would find the types of the results anew. None where no jaxpr is traced,
+    where ``values`` come from elsewhere, and for effects.
+    """
+    trace = core.trace_ctx.trace
+    if not isinstance(trace, DynamicJaxprTrace) or equation.effects:
+        return None
+    info = equation.source_info
+    info = info.replace(name_stack=source_info_util.current_name_stack() + info.name_stack)
+    operands = []
+    for atom, value in zip(equation.invars, values, strict=True):
+        if isinstance(atom, Literal):
+            operands.append(DynamicJaxprTracer(trace, atom.aval, atom, info))
+        elif isinstance(value, DynamicJaxprTracer) and value._trace is trace:
+            operands.append(value)
+        else:
+            return None
+    types = [variable.aval for variable in equation.outvars]
+    primitive, params = equation.primitive, equation.params
+    return list(trace.emit_eqn(operands, types, primitive, params, set(), info, equation.ctx))

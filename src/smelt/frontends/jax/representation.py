@@ -164,9 +164,12 @@ class _Conversion:
         return self._kind.split(value)
 
     def _step(self, equation: compat.Equation, values: list[Value]) -> Sequence[Value]:
+        concerned = self._reaches(equation) or self._touches(equation)
+        copied = None if concerned or self._over_meshes else frames.copied(equation, values)
+        if copied is not None:
+            return copied
         with frames.under(equation):
-            reaches = self._reaches(equation)
-            if not reaches and not self._touches(equation):
+            if not concerned:
                 return compat.rebind(equation, values, equation.params)
             if equation.primitive.name in COUNTED:
                 return self._rebound(equation, values, self._loop_params(equation, values))
