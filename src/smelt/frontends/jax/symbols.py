@@ -93,15 +93,16 @@ class Symbols:
         self._builder = builder
         self._sources: dict[str, list[tuple[ir.Value, int, ast.expr]]] = {}
         self._dims: dict[str, ir.SymbolicDim] = {}
-        self._shapes: dict[tuple[str, ...], ir.Shape] = {}
+        self._shapes: dict[tuple[int | str, ...], ir.Shape] = {}
+        self._texts: dict[int, tuple[Dim, str]] = {}
         self._values: dict[str, ir.Value] = {}
         self._counts: set[ir.Value] = set()  # those that are surely 0 or more
 
     def dim(self, dim: Dim) -> int | ir.SymbolicDim:
         """``dim`` as ONNX writes it."""
-        if not is_symbolic(dim):
+        if type(dim) is int or not is_symbolic(dim):
             return int(dim)
-        text = str(dim)
+        text = self._text(dim)
         known = self._dims.get(text)
         if known is None:
             # Adding 0 makes onnx_ir print its normal form, which its inference prints too.
@@ -111,12 +112,19 @@ class Symbols:
 
     def shape(self, dims: Sequence[Dim]) -> ir.Shape:
         """``dims`` as a frozen ONNX shape, shared by equal ones."""
-        key = tuple(str(dim) for dim in dims)
+        key = tuple(dim if type(dim) is int else self._text(dim) for dim in dims)
         known = self._shapes.get(key)
         if known is None:
             known = ir.Shape([self.dim(dim) for dim in dims], frozen=True)
             self._shapes[key] = known
         return known
+
+    def _text(self, dim: Dim) -> str:
+        """``str(dim)``, which takes longer than all else here, asked once for one object."""
+        known = self._texts.get(id(dim))
+        if known is None:
+            known = self._texts[id(dim)] = dim, str(dim)
+        return known[1]
 
     def bind(self, value: ir.Value, dims: Sequence[Dim]) -> None:
         """Learn from the graph input ``value`` what symbols its ``dims`` determine."""
