@@ -280,3 +280,41 @@ def test_shapes_that_contradict_each_other() -> None:
 )
 def test_dims_that_are_surely_1_or_more(dim: int | str | None, positive: bool) -> None:
     assert is_positive(dim if isinstance(dim, int) else ir.SymbolicDim(dim)) == positive
+
+
+CHOOSES = """g (int32 i, int64 n, bool c, bool d) => (int32 o) {
+one = Constant<value = int32 {1}>()
+two = Constant<value = int32 {2}>()
+o = Loop(n, c, i) <body = b (int64 k, bool go, int32 v) => (bool on, int32 w) {
+on = Identity(go)
+a = Where(d, one, two)
+e = Where(on, one, two)
+w = Mul(a, e)
+}>
+}"""
+
+
+def test_numbers_of_a_body_that_are_not_known_have_names_of_their_own() -> None:
+    model = text.parse(CHOOSES)
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    body = model.graph[-1].attributes["body"].as_graph()
+    on, *choices = body[0].outputs[0], *(n for n in body if n.op_type == "Where")
+    anew = ir.node("Where", [on, *reversed(choices[0].inputs[1:])])
+    body.insert_before(body[-1], anew)
+    shapes.infer_node(anew)
+    names = [shapes.elements(node.outputs[0]) for node in (*choices, anew)]
+    assert len({str(name) for name in names}) == 3
+
+
+def test_what_a_model_held_before_is_not_taken_for_what_it_holds_now() -> None:
+    model = text.parse(CHOOSES)
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    choices = [n for n in model.graph[-1].attributes["body"].as_graph() if n.op_type == "Where"]
+    assert shapes.elements(choices[1].outputs[0]) is not None
+    first = ir.node("Where", list(choices[0].inputs))
+    choices[0].prepend(first)
+    shapes.infer_model()
+    names = [shapes.elements(node.outputs[0]) for node in (first, *choices)]
+    assert len({str(name) for name in names}) == 3

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Set
 
 import onnx_ir as ir
+from onnx_shape_inference import SYM_DATA_KEY
 
 from smelt.ir import scope
 
@@ -27,9 +28,14 @@ def invented_in(text: str) -> list[str]:
 
 
 def invented_names(values: Iterable[ir.Value]) -> set[str]:
-    """The names of this form that the shapes of ``values`` hold."""
+    """The names of this form that the shapes of ``values``, and what they are known to hold, have.
+
+    A scalar that is 1 or 2 has such a name for its element, and no shape has it.
+    """
     found: dict[str, None] = {}
     for value in values:
+        if SYM_DATA_KEY in value.metadata_props:
+            found[value.metadata_props[SYM_DATA_KEY]] = None
         if value.shape is not None:
             for dim in value.shape.dims:
                 if not isinstance(dim, int) and dim.value is not None:

@@ -26,7 +26,7 @@ from smelt.ir.declared import note_declared
 from smelt.ir.dims import symbols_of
 from smelt.ir.empty_dims import expression_from_zero
 from smelt.ir.invented_dims import every_value, invented_names, is_invented, without_invented
-from smelt.ir.shape_context import ShapeContext, forget_elements
+from smelt.ir.shape_context import ShapeContext, forget_elements, forget_invented_elements
 from smelt.ir.shape_registry import ShapeRule, infer_everything, registry, take_over
 from smelt.ir.shape_rules import (
     check_results,
@@ -158,6 +158,7 @@ class ShapeInference:
         start_anew(self.model)
         varying = -1
         while varying != (varying := varying_dims(self.model)):
+            forget_invented_elements(self._context, every_value(self.model))
             infer_everything(self.model)
         self._reserved = False
 

@@ -58,6 +58,16 @@ MERGED = {
         "then_branch = t () => (float[4] t) { t = Exp(z) },"
         "else_branch = e () => (float[4] e) { e = Abs(z) }> y = Add(z, n) }",
     ),
+    "in two branches, after what both do was done outside, where it is gone": (
+        "g (float[N,4] x, bool c) => (int64[1] o, int64[1] y) {"
+        "p = Shape<start=0, end=1>(x) u = Neg(p) q = Neg(u) o = Add(p, q) y = If(c) <"
+        "then_branch = t () => (int64[1] t) { a = Neg(p) t = Abs(a) },"
+        "else_branch = e () => (int64[1] e) { b = Neg(p) e = Sign(b) }> }",
+        "g (float[N,4] x, bool c) => (int64[1] o, int64[1] y) {"
+        "p = Shape<start=0, end=1>(x) o = Add(p, p) y = If(c) <"
+        "then_branch = t () => (int64[1] t) { a = Neg(p) t = Abs(a) },"
+        "else_branch = e () => (int64[1] e) { b = Neg(p) e = Sign(b) }> }",
+    ),
 }
 
 

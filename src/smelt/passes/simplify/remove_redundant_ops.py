@@ -61,23 +61,30 @@ class _Search:
         self.numbers: dict[Hashable, int] = {}
 
     def graph(self, graph: ir.Graph) -> None:
-        found: list[Key] = []
+        found: dict[Key, ir.Node | None] = {}
         for node in graph:
             if not self.merged(node, found):
                 for inner in scope.subgraphs(node):
                     self.graph(inner)
-        for key in found:
-            del self.seen[key]
+        for key, outer in found.items():
+            if outer is None:
+                del self.seen[key]
+            else:
+                self.seen[key] = outer
 
-    def merged(self, node: ir.Node, found: list[Key]) -> bool:
-        """True if an earlier node stands for ``node`` now; else notes what it computes."""
+    def merged(self, node: ir.Node, found: dict[Key, ir.Node | None]) -> bool:
+        """True if an earlier node stands for ``node`` now; else notes what it computes.
+
+        ``found`` takes what each key stood for before this graph: a node that is dead by now gives
+        way to one of an inner graph, which nothing outside may read.
+        """
         for key in (self.key_within_graph(node), self.sizes(node)):
             first = self.seen.get(key) if key is not None else None
             alive = first is not None and first not in self.rewriter.dead
             if first is not None and alive and self.merge(node, first):
                 return True
             if key is not None and not alive:
-                found += [key] if first is None else []
+                found.setdefault(key, first)
                 self.seen[key] = node
         return False
 
