@@ -318,3 +318,13 @@ def test_what_a_model_held_before_is_not_taken_for_what_it_holds_now() -> None:
     shapes.infer_model()
     names = [shapes.elements(node.outputs[0]) for node in (first, *choices)]
     assert len({str(name) for name in names}) == 3
+
+
+def test_what_a_branch_says_of_sizes_is_not_so_outside() -> None:
+    shapes = shapes_of(
+        "g (float[N,4] x, bool c) => () <int64[1] four = {4}, int64[1] one = {1}> {"
+        "s = Shape<start=0, end=1>(x) r = Slice(x, one, s)"
+        "y = If(c) <then_branch = t () => (float[4] a) { a = Reshape(x, four) },"
+        "else_branch = e () => (float[4] b) { b = ReduceSum<keepdims=0>(x, one) }> }"
+    )
+    assert shapes["r"] == "Max(0, N - 1),4"

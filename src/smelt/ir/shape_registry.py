@@ -55,8 +55,14 @@ def rewrap(wrap: Callable[[ShapeRule], ShapeRule], domain: str, op_type: str) ->
 
 
 def infer_everything(model: ir.Model) -> None:
-    """Infer every value of ``model``; what is inferred wins over what the model declares."""
-    _walk().infer_symbolic_shapes(model, policy="override", warn_on_missing=False)
+    """Infer every value of ``model``; what is inferred wins over what the model declares.
+
+    What a Reshape says of sizes is not taken for true everywhere (the library would): in a branch
+    that is for N = 1 alone, a Reshape of N elements to one says so, and every 1 would become N.
+    """
+    _walk().infer_symbolic_shapes(
+        model, policy="override", warn_on_missing=False, adopt_declared_symbols=False
+    )
 
 
 @cache
