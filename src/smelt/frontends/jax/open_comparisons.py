@@ -29,6 +29,7 @@ from smelt.frontends.jax import compat
 from smelt.frontends.jax.askers import Asker, asker_of, asking_frame
 from smelt.frontends.jax.compat import InconclusiveDim, SymbolicDim, is_symbolic
 from smelt.frontends.jax.extremes import is_respelled
+from smelt.frontends.jax.least_sizes import least
 from smelt.frontends.jax.looked_up import numbers_looked_among
 from smelt.frontends.jax.replacement import Function, Replacement
 from smelt.frontends.jax.residues import is_zero, known_remainders
@@ -180,18 +181,41 @@ def _ordered(name: str) -> Callable[[Function], Function]:
                 if not math.isfinite(other):
                     return getattr(0.0, name)(other)
                 other = _NEXT[name](other)
-            return original(self, other)
+            try:
+                return original(self, other)
+            except InconclusiveDim:
+                answer = _by_products(self, other, name)
+                if answer is None:
+                    raise
+                return answer
 
         return compare
 
     return replacement
 
 
+def _by_products(size: Any, other: Any, name: str) -> bool | None:
+    """How ``size`` compares with ``other`` where products of sizes hide it from JAX."""
+    if is_symbolic(other) and compat.scope_of(other) is not compat.scope_of(size):
+        return None
+    given = compat.constraints_of(size)
+    more, less = (least(difference, given) for difference in (size - other, other - size))
+    # Above or equal to 0 by the first bound, above by the second, and the same from below.
+    if more is not None and more >= (name in ("__gt__", "__le__")):
+        return name in ("__gt__", "__ge__")
+    if less is not None and less >= (name in ("__lt__", "__ge__")):
+        return name in ("__lt__", "__le__")
+    return None
+
+
+ORDERED = tuple(Replacement(SymbolicDim, name, _ordered(name)) for name in _COMPARED)
+"""What JAX needs wherever it takes open sizes for those of an array."""
+
 REPLACEMENTS = (
     Replacement(SymbolicDim, "__eq__", _equal),
     Replacement(SymbolicDim, "__ne__", _different),
     Replacement(SymbolicDim, "__hash__", _hash),
     Replacement(SymbolicDim, "__bool__", _truth, absent=_always),
-    *(Replacement(SymbolicDim, name, _ordered(name)) for name in _COMPARED),
+    *ORDERED,
 )
 """Unlike patches, they are no help that may be missing: without them, results may be wrong."""

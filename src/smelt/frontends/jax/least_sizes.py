@@ -1,0 +1,102 @@
+"""The least that an expression in sizes may be, where products of sizes are in it.
+
+JAX bounds each term by itself, so ``B*T - B``, the size of ``x[:-1].reshape(-1)``, may be below 0 as
+far as it sees. Written in ``b = B - 1`` and ``t = T - 1``, which are 0 or more, it is ``b*t + t``:
+where no term is subtracted, the expression is least where all of them are 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from smelt.frontends.jax.compat import Dim
+from smelt.frontends.jax.symbols import Algebra, evaluate, parse
+
+Term: TypeAlias = tuple[str, ...]
+"""What is multiplied, in order; each is 0 or more, but for those that begin with ``OPEN``."""
+
+Terms: TypeAlias = dict[Term, int]
+"""A sum: how often each term is in it. The empty term is a number."""
+
+OPEN = "?"
+MOST_TERMS = 64
+_BOUND = re.compile(r"(\w+) >= (\d+)")
+
+
+def least(dim: Dim, constraints: Iterable[str] = ()) -> int | None:
+    """A number that ``dim`` is never below, where ``constraints`` hold; None if none is seen."""
+    if isinstance(dim, int):
+        return dim
+    found = (_BOUND.fullmatch(text) for text in constraints)
+    bounds = {match[1]: int(match[2]) for match in found if match is not None}
+    return _least(_terms(evaluate(parse(dim), _sums(bounds))))
+
+
+def _sums(bounds: Mapping[str, int]) -> Algebra:
+    """Reads an expression as a sum of products of what is 0 or more."""
+    return Algebra(
+        symbol=lambda name: {(): bounds.get(name, 1), (name,): 1},
+        number=lambda number: {(): number},
+        apply=_applied,
+    )
+
+
+def _applied(operator: str, *operands: object) -> Terms:
+    a, b = map(_terms, operands)
+    match operator:
+        case "+":
+            return _added(a, b, 1)
+        case "-":
+            return _added(a, b, -1)
+        case "*":
+            return _multiplied(a, b)
+    name = f"{operator}({sorted(a.items())}, {sorted(b.items())})"
+    bound = _bound(operator, a, b)
+    return {(OPEN + name,): 1} if bound is None else {(): bound, (name,): 1}
+
+
+def _terms(read: object) -> Terms:
+    if not isinstance(read, dict):
+        raise TypeError(f"{read!r} is no sum")
+    return read
+
+
+def _bound(operator: str, a: Terms, b: Terms) -> int | None:
+    """What a quotient, a remainder or the larger or smaller of two is never below."""
+    x, y = _least(a), _least(b)
+    if operator == "max":
+        return max((bound for bound in (x, y) if bound is not None), default=None)
+    if x is None or y is None:
+        return 0 if operator == "%" and y is not None and y > 0 else None
+    if operator == "min":
+        return min(x, y)
+    if y < 1:
+        return None
+    return 0 if operator == "%" or x >= 0 and set(b) != {()} else x // y
+
+
+def _least(terms: Terms) -> int | None:
+    if len(terms) > MOST_TERMS:
+        return None
+    for term, count in terms.items():
+        if term and count and (count < 0 or any(factor.startswith(OPEN) for factor in term)):
+            return None
+    return terms.get((), 0)
+
+
+def _added(a: Terms, b: Terms, times: int) -> Terms:
+    total = dict(a)
+    for term, count in b.items():
+        total[term] = total.get(term, 0) + times * count
+    return {term: count for term, count in total.items() if count}
+
+
+def _multiplied(a: Terms, b: Terms) -> Terms:
+    product: Terms = {}
+    for x, count in a.items():
+        for y, times in b.items():
+            term = tuple(sorted(x + y))
+            product[term] = product.get(term, 0) + count * times
+    return product
