@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax import trace
@@ -31,3 +32,22 @@ def test_refuses_a_type_that_a_later_opset_brings():
     with pytest.raises(Unsupported, match="opset 23 does not take"):
         trace(scale, "f32[3]", opset=23)
     assert trace(scale, "f32[3]", opset=24)
+
+
+MOVES = {
+    "an update": lambda x, y: lax.dynamic_update_slice(x, y, (1, 0)),
+    "rows that are taken": lambda x, y: x[jnp.array([2, 2, 1])],
+    "joined": lambda x, y: jnp.concatenate([x, y]),
+    "chosen": lambda x, y: jnp.where(jnp.arange(3)[:, None] > 1, x, x[::-1]),
+}
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES.keys())
+def test_elements_that_are_only_moved_are_moved_as_wider_ones(check, move, dtype):
+    x, y = [[1, -2], [0, 7], [np.inf, np.nan]], [[3, -0.0], [-np.inf, 5]]
+    if dtype in (jnp.int4, jnp.uint4):
+        x, y = [[1, 2], [0, 7], [5, 3]], [[3, 4], [6, 5]]
+    small = lambda a: a.astype(dtype)  # noqa: E731
+    moved = lambda x, y: move(small(x), small(y)).astype(jnp.float32)  # noqa: E731
+    check(moved, "f32[3,2]", "f32[2,2]", inputs=[[x, y]])

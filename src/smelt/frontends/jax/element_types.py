@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 import onnx_ir as ir
@@ -15,6 +15,29 @@ NARROW = frozenset(
     if dtype.name.startswith(("FLOAT8", "FLOAT4", "INT4", "UINT4", "INT2", "UINT2"))
 )
 """What most operators of ONNX do not take."""
+
+
+MOVES = frozenset(
+    {"Concat", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "Reshape"}
+    | {"ScatterElements", "ScatterND", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"}
+)
+"""Operators that put elements elsewhere and change none, but for Scatters that reduce."""
+
+
+def moved_as(
+    op_type: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, object]
+) -> ir.DataType | None:
+    """The wider type in which ``op_type`` may move its narrow ``inputs``, every value of which is
+    one of it, too; None if it computes with them."""
+    if op_type not in MOVES or attributes.get("reduction", "none") not in ("none", None):
+        return None
+    narrow = {value.dtype for value in inputs if value is not None and value.dtype in NARROW}
+    if len(narrow) != 1:
+        return None
+    name = narrow.pop().name
+    if name.startswith("FLOAT"):
+        return ir.DataType.FLOAT if name == "FLOAT8E8M0" else ir.DataType.FLOAT16
+    return ir.DataType.UINT8 if name.startswith("U") else ir.DataType.INT8
 
 
 def refusal(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> str:

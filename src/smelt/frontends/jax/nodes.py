@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -14,7 +14,7 @@ from smelt.errors import Unsupported
 from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.dims import reshape_numbers
-from smelt.frontends.jax.element_types import refusal
+from smelt.frontends.jax.element_types import NARROW, moved_as, refusal
 from smelt.frontends.jax.functions.library import Library
 from smelt.frontends.jax.symbols import Symbols
 from smelt.ir.build import Attribute, Builder
@@ -66,9 +66,33 @@ class Nodes(ABC):
         domain: str = "",
         **attributes: Attribute | None,
     ) -> ir.Value:
-        """One node with one output, its type inferred; attributes that are None are left out."""
+        """One node with one output, its type inferred; attributes that are None are left out.
+
+        Elements of a narrow type that the operator does not take, and only moves, are moved as
+        those of a wider one.
+        """
+        if not domain and refusal(op_type, inputs, self.opset):
+            wide = moved_as(op_type, inputs, attributes)
+            if wide is not None:
+                return self._moved(op_type, inputs, wide, attributes)
         self._check_types(op_type, inputs, domain)
         return self.builder.op(op_type, *inputs, domain=domain, name=None, **attributes)
+
+    def _moved(
+        self,
+        op_type: str,
+        inputs: Sequence[ir.Value | None],
+        wide: ir.DataType,
+        attributes: Mapping[str, Attribute | None],
+    ) -> ir.Value:
+        narrow = next(value.dtype for value in inputs if value is not None and value.dtype in NARROW)
+        widened = [
+            self.cast(value, wide) if value is not None and value.dtype == narrow else value
+            for value in inputs
+        ]
+        result = self.builder.op(op_type, *widened, domain="", name=None, **attributes)
+        infinite = {"saturate": 0} if narrow.name.startswith("FLOAT8") else {}
+        return self.op("Cast", result, to=int(narrow), **infinite)
 
     def ops(
         self,
