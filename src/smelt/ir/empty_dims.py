@@ -29,8 +29,8 @@ from smelt.ir.onnx_ir_private import (
 _NAMES: ContextVar[frozenset[str] | None] = ContextVar("dims that may be 0", default=None)
 
 _NEVER = "smelt.never_empty"
-"""The key in the ``meta`` of a model's graph whose source takes no empty inputs, as JAX takes none
-of an open size."""
+"""The key in the ``meta`` of a model's graph, and in the metadata of its file, whose source takes no
+empty inputs, as JAX takes none of an open size."""
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*(?!\w*\()")
 MORE = "_and_one"
@@ -42,9 +42,23 @@ def note_never_empty(model: ir.Model) -> None:
     model.graph.meta[_NEVER] = True
 
 
+def write_never_empty(model: ir.Model) -> None:
+    """Let files of ``model``, of which ``note_never_empty`` was said, say so, too."""
+    dims = (dim for value in model.graph.inputs for dim in value.shape or ())
+    if not all(isinstance(dim, int) for dim in dims):
+        model.metadata_props[_NEVER] = "true"
+
+
 def is_never_empty(model: ir.Model) -> bool:
-    """True if ``note_never_empty`` said so, of this model or of what it is a copy of."""
-    return bool(model.graph.meta.get(_NEVER))
+    """True if ``note_never_empty`` said so, of this model, of what it is a copy of, or before it
+    was written to a file."""
+    return bool(model.graph.meta.get(_NEVER)) or model.metadata_props.get(_NEVER) == "true"
+
+
+def forget_never_empty(model: ir.Model) -> None:
+    """Take it back, where ``model`` gets inputs that its source has not."""
+    model.graph.meta.pop(_NEVER, None)
+    model.metadata_props.pop(_NEVER, None)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.empty_dims import forget_never_empty
 from smelt.ir.names import forget_names, names_of, values_of
 from smelt.ir.node_inputs import detach
 
@@ -21,7 +22,7 @@ def become_inputs(model: ir.Model, values: Iterable[ir.Value]) -> None:
 
     Readers, in inner graphs too, and outputs see the new input, which has the name and the type;
     what computes the value may stay for other results, under another name. Every value needs a
-    type.
+    type. Any of them may be empty, also where the inputs that the model had never are.
     """
     renamed = False
     for value in values:
@@ -34,6 +35,7 @@ def become_inputs(model: ir.Model, values: Iterable[ir.Value]) -> None:
         else:
             value.name = names_of(model).free(f"{value.name}.computed")
             renamed = True
+            forget_never_empty(model)
         model.graph.inputs.append(given)
     if renamed:
         forget_names(model)

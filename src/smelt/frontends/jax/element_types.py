@@ -19,7 +19,16 @@ NARROW = frozenset(
 
 MOVES = frozenset(
     {"Concat", "Expand", "Gather", "GatherElements", "GatherND", "Pad", "Reshape"}
-    | {"ScatterElements", "ScatterND", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"}
+    | {
+        "ScatterElements",
+        "ScatterND",
+        "Slice",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
+    }
 )
 """Operators that put elements elsewhere and change none, but for Scatters that reduce."""
 

@@ -85,7 +85,9 @@ class Nodes(ABC):
         wide: ir.DataType,
         attributes: Mapping[str, Attribute | None],
     ) -> ir.Value:
-        narrow = next(value.dtype for value in inputs if value is not None and value.dtype in NARROW)
+        narrow = next(
+            value.dtype for value in inputs if value is not None and value.dtype in NARROW
+        )
         widened = [
             self.cast(value, wide) if value is not None and value.dtype == narrow else value
             for value in inputs

@@ -53,7 +53,7 @@ from smelt.frontends.weights import fill_weights
 from smelt.ir.absent import EXPECTED, forget_unread
 from smelt.ir.build import Builder
 from smelt.ir.complex_pairs import mark_pairs
-from smelt.ir.empty_dims import note_never_empty
+from smelt.ir.empty_dims import note_never_empty, write_never_empty
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import register_all
 from smelt.spans import span
@@ -157,6 +157,7 @@ def trace(
         _lower(model, case, compat.leaves(structs), known, held, outputs)
     _describe(model.graph.inputs, held.without(meant.invars))
     _describe(model.graph.outputs, meant.outvars)
+    write_never_empty(model)
     if checkpoint is not None:
         fill_weights(model, checkpoint, **(filling or {}))
     return model

@@ -1,0 +1,45 @@
+"""A model of JAX takes no empty inputs, from a file no less than at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import smelt
+from smelt.errors import SmeltError
+from smelt.ir import text
+from smelt.ir.empty_dims import is_never_empty
+from smelt.ir.extraction import become_inputs
+
+
+def rows(x):
+    return jnp.concatenate([x, x[1:]]) + jax.nn.softmax(x.sum(0))
+
+
+def test_a_file_is_optimized_as_the_model_is(tmp_path: Path) -> None:
+    model = smelt.trace(rows, "f32[N,4]")
+    smelt.save(model, tmp_path / "rows.onnx")
+    read = smelt.load(tmp_path / "rows.onnx")
+    assert is_never_empty(read)
+    assert text.canonical(smelt.optimize(read)) == text.canonical(smelt.optimize(model))
+
+
+def test_a_file_refuses_empty_sizes_as_the_model_does(tmp_path: Path) -> None:
+    smelt.save(smelt.trace(rows, "f32[N,4]"), tmp_path / "rows.onnx")
+    with pytest.raises(SmeltError) as caught:
+        smelt.compile(tmp_path / "rows.onnx", dims={"N": (0, 9)}, target="c")
+    assert caught.value.code == "E633"
+
+
+def test_only_open_sizes_need_the_mark() -> None:
+    assert not smelt.trace(rows, "f32[3,4]").metadata_props
+
+
+def test_a_part_may_get_empty_inputs_from_the_rest() -> None:
+    model = smelt.trace(rows, "f32[N,4]")
+    inner = next(node for node in model.graph if node.op_type == "Slice").outputs[0]
+    become_inputs(model, [inner])
+    assert not is_never_empty(model)
