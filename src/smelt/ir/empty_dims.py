@@ -29,8 +29,8 @@ from smelt.ir.onnx_ir_private import (
 _NAMES: ContextVar[frozenset[str] | None] = ContextVar("dims that may be 0", default=None)
 
 _NEVER = "smelt.never_empty"
-"""The key in the ``meta`` of a model's graph, and in the metadata of its file, whose source takes no
-empty inputs, as JAX takes none of an open size."""
+"""The key in the ``meta`` of a model's graph, and in the metadata of its file, whose source takes
+no empty inputs, as JAX takes none of an open size."""
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*(?!\w*\()")
 MORE = "_and_one"

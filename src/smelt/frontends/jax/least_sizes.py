@@ -1,8 +1,8 @@
 """The least that an expression in sizes may be, where products of sizes are in it.
 
-JAX bounds each term by itself, so ``B*T - B``, the size of ``x[:-1].reshape(-1)``, may be below 0 as
-far as it sees. Written in ``b = B - 1`` and ``t = T - 1``, which are 0 or more, it is ``b*t + t``:
-where no term is subtracted, the expression is least where all of them are 0.
+JAX bounds each term by itself, so ``B*T - B``, the size of ``x[:-1].reshape(-1)``, may be below 0
+as far as it sees. Written in ``b = B - 1`` and ``t = T - 1``, which are 0 or more, it is
+``b*t + t``: where no term is subtracted, the expression is least where all of them are 0.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def _bound(operator: str, a: Terms, b: Terms) -> int | None:
         return min(x, y)
     if y < 1:
         return None
-    return 0 if operator == "%" or x >= 0 and set(b) != {()} else x // y
+    grows = set(b) != {()}
+    return 0 if operator == "%" or (x >= 0 and grows) else x // y
 
 
 def _least(terms: Terms) -> int | None:

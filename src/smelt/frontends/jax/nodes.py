@@ -93,8 +93,8 @@ class Nodes(ABC):
             for value in inputs
         ]
         result = self.builder.op(op_type, *widened, domain="", name=None, **attributes)
-        infinite = {"saturate": 0} if narrow.name.startswith("FLOAT8") else {}
-        return self.op("Cast", result, to=int(narrow), **infinite)
+        saturate = 0 if narrow.name.startswith("FLOAT8") else None  # infinity stays
+        return self.op("Cast", result, to=int(narrow), saturate=saturate)
 
     def ops(
         self,
