@@ -131,6 +131,13 @@ def test_cases_of_other_types_and_cases_that_fail_are_refused(fn, says):
     assert "test_size_cases.py" in caught.value.at[0]
 
 
+def test_one_size_that_would_do_is_no_way_out():
+    fn = lambda x: x if x.shape[0] <= 1 else x[: max(range(x.shape[0]))]  # noqa: E731
+    with pytest.raises(SmeltError, match="inconclusive") as caught:
+        trace(fn, "f32[N]")
+    assert caught.value.fix == "give the dim as a number"
+
+
 def test_a_function_that_asks_for_ever_is_refused():
     def fn(x):
         bound = 1

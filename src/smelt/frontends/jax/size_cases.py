@@ -8,6 +8,7 @@ function itself refuses, as by ``raise ValueError`` for too few points, is left 
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -183,10 +184,17 @@ def _chosen(ways: Sequence[Way], found: Sequence[Found]) -> Found:
     return Choice(tuple(way for way, _ in pairs), tuple(case for _, case in pairs))
 
 
+_ONE = re.compile(r"\w+ (<= 1|== \d+)")
+"""What leaves one size of a symbol."""
+
+
 def _helped_by(error: SmeltError, ways: Sequence[Way], found: Sequence[Found]) -> SmeltError:
-    """``error``, whose ways out are those of ``ways`` for which cases were ``found``."""
+    """``error``, whose ways out are those of ``ways`` for which cases were ``found``: of many
+    sizes, for one is given as a number."""
     working = [
-        way for way, case in zip(ways, found, strict=True) if isinstance(case, Choice | Leaf)
+        way
+        for way, case in zip(ways, found, strict=True)
+        if isinstance(case, Choice | Leaf) and not _ONE.fullmatch(way.text)
     ]
     helpful = [f"'{as_python(text)}'" for way in working for text in way.constraints[:1]]
     if error.code == "E112" and len(helpful) < len(ways):
