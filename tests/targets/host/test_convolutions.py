@@ -60,6 +60,15 @@ CASES = {
     "few rows far apart": (1, 8, "30,64", 32, "3,3", "pads = [3,2,3,2], dilations = [3,2]"),
     "wide rows of groups": (1, 64, "20,48", 96, "3,5", "group = 2, pads = [2,2,0,2]"),
     "rows of a long kernel": (1, 8, "1000", 40, "21", "pads = [10,10]"),
+    "columns far apart": (2, 8, "800", 16, "3", "pads = [200,150], dilations = [200]"),
+    "columns far apart of rows": (
+        *(1, 8, "9,420", 32, "3,3"),
+        "pads = [1,100,1,90], strides = [2,1], dilations = [1,150]",
+    ),
+    "columns of a long kernel far apart": (
+        *(1, 4, "900", 16, "11"),
+        "pads = [650,0], dilations = [60]",
+    ),
     "more padding than a wide image": (1, 16, "5,64", 32, "3,3", "pads = [6,40,6,40]"),
     "pointwise with strides": (1, 128, "60,60", 64, "1,1", "strides = [2,2]"),
 }

@@ -29,6 +29,9 @@ UNROLLED = 8
 COPIED = 1 << 16
 """Elements of a copy at most, unless a panel sees more: it stays near the processor."""
 
+FAR = 4 * PANEL
+"""Elements between the first and the last column of a kernel up to which they share a copy."""
+
 BLOCK = 1024
 """Output pixels of a block, about: weights are read once a block."""
 
@@ -51,8 +54,9 @@ def takes(instance: Instance, window: Window) -> bool:
 class Block:
     """Output pixels that are computed from one copy: ``rows`` of ``width``.
 
-    The copy has ``seen`` rows of ``pitch`` of each channel, ``down`` from one that an output row
-    sees to that of the next, ``apart`` between rows that positions of the kernel see.
+    The copy has ``parts`` of ``seen`` rows of ``pitch`` of each channel, ``down`` from one that an
+    output row sees to that of the next, ``apart`` between rows that positions of the kernel see,
+    and ``across`` elements between its columns.
     """
 
     rows: int
@@ -61,6 +65,20 @@ class Block:
     pitch: int
     down: int
     apart: int
+    across: int
+    parts: int = 1
+
+    @property
+    def plane(self) -> int:
+        """Elements of a channel."""
+        return self.parts * self.seen * self.pitch
+
+
+def _far_block(window: Window, terms: int) -> Block:
+    """For columns of a kernel that lie far apart: what each sees is copied alone."""
+    _, kh, kw = window.kernel
+    columns = min(window.output[2], max(PANEL, min(COPIED // terms, BLOCK) // PANEL * PANEL))
+    return Block(1, columns, kh, columns, window.strides[1], 1, kh * columns, kw)
 
 
 def block_of(instance: Instance, window: Window) -> Block:
@@ -75,19 +93,21 @@ def block_of(instance: Instance, window: Window) -> Block:
 
     wide = COPIED // (channels * kh) - more
     columns = min(width, max(PANEL, min(wide, BLOCK) // PANEL * PANEL))
+    if more > max(columns, FAR):
+        return _far_block(window, channels * kh * kw)
     rows = 1
     while columns == width and rows < height and rows * width < BLOCK:
         if channels * seen(rows + 1) * (width + more) > COPIED:
             break
         rows += 1
     single = rows == 1
-    return Block(rows, columns, seen(rows), columns + more, down, 1 if single else dh)
+    return Block(rows, columns, seen(rows), columns + more, down, 1 if single else dh, dw)
 
 
 def workspace(instance: Instance, window: Window) -> int:
     """The copy, and what the last vector of a row reads beyond it."""
     block = block_of(instance, window)
-    return 4 * (channels_of(instance)[0] * block.seen * block.pitch + PANEL)
+    return 4 * (channels_of(instance)[0] * block.plane + PANEL)
 
 
 def emit(cx: KernelContext, window: Window) -> None:
@@ -125,7 +145,8 @@ COPY = """static void padded_part(const float *restrict image, float *restrict t
             to[q] = 0;
         if (!inside)
             continue;
-        memcpy(to + low, image + (y * width + x + low), 4 * (size_t)(high - low));
+        if (high > low)
+            memcpy(to + low, image + (y * width + x + low), 4 * (size_t)(high - low));
         for (ptrdiff_t q = high; q < pitch; ++q)
             to[q] = 0;
     }
@@ -143,15 +164,17 @@ def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
     if block.rows > 1:
         seen = f"(rows - 1) * {block.down} + {block.seen - (block.rows - 1) * block.down}"
     with cx.body.loop("i", channels_of(cx)[0]):
-        given = [
-            f"image + i * {height * width}",
-            f"{cx.scratch(cx.type(0))} + i * {block.seen * block.pitch}",
-            *(str(height), str(width)),
-            f"h * {block.down} - {window.begin[1]}",
-            f"w - {window.begin[2]}",
-            *(seen, str(step), str(block.pitch)),
-        ]
-        cx.body.line(f"padded_part({', '.join(given)});")
+        for part in range(block.parts):
+            first = part * window.dilations[2] - window.begin[2]
+            given = [
+                f"image + i * {height * width}",
+                f"{cx.scratch(cx.type(0))} + i * {block.plane} + {part * block.across}",
+                *(str(height), str(width)),
+                f"h * {block.down} - {window.begin[1]}",
+                f"w + ({first})",
+                *(seen, str(step), str(block.pitch)),
+            ]
+            cx.body.line(f"padded_part({', '.join(given)});")
 
 
 def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> None:
@@ -161,10 +184,10 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
     here = f"(h + r) * {window.output[2]} + w + l"
     start = f"{bias.name} + g * {filters} + o" if bias else ""
     finish = finish_by_filter(cx).at("o", here)
-    walk = _walk(window, rows.block)
+    walk = _walk(window, block.across, rows.block)
     source = f"{cx.scratch(cx.type(0))} + r * {block.down * block.pitch} + l"
     arguments = [
-        *(str(channels), str(block.seen * block.pitch), str(block.apart * block.pitch)),
+        *(str(channels), str(block.plane), str(block.apart * block.pitch)),
         *(rows.weights, source),
     ]
     if not rows.block:
@@ -186,20 +209,20 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
     tile(2, "0, left < 2 * LANES ? left : 2 * LANES", when)
 
 
-def _walk(window: Window, block: int) -> Walk:
-    """Channels, rows of the kernel, and its columns one after the other."""
-    (_, kh, kw), dw = window.kernel, window.dilations[2]
+def _walk(window: Window, across: int, block: int) -> Walk:
+    """Channels, rows of the kernel, and its columns one after the other, so far ``across``."""
+    _, kh, kw = window.kernel
     heads: tuple[str, ...] = (
         "for (ptrdiff_t i = 0; i < cn; ++i)",
         f"for (ptrdiff_t k = 0; k < {kh}; ++k)",
     )
     row, term = ("@", block) if block else ("@ * am", 1)
     from_ = "const float *from = b + i * plane + k * pitch"
-    steps = tuple((f"a[{row} + {x * term}]", f"from + {x * dw}") for x in range(kw))
+    steps = tuple((f"a[{row} + {x * term}]", f"from + {x * across}") for x in range(kw))
     before, after = f"{from_};", f"a += {kw * term};"
     if kw > UNROLLED:
         heads += (f"for (ptrdiff_t x = 0; x < {kw}; ++x)",)
-        before, after = f"{from_} + x * {dw};", f"a += {term};"
+        before, after = f"{from_} + x * {across};", f"a += {term};"
         steps = ((f"a[{row}]", "from"),)
     parameters = "ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict a, "
     parameters += "const float *restrict b" + ("" if block else ", ptrdiff_t am")
