@@ -2,7 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test test-all coverage check format bench docs picture site clean
+# Modules stay compiled, also where the environment says otherwise: tests start many processes, and
+# each would compile the compiler first.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: help setup demo test test-all coverage check collected format bench docs picture site clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -17,10 +21,11 @@ setup: .venv/.installed ## install smelt and its tools into .venv
 demo: setup ## compile real models and print what became of them
 	$(BIN)/python -m examples.demo
 
-test: check ## format, lint, types, layers, then the tests that CI runs, and what they cover
+test: setup ## format, lint, types, layers, then the tests that CI runs, and what they cover
 	@mkdir -p build
+	$(MAKE) --no-print-directory -j 2 check collected
 	$(BIN)/python -m slipcover --json --out build/coverage.json \
-		-m pytest -n 2 --dist worksteal -rs -m 'not slow' --coverage-floor 96
+		-m pytest -n 2 --dist worksteal -rs -m 'not slow' --coverage-floor 96 --cpu-times 20
 
 .venv/.ray .venv/.docs: .venv/.%: .venv/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$*]'
@@ -37,6 +42,11 @@ check: setup
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Beside mypy, which uses one core: pytest compiles the tests, which two workers would do twice.
+collected: setup
+	@mkdir -p build
+	@$(BIN)/python -m pytest --collect-only -qq >build/collected.txt || (cat build/collected.txt; false)
 
 format: setup ## format and fix what can be fixed
 	$(BIN)/ruff format

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 
 import coverage_floor
+import cpu_times
 import pytest
 
 # JAX computes what models are compared with. Most of its tests' time was spent in optimizing
@@ -27,12 +28,15 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     os.environ.pop("COLUMNS", None)
     os.unsetenv("COLUMNS")
+    cpu_times.register(config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option of ``make test`` that holds what the tests cover."""
+    """The options of ``make test``: what the tests have to cover, and what they cost."""
     what = "percent of the lines of src/ that the tests have to run"
     parser.addoption(coverage_floor.OPTION, type=float, help=what)
+    what = "list the seconds of CPU of this many files, the slowest, and of all tests"
+    parser.addoption(cpu_times.OPTION, type=int, help=what)
 
 
 @pytest.hookimpl(trylast=True)
