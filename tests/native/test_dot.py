@@ -24,6 +24,7 @@ EINSUMS = {
     "direct columns": ("ij,jk->ik", "[3,11]", "[11,45]", "[3,45]"),
     "one row, many columns": ("ij,jk->ik", "[1,9]", "[9,301]", "[1,301]"),
     "values of heads": ("bhqk,bkhd->bhqd", "[2,3,5,8]", "[2,8,3,40]", "[2,3,5,40]"),
+    "rows that clash in a cache": ("ij,jk->ik", "[66,65]", "[65,256]", "[66,256]"),
     "free size 1": ("ij,jk->ik", "[1,6]", "[6,1]", "[1,1]"),
     "diagonal": ("iij,jk->ik", "[5,5,3]", "[3,4]", "[5,4]"),
     "diagonals in and out of the batch": ("biaib,ba->b", "[2,3,4,3,2]", "[2,4]", "[2]"),

@@ -37,6 +37,12 @@ def _refuse(instance: Instance) -> str | None:
     return algebra.refusal(instance)
 
 
+CLASHING = 1024
+"""Bytes between rows of which a multiple sends them to few places of a cache."""
+FEWEST_ROWS = 64
+"""Rows and summed elements from which a copy of a panel is a small part of the work."""
+
+
 def _panel(instance: Instance, layout: Layout) -> int:
     if isinstance(cast(object, layout.n.size), Size):
         return 1  # the run decides how many panels there are, each of a number that is known
@@ -54,7 +60,7 @@ def _workspace(instance: Instance, layout: Layout) -> int:
         return 0
     if _in_vectors(instance, layout):
         return panel_workspace(layout.m.size, layout.n.size, layout.k.size, layout.n.rhs)
-    if not _is_copied(layout):
+    if not _is_copied(instance, layout):
         return 0
     width = padded(_panel(instance, layout))
     return width * max(highest(layout.k.size), 1) * instance.type(0).size
@@ -100,8 +106,15 @@ def _in_vectors(instance: Instance, layout: Layout) -> bool:
     return instance.type(0).name == "float" and enough and algebra.is_sum_product(instance)
 
 
-def _is_copied(layout: Layout) -> bool:
-    return not same(layout.n.rhs, 1) and highest(layout.n.size) > 1
+def _is_copied(instance: Instance, layout: Layout) -> bool:
+    """True if panels of the right side are copied first: columns that don't lie side by side, and
+    rows that many tiles read from places that few lines of a cache can hold at once."""
+    if highest(layout.n.size) <= 1:
+        return False
+    apart = layout.k.rhs * instance.type(0).size
+    clashes = isinstance(cast(object, apart), int) and apart % CLASHING == 0
+    many = lowest(layout.m.size) >= FEWEST_ROWS and lowest(layout.k.size) >= FEWEST_ROWS
+    return not same(layout.n.rhs, 1) or (clashes and many)
 
 
 @kernel("DotGeneral", kinds=ANY, needs=_needs, refuse=_refuse, finishes=_finishes, shared=True)
@@ -238,7 +251,7 @@ def _emit_panel(cx: KernelContext, layout: Layout, product: Product, j: str) -> 
     if _is_packed(cx, layout):
         b = f"{product.b} + {j} * {k.size}"
         product = replace(product, b=b, b_k=width, width=width)
-    elif _is_copied(layout):
+    elif _is_copied(cx, layout):
         scratch = cx.scratch(product.element)
         with cx.body.loops(("p", "q"), (k.size, width)):
             read = f"({product.b})[({j} + q) * {n.rhs} + p * {k.rhs}]"
