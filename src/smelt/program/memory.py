@@ -30,6 +30,10 @@ CLIMB = 400
 ATTEMPTS_WORK = 200_000
 """Storages times attempts, or moves, at most."""
 
+ATTEMPTS_STEPS = 2_000_000
+"""Steps at which storages are live, times attempts or moves, at most: weights that are all made
+before the first layer are live for hundreds of steps each."""
+
 
 Spans: TypeAlias = list[tuple[int, int, int]]
 """First and last step, and the bytes that one storage has from the one to the other."""
@@ -168,7 +172,7 @@ def pack(storages: Sequence[Storage], alignment: int, bound: int) -> tuple[list[
     best: list[int] = []
     chosen: list[int] = []
     arena = -1
-    for _ in range(1 + min(ATTEMPTS, ATTEMPTS_WORK // max(len(storages), 1))):
+    for _ in range(1 + min(ATTEMPTS, _affordable(spans))):
         order = sorted(range(len(storages)), key=lambda i: (-promoted[i], -sizes[i], i))
         offsets = _placed(spans, order)
         total = max((offsets[i] + sizes[i] for i in order), default=0)
@@ -184,6 +188,12 @@ def pack(storages: Sequence[Storage], alignment: int, bound: int) -> tuple[list[
     return best, arena
 
 
+def _affordable(spans: Sequence[Spans]) -> int:
+    """How often these may be placed: that takes as long as there are steps at which one is live."""
+    steps = sum(last - first + 1 for each in spans for first, last, _ in each)
+    return min(ATTEMPTS_WORK // max(len(spans), 1), ATTEMPTS_STEPS // max(steps, 1))
+
+
 def _climb(
     storages: Sequence[Storage],
     spans: Sequence[Spans],
@@ -195,7 +205,7 @@ def _climb(
     sizes = [span[0][2] for span in spans]
     choose = random.Random(0)
     arena = max(offsets[i] + sizes[i] for i in order)
-    for _ in range(min(CLIMB, ATTEMPTS_WORK // len(order))):
+    for _ in range(min(CLIMB, _affordable(spans))):
         if arena == bound:
             break
         moved = choose.choice([i for i in order if offsets[i] + sizes[i] == arena])
