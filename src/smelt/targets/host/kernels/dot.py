@@ -31,8 +31,9 @@ class Operand:
     copied: bool
 
     def view(self, array: Array) -> Array:
-        """Only for operands that are not copied."""
-        return array.transpose(self.order).reshape(self.shape, copy=False)
+        """Only for operands that are not copied: of a state that a loop hands on as a view of
+        other strides than it had before, a copy after all."""
+        return array.transpose(self.order).reshape(self.shape)
 
     def copy(self, array: Array, to: Array) -> Array:
         """Copy into ``to``, of this shape and dtype."""

@@ -24,13 +24,13 @@ def transpose_view(call: Call) -> View:
 
 @view("Reshape")
 def reshape_view(call: Call) -> View | None:
-    """Only if the strides of the input allow it."""
+    """Only if the strides of the input allow it; a state that a loop hands on with others is copied."""
     shape = call.outputs[0].shape
     try:
         call.input(0).reshape(shape, copy=False)
     except ValueError:
         return None
-    return lambda x: x.reshape(shape, copy=False)
+    return lambda x: x.reshape(shape)
 
 
 @view("Expand")
