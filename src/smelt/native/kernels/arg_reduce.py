@@ -131,11 +131,18 @@ def _emit_beside(
             body.line(f"top[j] = from[j * {apart}], best[j] = 0;")
         with body.loop("i", count, start=1):
             body.line(f"const {t.name} *row = from + i * {inner if same(apart, 1) else 1};")
+            numbers = f"row[j * {apart}]"
+            if t.name == "float" and not same(apart, 1):
+                numbers = "seen[j]"
+                body.line(f"float seen[{width}];")
+                with body.loop("j", "columns"):
+                    body.line(f"float one = row[j * {apart}];")
+                    body.line(
+                        "HOLD(one);"
+                    )  # gcc 12 gathers these to vectors, which takes ten times
+                    body.line("seen[j] = one;")
             with body.loop("j", "columns"):
-                held = t.name == "float" and not same(apart, 1)
-                body.line(f"{'' if held else 'const '}{t.name} v = row[j * {apart}];")
-                if held:
-                    body.line("HOLD(v);")  # gcc 12 gathers these to vectors, which takes ten times
+                body.line(f"const {t.name} v = {numbers};")
                 body.line(f"const {t.name} t = top[j];")
                 body.line(f"const int better = {_better(t, sign, 't', last=last)};")
                 body.line("top[j] = better ? v : t;")

@@ -7,6 +7,7 @@ NaN. Narrow integers take the low bits.
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
+from smelt.native.kernels.lane_math import IN_LOOPS
 from smelt.native.kernels.nest import emit_map
 from smelt.native.types import C_TYPES, CType
 
@@ -51,8 +52,9 @@ def _checked(cx: KernelContext, source: CType, target: CType) -> str:
         wide, high, odd = "int64_t", "9223372036854775808.0@", "INT64_MIN"
         low = ">= (-9223372036854775808.0@)"
     name = f"{source.name}_to_{wide}"
+    cx.call("IN_LOOPS", IN_LOOPS)  # else GCC calls it from loops without contraction
     text = (
-        f"static {wide} {name}({source.name} x)\n{{\n"
+        f"static IN_LOOPS {wide} {name}({source.name} x)\n{{\n"
         f"    const int inside = (x {low}) & (x < {high});\n"
         f"    const {wide} near = ({wide})(inside ? x : 0);\n"
         f"    return inside ? near : {odd};\n}}\n"
