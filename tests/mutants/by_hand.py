@@ -61,6 +61,14 @@ SHOWN = [
         "q = Slice(x, i, j) r = Slice(x, j, e) u = Neg(p) v = Exp(q) w = Abs(r) }",
     ),
     Shown(
+        "sum-residuals",
+        "passes.norms.sum_residuals:sum_residuals",
+        "*added.inputs",
+        "*reversed(added.inputs), added.inputs[0]",
+        "g (float[N,8] x, float[N,8] s, float[8] w) => (float[N,8] y) { k = Shape(x) "
+        "h = Reshape(x, k) t = Mul(h, s) r = Add(t, s) y = LayerNormalization(r, w) }",
+    ),
+    Shown(
         "unroll-sequences",
         "passes.simplify.unroll_sequences:one_of_a_sequence",
         "items[int(position)](b)",

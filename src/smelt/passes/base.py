@@ -10,6 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
+from smelt.ir.hidden_shapes import hidden_shapes, stated_shapes
 from smelt.ir.index import NodeIndex
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Rule, RuleSet
@@ -92,7 +93,8 @@ class PassContext:
     does not run. ``kernels`` are those of ONNX itself that it computes, None for all: rules make no
     others, unless the model has them already. ``computes`` says of a node whether the target
     computes it as it stands, None if it does not say. ``evaluate`` is handed down by ``compile``.
-    ``rewrites_left`` limits all edits together, for bisection.
+    ``rewrites_left`` limits all edits together, for bisection. ``hidden`` are the names of results
+    whose shapes a runtime did not know in the source.
     """
 
     model: ir.Model
@@ -103,6 +105,7 @@ class PassContext:
     kernels: frozenset[str] | None = None
     computes: Callable[[ir.Node], bool] | None = None
     rewrites_left: int | None = None
+    hidden: frozenset[str] = frozenset()
     _index: NodeIndex | None = field(default=None, repr=False)
     _edited: bool = field(default=False, repr=False)
 
@@ -110,9 +113,11 @@ class PassContext:
     def of(cls, model: ir.Model, evaluate: Evaluate | None = None) -> PassContext:
         """A context for ``model`` with every shape inferred."""
         register_all()
+        stated = stated_shapes(model.graph)
         shapes = ShapeInference(model)
         shapes.infer_model()
-        return cls(model, shapes, Constants(), evaluate)
+        hidden = hidden_shapes(model.graph, stated)
+        return cls(model, shapes, Constants(), evaluate, hidden=hidden)
 
     def renew(self) -> None:
         """Know nothing of the model but what it says itself, after edits that no facts survive."""

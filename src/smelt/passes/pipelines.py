@@ -129,9 +129,11 @@ CLEANUP = _listed(
 """What is left over: dead nodes, equal constants, clashing names."""
 
 DEFAULT = (
-    f"fixpoint(dead-code-elimination,canonicalize,simplify,quantize,fuse){{max={ROUNDS}}},cleanup"
+    f"fixpoint(dead-code-elimination,canonicalize,simplify,quantize,fuse){{max={ROUNDS}}},"
+    "sum-residuals,cleanup"
 )
-"""Dead nodes go first, because what nobody needs may not keep two nodes apart."""
+"""Dead nodes go first, because what nobody needs may not keep two nodes apart; Sums come last,
+because rules know a sum of two as Add."""
 
 FAST_MATH = "divide-to-multiply{fast=true}"
 """What rounds more than it must; only by name, or with ``--fast-math``."""

@@ -78,6 +78,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_group_norm",
         "fuse_layernorm_or_instancenorm",
         "fuse_reduce_mean",
+        "sum_residuals",
     ),
     "products": (
         "dot_merger",

@@ -57,6 +57,14 @@ def test_a_residual_sum_before_a_norm_is_kept_from_being_fused() -> None:
     assert artifact.report["select"]["fired"] == {"residual-layer-norm:Sum": 1}
 
 
+@pytest.mark.parametrize(("factor", "form"), [(CHEAP, "Sum"), (DEAR, "Add"), (1.0, "Sum")])
+def test_a_sum_before_a_norm_is_an_add_where_that_is_cheaper(
+    factor: float, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = f"{NORM} {{ r = Sum(x, s) y = LayerNormalization(r, g, b) }}"
+    assert _names(_compiled(graph, monkeypatch, factor)) == [form, "LayerNormalization"]
+
+
 KEPT = {
     "the sum is read": "r = Add(x, s) n = LayerNormalization(r, g, b) y = Mul(n, r)",
     "the bias broadcasts": "r = Add(x, g) y = LayerNormalization(r, g, b)",

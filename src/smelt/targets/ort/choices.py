@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -58,6 +58,11 @@ RESIDUAL_LAYER_NORM = Choice(
     {"rows": ROWS, "width": WIDTHS},
 )
 """ONNX Runtime fuses an Add before a norm into SkipLayerNormalization; a Sum it leaves alone."""
+
+SUM_LAYER_NORM = replace(
+    RESIDUAL_LAYER_NORM, forms=dict(reversed(list(RESIDUAL_LAYER_NORM.forms.items())))
+)
+"""The same choice where the model has the Sum, as pass ``sum-residuals`` writes it."""
 
 BIAS_GELU = Choice(
     "bias-gelu",

@@ -91,13 +91,17 @@ def _number(dim: object) -> Dim:
     return dim if isinstance(dim, int) and dim > 0 else None
 
 
-def _layer_norm(m: Match, b: Builder) -> Replacement:
+def _layer_norm(form: str) -> Build:
     """The runtime fuses an Add that nothing else reads; of operands of one shape, so nothing else
     is worth a change."""
-    if not same_shape(m["x"].shape, m["s"].shape):
-        return Miss("the operands broadcast")
-    total = b.op("Sum", m["x"], m["s"])
-    return b.like(m.root, total, *m.root.inputs[1:])
+
+    def build(m: Match, b: Builder) -> Replacement:
+        if not same_shape(m["x"].shape, m["s"].shape):
+            return Miss("the operands broadcast")
+        total = b.op(form, m["x"], m["s"])
+        return b.like(m.root, total, *m.root.inputs[1:])
+
+    return build
 
 
 def _biased(form: str, approximate: str) -> Build:
@@ -232,6 +236,7 @@ def _capped(m: Match, b: Builder) -> Replacement:
 def _forms() -> tuple[tuple[Choice, str, Op, SizesOf, Build], ...]:
     """Each form that may take the place of what a model holds: where, at what sizes, and how."""
     residual = op("Add", var("x"), var("s"))
+    apart = op("Sum", var("x"), var("s"))
     biased = op("Add", var("x"), var("b"))
     attention = op("Attention", var("q"), var("k"), var("v"), rest=True)
     moved = op("Transpose", var("k"), name="moved")
@@ -241,7 +246,11 @@ def _forms() -> tuple[tuple[Choice, str, Op, SizesOf, Build], ...]:
     return (
         (
             *(choices.RESIDUAL_LAYER_NORM, "Sum"),
-            *(op("LayerNormalization", residual, rest=True), rows, _layer_norm),
+            *(op("LayerNormalization", residual, rest=True), rows, _layer_norm("Sum")),
+        ),
+        (
+            *(choices.SUM_LAYER_NORM, "Add"),
+            *(op("LayerNormalization", apart, rest=True), rows, _layer_norm("Add")),
         ),
         (
             *(choices.BIAS_GELU, "BiasGelu"),

@@ -1,0 +1,58 @@
+"""Write a sum before a LayerNormalization as Sum where the model hid its shape from runtimes.
+
+    before   r = Add(x, s),  y = LayerNormalization(r)
+    after    r = Sum(x, s),  y = LayerNormalization(r)
+
+ONNX Runtime makes a SkipLayerNormalization of an Add whose shape it knows, and none of a Sum. Its
+kernel is faster than the two before version 1.30, and slower since. In a model with computed
+shapes, as PyTorch's TorchScript exporter writes of open sizes, it knows none. We do, and with us
+the runtime: so what it left apart in the source stays apart, and no version is slower for it.
+
+Needs    (1) float32, and one shape on both sides; (2) a sum that nothing else reads; (3) that the
+         shape of the sum or of the result was hidden in the source.
+Keeps    (1) sums that the runtime could fuse in the source; (2) the Add for targets that compute
+         operators themselves.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.known_forms import is_known
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.shapes import same_shape
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+
+
+@graph_pass("sum_residuals", __doc__, exactness=EXACT, after=("fuse_layernorm_or_instancenorm",))
+def sum_residuals(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
+    if not cx.hidden or cx.kernels is not None:  # keeps 1, 2
+        return
+    for norm in list(cx.index().nodes([("", "LayerNormalization")])):
+        added = _hidden_sum(norm, cx)
+        if added is None or rewriter.exhausted:
+            continue
+        b = rewriter.builder(added, [added], "sum_residuals")
+        rewriter.replace(added, [b.op("Sum", *added.inputs)], rule="sum_residuals")
+        stats.fired["sum_residuals"] += 1
+
+
+def _hidden_sum(norm: ir.Node, cx: PassContext) -> ir.Node | None:
+    """The Add that ``norm`` reads, where a runtime did not know its shape in the source."""
+    total = norm.inputs[0]
+    added = total.producer() if total is not None else None
+    if total is None or added is None or (added.domain, added.op_type) != ("", "Add"):
+        return None
+    x, s = added.inputs
+    if x is None or s is None or total.dtype != ir.DataType.FLOAT or not is_known(added):
+        return None
+    if not same_shape(x.shape, s.shape):  # needs 1
+        return None
+    if not scope.has_one_use(total):  # needs 2
+        return None
+    if added.graph is not cx.model.graph:
+        return None
+    names = {total.name, norm.outputs[0].name}
+    return added if names & cx.hidden else None  # needs 3
