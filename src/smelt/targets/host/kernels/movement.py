@@ -24,7 +24,7 @@ def transpose_view(call: Call) -> View:
 
 @view("Reshape")
 def reshape_view(call: Call) -> View | None:
-    """Only if the strides of the input allow it; a state that a loop hands on with others is copied."""
+    """Only if the strides of the input allow it; what a loop hands on with others is copied."""
     shape = call.outputs[0].shape
     try:
         call.input(0).reshape(shape, copy=False)
