@@ -125,6 +125,7 @@ IMPOSSIBLE = {
     "Unique along an axis too low": "g (float[2,3] x) => (y) { y = Unique<axis=-3>(x) }",
     "Unique along an axis of a scalar": "g (float x) => (y) { y = Unique<axis=0>(x) }",
     "a Pad that leaves less than nothing": "g (float[2,3] x) => (y) { p = Constant<value_ints=[-1,0,-2,0]>() y = Pad(x, p) }",
+    "bands of no type": "g (int64 k, float a) => (y) { y = MelWeightMatrix<output_datatype=-1>(k, k, k, a, a) }",
 }
 
 
@@ -155,6 +156,7 @@ TOLD_BY_NUMBERS = {
         "9,8",
     ),
     "bands of any spectrum": ("y = MelWeightMatrix(k, k, k, a, a)", "_,_"),
+    "frames": ("w = Constant<value_floats=[1.0,1.0]>() n = Constant<value_int=1>() y = STFT(x, n, w)", "2,2,2,2"),
     "any repeats": ("y = Tile(x, r)", "_,_"),
     "repeats": ("t = Constant<value_ints=[2,3]>() y = Tile(x, t)", "4,9"),
 }

@@ -90,6 +90,9 @@ def infer_mel(context: ShapeInferenceContext, node: ir.Node) -> bool:
     rows = length[0] // 2 + 1 if length and known[0] else context.new_symbolic_dim()
     columns = bands[0] if bands and known[1] else context.new_symbolic_dim()
     to = node.attributes.get_int("output_datatype", ir.DataType.FLOAT.value)
+    if to not in {each.value for each in ir.DataType}:
+        context.record_error(node, f"there is no element type {to}")
+        return True
     context.set_shape_and_dtype(node.outputs[0], ir.Shape([rows, columns]), ir.DataType(to))
     return True
 
