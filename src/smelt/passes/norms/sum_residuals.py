@@ -6,7 +6,7 @@
 ONNX Runtime makes a SkipLayerNormalization of an Add whose shape it knows, and none of a Sum. Its
 kernel is faster than the two before version 1.30, and slower since. In a model with computed
 shapes, as PyTorch's TorchScript exporter writes of open sizes, it knows none. We do, and with us
-the runtime: so what it left apart in the source stays apart, and no version is slower for it.
+the runtime: so what it left apart in the source stays apart.
 
 Needs    (1) float32, and one shape on both sides; (2) a sum that nothing else reads; (3) that the
          shape of the sum or of the result was hidden in the source.
