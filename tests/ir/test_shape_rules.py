@@ -156,7 +156,10 @@ TOLD_BY_NUMBERS = {
         "9,8",
     ),
     "bands of any spectrum": ("y = MelWeightMatrix(k, k, k, a, a)", "_,_"),
-    "frames": ("w = Constant<value_floats=[1.0,1.0]>() n = Constant<value_int=1>() y = STFT(x, n, w)", "2,2,2,2"),
+    "frames": (
+        "w = Constant<value_floats=[1.0,1.0]>() n = Constant<value_int=1>() y = STFT(x, n, w)",
+        "2,2,2,2",
+    ),
     "any repeats": ("y = Tile(x, r)", "_,_"),
     "repeats": ("t = Constant<value_ints=[2,3]>() y = Tile(x, t)", "4,9"),
 }
