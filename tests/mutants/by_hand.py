@@ -69,6 +69,16 @@ SHOWN = [
         "h = Reshape(x, k) t = Mul(h, s) r = Add(t, s) y = LayerNormalization(r, w) }",
     ),
     Shown(
+        "uplift-while-to-for",
+        "passes.simplify.uplift_while_to_for:_Counter.compared",
+        "return 1 - (start - limit) // slope",
+        "return 2 - (start - limit) // slope",
+        "g (float[2] x) => (float[2] y) <int64 zero = {0}, int64 one = {1}, int64 four = {4}, "
+        "bool go = {1}> { last, y = Loop(, go, zero, x) <body = body (int64 k, bool c, int64 i, "
+        "float[2] p) => (bool co, int64 j, float[2] q) { j = Add(i, one) q = Add(p, p) "
+        "co = Less(j, four) }> }",
+    ),
+    Shown(
         "unroll-sequences",
         "passes.simplify.unroll_sequences:one_of_a_sequence",
         "items[int(position)](b)",

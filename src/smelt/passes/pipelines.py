@@ -40,6 +40,7 @@ SIMPLIFY = _listed(
     "use-reflection-padding",
     "fold-reshape-pairs",
     "loop-invariant-elimination",
+    "uplift-while-to-for",
     "merge-consecutive-relus",
     "clip-of-min-max",
     "fold-index-wrap",

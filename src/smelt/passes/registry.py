@@ -44,6 +44,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "sink_unit_dims",
         "slices_to_split",
         "unroll_sequences",
+        "uplift_while_to_for",
     ),
     "activation": (
         "fuse_gelu_exact",

@@ -1,0 +1,209 @@
+"""Say how often a loop runs, where its condition only counts.
+
+    before   Loop(none, true, 0, x) { (k, c, i, p) => j = i + 1, (j < 5, j, f(p, i)) }
+    after    Loop(5, none, 0, x)    { (k, c, i, p) => j = i + 1, (c, j, f(p, i)) }
+
+Frameworks without a loop of known length write one that goes on while a counter is below a number,
+as Keras does for recurrent layers. What a loop stacks has known sizes only if its rounds have a
+number, and a runtime need not compute when to stop.
+
+Needs    (1) a condition that is true at first; (2) comparisons of numbers that grow by a constant
+         each round, alone or joined by And; (3) whole numbers that their types hold exactly until
+         the loop ends, also where they are compared as floats; (4) a limit that is no number of
+         rounds, or a constant.
+Keeps    (1) a condition that reads data; (2) loops that end by their limit alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import provenance
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
+from smelt.ir.loop_rounds import MOST
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+
+RULE = "counted"
+
+LOOKED_AT = 64
+"""Values of a body at most; conditions that count have a few."""
+
+Line: TypeAlias = tuple[int, int]
+"""Slope and start of a number that is ``slope * k + start`` in round k, from 0 on."""
+
+_EXACT: Mapping[ir.DataType, int] = {
+    ir.DataType.INT32: 2**31 - 1,
+    ir.DataType.INT64: 2**63 - 1,
+    ir.DataType.FLOAT: 2**24,
+    ir.DataType.DOUBLE: 2**53,
+}
+"""Up to what magnitude a type holds every whole number."""
+
+_COMPARED: Mapping[str, tuple[int, int]] = {
+    "Less": (1, 0),
+    "LessOrEqual": (1, 1),
+    "Greater": (-1, 0),
+    "GreaterOrEqual": (-1, 1),
+}
+"""The sign of the difference that is to stay below a number, and that number."""
+
+
+@graph_pass("uplift_while_to_for", __doc__, exactness=EXACT, source="MLIR: scf-uplift-while-to-for")
+def uplift_while_to_for(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    for node in cx.index().nodes([("", "Loop")]):
+        body = node.attributes.get("body")
+        if node in rewriter.dead or rewriter.exhausted or body is None or not is_known(node):
+            continue
+        rounds = _Counter(node, body.as_graph(), cx.constants).rounds()
+        if rounds is not None:
+            _count(node, body.as_graph(), rounds, rewriter)
+            stats.fired[RULE] += 1
+
+
+def _count(node: ir.Node, body: ir.Graph, rounds: int, rewriter: Rewriter) -> None:
+    """Let the loop run ``rounds`` times, and its body return the condition that it is given."""
+    origin = provenance.merge([node], RULE)
+    condition = body.outputs[0]
+    goes_on = Builder(rewriter.model, body, rewriter.shapes, origin=origin)
+    body.outputs[0] = goes_on.op("Identity", body.inputs[1])
+    builder = rewriter.builder(node, [node], RULE)
+    inputs = [builder.constant(np.asarray(rounds, np.int64)), None, *node.inputs[2:]]
+    attributes = [*node.attributes.values()]
+    loop = ir.Node("", "Loop", inputs, attributes, num_outputs=len(node.outputs), name=node.name)
+    stacked = len(node.inputs) - 2
+    for index, value in enumerate(builder.add(loop)):
+        value.type, value.shape = node.outputs[index].type, node.outputs[index].shape
+        if index >= stacked and value.shape is not None and len(value.shape):
+            value.shape = ir.Shape([rounds, *value.shape.dims[1:]])
+    # The body belongs to the new node, so that it does not die with the old one.
+    node.attributes.pop("body")
+    rewriter.replace(node, list(loop.outputs), trust_shape=True, rule=RULE)
+    producer = condition.producer()
+    if producer is not None:
+        rewriter.remove_dead([producer])
+
+
+class _Counter:
+    """The numbers that the condition of one Loop compares, by round."""
+
+    def __init__(self, node: ir.Node, body: ir.Graph, constants: Constants) -> None:
+        self.node = node
+        self.body = body
+        self.constants = constants
+        self.lines: list[tuple[Line, int]] = []
+        self.left = LOOKED_AT
+
+    def rounds(self) -> int | None:
+        """How many there are, if that is sure and the condition has a part in it."""
+        count, first = self.node.inputs[:2]
+        if first is not None and self.constants.scalar(first) is not True:  # needs 1
+            return None
+        most = MOST if count is None else self.constants.scalar(count)  # needs 4
+        found = self.until(self.body.outputs[0])
+        if found is None or found == math.inf or not isinstance(most, int):  # keeps 1, 2
+            return None
+        last = min(int(found), most)
+        exact = all(  # needs 3
+            max(abs(start), abs(slope * last + start)) <= limit
+            for (slope, start), limit in self.lines
+        )
+        return last if exact and last < MOST else None
+
+    def until(self, condition: ir.Value) -> float | None:
+        """In which round, counted from 1, ``condition`` is false at first; None if data say it."""
+        self.left -= 1
+        node = condition.producer()
+        if condition is self.body.inputs[1]:
+            return math.inf
+        if node is None or node.graph is not self.body:
+            truth = self.constants.scalar(condition)
+            return None if truth is None else math.inf if truth else 1
+        if node.domain or not is_known(node) or self.left < 0:
+            return None
+        if node.op_type in ("And", "Identity"):
+            found = [None if each is None else self.until(each) for each in node.inputs]
+            known = [each for each in found if each is not None]
+            return min(known) if len(known) == len(found) else None
+        return self.compared(node)
+
+    def compared(self, node: ir.Node) -> float | None:  # needs 2
+        if node.op_type not in _COMPARED or None in node.inputs:
+            return None
+        left, right = (self.line(value) for value in node.inputs if value is not None)
+        if left is None or right is None:
+            return None
+        sign, limit = _COMPARED[node.op_type]
+        slope, start = sign * (left[0] - right[0]), sign * (left[1] - right[1])
+        if start >= limit:
+            return 1
+        return 1 - (start - limit) // slope if slope > 0 else math.inf
+
+    def line(self, value: ir.Value) -> Line | None:
+        """The number that ``value`` is in each round."""
+        self.left -= 1
+        if self.left < 0:
+            return None
+        found, limit = self.found(value), _EXACT.get(value.dtype or ir.DataType.UNDEFINED)
+        if found is None or limit is None:
+            return None
+        self.lines.append((found, limit))
+        return found
+
+    def found(self, value: ir.Value) -> Line | None:
+        number = self.constants.scalar(value)
+        if number is not None:
+            return (0, int(number)) if float(number).is_integer() else None
+        if value is self.body.inputs[0]:
+            return (1, 0)
+        if value in self.body.inputs[2:]:
+            return self.state(self.body.inputs.index(value))
+        node = value.producer()
+        if node is None or node.graph is not self.body or node.domain or not is_known(node):
+            return None
+        lines = [None if each is None else self.line(each) for each in node.inputs]
+        known = [each for each in lines if each is not None]
+        if len(known) != len(lines):
+            return None
+        if node.op_type in ("Identity", "Cast"):
+            return known[0]
+        if node.op_type in ("Add", "Sub"):
+            (a, b), (c, d) = known
+            return (a + c, b + d) if node.op_type == "Add" else (a - c, b - d)
+        return None
+
+    def state(self, place: int) -> Line | None:
+        """A number that the loop carries, to which each round adds a constant."""
+        start = self.constants.scalar(self.node.inputs[place])
+        step = self.step(self.body.outputs[place - 1], self.body.inputs[place])
+        if step is None or not isinstance(start, int) or isinstance(start, bool):
+            return None
+        return step, start
+
+    def step(self, value: ir.Value, carried: ir.Value) -> int | None:
+        """What is added to ``carried`` to give ``value``."""
+        node = value.producer()
+        if node is None or node.domain or not is_known(node):
+            return None
+        if node.op_type == "Identity" and node.inputs[0] is not None:
+            self.left -= 1
+            return self.step(node.inputs[0], carried) if self.left >= 0 else None
+        if node.op_type not in ("Add", "Sub") or carried not in node.inputs:
+            return None
+        first, second = node.inputs
+        number = self.constants.scalar(second if first is carried else first)
+        if not isinstance(number, int) or isinstance(number, bool):
+            return None
+        if node.op_type == "Sub":
+            return -number if first is carried else None
+        return number
