@@ -246,7 +246,8 @@ def compile_model(
             with span("bind dims"):
                 bind_dims(model, {name: n for name, n in dims.items() if not isinstance(n, tuple)})
                 ranges = {name: n for name, n in dims.items() if isinstance(n, tuple)}
-                note_bounds(model, ranges, least=int(is_never_empty(model)))
+                least, checked = int(is_never_empty(model)), chosen.limits.bounded_dims
+                note_bounds(model, ranges, least, checked=checked)
         operators = frozenset(operator.key for operator in chosen.operators)
         highest = min(HIGHEST_OPSET, chosen.limits.opset[1])
         with sizes_from_zero(model):

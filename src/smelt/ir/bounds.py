@@ -12,13 +12,17 @@ from smelt.ir.dims import symbols_of, unnamed_dims
 from smelt.ir.empty_dims import is_never_empty, may_be_empty
 
 BOUNDS = "smelt.bounds"
+CHECKED = "smelt.checked_bounds"
 Bounds = tuple[int, int]
 
 
-def note_bounds(model: ir.Model, bounds: Mapping[str, Bounds], least: int = 0) -> None:
+def note_bounds(
+    model: ir.Model, bounds: Mapping[str, Bounds], least: int = 0, *, checked: bool = False
+) -> None:
     """Note the least and the greatest size of symbols; dims without a name get the one they go by.
 
-    Nothing was assumed yet of sizes of inputs but that they are ``least`` or more.
+    Nothing was assumed yet of sizes of inputs but that they are ``least`` or more. ``checked``:
+    each run refuses sizes beyond them.
 
     Raises UsageError E633 for a name that no input or output has, and for bounds that are none.
     """
@@ -45,6 +49,7 @@ def note_bounds(model: ir.Model, bounds: Mapping[str, Bounds], least: int = 0) -
                 fix=f"for instance: --dim {name}=1..{max(low, high, 16)}",
             )
     model.graph.meta[BOUNDS] = dict(bounds)
+    model.graph.meta[CHECKED] = checked
 
 
 def _names(values: Iterable[ir.Value]) -> dict[str, None]:
@@ -59,6 +64,12 @@ def bounds_of(graph: ir.Graph) -> Mapping[str, Bounds]:
     """What was noted, by symbol."""
     found: Mapping[str, Bounds] = graph.meta.get(BOUNDS) or {}
     return found
+
+
+def checked_bounds(graph: ir.Graph) -> Mapping[str, Bounds]:
+    """The bounds of sizes of inputs, if each run refuses others; a target of any sizes has none."""
+    given = _names(graph.inputs) if graph.meta.get(CHECKED) else {}
+    return {name: ends for name, ends in bounds_of(graph).items() if name in given}
 
 
 def said_empty(graph: ir.Graph) -> list[str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from rewrites import check_rewrite, check_unchanged
+from rewrites import check_rewrite, check_unchanged, run_pass
 
+from smelt.ir import text
+from smelt.ir.bounds import note_bounds
+from smelt.ir.constants import Constants
 from smelt.passes.simplify.fold_bool_compare import fold_bool_compare
 
 SAME = {
@@ -86,3 +89,43 @@ KEPT = {
 @pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
 def test_keeps(graph: str) -> None:
     check_unchanged(fold_bool_compare, graph)
+
+
+SIZES = (
+    "g (float[N] x, float[M] z) => (bool[1] y) <int64[1] two = {{2}}, int64[1] nine = {{9}}, "
+    "int64[1] none = {{0}}> {{ n = Shape(x) m = Shape(z) e = Sub(n, two) {body} }}"
+)
+DECIDED = {
+    "y = GreaterOrEqual(n, two)": True,
+    "y = Greater(n, two)": True,
+    "y = Less(n, two)": False,
+    "y = LessOrEqual(nine, e)": False,
+    "y = Equal(n, two)": False,
+    "y = Less(m, e)": None,
+    "y = Less(n, m)": False,
+    "y = LessOrEqual(nine, n)": None,
+    "k = NonZero(x) j = Shape<start=1>(k) y = Greater(j, none)": None,
+}
+
+
+def answered(body: str, *, checked: bool = True) -> list[bool] | None:
+    """What the pass makes of a comparison of sizes N in 3..9 and M in 0..3, if it is a constant."""
+    model = text.parse(SIZES.format(body=body))
+    note_bounds(model, {"N": (3, 9), "M": (0, 3)}, checked=checked)
+    run_pass(fold_bool_compare, model)
+    node = model.graph.outputs[0].producer()
+    assert node is not None
+    if node.op_type != "Identity":
+        return None
+    found = Constants().get(node.inputs[0])
+    assert found is not None
+    return list(found.tolist())
+
+
+@pytest.mark.parametrize(("body", "answer"), DECIDED.items())
+def test_bounds_decide(body: str, answer: bool | None) -> None:
+    assert answered(body) == (None if answer is None else [answer])
+
+
+def test_bounds_that_no_run_is_held_to_say_nothing() -> None:
+    assert answered("y = GreaterOrEqual(n, two)", checked=False) is None

@@ -1,26 +1,34 @@
-"""Read a truth value itself, not a comparison of the number that it is cast to.
+"""Read a truth value itself, not a comparison of the number that it is cast to, and an answer that
+is the same in every run as a constant.
 
     before   p: bool ─> Cast(int32) ─> Less(·, 1) ─> y     after   p ─> Not ─> y
     before   p: bool ─> Equal(·, true) ─> y                after   p ─> y
     before   Where(p, 0, -3e38) ─> Cast(bool) ─> y         after   p ─> Not ─> y
+    before   x[N], N = 3..9: Shape(x) >= 2 ─> y            after   true ─> y
 
 So ``jax.lax.cond`` turns its predicate into the number of a branch, and back; PyTorch, the mask of
 some attention.
 
 Needs    (1) a constant of one element on either side, which does not raise the rank; (2) a
-         comparison that tells 0 from 1.
+         comparison that tells 0 from 1; (3) sizes in the main graph whose symbols have bounds that
+         decide, and that each run is held to.
 Keeps    (1) comparisons that are true of both or of neither; (2) casts of what is no truth value.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.bounds import checked_bounds
 from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import static_shape
+from smelt.ir.size_order import always
 from smelt.passes.base import EXACT, rule_pass
 
 COMPARED: dict[str, np.ufunc] = {
@@ -77,6 +85,19 @@ def chosen_truth(m: Match, b: Builder) -> Replacement:
     return b.op("Not", m["p"]) if holds == [False, True] else Miss("it does not tell 0 from 1")
 
 
+@rule(op(list(COMPARED), var("a"), var("b")))
+def compared_sizes(m: Match, b: Builder) -> Replacement:
+    bounds, shape = checked_bounds(b.model.graph), static_shape(m.root.outputs[0])
+    if not bounds or m.root.graph is not b.model.graph or shape is None:  # needs 3
+        return None
+    sides = [b.shapes.elements(m[name]) for name in ("a", "b")]
+    if any(side is None or len(side) != 1 for side in sides) or math.prod(shape) != 1:
+        return None
+    left, right = (side[0] for side in sides if side is not None)
+    answer = always(m.root.op_type, left, right, bounds)
+    return None if answer is None else b.constant(np.full(shape, answer))
+
+
 fold_bool_compare = rule_pass(
-    "fold_bool_compare", __doc__, [compared_truth, chosen_truth], exactness=EXACT
+    "fold_bool_compare", __doc__, [compared_truth, chosen_truth, compared_sizes], exactness=EXACT
 )

@@ -1,0 +1,51 @@
+"""Which of two sizes is larger in every run, by the bounds that were noted for their symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import onnx_ir as ir
+
+from smelt.ir.bounds import Bounds
+from smelt.ir.dim_texts import is_arithmetic
+from smelt.ir.onnx_ir_private import expression_of
+
+Dim: TypeAlias = int | ir.SymbolicDim
+
+
+def difference(left: Dim, right: Dim, bounds: Mapping[str, Bounds]) -> Bounds | None:
+    """The least and the greatest that ``left - right`` is, if it is linear in bounded symbols."""
+    if not all(isinstance(dim, int) or is_arithmetic(dim) for dim in (left, right)):
+        return None
+    expression = _expression(left) - _expression(right)
+    low = high = expression
+    for symbol in getattr(expression, "free_symbols", ()):
+        slope = expression.diff(symbol)
+        if str(symbol) not in bounds or not slope.is_Integer:
+            return None
+        ends = bounds[str(symbol)]
+        first, last = ends if slope > 0 else ends[::-1]
+        low, high = low.subs(symbol, first), high.subs(symbol, last)
+    return int(low), int(high)
+
+
+def _expression(dim: Dim) -> Any:
+    return dim if isinstance(dim, int) else expression_of(dim)
+
+
+def always(comparison: str, left: Dim, right: Dim, bounds: Mapping[str, Bounds]) -> bool | None:
+    """The answer of a comparison of ONNX that is the same in every run; None if it is not sure."""
+    found = difference(left, right, bounds)
+    if found is None:
+        return None
+    low, high = found
+    answers = {
+        "Less": (high < 0, low >= 0),
+        "LessOrEqual": (high <= 0, low > 0),
+        "Greater": (low > 0, high <= 0),
+        "GreaterOrEqual": (low >= 0, high < 0),
+        "Equal": (low == high == 0, low > 0 or high < 0),
+    }
+    yes, no = answers[comparison]
+    return True if yes else False if no else None
