@@ -14,9 +14,11 @@ from smelt.ir.declared import declared
 from smelt.ir.defaults import default_of
 from smelt.ir.dims import binding_advice
 from smelt.ir.shapes import ShapeInference
-from smelt.program.instruction import Program
+from smelt.native.schedule import is_computed
+from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
+from smelt.program.lower.builder import Whole
 from smelt.program.passes import optimize
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 from smelt.targets.base import Artifact, Plan
@@ -117,21 +119,33 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
     """
     shapes = ShapeInference(model)
     shapes.infer_model()
+    quantized: list[Instruction] = []
+
+    def spelled_out(program: Program, instruction: Instruction) -> bool:
+        quantized.append(instruction)
+        return False
+
+    compiled = None
     try:
-        program = lower(model)
-        bind_declared(program, declared(model.graph))
+        program = _lowered(model, spelled_out)
+        if options.engine != "numpy":
+            waits = options.engine == "native"
+            own = _lowered(model, is_computed) if quantized else program.copy()
+            compiled = Compiled(own, waits=waits, threads=options.threads)
     finally:
         shapes.restore_interface()
-    compiled = None
-    if options.engine != "numpy":
-        waits = options.engine == "native"
-        compiled = Compiled(program.copy(), waits=waits, threads=options.threads)
     unpack_constants(program)
     optimize(program, decompose=is_static(program), strided=is_static(program))
     _check(program)
     check_sizes_known(program, binding_advice(model.graph.inputs))
     parts = {field.name: getattr(program, field.name) for field in fields(program)}
     return HostProgram(**parts, compiled=compiled)
+
+
+def _lowered(model: ir.Model, whole: Whole) -> Program:
+    program = lower(model, whole)
+    bind_declared(program, declared(model.graph))
+    return program
 
 
 def _options(plan: HostPlan) -> Options:
