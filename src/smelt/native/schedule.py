@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import onnx_ir as ir
@@ -56,7 +57,7 @@ def ordered(
     ``fixed_point``, sums become bytes without floats.
     Raises an ErrorList of everything that has no kernel; ``target`` is the name of who lacks it.
     """
-    program = lower(model, is_computed)
+    program = lower(model, is_computed_as_it_is)
     bind_declared(program, declared(model.graph))
     shapes = [program.slots[number].shape for number in program.outputs]
     if not is_static(program):
@@ -133,7 +134,7 @@ def _scheduled(program: Program, enough: int) -> Program:
 def computes(model: ir.Model, node: ir.Node) -> bool:
     """True if there are kernels for ``node`` as it stands, or may be, once its sizes are known."""
     try:
-        program = lower_alone(model, node, is_computed)
+        program = lower_alone(model, node, is_computed_as_it_is)
         if any("::" in step.op and kernel_of(step.op) is None for step in program.instructions):
             return False  # an operator of another domain, which is lowered to nothing else
         if not is_static(program) or any(slot.dtype not in C_TYPES for slot in program.slots):
@@ -183,3 +184,38 @@ def refusal(program: Program, instruction: Instruction) -> str | None:
 def is_computed(program: Program, instruction: Instruction) -> bool:
     """True if there is a kernel for an instruction."""
     return refusal(program, instruction) is None
+
+
+def is_computed_as_it_is(program: Program, instruction: Instruction) -> bool:
+    """True if there is a kernel for an instruction none of whose sizes is open."""
+    return not _open(program, instruction) and is_computed(program, instruction)
+
+
+def is_computed_once_bound(program: Program, instruction: Instruction) -> bool:
+    """True if there is a kernel for an instruction with a number for each open size.
+
+    What kernels take does not hang on which; a program that is refused when it is bound does.
+    """
+    before = {number: program.slots[number] for number in _open(program, instruction)}
+    for number, slot in before.items():
+        shape = tuple(dim if isinstance(dim, int) else ANY_SIZE for dim in slot.shape)
+        program.slots[number] = replace(slot, shape=shape)
+    try:
+        return is_computed(program, instruction)
+    finally:
+        for number, slot in before.items():
+            program.slots[number] = slot
+
+
+ANY_SIZE = 8
+"""Stands for an open size where only its being a number counts."""
+
+
+def _open(program: Program, instruction: Instruction) -> list[int]:
+    """The slots of an instruction that have open sizes, each once."""
+    used = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
+    return [
+        slot
+        for slot in sorted(used)
+        if not all(isinstance(dim, int) for dim in program.slots[slot].shape)
+    ]

@@ -26,17 +26,15 @@ def convolution() -> ir.Model:
 X = np.random.default_rng(3).normal(size=(3, 4, 9, 9)).astype(np.float32)
 
 
-def test_the_bits_are_those_of_c() -> None:
-    found, expected = (
-        smelt.compile(convolution(), target=target, dims={"N": 3}, **options)(X)[0]
-        for target, options in (("host", {"engine": "native"}), ("c", {}))
-    )
+@pytest.mark.parametrize("dims", [{"N": 3}, None])
+def test_the_bits_are_those_of_c(dims: dict[str, int] | None) -> None:
+    (expected,) = smelt.compile(convolution(), target="c", dims={"N": 3})(X)
+    (found,) = smelt.compile(convolution(), target="host", engine="native", dims=dims)(X)
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "native"])
-def test_open_sizes_are_computed_in_floats(engine: str) -> None:
+def test_numpy_computes_them_in_floats() -> None:
     """A sum that lies between two steps may be rounded to the other one."""
     (expected,) = smelt.compile(convolution(), target="c", dims={"N": 3})(X)
-    (found,) = smelt.compile(convolution(), target="host", engine=engine)(X)
+    (found,) = smelt.compile(convolution(), target="host", engine="numpy")(X)
     np.testing.assert_allclose(found, expected, atol=0.031)

@@ -194,9 +194,7 @@ class ProgramBuilder:
         """``keep``, if the target computes that instruction; False, with nothing done, if not."""
         self.keep(node, **attributes)
         kept = self.program.instructions.pop()
-        slots = [self.program.slots[slot] for slot in (*kept.inputs, *kept.outputs) if slot >= 0]
-        static = all(isinstance(dim, int) for slot in slots for dim in slot.shape)
-        if static and self.whole(self.program, kept):
+        if self.whole(self.program, kept):
             self.program.instructions.append(kept)
             return True
         return False

@@ -14,7 +14,7 @@ from smelt.ir.declared import declared
 from smelt.ir.defaults import default_of
 from smelt.ir.dims import binding_advice
 from smelt.ir.shapes import ShapeInference
-from smelt.native.schedule import is_computed
+from smelt.native.schedule import is_computed_once_bound
 from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
@@ -130,7 +130,7 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
         program = _lowered(model, spelled_out)
         if options.engine != "numpy":
             waits = options.engine == "native"
-            own = _lowered(model, is_computed) if quantized else program.copy()
+            own = _lowered(model, is_computed_once_bound) if quantized else program.copy()
             compiled = Compiled(own, waits=waits, threads=options.threads)
     finally:
         shapes.restore_interface()
