@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -38,3 +40,24 @@ def test_numpy_computes_them_in_floats() -> None:
     (expected,) = smelt.compile(convolution(), target="c", dims={"N": 3})(X)
     (found,) = smelt.compile(convolution(), target="host", engine="numpy")(X)
     np.testing.assert_allclose(found, expected, atol=0.031)
+
+
+@pytest.mark.parametrize("zero", [-128, 0, 127])
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        ("host", {"engine": "numpy"}),
+        ("host", {"engine": "native"}),
+        ("c", {"dims": {"N": (1, 9)}}),
+        ("c", {"dims": {"N": 4}}),
+    ],
+)
+def test_nan_is_the_least_number(target: str, options: dict[str, Any], zero: int) -> None:
+    """ONNX leaves it open; ONNX Runtime and all engines here say so, whatever the zero point."""
+    model = text.parse(
+        f"g (float[N] x) => (int8[N] y) <float s = {{1}}, int8 z = {{{zero}}}> "
+        "{ y = QuantizeLinear(x, s, z) }"
+    )
+    x = np.array([np.nan, np.inf, -np.inf, 0], np.float32)
+    (y,) = smelt.compile(model, target=target, **options)(x)
+    assert y.tolist() == [-128, 127, -128, zero]

@@ -170,6 +170,8 @@ def _requantize(cx: ProgramBuilder, value: int, point: int | None, output: ir.Va
     near = cx.emit_new("Clip", (value,), shape, min=-REACH, max=REACH)
     whole = _cast(cx, cx.emit_new("Round", (near,), shape), INT32)
     if point is not None:
+        # NaN becomes the least integer, from which a point below 0 would wrap around.
+        whole = cx.emit_new("Clip", (whole,), shape, min=-int(REACH), max=int(REACH))
         whole = cx.emit_new("Add", (whole, point), shape)
     low, high = _range(dtype)
     held = cx.emit_new("Clip", (whole,), shape, min=low, max=high)
