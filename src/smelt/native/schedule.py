@@ -194,7 +194,8 @@ def is_computed_as_it_is(program: Program, instruction: Instruction) -> bool:
 def is_computed_once_bound(program: Program, instruction: Instruction) -> bool:
     """True if there is a kernel for an instruction with a number for each open size.
 
-    What kernels take does not hang on which; a program that is refused when it is bound does.
+    Kernels refuse types, ranks and attributes rather than sizes. Where one refuses a size after
+    all, the program that is bound to it has no kernel, and whoever compiled it computes otherwise.
     """
     before = {number: program.slots[number] for number in _open(program, instruction)}
     for number, slot in before.items():

@@ -90,6 +90,12 @@ def test_the_lower_limit_counts() -> None:
     check_rewrite(uplift_while_to_for, before, after.replace("bool co", "bool val_0"), feeds=FEEDS)
 
 
+def test_a_limit_below_0_is_no_round() -> None:
+    before = loop("j = Add(i, one) co = Less(j, four)", limit="less")
+    after = loop("j = Add(i, one) val_0 = Identity(c)", limit="zero", first="")
+    check_rewrite(uplift_while_to_for, before, after.replace("bool co", "bool val_0"), feeds=FEEDS)
+
+
 def test_c_stacks_as_many_rows_as_there_are_rounds() -> None:
     model = text.parse(loop("j = Add(i, one) co = Less(j, four)"))
     _, rows = smelt.compile(model, target="c")(FEEDS["x"], FEEDS["n"])

@@ -113,7 +113,7 @@ class _Counter:
         found = self.until(self.body.outputs[0])
         if found is None or found == math.inf or not isinstance(most, int):  # keeps 1, 2
             return None
-        last = min(int(found), most)
+        last = max(0, min(int(found), most))
         exact = all(  # needs 3
             max(abs(start), abs(slope * last + start)) <= limit
             for (slope, start), limit in self.lines
