@@ -67,9 +67,8 @@ def bounds_of(graph: ir.Graph) -> Mapping[str, Bounds]:
 
 
 def checked_bounds(graph: ir.Graph) -> Mapping[str, Bounds]:
-    """The bounds of sizes of inputs, if each run refuses others; a target of any sizes has none."""
-    given = _names(graph.inputs) if graph.meta.get(CHECKED) else {}
-    return {name: ends for name, ends in bounds_of(graph).items() if name in given}
+    """``told_bounds``, if each run refuses other sizes; a target that runs any has none."""
+    return told_bounds(graph) if graph.meta.get(CHECKED) else {}
 
 
 def said_empty(graph: ir.Graph) -> list[str]:

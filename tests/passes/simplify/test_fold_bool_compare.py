@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx_ir as ir
 import pytest
 from rewrites import check_rewrite, check_unchanged, run_pass
 
@@ -129,3 +130,14 @@ def test_bounds_decide(body: str, answer: bool | None) -> None:
 
 def test_bounds_that_no_run_is_held_to_say_nothing() -> None:
     assert answered("y = GreaterOrEqual(n, two)", checked=False) is None
+
+
+def test_a_size_that_no_input_has_by_itself_says_nothing() -> None:
+    """A run reads N off no dim of 2*N, so it does not check it."""
+    model = text.parse(SIZES.format(body="y = GreaterOrEqual(n, two)"))
+    model.graph.inputs[0].shape = ir.Shape([2 * ir.SymbolicDim("N")])
+    note_bounds(model, {"N": (3, 9), "M": (0, 3)}, checked=True)
+    run_pass(fold_bool_compare, model)
+    node = model.graph.outputs[0].producer()
+    assert node is not None
+    assert node.op_type == "GreaterOrEqual"
