@@ -196,8 +196,9 @@ def _dtype(port: Port) -> ir.DataType:
 
 
 def nbytes(port: Port, sizes: Mapping[str, int]) -> int:
-    """Bytes of a tensor of the interface in a run of these sizes."""
-    return (math.prod(shape_in(port, sizes)) * int(_dtype(port).bitwidth) + 7) // 8
+    """Bytes of a tensor of the interface in a run of these sizes; 0 for one below 0, which the
+    library refuses."""
+    return max(0, math.prod(shape_in(port, sizes)) * int(_dtype(port).bitwidth) + 7) // 8
 
 
 def _result(port: Port, data: np.ndarray, sizes: Mapping[str, int]) -> np.ndarray:

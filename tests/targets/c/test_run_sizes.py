@@ -204,6 +204,22 @@ def test_the_function_checks_what_it_is_told(tmp_path) -> None:
     assert y.tolist() == [2, 2, 2, 0]
 
 
+def test_results_of_less_than_nothing_are_refused() -> None:
+    """Windows of 8, three apart, of four elements."""
+    windows = (
+        "g (float[1,1,N] x) => (float[1,1,F] y) { y = MaxPool<kernel_shape=[8],strides=[3]>(x) }"
+    )
+    frames = (
+        "g (float[1,N] x, float[8] w) => (float[1,F,5,2] y) <int64 step = {3}> "
+        "{ y = STFT(x, step, w) }"
+    )
+    four, eight = np.ones((1, 4), np.float32), np.ones(8, np.float32)
+    for graph, inputs in ((windows, [four[None]]), (frames, [four, eight])):
+        run = Sized(graph, {"N": (1, 20)}).compile().load()
+        with pytest.raises(UsageError, match="E670"):
+            run(*inputs)
+
+
 def test_sizes_that_do_not_go_together_are_refused_before_anything_is_read() -> None:
     """The product reads as many rows of ``w`` as ``x`` has columns."""
     graph = "g (float[2,N] x, float[M,3] w) => (float[2,3] y) { y = MatMul(x, w) }"
