@@ -69,6 +69,10 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     library_functions.SQUEEZE: lambda: lambda x: x[:1].squeeze(),
     library_functions.SHUFFLE: lambda: lambda x: jax.random.permutation(KEY, x),
     library_functions.ASSOCIATIVE_SCAN: lambda: lambda x: jax.lax.associative_scan(jnp.add, x),
+    library_functions.CONSTANT: lambda: jax.vmap(
+        lambda v: v / jax.lax.psum(1, "row"), axis_name="row"
+    ),
+    library_functions.EQUINOX_ROTARY: lambda: jax.vmap(eqx.nn.RotaryPositionalEmbedding(4)),
     library_functions.TOEPLITZ: lambda: lambda x: jax.scipy.linalg.toeplitz(x[0, 0]),
     library_functions.DCT_INTERLEAVE: lambda: lambda x: jax.scipy.fft.dct(x[0, :2]),
     library_functions.DCT_DEINTERLEAVE: lambda: lambda x: jax.scipy.fft.idct(x[0, :2]),

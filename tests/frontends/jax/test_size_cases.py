@@ -51,6 +51,7 @@ CASES = {
     "the longer": (shorter_first, 2),
     "keys and complex numbers": (with_keys_and_complex_numbers, 1),
     "a kernel that may be longer": (lambda x: jnp.convolve(x, jnp.ones(3), "same"), 1),
+    "a slice whose end may be counted from the end": (lambda x: x[: x.shape[0] - 3 : 2].sum(), 1),
     "slices that fit some sizes": (lambda x: x[2:] + jnp.arange(max(x.shape[0] - 2, 0)), 1),
 }
 

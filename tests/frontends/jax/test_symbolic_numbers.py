@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import jax
@@ -45,6 +46,17 @@ def test_sizes_are_converted_as_numbers_of_numpy_are(check):
     check(jnp.linalg.matrix_rank, "f32[N,3]", sizes=SIZES[:1])
     with pytest.raises(AttributeError):
         jax.export.symbolic_shape("N")[0].astype(np.float32)
+
+
+def test_copies_of_sizes_are_equal(check):
+    def fn(x):
+        size = copy.deepcopy([2 * x.shape[0]])
+        assert size == [2 * x.shape[0]]
+        return x.reshape(size)
+
+    check(fn, "f32[N,2]", sizes=SIZES)
+    size = jax.export.symbolic_shape("N")[0]
+    assert str(copy.deepcopy(size)) == "N"
 
 
 def test_attention_within_a_window(check):

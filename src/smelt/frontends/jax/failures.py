@@ -103,7 +103,7 @@ def _undecided(error: Exception) -> Unsupported | None:
     if isinstance(error, compat.InconclusiveDim) and "inconclusive" in str(error):
         return Unsupported(
             "E112",
-            _first_line(error),
+            _asked_in(error),
             at=raised_at(error),
             why="it is not the same for every size that the symbols stand for, as far as is known",
             fix=to_decide(str(error)),
@@ -142,6 +142,12 @@ def _raised(error: Exception, parameters: Sequence[str], sizes: Sequence[str]) -
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
+
+
+def _asked_in(error: Exception) -> str:
+    """The comparison of sizes of ``error``; JAX's code for slices says of it what it is for."""
+    lines = (line.removeprefix("Details: ") for line in str(error).strip().splitlines())
+    return next(line for line in lines if "inconclusive" in line)
 
 
 def check_returned(fn: Callable[..., Any], leaves: Sequence[Any]) -> None:

@@ -55,6 +55,7 @@ ASSOCIATIVE_SCAN = LibraryFunction("jax.lax:associative_scan", ("fn", "elems", "
 TOEPLITZ = LibraryFunction("jax._src.scipy.linalg:_toeplitz", ("c", "r"))
 DCT_INTERLEAVE = LibraryFunction("jax._src.scipy.fft:_dct_interleave", ("x", "axis"))
 DCT_DEINTERLEAVE = LibraryFunction("jax._src.scipy.fft:_dct_deinterleave", ("x", "axis"))
+CONSTANT = LibraryFunction("jax._src.lax.lax:_const", ("example", "val"))
 JAX_ATTENTION = LibraryFunction(
     "jax.nn:dot_product_attention",
     (
@@ -100,13 +101,16 @@ EQUINOX_ATTENTION = LibraryFunction(
     "equinox.nn._attention:dot_product_attention",
     ("query", "key_", "value", "mask", "dropout", "key", "inference"),
 )
+EQUINOX_ROTARY = LibraryFunction(
+    "equinox.nn._embedding:RotaryPositionalEmbedding.__call__", ("self", "x", "key")
+)
 
 ALL = (
     *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
     *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, TOEPLITZ),
     *(DCT_INTERLEAVE, DCT_DEINTERLEAVE, SPLIT, PAD_WRAP, PAD_MIRROR),
     *(CONCRETE, FFT_SIZES, ATTENTION_RANGE, RFFTFREQ, SQUEEZE, INDICES),
-    *(SHUFFLE, ASSOCIATIVE_SCAN),
+    *(SHUFFLE, ASSOCIATIVE_SCAN, CONSTANT, EQUINOX_ROTARY),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),
     *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION, EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT),

@@ -90,6 +90,12 @@ def _as_type(_: Function) -> Function:
     return lambda size, dtype: jnp.asarray(size).astype(dtype)
 
 
+def _itself(size: Any, _: Any = None) -> Any:
+    """A copy of a size is the size: ``dataclasses.astuple`` copies, and JAX compares no sizes of
+    two scopes."""
+    return size
+
+
 for _name in OF_MATH:
     register(Patch(f"math:{_name}", _of_jax, after=TypeError))
 for _name in ("ceil", "floor", "trunc"):
@@ -100,5 +106,6 @@ register(Patch(INDICES.target, _indices, parameters=INDICES.parameters))
 REPLACEMENTS = (
     Replacement(SymbolicDim, "astype", _as_type, absent=_lacking),
     Replacement(SymbolicDim, "__pow__", _power),
+    Replacement(SymbolicDim, "__deepcopy__", lambda _: _itself, absent=_itself),
     *(Replacement(SymbolicDim, name, _method(name), absent=_lacking) for name in OF_MATH),
 )

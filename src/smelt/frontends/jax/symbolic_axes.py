@@ -1,0 +1,49 @@
+"""Sums over named axes of symbolic sizes, and positions along them.
+
+JAX sums what is the same along a named axis by a product with its size; equinox keeps the angles of
+positions for the longest axis that it has seen. Where all sizes are numbers, their own code is
+traced.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from smelt.frontends.jax.compat import is_symbolic
+from smelt.frontends.jax.library_functions import CONSTANT, EQUINOX_ROTARY
+from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.replacement import Function
+
+
+def _constant(original: Function) -> Function:
+    """Of a size, a constant with the type of ``example``; the size itself for an int."""
+
+    def constant(example: Any, val: Any) -> Any:
+        if not is_symbolic(val):
+            return original(example, val)
+        if isinstance(example, int):
+            return val
+        size = jnp.asarray(val)
+        is_weak = isinstance(example, float)
+        return 1.0 * size if is_weak else size.astype(jnp.result_type(example))
+
+    return constant
+
+
+def _rotary(original: Function) -> Function:
+    def rotated(self: Any, x: Any, *, key: Any = None) -> Any:
+        length, width = x.shape
+        if not is_symbolic(length) or width != self.embedding_size:
+            return original(self, x, key=key)
+        rates = 1.0 / (self.theta ** (jnp.arange(0.0, width, 2)[None] / width))
+        angles = jnp.outer(jnp.arange(length, dtype=rates.dtype), rates)
+        cos, sin = (jnp.tile(of(angles).astype(self.dtype), (1, 2)) for of in (jnp.cos, jnp.sin))
+        return (x * cos + self.rotate_half(x) * sin).astype(x.dtype)
+
+    return rotated
+
+
+register(Patch(CONSTANT.target, _constant, parameters=CONSTANT.parameters))
+register(Patch(EQUINOX_ROTARY.target, _rotary, True, parameters=EQUINOX_ROTARY.parameters))
