@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jax import lax
 
-from smelt.errors import Unsupported
+from smelt.errors import SmeltError, Unsupported
 from smelt.frontends.jax import trace
 
 SMALL = [jnp.float8_e4m3fn, jnp.float8_e5m2, jnp.int4, jnp.uint4]
@@ -27,11 +27,46 @@ def test_refuses_operators_that_onnx_lacks_for_it(dtype):
     assert "test_element_types.py" in str(caught.value)
 
 
+FNUZ = [jnp.float8_e4m3fnuz, jnp.float8_e5m2fnuz]
+
+
+@pytest.mark.parametrize("dtype", FNUZ, ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("source", [jnp.float32, jnp.bfloat16])
+def test_types_without_infinity_have_nan_beyond_their_range(check, dtype, source):
+    x = [0, -0.0, 1, 3.25, 239, 240, 247, 248, 300, 57344, 61439, 61440, 1e6, np.inf, -np.inf]
+    rounded = lambda x: x.astype(source).astype(dtype).astype(jnp.float32)  # noqa: E731
+    check(rounded, f"f32[{len(x)}]", inputs=[[x]])
+
+
 def test_refuses_a_type_that_a_later_opset_brings():
-    scale = lambda x: x.astype(jnp.float8_e8m0fnu).astype(jnp.float32)  # noqa: E731
-    with pytest.raises(Unsupported, match="opset 23 does not take"):
-        trace(scale, "f32[3]", opset=23)
-    assert trace(scale, "f32[3]", opset=24)
+    narrowed = lambda x: x.astype(jnp.int2).astype(jnp.float32)  # noqa: E731
+    with pytest.raises(Unsupported, match="opset 23 does not take") as caught:
+        trace(narrowed, "f32[3]", opset=23)
+    assert "trace for opset 25" in caught.value.fix
+    assert trace(narrowed, "f32[3]", opset=25)
+
+
+def test_scales_are_read_and_not_made():
+    """ONNX rounds to powers of two in another way than JAX, which has NaN for 0."""
+    with pytest.raises(Unsupported, match="NaN for 0") as caught:
+        trace(lambda x: x.astype(jnp.float8_e8m0fnu).astype(jnp.float32), "f32[3]", opset=24)
+    assert caught.value.code == "E102"
+    scales = jnp.asarray([1, 0.25, 8], jnp.float8_e8m0fnu)
+    assert trace(lambda x: x * scales.astype(jnp.float32), "f32[3]", opset=24)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3b11fnuz", "float8_e3m4", "float8_e4m3"])
+def test_refuses_types_that_onnx_lacks(name):
+    weights = np.ones(3, np.dtype(name))
+    uses = {
+        "array": lambda x: x * jnp.asarray(weights).astype(jnp.float32),
+        "values": lambda x: x.astype(name).astype(jnp.float32),
+    }
+    for fn in uses.values():
+        with pytest.raises(SmeltError) as caught:
+            trace(fn, "f32[3]")
+        assert "E105" in str(caught.value)
+        assert "convert" in str(caught.value)
 
 
 MOVES = {

@@ -159,6 +159,17 @@ def test_convolutions_pooling_and_their_gradients():
 
 
 @pytest.mark.slow
+def test_strided_convolutions_of_open_sizes():
+    """Whose pads hang on the sizes, by divisions of negative numbers that are rounded down."""
+    kernel = np.random.default_rng(3).standard_normal((3, 2, 2, 4)).astype(np.float32)
+
+    def fn(x):
+        numbers = ("NHWC", "HWIO", "NHWC")
+        return lax.conv_general_dilated(x, kernel, (2, 3), "SAME", dimension_numbers=numbers)
+
+    agree(fn, symbolic(1, "B", "B", 2), sizes=(1, 5, 8))
+
+
 def test_linear_algebra():
     def solved(a, b):
         s = a @ a.mT + 5 * jnp.eye(4)

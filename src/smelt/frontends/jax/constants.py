@@ -8,9 +8,10 @@ import jax
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import UsageError
+from smelt.errors import Unsupported, UsageError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.compat import Aval
+from smelt.frontends.jax.element_types import has_onnx_type
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 
@@ -54,6 +55,13 @@ class ConstantPool:
                 " of a module that is imported while a function is traced",
                 fix="compute such arrays, and import what makes them, before the function is"
                 " traced; what kept one has to be made anew, as by a new process",
+            )
+        if not has_onnx_type(aval):
+            raise Unsupported(
+                "E105",
+                f"your function uses an array of type {aval.str_short()}",
+                why="ONNX has no such element type",
+                fix="convert it to a type that ONNX has, outside of the function",
             )
         identity = compat.identity(constant)
         known = self._by_identity.get((identity, aval.dtype))

@@ -1,13 +1,21 @@
-"""Element types of fewer than 16 bits, for which ONNX has few operators."""
+"""Which element types ONNX has; those of fewer than 16 bits have few operators."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
 
+import numpy as np
 import onnx_ir as ir
 
+from smelt.frontends.jax import compat
 from smelt.ir.opset import schema
+
+IR_VERSIONS = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12, 25: 13}
+"""The ONNX file format of each opset, as ONNX released them together."""
+
+OPSETS = range(18, 26)
+"""The ONNX opsets that lowerings are written for."""
 
 NARROW = frozenset(
     dtype
@@ -44,9 +52,23 @@ def moved_as(
     if len(narrow) != 1:
         return None
     name = narrow.pop().name
+    if name == "FLOAT8E8M0":
+        return None  # Runtimes round what they cast to it differently.
     if name.startswith("FLOAT"):
-        return ir.DataType.FLOAT if name == "FLOAT8E8M0" else ir.DataType.FLOAT16
+        return ir.DataType.FLOAT16
     return ir.DataType.UINT8 if name.startswith("U") else ir.DataType.INT8
+
+
+def has_onnx_type(aval: compat.Aval) -> bool:
+    """True if ``aval`` is an array of an element type that ONNX has; complex ones are not used."""
+    dtype = getattr(aval, "dtype", None)
+    if dtype is None or compat.is_extended(dtype) or np.dtype(dtype).kind == "c":
+        return False
+    try:
+        ir.DataType.from_numpy(np.dtype(dtype))
+    except TypeError:
+        return False
+    return True
 
 
 def refusal(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> str:
@@ -58,6 +80,12 @@ def refusal(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> str:
         if str(ir.TensorType(value.dtype)).lower() not in _types(op_type, place, opset):
             return f"{op_type} of ONNX opset {opset} does not take {value.dtype.name.lower()}"
     return ""
+
+
+def taken_from(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> int | None:
+    """The first opset after ``opset`` in which ``op_type`` takes ``inputs``, if there is one."""
+    later = range(opset + 1, OPSETS.stop)
+    return next((each for each in later if not refusal(op_type, inputs, each)), None)
 
 
 @cache

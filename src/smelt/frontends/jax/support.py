@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-import onnx_ir as ir
-
 from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.jax import compat, registry
+from smelt.frontends.jax.element_types import has_onnx_type
 from smelt.frontends.jax.interpreter import bodies, live_equations
 from smelt.frontends.jax.source_lines import Call, place
 
@@ -98,18 +96,6 @@ def _problems(equation: compat.Equation) -> Iterator[tuple[str, str, str]]:
             yield "E105", name, str(getattr(variable.aval, "dtype", variable.aval))
 
 
-def has_onnx_type(aval: compat.Aval) -> bool:
-    """True if ``aval`` is an array of an element type that ONNX has; complex ones are not used."""
-    dtype = getattr(aval, "dtype", None)
-    if dtype is None or compat.is_extended(dtype) or np.dtype(dtype).kind == "c":
-        return False
-    try:
-        ir.DataType.from_numpy(np.dtype(dtype))
-    except TypeError:
-        return False
-    return True
-
-
 def _text(equation: compat.Equation) -> str:
     outputs = ", ".join(compat.short(v) for v in equation.outvars)
     inputs = ", ".join(compat.short(v) for v in equation.invars)
@@ -135,7 +121,9 @@ def _error(code: str, name: str, detail: str, places: list[str], text: str) -> U
             f"primitive {name!r} makes values of type {detail}{times}",
             at=at or [f"(jaxpr: {text})"],
             why="ONNX has no such element type, or no operators for it",
-            fix="split complex numbers into parts",
+            fix="split complex numbers into parts"
+            if detail.startswith("complex")
+            else "convert to a type that ONNX has, outside of the function",
         )
     return Unsupported(
         code,

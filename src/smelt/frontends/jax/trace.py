@@ -29,6 +29,7 @@ from smelt.frontends.jax import (
 from smelt.frontends.jax.arguments import Arguments, bind
 from smelt.frontends.jax.complex_numbers import is_complex, with_pairs, without_complex
 from smelt.frontends.jax.constants import ConstantPool
+from smelt.frontends.jax.element_types import IR_VERSIONS, OPSETS, has_onnx_type
 from smelt.frontends.jax.functions import library, selection
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.nodes import Shared
@@ -60,12 +61,6 @@ from smelt.spans import span
 
 SIZES = (*open_comparisons.REPLACEMENTS, *symbolic_numbers.REPLACEMENTS)
 """What symbolic sizes do while smelt traces."""
-
-IR_VERSIONS = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12, 25: 13}
-"""The ONNX file format of each opset, as ONNX released them together."""
-
-OPSETS = range(18, 26)
-"""The ONNX opsets that lowerings are written for."""
 
 
 def trace(
@@ -235,7 +230,7 @@ def _traced(
 def _check_interface(jaxpr: compat.Jaxpr) -> None:
     for variable in (*jaxpr.invars, *jaxpr.outvars):
         aval: compat.Aval = variable.aval
-        if not support.has_onnx_type(aval):
+        if not has_onnx_type(aval):
             raise Unsupported(
                 "E105",
                 f"an input or output has the element type {aval.dtype}",

@@ -30,6 +30,7 @@ TOTAL_ORDER: Mapping[str, Callable[..., Any]] = {
 """Comparisons in which -0 lies before 0, and NaN beyond the infinities."""
 
 geqrf: Callable[..., Any] = linalg.geqrf
+conv_general_dilated: Callable[..., Any] = primitives.conv_general_dilated_p.bind
 threefry2x32: Callable[..., Any] = primitives.threefry2x32_p.bind
 igamma_grad_a: Callable[..., Any] = special.igamma_grad_a
 

@@ -7,6 +7,7 @@ from typing import Any
 from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
+from smelt.frontends.stablehlo import jax_names
 from smelt.frontends.stablehlo.operation import Operation
 from smelt.frontends.stablehlo.registry import reads
 
@@ -51,17 +52,20 @@ def _convolution(cx: Any, op: Operation, x: Any, kernel: Any, *padding: Any) -> 
     if padding:
         flat = cx.dims(op, padding[0])
         pads = list(zip(flat[::2], flat[1::2], strict=True))
-    return lax.conv_general_dilated(
+    # The function of JAX takes no pads that are symbolic, which its own SAME makes.
+    return jax_names.conv_general_dilated(
         x,
         kernel,
-        op.integers("window_strides", ones),
-        pads,
-        lhs_dilation=op.integers("lhs_dilation", ones),
-        rhs_dilation=op.integers("rhs_dilation", ones),
+        window_strides=tuple(op.integers("window_strides", ones)),
+        padding=tuple(map(tuple, pads)),
+        lhs_dilation=tuple(op.integers("lhs_dilation", ones)),
+        rhs_dilation=tuple(op.integers("rhs_dilation", ones)),
         dimension_numbers=numbers,
         feature_group_count=op.integer("feature_group_count", 1),
         batch_group_count=op.integer("batch_group_count", 1),
+        precision=None,
         preferred_element_type=op.dtype,
+        out_sharding=None,
     )
 
 

@@ -12,6 +12,8 @@ from smelt.frontends.jax.registry import lowers
 OVERFLOWING = {
     ir.DataType.FLOAT8E4M3FN: ("Greater", 464, np.nan),
     ir.DataType.FLOAT8E5M2: ("GreaterOrEqual", 61440, np.inf),
+    ir.DataType.FLOAT8E4M3FNUZ: ("GreaterOrEqual", 248, np.nan),
+    ir.DataType.FLOAT8E5M2FNUZ: ("GreaterOrEqual", 61440, np.nan),
 }
 """Which sizes round beyond the greatest number, and what they are times, to be what JAX gives."""
 
@@ -24,6 +26,11 @@ def convert_element_type(
     assert x.dtype is not None
     if x.dtype.is_floating_point() and to.is_integer():
         return _saturate(cx, x, to)
+    if to == ir.DataType.FLOAT8E8M0 and x.dtype != to:
+        raise cx.unsupported(
+            "JAX rounds to the nearest power of two and gives NaN for 0, and ONNX does neither",
+            "give the scales as an input or a weight of that type",
+        )
     if to in OVERFLOWING and x.dtype != to:
         return _overflowing(cx, x, to)
     return cx.cast(x, to)
