@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 from smelt.ir.shapes import Dim
@@ -124,19 +125,27 @@ class _Planner:
 
 def plan_of(
     equation: Equation, path: Path, sizes: Mapping[str, Dim], *, small_right: bool = False
-) -> tuple[list[Step], int]:
+) -> tuple[tuple[Step, ...], int]:
     """The steps that contract operands by ``path``, and the number of what is the result.
 
     ``sizes`` tell which dims are 1, so that a sum is none. With ``small_right``, the smaller one of
     two operands comes second where their order is free. Dims of size 0 are summed last:
     then a sum of nothing is zero, whatever it would be multiplied by.
     """
+    return _planned(equation, tuple(map(tuple, path)), tuple(sizes.items()), small_right)
+
+
+@lru_cache(16)  # what a target computes as it stands is lowered once to see so, and once to run
+def _planned(
+    equation: Equation, path: Path, known: tuple[tuple[str, Dim], ...], small_right: bool
+) -> tuple[tuple[Step, ...], int]:
+    sizes = dict(known)
     empty = [label for label in _summed(equation) if sizes[label] == 0]
     if empty:
         whole = Equation(equation.terms, (*equation.out, *empty))
-        steps, held = plan_of(whole, path, sizes, small_right=small_right)
+        steps, held = _planned(whole, path, known, small_right)
         axes = tuple(range(len(equation.out), len(whole.out)))
-        steps.append(Step(REDUCE, (held,), equation.out, axes))
+        steps = (*steps, Step(REDUCE, (held,), equation.out, axes))
         return steps, len(equation.terms) + len(steps) - 1
     made = _Planner(sizes, list(equation.terms))
     alive = [made.diagonal(number) for number in range(len(equation.terms))]
@@ -144,9 +153,8 @@ def plan_of(
     for number in alive:
         for label in made.labels[number]:
             counts[label] = counts.get(label, 0) + 1
-    alive = [
-        made.summed(number, {k for k, count in counts.items() if count > 1}) for number in alive
-    ]
+    kept = {label for label, count in counts.items() if count > 1}
+    alive = [made.summed(number, kept) for number in alive]
     tree = _Tree([made.labels[number] for number in alive], path, equation.out)
     for left, right, wanted in tree.pairs():
         a, b = alive[left], alive[right]
@@ -157,7 +165,7 @@ def plan_of(
     if made.labels[result] != equation.out:
         perm = tuple(made.labels[result].index(label) for label in equation.out)
         result = made.add(TRANSPOSE, (result,), equation.out, axes=perm)
-    return made.steps, result
+    return tuple(made.steps), result
 
 
 def _summed(equation: Equation) -> list[str]:
@@ -181,7 +189,9 @@ class _Tree:
         alive = list(range(len(terms)))
         for pair in path:
             a, b = (alive[i] for i in pair)
-            alive = [*(number for i, number in enumerate(alive) if i not in pair), len(self.labels)]
+            for place in sorted(pair, reverse=True):
+                del alive[place]
+            alive.append(len(self.labels))
             every = dict.fromkeys((*self.labels[a], *self.labels[b]))
             for label in (*self.labels[a], *self.labels[b]):
                 counts[label] -= 1

@@ -87,7 +87,7 @@ def _element_type(values: Sequence[ir.Value], attributes: Attributes) -> ir.Data
     return dtype
 
 
-def _steps(shapes: Sequence[Sequence[Dim]], attributes: Attributes) -> tuple[list[Step], int]:
+def _steps(shapes: Sequence[Sequence[Dim]], attributes: Attributes) -> tuple[tuple[Step, ...], int]:
     equation = parse(str(attributes["equation"]), [len(shape) for shape in shapes])
     sizes = {
         label: dim

@@ -12,7 +12,7 @@ from typing import TypeAlias, cast
 
 import onnx_ir as ir
 
-from smelt.ir.dims import symbols_of
+from smelt.ir.dims import is_symbolic, symbols_of
 from smelt.operators.elementwise import ELEMENTWISE
 from smelt.program.instruction import Dim, Instruction, Program
 from smelt.program.run_rows import count_rows
@@ -51,7 +51,7 @@ def _rule(instruction: Instruction) -> Rule | None:
 def _divided(program: Program, instruction: Instruction) -> Sizes:
     """The one unknown size that a Reshape makes: what is left of the elements."""
     before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
-    unknown = [dim for dim in after.shape if isinstance(dim, ir.SymbolicDim)]
+    unknown = [dim for dim in after.shape if is_symbolic(dim)]
     if len(unknown) != 1 or not is_symbol(unknown[0]) or is_open(before.shape):
         return {}
     known = [cast("int | Size", dim) for dim in after.shape if dim is not unknown[0]]
@@ -123,12 +123,12 @@ def broadcast_size(a: int | Size, b: int | Size) -> int | Size:
 
 def is_symbol(dim: object) -> bool:
     """True for a dim that is one name."""
-    return isinstance(dim, ir.SymbolicDim) and symbols_of(dim) == frozenset([dim.value])
+    return is_symbolic(dim) and symbols_of(dim) == frozenset([dim.value])
 
 
 def is_open(shape: Sequence[object]) -> bool:
     """True if a dim is symbolic still."""
-    return any(isinstance(dim, ir.SymbolicDim) for dim in shape)
+    return any(is_symbolic(dim) for dim in shape)
 
 
 def product(shape: Sequence[object]) -> int | Size:

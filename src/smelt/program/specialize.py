@@ -9,7 +9,7 @@ from typing import cast
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, InvalidModel, Unsupported, UsageError
-from smelt.ir.dims import names_of, size_of, symbols_of
+from smelt.ir.dims import is_symbolic, names_of, size_of, symbols_of
 from smelt.program.computed_sizes import computed_sizes, computed_symbols, is_open
 from smelt.program.instruction import AT_RUN_TIME, AttributeValue, Body, Dim, DotDims, Program
 
@@ -40,7 +40,7 @@ def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> 
         if dims is None or len(dims) != len(shape):
             continue
         for dim, size in zip(shape, dims, strict=True):
-            open_ = isinstance(dim, ir.SymbolicDim) and _is_name(dim) and dim.value not in told
+            open_ = is_symbolic(dim) and _is_name(dim) and dim.value not in told
             if open_ and isinstance(size, int) and makers.get(str(dim)) in CHECKED:
                 sizes.setdefault(str(dim), size)
     if sizes:
@@ -93,7 +93,7 @@ def check_sizes_known(program: Program, advice: str = "", *, settled: bool = Fal
         dim.value
         for slot in program.inputs
         for dim in program.slots[slot].shape
-        if isinstance(dim, ir.SymbolicDim)
+        if is_symbolic(dim)
     }
     errors = unknown_sizes(program, bound, advice, settled)
     if errors:
@@ -120,7 +120,7 @@ def unknown_sizes(
 
 
 def _follows(dim: Dim, bound: set[str | None]) -> bool:
-    if not isinstance(dim, ir.SymbolicDim):
+    if not is_symbolic(dim):
         return True
     return dim.value is not None and (dim.value in bound or symbols_of(dim) <= bound)
 
@@ -146,7 +146,7 @@ def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
         if len(shape) != len(slot.shape):
             raise misfit(slot.name, shape, slot.shape)
         for dim, size in zip(slot.shape, shape, strict=True):
-            if isinstance(dim, ir.SymbolicDim) and dim.value is not None and _is_name(dim):
+            if is_symbolic(dim) and dim.value is not None and _is_name(dim):
                 sizes.setdefault(dim.value, size)
     static = _with_sizes(program, sizes)
     for number, shape in zip(program.inputs, shapes, strict=True):
@@ -159,7 +159,8 @@ def _with_sizes(program: Program, given: Mapping[str, int]) -> Program:
     sizes, slots = dict(given), list(program.slots)
     static = replace(program, slots=slots, instructions=[])
     for number, slot in enumerate(slots):
-        slots[number] = replace(slot, shape=tuple(_evaluate(dim, sizes) for dim in slot.shape))
+        if any(type(dim) is not int or dim < 0 for dim in slot.shape):
+            slots[number] = replace(slot, shape=tuple(_evaluate(dim, sizes) for dim in slot.shape))
     for one in program.instructions:
         numbers = {name: _number(value, sizes) for name, value in one.attributes.items()}
         step = replace(one, attributes=numbers)
@@ -172,7 +173,7 @@ def _with_sizes(program: Program, given: Mapping[str, int]) -> Program:
         step.bodies = tuple(Body(_with_sizes(b.program, sizes)) for b in one.bodies)
     for slot in slots:
         for dim in slot.shape:
-            if isinstance(dim, ir.SymbolicDim):
+            if is_symbolic(dim):
                 raise _no_size(dim, sizes)
     return static
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-import onnx_ir as ir
-
 from smelt.errors import Unsupported
+from smelt.ir.dims import is_symbolic
 from smelt.program.instruction import Instruction, Program
 from smelt.program.passes import last_use
 
@@ -129,7 +128,7 @@ def assign_storage(
 
 def _check_sizes(program: Program) -> None:
     for slot in program.slots:
-        unknown = [dim for dim in slot.shape if isinstance(dim, ir.SymbolicDim)]
+        unknown = [dim for dim in slot.shape if is_symbolic(dim)]
         if unknown:
             raise Unsupported(
                 "E411",

@@ -93,7 +93,7 @@ def _port(value: ir.Value, default: ir.TensorProtocol | None, unnamed: Mapping[P
         (ir.SequenceType, "sequence"),
         (ir.SparseTensorType, "sparse"),
     )
-    for type_class, word in kinds:
+    for type_class, word in () if type(value.type) is ir.TensorType else kinds:
         if isinstance(value.type, type_class):
             kind = word
             break

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import onnx_ir as ir
-
+from smelt.ir.dims import is_symbolic
 from smelt.ir.shapes import same_dim
 from smelt.program.instruction import Dim, Instruction, Program
 from smelt.program.run_sizes import same
@@ -80,7 +79,7 @@ def _does_nothing(program: Program, step: Instruction) -> bool:
 
 def _equal(x: Dim, y: Dim) -> bool:
     """True if ``x`` is ``y`` whatever the symbols, and the sizes of a run, stand for."""
-    if isinstance(x, ir.SymbolicDim) or isinstance(y, ir.SymbolicDim):
+    if is_symbolic(x) or is_symbolic(y):
         return same_dim(x, y)
     return same(x, y)
 

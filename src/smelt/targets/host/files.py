@@ -8,7 +8,7 @@ lie beside the model, where they are mapped.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +30,7 @@ MARK, MODEL, MEMORY = "host.json", "program.onnx", "memory.txt"
 
 
 class Files(Mapping[str, bytes]):
-    """The files of ``model``, whose arena ``memory`` is, if it is known before a run.
+    """The files of ``model``, whose arena ``memory`` gives, if it is known before a run.
 
     ``options`` say how it runs where the folder is opened, too.
 
@@ -39,7 +39,9 @@ class Files(Mapping[str, bytes]):
     that is declared in this process only and has no body, which nobody could load.
     """
 
-    def __init__(self, model: ir.Model, memory: MemoryPlan | None, options: Options) -> None:
+    def __init__(
+        self, model: ir.Model, memory: Callable[[], MemoryPlan | None], options: Options
+    ) -> None:
         self._model, self._memory, self._options = model, memory, options
 
     @cached_property
@@ -51,8 +53,9 @@ class Files(Mapping[str, bytes]):
     def _texts(self) -> dict[str, bytes]:
         mark = {"schema": SCHEMA, "model": MODEL, **asdict(self._options)}
         texts = {MARK: json.dumps(mark, indent=1) + "\n"}
-        if self._memory is not None:
-            texts[MEMORY] = self._memory.to_text()
+        memory = self._memory()
+        if memory is not None:
+            texts[MEMORY] = memory.to_text()
         return {name: text.encode() for name, text in texts.items()}
 
     @property

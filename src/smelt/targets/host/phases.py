@@ -19,6 +19,7 @@ from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
 from smelt.program.lower.builder import Whole
+from smelt.program.memory import MemoryPlan
 from smelt.program.passes import optimize
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 from smelt.targets.base import Artifact, Plan
@@ -176,9 +177,12 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
 
 
 def plan_arena(plan: HostPlan) -> None:
-    """Lay out static programs; others are laid out for the shapes of each call."""
-    program = plan.steps
-    plan.memory = lay_out(program) if program.parts is None and is_static(program) else None
+    """Lay out static programs; others are laid out for the shapes of each call.
+
+    What is compiled before the first call has memory of its own: then it takes a call that NumPy
+    runs after all, or a folder that is written, to lay out the program for NumPy.
+    """
+    plan.memory = None if _options(plan).engine == "native" else _laid_out(plan.steps)
     if plan.memory is None:
         return
     layout = plan.memory
@@ -187,9 +191,17 @@ def plan_arena(plan: HostPlan) -> None:
     plan.facts["instructions"] = len(layout.program.instructions)
 
 
+def _laid_out(program: HostProgram) -> Layout | None:
+    return lay_out(program) if program.parts is None and is_static(program) else None
+
+
 def write_folder(plan: HostPlan) -> Artifact:
     """The model, and the memory plan as text; ``load`` makes the runner."""
-    memory = plan.memory.memory if plan.memory is not None else None
+
+    def memory() -> MemoryPlan | None:
+        layout = plan.memory or _laid_out(plan.steps)
+        return None if layout is None else layout.memory
+
     files = Files(plan.model, memory, _options(plan))
     load = partial(runner_of, plan)
     return Artifact("host", plan.model, files, plan, report=dict(plan.facts), load=load)
