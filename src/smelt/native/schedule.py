@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 import onnx_ir as ir
@@ -11,8 +10,8 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.bounds import bounds_of
 from smelt.ir.declared import declared
-from smelt.native import run_time
 from smelt.native.capacities import CAPACITIES
+from smelt.native.computed import is_computed, is_computed_in_runs, refusal
 from smelt.native.fold_movement import fold_movement
 from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.fuse_finish import fuse_finishes
@@ -57,7 +56,7 @@ def ordered(
     ``fixed_point``, sums become bytes without floats.
     Raises an ErrorList of everything that has no kernel; ``target`` is the name of who lacks it.
     """
-    program = lower(model, is_computed_as_it_is)
+    program = lower(model, is_computed_in_runs(bounds_of(model.graph)))
     bind_declared(program, declared(model.graph))
     shapes = [program.slots[number].shape for number in program.outputs]
     if not is_static(program):
@@ -134,7 +133,8 @@ def _scheduled(program: Program, enough: int) -> Program:
 def computes(model: ir.Model, node: ir.Node) -> bool:
     """True if there are kernels for ``node`` as it stands, or may be, once its sizes are known."""
     try:
-        program = lower_alone(model, node, is_computed_as_it_is)
+        whole = is_computed_in_runs(bounds_of(model.graph))
+        program = lower_alone(model, node, whole)
         if any("::" in step.op and kernel_of(step.op) is None for step in program.instructions):
             return False  # an operator of another domain, which is lowered to nothing else
         if not is_static(program) or any(slot.dtype not in C_TYPES for slot in program.slots):
@@ -166,57 +166,3 @@ def _is_product(program: Program, dot: Instruction) -> bool:
     """True if a kernel multiplies the operands of ``dot`` as they lie."""
     typed = all(program.slots[slot].dtype in C_TYPES for slot in dot.inputs)
     return typed and is_product(Instance(program, dot))
-
-
-def refusal(program: Program, instruction: Instruction) -> str | None:
-    """Why there is no kernel for an instruction, None if there is one."""
-    kernel = kernel_of(instruction.op)
-    if kernel is None:
-        return "no kernel is registered for it"
-    instance = Instance(program, instruction)
-    if instance.slot(0) is not None and instance.type(0).kind not in kernel.kinds:
-        return f"its kernel takes no {instance.type(0).name}"
-    if run_time.has_run_sizes(program, instruction):
-        return run_time.refusal(kernel, program, instruction)
-    return kernel.refuse(instance)
-
-
-def is_computed(program: Program, instruction: Instruction) -> bool:
-    """True if there is a kernel for an instruction."""
-    return refusal(program, instruction) is None
-
-
-def is_computed_as_it_is(program: Program, instruction: Instruction) -> bool:
-    """True if there is a kernel for an instruction none of whose sizes is open."""
-    return not _open(program, instruction) and is_computed(program, instruction)
-
-
-def is_computed_once_bound(program: Program, instruction: Instruction) -> bool:
-    """True if there is a kernel for an instruction with a number for each open size.
-
-    Kernels refuse types, ranks and attributes rather than sizes. Where one refuses a size after
-    all, the program that is bound to it has no kernel, and whoever compiled it computes otherwise.
-    """
-    before = {number: program.slots[number] for number in _open(program, instruction)}
-    for number, slot in before.items():
-        shape = tuple(dim if isinstance(dim, int) else ANY_SIZE for dim in slot.shape)
-        program.slots[number] = replace(slot, shape=shape)
-    try:
-        return is_computed(program, instruction)
-    finally:
-        for number, slot in before.items():
-            program.slots[number] = slot
-
-
-ANY_SIZE = 8
-"""Stands for an open size where only its being a number counts."""
-
-
-def _open(program: Program, instruction: Instruction) -> list[int]:
-    """The slots of an instruction that have open sizes, each once."""
-    used = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
-    return [
-        slot
-        for slot in sorted(used)
-        if not all(isinstance(dim, int) for dim in program.slots[slot].shape)
-    ]

@@ -127,7 +127,7 @@ class Size:
     def __truediv__(self, *other: object, **options: object) -> NoReturn:
         raise Undecided(f"how much {self.told} is")
 
-    __rtruediv__ = __array__ = __truediv__
+    __rtruediv__ = __array__ = __divmod__ = __rdivmod__ = __truediv__
 
     # Texts
 

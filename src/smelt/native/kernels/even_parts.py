@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from smelt.native.writer import Writer
+from smelt.program.run_sizes import Size, highest
 
 WIDE, MORE_SUMS = "LANES == 16", 16
 """As the preprocessor says it, where there are 32 registers, and the sums that a tile keeps there.
@@ -43,3 +44,15 @@ def even_parts(size: int, most: int) -> list[Part]:
     length, longer = divmod(size, count)
     parts = [Part(0, length + 1, longer), Part(longer * (length + 1), length, count - longer)]
     return [part for part in parts if part.count]
+
+
+def parts_of_run(size: int, most: int) -> list[Part]:
+    """``even_parts``; of a size that each run has of its own, parts of ``most``, of 2 and of 1."""
+    if not isinstance(size, Size):
+        return even_parts(size, most)
+    parts, first, left = [], 0, size
+    for length in (most, 2, 1):
+        if highest(left) >= length:
+            parts.append(Part(first, length, left // length))
+            first, left = first + left // length * length, left % length
+    return parts

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.native.kernels.even_parts import even_parts
+from smelt.native.kernels.even_parts import parts_of_run
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized.finish import SPARE, Finish, finish_less_zero_point
@@ -80,7 +80,7 @@ def quantized_dot(cx: KernelContext) -> None:
     y, body, weights = cx.output(), cx.body, less_zero_point(cx, 1)
     depth, columns = weights.shape
     rows = y.size // columns if columns else 0
-    if rows == 0:
+    if highest(rows) == 0:
         return
     wide = weights.dtype != np.int8
     vectors = _vectors(rows, columns)
@@ -94,7 +94,7 @@ def quantized_dot(cx: KernelContext) -> None:
     row_loop, column_loop = body.loop, body.shared_loop
     if not by_column:
         row_loop, column_loop = column_loop, row_loop
-    for part in even_parts(rows, ROWS):
+    for part in parts_of_run(rows, ROWS):
         tile = matrix_tile(cx, part.length, wide, finish.is_bytes, vectors)
         with row_loop("i", part.first + part.length * part.count, part.first, part.length):
             left = _emit_left(cx, part.length, depth, flip, wide)

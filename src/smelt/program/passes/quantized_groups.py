@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from smelt.program.instruction import Instruction, Program
+from smelt.program.instruction import Dim, Instruction, Program
 from smelt.program.passes import quantized_products as products
 from smelt.program.passes.quantized_links import Link, link
 from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL, SOFTMAX
@@ -242,14 +242,18 @@ def _within(bound: Instruction, step: Step, low: int, high: int) -> tuple[int, i
 def _averaged(program: Program, inner: Instruction) -> int:
     """How many of the last elements of its input ``inner`` takes the mean of; 0 if it does not."""
     shape = program.slots[inner.inputs[0]].shape if inner.inputs else ()
-    sizes = [dim for dim in shape if isinstance(dim, int)]
-    if len(sizes) < len(shape):
-        return 0
     if inner.op == "ReduceMean":
         axes = inner.ints("axes")
-        first = len(sizes) - len(axes)
-        return math.prod(sizes[first:]) if axes == tuple(range(first, len(sizes))) else 0
+        first = len(shape) - len(axes)
+        return _elements(shape[first:]) if axes == tuple(range(first, len(shape))) else 0
     if inner.op != "AveragePool" or any(inner.ints("pads")):
         return 0
-    whole = tuple(sizes[2:]) == inner.ints("kernel_shape") and set(inner.ints("dilations")) == {1}
-    return math.prod(sizes[2:]) if whole else 0
+    plane = _elements(shape[2:])
+    whole = plane and shape[2:] == inner.ints("kernel_shape")
+    return plane if whole and set(inner.ints("dilations")) == {1} else 0
+
+
+def _elements(shape: tuple[Dim, ...]) -> int:
+    """How many a tensor of this shape has; 0 if a size is open, or a run decides it."""
+    sizes = [dim for dim in shape if isinstance(dim, int)]
+    return math.prod(sizes) if len(sizes) == len(shape) else 0

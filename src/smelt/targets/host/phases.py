@@ -14,7 +14,7 @@ from smelt.ir.declared import declared
 from smelt.ir.defaults import default_of
 from smelt.ir.dims import binding_advice
 from smelt.ir.shapes import ShapeInference
-from smelt.native.schedule import is_computed_once_bound
+from smelt.native.computed import is_computed_once_bound
 from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone

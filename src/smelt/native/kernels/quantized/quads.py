@@ -35,6 +35,7 @@ QUADS = """#if SUMS != 8 || !defined(__GNUC__)
 #if SUMS > 1
 typedef uint16_t unsigned_pairs __attribute__((vector_size(4 * SUMS), aligned(1), may_alias));
 typedef uint32_t unsigned_sums __attribute__((vector_size(4 * SUMS), aligned(4), may_alias));
+typedef int32_t sums_anywhere __attribute__((vector_size(4 * SUMS), aligned(1), may_alias));
 static IF_CALLED inline sums same_word(const void *p)
 {
     const sums zero = { 0 };

@@ -1,0 +1,99 @@
+"""Which instructions there are kernels for: as they stand, or once open sizes have numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeAlias, cast
+
+from smelt.ir.bounds import Bounds
+from smelt.ir.dims import symbols_of
+from smelt.native import run_time
+from smelt.native.kernels import kernel_of
+from smelt.native.kernels.instance import Instance
+from smelt.program.computed_sizes import Sizes
+from smelt.program.instruction import Dim, Instruction, Program
+from smelt.program.run_sizes import Size
+from smelt.program.settle import size_in
+
+SizeOf: TypeAlias = Callable[[Dim], Dim | Size]
+
+ANY_SIZE = 8
+"""Stands for an open size where only its being a number counts."""
+
+MOST = 1 << 24
+"""Of a size that the data decide, where its capacity is not known yet."""
+
+
+def refusal(program: Program, instruction: Instruction) -> str | None:
+    """Why there is no kernel for an instruction, None if there is one."""
+    kernel = kernel_of(instruction.op)
+    if kernel is None:
+        return "no kernel is registered for it"
+    instance = Instance(program, instruction)
+    if instance.slot(0) is not None and instance.type(0).kind not in kernel.kinds:
+        return f"its kernel takes no {instance.type(0).name}"
+    if run_time.has_run_sizes(program, instruction):
+        return run_time.refusal(kernel, program, instruction)
+    return kernel.refuse(instance)
+
+
+def is_computed(program: Program, instruction: Instruction) -> bool:
+    """True if there is a kernel for an instruction."""
+    return refusal(program, instruction) is None
+
+
+def is_computed_once_bound(program: Program, instruction: Instruction) -> bool:
+    """True if there is a kernel for an instruction with a number for each open size.
+
+    Kernels refuse types, ranks and attributes rather than sizes. Where one refuses a size after
+    all, the program that is bound to it has no kernel, and whoever compiled it computes otherwise.
+    """
+    return _is_computed_with(program, instruction, lambda dim: ANY_SIZE)
+
+
+def is_computed_in_runs(bounds: Mapping[str, Bounds]) -> Callable[[Program, Instruction], bool]:
+    """Whether there is a kernel for an instruction that is right at all sizes within ``bounds``,
+    whatever those are that data decide."""
+    sizes: Sizes = {
+        name: Size.named(f"dim{number}", *ends)
+        for number, (name, ends) in enumerate(bounds.items())
+    }
+
+    def is_computed_in_all(program: Program, instruction: Instruction) -> bool:
+        return _is_computed_with(program, instruction, lambda dim: _in_run(dim, sizes))
+
+    return is_computed_in_all
+
+
+def _in_run(dim: Dim, sizes: Sizes) -> Dim | Size:
+    """What stands for ``dim``, and in ``sizes`` from now on for each symbol that was not there."""
+    for name in symbols_of(dim) - sizes.keys():
+        sizes[name] = Size.named(f"dim{len(sizes)}", 0, MOST)
+    found = size_in(dim, sizes)
+    if not isinstance(found, int | Size):  # a function that no run computes from sizes
+        found = sizes.setdefault(str(dim), Size.named(f"dim{len(sizes)}", 0, MOST))
+    return found
+
+
+def _is_computed_with(program: Program, instruction: Instruction, size_of: SizeOf) -> bool:
+    """True if there is a kernel for an instruction with other sizes in place of open ones."""
+    before = {number: program.slots[number] for number in _open(program, instruction)}
+    for number, slot in before.items():
+        shape = tuple(dim if isinstance(dim, int) else size_of(dim) for dim in slot.shape)
+        program.slots[number] = replace(slot, shape=cast(tuple[Dim, ...], shape))
+    try:
+        return is_computed(program, instruction)
+    finally:
+        for number, slot in before.items():
+            program.slots[number] = slot
+
+
+def _open(program: Program, instruction: Instruction) -> list[int]:
+    """The slots of an instruction that have open sizes, each once."""
+    used = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
+    return [
+        slot
+        for slot in sorted(used)
+        if not all(isinstance(dim, int) for dim in program.slots[slot].shape)
+    ]
