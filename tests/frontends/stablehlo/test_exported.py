@@ -265,6 +265,8 @@ def test_what_cannot_be_read_is_named_with_its_line():
     broken = bytearray(exported(jnp.sin, Struct((3,))).serialize())
     with pytest.raises(SmeltError, match="E302"):
         smelt.trace(bytes(broken[:300]))
+    with pytest.raises(SmeltError, match=r"E302 these bytes are no exported function"):
+        smelt.trace(bytes(broken[:8]))
 
 
 MODEL_NAMES = sorted(set(MODELS) - {"lstm_nnx"})

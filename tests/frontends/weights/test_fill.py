@@ -243,7 +243,7 @@ def test_names_that_differ_are_told(abstract, variables):
     arrays = flat(variables)
     arrays["gamma"] = arrays.pop("params.layers_2.bias")
     arrays["step"] = np.zeros(1)
-    names = {"params_layers_2_bias": "gamma"}
+    names = {"params.layers_2.bias": "gamma"}  # as a path, or as the model calls it
     with pytest.raises(InvalidModel, match="no weight is called gamma"):
         smelt.fill_weights(abstract, arrays, names={"gamma": "bias"}, allow_extra=True)
     smelt.fill_weights(abstract, arrays, names=names, allow_extra=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import Unsupported, UsageError
+from smelt.errors import InvalidModel, Unsupported, UsageError
 from smelt.frontends.jax import (
     compat,
     failures,
@@ -112,7 +112,7 @@ def trace(
     for ``functions``; an ErrorList of Unsupported E101, E105, E106 for everything in ``fn`` that
     has no lowering; E102 for a use of a primitive that its lowering does not cover; E103 for a size
     that no input determines; E113, from the error itself, for what ``fn`` raises or returns beside
-    arrays.
+    arrays; InvalidModel E302 for bytes that are no exported function.
     """
     _check_opset(opset)
     with span("import lowerings"):
@@ -120,6 +120,13 @@ def trace(
     if is_exported(fn):
         fn = program_of(fn)
         input_specs, kwargs, x64 = *fn.given(input_specs, kwargs), True
+    elif isinstance(fn, bytes | bytearray):
+        raise InvalidModel(
+            "E302",
+            "these bytes are no exported function",
+            why="they hold no module as the serialize() of jax.export writes it",
+            fix="trace the bytes of exported.serialize(); smelt.load reads a model of ONNX",
+        )
     x64 = compat.has_x64() if x64 is None else x64
     arguments = bind(fn, input_specs, kwargs or {}, static or {})
     state = state_of(fn)

@@ -54,7 +54,8 @@ def fill_weights(
     name; the numbers stay in the file until they are used. Names are paths, and compared without
     what separates their parts: the weight ``layers_0_kernel`` is ``layers/0/kernel`` and
     ``layers.0.kernel``. What all names of one side begin with may be missing on the other.
-    ``names`` gives the name in the checkpoint of each weight, or of some. ``allow_extra`` passes
+    ``names`` gives the name in the checkpoint of each weight, or of some; weights may be spelled as
+    paths there, too. ``allow_extra`` passes
     over what the model has no weight for. ``cast`` rounds floats of another type to that of the
     weight, such as a checkpoint in bfloat16 for a model in float32. A filled model optimizes
     further: what hung on numbers can be folded now.
@@ -79,6 +80,8 @@ def fill_weights(
         given = checkpoint if isinstance(checkpoint, Mapping) else open_checkpoint(checkpoint)
         tensors = {name: _as_tensor(tensor) for name, tensor in given.items()}
         expected = [*model.graph.meta.get(EXPECTED, waiting)]
+        if isinstance(names, Mapping):
+            names = _by_weight(names, [*expected, *waiting])
         found = _matched(expected, tensors, names)
         extra = [] if allow_extra else sorted(tensors.keys() - set(found.values()))
         problems = _problems(waiting, found, tensors, extra, cast)
@@ -95,6 +98,12 @@ def fill_weights(
         for name, value in waiting.items():
             fill(value, filling[name])
     return model
+
+
+def _by_weight(names: Mapping[str, str], weights: Sequence[str]) -> dict[str, str]:
+    """``names`` with weights as the model calls them, which may be spelled as paths."""
+    called = {plain(weight): weight for weight in weights}
+    return {w if w in weights else called.get(plain(w), w): t for w, t in names.items()}
 
 
 def _as_tensor(tensor: ir.TensorProtocol | np.ndarray) -> ir.TensorProtocol:
