@@ -24,6 +24,9 @@
     before   a mask of windows, added to their scores while images and windows are apart (Swin)
     after    Add(scores, mask), which becomes a bias
 
+    before   q, k, v: A,B,S,H,D, heads first, as of rows, columns, blocks or windows
+    after    the same of A*B sequences, which become one ``Attention``
+
     before   RMSNormalization(Transpose<perm=[0, 2, 1, 3]>(x)) of each head
     after    Transpose<perm=[0, 2, 1, 3]>(RMSNormalization(x)), which splits off inside, too
 
@@ -71,6 +74,7 @@ from smelt.passes.attention.causal_attention import causal
 from smelt.passes.attention.grouped_heads import grouped
 from smelt.passes.attention.normed_heads import normed_heads
 from smelt.passes.attention.split_heads import rows_of
+from smelt.passes.attention.stacked_heads import stacked_heads
 from smelt.passes.attention.window_mask import window_mask
 from smelt.passes.base import rounding, rule_pass
 
@@ -204,7 +208,7 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     if "q_num_heads" in node.attributes:
         return None
     rows = [rows_of(m[name]) for name in ("q", "k", "v")]
-    if any(row is None for row in rows) or result is None or len(result) not in (2, 3):
+    if any(row is None for row in rows) or not result:
         return Miss("heads and their sizes are not numbers, or are not merged again")
     q, k, v = (row for row in rows if row is not None)
     if k.heads != v.heads:
@@ -214,7 +218,8 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
         return Miss("heads are merged with what is not beside them")
     if result[-1] != q.heads * v.size or q.length is None:
         return Miss("the result is not one row of all heads for each query")
-    if len(result) == 3 and not same_dim(result[0 if first else 1], q.length):
+    by_query = len(result) == 3 and same_dim(result[0 if first else 1], q.length)
+    if not by_query and len(result) != 2 and (first or not _is_spelled_out(m)):
         return Miss("the result is not one row of all heads for each query")
     merged = [row.merged(b) for row in (q, k, v)]
     heads = [ir.AttrInt64("q_num_heads", q.heads), ir.AttrInt64("kv_num_heads", k.heads)]
@@ -223,7 +228,14 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
     rows_of_heads = b.add(ir.Node("", "Attention", [*merged, *bias], attributes))[0]
     if first:
         rows_of_heads = b.op("Transpose", rows_of_heads, perm=[1, 0, 2])
-    return rows_of_heads if len(result) == 3 else b.op("Reshape", rows_of_heads, m.root.inputs[1])
+    return rows_of_heads if by_query else b.op("Reshape", rows_of_heads, m.root.inputs[1])
+
+
+def _is_spelled_out(m: Match) -> bool:
+    """True if the Reshape copies no dim of what it reads."""
+    target = m.root.inputs[1]
+    array = m.array(target) if target is not None else None
+    return array is not None and bool(array.all())
 
 
 def _factored(name: str) -> OneOf:
@@ -269,7 +281,7 @@ fuse_attention = rule_pass(
     "fuse_attention",
     __doc__,
     [
-        *(window_mask, attention, normed_heads, heads_inside, cached_heads),
+        *(window_mask, stacked_heads, attention, normed_heads, heads_inside, cached_heads),
         *(scaled_operand, causal, grouped),
     ],
     exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),

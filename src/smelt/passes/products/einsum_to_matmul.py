@@ -109,9 +109,10 @@ def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -
 
 
 def _is_beside_softmax(node: ir.Node) -> bool:
-    """True for the scores and for the weighted sum of an attention of batches and heads."""
+    """True for the scores and for the weighted sum of an attention of batches, perhaps along two
+    axes, and heads."""
     shape = node.outputs[0].shape
-    if shape is None or len(shape) != 4:
+    if shape is None or len(shape) not in (4, 5):
         return False
     if any(producer_of(value, "Softmax") is not None for value in node.inputs):
         return True

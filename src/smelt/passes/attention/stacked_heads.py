@@ -1,0 +1,173 @@
+"""The rule for attention along one of two axes, as of rows, columns, blocks or windows.
+
+    before   q, k, v: A,B,S,H,D, heads first by Transpose<perm=[0, 1, 3, 2, 4]>, scores A,B,H,S,S
+    after    the same of A*B,S,H,D, heads first by Transpose<perm=[0, 2, 1, 3]>, scores A*B,H,S,S
+
+    before   q, k, v: A,S,B,H,D, heads first by Transpose<perm=[0, 3, 2, 1, 4]> (Hiera)
+    after    Transpose<perm=[0, 2, 1, 3, 4]>, then the same
+
+Then it is one ``Attention`` of A*B sequences with the heads split off inside, and the Transposes go
+(axial attention, Ho et al. 2019; blocks of LongT5). A bias has one number for all A and B, or as
+many as there are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.bounds import said_empty
+from smelt.ir.build import Builder
+from smelt.ir.pattern import OneOf, const, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import Dim, is_positive, same_dim
+from smelt.ir.sizes import dim_product
+from smelt.ir.walk import producer_of
+from smelt.passes.told_size import told_size
+
+OPSET = 23
+"""From which on there is an ``Attention`` for it."""
+
+BESIDE, FIRST = (0, 1, 3, 2, 4), (0, 3, 2, 1, 4)
+"""How heads go before the sequence, which lies beside them, or two axes before; and how back."""
+
+KEYS: dict[tuple[int, ...], tuple[int, ...]] = {BESIDE: (0, 1, 3, 4, 2), FIRST: (0, 3, 2, 4, 1)}
+"""The same of keys, whose places go last."""
+
+
+def _attention(perm: tuple[int, ...]) -> OneOf:
+    product = op(
+        "MatMul",
+        op("Transpose", var("q"), perm=perm),
+        op("Transpose", var("k"), perm=KEYS[perm]),
+        name="scores",
+    )
+    scaled = one_of(
+        op("Mul", product, const(), commutative=True, name="scaled"),
+        op("Div", product, const(), name="scaled"),
+        product,
+    )
+    biased = one_of(op("Add", scaled, var("bias"), commutative=True), scaled)
+    weights = op("Softmax", biased, name="weights")
+    mixed = op("MatMul", weights, op("Transpose", var("v"), perm=perm))
+    name = "beside" if perm == BESIDE else "first"
+    return one_of(op("Reshape", op("Transpose", mixed, perm=perm, name=name), rest=True))
+
+
+@rule(one_of(_attention(BESIDE), _attention(FIRST)))
+def stacked_heads(m: Match, b: Builder) -> Replacement:
+    operands = [_batches_first(m[name], m, b) for name in ("q", "k", "v")]
+    shapes = [value.shape.dims for value in operands if value.shape is not None]
+    result = m.root.outputs[0].shape
+    if len(shapes) < 3 or result is None:
+        return None
+    unfit = _unfit(shapes, m, b)
+    if unfit is not None:
+        return unfit
+    q, _, v = shapes
+    bias = m.get("bias")
+    together = _together(bias, q[:2], m, b) if bias is not None else None
+    if isinstance(together, Miss):
+        return together
+    joined = [_joined(x, dims, b) for x, dims in zip(operands, shapes, strict=True)]
+    moved = [value for value in joined if value is not None]
+    if len(moved) < 3:
+        return Miss("no input tells the length of a sequence")
+    if m.opset < OPSET:
+        return Miss(f"Attention begins with opset {OPSET}", opset=OPSET)
+    apart = [*q[:3], _width(v)]
+    merged = _reshaped(_mixed(moved, together, m, b), [dim_product(q[:2]), *apart[2:]], b)
+    if merged is not None and m.get("first") is not None:
+        merged = _reshaped(merged, apart, b)
+        merged = b.op("Transpose", merged, perm=[0, 2, 1, 3]) if merged is not None else None
+    done = _reshaped(merged, result, b) if merged is not None else None
+    return done if done is not None else Miss("no input tells the sizes of the result")
+
+
+def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None:
+    """Why queries, keys and values of A,B,S,H,D are not those of an ``Attention``."""
+    q, k, v = shapes
+    if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 4):
+        return Miss("the softmax is not over the keys")
+    empty = said_empty(b.model.graph)
+    if not all(is_positive(dim, empty) for dims in shapes for dim in dims):
+        return Miss("a size may be 0, of which runtimes have no attention")
+    alike = ((q, k, (0, 1, 3, 4)), (k, v, (0, 1, 2, 3)))
+    if not all(same_dim(x[i], y[i]) for x, y, axes in alike for i in axes):
+        return Miss("batches, heads and keys are not proved equal")
+    if not all(isinstance(dim, int) for dims in shapes for dim in dims[3:]):
+        return Miss("heads and their sizes are not numbers")
+    return None
+
+
+def _batches_first(value: ir.Value, m: Match, b: Builder) -> ir.Value:
+    """A,B,S,H,D."""
+    return value if m.get("first") is None else b.op("Transpose", value, perm=[0, 2, 1, 3, 4])
+
+
+def _width(dims: Sequence[Dim]) -> int:
+    """H*D of A,B,S,H,D, both of which are numbers."""
+    return math.prod(dim for dim in dims[3:] if isinstance(dim, int))
+
+
+def _joined(value: ir.Value, dims: Sequence[Dim], b: Builder) -> ir.Value | None:
+    """A*B,S,H,D of A,B,S,H,D, by way of A*B,S,H*D, which an ``Attention`` reads."""
+    before = producer_of(value, "Reshape")
+    source = before.inputs[0] if before is not None else None
+    given = source if source is not None else value
+    rows = _reshaped(given, [dim_product(dims[:2]), dims[2], _width(dims)], b)
+    heads = [dim for dim in dims[3:] if isinstance(dim, int)]
+    return b.op("Reshape", rows, b.const_i64([0, 0, *heads])) if rows is not None else None
+
+
+def _mixed(operands: Sequence[ir.Value], bias: ir.Value | None, m: Match, b: Builder) -> ir.Value:
+    """The attention of B,S,H,D in plain operators, as B,S,H,D."""
+    q, k, v = operands
+    heads_first = b.op("Transpose", q, perm=[0, 2, 1, 3])
+    scores = b.op("MatMul", heads_first, b.op("Transpose", k, perm=[0, 2, 3, 1]))
+    if m.get("scaled") is not None:
+        scaled, product = m.node("scaled"), m["scores"]
+        scores = b.like(scaled, *(scores if x is product else x for x in scaled.inputs))
+    if bias is not None:
+        scores = b.op("Add", scores, bias)
+    mixed = b.op(
+        "MatMul", b.op("Softmax", scores, axis=-1), b.op("Transpose", v, perm=[0, 2, 1, 3])
+    )
+    return b.op("Transpose", mixed, perm=[0, 2, 1, 3])
+
+
+def _together(bias: ir.Value, batches: Sequence[Dim], m: Match, b: Builder) -> ir.Value | Miss:
+    """``bias`` of A,B,H,S,S as one of A*B,H,S,S."""
+    shape = bias.shape
+    if shape is None:
+        return Miss("the rank of the bias is not known")
+    if len(shape) < 4:
+        return bias
+    if len(shape) == 4:
+        return bias if shape[0] == 1 else Miss("the bias is not one for all sequences")
+    if shape[0] == 1 and shape[1] == 1:
+        return b.op("Squeeze", bias, b.const_i64([0]))
+    if not all(map(same_dim, shape[:2], batches)):
+        return Miss("the bias is neither one for all sequences nor one for each")
+    joined = _reshaped(bias, [dim_product(shape[:2]), *shape[2:]], b)
+    return joined if joined is not None else Miss("no input tells the sizes of the bias")
+
+
+def _reshaped(value: ir.Value, dims: Iterable[Dim], b: Builder) -> ir.Value | None:
+    """``value``, no size of which is 0, as ``dims``; None unless inputs tell all but one."""
+    dims = list(dims)
+    if sum(not isinstance(dim, int) for dim in dims) <= 1:
+        numbers = [dim if isinstance(dim, int) else -1 for dim in dims]
+        return b.op("Reshape", value, b.const_i64(numbers))
+    open_dims = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
+    sizes = [
+        b.const_i64([-1]) if axis == open_dims[0] else told_size(dim, b.graph, b)
+        for axis, dim in enumerate(dims)
+    ]
+    known = [size for size in sizes if size is not None]
+    if len(known) < len(sizes):
+        return None
+    return b.op("Reshape", value, b.op("Concat", *known, axis=0))
