@@ -1,29 +1,34 @@
 /* Threads that compute parts of a step together with the thread that calls: one step at a time.
 
    While another thread has the pool, who calls computes its parts alone, so calls never wait for
-   each other. Workers sleep between steps, after a look for more work that takes microseconds. A
-   child that was forked has no workers; it starts its own. */
+   each other. Workers sleep between steps, after a look for more work that takes microseconds; no
+   lock is taken while all are awake, for who finds one taken sleeps, and to wake up takes longer
+   than many a step. A child that was forked has no workers; it starts its own. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define MOST_WORKERS 63
 #define LOOKS 2000
+#define LINE _Alignas(64) /* what one thread waits for shares no cache line with what others write */
 
 typedef void (*body_function)(void *given, int part);
 
+/* `left` is the number of the step above the parts that nobody has taken yet. Who takes one reads
+   the step first and counts down then, which fails if meanwhile the step is another. */
 static struct {
+    LINE _Atomic uint64_t left;
+    atomic_int count;
+    _Atomic body_function body;
+    void *_Atomic given;
+    LINE atomic_int done;
+    LINE atomic_int sleepers, is_awaited;
     pthread_mutex_t taken, lock;
     pthread_cond_t begun, ended;
     int workers;
-    /* The step: who may join counts down `open`; `step` changes when one begins or ends. */
-    atomic_uint step;
-    atomic_int next, done;
-    int open, joined, count;
-    body_function body;
-    void *given;
 } pool = {.taken = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER,
           .begun = PTHREAD_COND_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
 
@@ -36,37 +41,46 @@ static inline void breathe(void)
 #endif
 }
 
-static void compute(body_function body, void *given, int count)
+static inline int has_parts(void)
 {
-    for (int part = atomic_fetch_add(&pool.next, 1); part < count;
-         part = atomic_fetch_add(&pool.next, 1)) {
-        body(given, part);
-        atomic_fetch_add(&pool.done, 1);
+    return (uint32_t)atomic_load(&pool.left) != 0;
+}
+
+/* Take parts as long as there are some. */
+static void compute(void)
+{
+    uint64_t left = atomic_load(&pool.left);
+    while ((uint32_t)left != 0) {
+        const body_function body = atomic_load(&pool.body);
+        void *const given = atomic_load(&pool.given);
+        const int count = atomic_load(&pool.count);
+        if (!atomic_compare_exchange_weak(&pool.left, &left, left - 1))
+            continue;
+        body(given, count - (int)(uint32_t)left);
+        if (atomic_fetch_add(&pool.done, 1) + 1 == count && atomic_load(&pool.is_awaited)) {
+            pthread_mutex_lock(&pool.lock);
+            pthread_cond_signal(&pool.ended);
+            pthread_mutex_unlock(&pool.lock);
+        }
+        left = atomic_load(&pool.left);
     }
 }
 
 static void *work(void *unused)
 {
-    unsigned seen = 0;
     (void)unused;
     for (;;) {
-        for (int look = 0; look < LOOKS && atomic_load(&pool.step) == seen; ++look)
+        for (int look = 0; look < LOOKS && !has_parts(); ++look)
             breathe();
-        pthread_mutex_lock(&pool.lock);
-        while (pool.open == 0 || atomic_load(&pool.step) == seen)
-            pthread_cond_wait(&pool.begun, &pool.lock);
-        seen = atomic_load(&pool.step);
-        --pool.open;
-        ++pool.joined;
-        const body_function body = pool.body;
-        void *const given = pool.given;
-        const int count = pool.count;
-        pthread_mutex_unlock(&pool.lock);
-        compute(body, given, count);
-        pthread_mutex_lock(&pool.lock);
-        if (--pool.joined == 0)
-            pthread_cond_signal(&pool.ended);
-        pthread_mutex_unlock(&pool.lock);
+        if (!has_parts()) {
+            pthread_mutex_lock(&pool.lock);
+            atomic_fetch_add(&pool.sleepers, 1);
+            while (!has_parts())
+                pthread_cond_wait(&pool.begun, &pool.lock);
+            atomic_fetch_sub(&pool.sleepers, 1);
+            pthread_mutex_unlock(&pool.lock);
+        }
+        compute();
     }
     return NULL;
 }
@@ -77,8 +91,10 @@ static void forget(void)
     pthread_mutex_init(&pool.lock, NULL);
     pthread_cond_init(&pool.begun, NULL);
     pthread_cond_init(&pool.ended, NULL);
-    pool.workers = pool.open = pool.joined = 0;
-    atomic_store(&pool.step, 0);
+    pool.workers = 0;
+    atomic_store(&pool.left, 0);
+    atomic_store(&pool.sleepers, 0);
+    atomic_store(&pool.is_awaited, 0);
 }
 
 /* Have as many workers as `wanted`; fewer, if no more can be started. */
@@ -105,6 +121,36 @@ static void start(int wanted)
     pthread_attr_destroy(&detached);
 }
 
+static void begin(int count, body_function body, void *given)
+{
+    const uint64_t step = (atomic_load(&pool.left) >> 32) + 1;
+    atomic_store(&pool.body, body);
+    atomic_store(&pool.given, given);
+    atomic_store(&pool.count, count);
+    atomic_store(&pool.done, 0);
+    atomic_store(&pool.left, step << 32 | (uint32_t)count);
+    if (atomic_load(&pool.sleepers) > 0) {
+        pthread_mutex_lock(&pool.lock);
+        for (int other = 1; other < count; ++other)
+            pthread_cond_signal(&pool.begun);
+        pthread_mutex_unlock(&pool.lock);
+    }
+}
+
+static void wait_for(int count)
+{
+    for (int look = 0; look < LOOKS && atomic_load(&pool.done) < count; ++look)
+        breathe();
+    if (atomic_load(&pool.done) == count)
+        return;
+    pthread_mutex_lock(&pool.lock);
+    atomic_store(&pool.is_awaited, 1);
+    while (atomic_load(&pool.done) < count)
+        pthread_cond_wait(&pool.ended, &pool.lock);
+    atomic_store(&pool.is_awaited, 0);
+    pthread_mutex_unlock(&pool.lock);
+}
+
 /* body(given, 0) to body(given, count - 1), each once; returns when all have returned. */
 void smelt_parallel_for(void *context, int count, body_function body, void *given)
 {
@@ -116,23 +162,8 @@ void smelt_parallel_for(void *context, int count, body_function body, void *give
     }
     if (pool.workers < count - 1)
         start(count - 1);
-    pthread_mutex_lock(&pool.lock);
-    pool.body = body;
-    pool.given = given;
-    pool.count = count;
-    pool.open = count - 1;
-    atomic_store(&pool.next, 0);
-    atomic_store(&pool.done, 0);
-    atomic_fetch_add(&pool.step, 1);
-    pthread_cond_broadcast(&pool.begun);
-    pthread_mutex_unlock(&pool.lock);
-    compute(body, given, count);
-    for (int look = 0; look < LOOKS && atomic_load(&pool.done) < count; ++look)
-        breathe();
-    pthread_mutex_lock(&pool.lock);
-    pool.open = 0;
-    while (pool.joined > 0)
-        pthread_cond_wait(&pool.ended, &pool.lock);
-    pthread_mutex_unlock(&pool.lock);
+    begin(count, body, given);
+    compute();
+    wait_for(count);
     pthread_mutex_unlock(&pool.taken);
 }
