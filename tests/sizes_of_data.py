@@ -184,6 +184,10 @@ OPEN: dict[str, tuple[str, Feeds]] = {
         "g (float[B,N,1] x) => (float[B,N,2] y) { a = Constant<value_int=1>() y = DFT(x, , a) }",
         ((floats(2, 8, 1),), (floats(1, 5, 1),)),
     ),
+    "open dims that are 1 in a run": (
+        "g (float[N,1,M] x) => (float[N,M] y) { y = Squeeze(x) }",
+        ((floats(3, 1, 4),), (floats(1, 1, 4),), (floats(1, 1, 1),), (floats(0, 1, 1),)),
+    ),
     "one scale for both axes": (
         "g (float[1,2,H,W] x) => (float[1,2,N,M] y) { n = Constant<value_ints=[6,9]>() "
         'y = Resize<axes=[2,3],mode="linear",keep_aspect_ratio_policy="not_larger">(x, , , n) }',

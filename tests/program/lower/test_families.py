@@ -148,6 +148,11 @@ REFUSED = {
         "r = Constant<value_ints=[2,3]>() y = Tile(x, r)",
         "2 repeats for 1 dims",
     ),
+    "a rank that differs from run to run": (
+        "float[N,1] x",
+        "y = Squeeze(x)",
+        "the rank is not known",
+    ),
     "an axis out of range": ("float[2] x", "y = ArgMax<axis=3>(x)", "do not fit rank 1"),
 }
 
