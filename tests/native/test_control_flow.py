@@ -91,7 +91,10 @@ def test_a_size_that_the_loop_decides_is_refused() -> None:
     grown = "g (int64 n, bool c, float[3] x) => (float[A,B] o) { y, o = Loop(n, c, x) <body = b (int64 i, bool k, float[3] v) => (bool go, float[3] w, float[3] r) { go = Identity(k) w = Neg(v) r = Abs(v) }> }"
     with pytest.raises((SmeltError, ErrorList), match="E411 the size"):
         compile_text(grown)
-    uneven = "g (bool c, float[3] x) => (float[N] o) { o = If(c) <then_branch = t () => (float[3] a) { a = Neg(x) }, else_branch = e () => (float[6] b) { b = Concat<axis = 0>(x, x) }> }"
+
+
+def test_branches_of_other_ranks_are_refused() -> None:
+    uneven = "g (bool c, float[3] x) => (float[N] o) { o = If(c) <then_branch = t () => (float[3] a) { a = Neg(x) }, else_branch = e () => (float s) { s = ReduceSum<keepdims = 0>(x) }> }"
     with pytest.raises(SmeltError, match="the branches give 'o' the sizes"):
         compile_text(uneven)
 

@@ -16,7 +16,7 @@ from smelt.program.instruction import (
     Instruction,
     Program,
 )
-from smelt.program.run_sizes import highest
+from smelt.program.run_sizes import highest, same
 from smelt.program.settle import Capacity
 
 
@@ -44,6 +44,15 @@ def _as_declared(program: Program, instruction: Instruction, axis: int) -> int |
     return None
 
 
+def _larger_branch(program: Program, instruction: Instruction, axis: int) -> int | None:
+    """Of all results, where the branches differ in this axis."""
+    bodies = [body.program for body in instruction.bodies]
+    shapes = [[body.slots[slot].sizes for slot in body.outputs] for body in bodies]
+    pairs = [each for each in zip(*shapes, strict=True) if len(each[0]) > axis]
+    ends = [[highest(shape[axis]) for shape in pair] for pair in pairs if not same(*pair)]
+    return max(map(max, ends), default=None)
+
+
 CAPACITIES: Mapping[str, Capacity] = {
     "NonZero": _every_element,
     "Compress": _same_axis,
@@ -57,5 +66,6 @@ CAPACITIES: Mapping[str, Capacity] = {
     RANGE_AT_RUN_TIME: _as_declared,
     RESHAPE_AT_RUN_TIME: _as_declared,
     "Loop": _as_declared,
+    "If": _larger_branch,
 }
 """By instruction. Where an operand says how many, the model or ``--dim`` has to bound it."""

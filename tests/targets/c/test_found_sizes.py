@@ -64,6 +64,21 @@ MODELS |= {
         {"B": (1, 9)},
     ),
 }
+MODELS |= {
+    "a branch": Sized(
+        "g (bool c, float[B,2] x) => (float[N,2] y, float[N] s, float[M,2] z) <int64[1] a = {1}> { "
+        "t, z = If<then_branch = t () => (float[B,2] p, float[1,2] o) { p = Exp(x) "
+        "m = Constant<value_ints=[0]>() o = ReduceMax<keepdims=1>(x, m) }, "
+        "else_branch = e () => (float[D,2] q, float[B,2] r) { q = Concat<axis=0>(x, x, x) "
+        "r = Neg(x) }>(c) y = Softmax<axis=0>(t) s = ReduceSum<keepdims=0>(y, a) }",
+        {"B": (1, 5)},
+    ),
+    "a branch of nothing": Sized(
+        "g (bool c, float[4] x) => (float[N] y, float t) { v = If<then_branch = t () => (float[4] p) "
+        "{ p = Exp(x) }, else_branch = e () => (float[0] q) { q = Constant<value=float[0] {}>() }>(c) "
+        "y = Neg(v) t = ReduceSum<keepdims=0>(y) }"
+    ),
+}
 TOLD = {
     "slice": Sized(
         "g (float[B,6] x, int64[2] s, int64[2] e, int64[2] a, int64[2] t) => (float[N,M] y, float[N,M] z) "

@@ -58,7 +58,13 @@ MODELS = {
         },
     ),
 }
+MODELS["scales of an open axis"] = Sized(
+    "g (float[3,N] x, float[N] s, uint8[N] z) => (uint8[3,N] y, float[3,N] d) "
+    "<float c = {3}> { k = Add(s, c) y = QuantizeLinear<axis=1>(x, k, z) d = DequantizeLinear<axis=1>(y, k, z) }",
+    {"N": (2, 6)},
+)
 INTEGERS = {
+    "scales of an open axis": {"QuantizeLinear", "DequantizeLinear"},
     "network": {"QLinearConv", "QLinearMatMul", ADD, MEAN, SOFTMAX},
     "products": {"QLinearMatMul", "MatMulInteger"},
     "dynamic": {"DynamicQuantizeLinear", "MatMulInteger"},
@@ -80,7 +86,7 @@ def test_the_bits_are_those_of_fixed_sizes(library: SizedLibrary, name: str) -> 
             np.testing.assert_array_equal(mine, theirs)
 
 
-@pytest.mark.parametrize("name", ["products", "dynamic"])
+@pytest.mark.parametrize("name", ["products", "dynamic", "scales of an open axis"])
 def test_the_bits_are_those_of_onnx_runtime(library: SizedLibrary, name: str) -> None:
     reference = OnnxRuntime(MODELS[name].model)
     for sizes in MODELS[name].trials():

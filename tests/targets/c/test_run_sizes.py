@@ -220,6 +220,20 @@ def test_results_of_less_than_nothing_are_refused() -> None:
             run(*inputs)
 
 
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_what_is_cropped_may_be_nothing(mode: str) -> None:
+    graph = (
+        "g (float[N,3] x) => (float[M,5] y) <int64[4] p = {-2,1,0,1}> "
+        f'{{ y = Pad<mode="{mode}">(x, p) }}'
+    )
+    run = Sized(graph, {"N": (1, 7)}).compile().load()
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    assert run(x)[0].tolist() == np.pad(x[2:], ((0, 0), (1, 1)), mode).tolist()
+    assert run(x[:2])[0].shape == (0, 5)
+    with pytest.raises(UsageError, match="E670"):
+        run(x[:1])
+
+
 def test_sizes_that_do_not_go_together_are_refused_before_anything_is_read() -> None:
     """The product reads as many rows of ``w`` as ``x`` has columns."""
     graph = "g (float[2,N] x, float[M,3] w) => (float[2,3] y) { y = MatMul(x, w) }"

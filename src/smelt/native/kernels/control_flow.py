@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.instance import Instance, static
 from smelt.native.kernels.kernel import ANY, KernelContext, as_bytes, kernel
 from smelt.native.kernels.operand import Operand
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Body
 from smelt.program.memory import ALIGNMENT
-from smelt.program.run_sizes import highest
+from smelt.program.run_sizes import highest, same
 from smelt.program.storage import Needs
 
 BYTE = C_TYPES[ir.DataType.UINT8]
@@ -71,7 +71,10 @@ def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequenc
 
 @kernel("If", kinds=ANY, needs=_branch_needs, refuse=_refuse)
 def branch(cx: KernelContext) -> None:
-    """One of two bodies writes the outputs."""
+    """One of two bodies writes the outputs, and tells the sizes in which the other differs."""
+    found = _sizes_of_branches(cx)
+    for number, _ in enumerate(found):
+        cx.body.line(f"ptrdiff_t found{number};")
     split = 1 + cx.int("split")
     outputs = [cx.output(i).name for i in range(len(cx.instruction.outputs))]
     ends = ((1, split), (split, len(cx.instruction.inputs)))
@@ -81,6 +84,22 @@ def branch(cx: KernelContext) -> None:
         with cx.body.block(head):
             captured = [cx.input(i).name for i in range(first, last)]
             _call(cx, place, captured, outputs)
+            for number, (_, told) in enumerate(found):
+                cx.body.line(f"found{number} = {told[place]};")
+    for number, (size, _) in enumerate(found):
+        cx.settle(size, f"found{number}")
+
+
+def _sizes_of_branches(cx: KernelContext) -> list[tuple[int, tuple[int, ...]]]:
+    """Sizes of results in which the branches differ, and what each branch has for them."""
+    bodies = [body.program for body in cx.instruction.bodies]
+    found = []
+    for place in range(len(cx.instruction.outputs)):
+        told = [static(body.slots[body.outputs[place]]) for body in bodies]
+        for size, *each in zip(cx.output_shape(place), *told, strict=True):
+            if not same(*each):
+                found.append((size, tuple(each)))
+    return found
 
 
 def _state_bytes(instance: Instance) -> int:

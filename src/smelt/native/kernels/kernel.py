@@ -111,9 +111,9 @@ class KernelContext(Instance):
 
     def need_some(self, size: int) -> None:
         """End a run in which ``size`` is 0, if it can be: there is no element to start from."""
-        if isinstance(cast(object, size), Size) and lowest(size) == 0:
+        if isinstance(cast(object, size), Size) and lowest(size) <= 0:
             self.may_fail()
-            self.body.line(f"if ({size} == 0)")
+            self.body.line(f"if ({size} <= 0)")
             self.body.line("    return 1;")
 
     def fail_if(self, condition: str) -> None:

@@ -18,7 +18,7 @@ from smelt.native.types import C_TYPES
 from smelt.program.instruction import DIAGONAL, EXPAND_AT_RUN_TIME
 from smelt.program.overlap import STORE
 from smelt.program.run_rows import first_row
-from smelt.program.run_sizes import Dim, Size, larger, lowest, same, smaller
+from smelt.program.run_sizes import Dim, Size, is_empty, larger, lowest, same, smaller
 from smelt.program.storage import Needs
 
 
@@ -164,7 +164,7 @@ def _pad_refusal(instance: Instance) -> str | None:
         return f"mode {mode!r} with a negative pad"
     if mode not in ("reflect", "edge", "wrap"):
         return f"mode {mode!r}"
-    if 0 in instance.shape(0):
+    if is_empty(instance.shape(0)):
         return f"mode {mode!r} of an empty tensor"
     return None
 

@@ -22,7 +22,8 @@ FIRST_SCAN = 9
 def branch(cx: ProgramBuilder, node: ir.Node) -> None:
     """Inputs: the condition, what the first body captures (``split`` slots), what the second does.
 
-    Both branches must give the same types.
+    Both branches must give the same element types and ranks; the run finds out the sizes in which
+    they differ.
     """
     condition = cx.slot(node.inputs[0])
     graphs = [node.attributes[f"{name}_branch"].as_graph() for name in ("then", "else")]
@@ -31,14 +32,25 @@ def branch(cx: ProgramBuilder, node: ir.Node) -> None:
     for value, left, right in zip(
         node.outputs, then.program.outputs, other.program.outputs, strict=True
     ):
-        if not _same(then.shape(left), other.shape(right)):
-            sizes = f"{list(map(str, then.shape(left)))} and {list(map(str, other.shape(right)))}"
-            raise cx.refuse_size(f"the branches give {value.name!r} the sizes {sizes}")
-        outputs.append(cx.new(then.dtype(left), then.shape(left), value.name or ""))
+        shape = _of_either(cx, value, then.shape(left), other.shape(right))
+        outputs.append(cx.new(then.dtype(left), shape, value.name or ""))
         cx.alias(value, outputs[-1])
     inputs = (condition, *then.captured, *other.captured)
     bodies = (then.program, other.program)
     cx.emit_control("If", inputs, outputs, bodies, split=len(then.captured))
+
+
+def _of_either(
+    cx: ProgramBuilder, value: ir.Value, then: Sequence[Dim], other: Sequence[Dim]
+) -> list[Dim]:
+    """The shape of a result of an If, by the names that inference has for sizes that differ."""
+    if len(then) != len(other):
+        sizes = " and ".join(str(list(map(str, each))) for each in (then, other))
+        raise cx.refuse(f"the branches give {value.name!r} the sizes {sizes}")
+    return [
+        one if same_dim(one, two) else _open_size(cx, value, axis)
+        for axis, (one, two) in enumerate(zip(then, other, strict=True))
+    ]
 
 
 @lowers("Loop")
@@ -53,7 +65,7 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     certain = rounds(node)
     finds = bool(scanned) and certain is None
     trip = -1 if certain is None else certain
-    count_of_rows = _open_count(cx, scanned[0]) if finds else trip
+    count_of_rows = _open_size(cx, scanned[0], 0) if finds else trip
     outputs = _states(cx, node, body.program.outputs[1:], body, states)
     for value, slot in zip(scanned, body.program.outputs[1 + len(states) :], strict=True):
         shape = (count_of_rows, *body.shape(slot))
@@ -64,11 +76,11 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     _emit(cx, inputs, outputs, body, trip, len(states), (), none, counted=True, finds=finds)
 
 
-def _open_count(cx: ProgramBuilder, value: ir.Value) -> Dim:
-    """The number of rows of a result, by the name that inference has for it, or a new one."""
-    known = value.shape[0] if value.shape is not None and len(value.shape) else None
+def _open_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
+    """A size that a run finds out, by the name that inference has for it, or a new one."""
+    known = value.shape[axis] if value.shape is not None and len(value.shape) > axis else None
     if known is None or (isinstance(known, ir.SymbolicDim) and known.value is None):
-        return ir.SymbolicDim(f"_rounds{len(cx.program.slots)}")
+        return ir.SymbolicDim(f"_found{len(cx.program.slots)}_{axis}")
     return known
 
 

@@ -142,9 +142,9 @@ def _kept(cx: ProgramBuilder, node: ir.Node) -> bool:
     Types to divide in that the node asks for are spelled out.
     """
     rank = len(cx.shape(cx.slot(node.inputs[0])))
-    scalar = (
-        math.prod(dim for dim in cx.shape(cx.slot(node.inputs[1])) if isinstance(dim, int)) == 1
-    )
+    scales = cx.shape(cx.slot(node.inputs[1]))
+    known = [dim for dim in scales if isinstance(dim, int)]
+    scalar = len(known) == len(scales) and math.prod(known) == 1
     asked = node.attributes.get_int("precision", 0) or node.attributes.get_int("block_size", 0)
     axis = 0 if scalar else cx.axis(node.attributes.get_int("axis", 1), rank)
     return not asked and cx.kept_whole(node, axis=axis)
