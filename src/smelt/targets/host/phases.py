@@ -31,7 +31,7 @@ from smelt.targets.host.compiled import Compiled
 from smelt.targets.host.files import Files
 from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.options import Options
-from smelt.targets.host.prepare import is_foreign, refusal
+from smelt.targets.host.prepare import is_foreign, prepare, refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
 from smelt.targets.host.unpack_constants import BYTES, unpack_constants
 from smelt.targets.host.views import views_of
@@ -180,9 +180,13 @@ def plan_arena(plan: HostPlan) -> None:
     """Lay out static programs; others are laid out for the shapes of each call.
 
     What is compiled before the first call has memory of its own: then it takes a call that NumPy
-    runs after all, or a folder that is written, to lay out the program for NumPy.
+    runs after all, or a folder that is written, to lay out the program for NumPy. What its kernels
+    refuse is refused here in any case.
     """
-    plan.memory = None if _options(plan).engine == "native" else _laid_out(plan.steps)
+    waits = _options(plan).engine == "native" and not plan.steps.bodies
+    plan.memory = None if waits else _laid_out(plan.steps)
+    if waits and is_static(plan.steps):
+        prepare(plan.steps)
     if plan.memory is None:
         return
     layout = plan.memory

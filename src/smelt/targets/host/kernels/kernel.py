@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeAlias
 
 import ml_dtypes
@@ -138,6 +139,11 @@ def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
 
     Raises ResourceLimit E501 for one whose bytes no address can count.
     """
+    return _imaginary(tuple(shape), dtype)
+
+
+@lru_cache(1024)  # NumPy takes 10 us for one, and the values of a model have few types
+def _imaginary(shape: tuple[int, ...], dtype: np.dtype) -> Array:
     dense = np.empty(0, f"V{dtype.itemsize}")  # as_strided does not know all types of ml_dtypes
     strides, step = [], dtype.itemsize
     for size in reversed(shape):
@@ -145,7 +151,7 @@ def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
         step *= max(size, 1)
     if step >= 2**63:
         raise ResourceLimit("E501", f"a value of the dims {list(shape)} has {step:,} bytes")
-    return as_strided(dense, tuple(shape), tuple(reversed(strides))).view(dtype)
+    return as_strided(dense, shape, tuple(reversed(strides))).view(dtype)
 
 
 FLOATS_OF_A_BYTE = tuple(
