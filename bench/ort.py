@@ -2,14 +2,16 @@
 
     python -m bench.export_architectures FOLDER       (in an environment that has torch)
     python -m bench.ort FOLDER [--only 'bert*'] [--threads 1] [--rounds 30] [--batch 2]
+                            [--dim NAME=SIZE ...]
 
 Each tool optimizes each model in a process of its own: smelt for its targets ``onnx`` and ``ort``,
 onnxslim, onnxsim and onnxscript where they are installed, and ONNX Runtime itself, which saves what
-it optimizes. Then all run by turns with all optimizations of ONNX Runtime; of the CPU times of
-rounds, the least counts, as a ratio to the model as it came. What a tool fails at counts as 1, and
-is told. Results are wrong if they differ from those of the source without any optimization by more
-than a thousandth of their largest number, or in what is not finite; of models with numbers of 16 or
-8 bits a twentieth, since kernels of integers round a step of the quantization otherwise.
+it optimizes, and has an optimizer for transformers besides. Then all run by turns with all
+optimizations of ONNX Runtime; of the CPU times of rounds, the least counts, as a ratio to the model
+as it came. What a tool fails at counts as 1, and is told. Results are wrong if they differ from
+those of the source without any optimization by more than a thousandth of their largest number, or
+in what is not finite; of models with numbers of 16 or 8 bits a twentieth, since kernels of integers
+round a step of the quantization otherwise.
 """
 
 from __future__ import annotations
@@ -67,11 +69,19 @@ def _offline(proto: onnx.ModelProto) -> onnx.ModelProto:
         return onnx.load(options.optimized_model_filepath)
 
 
+def _transformers(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """What the optimizer for transformers in ONNX Runtime's package makes of it, as of a BERT."""
+    from onnxruntime.transformers import optimizer
+
+    return optimizer.optimize_model(proto, model_type="bert", opt_level=0).model
+
+
 TOOLS: dict[str, Simplify] = {
     "smelt onnx": smelt.optimize,
     "smelt ort": _for_onnx_runtime,
     **{name: run for name, run in PEERS.items() if importlib.util.find_spec(name)},
     "ort offline": _offline,
+    "ort transformers": _transformers,
 }
 
 
@@ -186,8 +196,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--batch", type=int, default=SIZES["batch"])
+    parser.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE")
     options = parser.parse_args()
-    sizes = SIZES | {"batch": options.batch, "images": options.batch}
+    others = {name: int(size) for name, size in (each.split("=") for each in options.dim)}
+    sizes = SIZES | {"batch": options.batch, "images": options.batch} | others
     rows: dict[str, dict[str, str | float]] = {}
     for path in sorted(options.folder.glob("*.onnx")):
         if fnmatch.fnmatch(path.stem, options.only):

@@ -47,6 +47,22 @@ def test_refuses(smelt: Any, code: str, arguments: list[str]) -> None:
     assert json.loads(done.stdout)["error"]["code"] == code
 
 
+def test_a_file_that_is_no_table_is_refused_and_kept(smelt: Any, tmp_path: Path) -> None:
+    path = tmp_path / "costs.json"
+    path.write_text("{}")
+    done = smelt("tune", "--target", "ort", "-o", path, "--json")
+    assert json.loads(done.stdout)["error"]["code"] == "E662"
+    assert path.read_text() == "{}"
+
+
+def test_what_was_tuned_is_told(smelt: Any, tmp_path: Path) -> None:
+    model = tmp_path / "m.onnx"
+    model.write_bytes(MODEL)
+    done = smelt("compile", model, "--target", "ort", "--tune", "1", "-o", tmp_path / "out")
+    assert done.exit_code == 0
+    assert "tuned: the " in done.output
+
+
 def test_a_model_is_tuned_as_it_is_compiled(smelt: Any, document: Any, tmp_path: Path) -> None:
     model = tmp_path / "m.onnx"
     model.write_bytes(MODEL)

@@ -156,10 +156,22 @@ def _show(artifact: Artifact, files: list[Path], output: str | None) -> None:
     for name, fact in artifact.plan.facts.items():
         if not isinstance(fact, list):  # what has many numbers is for --json and reports
             print(f"{name.replace('_', ' ')}: {fact}")
+    tuned = artifact.report.get("tune")
+    if tuned is not None:
+        note(_tuned(tuned))
     for miss in artifact.report.get("select", {}).get("near_misses", ()):
         if miss["rule"].startswith("weights:int"):  # what was asked for by name, and left
             left = f"{miss['count']} left as they were, such as {miss['node']!r}"
             note(f"{miss['rule']}: {left}: {miss['reason']}")
+
+
+def _tuned(told: Mapping[str, Any]) -> str:
+    """What ``--tune`` took of what it tried, and what that gains."""
+    taken = [each["what"] for each in told["tried"] if each["taken"]]
+    against = told["against the source"]
+    gain = f"; {against['ratio']:.3f} of the source's time" if against is not None else ""
+    graph = "the graph of the source" if told["source taken"] else "the compiled graph"
+    return f"tuned: {', '.join([graph, *taken])}, of {len(told['tried'])} tried{gain}"
 
 
 def _watchers(printed: str | None, verified: bool, limit: int) -> list[Watcher]:

@@ -99,16 +99,22 @@ def read_costs(path: str | Path) -> Costs:
 
     Raises UsageError E662 for a file that is none.
     """
+    return costs_of(read_document(path, "smelt tune --target ort -o costs.json"))
+
+
+def read_document(path: str | Path, fix: str) -> dict[str, Any]:
+    """The JSON document in a file of ``smelt tune``; raises UsageError E662 if it is no table."""
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-        return costs_of(document)
+        document: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
+        costs_of(document)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             "E662",
             f"{str(path)!r} is no table of costs",
             why=f"{type(error).__name__}: {error}",
-            fix="smelt tune --target ort -o costs.json",
+            fix=fix,
         ) from error
+    return document
 
 
 def costs_of(document: Mapping[str, Any]) -> Costs:

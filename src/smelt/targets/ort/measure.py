@@ -17,7 +17,7 @@ from smelt.runtime.onnxruntime import version
 from smelt.runtime.serialize import serialize
 from smelt.runtime.session import SessionAdvice, open_session
 from smelt.targets.ort.choices import CHOICES, Choice
-from smelt.targets.ort.costs import SCHEMA, costs_of
+from smelt.targets.ort.costs import SCHEMA, read_document
 
 ROUNDS = (60, 1000)
 """Rounds of one cell at least and at most: the least times of so many runs forget other work."""
@@ -83,7 +83,10 @@ def measured(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, fl
 
 
 def _begun(path: Path, threads: int) -> dict[str, Any]:
-    """The document at ``path`` if it is of this machine, or an empty one."""
+    """The document at ``path`` if it is of this machine, or an empty one.
+
+    Raises UsageError E662 for a file that is no table.
+    """
     about = {
         "schema": SCHEMA,
         "runtime": version(),
@@ -91,8 +94,7 @@ def _begun(path: Path, threads: int) -> dict[str, Any]:
         "threads": threads,
     }
     if path.exists():
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        costs_of(found)
+        found = read_document(path, "-o FILE that is not there yet, or a table to go on with")
         if {name: found.get(name) for name in about} == about:
             return found
     return {**about, "complete": False, "choices": {}}
