@@ -41,14 +41,6 @@ def test_an_input_with_a_default_may_be_left_out_or_given(runner):
     assert opened(x, np.float32([0, 0]))[0].tolist() == [1, 2]
 
 
-def test_an_old_model_lets_callers_override_its_initializers_too():
-    graph = model(
-        "g (float[1] x, float[1] w) => (float[1] y) <float[1] w = {10}> { y = Add(x, w) }"
-    )
-    graph.ir_version = 3
-    assert run(graph, [np.float32([1]), np.float32([2])])[0].tolist() == [3]
-
-
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, np.float16])
 def test_element_types_that_numpy_lacks(dtype):
     onnx_type = ir.DataType.from_numpy(np.dtype(dtype)).name.lower()

@@ -1,8 +1,9 @@
-"""Overridable initializers.
+"""Initializers that are listed as inputs, too.
 
-Up to IR version 3 every initializer is listed as an input too, and later models may still do so:
-callers can override such a value, so it is an input with a default, never a constant. While a
-model is compiled the defaults are set aside, and no pass can take one for a constant.
+From IR version 4 on callers can override such a value, so it is an input with a default, never a
+constant. While a model is compiled the defaults are set aside, and no pass can take one for a
+constant. Up to version 3 every initializer had to be listed as an input, and ONNX Runtime takes
+those for constants and refuses to override one; so they are constants here, and no inputs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,19 @@ from __future__ import annotations
 import onnx_ir as ir
 
 META_KEY = "smelt.default"
+FIRST_WITH_OVERRIDABLE = 4
+"""The IR version from which on initializers that are inputs are defaults."""
+
+
+def take_old_initializers_for_constants(model: ir.Model) -> None:
+    """Take initializers out of the inputs of a model whose IR version has no defaults."""
+    if model.ir_version < FIRST_WITH_OVERRIDABLE:
+        inputs = model.graph.inputs
+        kept = [value for value in inputs if not value.is_initializer()]
+        if len(kept) < len(inputs):
+            weights = dict(model.graph.initializers)
+            inputs[:] = kept
+            model.graph.initializers.update(weights)
 
 
 def set_aside_defaults(model: ir.Model) -> None:

@@ -11,13 +11,13 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.absent import refuse_absent
+from smelt.ir.defaults import FIRST_WITH_OVERRIDABLE
 from smelt.ir.names import name_values
 
 if TYPE_CHECKING:
     import onnx
 
 ONNX_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training")
-FIRST_WITH_OVERRIDABLE = 4
 SHARED_BYTES = 4096
 """Initializers from this size on are handed over as arrays instead of being serialized."""
 

@@ -51,7 +51,7 @@ def test_weights_and_sizes(reopened, rows) -> None:
 
 
 def test_a_default_may_be_left_out(reopened) -> None:
-    source = '<ir_version: 3, opset_import: ["" : 13]> g (float[2] x, float[2] d) => (float[2] y) <float[2] d = {1, 2}> { y = Add(x, d) }'
+    source = '<ir_version: 4, opset_import: ["" : 13]> g (float[2] x, float[2] d) => (float[2] y) <float[2] d = {1, 2}> { y = Add(x, d) }'
     artifact, saved = reopened(text.parse(source))
     x = np.ones(2, np.float32)
     run = saved.load()

@@ -173,7 +173,7 @@ def test_what_stays_as_it_is(graph: str, weights: dict[str, np.ndarray], why: st
 
 def test_a_default_of_an_input_stays_for_callers_to_override() -> None:
     model = _model(MATMUL, w=_weight(300, 256))
-    model.ir_version = 3
+    model.ir_version = 4
     model.graph.inputs.append(model.graph.initializers["w"])
     artifact = smelt.compile(smelt.to_proto(model), target="ort", weights="int4")
     assert _names(artifact.model) == ["MatMul"]

@@ -17,7 +17,6 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.frontends.onnx.bodies import attach_bodies, refuse_bare
 from smelt.frontends.onnx.checks.versions import lowest_ir_version
-from smelt.frontends.onnx.constant_nodes import keep_ir_version
 from smelt.frontends.onnx.encode import Encoded, check_size, encode
 from smelt.frontends.onnx.load import load
 from smelt.frontends.onnx.map_types import proto_of
@@ -172,7 +171,6 @@ def _prepared(
     restore_defaults(copy)
     name_values(copy)
     _drop_shapes_without_types(copy)
-    keep_ir_version(copy)
     copy.ir_version = max(copy.ir_version, lowest_ir_version(copy))
     copy.graph.name = copy.graph.name or "graph"
     if with_provenance:

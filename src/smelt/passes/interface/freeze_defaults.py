@@ -2,8 +2,8 @@
 
     before   (x, w = {1, 2}) => Mul(x, w)        after   (x) => Mul(x, {1, 2})
 
-Needs    (1) a request: it takes inputs away from the interface. Exporters of the ONNX 1.3 time
-         listed all weights as inputs, and such models can hardly be optimized otherwise.
+Needs    (1) a request: it takes inputs away from the interface. Some exporters
+         list all weights as inputs, and such models can hardly be optimized otherwise.
 Keeps    (1) inputs without a default, and those that the graph returns.
 """
 
