@@ -22,6 +22,7 @@ from smelt.ir.defaults import set_aside_defaults, take_old_initializers_for_cons
 from smelt.ir.dim_texts import keep_opaque
 from smelt.ir.names import name_nodes
 from smelt.ir.onnx_ir_log import silent_onnx_ir
+from smelt.ir.protobuf_tensors import leave_messages_alone
 from smelt.ir.raise_opset import LOWEST_GOAL, raise_opset
 from smelt.operators import restore_operators
 from smelt.spans import span
@@ -91,9 +92,11 @@ def _checked(source: Source) -> ir.Model:
 def clone(model: ir.Model) -> ir.Model:
     """A copy of ``model``. Raises InvalidModel E302 if a function reads what is not its own."""
     try:
-        return clone_model(model)
+        copy = clone_model(model)
     except (ValueError, RuntimeError) as error:
         raise InvalidModel("E302", "the model cannot be copied", why=_root(error)) from error
+    leave_messages_alone(copy)
+    return copy
 
 
 def _read(source: onnx.ModelProto | bytes | str | Path) -> ir.Model:
@@ -113,6 +116,7 @@ def _from_proto(read: Read) -> ir.Model:
         raise
     except (ValueError, TypeError, KeyError, RecursionError, ir.serde.SerdeError) as error:
         raise InvalidModel("E302", "the model cannot be read", why=_root(error)) from error
+    leave_messages_alone(model)
     note_map_types(model, map_types)
     map_weights(model, read.folder, read.inside)
     return model

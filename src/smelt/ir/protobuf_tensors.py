@@ -1,0 +1,55 @@
+"""Tensors over protobuf messages of the caller, which a compile reads and never writes.
+
+onnx_ir renames a constant with its value, and the message behind the constant with both. A pass
+that renames an initializer would so rename it in the model that the caller gave, where nodes go on
+reading the old name.
+"""
+
+from __future__ import annotations
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.serde import TensorProtoTensor
+
+from smelt.ir import scope
+
+
+def leave_messages_alone(model: ir.Model) -> None:
+    """Let no rename of a value of ``model`` reach the protobuf that its constants were read from."""
+    for graph in scope.graphs(model):
+        for value in graph.initializers.values():
+            tensor = value.const_value
+            if type(tensor) is TensorProtoTensor:
+                value.const_value = ReadTensor(tensor.raw)
+    for node in scope.nodes(model):
+        for name, attribute in list(node.attributes.items()):
+            if type(attribute.value) is TensorProtoTensor:
+                node.attributes[name] = ir.AttrTensor(name, ReadTensor(attribute.value.raw))
+
+
+class ReadTensor(TensorProtoTensor):
+    """A tensor over a protobuf message, with a name of its own."""
+
+    __slots__ = ("_own_name",)
+
+    def __init__(self, message: onnx.TensorProto) -> None:
+        super().__init__(message)
+        self._own_name: str | None = message.name
+
+    @property
+    def name(self) -> str:
+        return self._own_name or ""
+
+    @name.setter
+    def name(self, value: str | None) -> None:
+        self._own_name = value
+
+    @property
+    def raw(self) -> onnx.TensorProto:
+        """The message, or a copy of it where the name differs."""
+        if self._proto.name == self.name:
+            return self._proto
+        renamed = onnx.TensorProto()
+        renamed.CopyFrom(self._proto)
+        renamed.name = self.name
+        return renamed
