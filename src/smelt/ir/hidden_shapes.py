@@ -25,6 +25,9 @@ _BUT_THE_FIRST = frozenset(
 )
 """Operators whose results have sizes that numbers in their inputs tell."""
 
+HIDING = _ALL_INPUTS | _BUT_THE_FIRST | scope.GRAPH_CARRIERS
+"""Operators of which a model has at least one if it hides a shape."""
+
 
 def stated_shapes(graph: ir.Graph) -> frozenset[str]:
     """The names of the results that ``graph`` states every size of, as a number or by a name."""

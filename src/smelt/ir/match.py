@@ -10,6 +10,7 @@ closed unless the pattern marks a node as ``shared``, which then survives the re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import permutations
 from typing import TypeAlias
 
@@ -21,54 +22,75 @@ from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var, heads
 
 Continue: TypeAlias = Callable[[], bool]
 Matcher: TypeAlias = Callable[["ir.Value | None", MatchState, Continue], bool]
+Leaf: TypeAlias = Callable[["ir.Value | None", MatchState], bool]
+"""Matches without a choice. What it binds is undone by the node around, which knows from where."""
 
 
 def compile_pattern(pattern: Pattern, *, root: bool = False) -> Matcher:
     """A function that matches ``pattern`` at a value and calls its continuation on success."""
-    if isinstance(pattern, Var):
-        return _match_var(pattern)
-    if isinstance(pattern, Const):
-        return _match_const(pattern)
+    leaf = _leaf(pattern)
+    if leaf is not None:
+        return _match_leaf(leaf)
     if isinstance(pattern, OneOf):
         return _match_one_of([compile_pattern(p, root=root) for p in pattern.alternatives])
     if isinstance(pattern, Optional):
         return _match_optional(compile_pattern(pattern.pattern))
-    return _match_op(pattern, [compile_pattern(p) for p in pattern.inputs], root)
+    assert isinstance(pattern, Op)
+    return _match_op(
+        pattern, [_leaf(p) or _Choice(compile_pattern(p)) for p in pattern.inputs], root
+    )
 
 
-def _match_var(pattern: Var) -> Matcher:
+def _leaf(pattern: Pattern) -> Leaf | None:
+    """What matches ``pattern`` if there is no choice in it, else None."""
+    if isinstance(pattern, Var):
+        return _var(pattern)
+    if isinstance(pattern, Const):
+        return _const(pattern)
+    if isinstance(pattern, Optional) and (leaf := _leaf(pattern.pattern)) is not None:
+        given = leaf
+        return lambda value, state: value is None or given(value, state)
+    return None
+
+
+def _var(pattern: Var) -> Leaf:
     name = pattern.name
     reason = f"{name!r} would be two different values"
 
-    def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
+    def match(value: ir.Value | None, state: MatchState) -> bool:
         if value is None:
             return False
-        mark = state.mark()
-        if not state.bind(name, value):
-            state.miss(reason)
-        elif then():
+        if state.bind(name, value):
             return True
-        state.undo(mark)
+        state.miss(reason)
         return False
 
     return match
 
 
-def _match_const(pattern: Const) -> Matcher:
-    reason = f"{pattern.name or 'an operand'!r} is not a constant"
-    if pattern.number is not None:
-        reason = f"an operand is not the constant {pattern.number:.7g}"
+def _const(pattern: Const) -> Leaf:
+    name, number = pattern.name, pattern.number
+    reason = f"{name or 'an operand'!r} is not a constant"
+    if number is not None:
+        reason = f"an operand is not the constant {number:.7g}"
 
-    def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
-        if pattern.number is None:
-            if state.constants.get(value, pattern.limit) is None:
-                state.miss(reason)
-                return False
-        elif not state.constants.is_number(value, pattern.number, pattern.ulp):
+    def match(value: ir.Value | None, state: MatchState) -> bool:
+        if number is None:
+            found = state.constants.get(value, pattern.limit) is not None
+        else:
+            found = state.constants.is_number(value, number, pattern.ulp)
+        if not found:
             state.miss(reason)
             return False
+        return name is None or state.bind(name, value)
+
+    return match
+
+
+def _match_leaf(leaf: Leaf) -> Matcher:
+    def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
         mark = state.mark()
-        if (pattern.name is None or state.bind(pattern.name, value)) and then():
+        if leaf(value, state) and then():
             return True
         state.undo(mark)
         return False
@@ -90,7 +112,14 @@ def _match_optional(matcher: Matcher) -> Matcher:
     return match
 
 
-def _match_op(pattern: Op, subs: list[Matcher], root: bool) -> Matcher:
+class _Choice:
+    """An operand with a choice in it: it has to know how the match goes on."""
+
+    def __init__(self, matcher: Matcher) -> None:
+        self.matcher = matcher
+
+
+def _match_op(pattern: Op, subs: list[Leaf | _Choice], root: bool) -> Matcher:
     op_types = frozenset(pattern.op_types)
     needs = _needs(pattern)
     required = sum(not isinstance(p, Optional) for p in pattern.inputs)
@@ -177,18 +206,22 @@ def _could_match(operands: Sequence[ir.Value | None], needs: tuple[Need, ...]) -
 
 
 def _match_inputs(
-    subs: list[Matcher],
+    subs: list[Leaf | _Choice],
     operands: tuple[ir.Value | None, ...],
-    index: int,
+    start: int,
     state: MatchState,
     then: Continue,
 ) -> bool:
-    if index == len(subs):
-        return then()
-    operand = operands[index] if index < len(operands) else None
-    return subs[index](
-        operand, state, lambda: _match_inputs(subs, operands, index + 1, state, then)
-    )
+    """Match the operands from ``start`` on: one after the other up to the first choice."""
+    count = len(operands)
+    for index in range(start, len(subs)):
+        operand, sub = operands[index] if index < count else None, subs[index]
+        if isinstance(sub, _Choice):
+            rest = partial(_match_inputs, subs, operands, index + 1, state, then)
+            return sub.matcher(operand, state, rest)
+        if not sub(operand, state):
+            return False
+    return then()
 
 
 def _given(inputs: Sequence[ir.Value | None]) -> tuple[ir.Value | None, ...]:

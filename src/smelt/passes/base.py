@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
-from smelt.ir.hidden_shapes import hidden_shapes, stated_shapes
+from smelt.ir.hidden_shapes import HIDING, hidden_shapes, stated_shapes
 from smelt.ir.index import NodeIndex
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Rule, RuleSet
@@ -113,11 +113,13 @@ class PassContext:
     def of(cls, model: ir.Model, evaluate: Evaluate | None = None) -> PassContext:
         """A context for ``model`` with every shape inferred."""
         register_all()
-        stated = stated_shapes(model.graph)
+        index = NodeIndex(model)
+        may_hide = any(op_type in HIDING for _, op_type in index.operators)
+        stated = stated_shapes(model.graph) if may_hide else frozenset()
         shapes = ShapeInference(model)
         shapes.infer_model()
-        hidden = hidden_shapes(model.graph, stated)
-        return cls(model, shapes, Constants(), evaluate, hidden=hidden)
+        hidden = hidden_shapes(model.graph, stated) if may_hide else frozenset()
+        return cls(model, shapes, Constants(), evaluate, hidden=hidden, _index=index)
 
     def renew(self) -> None:
         """Know nothing of the model but what it says itself, after edits that no facts survive."""
