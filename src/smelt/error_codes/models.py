@@ -103,7 +103,8 @@ CODES: Mapping[str, ErrorCode] = {
     "E319": ErrorCode(
         "a version that does not exist",
         "The IR version or an imported operator set is missing, contradicts another, or is "
-        "newer than the installed onnx describes.",
+        "newer than the installed onnx describes; or a function of the model imports an opset in "
+        "which one of its operators is another than in that of the model.",
         "install a newer onnx, or export the model for a lower opset",
     ),
     "E320": ErrorCode(

@@ -60,6 +60,14 @@ def raise_opset(model: ir.Model, to: int) -> None:
     shapes.restore_interface()
 
 
+def reads_otherwise(node: ir.Node, one: int, other: int) -> bool:
+    """True if ``node`` is another computation, or none, as an operator of the other ONNX opset."""
+    low, high = sorted((one, other))
+    if node.domain or low == high:
+        return False
+    return opset.schema(node.op_type, low) is None or any(True for _ in _steps(node, low, high))
+
+
 def _check_goal(model: ir.Model, to: int) -> None:
     from onnx import defs
 

@@ -9,6 +9,7 @@ import onnx
 import onnx_ir as ir
 import pytest
 
+import smelt
 from smelt.errors import SmeltError
 from smelt.frontends.onnx import load, raise_opset, restore_defaults, save, to_proto
 from smelt.ir import text
@@ -160,3 +161,17 @@ def test_a_normalization_that_trains_is_not_raised() -> None:
     with pytest.raises(SmeltError) as caught:
         raise_opset(training, 15)
     assert caught.value.code == "E230"
+
+
+@pytest.mark.parametrize(("function", "model"), [(13, 20), (20, 13)])
+def test_a_function_of_another_opset_whose_operators_are_the_same_is_taken(
+    function: int, model: int
+) -> None:
+    proto = PARSE(
+        f'<ir_version: 10, opset_import: ["" : {model}, "f" : 1]> g (float[3,4] x) => (float[3,4] y) '
+        f'{{ y = f.F(x) }} <domain: "f", opset_import: ["" : {function}]> '
+        "F (a) => (b) { c = Softmax(a) d = Relu(c) b = Add(d, a) }"
+    )
+    x = np.linspace(-3, 3, 12, dtype=np.float32).reshape(3, 4)
+    expected = np.exp(x) / np.exp(x).sum(-1, keepdims=True) + x
+    np.testing.assert_allclose(open_runner(smelt.optimize(proto))(x)[0], expected, rtol=1e-5)

@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from smelt.frontends.onnx.checks.attributes import check_attributes
-from smelt.frontends.onnx.checks.functions import check_calls, check_functions
+from smelt.frontends.onnx.checks.functions import check_calls, check_functions, check_opsets
 from smelt.frontends.onnx.checks.names import check_names
 from smelt.frontends.onnx.checks.value_types import check_inputs, check_value_types
 from smelt.frontends.onnx.checks.versions import check_imports, check_versions
@@ -50,3 +50,4 @@ def check_model(model: ir.Model) -> None:
     check_structure(model)
     check_calls(model)
     check_nodes(model)
+    check_opsets(model)

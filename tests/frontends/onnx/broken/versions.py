@@ -39,4 +39,10 @@ CASES: Cases = {
         text(CALL + FUNCTION, also=', "f" : 1'),
         lambda m: m.functions[0].opset_import.add(domain="", version=19),
     ),
+    "a function of an opset that the model reads otherwise": text(
+        CALL + FUNCTION.replace("20", "11").replace("Relu(a)", "Softmax(a)"), also=', "f" : 1'
+    ),
+    "a function of an operator that the model does not have": text(
+        CALL + FUNCTION.replace("Relu(a)", "Gelu(a)"), opset=18, also=', "f" : 1'
+    ),
 }

@@ -1,4 +1,4 @@
-"""Functions of a model: one of a name, distinct parameters, calls that fit and end."""
+"""Functions of a model: one of a name, distinct parameters, calls that fit and end, one opset."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.ir import scope
+from smelt.ir.raise_opset import reads_otherwise
 
 MAX_CALLS = 100
 """Calls within calls; the checker of ``onnx`` stops there, too."""
@@ -61,6 +62,30 @@ def check_calls(model: ir.Model) -> None:
         called[key] = _calls_in(function.graph, model)
     _calls_in(model.graph, model)
     _check_depth(called)
+
+
+def check_opsets(model: ir.Model) -> None:
+    """Raise InvalidModel E319 for a node of a function that the opset of the model reads otherwise.
+
+    ONNX wants operators of both opsets to be the same. Runtimes that inline a function read its
+    nodes by the opset of the model, those that don't may read them by that of the function.
+    """
+    own = model.opset_imports.get("")
+    for function in model.functions.values():
+        version = function.opset_imports.get("", own)
+        if own is None or version is None or version == own:
+            continue
+        for graph in scope.graphs_below(function.graph):
+            for node in graph:
+                if reads_otherwise(node, version, own):
+                    raise InvalidModel(
+                        "E319",
+                        f"function {function.name!r} imports opset {version}, the model {own}",
+                        at=f"node {node.name!r} ({node.op_type})",
+                        why=f"{node.op_type} is another operator in {own}, and runtimes differ in "
+                        "which of the two they follow",
+                        fix=f"write the function for opset {own}, or inline it before the export",
+                    )
 
 
 def _calls_in(root: ir.Graph, model: ir.Model) -> list[ir.OperatorIdentifier]:
