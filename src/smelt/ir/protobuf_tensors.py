@@ -15,7 +15,7 @@ from smelt.ir import scope
 
 
 def leave_messages_alone(model: ir.Model) -> None:
-    """Let no rename of a value of ``model`` reach the protobuf that its constants were read from."""
+    """Keep renames of values of ``model`` out of the protobuf that its constants came from."""
     for graph in scope.graphs(model):
         for value in graph.initializers.values():
             tensor = value.const_value
