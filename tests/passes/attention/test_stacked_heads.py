@@ -86,7 +86,16 @@ def test_the_result_may_be_one_row_for_all() -> None:
     check_one_attention(graph(merge="1,2,15,24"), ROW, ROW)
 
 
+def factor(shape: str) -> str:
+    """The graph with as many factors of the scores as ``shape`` says."""
+    return graph().replace("float c = {0.35}", f"float[{shape}] c = {{{numbers(shape)}}}")
+
+
 KEPT = {
+    "a factor of rank 5": factor("1,1,1,1,1"),
+    "a factor for each row": factor("3,1,1,1"),
+    "a factor for each sequence": factor("2,3,1,1,1"),
+    "a bias of rank 6": graph(bias="1,1,1,4,5,5", added="n = Add(d, table)").replace("(float[a,b,s,c] y)", "(float[o,a,b,s,c] y)").replace("o = MatMul(p, v) u = Transpose<perm=[0,1,3,2,4]>(o)", "e = MatMul(p, v) zero = Constant<value_ints=[0]>() o = Squeeze(e, zero) u = Transpose<perm=[0,1,3,2,4]>(o)").replace("(float[o,a,b,s,c] y)", "(float[a,b,s,c] y)"),
     "a bias of one axis": graph(bias="2,1,4,5,5", added=ADDED),
     "a bias of rank 4 for each": graph("2,3,5,24", bias="3,1,5,5", added="n = Add(d, table)"),
     "a softmax over queries": graph(end="").replace("axis=-1", "axis=3"),

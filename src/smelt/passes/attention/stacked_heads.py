@@ -92,6 +92,8 @@ def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None
     q, k, v = shapes
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 4):
         return Miss("the softmax is not over the keys")
+    if not all(x is m["scores"] or _is_small(x) for x in _scaled(m)):
+        return Miss("the factor of the scores is not one for all sequences")
     empty = said_empty(b.model.graph)
     if not all(is_positive(dim, empty) for dims in shapes for dim in dims):
         return Miss("a size may be 0, of which runtimes have no attention")
@@ -101,6 +103,16 @@ def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None
     if not all(isinstance(dim, int) for dims in shapes for dim in dims[3:]):
         return Miss("heads and their sizes are not numbers")
     return None
+
+
+def _scaled(m: Match) -> Sequence[ir.Value | None]:
+    """The scores and their factor, if there is one."""
+    return m.node("scaled").inputs if m.get("scaled") is not None else ()
+
+
+def _is_small(value: ir.Value | None) -> bool:
+    """True if it has no axis for A or B of scores of A,B,H,S,S."""
+    return value is not None and value.shape is not None and len(value.shape) < 4
 
 
 def _batches_first(value: ir.Value, m: Match, b: Builder) -> ir.Value:
@@ -148,9 +160,9 @@ def _together(bias: ir.Value, batches: Sequence[Dim], m: Match, b: Builder) -> i
         return bias
     if len(shape) == 4:
         return bias if shape[0] == 1 else Miss("the bias is not one for all sequences")
-    if shape[0] == 1 and shape[1] == 1:
+    if len(shape) == 5 and shape[0] == 1 and shape[1] == 1:
         return b.op("Squeeze", bias, b.const_i64([0]))
-    if not all(map(same_dim, shape[:2], batches)):
+    if len(shape) > 5 or not all(map(same_dim, shape[:2], batches)):
         return Miss("the bias is neither one for all sequences nor one for each")
     joined = _reshaped(bias, [dim_product(shape[:2]), *shape[2:]], b)
     return joined if joined is not None else Miss("no input tells the sizes of the bias")
