@@ -291,6 +291,7 @@ def source_model(
     if isinstance(source, ir.Model):
         model = onnx_frontend.clone(source)
         onnx_frontend.check_model(model)
+        onnx_frontend.set_aside_defaults(model)
         return model
     return onnx_frontend.load(source, opset=opset, keep_opset=True)
 

@@ -15,19 +15,21 @@ FIRST_WITH_OVERRIDABLE = 4
 """The IR version from which on initializers that are inputs are defaults."""
 
 
-def take_old_initializers_for_constants(model: ir.Model) -> None:
+def _take_old_initializers_for_constants(model: ir.Model) -> None:
     """Take initializers out of the inputs of a model whose IR version has no defaults."""
-    if model.ir_version < FIRST_WITH_OVERRIDABLE:
-        inputs = model.graph.inputs
-        kept = [value for value in inputs if not value.is_initializer()]
-        if len(kept) < len(inputs):
-            weights = dict(model.graph.initializers)
-            inputs[:] = kept
-            model.graph.initializers.update(weights)
+    inputs = model.graph.inputs
+    kept = [value for value in inputs if not value.is_initializer()]
+    if len(kept) < len(inputs):
+        weights = dict(model.graph.initializers)
+        inputs[:] = kept
+        model.graph.initializers.update(weights)
+        model.ir_version = FIRST_WITH_OVERRIDABLE
 
 
 def set_aside_defaults(model: ir.Model) -> None:
     """Take the defaults of inputs out of the graph; ``restore_defaults`` puts them back."""
+    if model.ir_version < FIRST_WITH_OVERRIDABLE:
+        _take_old_initializers_for_constants(model)
     graph = model.graph
     for value in graph.inputs:
         if value.is_initializer() and value.name is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 import smelt
@@ -44,8 +45,12 @@ def test_every_target_takes_what_is_left(target: str) -> None:
 
 
 def test_models_in_memory_are_taken_alike() -> None:
-    optimized = smelt.optimize(smelt.load(model(OLD)))
+    found = ir.from_proto(model(OLD))
+    optimized = smelt.optimize(found)
     assert [port.name for port in interface_of(optimized).inputs] == ["x"]
+    onnx.checker.check_model(ir.to_proto(optimized))
+    assert [value.name for value in found.graph.inputs] == ["x", "w", "to"]
+    np.testing.assert_array_equal(smelt.compile(found, target="host")(X)[0], Y)
 
 
 def test_a_weight_that_is_returned() -> None:

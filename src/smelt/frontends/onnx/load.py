@@ -18,7 +18,7 @@ from smelt.frontends.onnx.mapped import map_weights
 from smelt.frontends.onnx.read import Read, Source, read_proto
 from smelt.ir import scope
 from smelt.ir.cloning import clone_model
-from smelt.ir.defaults import set_aside_defaults, take_old_initializers_for_constants
+from smelt.ir.defaults import set_aside_defaults
 from smelt.ir.dim_texts import keep_opaque
 from smelt.ir.names import name_nodes
 from smelt.ir.onnx_ir_log import silent_onnx_ir
@@ -84,7 +84,6 @@ def _checked(source: Source) -> ir.Model:
     forget_impossible_sizes(model)
     keep_opaque(model)
     name_nodes(model)
-    take_old_initializers_for_constants(model)
     set_aside_defaults(model)
     return model
 
