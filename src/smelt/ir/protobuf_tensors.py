@@ -24,7 +24,9 @@ def leave_messages_alone(model: ir.Model) -> None:
     for node in scope.nodes(model):
         for name, attribute in list(node.attributes.items()):
             if type(attribute.value) is TensorProtoTensor:
-                node.attributes[name] = ir.AttrTensor(name, ReadTensor(attribute.value.raw))
+                node.attributes[name] = ir.AttrTensor(
+                    name, ReadTensor(attribute.value.raw), doc_string=attribute.doc_string
+                )
 
 
 class ReadTensor(TensorProtoTensor):

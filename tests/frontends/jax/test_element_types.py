@@ -34,12 +34,17 @@ FNUZ = [jnp.float8_e4m3fnuz, jnp.float8_e5m2fnuz]
 @pytest.mark.parametrize("source", [jnp.float32, jnp.bfloat16])
 def test_types_without_infinity_have_nan_beyond_their_range(check, dtype, source):
     x = [0, -0.0, 1, 3.25, 239, 240, 247, 248, 300, 57344, 61439, 61440, 1e6, np.inf, -np.inf]
-    rounded = lambda x: x.astype(source).astype(dtype).astype(jnp.float32)  # noqa: E731
+
+    def rounded(x):
+        return x.astype(source).astype(dtype).astype(jnp.float32)
+
     check(rounded, f"f32[{len(x)}]", inputs=[[x]])
 
 
 def test_refuses_a_type_that_a_later_opset_brings():
-    narrowed = lambda x: x.astype(jnp.int2).astype(jnp.float32)  # noqa: E731
+    def narrowed(x):
+        return x.astype(jnp.int2).astype(jnp.float32)
+
     with pytest.raises(Unsupported, match="opset 23 does not take") as caught:
         trace(narrowed, "f32[3]", opset=23)
     assert "trace for opset 25" in caught.value.fix
