@@ -1,10 +1,12 @@
 """The bytes of arrays and tensors, a few megabytes at a time.
 
-``tobytes`` copies a tensor whole, and a transposed one twice; a weight may take a third of memory.
+``tobytes`` copies a tensor whole, and a transposed one element by element; a weight may take a
+third of memory.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,11 +15,63 @@ import onnx_ir as ir
 CHUNK = 1 << 24
 """Bytes of a chunk, about."""
 
+SMALL = 1 << 20
+"""Bytes up to which an array fits a cache, whatever the order in which it is read."""
+
+BLOCK = 64
+"""Elements of an axis that are moved together, so that each line of a cache is read once."""
+
+
+def in_order(array: np.ndarray) -> np.ndarray:
+    """``array`` in C order, itself if it is.
+
+    A large one whose elements lie in another order is moved by square blocks, which takes a third
+    of the time that NumPy takes element by element.
+    """
+    if array.flags.c_contiguous or array.nbytes <= SMALL or array.ndim < 2:
+        return np.ascontiguousarray(array).reshape(array.shape)
+    near, *others = sorted(
+        range(array.ndim), key=lambda axis: (array.shape[axis] == 1, abs(array.strides[axis]))
+    )
+    far = max(others, key=lambda axis: array.shape[axis])
+    copy = np.empty(array.shape, array.dtype)
+    moved, target = (np.moveaxis(each, (near, far), (0, 1)) for each in (array, copy))
+    for row in range(0, moved.shape[0], BLOCK):
+        for column in range(0, moved.shape[1], BLOCK):
+            block = np.s_[row : row + BLOCK, column : column + BLOCK]
+            target[block] = moved[block]
+    return copy
+
+
+class TurnedTensor(ir.Tensor):
+    """A tensor whose elements lie in another order than C's; its bytes are made by blocks."""
+
+    def tobytes(self) -> bytes:
+        """The bytes in C order, as ``ir.Tensor`` makes them."""
+        return in_order(self.numpy()).tobytes()
+
+
+def turned(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    """``tensor``, as a TurnedTensor where it is a large array in another order."""
+    if type(tensor) is not ir.Tensor or tensor.nbytes <= SMALL or tensor.dtype.bitwidth < 8:
+        return tensor
+    array = tensor.numpy()
+    if array.flags.c_contiguous or sys.byteorder == "big":
+        return tensor
+    return TurnedTensor(
+        array,
+        dtype=tensor.dtype,
+        shape=tensor.shape,
+        name=tensor.name,
+        doc_string=tensor.doc_string,
+        metadata_props=tensor.metadata_props,
+    )
+
 
 def array_chunks(array: np.ndarray) -> Iterator[memoryview]:
     """The bytes of ``array`` in C order, each chunk valid until the next."""
     if array.nbytes <= CHUNK or array.flags.c_contiguous:
-        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        flat = in_order(array).reshape(-1).view(np.uint8)
         for start in range(0, flat.size, CHUNK):
             yield flat[start : start + CHUNK].data
         return

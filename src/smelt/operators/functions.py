@@ -68,7 +68,7 @@ class _Attachment:
         self.fill_gaps = fill_gaps
         self.types = ElementTypes(opset_of(model))
         self.functions: dict[Instance, ir.Function | None] = {}
-        self.bodies: dict[Instance, ir.Function] = {}
+        self.bodies: dict[Instance, list[ir.Function]] = {}
         self.counts: dict[tuple[str, str], int] = {}
         self.open: list[str] = []
 
@@ -117,11 +117,24 @@ class _Attachment:
             function = None
         self.open.pop()
         if function is not None:
-            same = (instance[:3], _dtypes(node), instance[-1], _body_digest(function.graph))
-            function = self.bodies.setdefault(same, function)
-            if function not in self.functions.values():
-                function.name = self.name_for(operator)
+            function = self.named(function, operator, (instance[:3], _dtypes(node), instance[-1]))
         self.functions[instance] = function
+        return function
+
+    def named(self, function: ir.Function, operator: Definition, of: Instance) -> ir.Function:
+        """``function`` with a name of its own, or the one of before that computes the same for
+        inputs of other ranks; ``of`` is what the two have in common.
+
+        Bodies are told apart by their digests, which the first of its kind can do without.
+        """
+        others = self.bodies.setdefault(of, [])
+        if others:
+            digest = _body_digest(function.graph)
+            for other in others:
+                if _body_digest(other.graph) == digest:
+                    return other
+        others.append(function)
+        function.name = self.name_for(operator)
         return function
 
     def name_for(self, operator: Definition) -> str:

@@ -25,6 +25,7 @@ from smelt.frontends.onnx.read import Source
 from smelt.ir import provenance as origins
 from smelt.ir import scope
 from smelt.ir.absent import refuse_absent
+from smelt.ir.chunks import turned
 from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import restore_defaults
@@ -63,6 +64,8 @@ def to_proto(
             if isinstance(value.const_value, ir.ExternalTensor):
                 tensor = value.const_value
                 value.const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=value.name)
+            elif value.const_value is not None:
+                value.const_value = turned(value.const_value)
     return proto_of(copy)
 
 

@@ -73,16 +73,22 @@ def _multiply(source: np.ndarray, factors: np.ndarray, out: np.ndarray) -> tuple
     """Fill ``out`` with the products; the least and the greatest magnitude, NaN if one is."""
     count, width = source.shape
     step = max(1, BLOCK // width)
+    narrow = factors.astype(out.dtype)
+    # A product of two numbers of one type is rounded once in that type, too.
+    exact = source.dtype == out.dtype and bool((narrow == factors).all())
+    factors = narrow if exact else factors
     wide, sizes = np.empty((step, width)), np.empty((step, width), out.dtype)
     low, high = np.inf, 0.0
     for start in range(0, count, step):
         piece = source[start : start + step]
         product, size, result = wide[: len(piece)], sizes[: len(piece)], out[start : start + step]
-        np.copyto(product, piece)
-        np.multiply(
-            product, factors if len(factors) == 1 else factors[start : start + step], out=product
-        )
-        np.copyto(result, product, casting="same_kind")
+        each = factors if len(factors) == 1 else factors[start : start + step]
+        if exact:
+            np.multiply(piece, each, out=result)
+        else:
+            np.copyto(product, piece)
+            np.multiply(product, each, out=product)
+            np.copyto(result, product, casting="same_kind")
         np.abs(result, out=size)
         low, high = np.minimum(low, size.min()), np.maximum(high, size.max())
     return float(low), float(high)
