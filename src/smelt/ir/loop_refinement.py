@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.control_flow_shapes import is_outer
+from smelt.ir.loop_rounds import rounds
 from smelt.ir.shapes import ShapeInference, same_dim
 
 
@@ -48,9 +49,11 @@ def _refine_loop(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
             shapes.learn(after, shape, start.dtype)
         shapes.learn(result, shape, start.dtype)
     for inner, result in zip(body.outputs[1 + carried :], node.outputs[carried:], strict=True):
-        if inner.shape is not None and result.shape is not None:
+        if inner.shape is not None:
             dims = (dim if is_outer(dim) else ir.SymbolicDim(None) for dim in inner.shape)
-            shapes.learn(result, ir.Shape([result.shape[0], *dims]), inner.dtype)
+            certain = rounds(node)
+            count = ir.SymbolicDim(None) if certain is None else certain
+            shapes.learn(result, ir.Shape([count, *dims]), inner.dtype)
 
 
 def _steady(

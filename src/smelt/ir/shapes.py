@@ -107,7 +107,7 @@ class ShapeInference:
         if self._context.opset < 9 and any(n.op_type == "Scan" for n in scope.nodes(self.model)):
             return
         self._reserve()
-        self._forget_names_of_outputs()
+        self._forget_names_of_results([self.model.graph])
         try:
             with span("shapes"):
                 if not self._infer_flat():
@@ -117,19 +117,21 @@ class ShapeInference:
         except ShapeInferenceError as error:
             raise _contradiction(error.node_name, error.op_type, error.message) from error
 
-    def _forget_names_of_outputs(self) -> None:
-        """Let dims of outputs that are called like no dim of an input have no name.
+    def _forget_names_of_results(self, graphs: Iterable[ir.Graph]) -> None:
+        """Let dims of what ``graphs`` return that are called like no dim of an input have no name.
 
         Exporters name them ``Concat_12_dim_0``: a size that an input tells would not replace that.
+        What a body gets is what its node reads, whatever the body calls it.
         """
+        inputs = set(self.model.graph.inputs)
         told = {
             symbol
             for value in self.model.graph.inputs
             for dim in (value.shape.dims if value.shape is not None else ())
             for symbol in symbols_of(dim)
         }
-        for value in self.model.graph.outputs:
-            if value.shape is None or value.is_graph_input():
+        for value in (value for graph in graphs for value in (*graph.inputs, *graph.outputs)):
+            if value.shape is None or value in inputs:
                 continue
             dims = [d if symbols_of(d) <= told else None for d in value.shape.dims]
             if None in dims:
@@ -155,6 +157,7 @@ class ShapeInference:
 
     def _infer_nested(self) -> None:
         """Infer a model with subgraphs or functions, again while more dims are found to vary."""
+        self._forget_names_of_results(scope.graphs(self.model))
         start_anew(self.model)
         varying = -1
         while varying != (varying := varying_dims(self.model)):
