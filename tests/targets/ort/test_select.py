@@ -158,6 +158,29 @@ def test_one_without_a_cap_is_no_near_miss() -> None:
     assert not [miss for miss in misses if miss["rule"].startswith("capped")]
 
 
+CHANNELS = "g (float[N,2,H,W] x) => (float[N,2,H,W] y) <float[2,1,1] s = {2, -3}, float o = {1}>"
+
+
+@pytest.mark.parametrize(
+    ("body", "made"),
+    {
+        "each channel": ("p = Mul(s, x) y = Sub(p, s)", ["BatchNormalization"]),
+        "an offset of one number": ("p = Mul(s, x) y = Add(p, o)", ["Mul", "Add"]),
+        "a scale of one number": ("p = Mul(x, o) y = Add(s, p)", ["Add"]),
+        "the product is read": ("p = Mul(x, s) q = Add(p, s) y = Mul(p, q)", ["Mul", "Add", "Mul"]),
+    }.values(),
+)
+def test_a_scale_and_an_offset_for_each_channel_are_one_normalization(
+    body: str, made: list[str]
+) -> None:
+    source = text.parse(f"{CHANNELS} {{ {body} }}")
+    artifact = smelt.compile(source, target=ort)
+    assert _names(artifact.model) == made
+    (x,) = random_inputs(source, {"N": 3, "H": 4, "W": 1})
+    x.flat[:3] = np.nan, np.inf, -0.0
+    np.testing.assert_array_equal(artifact(x)[0], OnnxRuntime(source)(x)[0])
+
+
 def test_choices_can_be_kept() -> None:
     graph = f"{NORM} {{ r = Add(x, s) y = LayerNormalization(r, g, b) }}"
     for keep in ("all", "silu, residual-layer-norm"):

@@ -150,6 +150,26 @@ CAPPED_ATTENTION = Choice(
 )
 """The kernel of Attention takes the Tanh of a cap number by number, that of Tanh many at a time."""
 
+_FILLED = "ConstantOfShape<value = float[1] {{0.5}}>"
+
+CHANNEL_AFFINE = Choice(
+    "channel-affine",
+    "(float[1,{channels},{pixels}] x) => (float[1,{channels},{pixels}] y)",
+    {
+        "Mul": f"""
+            c = Constant<value_ints = [{{channels}}, 1]>() s = {_FILLED}(c) o = {_FILLED}(c)
+            m = Mul(x, s) y = Add(m, o)
+        """,
+        "BatchNormalization": f"""
+            c = Constant<value_ints = [{{channels}}]>() s = {_FILLED}(c) o = {_FILLED}(c)
+            z = ConstantOfShape(c) w = {_FILLED.replace("0.5", "1.0")}(c)
+            y = BatchNormalization<epsilon = 0.0>(x, s, o, z, w)
+        """,
+    },
+    {"channels": (16, 128, 512), "pixels": (16, 256, 4096)},
+)
+"""Group norms end in a scale and an offset for each channel: one pass over memory, or two."""
+
 CHOICES = {
     choice.name: choice
     for choice in (
@@ -161,6 +181,7 @@ CHOICES = {
         ATTENTION,
         CACHED_ATTENTION,
         CAPPED_ATTENTION,
+        CHANNEL_AFFINE,
     )
 }
 """Every choice by name."""

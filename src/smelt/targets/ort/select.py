@@ -14,11 +14,12 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.build import Builder
-from smelt.ir.pattern import Op, op, var
+from smelt.ir.pattern import OneOf, Op, op, var
 from smelt.ir.rule import Build, Match, Miss, Replacement, Rule
 from smelt.ir.shapes import same_dim, same_shape
 from smelt.operators.microsoft.declared import DOMAIN
 from smelt.passes.attention import expand_attention
+from smelt.passes.norms.fuse_elementwise_to_batchnorm import scale_and_offset
 from smelt.targets.ort import choices
 from smelt.targets.ort.choices import Choice
 from smelt.targets.ort.costs import GAIN, Costs, Dim, default_costs, read_costs
@@ -232,8 +233,23 @@ def _capped(m: Match, b: Builder) -> Replacement:
     return expand_attention.attention.build(m, b)
 
 
+def _channel_sizes(m: Match) -> Sizes | Miss:
+    """Channels and pixels of an x that is scaled and shifted channel by channel."""
+    if any(math.prod(m[name].shape or ()) == 1 for name in ("scale", "offset")):
+        return Miss("a constant is one number")
+    dims = m["x"].shape
+    if dims is None or len(dims) < 3:
+        return Miss("x is no tensor of rank 3 or more")
+    pixels = [_number(dim) for dim in dims[2:]]
+    known = [size for size in pixels if size]
+    return {
+        "channels": _number(dims[1]),
+        "pixels": math.prod(known) if len(known) == len(pixels) else None,
+    }
+
+
 @cache
-def _forms() -> tuple[tuple[Choice, str, Op, SizesOf, Build], ...]:
+def _forms() -> tuple[tuple[Choice, str, Op | OneOf, SizesOf, Build], ...]:
     """Each form that may take the place of what a model holds: where, at what sizes, and how."""
     residual = op("Add", var("x"), var("s"))
     apart = op("Sum", var("x"), var("s"))
@@ -271,4 +287,8 @@ def _forms() -> tuple[tuple[Choice, str, Op, SizesOf, Build], ...]:
         (*(choices.ATTENTION, multi), attention, _attention_sizes(False), _attention),
         (*(choices.CACHED_ATTENTION, multi), attention, _attention_sizes(True), _attention),
         (*(choices.CAPPED_ATTENTION, "Tanh"), attention, _capped_sizes, _capped),
+        (
+            *(choices.CHANNEL_AFFINE, "BatchNormalization"),
+            *(scale_and_offset.pattern, _channel_sizes, scale_and_offset.build),
+        ),
     )
