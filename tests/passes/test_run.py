@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
+from smelt import optimize
 from smelt.ir import text
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
@@ -77,6 +78,17 @@ def test_a_pass_of_rules_is_not_asked_again_before_something_else_changed() -> N
     assert [report.name for report in found] == ["negations"]
     twice = Fixpoint((Step(negations), Step(refusing)), 8)
     assert [report.name for report in reports(twice)] == ["negations", "refusing"]
+
+
+def test_dims_are_counted_anew_where_values_have_become_one() -> None:
+    """Both NonZero are one in the end, so what they index has one size, and can be a stack."""
+    model = text.parse(
+        """g (float[A] x, float[P] p, float[Q] q) => (float[1,K] y) <int64[1] zero = {0},
+        int64 one = {1}> { m = NonZero(x) n = NonZero(x) u = Gather(p, m) v = Gather(q, n)
+        a = Unsqueeze(u, zero) b = Unsqueeze(v, zero) s = Concat<axis=0>(a, b)
+        y = Gather(s, one) }"""
+    )
+    assert [node.op_type for node in optimize(model).graph] == ["NonZero", "Gather"]
 
 
 STEPS: dict[str, Steps] = {

@@ -25,7 +25,13 @@ from smelt.ir.control_flow_shapes import is_open, start_anew, varying_dims
 from smelt.ir.declared import note_declared
 from smelt.ir.dims import symbols_of
 from smelt.ir.empty_dims import expression_from_zero
-from smelt.ir.invented_dims import every_value, invented_names, is_invented, without_invented
+from smelt.ir.invented_dims import (
+    every_value,
+    invented_in,
+    invented_names,
+    is_invented,
+    without_invented,
+)
 from smelt.ir.shape_context import ShapeContext, forget_elements, forget_invented_elements
 from smelt.ir.shape_registry import ShapeRule, infer_everything, registry, take_over
 from smelt.ir.shape_rules import (
@@ -137,23 +143,27 @@ class ShapeInference:
             if None in dims:
                 value.shape = ir.Shape(dims)
 
-    def infer_loops_again(self, loops: Iterable[ir.Node]) -> bool:
-        """Infer the model anew if one of ``loops`` was not seen to keep the shapes that it carries:
-        edits may have made that plain. True if more is known now."""
-        if not any(map(is_open, loops)):
-            return False
+    def infer_again(self, loops: Iterable[ir.Node]) -> bool:
+        """Infer the model anew if edits may have made more plain; True if more is known now.
+
+        One of ``loops`` was not seen to keep the shapes that it carries, or dims have made-up
+        names: two of them are one where values that they were counted from have become one.
+        """
         before = self._unknown()
+        if before[1] < 2 and not any(map(is_open, loops)):
+            return False
         self.infer_model()
         return self._unknown() < before
 
-    def _unknown(self) -> int:
-        """How many values have no shape, and how many dims no size that is told outside."""
+    def _unknown(self) -> tuple[int, int]:
+        """How many values have no shape, and dims no size that is told outside; and how many
+        made-up names such dims have."""
         shapes = [v.shape for node in scope.nodes(self.model) for v in node.outputs]
-        dims = (d for shape in shapes if shape is not None for d in shape.dims)
-        unknown = sum(
-            not isinstance(d, int) and (d.value is None or is_invented(d.value)) for d in dims
-        )
-        return unknown + UNKNOWN_RANK * sum(shape is None for shape in shapes)
+        dims = [d for shape in shapes if shape is not None for d in shape.dims]
+        names = [d.value for d in dims if not isinstance(d, int)]
+        invented = [name for name in names if name is not None and is_invented(name)]
+        unknown = names.count(None) + len(invented) + UNKNOWN_RANK * shapes.count(None)
+        return unknown, len({part for name in invented for part in invented_in(name)})
 
     def _infer_nested(self) -> None:
         """Infer a model with subgraphs or functions, again while more dims are found to vary."""

@@ -144,12 +144,13 @@ class PassContext:
         if self.rewrites_left is not None:
             self.rewrites_left -= rewriter.count
 
-    def infer_loops_again(self) -> bool:
-        """Look once more at loops whose shapes were not known, if anything was edited since."""
+    def infer_again(self) -> bool:
+        """Look once more at shapes that were not known, if anything was edited since; True if more
+        is known now."""
         if not self._edited:
             return False
         self._edited = False
-        return self.shapes.infer_loops_again(self.index().nodes([("", "Loop")]))
+        return self.shapes.infer_again(self.index().nodes([("", "Loop")]))
 
     def rewriter(self) -> Rewriter:
         """A Rewriter on the model, within the limit of edits."""

@@ -97,7 +97,7 @@ class _Run:
             yield from reports
             last = [report for report in reports if report.changed]
             if not last:
-                if not self.cx.infer_loops_again():
+                if not self.cx.infer_again():
                     return
                 self.settled.clear()
         for report in last:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.runtime.interface import Interface, Port, Value
+
+Run = Callable[..., Sequence[Value]]
 
 
 def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
@@ -23,7 +25,7 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
     for port, given in zip(interface.inputs, inputs, strict=True):
         value = given
         if value is None:
-            if port.default is None and port.kind != "optional":
+            if not _may_be_left_out(port):
                 raise UsageError("E632", f"input {port.name!r} has no default and was left out")
             fed[port.name] = port.default.numpy() if port.default is not None else None
             continue
@@ -32,6 +34,28 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
             _check(port, value)
         fed[port.name] = value
     return fed
+
+
+def leaving_out(interface: Interface, run: Run) -> Run:
+    """``run``, called without its last inputs where those have a default or are optional.
+
+    ``run`` takes None for what is left out. Where callers must give the last, it is ``run`` itself.
+    """
+    ports = interface.inputs
+    if not ports or not _may_be_left_out(ports[-1]):
+        return run
+    required = max((i + 1 for i, port in enumerate(ports) if not _may_be_left_out(port)), default=0)
+
+    def on_some(*inputs: Value) -> Sequence[Value]:
+        if required <= len(inputs) < len(ports):
+            inputs = (*inputs, *[None] * (len(ports) - len(inputs)))
+        return run(*inputs)
+
+    return on_some
+
+
+def _may_be_left_out(port: Port) -> bool:
+    return port.default is not None or port.kind == "optional"
 
 
 def _check(port: Port, array: np.ndarray) -> None:

@@ -23,6 +23,7 @@ from smelt.operators.declare import Operator
 from smelt.program import memories
 from smelt.program.layouts import LayoutsOf
 from smelt.runtime.complex_arrays import on_pairs
+from smelt.runtime.feed import leaving_out
 from smelt.runtime.input_ranges import Range
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.spans import span
@@ -97,12 +98,13 @@ class Artifact:
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
         """Run on this machine; builds or loads what that needs on the first call.
 
-        Where a pair of real numbers stands for a complex one, the array is complex.
+        Where a pair of real numbers stands for a complex one, the array is complex. An input that
+        has a default, or is optional, may be None; the last of them may be left out.
 
         Raises UsageError E616 if the target has no way to do so.
         """
         if self._call is None:
-            self._call = on_pairs(interface_of(self.model), self.opened())
+            self._call = _entry(interface_of(self.model), self.opened())
         return tuple(self._call(*inputs))
 
     def opened(self) -> Runner:
@@ -210,7 +212,12 @@ class Saved:
 
     @cached_property
     def _call(self) -> Runner:
-        return on_pairs(self.interface, self._opened)
+        return _entry(self.interface, self._opened)
+
+
+def _entry(interface: Interface, run: Runner) -> Runner:
+    """What a caller calls: complex arrays for pairs, and inputs with defaults may be left out."""
+    return leaving_out(interface, on_pairs(interface, run))
 
 
 class Tune(Protocol):
