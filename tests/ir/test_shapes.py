@@ -190,6 +190,30 @@ def test_branches_that_differ() -> None:
     assert not set(shapes["z"].split(",")) & {"2", "3"}
 
 
+def test_sizes_multiplied_and_summed_by_reductions() -> None:
+    shapes = shapes_of(
+        "g (float[B,3,T] x, int64[2] i, int64 f) => () <int64[2] i = {0, 2}, int64[1] a = {0}, float v = {1}> "
+        "{ s = Shape(x) g = Gather(s, i) p = ReduceProd<keepdims=1>(g) t = ReduceSum<keepdims=0>(g) "
+        "y = Expand(v, p) u = Unsqueeze(t, a) z = Expand(v, u) w = ReduceSum<noop_with_empty_axes=1>(g) "
+        "n = Expand(v, w) }"
+    )
+    assert (shapes["y"], shapes["z"], shapes["n"].count(",")) == ("B*T", "B + T", 1)
+
+
+def test_what_no_round_reads_may_change_its_rank() -> None:
+    """The last round writes it; a loop that may make none returns what it starts with."""
+    loop = (
+        "g (float[3,B] x, int64 n) => () {{ c = Constant<value=bool {{1}}>() k = Constant<value=int64 {{4}}>() "
+        "u = Constant<value=float {{0}}>() s, y = Loop({0}, c, u, x) <body = b (int64 i, bool d, float p, "
+        "float[3,B] q) => (bool e, float[3,B] t, float[3,B] r) {{ e = Identity(d) r = Neg(q) t = Exp(r) }}> "
+        "z = Neg(y) w = Neg(s) }}"
+    )
+    shapes = shapes_of(loop.format("k"))
+    assert (shapes["z"], shapes["w"]) == ("3,B", "3,B")
+    shapes = shapes_of(loop.format("n"))
+    assert (shapes["z"], shapes["w"]) == ("3,B", "?")
+
+
 def test_a_loop_that_appends() -> None:
     shapes = shapes_of(
         "g (float[1] x, int64 n, bool c) => () { y = Loop(n, c, x) <body = b (int64 i, bool k, float[?] p) "

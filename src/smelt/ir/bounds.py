@@ -71,6 +71,12 @@ def checked_bounds(graph: ir.Graph) -> Mapping[str, Bounds]:
     return told_bounds(graph) if graph.meta.get(CHECKED) else {}
 
 
+def never_one(graph: ir.Graph | None, dims: Iterable[int | ir.SymbolicDim]) -> bool:
+    """True if each open dim of a value of ``graph`` is a symbol that is 2 or more in every run."""
+    bounds = {} if graph is None else checked_bounds(graph)
+    return all(isinstance(d, int) or bounds.get(str(d), (0, 0))[0] >= 2 for d in dims)
+
+
 def said_empty(graph: ir.Graph) -> list[str]:
     """The symbols that were said to be 0 in some runs."""
     return [name for name, (low, _) in bounds_of(graph).items() if low == 0]

@@ -13,7 +13,7 @@ from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir import scope
 from smelt.ir.invented_dims import is_invented
-from smelt.ir.loop_rounds import rounds
+from smelt.ir.loop_rounds import makes_a_round, rounds
 from smelt.ir.shape_registry import ShapeRule
 
 
@@ -49,7 +49,8 @@ def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
     What is carried keeps the dims that a round returns as it got them. The others become symbols of
     the body, which stand for another size in each round: they are *varying*, and the body has to
     be inferred once more, with them (``varying_dims`` tells). Where even a rank may change, nothing
-    in the body keeps a shape.
+    in the body keeps a shape, unless the body never reads what changes: that is as the last round
+    leaves it, if there is one.
     """
     body = _body(node)
     if body is None or not all(_is_tensor(value) for value in body.outputs):
@@ -142,19 +143,27 @@ def _carried_out(
     context: ShapeInferenceContext, node: ir.Node, body: ir.Graph, index: int
 ) -> ir.Shape | None:
     """What a Loop returns of what it carries: how it starts, or how a round leaves it."""
-    start, after = node.inputs[index + 2], body.outputs[index + 1]
+    start, before, after = node.inputs[index + 2], body.inputs[index + 2], body.outputs[index + 1]
+    if is_unread(before) and after.shape is not None and makes_a_round(node):
+        dims = [d if is_outer(d) else context.new_symbolic_dim() for d in after.shape]
+        return ir.Shape(dims)
     if start is None or start.shape is None:
         return None
     if after.shape is not None:
         return merge(context, start.shape, after.shape)
-    varying = body.inputs[index + 2].meta.get(VARYING, ())
-    dims = enumerate(start.shape.dims)
-    return ir.Shape([context.new_symbolic_dim() if i in varying else dim for i, dim in dims])
+    varying = before.meta.get(VARYING, ())
+    started = enumerate(start.shape.dims)
+    return ir.Shape([context.new_symbolic_dim() if i in varying else dim for i, dim in started])
 
 
 def is_outer(dim: int | ir.SymbolicDim) -> bool:
     """True for sizes that are the same in all rounds: numbers, and names that a model gives."""
     return isinstance(dim, int) or (dim.value is not None and not is_invented(dim.value))
+
+
+def is_unread(value: ir.Value) -> bool:
+    """True for an input of a body that nothing in the body reads or returns."""
+    return not value.uses() and not value.is_graph_output()
 
 
 def _body(node: ir.Node) -> ir.Graph | None:
@@ -173,8 +182,11 @@ def _carry(node: ir.Node, body: ir.Graph) -> Iterator[tuple[ir.Value | None, ir.
 
 
 def _has_steady_ranks(node: ir.Node, body: ir.Graph) -> bool:
-    """True if every round returns tensors of the ranks that it got, and all are known."""
+    """True if every round returns tensors of the ranks that it got, and all are known, but for
+    what the body does not read."""
     for values in _carry(node, body):
+        if is_unread(values[1]):
+            continue
         shapes = [value.shape for value in values if value is not None]
         ranks = {None if shape is None else len(shape) for shape in shapes}
         if len(shapes) < 3 or len(ranks) > 1 or None in ranks:
@@ -187,6 +199,8 @@ def _widen(context: ShapeInferenceContext, node: ir.Node, body: ir.Graph) -> boo
     widened = False
     for start, before, after in _carry(node, body):
         if start is None or start.shape is None or before.shape is None or after.shape is None:
+            continue
+        if is_unread(before):
             continue
         known = before.meta.get(VARYING, frozenset())
         rows = enumerate(zip(start.shape, before.shape, after.shape, strict=True))

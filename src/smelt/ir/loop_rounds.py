@@ -26,6 +26,15 @@ def rounds(node: ir.Node) -> int | None:
     return max(count, 0) if last is body.inputs[1] or _number(last) else None
 
 
+def makes_a_round(node: ir.Node) -> bool:
+    """True if the model alone says that a Loop makes at least one round."""
+    count, first = node.inputs[:2]
+    number = None if count is None else _number(count)
+    return (count is None or (number is not None and number > 0)) and (
+        first is None or bool(_number(first))
+    )
+
+
 def _number(value: ir.Value | None) -> int | None:
     """The only element of a constant of integers or booleans."""
     tensor = ir.convenience.get_const_tensor(value) if value is not None else None

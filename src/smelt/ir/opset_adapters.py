@@ -16,6 +16,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.rewrite import Rewriter
+from smelt.ir.scan_batches import has_lengths, scan_batches
 
 Adapter: TypeAlias = Callable[[ir.Node, Rewriter], None]
 
@@ -191,15 +192,17 @@ def breaks(node: ir.Node, version: int) -> bool:
         return any(not scope.is_dead(mask) for mask in node.outputs[1:])
     if (node.op_type, version) == ("BatchNormalization", 14):
         return len(node.outputs) > 1  # it trains, and has other statistics from then on
-    # GroupNormalization: scale and bias by group became scale and bias by channel.
-    # Scan: the batch dimension went away.
-    return (node.op_type, version) in (("GroupNormalization", 21), ("Scan", 9))
+    if (node.op_type, version) == ("Scan", 9):
+        return has_lengths(node)
+    # scale and bias by group became scale and bias by channel
+    return (node.op_type, version) == ("GroupNormalization", 21)
 
 
 ADAPTERS: dict[tuple[str, int], Adapter] = {
     ("Dropout", 10): _drop_mask,
     ("Slice", 10): _slice,
     ("TopK", 10): _top_k,
+    ("Scan", 9): scan_batches,
     ("Upsample", 9): _upsample_scales,
     ("Upsample", 10): _upsample_to_resize,
     ("BatchNormalization", 9): _batch_normalization,

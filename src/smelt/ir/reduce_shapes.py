@@ -1,6 +1,12 @@
-"""The rank of a reduction whose axes come at run time: their number tells it."""
+"""The rank of a reduction whose axes come at run time: their number tells it. And products and sums
+of sizes, which are sizes again."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import add, mul
+from typing import TypeAlias
 
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
@@ -33,6 +39,29 @@ def infer_reduction(context: ShapeInferenceContext, node: ir.Node) -> bool:
         shape = ir.Shape([context.new_symbolic_dim() for _ in range(left)])
     context.set_shape_and_dtype(node.outputs[0], shape, source.dtype)
     return True
+
+
+Rule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
+
+
+def with_sizes(theirs: Rule) -> Rule:
+    """The rule of a ReduceProd or ReduceSum, which also says what one of sizes holds."""
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        theirs(context, node)
+        source, result = node.inputs[0], node.outputs[0]
+        if source is None or source.shape is None or len(source.shape) != 1:
+            return
+        elements = context.get_symbolic_value(source)
+        kept = _int(node, "noop_with_empty_axes", 0)
+        if not elements or kept or any(getattr(each, "value", 0) is None for each in elements):
+            return
+        if result.shape is None or result.dtype != ir.DataType.INT64:
+            return
+        operator = mul if node.op_type == "ReduceProd" else add
+        context.set_symbolic_value(result, [reduce(operator, elements)])
+
+    return infer
 
 
 def _int(node: ir.Node, name: str, default: int) -> int:

@@ -21,6 +21,7 @@ from onnx_shape_inference import (
 )
 
 from smelt.errors import InternalError, SmeltError
+from smelt.ir.bounds import never_one
 from smelt.ir.chosen_sizes import chosen, counted_down, divided, larger, left_over, smaller
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.floors import flattened
@@ -28,7 +29,7 @@ from smelt.ir.frame_shapes import counted_frames
 from smelt.ir.learned_shapes import register_learned
 from smelt.ir.opset import REDUCTIONS
 from smelt.ir.pool_shapes import counted_windows
-from smelt.ir.reduce_shapes import infer_reduction
+from smelt.ir.reduce_shapes import infer_reduction, with_sizes
 from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.resize_shapes import infer_resize
 from smelt.ir.shape_registry import ShapeRule, registry, rewrap
@@ -154,7 +155,9 @@ def _squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
     if given or source.shape is None or source.shape.is_static():
         return False
     # Without axes every 1 goes, and a symbolic dim may be one.
-    context.set_shape_and_dtype(node.outputs[0], None, source.dtype)
+    known = never_one(node.graph, source.shape)
+    shape = ir.Shape([dim for dim in source.shape if dim != 1]) if known else None
+    context.set_shape_and_dtype(node.outputs[0], shape, source.dtype)
     return True
 
 
@@ -257,6 +260,7 @@ _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
     "Min": smaller,
     "Mod": left_over,
     "Range": counted_down,
+    **dict.fromkeys(("ReduceProd", "ReduceSum"), with_sizes),
     "Reshape": _counted_or_settled,
     "Scan": with_steady_states,
     "STFT": lambda rule: flattened(counted_frames(rule)),

@@ -16,7 +16,7 @@ from smelt.program.instruction import (
     Instruction,
     Program,
 )
-from smelt.program.run_sizes import highest, same
+from smelt.program.run_sizes import highest
 from smelt.program.settle import Capacity
 
 
@@ -25,32 +25,29 @@ def _sizes(program: Program, instruction: Instruction, position: int) -> list[in
     return [highest(size) for size in program.slots[instruction.inputs[position]].sizes]
 
 
-def _every_element(program: Program, instruction: Instruction, axis: int) -> int | None:
+def _every_element(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
     return math.prod(_sizes(program, instruction, 0))
 
 
-def _same_axis(program: Program, instruction: Instruction, axis: int) -> int | None:
+def _same_axis(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
     return _sizes(program, instruction, 0)[axis]
 
 
-def _every_box(program: Program, instruction: Instruction, axis: int) -> int | None:
+def _every_box(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
     batch, classes, count = _sizes(program, instruction, 1)
     most = program.constants.get(instruction.inputs[2])
     chosen = count if most is None else max(0, min(count, int(most.reshape(-1)[0])))
     return batch * classes * chosen
 
 
-def _as_declared(program: Program, instruction: Instruction, axis: int) -> int | None:
+def _as_declared(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
     return None
 
 
-def _larger_branch(program: Program, instruction: Instruction, axis: int) -> int | None:
-    """Of all results, where the branches differ in this axis."""
+def _larger_branch(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+    """What the branches give this result, the greater of both."""
     bodies = [body.program for body in instruction.bodies]
-    shapes = [[body.slots[slot].sizes for slot in body.outputs] for body in bodies]
-    pairs = [each for each in zip(*shapes, strict=True) if len(each[0]) > axis]
-    ends = [[highest(shape[axis]) for shape in pair] for pair in pairs if not same(*pair)]
-    return max(map(max, ends), default=None)
+    return max(highest(body.slots[body.outputs[place]].sizes[axis]) for body in bodies)
 
 
 CAPACITIES: Mapping[str, Capacity] = {

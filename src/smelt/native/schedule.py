@@ -44,7 +44,10 @@ from smelt.program.schedule import schedule
 from smelt.program.settle import settle
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 
-NO_BOUND = "fix it in the model, or bound it by its name in the outputs: --dim NAME=1..64"
+NO_BOUND = (
+    "fix it in the model, or bound it by its name in the outputs: --dim NAME=1..64; a value that "
+    "is no output may be added to them for that"
+)
 
 
 def ordered(

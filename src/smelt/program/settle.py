@@ -29,8 +29,8 @@ from smelt.program.run_sizes import (
     smaller,
 )
 
-Capacity: TypeAlias = Callable[[Program, Instruction, int], "int | None"]
-"""The most that one dim of an output can be; None if nothing tells."""
+Capacity: TypeAlias = Callable[[Program, Instruction, int, int], "int | None"]
+"""The most that a dim can be, by the place of its output and its axis; None if nothing tells."""
 
 
 def settle(
@@ -116,14 +116,16 @@ def _found(
     if capacity is None:
         return []
     new: dict[str, RunSize] = {}
-    shapes = [program.slots[slot].shape for slot in instruction.outputs if slot >= 0]
-    for axis, dim in ((axis, dim) for shape in shapes for axis, dim in enumerate(shape)):
+    shapes = [program.slots[slot].shape if slot >= 0 else () for slot in instruction.outputs]
+    places = [(place, axis) for place, shape in enumerate(shapes) for axis in range(len(shape))]
+    for place, axis in places:
+        dim = shapes[place][axis]
         if not is_symbol(dim) or str(dim) in new:
             continue
         name = str(dim)
         declared = bounds.get(told.get(name, name))
         try:
-            most = capacity(program, instruction, axis)
+            most = capacity(program, instruction, place, axis)
         except ValueError:  # an operand of open sizes tells no bound
             most = None
         if most is None and declared is None:

@@ -50,6 +50,14 @@ REMOVED = {
         "g (int64 n, bool go, float[2] a, float[2] b, float[2] c) => (float[2] r, float[2] s) { "
         "r = Identity(a) s = Identity(b) }",
     ),
+    "read by nothing": (
+        loop(PQ, f"(bool ko, float[2] t, float[2] u) {{ {KO} t = Add(p, b) u = Neg(p) }}").replace(
+            "(float[2] r, float[2] s)", "(float[2] r)"
+        ),
+        "g (int64 n, bool go, float[2] a, float[2] b, float[2] c) => (float[2] r) { "
+        "r = Loop(n, go, a) <body = body (int64 i, bool k, float[2] p) => "
+        f"(bool ko, float[2] t) {{ {KO} t = Add(p, b) }}> }}",
+    ),
     "read by another that is carried": (
         loop(PQ, f"(bool ko, float[2] t, float[2] q) {{ {KO} t = Identity(q) }}"),
         "g (int64 n, bool go, float[2] a, float[2] b, float[2] c) => (float[2] r, float[2] s) { "

@@ -79,6 +79,28 @@ MODELS |= {
         "y = Neg(v) t = ReduceSum<keepdims=0>(y) }"
     ),
 }
+MODELS |= {
+    "results of a branch, each with a bound of its own": Sized(
+        "g (bool c, float[B,2] x) => (float[N] y, float s) { t, z = If<then_branch = t () => "
+        "(float[B,2] p, float[9] o) { p = Exp(x) o = Constant<value=float[9] {1,2,3,4,5,6,7,8,9}>() }, "
+        "else_branch = e () => (float[1,2] q, float[3] r) { q = Constant<value=float[1,2] {1,2}>() "
+        "r = Constant<value=float[3] {1,2,3}>() }>(c) y = Relu(z) s = ReduceSum<keepdims=0>(t) }",
+        {"B": (2, 5)},
+    ),
+    "no dim that may be 1": Sized(
+        "g (float[1,B,1,3] x) => (float[B,3] y) { z = Squeeze(x) y = Neg(z) }", {"B": (2, 5)}
+    ),
+    "what no round reads is as the last one leaves it": Sized(
+        "g (float[2,B] x, int64 n) => (float[2,B] y, float[2] s) <int64[1] last = {1}> { "
+        "one = Constant<value=int64 {3}>() t = Constant<value=bool {1}>() "
+        "u = Constant<value=float[1] {0}>() s0 = ReduceSum<keepdims=0>(x, last) "
+        "y, s, v = Loop(one, t, u, s0, u) <body = b (int64 i, bool c, float[K] p, float[2] q, float[L] r) "
+        "=> (bool d, float[2,B] e, float[2] f, float[2,2,B] g) { w = Unsqueeze(q, last) e = Mul(x, w) "
+        "h = ReduceMax<keepdims=0>(e, last) f = Add(h, q) m = Constant<value=float {10}>() "
+        "k = ReduceMax<keepdims=0>(f) d = Less(k, m) a = Constant<value_ints=[0]>() j = Unsqueeze(e, a) g = Concat<axis=0>(j, j) }> }",
+        {"B": (1, 5)},
+    ),
+}
 TOLD = {
     "slice": Sized(
         "g (float[B,6] x, int64[2] s, int64[2] e, int64[2] a, int64[2] t) => (float[N,M] y, float[N,M] z) "

@@ -122,7 +122,7 @@ def loop(cx: KernelContext) -> None:
     kept = [cx.output(i) for i in range(states)]
     first = 2
     for i, state in enumerate(kept):
-        if _nbytes(state):
+        if _nbytes(state) and _is_alike(cx.input(first + i), state):
             size = as_bytes(_nbytes(state))
             body.line(f"memcpy({state.name}, {cx.input(first + i).name}, {size});")
     reads, writes = cx.ints("reads"), cx.ints("writes")
@@ -159,6 +159,11 @@ def loop(cx: KernelContext) -> None:
                 body.line(f"memcpy({state.name}, {made}, {as_bytes(_nbytes(state))});")
     if finds:
         cx.settle(results[0].shape[0], "done")
+
+
+def _is_alike(one: Operand, other: Operand) -> bool:
+    """False for what a loop starts with, if its first round replaces it by other sizes."""
+    return len(one.shape) == len(other.shape) and all(map(same, one.shape, other.shape))
 
 
 def _places_of_states(cx: KernelContext, states: Sequence[Operand]) -> list[str]:

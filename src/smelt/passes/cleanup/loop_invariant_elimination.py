@@ -3,7 +3,8 @@
     before   r, s = Loop(n, c, a, b) { (i, c, p, q) => (c, p + q, q) }
     after    r = Loop(n, c, a) { (i, c, p) => (c, p + b) },  s = b
 
-The same for the states of a Scan.
+The same for the states of a Scan. What is carried, but read by no round and by nothing after the
+last, goes, too.
 
 Needs    (1) a body that returns the carried value as it got it, or the very value that the loop
          starts it with: both hold the initial value after any number of rounds, none included.
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from smelt.ir import opset, provenance
+from smelt.ir import opset, provenance, scope
 from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
 from smelt.ir.node_inputs import set_input
@@ -95,6 +96,8 @@ class _Carrier:
         inner = self.body.inputs[self.form.body_input + index]
         if initial is None:
             return None
+        if self.is_unread(index):
+            return initial
         returned = _through_identity(self.body.outputs[self.form.body_output + index])  # needs 1
         if returned is not inner and returned is not _through_identity(initial):  # keeps 1, 2
             if _home(returned) is not self.body:
@@ -105,13 +108,20 @@ class _Carrier:
             return None
         return initial
 
+    def is_unread(self, index: int) -> bool:
+        """True if neither a round nor anything after the last reads the value (needs 2)."""
+        inner = self.body.inputs[self.form.body_input + index]
+        return all(map(scope.is_dead, (inner, self.node.outputs[index])))
+
     def miss(self, why: str) -> None:
         self.stats.miss("loop_invariant_elimination", why, self.node)
 
     def replace(self, constant: Mapping[int, ir.Value]) -> None:
         """Carry only the rest, and let the initial values stand for the others."""
         node, form = self.node, self.form
-        results: list[ir.Value] = [constant.get(i, v) for i, v in enumerate(node.outputs)]
+        results: list[ir.Value | None] = [
+            None if scope.is_dead(v) else constant.get(i, v) for i, v in enumerate(node.outputs)
+        ]
         left = [index for index in range(len(node.outputs)) if index not in constant]
         if left:
             self.shrink(constant)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from smelt.ir.loop_rounds import rounds
+from smelt.ir.control_flow_shapes import is_unread
+from smelt.ir.loop_rounds import makes_a_round, rounds
 from smelt.ir.scope import is_dead
 from smelt.ir.shapes import same_dim
 from smelt.program.instruction import Dim
@@ -157,15 +158,25 @@ def _states(
     body: ProgramBuilder,
     states: Sequence[int],
 ) -> list[int]:
-    """Slots for what the last iteration leaves, which has the type that the states begin with."""
+    """Slots for what the last iteration leaves, which has the type that the states begin with.
+
+    What the body never reads has that of the last iteration, if there is one for certain.
+    """
     outputs = []
-    for value, first, last in zip(node.outputs, states, results, strict=False):
-        if cx.dtype(first) != body.dtype(last) or not _same(cx.shape(first), body.shape(last)):
+    for index, (value, first, last) in enumerate(zip(node.outputs, states, results, strict=False)):
+        steady = cx.dtype(first) == body.dtype(last) and _same(cx.shape(first), body.shape(last))
+        if not steady and not _is_replaced(node, index):
             before, after = (list(map(str, s)) for s in (cx.shape(first), body.shape(last)))
             raise cx.refuse_size(f"{value.name!r} begins with the sizes {before}, then has {after}")
-        outputs.append(cx.new(cx.dtype(first), cx.shape(first), value.name or ""))
+        outputs.append(cx.new(body.dtype(last), body.shape(last), value.name or ""))
         cx.alias(value, outputs[-1])
     return outputs
+
+
+def _is_replaced(node: ir.Node, index: int) -> bool:
+    """True if no round reads the state ``index`` of a Loop, and one writes it."""
+    inputs = node.attributes["body"].as_graph().inputs
+    return node.op_type == "Loop" and is_unread(inputs[2 + index]) and makes_a_round(node)
 
 
 def _same(left: Sequence[Dim], right: Sequence[Dim]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.dims import is_symbolic
+from smelt.ir.bounds import never_one
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.shapes import same_shape
 from smelt.ir.sizes_from_sizes import UNEVEN, split_evenly
@@ -50,14 +50,17 @@ def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
     if node.op_type == "Reshape" and reshape_at_run_time(cx, node):
         return
     if node.op_type == "Squeeze" and _may_lose_more(cx, node):
-        raise cx.refuse_size("it takes out each dim that is 1 in a run, so the rank is not known")
+        raise cx.refuse(
+            "it takes out each dim that is 1 in a run, so the rank is not known",
+            "give it axes, or bound its open dims from 2 on: --dim NAME=2..16",
+        )
     cx.emit("Reshape", (cx.slot(data),), (cx.define(output),))
 
 
 def _may_lose_more(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """True for a Squeeze without axes of open dims: any of them may be 1, whatever is declared."""
+    """True for a Squeeze without axes of open dims that may be 1, whatever is declared."""
     told = "axes" in node.attributes or cx.input(node, 1) is not None
-    return not told and any(is_symbolic(dim) for dim in cx.shape(cx.slot(_data(node))))
+    return not told and not never_one(node.graph, cx.shape(cx.slot(_data(node))))
 
 
 @lowers("Expand")

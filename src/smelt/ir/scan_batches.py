@@ -1,0 +1,47 @@
+"""The Scan of opset 8, which has a dim of batches, as one Scan in another.
+
+    before   s, r = Scan(, a[B,...], x[B,T,...]) { body }
+    after    s, r = Scan(a, x) { (p, q) => Scan(p, q) { body } }
+
+The outer one walks the batches: what it hands to the inner one are the states and the sequence of
+one, and its results are the rows of all.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.rewrite import Rewriter
+
+
+def has_lengths(node: ir.Node) -> bool:
+    """True if the sequences of the batches are told to be of several lengths."""
+    return node.inputs[0] is not None
+
+
+def scan_batches(node: ir.Node, rewriter: Rewriter) -> None:
+    """Replace ``node``, a Scan of opset 8 whose sequences have one length, by those of opset 9."""
+    build = rewriter.builder(node, [node], "raise_opset")
+    body, count = node.attributes["body"].as_graph(), node.attributes["num_scan_inputs"].as_int()
+    states, given = len(node.inputs) - 1 - count, node.inputs[1:]
+    kinds: list[tuple[ir.DataType, list[int | None] | None]] = []
+    for index, value in enumerate(body.inputs):
+        assert value.dtype is not None
+        rank = None if value.shape is None else len(value.shape) + (index >= states)
+        kinds.append((value.dtype, None if rank is None else [None] * rank))
+    batch, inputs = build.branch(kinds)
+    node.attributes.pop("body")
+    ways = node.attributes.get("directions")
+    results = batch.ops(
+        "Scan",
+        *inputs,
+        outputs=len(node.outputs),
+        body=body,
+        num_scan_inputs=count,
+        scan_input_directions=None if ways is None else ways.as_ints(),
+    )
+    batch.graph.outputs.extend(results)
+    new = build.ops(
+        "Scan", *given, outputs=len(node.outputs), body=batch.graph, num_scan_inputs=len(given)
+    )
+    rewriter.replace(node, list(new), trust_shape=True)
