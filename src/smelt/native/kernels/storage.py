@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from smelt.native.kernels.kernel import KernelContext, kernel
@@ -37,7 +38,7 @@ class Minifloat:
 
 
 _F16 = Minifloat("uint16_t", 0x8000, 10, 15, ">= 65520.0", 0x7BFF, 0x7E00, 0x7C00)
-_BF16 = Minifloat("uint16_t", 0x8000, 7, 127, ">= 3.3961775292304957e38", 0x7F7F, 0x7FC0, 0x7F80)
+_BF16 = Minifloat("uint16_t", 0x8000, 7, 127, ">= 3.3961775292304601e38", 0x7F7F, 0x7FC0, 0x7F80)
 MINIFLOATS = {
     ir.DataType.FLOAT16: _F16,
     ir.DataType.BFLOAT16: _BF16,
@@ -139,54 +140,90 @@ def _unpacked(array: str, dtype: ir.DataType) -> str:
 
 
 def _value(dtype: ir.DataType) -> str:
-    """A function from the code of a minifloat to its number."""
+    """A function from the code of a minifloat to its number, without branches, for vectors.
+
+    The code is shifted to the places of a float, its exponent raised by the difference of the
+    biases. A subnormal stands one binade higher then, with a 1 before its point, which is
+    subtracted.
+    """
     f, name = MINIFLOATS[dtype], f"value_of_{dtype.name.lower()}"
-    lines = [f"static float {name}(unsigned code)", "{"]
-    lines += [f"    const unsigned a = code & {f.sign - 1}u;"]
-    if f.unsigned_zero:
-        lines += [f"    if (code == {f.nan}u)", "        return NAN;"]
-    elif dtype not in ONLY_SATURATES:
-        lines += [f"    if (a > {f.largest if f.infinity is None else f.infinity}u)"]
-        lines += ["        return NAN;"]
+    shift, raised = 23 - f.mantissa, 127 - f.bias
+    lines = [
+        f"static inline float {name}(unsigned code)",
+        "{",
+        f"    const uint32_t a = code & {f.sign - 1}u;",
+        f"    uint32_t bits = (a << {shift}) + {raised << 23}u;",
+    ]
+    if raised:
+        lines += [
+            f"    const uint32_t one = {(raised + 1) << 23}u, above = (a << {shift}) + one;",
+            "    float least, low;",
+            "    memcpy(&least, &one, sizeof least);",
+            "    memcpy(&low, &above, sizeof low);",
+            "    low -= least;",
+            "    uint32_t subnormal;",
+            "    memcpy(&subnormal, &low, sizeof low);",
+            f"    bits = a < {1 << f.mantissa}u ? subnormal : bits;",
+        ]
     if f.infinity is not None:
-        lines += [f"    if (a == {f.infinity}u)"]
-        lines += [f"        return code & {f.sign}u ? -INFINITY : INFINITY;"]
-    one, low = 1 << f.mantissa, 1 - f.bias - f.mantissa
+        lines += [f"    bits = a == {f.infinity}u ? 0x7F800000u : bits;"]
+    if f.unsigned_zero:
+        lines += [f"    bits = code == {f.nan}u ? 0x7FC00000u : bits;"]
+    elif dtype not in ONLY_SATURATES:
+        most = f.largest if f.infinity is None else f.infinity
+        lines += [f"    bits = a > {most}u ? 0x7FC00000u : bits;"]
     lines += [
-        f"    const unsigned e = a >> {f.mantissa}, m = a & {one - 1}u;",
-        f"    const float v = ldexpf((float)(e ? m + {one}u : m), (int)(e ? e - 1 : 0) + ({low}));",
-        f"    return code & {f.sign}u ? -v : v;",
+        f"    bits |= (uint32_t)(code & {f.sign}u) << {32 - f.sign.bit_length()};",
+        "    float value;",
+        "    memcpy(&value, &bits, sizeof value);",
+        "    return value;",
         "}",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
-    """A function from a number to the code of the nearest minifloat.
+    """A function from a number to the code of the nearest minifloat, without branches.
 
-    A number is a multiple of the unit of its binade; the lowest binade has that of the subnormals.
-    What rounds up to the next binade carries into the exponent.
+    The bits that go are rounded away, and what carries goes into the exponent. What is below the
+    least normal number is added to one whose last place is the unit of the subnormals.
     """
     f, t = MINIFLOATS[dtype], source
+    places, bias = (23, 127) if t.name == "float" else (52, 1023)
+    drop, lowest = places - f.mantissa, bias - f.bias + 1
+    u, magnitude = ("u", "0x7FFFFFFFu") if t.size == 4 else ("ull", "0x7FFFFFFFFFFFFFFFull")
     over = f.largest if saturate else f.infinity
-    beyond = f"{f.nan}u" if over is None else f"sign | {over}u"
-    nan = f"{f.nan}u" if f.unsigned_zero else f"sign | {f.nan}u"
-    lowest = 1 - f.bias
+    beyond = f.nan if over is None else over
+    comparison, limit = f.limit.split()
+    infinity, signs = f"{(2 * bias + 1) << places}{u}", 8 * t.size - f.sign.bit_length()
     lines = [
-        f"static {f.word} {name}({t.name} x)",
+        f"static inline {f.word} {name}({t.name} x)",
         "{",
-        f"    const unsigned sign = signbit(x) ? {f.sign}u : 0;",
-        f"    const {t.name} a = fabs{t.f}(x);",
-        "    int e;",
-        "    if (x != x)",
-        f"        return ({f.word})({nan});",
-        f"    if ((double)a {f.limit})",
-        f"        return ({f.word})({beyond});",
-        f"    (void)frexp{t.f}(a, &e);",
-        f"    e = a == 0 || e - 1 < {lowest} ? {lowest} : e - 1;",
-        f"    const unsigned n = (unsigned)rint{t.f}(ldexp{t.f}(a, {f.mantissa} - e));",
-        f"    const unsigned code = n + ((unsigned)(e - ({lowest})) << {f.mantissa});",
-        f"    return ({f.word})({'code == 0 ? 0 : ' if f.unsigned_zero else ''}sign | code);",
-        "}",
+        f"    {t.word} bits;",
+        "    memcpy(&bits, &x, sizeof bits);",
+        f"    const {t.word} a = bits & {magnitude}, unit = {(lowest + drop) << places}{u};",
+        f"    const unsigned sign = (unsigned)(bits >> {signs}) & {f.sign}u;",
+        f"    {t.name} low, scale;",
+        "    memcpy(&low, &a, sizeof low);",
+        "    memcpy(&scale, &unit, sizeof scale);",
+        "    low += scale;",
+        f"    {t.word} subnormal;",
+        "    memcpy(&subnormal, &low, sizeof low);",
+        f"    const {t.word} half = {(1 << (drop - 1)) - 1}{u} + (a >> {drop} & 1u);",
+        f"    const {t.word} normal = ((a + half) >> {drop}) - {(lowest - 1) << f.mantissa}{u};",
+        f"    {t.word} code = a < {lowest << places}{u} ? subnormal - unit : normal;",
+        f"    code = a {comparison} {_bits(float(limit), t)}{u} ? {beyond}{u} : code;",
+        f"    code = a > {infinity} ? {f.nan}{u} : code;",
     ]
-    return "\n".join(lines) + "\n"
+    if f.unsigned_zero:
+        whole = f"code == 0 ? 0 : code == {f.nan}u ? {f.nan}u : sign | (unsigned)code"
+    else:
+        whole = "sign | (unsigned)code"
+    return "\n".join([*lines, f"    return ({f.word})({whole});", "}"]) + "\n"
+
+
+def _bits(value: float, t: CType) -> int:
+    """The bits of ``value`` as one of ``t``, which holds it."""
+    narrow = t.size == 4
+    array = np.float32(value) if narrow else np.float64(value)
+    return int(array.view(np.uint32 if narrow else np.uint64))
