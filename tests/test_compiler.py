@@ -5,6 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import onnx
 import pytest
 
 import smelt
@@ -77,3 +78,15 @@ def test_options_of_tracing_belong_to_functions():
     with pytest.raises(UsageError) as caught:
         smelt.compile(model, tracing={"static": {}})
     assert caught.value.code == "E608"
+
+
+@pytest.mark.parametrize("target", ["onnx", "host", "c"])
+def test_a_model_of_another_domain_alone_gets_operators_of_onnx(target):
+    model = onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["com.microsoft": 1]>
+        g (uint8[4] a, float s, uint8 z) => (uint8[4] c)
+        { c = com.microsoft.QLinearAdd(a, s, z, a, s, z, s, z) }"""
+    )
+    a, scale, zero = np.array([0, 3, 90, 255], np.uint8), np.float32(0.5), np.uint8(3)
+    (c,) = smelt.compile(model, target=target)(a, np.asarray(scale), np.asarray(zero))
+    assert c.tolist() == [0, 3, 177, 255]

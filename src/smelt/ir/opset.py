@@ -77,6 +77,19 @@ def opset_of(model: ir.Model, domain: str = "") -> int:
     return model.opset_imports.get(domain, 0)
 
 
+OPSET_OF_OTHER_DOMAINS = 21
+"""The opset of ONNX for models that import none: the first in which all sizes of integers are
+quantized, so that the bodies of quantized operators of other domains fit."""
+
+
+def import_onnx(model: ir.Model) -> None:
+    """Let a model of other domains alone have operators of ONNX, which may take the place of its
+    own."""
+    if "" not in model.opset_imports:
+        of_functions = (f.opset_imports.get("", 0) for f in model.functions.values())
+        model.opset_imports[""] = max(of_functions, default=0) or OPSET_OF_OTHER_DOMAINS
+
+
 @cache
 def operators() -> tuple[str, ...]:
     """The names of all operators that ``onnx`` describes, sorted."""

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from smelt.ir.constants import Constants
 from smelt.ir.hidden_shapes import HIDING, hidden_shapes, stated_shapes
 from smelt.ir.index import NodeIndex
+from smelt.ir.opset import import_onnx
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Rule, RuleSet
 from smelt.ir.shapes import ShapeInference
@@ -113,6 +114,7 @@ class PassContext:
     def of(cls, model: ir.Model, evaluate: Evaluate | None = None) -> PassContext:
         """A context for ``model`` with every shape inferred."""
         register_all()
+        import_onnx(model)
         index = NodeIndex(model)
         may_hide = any(op_type in HIDING for _, op_type in index.operators)
         stated = stated_shapes(model.graph) if may_hide else frozenset()
