@@ -197,7 +197,7 @@ def test_all_that_does_not_fit_is_listed(abstract, variables):
     assert "it has beside them params.layers_2.gamma" in text
     assert "params_layers_0_kernel is f32[8,16] in the model and f32[16,8] there" in text
     assert "params_layers_2_kernel is f32[16,4] in the model and f16[16,4] there" in text
-    for way_out in ("names={WEIGHT: NAME}", "allow_extra=True", "cast=True", "shapes"):
+    for way_out in ("names={WEIGHT: NAME}", "allow_extra=True", "cast=True", "array.T"):
         assert way_out in text
     with pytest.raises(InvalidModel, match="E342"):  # nothing was filled
         smelt.save(abstract, "/dev/null")
@@ -298,3 +298,60 @@ def test_given_numbers_are_weights_too(variables):
     model = smelt.trace(NET.apply, variables, "f32[B,8]", weights="variables")
     assert "params_layers_0_kernel" in model.graph.initializers
     gives(model, NET.apply(variables, X))
+
+
+def test_names_that_say_nothing_are_guessed_by_shape_and_type():
+    shapes = {"a": Struct((8, 4), jnp.float32), "b": Struct((4,), jnp.float32)}
+    model = smelt.trace(lambda w, x: x @ w["a"] + w["b"], shapes, "f32[B,8]", weights="w")
+    given = {"kernel": np.ones((8, 4), np.float32), "offset": np.ones(4, np.float32)}
+    with pytest.raises(InvalidModel, match=r"a \(perhaps kernel\), b \(perhaps offset\)"):
+        smelt.fill_weights(model, given)
+
+
+def test_turned_kernels_are_told_with_what_turns_them():
+    shapes = {"kernel": Struct((8, 4), jnp.float32)}
+    model = smelt.trace(lambda w, x: x @ w["kernel"], shapes, "f32[B,8]", weights="w")
+    array = np.arange(32, dtype=np.float32).reshape(4, 8)
+    with pytest.raises(
+        InvalidModel, match=r"turned axes: .*f32\[8,4\].*f32\[4,8\] there"
+    ) as raised:
+        smelt.fill_weights(model, {"kernel": array})
+    assert "array.T" in str(raised.value)
+    smelt.fill_weights(model, {"kernel": array.T})
+    np.testing.assert_allclose(smelt.compile(model)(X)[0], X @ array.T, rtol=1e-5)
+
+
+def test_a_tree_of_arrays_is_named_by_its_paths():
+    shapes = {"layers": [{"w": Struct((8, 4), jnp.float32)}, {"w": Struct((4, 2), jnp.float32)}]}
+
+    def net(tree, x):
+        return x @ tree["layers"][0]["w"] @ tree["layers"][1]["w"]
+
+    tree = {"layers": [{"w": jnp.ones((8, 4))}, {"w": np.full((4, 2), 2, np.float32)}]}
+    model = smelt.trace(net, shapes, "f32[B,8]", weights="tree")
+    smelt.fill_weights(model, tree)
+    np.testing.assert_allclose(smelt.compile(model)(X)[0], net(tree, X), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"), [({"w": "text"}, "type str"), ([1], "list is"), (None, "NoneType is")]
+)
+def test_what_is_no_checkpoint_is_refused(given, why):
+    model = smelt.trace(lambda w, x: x @ w, Struct((8, 2), "float32"), "f32[B,8]", weights="w")
+    with pytest.raises(InvalidModel, match=f"(?s)E341.*{why}"):
+        smelt.fill_weights(model, given)
+
+
+def test_steps_of_a_manager_of_checkpoints_are_read_and_named(tmp_path, variables):
+    import orbax.checkpoint as orbax
+
+    parts = {"weights": orbax.args.StandardSave(variables), "notes": orbax.args.JsonSave({"a": 1})}
+    with orbax.CheckpointManager(tmp_path / "run") as manager:
+        manager.save(3, args=orbax.args.Composite(**parts))
+        manager.wait_until_finished()
+    shapes = jax.eval_shape(NET.init, jax.random.key(0), X)
+    model = smelt.trace(NET.apply, shapes, "f32[B,8]", weights="variables")
+    with pytest.raises(InvalidModel, match=r"(?s)E341.*a manager of orbax wrote 3.*run/3"):
+        smelt.fill_weights(model, tmp_path / "run")
+    smelt.fill_weights(model, tmp_path / "run" / "3")
+    np.testing.assert_allclose(smelt.compile(model)(X)[0], NET.apply(variables, X), rtol=1e-4)

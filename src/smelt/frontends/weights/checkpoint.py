@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 
 import onnx_ir as ir
@@ -13,7 +14,7 @@ from smelt.frontends.weights.orbax import is_orbax, open_orbax
 from smelt.frontends.weights.safetensors import open_safetensors, shards
 
 
-def open_checkpoint(path: str | Path) -> Mapping[str, ir.TensorProtocol]:
+def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol]:
     """The tensors of a ``.safetensors`` file, the index or the folder of several such files, an
     ``.npz`` file, or a folder of orbax.
 
@@ -37,6 +38,14 @@ def open_checkpoint(path: str | Path) -> Mapping[str, ir.TensorProtocol]:
         return found
     if place.is_file() and place.open("rb").read(4) == b"PK\x03\x04":
         return open_npz(place)
+    steps = sorted((s.name for s in place.glob("[0-9]*") if is_orbax(s)), key=len)
+    if steps:
+        raise InvalidModel(
+            "E341",
+            f"{place.name!r} holds several checkpoints",
+            why=f"a manager of orbax wrote {', '.join(steps[:5])}",
+            fix=f"name one of them, such as {str(place / steps[-1])!r}",
+        )
     raise InvalidModel(
         "E341",
         f"{place.name!r} is no checkpoint",

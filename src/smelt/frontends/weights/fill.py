@@ -14,12 +14,11 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, UsageError
 from smelt.frontends.weights.cast import cast as cast_tensor
 from smelt.frontends.weights.cast import is_castable
-from smelt.frontends.weights.checkpoint import open_checkpoint
+from smelt.frontends.weights.given import Tensors, tensors_of
 from smelt.frontends.weights.npz import RAW
 from smelt.ir.absent import EXPECTED, absent_weights, fill
 from smelt.spans import span
 
-Tensors: TypeAlias = "Mapping[str, ir.TensorProtocol | np.ndarray]"
 Names: TypeAlias = "Mapping[str, str] | Callable[[str], str]"
 
 WAYS_OUT: Mapping[str, str] = {
@@ -30,6 +29,8 @@ WAYS_OUT: Mapping[str, str] = {
     " those of the checkpoint",
     "types are lost:": "numpy.savez keeps no types beyond its own, such as bfloat16: write"
     " safetensors, or trace with the types that were saved",
+    "it has arrays of turned axes:": "fill_weights also takes arrays by name: turn these there,"
+    " {NAME: array.T}; PyTorch keeps the outputs of a kernel first, flax last",
     "no weight is called": "names={WEIGHT: NAME} has the names of the model first",
     "it has unlike arrays:": "trace with the shapes and types of the checkpoint, or write arrays"
     " like those of the model",
@@ -50,12 +51,12 @@ def fill_weights(
 ) -> ir.Model:
     """Give the weights of ``model`` without numbers those of ``checkpoint``; returns ``model``.
 
-    ``checkpoint`` is a file of safetensors or ``numpy.savez``, a folder of orbax, or arrays by
-    name; the numbers stay in the file until they are used. Names are paths, and compared without
-    what separates their parts: the weight ``layers_0_kernel`` is ``layers/0/kernel`` and
-    ``layers.0.kernel``. What all names of one side begin with may be missing on the other.
-    ``names`` gives the name in the checkpoint of each weight, or of some; weights may be spelled as
-    paths there, too. ``allow_extra`` passes
+    ``checkpoint`` is a file of safetensors or ``numpy.savez``, a folder of orbax, arrays by
+    name, or a tree of dicts and lists of arrays, named by their paths; the numbers stay in the
+    file until they are used. Names are paths, and compared without what separates their parts: the
+    weight ``layers_0_kernel`` is ``layers/0/kernel`` and ``layers.0.kernel``. What all names of one
+    side begin with may be missing on the other. ``names`` gives the name in the checkpoint of each
+    weight, or of some; weights may be spelled as paths there, too. ``allow_extra`` passes
     over what the model has no weight for. ``cast`` rounds floats of another type to that of the
     weight, such as a checkpoint in bfloat16 for a model in float32. A filled model optimizes
     further: what hung on numbers can be folded now.
@@ -77,8 +78,7 @@ def fill_weights(
             fix="trace abstract weights, such as jax.eval_shape and nnx.eval_shape give",
         )
     with span("fill weights", weights=len(waiting)):
-        given = checkpoint if isinstance(checkpoint, Mapping) else open_checkpoint(checkpoint)
-        tensors = {name: _as_tensor(tensor) for name, tensor in given.items()}
+        tensors = tensors_of(checkpoint)
         expected = [*model.graph.meta.get(EXPECTED, waiting)]
         if isinstance(names, Mapping):
             names = _by_weight(names, [*expected, *waiting])
@@ -104,11 +104,6 @@ def _by_weight(names: Mapping[str, str], weights: Sequence[str]) -> dict[str, st
     """``names`` with weights as the model calls them, which may be spelled as paths."""
     called = {plain(weight): weight for weight in weights}
     return {w if w in weights else called.get(plain(w), w): t for w, t in names.items()}
-
-
-def _as_tensor(tensor: ir.TensorProtocol | np.ndarray) -> ir.TensorProtocol:
-    # The shape of a tensor is no tuple, that of an array of NumPy or JAX is.
-    return ir.Tensor(np.asarray(tensor)) if isinstance(tensor.shape, tuple) else tensor
 
 
 def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None) -> dict[str, str]:
@@ -163,7 +158,7 @@ def _problems(
     """What does not fit, by its kind, which is one of ``WAYS_OUT``."""
     problems: dict[str, list[str]] = {kind: [] for kind in WAYS_OUT}
     lacking = [name for name in waiting if name not in found]
-    problems["it lacks"] = _with_nearest(lacking, found, tensors)
+    problems["it lacks"] = _with_nearest(lacking, waiting, found, tensors)
     problems["it has beside them"] = list(extra)
     for name, value in waiting.items():
         tensor = tensors[found[name]] if name in found else None
@@ -178,18 +173,31 @@ def _kind(tensor: ir.TensorProtocol, value: ir.Value) -> str:
     dims = tuple(tensor.shape.numpy())
     if RAW in tensor.meta and dims[:-1] == wanted:
         return "types are lost:"
+    if dims != wanted and sorted(dims) == sorted(wanted):
+        return "it has arrays of turned axes:"
     castable = dims == wanted and is_castable(tensor, dtype)
     return "types differ:" if castable else "it has unlike arrays:"
 
 
 def _with_nearest(
-    missing: Sequence[str], found: Mapping[str, str], tensors: Iterable[str]
+    missing: Sequence[str],
+    waiting: Mapping[str, ir.Value],
+    found: Mapping[str, str],
+    tensors: Mapping[str, ir.TensorProtocol],
 ) -> list[str]:
-    """``missing`` names, those that are shown with the nearest name that no weight has."""
-    free = {plain(name): name for name in sorted(set(tensors) - set(found.values()))}
+    """``missing`` names, those that are shown with the nearest name that no weight has.
+
+    Names of one letter are like no other: there, arrays of the same shape and type are the guess.
+    """
+    free = {plain(name): name for name in sorted(tensors.keys() - set(found.values()))}
     shown: list[str] = []
     for name in missing[:SHOWN]:
-        near = get_close_matches(plain(name), free, n=1)
+        fitting = [text for text in free if _fits(tensors[free[text]], waiting[name], cast=True)]
+        near = (
+            get_close_matches(plain(name), fitting, n=1)
+            or get_close_matches(plain(name), free, n=1)
+            or get_close_matches(plain(name), fitting, n=1, cutoff=0)
+        )
         shown.append(f"{name} (perhaps {free[near[0]]})" if near else name)
     return [*shown, *missing[SHOWN:]]
 

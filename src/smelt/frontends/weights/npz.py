@@ -52,7 +52,7 @@ def _tensor(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, data:
         shape, fortran, dtype = _READ[version](stream)
         offset = stream.tell()
     if dtype.hasobject or dtype.kind not in "biufcV" or dtype.names:
-        raise ValueError(f"{member.filename!r} holds no numbers")
+        raise ValueError(f"{member.filename!r} holds no numbers: write weights alone")
     raw = dtype.itemsize if dtype.kind == "V" else 0
     if raw:
         shape, dtype = (*shape, raw), np.dtype(np.uint8)

@@ -12,13 +12,37 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel, not_installed
 
-_MARKS = ("_METADATA", "manifest.ocdbt", "_CHECKPOINT_METADATA", "checkpoint")
+_MARKS = ("_METADATA", "manifest.ocdbt", "checkpoint")
+"""What stands in the folder of a tree, in this order from certain to old."""
+
+_ITEMS = ("default", "state", "params")
+"""Items that are called for a tree, which is taken whatever stands beside it."""
+
+_STEP = "_CHECKPOINT_METADATA"
+"""What stands in the folder of a tree, too, or of several items of a step."""
+
 Keys = tuple[str, ...]
 
 
 def is_orbax(folder: Path) -> bool:
-    """True if orbax wrote ``folder``, or a manager of checkpoints that holds one item."""
-    return any((place / mark).exists() for place in _places(folder) for mark in _MARKS)
+    """True if orbax wrote ``folder``: a tree, or a step of a manager of checkpoints."""
+    return (folder / _STEP).exists() or _tree(folder) is not None
+
+
+def _tree(folder: Path) -> Path | None:
+    """The folder of the tree: ``folder``, or the item that is one; None if there is none."""
+    for place in (folder, *(folder / item for item in _ITEMS), *_items(folder)):
+        if any((place / mark).exists() for mark in _MARKS):
+            return place
+    return None
+
+
+def _items(folder: Path) -> list[Path]:
+    """Items of a step under names of the user's own, if just one of them is a tree."""
+    if not (folder / _STEP).exists():
+        return []
+    found = [p.parent for p in sorted(folder.glob(f"*/{_MARKS[0]}"))]
+    return found if len(found) == 1 else []
 
 
 def open_orbax(folder: Path) -> dict[str, ir.TensorProtocol]:
@@ -30,7 +54,15 @@ def open_orbax(folder: Path) -> dict[str, ir.TensorProtocol]:
         import orbax.checkpoint as orbax
     except ModuleNotFoundError as error:
         raise not_installed("orbax-checkpoint", "demo", "reading its checkpoints") from error
-    place = next(p for p in _places(folder) if any((p / mark).exists() for mark in _MARKS))
+    place = _tree(folder)
+    if place is None:
+        items = [item.name for item in sorted(folder.iterdir()) if item.is_dir()]
+        raise InvalidModel(
+            "E341",
+            f"{folder.name!r} is no tree of weights",
+            why=f"it is a step of a manager, with {', '.join(items) or 'nothing'} in it",
+            fix="name the folder of the item that holds the weights",
+        )
     try:
         with orbax.PyTreeCheckpointer() as checkpointer:
             tree = checkpointer.metadata(place.absolute()).item_metadata.tree
@@ -43,10 +75,6 @@ def open_orbax(folder: Path) -> dict[str, ir.TensorProtocol]:
         read = partial(_read, place.absolute(), keys)
         found[name] = ir.LazyTensor(read, kind, ir.Shape(leaf.shape), name=name)
     return found
-
-
-def _places(folder: Path) -> tuple[Path, ...]:
-    return folder, folder / "default", folder / "state", folder / "params"
 
 
 def _leaves(tree: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:

@@ -1,0 +1,59 @@
+"""What a checkpoint may be given as: a path, arrays by name, or a tree of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from os import PathLike
+from typing import Any, TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+from smelt.frontends.weights.checkpoint import open_checkpoint
+
+Tensors: TypeAlias = "Mapping[str, Any]"
+"""Arrays or tensors by name, or dicts and lists of such, in which names are paths."""
+
+
+def tensors_of(checkpoint: object) -> dict[str, ir.TensorProtocol]:
+    """The tensors of ``checkpoint`` by name; those of a tree by their paths, with dots.
+
+    Raises InvalidModel E341 for what is no checkpoint, or for a leaf that is no array, and what
+    ``open_checkpoint`` raises.
+    """
+    if isinstance(checkpoint, str | PathLike):
+        return dict(open_checkpoint(checkpoint))
+    if not isinstance(checkpoint, Mapping):
+        raise InvalidModel(
+            "E341",
+            f"{type(checkpoint).__name__} is no checkpoint",
+            fix="give the path of one, or arrays by name",
+        )
+    return {name: _as_tensor(name, leaf) for name, leaf in _leaves(checkpoint, ())}
+
+
+def _leaves(tree: object, keys: tuple[str, ...]) -> Iterator[tuple[str, object]]:
+    if isinstance(tree, Mapping):
+        for key, item in tree.items():
+            yield from _leaves(item, (*keys, str(key)))
+    elif isinstance(tree, list | tuple):
+        for i, item in enumerate(tree):
+            yield from _leaves(item, (*keys, str(i)))
+    else:
+        yield ".".join(keys), tree
+
+
+def _as_tensor(name: str, leaf: Any) -> ir.TensorProtocol:
+    if isinstance(leaf, ir.TensorProtocol):
+        return leaf
+    if isinstance(leaf, int | float | complex | np.generic) or hasattr(leaf, "__array__"):
+        array = np.asarray(leaf)
+        if not array.dtype.hasobject:
+            return ir.Tensor(array)
+    raise InvalidModel(
+        "E341",
+        f"{name!r} is no array",
+        why=f"it is of the type {type(leaf).__name__}",
+        fix="leave out what is no weight; arrays may stand in dicts and lists",
+    )
