@@ -17,6 +17,7 @@ from smelt.frontends.stablehlo.detect import is_exported
 from smelt.ir.bounds import note_bounds, sizes_from_zero
 from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
+from smelt.ir.defaults import warn_of_defaults
 from smelt.ir.empty_dims import is_never_empty
 from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.spill import room_in_memory
@@ -146,6 +147,8 @@ def optimize_model(
     if verify not in ("off", "final", "each"):
         raise UsageError("E607", f"verify={verify!r} is none of off, final, each")
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
+    if steps and "freeze-defaults" not in map(str, steps):
+        warn_of_defaults(model)
     watching = list(observers)
     with (
         paused_collector(),

@@ -40,12 +40,24 @@ def test_what_has_no_default_may_not(target: str, given: tuple[np.ndarray, ...])
         smelt.compile(MODEL, target=target)(*given)
 
 
-@pytest.mark.parametrize("target", ["onnx", "host"])
-def test_a_default_in_front_of_what_has_none_is_none(target: str) -> None:
+@pytest.mark.parametrize("target", TARGETS)
+def test_defaults_may_be_in_front_of_what_has_none(target: str) -> None:
+    """As MATLAB lists the weights of a network before its image."""
     front = text.parse(
         "g (float[3] w, float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }"
     )
     artifact = smelt.compile(front, target=target)
+    assert artifact(X[0])[0].tolist() == [1, 2, 3]
     assert artifact(None, X[0])[0].tolist() == [1, 2, 3]
-    with pytest.raises(UsageError, match=r"E632|E671"):
-        artifact(X[0])
+    assert artifact(X[0], 2 * X[0])[0].tolist() == [2, 2, 2]
+
+
+def test_who_compiles_is_told_of_defaults() -> None:
+    with pytest.warns(UserWarning, match="2 of 3 inputs have a default .* no constants: 'w', 'b';"):
+        smelt.optimize(MODEL)
+
+
+def test_who_freezes_them_is_not(recwarn: pytest.WarningsRecorder) -> None:
+    frozen = smelt.optimize(MODEL, pipeline="freeze-defaults,default")
+    assert [value.name for value in frozen.graph.inputs] == ["x"]
+    assert not recwarn.list

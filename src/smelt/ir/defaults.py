@@ -8,6 +8,8 @@ those for constants and refuses to override one; so they are constants here, and
 
 from __future__ import annotations
 
+import warnings
+
 import onnx_ir as ir
 
 META_KEY = "smelt.default"
@@ -54,3 +56,16 @@ def default_of(value: ir.Value) -> ir.TensorProtocol | None:
         tensor: ir.TensorProtocol = aside
         return tensor
     return value.const_value if value.is_initializer() else None
+
+
+def warn_of_defaults(model: ir.Model) -> None:
+    """Say that weights which are inputs, too, are no constants: little can be made of them."""
+    names = [repr(value.name) for value in model.graph.inputs if default_of(value) is not None]
+    if names:
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        warnings.warn(
+            f"{len(names)} of {len(model.graph.inputs)} inputs have a default that callers may "
+            f"override, so they are no constants: {shown}; the pipeline 'freeze-defaults,default' "
+            "takes them for constants",
+            stacklevel=4,
+        )

@@ -37,18 +37,25 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
 
 
 def leaving_out(interface: Interface, run: Run) -> Run:
-    """``run``, called without its last inputs where those have a default or are optional.
+    """``run``, called with what callers must give alone, or without its last inputs.
 
-    ``run`` takes None for what is left out. Where callers must give the last, it is ``run`` itself.
+    ``run`` takes None for an input that has a default, or is optional, and is left out. Where there
+    is none such, it is ``run`` itself.
     """
     ports = interface.inputs
-    if not ports or not _may_be_left_out(ports[-1]):
+    required = [i for i, port in enumerate(ports) if not _may_be_left_out(port)]
+    if len(required) == len(ports):
         return run
-    required = max((i + 1 for i, port in enumerate(ports) if not _may_be_left_out(port)), default=0)
+    first = required[-1] + 1 if required else 0
 
     def on_some(*inputs: Value) -> Sequence[Value]:
-        if required <= len(inputs) < len(ports):
-            inputs = (*inputs, *[None] * (len(ports) - len(inputs)))
+        if len(inputs) == len(required):
+            filled: list[Value] = [None] * len(ports)
+            for i, value in zip(required, inputs, strict=True):
+                filled[i] = value
+            return run(*filled)
+        if first <= len(inputs) < len(ports):
+            return run(*inputs, *[None] * (len(ports) - len(inputs)))
         return run(*inputs)
 
     return on_some

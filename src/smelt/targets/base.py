@@ -99,7 +99,7 @@ class Artifact:
         """Run on this machine; builds or loads what that needs on the first call.
 
         Where a pair of real numbers stands for a complex one, the array is complex. An input that
-        has a default, or is optional, may be None; the last of them may be left out.
+        has a default, or is optional, may be None; all of them may be left out, or the last ones.
 
         Raises UsageError E616 if the target has no way to do so.
         """
