@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from smelt.program.carried_sizes import rounds_of
 from smelt.program.instruction import (
     EXPAND_AT_RUN_TIME,
     PAD_AT_RUN_TIME,
@@ -50,6 +51,16 @@ def _larger_branch(program: Program, instruction: Instruction, place: int, axis:
     return max(highest(body.slots[body.outputs[place]].sizes[axis]) for body in bodies)
 
 
+def _of_rounds(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+    """Of a state, what its rounds may leave; of rows, as many as there are rounds."""
+    states, counted = instruction.attributes["states"], bool(instruction.attributes["counted"])
+    assert isinstance(states, int)
+    if place >= states:
+        return rounds_of(instruction) if axis == 0 else None
+    body = instruction.bodies[0].program
+    return highest(body.slots[body.inputs[2 * counted + place]].sizes[axis])
+
+
 CAPACITIES: Mapping[str, Capacity] = {
     "NonZero": _every_element,
     "Compress": _same_axis,
@@ -62,7 +73,7 @@ CAPACITIES: Mapping[str, Capacity] = {
     EXPAND_AT_RUN_TIME: _as_declared,
     RANGE_AT_RUN_TIME: _as_declared,
     RESHAPE_AT_RUN_TIME: _as_declared,
-    "Loop": _as_declared,
+    "Loop": _of_rounds,
     "If": _larger_branch,
 }
 """By instruction. Where an operand says how many, the model or ``--dim`` has to bound it."""

@@ -14,7 +14,7 @@ from smelt.native.kernels.instance import Instance
 from smelt.program.computed_sizes import Sizes
 from smelt.program.instruction import Dim, Instruction, Program
 from smelt.program.run_sizes import Size
-from smelt.program.settle import size_in
+from smelt.program.size_expressions import size_in
 
 SizeOf: TypeAlias = Callable[[Dim], Dim | Size]
 

@@ -25,8 +25,13 @@ FIX = "bind that dim to one size, for instance --dim B=1, or use the target 'onn
 
 
 def sizes_of(program: Program) -> list[str]:
-    """The names in C of the sizes of a run."""
-    return [str(each.size) for each in (*program.given, *program.found)]
+    """The names in C of the sizes of a run, or of a body."""
+    return [str(each.size) for each in (*program.given, *program.carried, *program.found)]
+
+
+def told_sizes(body: Program) -> list[str]:
+    """The sizes that ``body`` finds out and has in its results, so that it has to tell them."""
+    return sorted({str(each.size) for each in body.found} & _atoms(body, body.outputs))
 
 
 def has_run_sizes(program: Program, instruction: Instruction) -> bool:
@@ -56,10 +61,11 @@ def in_order_of_sizes(given: Program, ordered: Program) -> Program:
 
 def _early_reader(program: Program) -> Instruction | None:
     """The first instruction with a size that none before it has found, None if all are known."""
-    known = {str(each.size) for each in program.given}
-    for instruction in program.instructions if program.found else ():
-        new = _atoms(program, instruction.outputs) - known
-        if not _atoms(program, instruction.inputs) <= known:
+    known: set[str] = set()
+    found = {str(each.size) for each in program.found}
+    for instruction in program.instructions if found else ():
+        new = (_atoms(program, instruction.outputs) & found) - known
+        if not (_atoms(program, instruction.inputs) & found) <= known:
             return instruction
         if new and instruction.op not in CAPACITIES:
             return instruction

@@ -75,7 +75,7 @@ class Unit:
         self.handed_on = {"weights": WEIGHTS[constants]} if constants in WEIGHTS else {}
         if tells_status:
             self.handed_on["status"] = STATUS
-        self.sizes: list[str] = around.sizes if around else sizes_of(program)
+        self.sizes: list[str] = [*(around.sizes if around else ()), *sizes_of(program)]
         self.handed_on |= {size: f"ptrdiff_t {size}" for size in self.sizes}
         self.program = program
         self.memory = memory
@@ -89,7 +89,8 @@ class Unit:
         self.fails: set[int] = set()
         self._name_of: dict[str, str] = around._name_of if around else {}
         self._open = list(program.conditions)
-        self._known = set(self.sizes) if around else {str(each.size) for each in program.given}
+        found = {str(each.size) for each in program.found}
+        self._known = {size for size in self.sizes if size not in found}
         self._check_sizes()
         for step, instruction in enumerate(program.instructions):
             self._add(step, instruction)

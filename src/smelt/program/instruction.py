@@ -247,7 +247,8 @@ class Program:
     arrays, in the sizes in which they are stored.
     ``given`` are the sizes that a run is told, ``found`` those that an instruction finds out, and
     ``told`` those of outputs that do not follow from the inputs' shapes alone. ``conditions`` are
-    what has to hold of them, or a run has no result.
+    what has to hold of them, or a run has no result. ``carried`` are sizes of states of a loop that
+    each round of its body is told.
     """
 
     name: str
@@ -260,6 +261,7 @@ class Program:
     found: tuple[RunSize, ...] = ()
     told: tuple[RunSize, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    carried: tuple[RunSize, ...] = ()
 
     @property
     def bodies(self) -> list[Body]:

@@ -7,27 +7,18 @@ goes, by operators whose results are as large as the data say; they are bounded 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import reduce
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 import onnx_ir as ir
 
 from smelt.errors import Unsupported
 from smelt.ir.dims import symbols_of
-from smelt.ir.empty_dims import MORE, expression_from_zero
-from smelt.program.computed_sizes import Sizes, computed_sizes, is_open, is_symbol, product
+from smelt.program.carried_sizes import carried_sizes
+from smelt.program.computed_sizes import Sizes, computed_sizes, is_open, is_symbol
 from smelt.program.instruction import Dim, Instruction, Program, RunSize
-from smelt.program.run_sizes import (
-    Bounds,
-    Size,
-    Undecided,
-    ceil_div,
-    highest,
-    larger,
-    lowest,
-    smaller,
-)
+from smelt.program.run_sizes import Bounds, Size, highest
+from smelt.program.size_expressions import number_in, size_in
 
 Capacity: TypeAlias = Callable[[Program, Instruction, int, int], "int | None"]
 """The most that a dim can be, by the place of its output and its axis; None if nothing tells."""
@@ -56,19 +47,12 @@ def settle(
     sizes: Sizes = {name: each.size for name, each in given.items()}
     _replace(program, sizes)
     _check_inputs(program)
-    found: list[RunSize] = []
     told = _told(program, declared)
-    for instruction in program.instructions:
-        instruction.attributes = {
-            name: _replaced(value, sizes) for name, value in instruction.attributes.items()
-        }
-        new = _found(program, instruction, bounds, told, capacities, len(sizes))
-        sizes |= {each.symbol: each.size for each in new}
-        found += new
-        sizes = computed_sizes(program, instruction) | sizes
-        _replace(program, sizes, instruction)
+    known = Known(sizes, bounds, told, capacities, len(given))
+    _walk(program, known)
+    sizes = known.sizes
     _replace(program, sizes)
-    program.given, program.found = tuple(given.values()), tuple(found)
+    program.given = tuple(given.values())
     symbols = [name for shape in returned for dim in shape for name in sorted(symbols_of(dim))]
     unknown = [name for name in dict.fromkeys(symbols) if name not in given]
     program.told = tuple(
@@ -103,27 +87,63 @@ def _told(program: Program, declared: Sequence[Sequence[Dim] | None]) -> dict[st
     return names
 
 
-def _found(
-    program: Program,
-    instruction: Instruction,
-    bounds: Mapping[str, Bounds],
-    told: Mapping[str, str],
-    capacities: Mapping[str, Capacity],
-    count: int,
-) -> list[RunSize]:
+@dataclass
+class Known:
+    """What is known of sizes while a program is walked; ``sizes`` grow, by symbol."""
+
+    sizes: Sizes
+    bounds: Mapping[str, Bounds]
+    told: Mapping[str, str]
+    capacities: Mapping[str, Capacity]
+    count: int
+
+    def name(self, symbol: str, low: int, high: int) -> RunSize:
+        """A new size of runs for a symbol."""
+        size = Size.named(f"dim{self.count}", min(low, high), high)
+        self.count += 1
+        self.sizes = {**self.sizes, symbol: size}
+        return RunSize(self.told.get(symbol, symbol), size, symbol)
+
+    def declared(self, symbol: str) -> Bounds | None:
+        """The bounds that the model or its caller gave."""
+        return self.bounds.get(self.told.get(symbol, symbol))
+
+
+def _walk(program: Program, known: Known) -> None:
+    """Settle ``program``, of which the sizes of inputs are, and the bodies in it."""
+    found: list[RunSize] = []
+    for instruction in program.instructions:
+        instruction.attributes = {
+            name: _replaced(value, known.sizes) for name, value in instruction.attributes.items()
+        }
+        outside = known.sizes
+        for body in instruction.bodies:
+            if instruction.op == "Loop":
+                ends = carried_sizes(program, instruction, known.sizes, known.declared)
+                body.program.carried = tuple(known.name(name, *each) for name, each in ends.items())
+            _replace(body.program, known.sizes)
+            _walk(body.program, known)
+            _replace(body.program, known.sizes)
+            known.sizes = outside  # what a body finds is known in it alone
+        found += _found(program, instruction, known)
+        known.sizes = computed_sizes(program, instruction) | known.sizes
+        _replace(program, known.sizes, instruction)
+    program.found = tuple(found)
+
+
+def _found(program: Program, instruction: Instruction, known: Known) -> list[RunSize]:
     """The sizes that ``instruction`` finds out."""
-    capacity = capacities.get(instruction.op)
+    capacity = known.capacities.get(instruction.op)
     if capacity is None:
         return []
-    new: dict[str, RunSize] = {}
+    new: list[RunSize] = []
     shapes = [program.slots[slot].shape if slot >= 0 else () for slot in instruction.outputs]
     places = [(place, axis) for place, shape in enumerate(shapes) for axis in range(len(shape))]
     for place, axis in places:
         dim = shapes[place][axis]
-        if not is_symbol(dim) or str(dim) in new:
+        if not is_symbol(dim) or str(dim) in known.sizes:
             continue
-        name = str(dim)
-        declared = bounds.get(told.get(name, name))
+        declared = known.declared(str(dim))
         try:
             most = capacity(program, instruction, place, axis)
         except ValueError:  # an operand of open sizes tells no bound
@@ -131,10 +151,8 @@ def _found(
         if most is None and declared is None:
             continue
         low, high = declared or (0, most or 0)
-        high = high if most is None else min(high, most)
-        size = Size.named(f"dim{count + len(new)}", min(low, high), high)
-        new[name] = RunSize(told.get(name, name), size, name)
-    return list(new.values())
+        new.append(known.name(str(dim), low, high if most is None else min(high, most)))
+    return new
 
 
 def _replace(program: Program, sizes: Sizes, only: Instruction | None = None) -> None:
@@ -159,83 +177,5 @@ def largest(program: Program) -> Program:
 def _replaced(value: Any, sizes: Sizes) -> Any:
     """An attribute with the sizes of a run in place of symbols that it hangs on."""
     if isinstance(value, tuple) and is_open(value):
-        return tuple(_number_in(item, sizes) for item in value)
+        return tuple(number_in(item, sizes) for item in value)
     return value
-
-
-def size_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
-    """``dim`` with ``sizes`` in place of its symbols; itself if some are not known, or if it is no
-    size in any run."""
-    found = _number_in(dim, sizes)
-    return dim if not isinstance(found, ir.SymbolicDim) and highest(found) < 0 else found
-
-
-def _number_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
-    """The same for any number of an attribute, such as the start -N of a Slice."""
-    if not isinstance(dim, ir.SymbolicDim) or dim.value is None:
-        return dim
-    if dim.value in sizes:
-        return sizes[dim.value]
-    if not symbols_of(dim) <= sizes.keys():
-        return dim
-    try:
-        found = _evaluate(*_read(dim, sizes))
-    except Undecided:
-        return dim
-    return found if found is not None else dim
-
-
-def _read(
-    dim: ir.SymbolicDim, sizes: Mapping[str, int | Size]
-) -> tuple[Any, Mapping[str, int | Size]]:
-    """The expression of ``dim``, and the sizes of its symbols.
-
-    SymPy takes each for 1 or more, so it has another one for a size that may be 0.
-    """
-    empty = [name for name in symbols_of(dim) if lowest(sizes[name]) == 0]
-    more = {f"{name}{MORE}": sizes[name] + 1 for name in empty}
-    return expression_from_zero(dim, empty), {**sizes, **more}
-
-
-def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:
-    """The size that a SymPy ``expression`` stands for; None if it has other functions."""
-    import sympy  # type: ignore[import-untyped]
-
-    if expression.is_Integer:
-        return int(expression)
-    if expression.is_Symbol:
-        return sizes.get(expression.name)
-    if isinstance(expression, sympy.floor | sympy.ceiling):
-        over, under = sympy.fraction(sympy.together(expression.args[0]))
-        parts = [_evaluate(each, sizes) for each in (over, under)]
-        if parts[0] is None or parts[1] is None:
-            return None
-        if isinstance(expression, sympy.floor):
-            return parts[0] // parts[1]
-        return ceil_div(parts[0], parts[1]) if isinstance(parts[1], int) else None
-    over, under = sympy.fraction(sympy.together(expression))
-    if under != 1:
-        a, b = _evaluate(over, sizes), _evaluate(under, sizes)
-        return None if a is None or b is None else a // b
-    operands = [_evaluate(each, sizes) for each in expression.args]
-    known = [each for each in operands if each is not None]
-    if len(known) < len(operands) or not known:
-        return None
-    return _apply(sympy, expression, known)
-
-
-def _apply(sympy: Any, expression: Any, operands: list[int | Size]) -> int | Size | None:
-    if expression.is_Add:
-        total: int | Size = 0
-        for each in operands:
-            total = total + each
-        return total
-    if expression.is_Mul:
-        return product(operands)
-    if expression.is_Pow and isinstance(operands[1], int) and 0 <= operands[1] <= 8:
-        return product([operands[0]] * operands[1])
-    if isinstance(expression, sympy.Max | sympy.Min):
-        return reduce(larger if isinstance(expression, sympy.Max) else smaller, operands)
-    if isinstance(expression, sympy.Mod):
-        return operands[0] % operands[1]
-    return None

@@ -6,17 +6,19 @@ state is written beside it and then copied over it, since a body may read a stat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from smelt.native.kernels.instance import Instance, static
 from smelt.native.kernels.kernel import ANY, KernelContext, as_bytes, kernel
 from smelt.native.kernels.operand import Operand
+from smelt.native.run_time import told_sizes
 from smelt.native.types import C_TYPES
-from smelt.program.instruction import Body
+from smelt.program.instruction import Body, Slot
 from smelt.program.memory import ALIGNMENT
-from smelt.program.run_sizes import highest, same
+from smelt.program.run_sizes import highest, lowest, same
 from smelt.program.storage import Needs
 
 BYTE = C_TYPES[ir.DataType.UINT8]
@@ -32,10 +34,6 @@ def _arena_bytes(bodies: Sequence[Body]) -> int:
 
 def _branch_needs(instance: Instance) -> Needs:
     return Needs(workspace=_arena_bytes(instance.instruction.bodies))
-
-
-def _nbytes(operand: Operand) -> int:
-    return operand.size * operand.type.size
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -60,7 +58,13 @@ def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequenc
         memory = f"{cx.scratch(BYTE)} + {_state_bytes(cx)}"
     read = _pointers(cx, "read", inputs, read=True)
     written = _pointers(cx, "written", outputs, read=False)
-    call = f"{cx.body_names[place]}({read}, {written}, {memory}{cx.all_handed_on()})"
+    body = cx.instruction.bodies[place].program
+    more = cx.all_handed_on() + "".join(f", {each.size}" for each in body.carried)
+    told = told_sizes(body)
+    for size in told:
+        cx.body.line(f"ptrdiff_t {size};")
+    more += "".join(f", &{size}" for size in told)
+    call = f"{cx.body_names[place]}({read}, {written}, {memory}{more})"
     if not cx.body_fails[place]:
         cx.body.line(f"{call};")
         return
@@ -102,76 +106,138 @@ def _sizes_of_branches(cx: KernelContext) -> list[tuple[int, tuple[int, ...]]]:
     return found
 
 
+@dataclass(frozen=True)
+class _State:
+    """What a loop carries: its operand, and the bytes with which it starts, which each round gets,
+    and which it leaves."""
+
+    name: str
+    starts: int
+    given: int
+    left: int
+
+
+def _head(instance: Instance) -> int:
+    """How many outputs of a body come before its states; of inputs, twice as many do."""
+    return int(bool(instance.attributes["counted"]))
+
+
+def _slots_of_states(instance: Instance) -> Iterator[tuple[Slot, Slot]]:
+    """What a round gets of each state and what it leaves, as its body has them."""
+    body, head = instance.instruction.bodies[0].program, _head(instance)
+    for i in range(instance.int("states")):
+        yield body.slots[body.inputs[2 * head + i]], body.slots[body.outputs[head + i]]
+
+
 def _state_bytes(instance: Instance) -> int:
     """Where the arena of the body begins: behind what an iteration leaves of each state."""
     if instance.instruction.op != "Loop":
         return 0
-    slots = instance.program.slots
-    outputs = instance.instruction.outputs[: instance.int("states")]
-    return sum(_aligned(slots[slot].most_bytes) for slot in outputs)
+    return sum(_aligned(left.most_bytes) for _, left in _slots_of_states(instance))
 
 
 def _loop_needs(instance: Instance) -> Needs:
     return Needs(workspace=_state_bytes(instance) + _arena_bytes(instance.instruction.bodies))
 
 
+def _states(cx: KernelContext) -> list[_State]:
+    """A state that starts with other sizes than rounds leave is read by none: it starts with
+    nothing."""
+    carried = {str(each.size) for each in cx.instruction.bodies[0].program.carried}
+    states = []
+    for i, (given, left) in enumerate(_slots_of_states(cx)):
+        pairs = zip(given.sizes, left.sizes, strict=False)
+        alike = all(str(x) in carried or same(x, y) for x, y in pairs)
+        alike = alike and len(given.shape) == len(left.shape)
+        first = cx.program.slots[cx.instruction.inputs[2 + i]]
+        starts = first.nbytes if alike else 0
+        states.append(_State(cx.output(i).name, starts, given.nbytes, left.nbytes))
+    return states
+
+
+def _carried_sizes(cx: KernelContext) -> list[tuple[int, int, int, int]]:
+    """The sizes of states that vary: the variable, where it starts, what a round makes of it, and
+    what the result has."""
+    body = cx.instruction.bodies[0].program
+    carried, found = {str(each.size) for each in body.carried}, {}
+    for i, (given, left) in enumerate(_slots_of_states(cx)):
+        first, result = (
+            cx.program.slots[s].sizes
+            for s in (cx.instruction.inputs[2 + i], cx.instruction.outputs[i])
+        )
+        for axis, size in enumerate(given.sizes):
+            if str(size) in carried:
+                found[str(size)] = (size, first[axis], left.sizes[axis], result[axis])
+    return list(found.values())
+
+
 @kernel("Loop", kinds=ANY, needs=_loop_needs, refuse=_refuse)
 def loop(cx: KernelContext) -> None:
     """States live in the outputs; rows of operands and results are pointed at."""
-    states, body = cx.int("states"), cx.body
-    kept = [cx.output(i) for i in range(states)]
-    first = 2
-    for i, state in enumerate(kept):
-        if _nbytes(state) and _is_alike(cx.input(first + i), state):
-            size = as_bytes(_nbytes(state))
-            body.line(f"memcpy({state.name}, {cx.input(first + i).name}, {size});")
+    states, sizes, body = _states(cx), _carried_sizes(cx), cx.body
+    for size, start, _, _ in sizes:
+        body.line(f"ptrdiff_t {size} = {start};")
+    for i, state in enumerate(states):
+        _copy(cx, state.name, cx.input(2 + i).name if highest(state.starts) else "", state.starts)
     reads, writes = cx.ints("reads"), cx.ints("writes")
-    rows = [cx.input(first + states + i) for i in range(len(reads))]
-    results = [cx.output(states + i) for i in range(len(writes))]
-    rest = range(first + states + len(rows), len(cx.instruction.inputs))
-    trip = _trip(cx, rows)
-    counted = bool(cx.attributes["counted"])
-    start = f"{cx.input(1).name}[0]" if cx.slot(1) is not None else "1"
+    count = len(states)
+    rows = [cx.input(2 + count + i) for i in range(len(reads))]
+    results = [cx.output(count + i) for i in range(len(writes))]
+    rest = range(2 + count + len(rows), len(cx.instruction.inputs))
+    trip, counted = _trip(cx, rows), bool(cx.attributes["counted"])
     if counted:
-        body.line(f"uint8_t going = {start};")
-    test = " && going" if counted else ""
+        going = f"{cx.input(1).name}[0]" if cx.slot(1) is not None else "1"
+        body.line(f"uint8_t going = {going};")
     finds = bool(cx.attributes["finds"])
     if finds:
         body.line("int64_t done = 0;")
+    test = " && going" if counted else ""
     with body.block(f"for (int64_t i = 0; i < {trip}{test}; ++i)"):
         if finds:
             cx.may_fail()
             body.line(f"if (done++ == {highest(results[0].shape[0])})")
             body.line("    return 1;")
-        inputs = ["&i", "&before"] if counted else []
-        inputs += [state.name for state in kept]
-        inputs += [_row(cx, row, back, trip) for row, back in zip(rows, reads, strict=True)]
-        inputs += [cx.input(i).name for i in rest]
-        outputs = ["&going"] if counted else []
+        inputs, outputs = (["&i", "&before"], ["&going"]) if counted else ([], [])
         if counted:
             body.line("const uint8_t before = going;")
-        left = _places_of_states(cx, kept)
+        left = _places_of_states(cx, states)
+        inputs += [state.name for state in states]
+        inputs += [_row(row, back, trip) for row, back in zip(rows, reads, strict=True)]
+        inputs += [cx.input(i).name for i in rest]
         outputs += left
-        outputs += [_row(cx, row, back, trip) for row, back in zip(results, writes, strict=True)]
+        outputs += [_row(row, back, trip) for row, back in zip(results, writes, strict=True)]
         _call(cx, 0, inputs, outputs)
-        for state, made in zip(kept, left, strict=True):
-            if _nbytes(state):
-                body.line(f"memcpy({state.name}, {made}, {as_bytes(_nbytes(state))});")
+        _check_sizes(cx, sizes)
+        for state, made in zip(states, left, strict=True):
+            _copy(cx, state.name, made, state.left)
+        for number, (size, *_) in enumerate(sizes):
+            body.line(f"{size} = next{number};")
     if finds:
         cx.settle(results[0].shape[0], "done")
+    for size, _, _, result in sizes:
+        cx.settle(result, str(size))
 
 
-def _is_alike(one: Operand, other: Operand) -> bool:
-    """False for what a loop starts with, if its first round replaces it by other sizes."""
-    return len(one.shape) == len(other.shape) and all(map(same, one.shape, other.shape))
+def _copy(cx: KernelContext, to: str, source: str, size: int) -> None:
+    if highest(size):
+        cx.body.line(f"memcpy({to}, {source}, {as_bytes(size)});")
 
 
-def _places_of_states(cx: KernelContext, states: Sequence[Operand]) -> list[str]:
+def _check_sizes(cx: KernelContext, sizes: Sequence[tuple[int, int, int, int]]) -> None:
+    """End a run in which a state has outgrown its bounds, before it is copied."""
+    for number, (size, _, after, _) in enumerate(sizes):
+        cx.may_fail()
+        cx.body.line(f"const ptrdiff_t next{number} = {after};")
+        cx.body.line(f"if (next{number} < {lowest(size)} || next{number} > {highest(size)})")
+        cx.body.line("    return 1;")
+
+
+def _places_of_states(cx: KernelContext, states: Sequence[_State]) -> list[str]:
     """Where an iteration leaves each state, until it is copied over the one before."""
     places, offset = [], 0
     for state in states:
-        places.append(f"{cx.scratch(BYTE)} + {offset}" if _nbytes(state) else state.name)
-        offset += _aligned(highest(_nbytes(state)))
+        places.append(f"{cx.scratch(BYTE)} + {offset}" if highest(state.left) else state.name)
+        offset += _aligned(highest(state.left))
     return places
 
 
@@ -184,7 +250,7 @@ def _trip(cx: KernelContext, rows: Sequence[Operand]) -> str:
     return f"(int64_t){cx.input(0).name}[0]" if cx.slot(0) is not None else "INT64_MAX"
 
 
-def _row(cx: KernelContext, operand: Operand, backwards: int, trip: str) -> str:
+def _row(operand: Operand, backwards: int, trip: str) -> str:
     """A pointer to the row of this iteration."""
     _, *inner = operand.shape
     size = 1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from smelt.ir.control_flow_shapes import is_unread
+from smelt.ir.control_flow_shapes import VARYING, is_unread
 from smelt.ir.loop_rounds import makes_a_round, rounds
 from smelt.ir.scope import is_dead
 from smelt.ir.shapes import same_dim
@@ -61,20 +61,31 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     count, condition = cx.slot(cx.input(node, 0)), cx.slot(cx.input(node, 1))
     states = [cx.slot(value) for value in node.inputs[2:]]
     types = [(ir.DataType.INT64, ()), (ir.DataType.BOOL, ())]
-    body = lower_body(cx, graph, [*types, *((cx.dtype(s), cx.shape(s)) for s in states)])
+    given = [_as_given(cx, *each) for each in zip(states, graph.inputs[2:], strict=True)]
+    body = lower_body(cx, graph, [*types, *given])
     scanned = node.outputs[len(states) :]
     certain = rounds(node)
     finds = bool(scanned) and certain is None
     trip = -1 if certain is None else certain
     count_of_rows = _open_size(cx, scanned[0], 0) if finds else trip
-    outputs = _states(cx, node, body.program.outputs[1:], body, states)
+    count_is = None if node.inputs[0] is None else cx.elements(node.inputs[0])
+    outputs = _states(cx, node, body, states)
     for value, slot in zip(scanned, body.program.outputs[1 + len(states) :], strict=True):
         shape = (count_of_rows, *body.shape(slot))
         outputs.append(cx.new(body.dtype(slot), shape, value.name or ""))
         cx.alias(value, outputs[-1])
     inputs = (count, condition, *states, *body.captured)
     none = (False,) * len(scanned)
-    _emit(cx, inputs, outputs, body, trip, len(states), (), none, counted=True, finds=finds)
+    most = tuple(count_is or ())
+    _emit(cx, inputs, outputs, body, trip, len(states), (), none, most, counted=True, finds=finds)
+
+
+def _as_given(cx: ProgramBuilder, state: int, before: ir.Value) -> tuple[ir.DataType, list[Dim]]:
+    """The type in which each round gets a state: as it starts, but for dims that vary."""
+    dims, varying = list(cx.shape(state)), before.meta.get(VARYING, ())
+    if before.shape is not None and len(before.shape) == len(dims):
+        dims = [before.shape[i] if i in varying else dim for i, dim in enumerate(dims)]
+    return cx.dtype(state), dims
 
 
 def _open_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
@@ -97,7 +108,7 @@ def scan(cx: ProgramBuilder, node: ir.Node) -> None:
     rows = [_axis_first(cx, s, axis) for s, axis in zip(sequences, axes, strict=True)]
     types = [(cx.dtype(s), cx.shape(s)) for s in states]
     body = lower_body(cx, graph, [*types, *((cx.dtype(r), cx.shape(r)[1:]) for r in rows)])
-    outputs = _states(cx, node, body.program.outputs, body, states)
+    outputs = _states(cx, node, body, states)
     scanned = node.outputs[len(states) :]
     steps = cx.shape(rows[0])[0]
     for slot in body.program.outputs[len(states) :]:
@@ -126,6 +137,7 @@ def _emit(
     states: int,
     reads: tuple[bool, ...],
     writes: tuple[bool, ...],
+    most: tuple[Dim, ...] = (),
     *,
     counted: bool,
     finds: bool = False,
@@ -134,8 +146,8 @@ def _emit(
 
     ``trip`` is -1 where the count or the rows say how often. A ``counted`` body takes the iteration
     and the condition first and gives the next condition first. ``reads`` and ``writes`` say which
-    rows are walked backwards. One that ``finds`` as many rows as it makes checks that they are
-    those declared, or within their bounds.
+    rows are walked backwards, and ``most`` the count in sizes of the model. One that ``finds`` as
+    many rows as it makes checks that they are those declared, or within their bounds.
     """
     cx.emit_control(
         "Loop",
@@ -147,28 +159,33 @@ def _emit(
         counted=counted,
         reads=reads,
         writes=writes,
+        most=most,
         finds=finds,
     )
 
 
 def _states(
-    cx: ProgramBuilder,
-    node: ir.Node,
-    results: Sequence[int],
-    body: ProgramBuilder,
-    states: Sequence[int],
+    cx: ProgramBuilder, node: ir.Node, body: ProgramBuilder, states: Sequence[int]
 ) -> list[int]:
     """Slots for what the last iteration leaves, which has the type that the states begin with.
 
-    What the body never reads has that of the last iteration, if there is one for certain.
+    Dims that vary have a symbol in the body, and the run finds out what they come to. What the body
+    never reads has the type of the last iteration, if there is one for certain.
     """
-    outputs = []
-    for index, (value, first, last) in enumerate(zip(node.outputs, states, results, strict=False)):
-        steady = cx.dtype(first) == body.dtype(last) and _same(cx.shape(first), body.shape(last))
-        if not steady and not _is_replaced(node, index):
-            before, after = (list(map(str, s)) for s in (cx.shape(first), body.shape(last)))
+    outputs, head = [], int(node.op_type == "Loop")
+    for index, (value, first) in enumerate(zip(node.outputs, states, strict=False)):
+        given = body.shape(body.program.inputs[2 * head + index])
+        last = body.program.outputs[head + index]
+        varies = [not same_dim(*pair) for pair in zip(given, cx.shape(first), strict=True)]
+        kept = cx.dtype(first) == body.dtype(last) and _same(given, body.shape(last), varies)
+        if not kept and not _is_replaced(node, index):
+            before, after = (list(map(str, s)) for s in (given, body.shape(last)))
             raise cx.refuse_size(f"{value.name!r} begins with the sizes {before}, then has {after}")
-        outputs.append(cx.new(body.dtype(last), body.shape(last), value.name or ""))
+        dims = [
+            _open_size(cx, value, axis) if kept and varies[axis] else dim
+            for axis, dim in enumerate(body.shape(last))
+        ]
+        outputs.append(cx.new(body.dtype(last), dims, value.name or ""))
         cx.alias(value, outputs[-1])
     return outputs
 
@@ -179,8 +196,11 @@ def _is_replaced(node: ir.Node, index: int) -> bool:
     return node.op_type == "Loop" and is_unread(inputs[2 + index]) and makes_a_round(node)
 
 
-def _same(left: Sequence[Dim], right: Sequence[Dim]) -> bool:
-    return len(left) == len(right) and all(map(same_dim, left, right))
+def _same(left: Sequence[Dim], right: Sequence[Dim], but: Sequence[bool]) -> bool:
+    """True for equal shapes, ``but`` for some dims."""
+    if len(left) != len(right):
+        return False
+    return all(free or same_dim(x, y) for x, y, free in zip(left, right, but, strict=True))
 
 
 def _axis_first(cx: ProgramBuilder, slot: int, axis: int) -> int:

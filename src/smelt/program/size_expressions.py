@@ -1,0 +1,93 @@
+"""What dims that are expressions of symbols come to, where the sizes of those are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.ir.dims import symbols_of
+from smelt.ir.empty_dims import MORE, expression_from_zero
+from smelt.program.computed_sizes import product
+from smelt.program.instruction import Dim
+from smelt.program.run_sizes import Size, Undecided, ceil_div, highest, larger, lowest, smaller
+
+
+def size_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
+    """``dim`` with ``sizes`` in place of its symbols; itself if some are not known, or if it is no
+    size in any run."""
+    found = number_in(dim, sizes)
+    return dim if not isinstance(found, ir.SymbolicDim) and highest(found) < 0 else found
+
+
+def number_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
+    """The same for any number of an attribute, such as the start -N of a Slice."""
+    if not isinstance(dim, ir.SymbolicDim) or dim.value is None:
+        return dim
+    if dim.value in sizes:
+        return sizes[dim.value]
+    if not symbols_of(dim) <= sizes.keys():
+        return dim
+    try:
+        found = _evaluate(*_read(dim, sizes))
+    except Undecided:
+        return dim
+    return found if found is not None else dim
+
+
+def _read(
+    dim: ir.SymbolicDim, sizes: Mapping[str, int | Size]
+) -> tuple[Any, Mapping[str, int | Size]]:
+    """The expression of ``dim``, and the sizes of its symbols.
+
+    SymPy takes each for 1 or more, so it has another one for a size that may be 0.
+    """
+    empty = [name for name in symbols_of(dim) if lowest(sizes[name]) == 0]
+    more = {f"{name}{MORE}": sizes[name] + 1 for name in empty}
+    return expression_from_zero(dim, empty), {**sizes, **more}
+
+
+def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:
+    """The size that a SymPy ``expression`` stands for; None if it has other functions."""
+    import sympy  # type: ignore[import-untyped]
+
+    if expression.is_Integer:
+        return int(expression)
+    if expression.is_Symbol:
+        return sizes.get(expression.name)
+    if isinstance(expression, sympy.floor | sympy.ceiling):
+        over, under = sympy.fraction(sympy.together(expression.args[0]))
+        parts = [_evaluate(each, sizes) for each in (over, under)]
+        if parts[0] is None or parts[1] is None:
+            return None
+        if isinstance(expression, sympy.floor):
+            return parts[0] // parts[1]
+        return ceil_div(parts[0], parts[1]) if isinstance(parts[1], int) else None
+    over, under = sympy.fraction(sympy.together(expression))
+    if under != 1:
+        a, b = _evaluate(over, sizes), _evaluate(under, sizes)
+        return None if a is None or b is None else a // b
+    operands = [_evaluate(each, sizes) for each in expression.args]
+    known = [each for each in operands if each is not None]
+    if len(known) < len(operands) or not known:
+        return None
+    return _apply(sympy, expression, known)
+
+
+def _apply(sympy: Any, expression: Any, operands: list[int | Size]) -> int | Size | None:
+    if expression.is_Add:
+        total: int | Size = 0
+        for each in operands:
+            total = total + each
+        return total
+    if expression.is_Mul:
+        return product(operands)
+    if expression.is_Pow and isinstance(operands[1], int) and 0 <= operands[1] <= 8:
+        return product([operands[0]] * operands[1])
+    if isinstance(expression, sympy.Max | sympy.Min):
+        return reduce(larger if isinstance(expression, sympy.Max) else smaller, operands)
+    if isinstance(expression, sympy.Mod):
+        return operands[0] % operands[1]
+    return None
