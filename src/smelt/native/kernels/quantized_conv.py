@@ -18,6 +18,8 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized import depthwise, neighbours
 from smelt.native.kernels.quantized.finish import SPARE, Finish, finish_less_zero_point
+from smelt.native.kernels.quantized.held import Excess, excess_of, hold
+from smelt.native.kernels.quantized.held import tables as excess_tables
 from smelt.native.kernels.quantized.operands import (
     constant,
     less_zero_point,
@@ -76,6 +78,7 @@ class Layout:
     band: Band
     weights: np.ndarray
     in_columns: bool
+    excess: Excess | None
 
     @staticmethod
     def of(window: Window, weights: np.ndarray) -> Layout:
@@ -83,7 +86,11 @@ class Layout:
         in_columns = neighbours.takes(weights, window)
         if in_columns:
             window, weights = neighbours.in_quads(window, weights)
-        return Layout(band_of(window), weights, in_columns)
+        band, (_, _, channels, positions) = band_of(window), weights.shape
+        filters = _in_quads(weights).reshape(-1, positions * -(-channels // 4), 4)
+        is_small = weights.dtype == np.int8
+        excess = excess_of(filters, band.rows * band.wide) if is_small else None
+        return Layout(band, weights, in_columns, excess)
 
     @property
     def quads(self) -> int:
@@ -107,9 +114,14 @@ class Layout:
         return self.block + (wide if self.weights.dtype == np.int8 else 0)
 
     @property
+    def steps(self) -> int:
+        """Where it says where each quad of a filter lies in the plane."""
+        return self.line + (-(-neighbours.row_bytes(self.band) // 4) * 4 if self.in_columns else 0)
+
+    @property
     def start(self) -> int:
         """Where the starts of sums are."""
-        return self.line + (-(-neighbours.row_bytes(self.band) // 4) * 4 if self.in_columns else 0)
+        return self.steps + (self.depth if self.excess else 0)
 
     @property
     def bytes(self) -> int:
@@ -144,6 +156,7 @@ def quantized_conv(cx: KernelContext) -> None:
     sums = layout.weights.astype(np.int64).sum((2, 3)).reshape(-1)
     finish = finish_less_zero_point(cx, sums, flip, f"scratch + {layout.start}")
     size = int(np.prod(window.input))
+    _emit_steps(cx, layout, _places_table(cx, band), scratch)
     body.line(f"const unsigned char pad = (unsigned char)({zero_text(cx)} + {flip});")
     with body.loops(("n", "g"), (x.shape[0], group)):
         first = f"(n * {group} + g) * {channels * size}"
@@ -173,9 +186,8 @@ def _pack(cx: KernelContext, layout: Layout) -> str:
 
     What does not fit bytes stands there as tiles read its halves.
     """
-    group, filters, channels, positions = layout.weights.shape
-    even = np.pad(layout.weights, ((0, 0), (0, 0), (0, -channels % 4), (0, 0)))
-    quads = even.reshape(group, filters, -1, 4, positions).transpose(0, 2, 4, 1, 3)
+    group, filters, *_ = layout.weights.shape
+    quads = _in_quads(layout.weights).transpose(0, 2, 3, 1, 4)
     blocks = [
         quads[g, :, :, o : o + part.length]
         for g in range(group)
@@ -189,6 +201,13 @@ def _pack(cx: KernelContext, layout: Layout) -> str:
     return cx.constant(np.pad(flat, (0, 4 * MOST_ROWS)), C_TYPES[dtype])
 
 
+def _in_quads(weights: np.ndarray) -> np.ndarray:
+    """``[group, filter, quad of channels, position, 4]``."""
+    group, filters, channels, positions = weights.shape
+    even = np.pad(weights, ((0, 0), (0, 0), (0, -channels % 4), (0, 0)))
+    return even.reshape(group, filters, -(-channels // 4), 4, positions).swapaxes(3, 4)
+
+
 def _halves(block: np.ndarray) -> np.ndarray:
     """``[quad, position, row, 4]`` as ``[quad, position, half, row, 2]``."""
     return np.stack([block[..., half::2] for half in (0, 1)], 2)
@@ -197,21 +216,49 @@ def _halves(block: np.ndarray) -> np.ndarray:
 def _emit_weights(
     cx: KernelContext, layout: Layout, packed: str, scratch: str, rows: int
 ) -> tuple[str, str]:
-    """The weights of ``rows`` filters from ``o`` on as bytes, if they are, and as 16 bits."""
-    at = f"{packed} + (g * {layout.weights.shape[1]} + o) * {layout.depth}"
+    """The weights of ``rows`` filters from ``o`` on as bytes, if they are, and as other products
+    than those of quads read them."""
+    at, body = f"{packed} + (g * {layout.weights.shape[1]} + o) * {layout.depth}", cx.body
     if layout.weights.dtype != np.int8:
         return "NULL", at
-    cx.body.line(f"const int8_t *whole = {at};")
-    cx.body.line(f"int16_t *apart = (int16_t *)(void *)({scratch} + {layout.block});")
-    cx.body.line("if (!HAS_QUADS)")
-    cx.body.line(f"    {widen(cx)}(whole, {layout.depth // 4}, {rows}, apart);")
+    quads = layout.depth // 4
+    body.line(f"const int8_t *whole = {at};")
+    body.line(f"int16_t *apart = (int16_t *)(void *)({scratch} + {layout.block});")
+    if layout.excess:
+        given = f"whole, {quads}, {rows}, first, excess, (int8_t *)apart"
+        body.line(f"const int32_t *first = first_excess + g * {layout.weights.shape[1]} + o;")
+        body.line("#if HOLDS")
+        body.line("if (!HAS_QUADS)")
+        body.line(f"    {hold(cx)}({given});")
+        body.line("#else")
+    body.line("if (!HAS_QUADS)")
+    body.line(f"    {widen(cx)}(whole, {quads}, {rows}, apart);")
+    if layout.excess:
+        body.line("#endif")
     return "whole", "apart"
+
+
+def _emit_steps(cx: KernelContext, layout: Layout, places: str, scratch: str) -> None:
+    """Where each quad of a filter lies in the plane, and the tables of what is not held."""
+    if layout.excess is None:
+        return
+    first, numbers = excess_tables(cx, layout.excess)
+    positions = layout.weights.shape[3]
+    cx.body.line(f"const int32_t *first_excess = {first}, *excess = {numbers};")
+    cx.body.line(f"int32_t *steps = (int32_t *)(void *)({scratch} + {layout.steps});")
+    with cx.body.loops(("c", "p"), (layout.quads, positions)):
+        at = f"c * {4 * layout.band.plane} + {places}[p]"
+        cx.body.line(f"steps[c * {positions} + p] = (int32_t)({at});")
 
 
 def _places(band: Band) -> list[int]:
     """Where positions read quads, then where they read halves, in bytes."""
     whole = [4 * place for place in band.places()]
     return [*whole, *(place + half for place in whole for half in (-1, 0))]
+
+
+def _places_table(cx: KernelContext, band: Band) -> str:
+    return int_table(cx, "places", _places(band))
 
 
 def _emit_pixels(
@@ -223,8 +270,9 @@ def _emit_pixels(
 ) -> None:
     """All pixels of the band for ``rows`` filters, ``VECTORS`` groups of neighbours at a time."""
     body, band, (_, filters, _, positions) = cx.body, layout.band, layout.weights.shape
-    tile = convolution_tile(cx, rows, positions, finish.is_bytes)
-    places = int_table(cx, "places", _places(band))
+    holds = layout.excess is not None
+    tile = convolution_tile(cx, rows, positions, finish.is_bytes, holds)
+    places = _places_table(cx, band)
     image, *weights = operands
     body.line(f"ptrdiff_t count = 0, at[{VECTORS}], to[{VECTORS}], wide[{VECTORS}];")
     if not finish.is_bytes:
@@ -239,6 +287,7 @@ def _emit_pixels(
             body.line("    continue;")
             body.line("at[1] = at[0], to[1] = to[0], wide[1] = 0;")
         given = f"{layout.quads}, {4 * band.plane}, {places}, {image}, at, {', '.join(weights)}"
+        given += ", first, excess, steps" if holds else ", NULL, NULL, NULL"
         pixels, channel = band.window.pixels, f"g * {filters} + o"
         if finish.is_bytes:
             ends = finish.arguments(channel, f"out + o * {pixels}", str(pixels))

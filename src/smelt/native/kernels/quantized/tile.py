@@ -7,6 +7,7 @@ in all lanes alike.
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.held import add_excess, declare_held
 from smelt.native.kernels.quantized.quads import declare
 from smelt.native.writer import Writer
 
@@ -21,56 +22,86 @@ ROWS, VECTORS = 6, 2
 
 IMAGE = """ptrdiff_t quads, ptrdiff_t plane, const int32_t *restrict places,
     const unsigned char *restrict image, const ptrdiff_t *restrict at,"""
+EXCESS = "    const int32_t *first, const int32_t *excess, const int32_t *steps,"
 RESULTS = "    const int32_t *restrict bias, int32_t *restrict results)"
 
 
-def convolution_tile(cx: KernelContext, rows: int, positions: int, is_bytes: bool) -> str:
-    """A function ``(quads, plane, places, image, at, whole, apart, bias, ...)``; at its end
-    ``results``, or if it ``is_bytes``: ``factors, last, out, pitch, to, wide``.
+def convolution_tile(
+    cx: KernelContext, rows: int, positions: int, is_bytes: bool, holds: bool = False
+) -> str:
+    """A function ``(quads, plane, places, image, at, whole, apart, first, excess, steps, bias,
+    ...)``; at its end ``results``, or if it ``is_bytes``: ``factors, last, out, pitch, to, wide``.
 
     ``quads`` of channels lie ``plane`` bytes apart in ``image``; ``places`` are where each position
     of the kernel reads, from each of the two vectors ``at`` on; then for each, where both of its
     halves do. Weights lie by quad of channels,
     position, row: ``whole`` are read if ``HAS_QUADS``, else ``apart``, which are 16 bits, first
-    all at even places of a quad. The ``results`` are rows of both vectors. Bytes of a row are
+    all at even places of a quad; or if it ``holds`` and ``HOLDS``, bytes that are held, whose
+    ``excess`` comes after those. The ``results`` are rows of both vectors. Bytes of a row are
     stored ``pitch`` after those before, of each vector ``wide`` of them from ``to`` on.
     """
     name = f"filters_{rows}" + (f"_at_{positions}" if positions > 1 else "_pointwise")
-    name += "_bytes" if is_bytes else ""
-    given = "quads, plane, places, image, at"
+    name += ("_bytes" if is_bytes else "") + ("_held" if holds else "")
     rest = "bias, factors, last, out, pitch, to, wide" if is_bytes else "bias, results"
     last = BYTES if is_bytes else RESULTS
     out = Writer()
+
+    def function(kind: str, head: str, weights: str) -> None:
+        out.line(f"static {head} void {name}_{kind}({IMAGE}")
+        out.line(f"    const {weights} *restrict w,")
+        if kind == "held":
+            out.line(EXCESS)
+        out.line(last)
+        with out.block(""):
+            _convolve(out, rows, positions, is_bytes, kind)
+
     out.line("#if QUADS")
-    out.line(f"static APART WITH_QUADS void {name}_whole({IMAGE}")
-    out.line("    const int8_t *restrict w,")
-    out.line(last)
-    with out.block(""):
-        _convolve(out, rows, positions, is_bytes, halves=1)
+    function("whole", "APART WITH_QUADS", "int8_t")
     out.line("#endif")
-    out.line(f"static APART void {name}_halves({IMAGE}")
-    out.line("    const int16_t *restrict w,")
-    out.line(last)
-    with out.block(""):
-        _convolve(out, rows, positions, is_bytes, halves=2)
-    out.line(f"static inline void {name}({IMAGE}")
-    out.line("    const int8_t *whole, const int16_t *apart,")
-    out.line(last)
-    with out.block(""):
-        out.line("#if QUADS")
-        with out.block("if (whole != NULL && HAS_QUADS)"):
-            out.line(f"{name}_whole({given}, whole, {rest});")
-            out.line("return;")
+    if holds:
+        out.line("#if HOLDS")
+        function("held", "APART", "int8_t")
+        out.line("#else")
+    function("halves", "APART", "int16_t")
+    if holds:
         out.line("#endif")
-        out.line("(void)whole;")
-        out.line(f"{name}_halves({given}, apart, {rest});")
+    out.line(f"static inline void {name}({IMAGE}")
+    out.line("    const int8_t *whole, const void *apart,")
+    out.line(EXCESS)
+    out.line(last)
+    with out.block(""):
+        _choose(out, name, rest, holds)
     declare(cx)
+    if holds:
+        declare_held(cx)
     return cx.call(name, out.text())
 
 
-def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, *, halves: int) -> None:
+def _choose(out: Writer, name: str, rest: str, holds: bool) -> None:
+    """The body of what calls the function that the CPU has the products for."""
+    given = "quads, plane, places, image, at"
+    out.line("#if QUADS")
+    with out.block("if (whole != NULL && HAS_QUADS)"):
+        out.line(f"{name}_whole({given}, whole, {rest});")
+        out.line("return;")
+    out.line("#endif")
+    out.line("(void)whole, (void)first, (void)excess, (void)steps;")
+    if holds:
+        out.line("#if HOLDS")
+        out.line(f"{name}_held({given}, apart, first, excess, steps, {rest});")
+        out.line("#else")
+    out.line(f"{name}_halves({given}, apart, {rest});")
+    if holds:
+        out.line("#endif")
+
+
+def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, kind: str) -> None:
     """The body of a tile; of two halves, the first is read from a byte before the quad on."""
+    halves = 2 if kind == "halves" else 1
     start_sums(out, rows, "bias[{m}]")
+    if kind == "held":
+        out.line("const sums zero = { 0 };")
+        out.line("const pairs ones = (pairs)(zero + 0x00010001);")
     in_loop = positions > 1
     before = " - 1" if halves == 2 and not in_loop else ""
     for v in range(VECTORS):
@@ -84,12 +115,14 @@ def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, *, halves:
     with out.block(f"for (quads *= {1 if in_loop else halves}; quads > 0; --quads)"):
         head = f"for (ptrdiff_t p = 0; p < {halves * positions}; ++p)" if in_loop else ""
         with out.block(head):
-            _step(out, rows, " + places[p]" if in_loop else "", halves)
+            _step(out, rows, " + places[p]" if in_loop else "", kind)
         step = "step" if halves == 2 and not in_loop else "plane"
         for v in range(VECTORS):
             out.line(f"i{v} += {step};")
         if step == "step":
             out.line("step = plane - step;")
+    if kind == "held":
+        add_excess(out, rows, [f"at[{v}]" for v in range(VECTORS)])
     if not is_bytes:
         end_in_sums(out, rows)
         return
@@ -99,19 +132,18 @@ def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, *, halves:
         out.line("out += pitch;")
 
 
-def _step(out: Writer, rows: int, place: str, halves: int) -> None:
-    type_, elements = ("sums", 4) if halves == 1 else ("pairs", 2)
+def _step(out: Writer, rows: int, place: str, kind: str) -> None:
+    type_, elements = ("pairs", 2) if kind == "halves" else ("sums", 4)
+    add = {"whole": "ADD_QUADS", "held": "ADD_BYTES", "halves": "ADD_HALVES"}[kind]
     for v in range(VECTORS):
-        read = f"*(const sums *)(i{v}{place})" if halves == 1 else f"SECONDS(i{v}{place})"
+        read = f"SECONDS(i{v}{place})" if kind == "halves" else f"*(const sums *)(i{v}{place})"
         out.line(f"const {type_} b{v} = {read};")
     for m in range(rows):
-        read = "same_word" if halves == 1 else "SAME_PAIR"
+        read = "SAME_PAIR" if kind == "halves" else "same_word"
         out.line(f"const {type_} a{m} = {read}(w + {elements * m});")
         for v in range(VECTORS):
-            if halves == 1:
-                out.line(f"ADD_QUADS(s{m}_{v}, b{v}, a{m});")
-            else:
-                out.line(f"ADD_HALVES(s{m}_{v}, a{m}, b{v});")
+            factors = f"a{m}, b{v}" if kind == "halves" else f"b{v}, a{m}"
+            out.line(f"{add}(s{m}_{v}, {factors});")
     out.line(f"w += {elements * rows};")
 
 
