@@ -27,6 +27,8 @@ def _port(port: Port, change: PortChange) -> Port:
         port = replace(port, name=change.name)
     if change.dtype is not None:
         port = replace(port, dtype=change.dtype)
+    if change.columns is not None:
+        port = replace(port, kind="tensor", shape=None)
     if change.perm is not None and port.shape is not None:
         port = replace(port, shape=tuple(port.shape[axis] for axis in change.perm))
     return port
@@ -57,6 +59,8 @@ def adapted_outputs(
             values[at] = _transposed(values[at], change.perm)
             allowed = moved[at]
             moved[at] = allowed.transpose(change.perm) if allowed is not None else None
+        if change.columns is not None:
+            values[at] = _rows(values[at], change.columns)
         if change.dtype is not None:
             values[at], moved[at] = _cast(values[at], moved[at], change.dtype.numpy(), margin)
     return values, moved
@@ -64,6 +68,13 @@ def adapted_outputs(
 
 def _transposed(value: Value, perm: tuple[int, ...]) -> Value:
     return value.transpose(perm) if isinstance(value, np.ndarray) else value
+
+
+def _rows(value: Value, columns: tuple[int | str, ...]) -> Value:
+    """Dictionaries as rows of numbers, one for each of the keys ``columns``."""
+    given = value if isinstance(value, list) else ()
+    rows = [[row[key] for key in columns] for row in given if isinstance(row, dict)]
+    return np.array(rows, np.float32).reshape(len(rows), len(columns))
 
 
 def _cast(

@@ -14,7 +14,8 @@ from smelt.ir.raise_opset import LOWEST_GOAL
 class PortChange:
     """One input or output, by its index: a new name, element type, or order of axes.
 
-    ``perm`` gives the axes of the new value as those of the old one, as in ``Transpose``.
+    ``perm`` gives the axes of the new value as those of the old one, as in ``Transpose``;
+    ``columns`` the keys of dictionaries, a row each, that are a tensor with a column a key now.
     """
 
     side: Literal["input", "output"]
@@ -22,11 +23,13 @@ class PortChange:
     name: str | None = None
     dtype: ir.DataType | None = None
     perm: tuple[int, ...] | None = None
+    columns: tuple[int | str, ...] | None = None
 
     def __str__(self) -> str:
         facts = [f"is called {self.name!r}"] if self.name is not None else []
         facts += [f"is {self.dtype.name.lower()}"] if self.dtype is not None else []
         facts += [f"has its axes in the order {list(self.perm)}"] if self.perm is not None else []
+        facts += [f"has columns for {', '.join(map(str, self.columns))}"] if self.columns else []
         return f"{self.side} {self.index} {', '.join(facts)}"
 
 

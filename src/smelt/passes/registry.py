@@ -130,6 +130,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "raise_opset",
         "sanitize_input_output_names",
         "update_output_dtypes",
+        "zip_map_to_tensor",
     ),
     "cleanup": (
         "const_deduplication",

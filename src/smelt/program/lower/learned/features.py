@@ -82,7 +82,8 @@ def imputer(cx: ProgramBuilder, node: ir.Node) -> None:
 def zip_map(cx: ProgramBuilder, node: ir.Node) -> None:
     """Dictionaries are no tensors."""
     raise cx.refuse(
-        "it makes dictionaries of the scores", fix="convert with options={'zipmap': False}"
+        "it makes dictionaries of the scores",
+        fix="--pipeline zip-map-to-tensor,default returns the scores as a tensor",
     )
 
 
