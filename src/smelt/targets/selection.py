@@ -17,6 +17,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.errors import InternalError, did_you_mean
+from smelt.ir import scope
 from smelt.ir.constants import Constants
 from smelt.ir.index import NodeIndex
 from smelt.ir.opset import domains
@@ -65,6 +66,7 @@ def select(model: ir.Model, rules: Sequence[Rule]) -> Selection:
     rewriter = Rewriter(model, shapes, Constants())
     candidates = _candidates(NodeIndex(model), rules, rewriter.constants)
     _run(rewriter, _by_benefit(rules), done.stats)
+    _drop_unread(rewriter)
     done.shadowed += _shadowed(candidates, rules, done.stats)
     for rule, node, others in done.shadowed:
         if all(other.size < rule.size or other.pattern == rule.pattern for other in others):
@@ -99,6 +101,13 @@ def _warn_of_unknown(rule: Rule) -> None:
 def benefit(rule: Rule) -> int:
     """What ``rule`` says, or the nodes of its pattern."""
     return rule.size if rule.benefit is None else rule.benefit
+
+
+def _drop_unread(rewriter: Rewriter) -> None:
+    """Remove the constants that only what was replaced read."""
+    for graph in scope.graphs(rewriter.model):
+        for value in list(graph.initializers.values()):
+            rewriter.drop_initializer(value)
 
 
 def _by_benefit(rules: Sequence[Rule]) -> list[RuleSet]:

@@ -14,6 +14,7 @@ import smelt
 from smelt.conformance import CASES, Case, conform
 from smelt.errors import SmeltError
 from smelt.ir import text
+from smelt.runtime.inputs import random_inputs
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort import ort
 from smelt.targets.ort.artifact import OrtArtifact
@@ -67,6 +68,15 @@ def test_weights_beyond_the_limit_stand_beside_the_model(tmp_path: Path) -> None
         np.testing.assert_allclose(
             session.run(None, {"x": X})[0], X @ WEIGHTS, rtol=1e-4, atol=1e-5
         )
+
+
+def test_what_the_runtime_reads_before_the_weights_stays_in_the_model() -> None:
+    source = text.parse("""g (float[1,8,2,N] x) => (float[1,8,H,W] y)
+        <float[4] s = {1, 1, 2, 2}> { y = Resize<mode = "nearest">(x, , s) }""")
+    artifact = smelt.compile(source, target=ort, inline_limit=0)
+    (x,) = random_inputs(source, {"N": 1})
+    ((result,), expected) = artifact.session().run(None, {"x": x}), artifact(x)[0]
+    np.testing.assert_array_equal(result, expected)
 
 
 def test_a_limit_below_zero_is_refused() -> None:

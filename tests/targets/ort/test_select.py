@@ -176,6 +176,7 @@ def test_a_scale_and_an_offset_for_each_channel_are_one_normalization(
     source = text.parse(f"{CHANNELS} {{ {body} }}")
     artifact = smelt.compile(source, target=ort)
     assert _names(artifact.model) == made
+    assert not [v for v in artifact.model.graph.initializers.values() if not v.uses()]
     (x,) = random_inputs(source, {"N": 3, "H": 4, "W": 1})
     x.flat[:3] = np.nan, np.inf, -0.0
     np.testing.assert_array_equal(artifact(x)[0], OnnxRuntime(source)(x)[0])

@@ -24,9 +24,9 @@ from smelt.frontends.onnx.wire import head
 from smelt.ir import scope
 from smelt.ir.chunks import tensor_chunks
 
-INDICES = 256
-"""Bytes below which integers stay in the model: they are shapes and axes, which its readers need
-before they open another file."""
+SMALL = 256
+"""Bytes below which tensors stay in the model: shapes, axes and the scales of a Resize are among
+them, which its readers need before they open another file (ONNX Runtime refuses the model else)."""
 
 STREAMED = 1 << 16
 """Bytes from which a tensor inside the model does not pass through protobuf."""
@@ -121,9 +121,7 @@ def _put_beside(model: ir.Model, location: str) -> list[tuple[int, ir.TensorProt
 
 
 def _goes_beside(tensor: ir.TensorProtocol) -> bool:
-    if tensor.dtype == ir.DataType.STRING or tensor.nbytes == 0:
-        return False
-    return tensor.nbytes >= INDICES or tensor.dtype not in (ir.DataType.INT64, ir.DataType.INT32)
+    return tensor.dtype != ir.DataType.STRING and tensor.nbytes >= SMALL
 
 
 def _reference(
