@@ -9,6 +9,7 @@ from rewrites import check_rewrite, check_unchanged, run_pass
 
 from smelt.ir import text
 from smelt.passes.simplify.const_elimination import const_elimination
+from smelt.runtime.onnxruntime import OnnxRuntime
 
 X = "g (float[N,8,4] x) => (float[N,8,4] y)"
 FOLDED = {
@@ -158,3 +159,53 @@ def test_parts_stay_where_weights_would_grow(rest: str) -> None:
     before = len(model.graph)
     run_pass(const_elimination, model)
     assert len(model.graph) == before
+
+
+NORMED = (
+    "g (float[200,300] w, float[N,200] x) => (OUT) <int64[1] rows = {0}, bool p = {1}> "
+    "{ m = ReduceMean(w, rows) d = Sub(w, m) v = Mul(d, d) s = ReduceMean(v, rows) r = Sqrt(s) n = Div(d, r) REST }"
+)
+Y = "float[N,300] y"
+
+
+def test_a_weight_that_the_model_normalizes_is_folded() -> None:
+    model = _of_weight(NORMED.replace("OUT", Y).replace("REST", "y = MatMul(x, n)"))
+    weight = np.random.default_rng(0).normal(size=(200, 300)).astype(np.float32)
+    model.graph.initializers["w"].const_value = ir.Tensor(weight, name="w")
+    x = np.ones((2, 200), np.float32)
+    (expected,) = OnnxRuntime(model.clone())(x)
+    run_pass(const_elimination, model)
+    assert [node.op_type for node in model.graph] == ["MatMul"]
+    np.testing.assert_allclose(OnnxRuntime(model)(x)[0], expected, rtol=1e-4, atol=1e-4)
+
+
+GROWS = {
+    "the weight is read, too": (Y, "z = Add(n, w) y = MatMul(x, z) u = MatMul(x, w)", "Add"),
+    "the weight is an output": (
+        f"{Y}, float[200,300] k",
+        "k = Identity(w) y = MatMul(x, n)",
+        "Sub",
+    ),
+    "two of its size are left": (Y, "a = MatMul(x, n) b = MatMul(x, d) y = Add(a, b)", "Div"),
+    "one inside is an output": (f"{Y}, float[200,300] d", "y = MatMul(x, n)", "Div"),
+    "a branch reads one inside": (
+        Y,
+        "a = MatMul(x, n) b = If(p) <then_branch = t () => (float[N,300] e) { e = MatMul(x, d) }, "
+        "else_branch = f () => (float[N,300] h) { h = MatMul(x, n) }> y = Add(a, b)",
+        "Div",
+    ),
+    "one inside is larger than all": (
+        Y,
+        "o = Constant<value_ints = [3, 1, 1]>() e = Expand(d, o) c = ReduceMean<keepdims = 0>(e, rows) "
+        "a = MatMul(x, c) y = Identity(a)",
+        "Expand",
+    ),
+    "one inside is random": (Y, "b = Bernoulli(n) y = MatMul(x, b) q = MatMul(x, n)", "Bernoulli"),
+}
+
+
+@pytest.mark.parametrize(("out", "rest", "kept"), GROWS.values(), ids=GROWS.keys())
+def test_one_stays_where_weights_would_grow(out: str, rest: str, kept: str) -> None:
+    model = _of_weight(NORMED.replace("OUT", out).replace("REST", rest))
+    run_pass(const_elimination, model)
+    assert kept in [node.op_type for node in model.graph]

@@ -8,7 +8,8 @@ Gather from the Shape of ``[B, 8, 64]``, and turns Constant nodes into initializ
 
 Needs    (1) inputs that are constants no caller can override, and a result that is not larger than
          ``grow-limit`` bytes or than what it replaces: weights made by ConstantOfShape stay so.
-         A constant that is only cut into parts, as the gates of an LSTM by PyTorch, is replaced.
+         A constant of which all that reads it folds, too, is replaced: one cut into parts, as the
+         gates of an LSTM by PyTorch, or a weight that the model normalizes.
 Keeps    (1) random operators, control flow, DequantizeLinear over a constant (it is the compressed
          weight), what differs between runtimes (division by zero, floats cast out of range), and
          results with more than ``skip-const-by-size`` elements.
@@ -16,7 +17,6 @@ Keeps    (1) random operators, control flow, DequantizeLinear over a constant (i
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.operators.rounding import ROUNDED_ALIKE
 from smelt.passes.base import EXACT, PassContext, graph_pass, rounding
+from smelt.passes.simplify.constant_regions import region_around
 
 SHAPE_ARITHMETIC = frozenset(
     {
@@ -41,10 +42,6 @@ SHAPE_ARITHMETIC = frozenset(
 """Operators whose integer results may be read off shapes."""
 
 NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *opset.CONTROL_FLOW})
-
-CUTS, MOST_CUTS = frozenset({"Slice", "Split"}), 64
-"""Operators that cut parts out of a constant, and how many of them are looked at."""
-
 
 ROUNDED = ", rounded"
 NUMPY_ROUNDS = rounding(8, "what is folded, NumPy rounds, not the kernels of a runtime")
@@ -97,6 +94,7 @@ class _Folder:
         self.stats = stats
         self.options = options
         self.stop_at = time.process_time() + options.seconds
+        self.together: set[ir.Node] = set()
 
     def visit(self, node: ir.Node, in_function: bool) -> None:
         if node.op_type == "Constant" and not node.domain:
@@ -187,34 +185,29 @@ class _Folder:
 
     def is_affordable(self, node: ir.Node, arrays: Sequence[np.ndarray]) -> bool:
         """Small, or no larger than the constants that nobody needs after it."""
-        limit = self.options.skip_const_by_size
-        if limit is not None and any(array.size > limit for array in arrays):
+        most = self.options.skip_const_by_size
+        if most is not None and any(array.size > most for array in arrays):
             self.stats.miss("const_elimination", "the result is over skip-const-by-size", node)
             return False
         made = sum(array.nbytes for array in arrays)
         freed = 0
         for value in {v: None for v in node.inputs if v is not None}:
             tensor = constants.tensor_of(value)
-            if tensor is not None and (scope.has_one_use(value) or self.is_cut(value, tensor)):
+            if tensor is not None and scope.has_one_use(value):
                 freed += tensor.nbytes
-        if made > max(freed, self.options.grow_limit):  # needs 1
+        limit = self.options.grow_limit
+        if made <= max(freed, limit) or node in self.together:  # needs 1
+            return True
+        self.together |= (region := region_around(node, limit, self.may_fold))
+        if not region:
             self.stats.miss("const_elimination", "the result is over grow-limit", node)
-            return False
-        return True
+        return bool(region)
 
-    def is_cut(self, value: ir.Value, tensor: ir.TensorProtocol) -> bool:
-        """True if all that reads a constant are parts of it, together not larger."""
-        if value.is_graph_output() or scope.num_uses(value) > MOST_CUTS:
+    def may_fold(self, node: ir.Node) -> bool:
+        """True unless ``node`` is never computed here, whatever it reads."""
+        if not node.domain and node.op_type in NEVER:
             return False
-        readers = scope.consumers(value)
-        if any(node.domain or node.op_type not in CUTS for node in readers):
-            return False
-        if not all(node.inputs[0] is value and self.reads_constants(node) for node in readers):
-            return False
-        shapes = [part.shape for node in readers for part in node.outputs]
-        if any(shape is None or not shape.is_static() for shape in shapes):
-            return False
-        return sum(math.prod(shape.numpy()) for shape in shapes if shape) <= tensor.size
+        return not opset.is_random(node) and not scope.carries_graphs(node)
 
 
 def _any_float(arrays: Sequence[np.ndarray]) -> bool:

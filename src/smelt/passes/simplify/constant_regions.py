@@ -1,0 +1,76 @@
+"""Regions of nodes that depend on constants alone, folded as one: what lies inside is never kept.
+
+A weight that the model itself normalizes (mean, variance, quotient) is read by several nodes, whose
+results are as large as it is; in the end one of that size takes its place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import onnx_ir as ir
+
+from smelt.ir import constants, scope
+
+MOST = 64
+"""Nodes of a region, and readers of a constant that are looked at."""
+
+
+def region_around(
+    node: ir.Node, limit: int, may_fold: Callable[[ir.Node], bool]
+) -> frozenset[ir.Node]:
+    """The nodes that fold with ``node``, if nothing grows by it; none otherwise.
+
+    They read constants, and results of each other. What others read of them has together at most
+    the bytes of the constants that nobody else reads, or ``limit``; each result inside has at most
+    as many. ``may_fold`` says of a node whether it could be computed from constants at all.
+    """
+    region = _grown(node, may_fold)
+    leaves = {v: None for each in region for v in each.inputs if v is not None}
+    tensors = {v: constants.tensor_of(v) for v in leaves if v.producer() not in region}
+    allowed = max(
+        limit,
+        sum(t.nbytes for v, t in tensors.items() if t is not None and _only_inside(v, region)),
+    )
+    kept = 0
+    for each in region:
+        for value in each.outputs:
+            size = _bytes(value)
+            if size is None or size > allowed:
+                return frozenset()
+            kept += 0 if _only_inside(value, region) else size
+    return frozenset(region) if kept <= allowed else frozenset()
+
+
+def _grown(node: ir.Node, may_fold: Callable[[ir.Node], bool]) -> set[ir.Node]:
+    """``node``, and what reads its constants and results and is constant with them."""
+    region, waiting = {node}, [node]
+    while waiting and len(region) < MOST:
+        for reader in _neighbours(waiting.pop()):
+            if reader not in region and reader.graph is node.graph and may_fold(reader):
+                given = (v for v in reader.inputs if v is not None)
+                if all(constants.is_constant(v) or v.producer() in region for v in given):
+                    region.add(reader)
+                    waiting.append(reader)
+    return region
+
+
+def _neighbours(node: ir.Node) -> Iterator[ir.Node]:
+    for value in (*node.inputs, *node.outputs):
+        if value is not None and scope.num_uses(value) <= MOST:
+            yield from scope.consumers(value)
+
+
+def _only_inside(value: ir.Value, region: set[ir.Node]) -> bool:
+    if value.is_graph_output() or scope.num_uses(value) > MOST:
+        return False
+    return all(reader in region for reader in scope.consumers(value))
+
+
+def _bytes(value: ir.Value) -> int | None:
+    if scope.is_dead(value):
+        return 0
+    if value.shape is None or value.dtype is None or not value.shape.is_static():
+        return None
+    return math.ceil(math.prod(value.shape.numpy()) * value.dtype.itemsize)
