@@ -13,8 +13,11 @@ Number: TypeAlias = Any
 class Arithmetic(ABC):
     """Functions of numbers, element by element, each one operator; comparisons give masks.
 
-    Readers say what becomes of an operator (``op``) and of a ``loop``.
+    Readers say what becomes of an operator (``op``) and of a ``loop``. Results need be no nearer
+    than ``tolerance`` times their size.
     """
+
+    tolerance = 0.0
 
     @abstractmethod
     def op(self, op_type: str, *inputs: Number) -> Number:
@@ -31,6 +34,12 @@ class Arithmetic(ABC):
 
         Each number of the state must keep its dtype and shape.
         """
+
+    def terms(self, coefficients: Sequence[float]) -> Sequence[float]:
+        """Those of a series that ``chebyshev`` sums, up to the last one beyond the tolerance."""
+        least = self.tolerance * max(map(abs, coefficients))
+        kept = [i + 1 for i, coefficient in enumerate(coefficients) if abs(coefficient) > least]
+        return coefficients[: kept[-1]]
 
     def abs(self, x: Number) -> Number:
         return self.op("Abs", x)

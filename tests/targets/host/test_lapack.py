@@ -53,6 +53,17 @@ def test_triangular_solve(agrees, flags: tuple[int, ...]) -> None:
     agrees("TriangularSolve", a, b, **dict(zip(FLAGS, flags, strict=True)))
 
 
+@pytest.mark.parametrize("flags", [(1, 1, 0, 1), (1, 0, 1, 0), (1, 0, 0, 0)])
+def test_large_systems_are_solved_by_halves(agrees, flags: tuple[int, ...]) -> None:
+    a = matrices((2, 41, 41), "float64") / 41 + 2 * np.eye(41)
+    agrees(
+        "TriangularSolve",
+        a,
+        matrices((2, 41, 19), "float64"),
+        **dict(zip(FLAGS, flags, strict=True)),
+    )
+
+
 def test_a_zero_on_the_diagonal_divides(agrees) -> None:
     flags = dict(zip(FLAGS, (1, 1, 0, 0), strict=True))
     (x,) = agrees("TriangularSolve", np.diag([2.0, 0.0]), np.ones((2, 1)), **flags)

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from smelt.native.kernels import systems_by_halves
 from smelt.native.kernels.blas import ROWS
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack import BLOCK, DOMAIN, emit_order
-from smelt.native.kernels.lapack_calls import PREFIX, call, fill_nan, finite, letter
+from smelt.native.kernels.lapack_calls import PREFIX, call, fill_nan, finite, joined, letter, parted
 from smelt.program.storage import Needs
 
 NAMES = (
@@ -55,22 +56,19 @@ def _needs(instance: Instance) -> Needs:
     return Needs(workspace=elements * instance.type(0).size + 4 * integers)
 
 
-def emit_joined(cx: KernelContext, m: int, n: int, read: str = "") -> None:
-    """Matrix ``b`` column by column to ``a``, 0 where ``read``, a condition, does not hold."""
-    body = cx.body
-    with body.loops(("j", "i"), (n, m)):
-        for part in range(2):
-            value = f"{cx.input(part).name}[b * {m * n} + i * {n} + j]"
-            body.line(
-                f"a[2 * (j * {m} + i) + {part}] = {f'{read} ? {value} : 0' if read else value};"
-            )
+def emit_joined(cx: KernelContext, m: int, n: int, triangle: str = "") -> None:
+    """Matrix ``b`` column by column to ``a``; of one of a Hermitian ``triangle`` the rest is 0."""
+    body, (re, im) = cx.body, (f"{cx.input(part).name} + b * {m * n}" for part in range(2))
+    joined(cx, (re, im), "a", m, n)
+    if triangle:
+        below = triangle == "upper"
+        with body.loop("j", n), body.loop("i", m if below else "j", "j + 1" if below else 0):
+            body.line(f"a[2 * (j * {m} + i)] = a[2 * (j * {m} + i) + 1] = 0;")
 
 
 def emit_apart(cx: KernelContext, source: str, results: Sequence[str], m: int, n: int) -> None:
     """A matrix of ``m`` x ``n`` that lies there column by column, to its parts."""
-    with cx.body.loops(("i", "j"), (m, n)):
-        for part, result in enumerate(results):
-            cx.body.line(f"({result})[i * {n} + j] = ({source})[2 * (j * {m} + i) + {part}];")
+    parted(cx, source, results, m, n)
 
 
 def _at(cx: KernelContext, output: int, count: int) -> str:
@@ -79,18 +77,31 @@ def _at(cx: KernelContext, output: int, count: int) -> str:
 
 @kernel(f"{DOMAIN}::ComplexCholesky", needs=_needs)
 def cholesky(cx: KernelContext) -> None:
-    """``potrf``; a failure turns its triangle into NaN."""
+    """``potrf`` of the rows taken for columns, which are those of the conjugate matrix; a failure
+    turns its triangle into NaN."""
     body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        emit_joined(cx, n, n, "j <= i")
-        call(cx, "potrf", '"L"', n, "a", n, is_complex=True)
-        with body.loops(("i", "j"), (n, n)):
-            for part in range(2):
-                kept = f"a[2 * (j * {n} + i) + {part}]"
-                value = f"{cx.output(part).name}[b * {n * n} + i * {n} + j]"
-                body.line(f"{value} = j <= i && info ? NAN : {kept};")
+        _emit_pairs(cx, "a", 0, n * n)
+        call(cx, "potrf", '"U"', n, "a", n, is_complex=True)
+        for part in range(2):
+            body.line(f"{t} *const restrict out{part} = {_at(cx, part, n * n)};")
+        with body.loop("i", n):
+            with body.loop("j", "i + 1"):
+                for part in range(2):
+                    value = f"a[2 * (i * {n} + j) + {part}]"
+                    body.line(f"out{part}[i * {n} + j] = info ? NAN : {value};")
+            with body.loop("j", n, "i + 1"):
+                body.line(f"out0[i * {n} + j] = out1[i * {n} + j] = 0;")
+
+
+def _emit_pairs(cx: KernelContext, target: str, first: int, count: int, minus: str = "") -> None:
+    """Matrix ``b`` of operands ``first`` and the next, its parts, row by row to ``target``."""
+    with cx.body.loop("i", count):
+        for part, sign in enumerate(("", minus)):
+            value = f"{cx.input(first + part).name}[b * {count} + i]"
+            cx.body.line(f"{target}[2 * i + {part}] = {sign}{value};")
 
 
 @kernel(f"{DOMAIN}::ComplexLU", needs=_needs)
@@ -135,27 +146,31 @@ SOLVE = "int, int, int, int, int, int, int, const void *, const void *, int, voi
 
 @kernel(f"{DOMAIN}::ComplexTriangularSolve", needs=_needs_of_systems)
 def triangular_solve(cx: KernelContext) -> None:
-    """``trsm`` on rows; it divides by a zero on the diagonal."""
+    """By halves, or by ``trsm``, on rows; it divides by a zero on the diagonal."""
     body, n, (rows, columns), t = cx.body, cx.shape(0)[-1], cx.shape(2)[-2:], cx.type(0).name
+    by_halves = systems_by_halves.is_worth(n, columns, left_side=bool(cx.int("left_side")))
+    sign = "-" if cx.int("conjugate_a") else ""
+    body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const x = a + {2 * n * n};")
+    with body.loop("b", math.prod(cx.shape(0)[:-2])):
+        _emit_pairs(cx, "a", 0, n * n, sign)
+        _emit_pairs(cx, "x", 2, rows * columns)
+        if by_halves:
+            systems_by_halves.emit(cx, "a", "x", n, columns, is_complex=True)
+        else:
+            _emit_trsm(cx, n, rows, columns)
+        with body.loop("i", rows * columns):
+            for part in range(2):
+                body.line(f"{cx.output(part).name}[b * {rows * columns} + i] = x[2 * i + {part}];")
+
+
+def _emit_trsm(cx: KernelContext, n: int, rows: int, columns: int) -> None:
     name = f"{PREFIX}{letter(cx, is_complex=True)}trsm"
     function = cx.call(name, f"static void (*{name})({SOLVE});\n")
     flags = [ROWS, 141 if cx.int("left_side") else 142, 122 if cx.int("lower") else 121]
     flags += [112 if cx.int("transpose_a") else 111, 132 if cx.int("unit_diagonal") else 131]
-    sign = "-" if cx.int("conjugate_a") else ""
-    body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const x = a + {2 * n * n};")
-    body.line(f"const {t} one[2] = {{1, 0}};")
-    with body.loop("b", math.prod(cx.shape(0)[:-2])):
-        for room, first, count, minus in (("a", 0, n * n, sign), ("x", 2, rows * columns, "")):
-            with body.loop("i", count):
-                body.line(f"{room}[2 * i] = {cx.input(first).name}[b * {count} + i];")
-                body.line(
-                    f"{room}[2 * i + 1] = {minus}{cx.input(first + 1).name}[b * {count} + i];"
-                )
-        given = f"{', '.join(map(str, flags))}, {rows}, {columns}, one, a, {n}, x, {columns}"
-        body.line(f"{function}({given});")
-        with body.loop("i", rows * columns):
-            for part in range(2):
-                body.line(f"{cx.output(part).name}[b * {rows * columns} + i] = x[2 * i + {part}];")
+    given = f"{', '.join(map(str, flags))}, {rows}, {columns}, one, a, {n}, x, {columns}"
+    cx.body.line(f"const {cx.type(0).name} one[2] = {{1, 0}};")
+    cx.body.line(f"{function}({given});")
 
 
 @kernel(f"{DOMAIN}::ComplexEigh", needs=_needs)
@@ -169,7 +184,7 @@ def eigh(cx: KernelContext) -> None:
     vectors, values = [_at(cx, i, n * n) for i in range(2)], _at(cx, 2, n)
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        emit_joined(cx, n, n, "j <= i" if lower else "j >= i")
+        emit_joined(cx, n, n, "lower" if lower else "upper")
         with body.block(f"if (!{finite(cx, 'a', 2 * n * n)})"):
             fill_nan(cx, [*((each, n * n) for each in vectors), (values, n)])
             body.line("continue;")

@@ -13,6 +13,7 @@ import onnx_ir as ir
 from smelt import operators
 from smelt.native.kernels.elementwise import emit_each, in_place, kernel_for
 from smelt.native.kernels.kernel import Kernel, KernelContext
+from smelt.native.kernels.lane_math import IN_LOOPS
 from smelt.native.kernels.statements import Statements, read_lines
 from smelt.native.types import C_TYPES
 from smelt.operators.elementwise import Row
@@ -21,15 +22,24 @@ from smelt.operators.formula import Elementwise, Number
 DOUBLE = C_TYPES[ir.DataType.DOUBLE]
 
 
-def function_of(name: str, formula: Callable[..., Number], count: int) -> str:
-    """The C function ``name`` of ``count`` doubles that computes ``formula``."""
+TOLERANCE = 2.0**-28
+"""Of what is rounded to a float: a sixteenth of its last place."""
+
+
+def function_of(
+    name: str, formula: Callable[..., Number], count: int, tolerance: float = 0.0
+) -> str:
+    """The C function ``name`` of ``count`` doubles that computes ``formula``; one without loops
+    becomes part of what calls it, so that compilers make vectors of it."""
     parameters = [f"x{i}" for i in range(count)]
-    m = Statements(DOUBLE)
+    m = Statements(DOUBLE, tolerance)
     result = m.scalar(formula(m, *map(m.named, parameters)))
     m.write(f"return {result.name};")
     declared = ", ".join(f"const double {parameter}" for parameter in parameters)
     lines = [f"    {'    ' * line.depth}{line.text}\n" for line in read_lines(m.lines)]
-    return f"static double {name}({declared})\n{{\n{''.join(lines)}}}\n"
+    straight = all(line.depth == 0 for line in m.lines)
+    words = "static IN_LOOPS double" if straight else "static double"
+    return f"{words} {name}({declared})\n{{\n{''.join(lines)}}}\n"
 
 
 def kernel_of(instruction: str) -> Kernel | None:
@@ -50,7 +60,10 @@ def _kernel_of_formula(row: Row) -> Kernel:
 
     def element(cx: KernelContext) -> tuple[list[str], str]:
         count = len(cx.instruction.inputs)
-        function = cx.call(name, function_of(name, formula, count))
+        cx.call("IN_LOOPS", IN_LOOPS)
+        narrow = cx.type(0).name == "float"
+        own = f"{name}_f" if narrow else name
+        function = cx.call(own, function_of(own, formula, count, TOLERANCE if narrow else 0.0))
         operands = ", ".join(f"{{{i}}}" for i in range(count))
         return [], f"({cx.type(0).name}){function}({operands})"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from smelt.native.kernels import systems_by_halves
 from smelt.native.kernels.blas import ROWS
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
@@ -103,19 +104,27 @@ def cholesky(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::TriangularSolve")
 def triangular_solve(cx: KernelContext) -> None:
-    """``trsm`` on rows; it divides by a zero on the diagonal."""
+    """By halves, or by ``trsm``, on rows; it divides by a zero on the diagonal."""
     a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
-    n, (rows, columns), t = a.shape[-1], b.shape[-2:], a.type.name
+    n, (rows, columns) = a.shape[-1], b.shape[-2:]
+    body.line(f"memcpy({y.name}, {b.name}, {b.size * b.type.size});")
+    with body.loop("b", _batch(cx)):
+        given, solved = _at(a.name, n * n), _at(y.name, rows * columns)
+        if systems_by_halves.is_worth(n, columns, left_side=bool(cx.int("left_side"))):
+            systems_by_halves.emit(cx, given, solved, n, columns)
+        else:
+            _emit_trsm(cx, given, solved, (n, rows, columns))
+
+
+def _emit_trsm(cx: KernelContext, a: str, x: str, sizes: tuple[int, int, int]) -> None:
+    t, (n, rows, columns) = cx.type(0).name, sizes
     flags = [ROWS, 141 if cx.int("left_side") else 142, 122 if cx.int("lower") else 121]
     flags += [112 if cx.int("transpose_a") else 111, 132 if cx.int("unit_diagonal") else 131]
     name = f"{PREFIX}{letter(cx)}trsm"
     parameters = f"int, int, int, int, int, int, int, {t}, const {t} *, int, {t} *, int"
     function = cx.call(name, f"static void (*{name})({parameters});\n")
-    size = rows * columns
-    body.line(f"memcpy({y.name}, {b.name}, {b.size * b.type.size});")
-    with body.loop("b", _batch(cx)):
-        given = f"{rows}, {columns}, 1, {_at(a.name, n * n)}, {n}, {_at(y.name, size)}, {columns}"
-        body.line(f"{function}({', '.join(map(str, flags))}, {given});")
+    given = f"{rows}, {columns}, 1, {a}, {n}, {x}, {columns}"
+    cx.body.line(f"{function}({', '.join(map(str, flags))}, {given});")
 
 
 @kernel(f"{DOMAIN}::LU", needs=_needs)

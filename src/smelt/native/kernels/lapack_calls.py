@@ -11,13 +11,42 @@ from smelt.operators.lapack.ordinary_scale import ORDINARY_EXPONENTS
 PREFIX = "blas_"
 """Of the pointers to functions in the C text."""
 
-TURN = """static void turned_T(const T *restrict from, T *restrict to, ptrdiff_t rows,
+BLOCKS = """    for (ptrdiff_t i0 = 0; i0 < rows; i0 += 8)
+        for (ptrdiff_t j0 = 0; j0 < columns; j0 += 8) {
+            const ptrdiff_t ie = rows - i0 < 8 ? rows : i0 + 8;
+            const ptrdiff_t je = columns - j0 < 8 ? columns : j0 + 8;
+            for (ptrdiff_t j = j0; j < je; ++j)
+                for (ptrdiff_t i = i0; i < ie; ++i) {
+"""
+"""Rows and columns a few at a time, so that the lines of both sides stay in the nearest cache."""
+
+TURN = f"""static void turned_T(const T *restrict from, T *restrict to, ptrdiff_t rows,
     ptrdiff_t columns)
-{
-    for (ptrdiff_t j = 0; j < columns; ++j)
-        for (ptrdiff_t i = 0; i < rows; ++i)
-            to[j * rows + i] = from[i * columns + j];
-}
+{{
+{BLOCKS}                    to[j * rows + i] = from[i * columns + j];
+                }}
+        }}
+}}
+"""
+
+JOIN = f"""static void joined_T(const T *restrict re, const T *restrict im, T *restrict to,
+    ptrdiff_t rows, ptrdiff_t columns)
+{{
+{BLOCKS}                    to[2 * (j * rows + i)] = re[i * columns + j];
+                    to[2 * (j * rows + i) + 1] = im[i * columns + j];
+                }}
+        }}
+}}
+"""
+
+PART = f"""static void parted_T(const T *restrict from, T *restrict re, T *restrict im,
+    ptrdiff_t rows, ptrdiff_t columns)
+{{
+{BLOCKS}                    re[i * columns + j] = from[2 * (j * rows + i)];
+                    im[i * columns + j] = from[2 * (j * rows + i) + 1];
+                }}
+        }}
+}}
 """
 
 FINITE = """static int finite_T(const T *x, ptrdiff_t n)
@@ -90,6 +119,20 @@ def turned(cx: KernelContext, source: str, target: str, rows: int, columns: int)
     t = cx.type(0).name
     function = cx.call(f"turned_{t}", _typed(TURN, t))
     cx.body.line(f"{function}({source}, {target}, {rows}, {columns});")
+
+
+def joined(cx: KernelContext, parts: Sequence[str], target: str, rows: int, columns: int) -> None:
+    """Copy a complex matrix of rows, by its parts, into pairs column by column."""
+    t = cx.type(0).name
+    function = cx.call(f"joined_{t}", _typed(JOIN, t))
+    cx.body.line(f"{function}({', '.join(parts)}, {target}, {rows}, {columns});")
+
+
+def parted(cx: KernelContext, source: str, parts: Sequence[str], rows: int, columns: int) -> None:
+    """What ``joined`` has done, undone."""
+    t = cx.type(0).name
+    function = cx.call(f"parted_{t}", _typed(PART, t))
+    cx.body.line(f"{function}({source}, {', '.join(parts)}, {rows}, {columns});")
 
 
 def finite(cx: KernelContext, pointer: str, count: int) -> str:

@@ -15,6 +15,9 @@ VARIABLE = re.compile(r"\bt\d+\b")
 ATOM = re.compile(r"[\w.{}]+|\w+\([^()]*\)")
 """What needs no parentheses around it."""
 
+BOUND = {"Min": "{1} <= {0} ? {1} : {0}", "Max": "{1} >= {0} ? {1} : {0}"}
+"""With a number that is given, these keep NaN by one comparison: GCC makes no vectors of two."""
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -30,8 +33,9 @@ class Line:
 class Statements(Arithmetic):
     """The arithmetic of statements on elements of one type; masks are ints."""
 
-    def __init__(self, type_: CType) -> None:
+    def __init__(self, type_: CType, tolerance: float = 0.0) -> None:
         self.type = type_
+        self.tolerance = tolerance
         self.lines: list[Line] = []
         self._count = self._depth = 0
 
@@ -67,6 +71,8 @@ class Statements(Arithmetic):
         operands = [self.scalar(number) for number in inputs]
         chosen = op_type == "Where" and all(operand.is_mask for operand in operands)
         text = row.booleans if operands[0].is_mask else row.floats
+        if op_type in BOUND and isinstance(inputs[1], int | float) and inputs[1] == inputs[1]:
+            text = BOUND[op_type]
         names = [
             operand.name if ATOM.fullmatch(operand.name) else f"({operand.name})"
             for operand in operands

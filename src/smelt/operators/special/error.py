@@ -81,9 +81,9 @@ def erf_inv(m: Arithmetic, x: Number) -> Number:
     """Infinite at 1 and -1, NaN beyond."""
     w = -m.log((1.0 - x) * (x + 1.0))
     root = m.sqrt(m.maximum(w, 0.0))
-    central = chebyshev(CENTRAL, m.minimum(w, 6.25) * (2.0 / 6.25) - 1.0)
-    middle = chebyshev(MIDDLE, (root - 3.25) / 0.75)
-    far = chebyshev(FAR, (m.minimum(root, 6.25) - 5.125) / 1.125)
+    central = chebyshev(m.terms(CENTRAL), m.minimum(w, 6.25) * (2.0 / 6.25) - 1.0)
+    middle = chebyshev(m.terms(MIDDLE), (root - 3.25) / 0.75)
+    far = chebyshev(m.terms(FAR), (m.minimum(root, 6.25) - 5.125) / 1.125)
     factor = m.where(root < 4.0, m.where(w < 6.25, central, middle), far)
     return x * m.where(m.equal(m.abs(x), 1.0), math.inf, factor)
 

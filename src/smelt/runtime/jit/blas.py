@@ -10,7 +10,7 @@ SYMBOLS = {"gemm": "scipy_cblas_{}", "trsm": "scipy_cblas_{}"}
 """What a function is called in the library, by its name without the element type."""
 
 LAPACK = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev", "gees")
-COMPLEX = ("trsm", "potrf", "getrf", "heevd", "gesdd", "geev", "gees", "geqrf", "ungqr")
+COMPLEX = ("trsm", "potrf", "getrf", "heevd", "gesdd", "geev", "gees", "geqrf", "ungqr", "gemm")
 LAPACK_SYMBOL = "scipy_{}_"
 FUNCTIONS = (
     *(letter + name for name in (*SYMBOLS, *LAPACK) for letter in "sd"),
