@@ -17,6 +17,7 @@ from smelt.native.kernels.elementwise import in_place
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import emit_map
 from smelt.native.kernels.quantized.fixed_point import declare, is_fixed, scaled, scaled_byte
+from smelt.native.kernels.quantized.look_up import look_up
 from smelt.native.kernels.quantized.rounded import rounded
 from smelt.native.kernels.quantized.runs import RUN, last_of, run_of_two
 from smelt.native.types import C_TYPES
@@ -36,8 +37,10 @@ FEWEST = 16
 def lookup(cx: KernelContext) -> None:
     """The element of a table of 256 that a byte selects, the byte as it lies in memory."""
     x, table, y = cx.input(0), cx.input(1), cx.output()
-    with cx.body.shared_loop("i", y.size):
-        cx.body.line(f"{y.name}[i] = {table.name}[(uint8_t){x.name}[i]];")
+    with cx.body.shared_loop("first", y.size, step=RUN):
+        cx.body.line(f"const ptrdiff_t left = {y.size} - first;")
+        cx.body.line(f"const ptrdiff_t n = left < {RUN} ? left : {RUN};")
+        cx.body.line(f"{look_up(cx)}({x.name} + first, n, {table.name}, {y.name} + first);")
 
 
 @kernel(ADD, MUL, kinds=INT, needs=in_place, shared=True)

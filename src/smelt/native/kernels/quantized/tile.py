@@ -88,9 +88,9 @@ def _choose(out: Writer, name: str, rest: str, holds: bool) -> None:
     out.line("(void)whole, (void)first, (void)excess, (void)steps;")
     if holds:
         out.line("#if HOLDS")
-        out.line(f"{name}_held({given}, apart, first, excess, steps, {rest});")
+        out.line(f"{name}_held({given}, (const int8_t *)apart, first, excess, steps, {rest});")
         out.line("#else")
-    out.line(f"{name}_halves({given}, apart, {rest});")
+    out.line(f"{name}_halves({given}, (const int16_t *)apart, {rest});")
     if holds:
         out.line("#endif")
 
