@@ -99,6 +99,8 @@ def _attributes(operator: Operator) -> Iterator[str]:
         elif not _fits(attribute):
             what = f"{_shown(attribute.default)} is no {attribute.type.name}"
             yield f"attribute {attribute.name}: its default {what}"
+        elif attribute.required and attribute.default is not None:
+            yield f"attribute {attribute.name}: it is required, and has a default"
     names = [getattr(attribute, "name", None) for attribute in operator.attributes]
     if len(set(map(str, names))) < len(names):
         yield "attributes: a name occurs twice"

@@ -28,7 +28,14 @@ def rules_of(target: Target[Any, Any], own: Any) -> Sequence[Rule]:
     if not callable(target.select):
         return target.select
     with blaming(target, "select"):
-        return target.select(own)
+        rules = target.select(own)
+    if not isinstance(rules, tuple | list) or not all(isinstance(each, Rule) for each in rules):
+        raise UsageError(
+            "E649",
+            f"`select` of target {target.name!r} returned {repr(rules)[:60]}",
+            fix="return a tuple of rules",
+        )
+    return rules
 
 
 def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifact:

@@ -7,9 +7,12 @@ stumbled over it.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir.rule import Rule
@@ -54,6 +57,7 @@ def check_target(target: Target[Any, Any]) -> None:
         *_options(target.options),
         *_memories(target),
         *_layouts(target.layouts),
+        *_laid_out(target),
     ]
     if wrong:
         raise UsageError(
@@ -88,6 +92,22 @@ def _limits(target: Target[Any, Any]) -> Iterator[str]:
         return
     yield from _keys("limits.operators", target.limits.operators)
     yield from _keys("extensions", target.extensions)
+    dtypes, rank, opset = target.limits.dtypes, target.limits.max_rank, target.limits.opset
+    if dtypes is not None and not (
+        isinstance(dtypes, frozenset | set) and all(isinstance(d, ir.DataType) for d in dtypes)
+    ):
+        yield f"limits.dtypes: {_shown(dtypes)} is no set of onnx_ir.DataType"
+    if rank is not None and not _is_count(rank):
+        yield f"limits.max_rank: {_shown(rank)} is no number of dims"
+    pair = isinstance(opset, tuple) and len(opset) == 2 and all(map(_is_count, opset))
+    if not pair or opset[0] > opset[1]:
+        yield f"limits.opset: {_shown(opset)} is no (lowest, highest)"
+    if not isinstance(target.tolerance, int | float) or not 0 <= target.tolerance < math.inf:
+        yield f"tolerance: {_shown(target.tolerance)} is no number from 0 on"
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _keys(what: str, keys: object) -> Iterator[str]:
@@ -104,6 +124,10 @@ def _keys(what: str, keys: object) -> Iterator[str]:
 
 def _sets(target: Target[Any, Any]) -> Iterator[str]:
     yield from _each("operators", target.operators, Operator)
+    if isinstance(target.operators, tuple | list):
+        keys = [each.key for each in target.operators if isinstance(each, Operator)]
+        twice = sorted({key for key in keys if keys.count(key) > 1})
+        yield from (f"operators: {'.'.join(key)} occurs twice" for key in twice)
     if not callable(target.select):
         yield from _each("select", target.select, Rule)
     names = target.kernels
@@ -171,3 +195,14 @@ def _layouts(table: object) -> Iterator[str]:
             yield from (f"layouts: {_shown(each)} at {op!r} is no Layout" for each in wrong)
         elif not callable(told) or not takes(told, 2):
             yield f"layouts: {_shown(told)} at {op!r} is no Layouts, nor (program, instruction)"
+
+
+def _laid_out(target: Target[Any, Any]) -> Iterator[str]:
+    """Layouts for an operator that the target would have declared: its name is wrong."""
+    if not isinstance(target.layouts, Mapping) or not isinstance(target.operators, tuple | list):
+        return
+    own = {each.key for each in target.operators if isinstance(each, Operator)}
+    for op in target.layouts:
+        domain, _, name = str(op).rpartition("::")
+        if domain in {key[0] for key in own} and (domain, name) not in own:
+            yield f"layouts: {domain} has no operator {name!r}"

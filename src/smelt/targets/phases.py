@@ -20,10 +20,10 @@ from smelt.ir.partition import Part, partition
 from smelt.spans import span
 from smelt.targets.backend import emit_selected, rules_of, select_around
 from smelt.targets.base import Artifact, Target
-from smelt.targets.blaming import asked, blaming
+from smelt.targets.blaming import asked, blaming, is_own
 from smelt.targets.legality import refusal
 from smelt.targets.parts import compose
-from smelt.targets.selection import select
+from smelt.targets.selection import select, warn_of_unknown_kernels
 
 
 class NothingTaken(UserWarning):
@@ -43,6 +43,8 @@ def run_phases(
     one, raises an ErrorList of all that the target cannot take before ``schedule`` sees the model.
     """
     refuse_absent(model, "compiled")
+    if target.kernels is not None and not is_own(target):
+        warn_of_unknown_kernels(target.name, target.kernels)
     with span("select", target=target.name) as told:
         rules = rules_of(target, own)
         selection = select_around(model, target, own, lambda: select(model, rules))
@@ -61,7 +63,8 @@ def run_phases(
     else:
         left = elsewhere(parts, refused)
         if left and not any(part.taken for part in parts):
-            _warn_of_nothing_taken(target, fallback, left)
+            misses = selection.to_json()["near_misses"]
+            _warn_of_nothing_taken(target, fallback, left, misses)
         artifact = compose(model, parts, (target, own), fallback, prepare)
         artifact.report["elsewhere"] = left
     artifact.report.setdefault("select", selection.to_json())
@@ -98,13 +101,19 @@ def elsewhere(parts: Sequence[Part], refused: Mapping[ir.Node, str]) -> list[dic
 
 
 def _warn_of_nothing_taken(
-    target: Target[Any, Any], fallback: Target[Any, Any], left: Sequence[Mapping[str, Any]]
+    target: Target[Any, Any],
+    fallback: Target[Any, Any],
+    left: Sequence[Mapping[str, Any]],
+    misses: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Warn that all of a model went to ``fallback``, with the most frequent reason."""
+    """Warn that all of a model went to ``fallback``, with the most frequent reason, and the rule
+    that came nearest."""
     most = max(left, key=lambda entry: int(entry["count"]))
+    near = max(misses, key=lambda entry: int(entry["count"]), default=None)
+    told = f" (its rule {near['rule']} at {near['node']!r}: {near['reason']})" if near else ""
     warnings.warn(
         f"target {target.name!r} takes no node of this model, so {fallback.name!r} runs all of it:"
-        f" {most['operator']} {most['node']!r}: {most['why']}",
+        f" {most['operator']} {most['node']!r}: {most['why']}{told}",
         NothingTaken,
         stacklevel=2,
     )

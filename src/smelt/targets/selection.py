@@ -9,7 +9,7 @@ made is offered to all again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -93,6 +93,17 @@ def _warn_of_unknown(rule: Rule) -> None:
         near = did_you_mean(wrong[0], domains(), "")
         warnings.warn(
             f"the rule {rule.name} can never fire: ONNX has no operator {wrong[0]!r}"
+            + (f"; {near}" if near else ""),
+            stacklevel=3,
+        )
+
+
+def warn_of_unknown_kernels(target: str, names: Iterable[str]) -> None:
+    """Warn of what a target says that it computes, but no version of ONNX has."""
+    for name in sorted(name for name in names if ("", name) not in _Known()):
+        near = did_you_mean(name, domains(), "")
+        warnings.warn(
+            f"`kernels` of target {target!r}: ONNX has no operator {name!r}"
             + (f"; {near}" if near else ""),
             stacklevel=3,
         )
