@@ -20,6 +20,7 @@ from smelt.native.kernels.lane_math import (
     NARROW_EXP,
     TANH,
 )
+from smelt.native.kernels.lane_turns import COS, SIN, TURNED
 from smelt.runtime.c_library import build
 
 FUNCTIONS = {
@@ -29,6 +30,8 @@ FUNCTIONS = {
     "expm1": np.expm1,
     "log1p": np.log1p,
     "log": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
 }
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 88.722, 88.73, -87.4, -100.0, -103.9, -150.0, 1e30]
 SPECIAL += [1e-30, 1e-40, 0.625, 0.99999994, 1.0, 4.0, 3.9999998]
@@ -43,7 +46,8 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         f"{{ for (ptrdiff_t i = 0; i < n; ++i) y[i] = lane_{name}(x[i]); }}\n"
         for name in FUNCTIONS
     )
-    text = head + IN_LOOPS + LANE_FMA + EXP + NARROW_EXP + TANH + ERF + EXPM1 + LOG1P + LOG + loops
+    text = head + IN_LOOPS + LANE_FMA + EXP + NARROW_EXP + TANH + ERF + EXPM1 + LOG1P + LOG
+    text += TURNED + SIN + COS + loops
     flags = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", *request.param.split())
     folder: Path = tmp_path_factory.mktemp("lanes")
     return ctypes.CDLL(str(build({"model.c": text.encode()}, folder, flags)))
@@ -77,3 +81,21 @@ def test_within_four_units_in_the_last_place(library: ctypes.CDLL, name: str) ->
     assert units.max() <= 4, x[finite][units.argmax()]
     zero = x == 0
     np.testing.assert_array_equal(np.signbit(y[zero]), np.signbit(want[zero]))
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_of_all_magnitudes_and_near_quarters_of_turns(library: ctypes.CDLL, name: str) -> None:
+    """NumPy takes doubles to the C library, which knows as much of pi as it takes."""
+    rng = np.random.default_rng(1)
+    powers = rng.uniform(-1, 1, 200_000) * 2.0 ** rng.integers(-149, 129, 200_000)
+    bounds = [2.0**n * (1 + e) for n in (51, 79, 107) for e in (-(2.0**-24), 0, 2.0**-23)]
+    near = [16367173 * 2.0**72, 2.0**127 * 1.9999998, *np.arange(-4000, 4000) * (np.pi / 2)]
+    with np.errstate(over="ignore"):
+        x = np.concatenate([powers, bounds, near]).astype(np.float32)
+    x = x[np.isfinite(x)]
+    y = np.empty_like(x)
+    pointers = (x.ctypes.data_as(ctypes.c_void_p), y.ctypes.data_as(ctypes.c_void_p))
+    getattr(library, f"all_{name}")(*pointers, ctypes.c_ssize_t(x.size))
+    want = FUNCTIONS[name](x.astype(np.float64))
+    units = np.abs(y - want) / np.spacing(np.abs(want).astype(np.float32))
+    assert units.max() <= 2, x[units.argmax()]

@@ -227,7 +227,7 @@ def test_the_bits_are_those_of_exact_sums(library: Library, name: str) -> None:
 def test_the_bits_are_the_same_where_a_run_chooses_its_vectors() -> None:
     """One case of each kind of kernel; the slow tests take them all."""
     chosen = compiled(
-        ("three by three", "pointwise", "one channel", "depthwise", "groups"), flags=WIDE
+        ("three by three", "pointwise", "one channel", "depthwise", "groups", "trained"), flags=WIDE
     )
     for name in chosen.models:
         (got,) = chosen.run(name, [CASES[name].given])

@@ -22,6 +22,7 @@ _DECLARED = "".join(
 
 VECTOR_MATH = f"""#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 35)
+#define VECTOR_SINES
 {_DECLARED}#endif
 #endif
 """

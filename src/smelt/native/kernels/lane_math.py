@@ -1,4 +1,4 @@
-"""exp, tanh, erf, expm1, log and log1p of floats without branches: vectors in loops of compilers.
+"""exp, tanh, erf, expm1, log, log1p, sin, cos of floats without branches: vectors in loops.
 
 Each is within 4 units in the last place of the true value, keeps NaN, infinities and the sign
 of 0, and needs no option that loosens floating point. The polynomials are minimax fits of our
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.lane_turns import COS, SIN, TURNED
 
 IN_LOOPS = """#if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
 #define IN_LOOPS inline __attribute__((always_inline))
@@ -202,8 +203,10 @@ FUNCTIONS = {
     "expm1f": (EXP, EXPM1),
     "log1pf": (LOG1P,),
     "logf": (LOG,),
+    "sinf": (TURNED, SIN),
+    "cosf": (TURNED, COS),
 }
-"""What stands in for a function of math.h; exp comes first where others call it."""
+"""What stands in for a function of math.h; exp comes first where others call it; so do turns."""
 
 _CALL = re.compile(rf"\b({'|'.join(FUNCTIONS)})\(")
 _NAME = re.compile(r"(lane_\w+)\(")

@@ -63,6 +63,6 @@ static IF_CALLED void look_up(const void *from, ptrdiff_t n, const void *of, voi
 
 
 def look_up(cx: KernelContext) -> str:
-    """A function ``(x, n, table, y)``: of each of n bytes the element of the table; in place, too."""
+    """A function ``(x, n, table, y)``: the element that each of n bytes selects; in place, too."""
     declare(cx)
     return cx.call("look_up", LOOK_UP)
