@@ -68,6 +68,8 @@ GRAPHS |= {
     "Add rank 0": "g (float x, float z) => (float y) { y = Add(x, z) }",
     "Add of one value": "g (float[7] x) => (float[7] y) { a = Neg(x) y = Add(a, a) }",
     "Mod": "g (int32[6] x, int32[6] z) => (int32[6] y) { y = Mod(x, z) }",
+    "Div by a number": "g (int32[40] x) => (int32[40] y) { c = Constant<value = int32 {-3}>() y = Div(x, c) }",
+    "Mod by a number": "g (int8[40] x) => (int8[40] y) { c = Constant<value = int8 {2}>() y = Mod(x, c) }",
     "Mod fmod": "g (float[6] x, float[6] z) => (float[6] y) { y = Mod<fmod = 1>(x, z) }",
     "Mean": "g (float[3] x, float[2,3] z, float w) => (float[2,3] y) { y = Mean(x, z, w) }",
     "Max of three": "g (float[3] x, float[2,3] z, float w) => (float[2,3] y) { y = Max(x, z, w) }",

@@ -10,18 +10,44 @@ from smelt.native.kernels.kernel import KernelContext
 
 
 def divide(cx: KernelContext) -> str:
-    """Division that truncates toward zero."""
+    """Division that truncates toward zero; by a number that is known, in vectors of compilers."""
+    known = _divisor(cx)
+    if known not in (0, -1):
+        return f"({cx.type(0).name})({{0}} / {cx.type(1).literal(known)})"
     return _binary(cx, "divide", "return (T)(b == 0 ? 0 : a / b);", "(T)(0 - (M)a)")
+
+
+def _divisor(cx: KernelContext) -> int:
+    """The number that all elements are divided by, 0 if there is none that is known."""
+    known = cx.program.constants.get(cx.instruction.inputs[1])
+    return 0 if known is None or known.size != 1 else int(known.reshape(-1)[0])
 
 
 def modulo(cx: KernelContext) -> str:
     """The remainder with the sign of the divisor, or of the dividend if ``fmod`` is set."""
-    signed = cx.type(0).signed
-    if not signed or cx.int("fmod"):
+    signed, known, t = cx.type(0).signed, _divisor(cx), cx.type(0)
+    as_divided = not signed or cx.int("fmod")
+    if known > 0:
+        rest = f"({{0}} % {t.literal(known)})"
+        return f"({t.name})({rest if as_divided else f'{rest} + ({rest} < 0 ? {t.literal(known)} : 0)'})"
+    if as_divided:
         return _binary(cx, "remainder", "return (T)(b == 0 ? 0 : a % b);", "0")
     body = "if (b == 0)\n        return 0;\n    a = (T)(a % b);\n"
     body += "    return (T)(a != 0 && (a < 0) != (b < 0) ? a + b : a);"
     return _binary(cx, "modulo", body, "0")
+
+
+QUOTIENT = """    const double d = b == 0 ? 1.0 : (double)b;
+    const int64_t q = b == 0 ? 0 : (int64_t)((double)a / d), rest = b == 0 ? 0 : a - q * b;
+"""
+"""A double holds what truncates to the quotient of two integers of 32 bits, and CPUs that turn
+vectors of doubles into integers of 64 bits divide vectors so; the others divide integers."""
+
+VECTORS = {
+    "divide": "(void)rest;\n    return (T)q;",
+    "remainder": "return (T)rest;",
+    "modulo": "return (T)(rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest);",
+}
 
 
 def _binary(cx: KernelContext, stem: str, body: str, by_minus_one: str) -> str:
@@ -30,9 +56,13 @@ def _binary(cx: KernelContext, stem: str, body: str, by_minus_one: str) -> str:
     name = f"{stem}_{type_.name}"
     guard = f"    if (b == -1)\n        return {by_minus_one};\n" if type_.signed else ""
     text = f"static T {name}(T a, T b)\n{{\n{guard}    {body}\n}}\n"
+    if type_.size <= 4:
+        by_vectors = f"static inline T {name}(T a, T b)\n{{\n{QUOTIENT}    {VECTORS[stem]}\n}}\n"
+        text = f"#if defined(__AVX512DQ__)\n{by_vectors}#else\n{text}#endif\n"
     text = text.replace("(M)", f"({type_.modular})").replace("(T)", f"({type_.name})")
     text = text.replace("T a", f"{type_.name} a").replace("T b", f"{type_.name} b")
     text = text.replace("static T", f"static {type_.name}")
+    text = text.replace("static inline T", f"static inline {type_.name}")
     return cx.call(name, text) + "({0}, {1})"
 
 

@@ -22,6 +22,9 @@ from smelt.program.instruction import AttributeValue, DotDims
 from smelt.registry import Registry, modules_of, owner_of
 
 Array: TypeAlias = np.ndarray
+MOST_DIMS = 64
+"""Of arrays of NumPy."""
+
 Shaped: TypeAlias = tuple[tuple[int, ...], np.dtype]
 
 
@@ -137,8 +140,11 @@ def view(op: str) -> Callable[[ViewKernel], ViewKernel]:
 def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
     """An array of this type, C-contiguous, without memory behind it.
 
-    Raises ResourceLimit E501 for one whose bytes no address can count.
+    Raises ResourceLimit E501 for one whose bytes no address can count, and Unsupported E404 for one
+    of more dims than NumPy's arrays have.
     """
+    if len(shape) > MOST_DIMS:
+        raise Unsupported("E404", f"a value in between has {len(shape)} dims, {MOST_DIMS} at most")
     return _imaginary(tuple(shape), dtype)
 
 
