@@ -151,11 +151,16 @@ def test_options_of_the_session_are_kept(judged: Callable[[Judge], None], tmp_pa
     )
 
 
-def test_no_time_tries_nothing_but_the_end(judged: Callable[[Judge], None]) -> None:
-    judged(lambda one, other: 1.0)
-    artifact = tune_model(MODEL, seconds=0)
-    whys = {each.get("why") for each in artifact.report["tune"]["tried"]}
-    assert whys == {"no time was left"}
+@pytest.mark.parametrize("ratio", [0.5, 1.0])
+def test_without_time_the_compiled_graph_is_tried_all_the_same(
+    ratio: float, judged: Callable[[Judge], None]
+) -> None:
+    judged(lambda one, other: 1.0 if one is other else ratio)
+    report = tune_model(MODEL, seconds=0).report["tune"]
+    compiled, *others = report["tried"]
+    assert (compiled["what"], compiled["ratio"]) == ("as compiled", ratio)
+    assert report["source taken"] == (ratio == 1.0)
+    assert {each.get("why") for each in others} == {"no time was left"}
 
 
 def test_a_source_that_the_runtime_refuses_is_tuned(judged: Callable[[Judge], None]) -> None:

@@ -167,11 +167,17 @@ def _show(artifact: Artifact, files: list[Path], output: str | None) -> None:
 
 def _tuned(told: Mapping[str, Any]) -> str:
     """What ``--tune`` took of what it tried, and what that gains."""
-    taken = [each["what"] for each in told["tried"] if each["taken"]]
+    from smelt.tuning.search import COMPILED, NO_TIME
+
+    taken = [each["what"] for each in told["tried"] if each["taken"] and each["what"] != COMPILED]
     against = told["against the source"]
     gain = f"; {against['ratio']:.3f} of the source's time" if against is not None else ""
     graph = "the graph of the source" if told["source taken"] else "the compiled graph"
-    return f"tuned: {', '.join([graph, *taken])}, of {len(told['tried'])} tried{gain}"
+    missed = sum(each.get("why") == NO_TIME for each in told["tried"])
+    late = f"; {NO_TIME} for {missed} more" if missed else ""
+    return (
+        f"tuned: {', '.join([graph, *taken])}, of {len(told['tried']) - missed} tried{gain}{late}"
+    )
 
 
 def _watchers(printed: str | None, verified: bool, limit: int) -> list[Watcher]:
