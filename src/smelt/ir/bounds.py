@@ -26,7 +26,8 @@ def note_bounds(
 
     Raises UsageError E633 for a name that no input or output has, and for bounds that are none.
     """
-    for (value, axis), name in unnamed_dims(model.graph.inputs).items():
+    unnamed = unnamed_dims(model.graph.inputs)
+    for (value, axis), name in unnamed.items():
         if name in bounds and value.shape is not None:
             dims = list(value.shape.dims)
             dims[axis] = ir.SymbolicDim(name)
@@ -35,10 +36,11 @@ def note_bounds(
     known = given | _names(model.graph.outputs)
     for name, (low, high) in bounds.items():
         if name not in known:
+            others = ", ".join(known | dict.fromkeys(unnamed.values()))
             raise UsageError(
                 "E633",
                 f"no input or output has a dim called {name!r}",
-                why=f"the symbolic dims are {', '.join(known) or 'none'}",
+                why=f"the symbolic dims are {others or 'none'}",
             )
         if not (least if name in given else 0) <= low <= high or (name in given and high < 1):
             raise UsageError(

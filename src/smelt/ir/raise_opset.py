@@ -21,6 +21,7 @@ from smelt.ir.known_forms import NEWEST_READ
 from smelt.ir.opset_adapters import ADAPTERS, RESTATED, Adapter, breaks
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import ShapeInference
+from smelt.ir.withdrawn import is_withdrawn, spell_out
 
 LOWEST_GOAL = 13
 """Adapters write the forms of opset 13, so nothing is raised to less."""
@@ -94,6 +95,9 @@ def _adapt(model: ir.Model, work: list[tuple[ir.Node, list[Adapter]]]) -> None:
 
 def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
     """Adapters for the versions that ``node`` passes; None for one that has no known way."""
+    if is_withdrawn(node.op_type, start):
+        yield spell_out
+        return
     adapted = False
     for before, version in _changes(node.op_type, start, to):
         adapter = ADAPTERS.get((node.op_type, version))

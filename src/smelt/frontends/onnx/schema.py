@@ -11,6 +11,7 @@ from smelt.frontends.onnx.checks.control_flow import check_body
 from smelt.ir import scope
 from smelt.ir.constants import tensor_of
 from smelt.ir.signature import DOMAINS, Formal, Signature, misfits, signature_of
+from smelt.ir.withdrawn import is_withdrawn, misfit
 
 Types = dict[ir.Value, ir.DataType]
 
@@ -39,6 +40,11 @@ def check_nodes(model: ir.Model) -> None:
 
 def _check_node(node: ir.Node, version: int, types: Types) -> None:
     signature = signature_of(node.op_type, version, node.domain)
+    if signature is None and not node.domain and is_withdrawn(node.op_type, version):
+        why = misfit(node)
+        if why is not None:
+            raise _wrong(node, why)
+        return
     if signature is None:
         raise InvalidModel(
             "E307",

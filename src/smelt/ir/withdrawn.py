@@ -1,0 +1,142 @@
+"""Operators that ONNX tried out and took back: models of WinML's and Caffe2's converters have them.
+
+ONNX Runtime runs them up to opset 9, by the meaning that is written here. As a model is raised,
+what ONNX has takes their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.opset import opset_of
+from smelt.ir.rewrite import Rewriter
+
+Spell: TypeAlias = Callable[[Builder, ir.Node], ir.Value]
+
+
+@dataclass(frozen=True)
+class Withdrawn:
+    """``inputs``: how many it takes, at least and at most; ``required``: attributes without a
+    default; ``until``: the opset from which on it is gone, or described by ONNX.
+    ``spell`` makes its result of operators of opset 13 or later."""
+
+    spell: Spell
+    inputs: tuple[int, int] = (1, 1)
+    required: tuple[str, ...] = ()
+    until: int = 10
+
+
+def is_withdrawn(op_type: str, version: int) -> bool:
+    """True for an operator that models of ONNX opset ``version`` have without a schema."""
+    found = WITHDRAWN.get(op_type)
+    return found is not None and version < found.until
+
+
+def misfit(node: ir.Node) -> str | None:
+    """Why ``node`` is none of these operators as its runtimes take it; None if it is."""
+    found = WITHDRAWN[node.op_type]
+    least, most = found.inputs
+    if not least <= len(node.inputs) <= most or None in node.inputs or len(node.outputs) != 1:
+        return f"it takes {least} to {most} inputs and gives one output"
+    missing = [name for name in found.required if name not in node.attributes]
+    return f"the attribute {missing[0]!r} is missing" if missing else None
+
+
+def spell_out(node: ir.Node, rewriter: Rewriter) -> None:
+    """Put what ONNX has in the place of ``node``."""
+    build = rewriter.builder(node, [node], "raise_opset")
+    value = WITHDRAWN[node.op_type].spell(build, node)
+    rewriter.replace(node, [value], trust_shape=True)
+
+
+def _number(node: ir.Node, name: str, default: float) -> float:
+    return node.attributes.get_float(name, default)
+
+
+def _scaled(b: Builder, x: ir.Value | None, factor: float) -> ir.Value:
+    assert x is not None
+    return b.op("Mul", x, b.constant(_of(x, factor)))
+
+
+def _of(x: ir.Value, values: object) -> np.ndarray:
+    dtype = x.dtype if x.dtype is not None else ir.DataType.FLOAT
+    return np.asarray(values, dtype.numpy())
+
+
+def _affine(b: Builder, node: ir.Node) -> ir.Value:
+    product = _scaled(b, node.inputs[0], _number(node, "alpha", 1.0))
+    return b.op("Add", product, b.constant(_of(product, _number(node, "beta", 0.0))))
+
+
+def _scale(b: Builder, node: ir.Node) -> ir.Value:
+    return _scaled(b, node.inputs[0], _number(node, "scale", 1.0))
+
+
+def _image_scaler(b: Builder, node: ir.Node) -> ir.Value:
+    scaled = _scaled(b, node.inputs[0], _number(node, "scale", 1.0))
+    bias = _of(scaled, node.attributes.get_floats("bias", ()))
+    return b.op("Add", scaled, b.constant(bias.reshape(-1, 1, 1)))
+
+
+def _bent(function: str) -> Spell:
+    """``alpha * function(beta * x)``."""
+
+    def spell(b: Builder, node: ir.Node) -> ir.Value:
+        inner = _scaled(b, node.inputs[0], _number(node, "beta", 1.0))
+        return _scaled(b, b.op(function, inner), _number(node, "alpha", 1.0))
+
+    return spell
+
+
+def _crop(b: Builder, node: ir.Node) -> ir.Value:
+    """``border``: left, top, right, bottom; ``scale``: the height and the width that are left."""
+    left, top, right, bottom = node.attributes.get_ints("border", (0, 0, 0, 0))
+    scale = node.attributes.get_ints("scale", ())
+    last = np.iinfo(np.int64).max
+    ends = (
+        (top + scale[0], left + scale[1])
+        if len(scale)
+        else (-bottom if bottom else last, -right if right else last)
+    )
+    bounds = (b.const_i64(each) for each in ((top, left), ends, (2, 3)))
+    return b.op("Slice", node.inputs[0], *bounds)
+
+
+def _dynamic_slice(b: Builder, node: ir.Node) -> ir.Value:
+    return b.op("Slice", *node.inputs)
+
+
+def _thresholded_relu(b: Builder, node: ir.Node) -> ir.Value:
+    return b.op("ThresholdedRelu", node.inputs[0], alpha=_number(node, "alpha", 1.0))
+
+
+def _mean_variance_normalization(b: Builder, node: ir.Node) -> ir.Value:
+    across = node.attributes.get_int("across_channels", 0)
+    axes = [0, 1, 2, 3] if across else [0, 2, 3]
+    if node.attributes.get_int("normalize_variance", 1):
+        return b.op("MeanVarianceNormalization", node.inputs[0], axes=axes)
+    x = node.inputs[0]
+    if opset_of(b.model) < 18:
+        return b.op("Sub", x, b.op("ReduceMean", x, axes=axes))
+    return b.op("Sub", x, b.op("ReduceMean", x, b.const_i64(axes)))
+
+
+_BENT = ("alpha", "beta")
+
+WITHDRAWN = {
+    "Affine": Withdrawn(_affine),
+    "Crop": Withdrawn(_crop, required=("border",)),
+    "DynamicSlice": Withdrawn(_dynamic_slice, inputs=(3, 4)),
+    "ImageScaler": Withdrawn(_image_scaler, required=("bias",)),
+    "MeanVarianceNormalization": Withdrawn(_mean_variance_normalization, until=9),
+    "ParametricSoftplus": Withdrawn(_bent("Softplus"), required=_BENT),
+    "Scale": Withdrawn(_scale),
+    "ScaledTanh": Withdrawn(_bent("Tanh"), required=_BENT),
+    "ThresholdedRelu": Withdrawn(_thresholded_relu),
+}
