@@ -29,7 +29,8 @@ def modulo(cx: KernelContext) -> str:
     as_divided = not signed or cx.int("fmod")
     if known > 0:
         rest = f"({{0}} % {t.literal(known)})"
-        return f"({t.name})({rest if as_divided else f'{rest} + ({rest} < 0 ? {t.literal(known)} : 0)'})"
+        floored = f"{rest} + ({rest} < 0 ? {t.literal(known)} : 0)"
+        return f"({t.name})({rest if as_divided else floored})"
     if as_divided:
         return _binary(cx, "remainder", "return (T)(b == 0 ? 0 : a % b);", "0")
     body = "if (b == 0)\n        return 0;\n    a = (T)(a % b);\n"
