@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from smelt.errors import UsageError, not_installed
+from smelt.errors import UsageError, did_you_mean, not_installed
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -47,27 +47,39 @@ class SessionAdvice:
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> SessionAdvice:
         """Raises UsageError E663 for what is no advice."""
-        known = {field.name: field for field in fields(SessionAdvice)}
         for name, value in document.items():
-            default = getattr(SessionAdvice, name, None)
-            kind = list if isinstance(default, tuple) else type(default)
-            if name not in known or not isinstance(value, kind):
-                raise _no_advice(f"{name} = {value!r}")
+            if name not in TAKES:
+                raise UsageError(
+                    "E663",
+                    f"a session has no option {name!r}",
+                    why=f"its options are {', '.join(TAKES)}",
+                    fix=did_you_mean(name, TAKES, ""),
+                )
+            if not _is_taken(name, value):
+                what = f"a session takes no option {name}={value!r}"
+                raise UsageError("E663", what, why=f"it is {TAKES[name]}")
         given: dict[str, Any] = dict(document)
-        given["without"] = tuple(given.get("without", ()))
-        advice = SessionAdvice(**given)
-        if advice.level not in LEVELS or advice.threads < 0:
-            raise _no_advice(f"level = {advice.level!r}, threads = {advice.threads}")
-        return advice
+        return SessionAdvice(**{**given, "without": tuple(given.get("without", ()))})
 
 
-def _no_advice(what: str) -> UsageError:
-    return UsageError(
-        "E663",
-        f"no session can be opened with {what}",
-        why=f"levels are {', '.join(LEVELS)}",
-        fix="compile the model again, or mend session.json",
-    )
+TAKES = {
+    "level": f"one of {', '.join(LEVELS)}",
+    "without": "a list of names of graph optimizers",
+    "threads": "a whole number, 0 for one a core",
+    **dict.fromkeys(("spinning", "arena", "flush_denormals"), "true or false"),
+}
+"""The options of ``SessionAdvice``, and what each is."""
+
+
+def _is_taken(name: str, value: object) -> bool:
+    match name:
+        case "level":
+            return isinstance(value, str) and value in LEVELS
+        case "without":
+            return isinstance(value, list | tuple) and all(isinstance(v, str) for v in value)
+        case "threads":
+            return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, bool)
 
 
 def session_options(advice: SessionAdvice) -> ort.SessionOptions:

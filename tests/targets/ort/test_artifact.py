@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -115,6 +116,7 @@ def test_other_advice_is_refused(document: str, tmp_path: Path) -> None:
     with pytest.raises(SmeltError) as caught:
         open_folder(tmp_path)
     assert caught.value.code == "E663"
+    assert str(tmp_path / "session.json") in str(caught.value)
 
 
 def test_a_folder_of_another_target_is_none_of_its_own(tmp_path: Path) -> None:
@@ -136,10 +138,29 @@ def test_inputs_that_the_model_does_not_take_are_refused(given: np.ndarray, tmp_
         assert each(X[:1])[0].shape == (1, 64)
 
 
-def test_options_of_a_session_are_checked() -> None:
+WRONG_OPTIONS = {
+    "no option": ({"thread": 1}, "did you mean 'threads'?"),
+    "a text": ({"threads": "2"}, "a whole number"),
+    "below zero": ({"threads": -1}, "a whole number"),
+    "true for a number": ({"threads": True}, "a whole number"),
+    "no level": ({"level": "most"}, "one of disabled, basic, extended, all"),
+    "one name for a list": ({"without": "GeluFusion"}, "a list of names"),
+    "a number for true": ({"arena": 1}, "true or false"),
+}
+
+
+@pytest.mark.parametrize(("options", "told"), WRONG_OPTIONS.values(), ids=WRONG_OPTIONS.keys())
+def test_options_of_a_session_are_checked(options: dict[str, Any], told: str) -> None:
     with pytest.raises(SmeltError) as caught:
-        _artifact().session(thread=1)
+        _artifact().session(**options)
     assert caught.value.code == "E663"
+    assert told in f"{caught.value.why} {caught.value.fix}"
+
+
+def test_optimizers_are_left_out_by_a_tuple_or_a_list() -> None:
+    for names in (("GeluFusion",), ["GeluFusion"]):
+        (result,) = _artifact().session(without=names).run(None, {"x": X})
+        np.testing.assert_allclose(result, _artifact()(X)[0], rtol=1e-5)
 
 
 def test_the_advice_is_json() -> None:

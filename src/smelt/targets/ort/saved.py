@@ -51,4 +51,8 @@ def read_advice(folder: str | Path) -> SessionAdvice:
         raise UsageError("E663", f"{str(path)!r} is no JSON", why=str(error)) from error
     if not isinstance(document, dict):
         raise UsageError("E663", f"{str(path)!r} holds no options", why="it is no object")
-    return SessionAdvice.from_json(document)
+    try:
+        return SessionAdvice.from_json(document)
+    except UsageError as error:
+        error.at = (str(path),)
+        raise
