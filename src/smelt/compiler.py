@@ -19,6 +19,7 @@ from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import warn_of_defaults
 from smelt.ir.empty_dims import is_never_empty
+from smelt.ir.operand_facts.check import refuse_misfits
 from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.spill import room_in_memory
 from smelt.operators import expand
@@ -167,6 +168,7 @@ def optimize_model(
             watching.append(checker)
         with span("prepare"):
             cx = PassContext.of(model, _evaluator(model))
+            refuse_misfits(model, cx.shapes)
         cx.operators, cx.kernels = operators, kernels
         cx.computes = partial(computes, model) if computes is not None else None
         cx.rewrites_left = rewrites

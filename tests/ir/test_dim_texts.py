@@ -102,3 +102,16 @@ def test_expressions_stop_growing() -> None:
         for dim in value.type.tensor_type.shape.dim
     ]
     assert all(len(text) <= LONGEST for text in texts)
+
+
+def test_any_text_names_a_dim_beside_a_branch() -> None:
+    """Models with graphs in them are inferred by the walk of the library, which reads all names."""
+    graph = """agraph (bool c, float[B, 2] x) => (float[Q, 2] y) {
+        y = If(c) <then_branch = a () => (float[B, 2] p) { p = Relu(x) },
+                   else_branch = b () => (float[B, 2] q) { q = Neg(x) }> }"""
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {graph}')
+    model.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "quant::Resize 0"
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "N::0 ("
+    result = smelt.optimize(model)
+    assert result.graph.input == model.graph.input
+    assert result.graph.output == model.graph.output

@@ -17,6 +17,8 @@ from onnx_shape_inference import OpShapeInferenceRegistry, ShapeInferenceContext
 from onnx_shape_inference import registry as _theirs
 
 from smelt.errors import InternalError
+from smelt.ir import scope
+from smelt.ir.invented_dims import invented_names
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
@@ -28,6 +30,10 @@ WALK = "onnx_shape_inference._engine"
 
 NAMED = "_registry"
 """What that module calls the one with the registry."""
+
+NAMES = "_constraints", "collect_symbol_names"
+"""What it calls the one that finds the names of dims, and the function for it. That one reads each
+name as an expression, which names such as ``a::b`` are not."""
 
 
 @cache
@@ -76,4 +82,17 @@ def _walk() -> ModuleType:
     if not hasattr(getattr(module, NAMED, None), "registry"):
         raise InternalError("E902", f"{WALK} does not ask {NAMED}.registry any more")
     setattr(module, NAMED, SimpleNamespace(registry=registry))
+    constraints, collect = NAMES
+    if not hasattr(getattr(module, constraints, None), collect):
+        raise InternalError("E902", f"{WALK} does not ask {constraints}.{collect} any more")
+    setattr(module, constraints, SimpleNamespace(**{collect: _invented_below}))
     return module
+
+
+def _invented_below(graph: ir.Graph) -> set[str]:
+    """The names in ``graph`` of the form that inference makes up, so that it makes up others."""
+    return invented_names(
+        value
+        for inner in scope.graphs_below(graph)
+        for value in (*inner.inputs, *(output for node in inner for output in node.outputs))
+    )

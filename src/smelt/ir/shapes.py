@@ -21,6 +21,7 @@ from onnx_shape_inference import (
 from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
+from smelt.ir.contradiction import contradiction
 from smelt.ir.control_flow_shapes import is_open, start_anew, varying_dims
 from smelt.ir.declared import note_declared
 from smelt.ir.dims import symbols_of
@@ -119,9 +120,17 @@ class ShapeInference:
                 if not self._infer_flat():
                     self._infer_nested()
         except OpUsageError as error:
-            raise _contradiction(error.node.name, error.node.op_type, error.message) from error
+            raise contradiction(error.node, error.message) from error
         except ShapeInferenceError as error:
-            raise _contradiction(error.node_name, error.op_type, error.message) from error
+            raise self._contradiction(error) from error
+
+    def _contradiction(self, error: ShapeInferenceError) -> InvalidModel:
+        """The error for what a rule says of a node that it names only."""
+        for node in scope.nodes(self.model):
+            if (node.name, node.op_type) == (error.node_name, error.op_type):
+                return contradiction(node, error.message)
+        at = f"node {error.node_name!r} ({error.op_type})"
+        return InvalidModel("E317", "shapes contradict each other", at=at, why=error.message)
 
     def _forget_names_of_results(self, graphs: Iterable[ir.Graph]) -> None:
         """Let dims of what ``graphs`` return that are called like no dim of an input have no name.
@@ -257,11 +266,6 @@ class ShapeInference:
             self._of_inputs = invented_names(self.model.graph.inputs)
             self._of_outputs = invented_names(self.model.graph.outputs)
         self._context.reserve_symbol_names(invented_names(every_value(self.model)))
-
-
-def _contradiction(name: str | None, op_type: str, why: str) -> InvalidModel:
-    at = f"node {name!r} ({op_type})"
-    return InvalidModel("E317", "shapes contradict each other", at=at, why=why)
 
 
 def same_dim(a: Dim, b: Dim) -> bool:

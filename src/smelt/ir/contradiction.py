@@ -1,0 +1,24 @@
+"""The error for operands whose shapes cannot all hold."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.errors import InvalidModel
+
+
+def contradiction(node: ir.Node, why: str) -> InvalidModel:
+    """E317 with the node, the shapes of its operands, and what does not hold."""
+    operands = ", ".join(_described(value) for value in node.inputs if value is not None)
+    return InvalidModel(
+        "E317",
+        "shapes contradict each other",
+        at=f"node {node.name!r} ({node.op_type})",
+        why=f"{why}; operands: {operands}" if operands else why,
+        fix="export the model again, or correct these shapes or the attributes of the node",
+    )
+
+
+def _described(value: ir.Value) -> str:
+    dims = "?" if value.shape is None else ", ".join(map(str, value.shape.dims))
+    return f"{value.name} [{dims}]"

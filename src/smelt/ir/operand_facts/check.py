@@ -1,0 +1,73 @@
+"""Refuses a model in which a node surely cannot run, for the shapes of its operands."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.contradiction import contradiction
+from smelt.ir.loop_rounds import rounds
+from smelt.ir.operand_facts import layers, moves, products, quantized, windows
+from smelt.ir.operand_facts.operands import Fact, Operands, Unknown
+from smelt.ir.shapes import ShapeInference
+
+OLDEST = 7
+"""The opset from which on operators broadcast, and mean what the rows say."""
+
+FACTS: dict[str, tuple[Fact, ...]] = {
+    op_type: facts
+    for subject in (products, windows, moves, layers, quantized)
+    for op_types, facts in subject.FACTS.items()
+    for op_type in op_types.split()
+}
+
+
+def refuse_misfits(model: ir.Model, shapes: ShapeInference) -> None:
+    """Raise InvalidModel E317 if the operands of a node contradict what its operator demands.
+
+    Nodes that may never run are left alone: those in branches, in bodies of loops that may make no
+    round, and those that no result needs.
+    """
+    version = opset.opset_of(model)
+    if version < OLDEST:
+        return
+    pending = [model.graph]
+    while pending:
+        graph = pending.pop()
+        needed: set[ir.Node] | None = None
+        for node in graph:
+            facts = FACTS.get(node.op_type)
+            if facts is None or node.domain:
+                continue
+            fact = _broken(facts, Operands(node, shapes, version))
+            if fact:
+                needed = _needed(graph) if needed is None else needed
+                if node in needed:
+                    raise contradiction(node, f"this does not hold: {fact}")
+            if node.op_type == "Loop" and rounds(node):
+                pending.extend(scope.subgraphs(node))
+
+
+def _broken(facts: tuple[Fact, ...], operands: Operands) -> str:
+    """The first row that does not hold, empty if all do."""
+    for fact, holds in facts:
+        try:
+            if not holds(operands):
+                return fact
+        except (Unknown, IndexError):  # an axis that there is not is a row of its own
+            continue
+    return ""
+
+
+def _needed(graph: ir.Graph) -> set[ir.Node]:
+    """The nodes of ``graph`` that its results hang on."""
+    needed: set[ir.Node] = set()
+    pending = list(graph.outputs)
+    while pending:
+        node = pending.pop().producer()
+        if node is None or node in needed:
+            continue
+        needed.add(node)
+        pending.extend(value for value in node.inputs if value is not None)
+        pending.extend(scope.captures(node))
+    return needed

@@ -1,0 +1,189 @@
+"""Norms, attention, recurrent layers, losses, and what is one scalar."""
+
+from __future__ import annotations
+
+from smelt.ir.operand_facts.operands import (
+    Fact,
+    Facts,
+    Operands,
+    Unknown,
+    agree,
+    broadcast,
+    fits,
+    is_axis,
+    is_single,
+)
+
+AXIS: Fact = ("axis is one of the input", lambda n: is_axis(n, 0, -1))
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+
+def _per_channel(index: int, what: str) -> Fact:
+    return (f"{what} has one element a channel", lambda n: agree(n.dims(index), n.dims(0)[1:2]))
+
+
+def _group_norm(index: int, what: str) -> Fact:
+    """One element a channel; a group, before opset 21."""
+
+    def holds(n: Operands) -> bool:
+        wanted = n.size(0, 1) if n.opset >= 21 else n.number("num_groups", 1)
+        return agree(n.dims(index), [wanted])
+
+    return (f"{what} has one element a channel (a group, before opset 21)", holds)
+
+
+def _directions(n: Operands) -> int:
+    return 2 if n.text("direction", "forward") == "bidirectional" else 1
+
+
+def _hidden(n: Operands) -> int:
+    return n.number("hidden_size", 0) or n.size(2, 2)
+
+
+def _recurrent(gates: int) -> tuple[Fact, ...]:
+    def weights(n: Operands, columns: int) -> list[int]:
+        return [_directions(n), gates * _hidden(n), columns]
+
+    return (
+        ("the sequence has 3 axes", lambda n: n.rank(0) == 3),
+        (
+            "W is [directions, gates * hidden size, input size]",
+            lambda n: agree(n.dims(1), weights(n, n.size(0, 2))),
+        ),
+        (
+            "R is [directions, gates * hidden size, hidden size]",
+            lambda n: agree(n.dims(2), weights(n, _hidden(n))),
+        ),
+        (
+            "B is [directions, 2 * gates * hidden size]",
+            lambda n: agree(n.dims(3), [_directions(n), 2 * gates * _hidden(n)]),
+        ),
+        (
+            "the first state is [directions, batch, hidden size]",
+            lambda n: (
+                n.number("layout", 0) == 1
+                or agree(n.dims(5), [_directions(n), n.dims(0)[1], _hidden(n)])
+            ),
+        ),
+    )
+
+
+def _needs_heads(*names: str) -> Fact:
+    said = " and ".join(names)
+    return (
+        f"inputs of 3 axes come with {said}",
+        lambda n: n.rank(0) != 3 or all(n.number(name, 0) > 0 for name in names),
+    )
+
+
+def _split(n: Operands) -> bool:
+    """Heads are axes of their own, and no keys of earlier calls come before."""
+    return n.rank(0) == n.rank(1) == n.rank(2) == 4
+
+
+def _mask(n: Operands) -> bool:
+    if n.given(4) or n.opset > 23 or n.rank(3) < 2:
+        return True
+    axis = -2
+    return fits(n.dims(3)[-2:], (n.dims(0)[axis], n.dims(1)[axis]))
+
+
+ATTENTION: tuple[Fact, ...] = (
+    ("inputs have 3 or 4 axes", lambda n: n.rank(0) in (3, 4)),
+    _needs_heads("q_num_heads", "kv_num_heads"),
+    (
+        "the last axis of a query is a multiple of q_num_heads",
+        lambda n: n.rank(0) != 3 or n.size(0, 2) % n.number("q_num_heads", 1) == 0,
+    ),
+    (
+        "heads of queries are a multiple of those of keys",
+        lambda n: not _split(n) or n.size(0, 1) % max(n.size(1, 1), 1) == 0,
+    ),
+    (
+        "heads of queries and keys have one size",
+        lambda n: not _split(n) or n.size(0, 3) == n.size(1, 3),
+    ),
+    ("there is a value for each key", lambda n: n.size(1, -2) == n.size(2, -2)),
+    ("queries and keys are of one batch", lambda n: n.size(0, 0) == n.size(1, 0)),
+    ("the mask broadcasts to queries by keys", _mask),
+)
+
+
+def _targets(n: Operands) -> bool:
+    scores = n.dims(0)
+    return agree(n.dims(1), (*scores[:1], *scores[2:]))
+
+
+def _scanned(n: Operands) -> list[tuple[int, int]]:
+    """The inputs that a Scan scans, each with its axis."""
+    count = n.number("num_scan_inputs", 0)
+    axes = n.numbers("scan_input_axes") if n.has("scan_input_axes") else [0] * count
+    if n.opset < 9:
+        raise Unknown
+    return list(enumerate(axes, len(n.node.inputs) - count))
+
+
+LOSS: Fact = ("there is a target for each row of scores", _targets)
+
+FACTS: Facts = {
+    "LayerNormalization": (
+        AXIS,
+        ("the scale broadcasts to the input", lambda n: fits(n.dims(1), n.dims(0))),
+        ("the bias broadcasts to the input", lambda n: fits(n.dims(2), n.dims(0))),
+    ),
+    "RMSNormalization": (
+        AXIS,
+        ("the scale broadcasts to the input", lambda n: fits(n.dims(1), n.dims(0))),
+    ),
+    "InstanceNormalization": (_per_channel(1, "the scale"), _per_channel(2, "the bias")),
+    "GroupNormalization": (
+        (
+            "channels are a multiple of num_groups",
+            lambda n: n.size(0, 1) % max(n.number("num_groups", 1), 1) == 0,
+        ),
+        _group_norm(1, "the scale"),
+        _group_norm(2, "the bias"),
+    ),
+    "BatchNormalization": (
+        _per_channel(1, "the scale"),
+        _per_channel(2, "the bias"),
+        _per_channel(3, "the mean"),
+        _per_channel(4, "the variance"),
+    ),
+    "LpNormalization": (AXIS,),
+    "Attention": ATTENTION,
+    "RotaryEmbedding": (
+        _needs_heads("num_heads"),
+        ("without positions, caches have 3 axes", lambda n: n.given(3) or n.rank(1) == 3),
+    ),
+    **{op_type: _recurrent(gates) for op_type, gates in GATES.items()},
+    "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss": (LOSS,),
+    "Clip": (("the least is one number", is_single(1)), ("the most is one number", is_single(2))),
+    "Dropout": (("the ratio is one number", is_single(1)),),
+    "If": (("the condition is one element", is_single(0)),),
+    "Loop": (("the count is one number", is_single(0)), ("the condition is one", is_single(1))),
+    "Scan": (
+        (
+            "axes are those of the inputs",
+            lambda n: all(-n.rank(i) <= axis < n.rank(i) for i, axis in _scanned(n)),
+        ),
+        (
+            "what is scanned is equally long",
+            lambda n: len({n.size(i, axis) for i, axis in _scanned(n)}) == 1,
+        ),
+    ),
+    "Det": (
+        ("the input has at least 2 axes", lambda n: n.rank(0) >= 2),
+        ("matrices are square", lambda n: n.size(0, -1) == n.size(0, -2)),
+    ),
+    "Range": tuple(
+        (f"the {what} is one number", is_single(i))
+        for i, what in enumerate(("start", "limit", "step"))
+    ),
+    "STFT": (
+        (
+            "the window is as long as a frame",
+            lambda n: broadcast([[n.size(2, 0)], n.held(3)]),
+        ),
+    ),
+}

@@ -1,0 +1,211 @@
+"""Operators that put elements elsewhere: Concat, Reshape, Slice, Gather and their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from smelt.ir.operand_facts.operands import (
+    Fact,
+    Facts,
+    Operands,
+    Size,
+    Unknown,
+    agree,
+    are_axes,
+    broadcast,
+    is_axis,
+    is_single,
+)
+from smelt.ir.opset import REDUCTIONS
+
+
+def _all_dims(n: Operands) -> list[tuple[Size, ...]]:
+    return [n.dims(index) for index in range(len(n.node.inputs))]
+
+
+def _concatenated(n: Operands) -> bool:
+    first, *others = _all_dims(n)
+    axis = n.number("axis", 0) % len(first)
+    return all(agree(_without(first, axis), _without(dims, axis)) for dims in others)
+
+
+def _without(dims: Sequence[Size], axis: int) -> list[Size]:
+    return [size for index, size in enumerate(dims) if index != axis]
+
+
+def _reshaped(n: Operands) -> bool:
+    sizes, given = n.held(1), n.dims(0)
+    keeps = not n.number("allowzero", 0)
+    asked = [given[i] if keeps and not size else size for i, size in enumerate(sizes)]
+    known = [size for size in asked if size != -1]
+    if None in known or sizes.count(-1) > 1:
+        raise Unknown
+    total = prod(size for size in known if size is not None)
+    count = n.count(0)
+    return count == total if -1 not in sizes else total == 0 or count % total == 0
+
+
+def _zeros_stand(n: Operands) -> bool:
+    sizes = n.held(1)
+    if n.number("allowzero", 0):
+        return not (0 in sizes and -1 in sizes)
+    return 0 not in sizes[n.rank(0) :]
+
+
+def _parts(n: Operands) -> list[int]:
+    return n.listed("split", 1)
+
+
+def _axis_of_split(n: Operands) -> int:
+    return n.size(0, n.number("axis", 0))
+
+
+def _equal_parts(n: Operands) -> bool:
+    told = n.given(1) or n.has("split") or n.has("num_outputs")
+    return told or n.opset >= 18 or _axis_of_split(n) % len(n.node.outputs) == 0
+
+
+def _slice_axes(n: Operands) -> list[int]:
+    return n.listed("axes", 3) if n.has("axes") or n.given(3) else list(range(len(_starts(n))))
+
+
+def _starts(n: Operands) -> list[int]:
+    return n.listed("starts", 1)
+
+
+def _padded_axes(n: Operands) -> int:
+    return len(n.held(3)) if n.given(3) else n.rank(0)
+
+
+def _resized(n: Operands, index: int) -> bool:
+    count = n.size(index, 0)
+    return not count or count == (len(n.numbers("axes")) if n.has("axes") else n.rank(0))
+
+
+def _gathered_inside(n: Operands) -> bool:
+    size = n.size(0, n.number("axis", 0))
+    return all(-size <= index < size for index in n.held(1))
+
+
+def _no_larger(n: Operands) -> bool:
+    axis = n.number("axis", 0) % n.rank(0)
+    data, places = (_without(n.dims(index), axis) for index in (0, 1))
+    return all(a is None or b is None or b <= a for a, b in zip(data, places, strict=True))
+
+
+def _scattered(n: Operands) -> bool:
+    data, places = n.dims(0), n.dims(1)
+    return agree(n.dims(2), (*places[:-1], *data[n.size(1, -1) :]))
+
+
+def _reduced_axes(n: Operands) -> bool:
+    axes = n.listed("axes", 1)
+    return all(-n.rank(0) <= axis < n.rank(0) for axis in axes)
+
+
+def _axis(default: int) -> Fact:
+    return ("axis is one of the input", lambda n: is_axis(n, 0, default))
+
+
+RANKS: Fact = ("indices have the rank of the data", lambda n: n.rank(0) == n.rank(1))
+DEEP: Fact = (
+    "an index is no longer than the data have axes",
+    lambda n: n.size(1, -1) + n.number("batch_dims", 0) <= n.rank(0),
+)
+
+FACTS: Facts = {
+    "Concat": (("operands have one size along each axis but that of the Concat", _concatenated),),
+    "Reshape": (
+        ("the shape is a vector", lambda n: n.rank(1) == 1),
+        (
+            "a 0 stands for a size of the input, and with allowzero for none beside a -1",
+            _zeros_stand,
+        ),
+        ("the result has the elements of the input", _reshaped),
+    ),
+    "ConstantOfShape": (
+        ("the value is one element", lambda n: n.elements_of("value") in (None, 1)),
+    ),
+    "Expand": (
+        ("the input broadcasts with the shape", lambda n: broadcast([n.dims(0), n.held(1)])),
+    ),
+    "Split": (
+        ("parts are as many as outputs", lambda n: len(_parts(n)) == len(n.node.outputs)),
+        ("parts are together as long as axis", lambda n: sum(_parts(n)) == _axis_of_split(n)),
+        (
+            "parts are told by sizes or num_outputs, not by both",
+            lambda n: not (n.given(1) and n.has("num_outputs")),
+        ),
+        ("before opset 18, parts that no sizes tell are equal", _equal_parts),
+    ),
+    "Slice": (
+        ("starts and ends are as many", lambda n: len(_starts(n)) == len(n.listed("ends", 2))),
+        ("there is a start for each axis", lambda n: len(_starts(n)) == len(_slice_axes(n))),
+        ("axes are those of the input, each once", lambda n: are_axes(_slice_axes(n), n.rank(0))),
+        ("starts and ends are vectors", lambda n: n.rank(1) == 1 and n.rank(2) == 1),
+    ),
+    "Tile": (("there is a repeat for each axis", lambda n: n.size(1, 0) == n.rank(0)),),
+    "Pad": (
+        (
+            "there are two pads for each axis",
+            lambda n: len(n.listed("pads", 1)) == 2 * _padded_axes(n),
+        ),
+        ("axes are those of the input, each once", lambda n: are_axes(n.held(3), n.rank(0))),
+        ("the value is one number", is_single(2)),
+    ),
+    "Resize": (
+        ("there is a scale for each axis", lambda n: _resized(n, 2)),
+        ("there is a size for each axis", lambda n: _resized(n, 3)),
+        (
+            "scales or sizes are given, and not both",
+            lambda n: (
+                n.opset < 13
+                or (n.given(2) and not n.given(3) and n.size(2, 0) > 0)
+                or (n.given(3) and (not n.given(2) or n.size(2, 0) == 0))
+            ),
+        ),
+    ),
+    "Gather": (("indices are inside of axis", _gathered_inside),),
+    "GatherElements": (
+        RANKS,
+        _axis(0),
+        ("indices are no larger than the data but along axis", _no_larger),
+    ),
+    "GatherND": (
+        (
+            "data and indices are of one batch",
+            lambda n: agree(*(n.dims(i)[: n.number("batch_dims", 0)] for i in (0, 1))),
+        ),
+    ),
+    "ScatterElements Scatter": (
+        RANKS,
+        _axis(0),
+        ("there is an update for each index", lambda n: agree(n.dims(1), n.dims(2))),
+    ),
+    "ScatterND": (
+        DEEP,
+        ("updates are as many and as large as what the indices name", _scattered),
+    ),
+    "OneHot": (
+        ("the depth is one number", is_single(1)),
+        ("there are two values", lambda n: n.count(2) == 2),
+    ),
+    "ReverseSequence": (
+        (
+            "there is a length for each sequence",
+            lambda n: agree(n.dims(1), [n.dims(0)[n.number("batch_axis", 1)]]),
+        ),
+    ),
+    "TopK": (
+        ("k is one number", is_single(1)),
+        ("axis has k elements", lambda n: n.held(1)[0] <= n.size(0, n.number("axis", -1))),
+    ),
+    "CumSum": (("axis is one of the input", lambda n: are_axes(n.held(1), n.rank(0))),),
+    "Softmax LogSoftmax Hardmax": (
+        ("axis is one of the input", lambda n: n.opset < 13 or is_axis(n, 0, -1)),
+    ),
+    " ".join(sorted(REDUCTIONS)): (("axes are those of the input", _reduced_axes),),
+    "EyeLike": (("the input is a matrix", lambda n: n.rank(0) == 2),),
+    "Trilu": (("the input has at least 2 axes", lambda n: n.rank(0) >= 2),),
+}

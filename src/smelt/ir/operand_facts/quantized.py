@@ -1,0 +1,39 @@
+"""Scales and zero points of quantized numbers."""
+
+from __future__ import annotations
+
+from smelt.ir.operand_facts.operands import Facts, Operands, Unknown, agree
+
+
+def _axis(n: Operands) -> int:
+    """The axis that scales are given along; there is none where one number is for all."""
+    if n.opset < 13 or n.count(1) == 1:
+        raise Unknown
+    return n.number("axis", 1)
+
+
+def _has_axis(n: Operands) -> bool:
+    return -n.rank(0) <= _axis(n) < n.rank(0)
+
+
+def _scales(n: Operands) -> bool:
+    axis, block = _axis(n), n.number("block_size", 0)
+    if not block:
+        return agree(n.dims(1), [n.dims(0)[axis]])
+    wanted = [
+        -(-size // block) if i == axis % n.rank(0) and size is not None else size
+        for i, size in enumerate(n.dims(0))
+    ]
+    return agree(n.dims(1), wanted)
+
+
+FACTS: Facts = {
+    "QuantizeLinear DequantizeLinear": (
+        ("axis is one of the input", _has_axis),
+        ("there is one scale, one for each place of axis, or one for each block", _scales),
+        (
+            "zero points are as many as scales",
+            lambda n: n.count(1) == n.count(2),
+        ),
+    ),
+}

@@ -1,0 +1,105 @@
+"""Each fact that ONNX demands of operands has a model that breaks it, which no runtime runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import smelt
+from smelt.errors import InvalidModel
+from smelt.ir import text
+from smelt.ir.operand_facts import layers, moves, products, quantized, windows
+
+
+class Broken(NamedTuple):
+    """What does not hold, and the model."""
+
+    fact: str
+    opset: int
+    graph: str
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        header = f'<ir_version: 10, opset_import: ["" : {self.opset}]> agraph '
+        return onnx.parser.parse_model(header + self.graph)
+
+
+def _read(entry: str) -> Broken:
+    fact, line = entry.strip().split("\n")
+    opset, _, graph = line.strip().removeprefix("opset ").partition(": ")
+    return Broken(fact, int(opset), graph)
+
+
+BROKEN = [
+    _read(entry) for entry in (Path(__file__).parent / "broken.txt").read_text().split("\n\n")
+]
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.graph.split("{ ")[1])
+def test_what_cannot_run_is_refused(case: Broken) -> None:
+    with pytest.raises(InvalidModel) as caught:
+        smelt.optimize(case.model)
+    assert caught.value.code == "E317"
+    assert f"does not hold: {case.fact}; operands: " in caught.value.why
+    assert "node" in caught.value.at[0]
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.graph.split("{ ")[1])
+def test_onnx_runtime_refuses_it_too(case: Broken) -> None:
+    with pytest.raises(Exception, match="ONNXRuntimeError"):
+        _run(case.model)
+
+
+def _run(model: onnx.ModelProto) -> None:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    session.run(None, {x.name: _ones(x) for x in session.get_inputs()})
+
+
+def _ones(value: onnxruntime.NodeArg) -> np.ndarray:
+    types = {"tensor(float)": np.float32, "tensor(bool)": np.bool_, "tensor(uint8)": np.uint8}
+    return np.ones(value.shape, types.get(value.type, np.int64))
+
+
+def test_every_row_is_broken_once() -> None:
+    rows = {
+        fact
+        for subject in (products, windows, moves, layers, quantized)
+        for facts in subject.FACTS.values()
+        for fact, _ in facts
+    }
+    assert rows == {case.fact for case in BROKEN}
+
+
+ADDS = "a = Add(x, z) y = Relu(a)"
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        f"agraph (float[2, 3] x, float[1, 3] z) => (float[2, 3] y) {{ {ADDS} }}",
+        f"agraph (float[2, 3] x, float[N, 3] z) => (float[2, 3] y) {{ {ADDS} }}",
+        f"agraph (float[0, 3] x, float[1] z) => (float[0, 3] y) {{ {ADDS} }}",
+        "agraph (float[2] x, float[3] z) => (float[2] y) { dead = Add(x, z) y = Relu(x) }",
+        """agraph (bool c, float[2] x, float[3] z) => (float[2] y) { y = If(c) <
+            then_branch = other () => (float[2] p) { p = Add(x, z) },
+            else_branch = this () => (float[2] q) { q = Relu(x) }> }""",
+        """agraph (int64 n, float[2] x, float[3] z) => (float[2] y) <bool t = {1}> {
+            y = Loop(n, t, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] p)
+            { d = Identity(c) p = Add(s, z) }> }""",
+        """agraph (float[2, 3, 4] x, float[2, 3, 4] z) => (float[2, 3, 4] y)
+            { y = LayerNormalization(x, z) }""",
+        """agraph (float[1, 3, N, 8] x, float[M, 3, 3, 3] z) => (float[1, M, K, 6] y)
+            { y = Conv(x, z) }""",
+    ],
+    ids=["size 1", "open", "empty", "dead", "branch", "perhaps no round", "scale", "open filters"],
+)
+def test_what_may_run_or_is_not_needed_passes(graph: str) -> None:
+    smelt.optimize(text.parse(graph, 21))
