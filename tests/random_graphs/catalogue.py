@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import cache
 
 import onnx_ir as ir
-from random_graphs.draft import FLOAT, Draft, NoMove, dims
+from random_graphs.draft import BOOL, FLOAT, Draft, NoMove, dims
 
 from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var
 from smelt.ir.rule import Rule
 from smelt.operators.elementwise import ELEMENTWISE
 from smelt.passes.registry import passes
+
+FLAGS = {"And": 2, "Or": 2, "Xor": 2, "Not": 1, "Where": 1}
+"""How many operands of an operator, from the first on, are booleans."""
 
 FLAT = {*ELEMENTWISE, "Softmax", "Identity", "Dropout"}
 """Operators that take any float tensor; patterns of others need shapes that no pattern tells."""
@@ -51,11 +54,22 @@ def _instance(d: Draft, pattern: Pattern, bound: dict[str, ir.Value], like: ir.V
         value = bound.setdefault(pattern.name, like)
         return value if d.chance(0.95) else d.pick(lambda v: v.dtype == FLOAT)
     kinds = [kind for kind in pattern.op_types if kind in FLAT]
-    operands = [_instance(d, each, bound, like) for each in pattern.inputs]
+    flags = FLAGS.get(kinds[0], 0)
+    operands = [
+        _flag(d, each, bound) if index < flags else _instance(d, each, bound, like)
+        for index, each in enumerate(pattern.inputs)
+    ]
     if pattern.commutative or d.chance(0.05):
         d.rng.shuffle(operands)
     attributes = {name: value for name, value in pattern.attributes if d.chance(0.95)}
     return d.op(d.rng.choice(kinds), *operands, **attributes)
+
+
+def _flag(d: Draft, pattern: Pattern, bound: dict[str, ir.Value]) -> ir.Value:
+    """An operand that is a boolean: a flag, or what a pattern says."""
+    if isinstance(pattern, Var):
+        return bound.setdefault(pattern.name, d.pick(lambda v: v.dtype == BOOL and not dims(v)))
+    return _instance(d, pattern, bound, d.float())
 
 
 def _number(d: Draft, pattern: Const, like: ir.Value) -> ir.Value:

@@ -12,9 +12,10 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Attribute, Builder
 from smelt.ir.shapes import ShapeInference
-from smelt.ir.signature import signature_of
+from smelt.ir.signature import Signature, misfits, signature_of
 
 FLOAT, INT, BOOL = ir.DataType.FLOAT, ir.DataType.INT64, ir.DataType.BOOL
+FLOATS = (FLOAT, ir.DataType.DOUBLE)
 LARGEST = 4096
 """Elements of a value, symbolic dims apart."""
 
@@ -71,10 +72,14 @@ class Draft:
         if op_type == "Clip" and any(v is not None and len(dims(v)) > 1 for v in inputs[1:]):
             raise NoMove(op_type)  # The reference evaluator takes bounds that are no scalars.
         results = self.b.ops(op_type, *inputs, outputs=outputs, **attributes)
-        if any(r.dtype is None or r.shape is None for r in results) or any(
-            not 0 < size(r) <= LARGEST for r in results
+        node = results[0].producer()
+        assert node is not None
+        if (
+            not _is_valid(node, signature)
+            or any(r.dtype is None or r.shape is None for r in results)
+            or any(not 0 < size(r) <= LARGEST for r in results)
         ):
-            self.b.graph.remove(results[0].producer(), safe=True)
+            self.b.graph.remove(node, safe=True)
             raise NoMove(op_type)
         self.values += results
         return results
@@ -132,6 +137,21 @@ class Draft:
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
+
+
+def _is_valid(node: ir.Node, signature: Signature) -> bool:
+    """False for a node that ``smelt.load`` refuses, such as an Or of floats; inference takes some."""
+    operands = zip(signature.inputs, node.inputs, strict=False)
+    if any(v is not None and f.types and v.dtype not in f.types for f, v in operands):
+        return False
+    if node.op_type == "MatMul":
+        rows, columns = (dims(value) for value in node.inputs if value is not None)
+        inner = rows[-1], columns[-2 if len(columns) > 1 else 0]
+        if all(isinstance(dim, int) for dim in inner) and inner[0] != inner[1]:
+            return False
+    if node.op_type == "Mod" and "fmod" not in node.attributes:
+        return all(value is None or value.dtype not in FLOATS for value in node.inputs)
+    return not any(misfits(node, signature))
 
 
 Move: TypeAlias = Callable[[Draft], None]

@@ -6,7 +6,16 @@ import random
 
 import onnx_ir as ir
 from onnx import defs
-from random_graphs import attention, control, elementwise, formulas, networks, structure
+from random_graphs import (
+    attention,
+    control,
+    edges,
+    elementwise,
+    formulas,
+    networks,
+    structure,
+    types,
+)
 from random_graphs.catalogue import from_a_rule
 from random_graphs.draft import Draft, Move, NoMove
 
@@ -20,8 +29,10 @@ FAMILIES: dict[str, tuple[int, list[Move]]] = {
     "catalogue": (3, [from_a_rule]),
     "attention": (1, attention.MOVES),
     "control": (1, control.MOVES),
+    "types": (0, types.MOVES),
+    "edges": (0, edges.MOVES),
 }
-"""How often each family is drawn, and its moves."""
+"""How often each family is drawn, and its moves; the last two where they are in focus."""
 
 OPSETS = range(13, defs.onnx_opset_version() + 1)
 """All that smelt takes without raising them."""
@@ -49,6 +60,9 @@ def draw(seed: int, focus: str = "", opset: int | None = None) -> ir.Model:
         except NoMove:
             continue
     _choose_outputs(d)
+    if focus == "edges" and d.chance(0.3):
+        constants = list(d.model.graph.initializers.values())
+        d.model.graph.outputs.extend(d.rng.sample(constants, min(len(constants), 1)))
     return _drop_the_dead(d.model)
 
 

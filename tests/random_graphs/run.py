@@ -17,11 +17,15 @@ def main() -> int:
     parser.add_argument("start", type=int)
     parser.add_argument("stop", type=int)
     parser.add_argument("--fixpoint", action="store_true")
+    parser.add_argument("--focus", default="", help="a family of moves, such as types or edges")
+    parser.add_argument("--forms", action="store_true", help="try functions and old IR versions")
     given = parser.parse_args()
     failed = invalid = 0
     for seed in range(given.start, given.stop):
         try:
-            trial = try_seed(seed, twice=True, fixpoint=given.fixpoint)
+            trial = try_seed(
+                seed, given.focus, twice=True, fixpoint=given.fixpoint, forms=given.forms
+            )
             problems, invalid = trial.problems, invalid + (not trial.valid)
         except Exception:  # noqa: BLE001 - a crash is what is looked for
             problems = [f"seed {seed}: {traceback.format_exc()}"]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 from fixpoint import difference, optimized
-from random_graphs.drawing import draw
+from random_graphs.drawing import OPSETS, draw
+from random_graphs.forms import rewritten
 from random_graphs.judging import Judge
 
 import smelt
@@ -40,13 +41,16 @@ class Trial:
     problems: list[str] = field(default_factory=list)
 
 
-def try_seed(seed: int, *, twice: bool = False, fixpoint: bool = False) -> Trial:
-    """Draw a model and judge what the pipelines make of it.
+def try_seed(
+    seed: int, focus: str = "", *, twice: bool = False, fixpoint: bool = False, forms: bool = False
+) -> Trial:
+    """Draw a model, with a family in ``focus`` at any opset, and judge what the pipelines make of it.
 
+    ``forms`` judges another form of the same model, too: with functions, or in an old IR version.
     ``twice`` judges the default result optimized again, too; ``fixpoint`` asks that this changes
     nothing.
     """
-    source = draw(seed)
+    source = draw(seed, focus, OPSETS[seed % len(OPSETS)] if focus else None)
     try:
         smelt.load(source)
         judge = Judge(source, seed)
@@ -66,6 +70,10 @@ def try_seed(seed: int, *, twice: bool = False, fixpoint: bool = False) -> Trial
         proto = smelt.to_proto(once)
         changed = difference(proto, optimized(proto))
         problems += [f"seed {seed}, run again: {changed}"] if changed else []
+    if forms:
+        other = smelt.load(rewritten(source, seed))
+        found = judged(judge, other, optimize_model(other))
+        problems += [f"seed {seed}, another form: {problem}" for problem in found]
     if twice:
         again = once.clone()
         reports += optimize_model(again)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import onnx
@@ -13,11 +13,13 @@ from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase as Case
 
+import smelt
 from smelt.errors import SmeltError
 from smelt.program.lower import lowered_operators
 
-LEAST_PASSED = 1470
-"""Cases that pass with onnx 1.23; fewer would mean that support was lost."""
+LEAST_PASSED = 1475
+"""Cases that pass with onnx 1.23, compiled as users do; fewer would mean that support was lost. The phases
+of the target alone pass 1,461: passes raise old opsets, fold sizes, and expand DynamicQuantizeLinear."""
 
 ROUNDING = {"bfloat16": 2**-6, "float16": 2**-9}
 """Relative error of chains of operations that round to 16 bits; 1e-3, as in ONNX, for others."""
@@ -81,11 +83,10 @@ def outcome(case: Case, compile_host) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "engine", ["numpy"], indirect=True
-)  # the native one compiles each, for more than ten minutes
-def test_node_cases(compile_host) -> None:
-    """One test, because making the cases costs more than running them."""
+def test_node_cases() -> None:
+    """One test, because making the cases costs more than running them; by NumPy, for the native
+    engine compiles each, for more than ten minutes."""
+    compile_host = partial(smelt.compile, target="host", engine="numpy")
     outcomes: dict[str, str] = {}
     failures: dict[str, str] = {}
     for case in cases():
