@@ -35,6 +35,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E411": ErrorCode(
         "a size is known only as the model runs",
         "Memory is planned before a run, and a size depends on data.",
-        "fix the shape in the model, or use --target onnx",
+        "fix the shape in the model, bound a size of an output by its name (--dim NAME=1..64), or "
+        "use --target onnx",
     ),
 }
