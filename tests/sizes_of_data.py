@@ -217,6 +217,14 @@ FLOW: dict[str, tuple[str, Feeds]] = {
         "else_branch = e () => (float[M] b) { b = Neg(z) }> y = Exp(r) }",
         ((floats(3), floats(5), truth(True)), (floats(3), floats(5), truth(False))),
     ),
+    "a scan over numbers in a branch": (
+        "g (float[N] x, float[3] v, bool c) => (float[K] y, float[3] w) { y, w = If (c) "
+        "<then_branch = t () => (float[N] a, float[3] s) { a, s = Scan<num_scan_inputs=1, "
+        "body = b (float[N] p, float i) => (float[N] q, float r) "
+        "{ k = Mul(p, x) q = Add(k, i) r = Mul(i, i) }>(x, v) }, "
+        "else_branch = e () => (float[M] d, float[3] n) { d = Concat<axis=0>(x, x) n = Neg(v) }> }",
+        ((floats(3), floats(3), truth(True)), (floats(2), floats(3), truth(False))),
+    ),
     "branches of two ranks": (
         "g (float[N] x, float[2,M] z, bool c) => (float y) { r = If (c) "
         "<then_branch = t () => (float[N] a) { a = Relu(x) }, "

@@ -187,3 +187,20 @@ def test_the_reference_evaluator_runs_operators_of_ours_without_log_lines(caplog
     model = text.parse("g (double[2] x) => (double[2] y) { n = Neg(x) y = Erf(n) }", 23)
     open_runner(model, "reference")(np.ones(2))
     assert not caplog.records
+
+
+@pytest.mark.parametrize("dtype", ["int4", "uint4"])
+@pytest.mark.parametrize("shape", [(3, 3), (2, 8), (0, 3), ()])
+def test_elements_of_half_a_byte_go_in_and_out(dtype: str, shape: tuple[int, ...]) -> None:
+    dims = ",".join(map(str, shape))
+    kind = f"{dtype}[{dims}]" if shape else dtype
+    code = int(ir.DataType[dtype.upper()])
+    graph = text.parse(
+        f"g ({kind} x) => ({kind} y) {{ f = Cast<to=1>(x) y = Cast<to={code}>(f) }}", opset=23
+    )
+    x = (np.arange(np.prod(shape, dtype=int)) % 4).reshape(shape)
+    given = x.astype(ir.DataType(code).numpy())
+    (got,) = run(graph, [given], "onnxruntime")
+    assert isinstance(got, np.ndarray)
+    assert (got.dtype, got.shape) == (given.dtype, given.shape)
+    np.testing.assert_array_equal(got.astype(np.float32), x)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.packed import packed, unpacked
+
 if TYPE_CHECKING:
     import onnxruntime as ort
 
@@ -20,12 +22,19 @@ def is_native(dtype: ir.DataType | None) -> bool:
 
 
 def to_ort(array: np.ndarray, dtype: ir.DataType) -> ort.OrtValue:
-    """An OrtValue over the memory of ``array``, which must outlive it."""
+    """An OrtValue over the memory of ``array``, which must outlive it; over a copy of elements of
+    less than a byte, which ONNX Runtime packs."""
     import onnxruntime as ort
 
     array = np.ascontiguousarray(array).reshape(array.shape)
     if is_native(dtype):
         return ort.OrtValue.ortvalue_from_numpy(array)
+    if dtype.bitwidth < 8:
+        value = ort.OrtValue.ortvalue_from_shape_and_type(list(array.shape), int(dtype))
+        held = packed(array, dtype)
+        if held.size:
+            ctypes.memmove(value._ortvalue.data_ptr(), held.ctypes.data, held.nbytes)
+        return value
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, int(dtype))
 
 
@@ -35,4 +44,6 @@ def from_ort(value: ort.OrtValue) -> np.ndarray:
     if is_native(dtype):
         return np.asarray(value.numpy())
     raw = ctypes.string_at(value._ortvalue.data_ptr(), value.tensor_size_in_bytes())
+    if dtype.bitwidth < 8:
+        return unpacked(np.frombuffer(raw, np.uint8), dtype, tuple(value.shape())).copy()
     return np.frombuffer(raw, dtype=dtype.numpy()).reshape(value.shape()).copy()

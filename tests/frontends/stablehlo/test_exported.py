@@ -259,8 +259,14 @@ def test_several_platforms_are_taken_for_a_cpu():
 
 
 def test_what_cannot_be_read_is_named_with_its_line():
-    given = exported(lambda x: jnp.linalg.eigvals(x).real, Struct((3, 3)))
-    with pytest.raises(Unsupported, match=r"E101.*custom_call.*\n.*test_exported.py:\d+"):
+    bits = exported(
+        lambda x: lax.rng_bit_generator(x, (3,))[1], jax.ShapeDtypeStruct((4,), "uint32")
+    )
+    with pytest.raises(Unsupported, match=r"E101.*rng_bit.*\n.*test_exported.py:\d+ in <lambda>"):
+        smelt.trace(bits)
+    small = jnp.ones((3, 2)).astype(jnp.int2)
+    given = exported(lambda x: x @ small.astype(jnp.float32), Struct((3, 3)))
+    with pytest.raises(Unsupported, match=r"E102.*\n.*test_exported.py:\d+ in <lambda>"):
         smelt.trace(given)
     broken = bytearray(exported(jnp.sin, Struct((3,))).serialize())
     with pytest.raises(SmeltError, match="E302"):

@@ -23,6 +23,7 @@ from smelt.frontends.stablehlo import (  # noqa: F401 - each registers what it r
 from smelt.frontends.stablehlo.decompositions import Decomposed
 from smelt.frontends.stablehlo.liveness import Step, Steps, steps_of
 from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.places import run_at
 from smelt.frontends.stablehlo.registry import READERS
 from smelt.frontends.stablehlo.sizes import as_array, as_sizes, computed
 
@@ -115,11 +116,14 @@ class Evaluator:
         raise KeyError(value)
 
     def _step(self, step: Step) -> None:
+        op = Operation(step.view, self._call)
+        run_at(op.place(), lambda: self._evaluate(op, step))
+
+    def _evaluate(self, op: Operation, step: Step) -> None:
         if step.function is not None:
             given = [as_array(self.value(operand)) for operand in step.operands]
             self._known[-1][step.view.results[0]] = step.function(*given)
             return
-        op = Operation(step.view, self._call)
         operands = [self.value(operand) for operand in op.view.operands]
         found = None
         if len(op.view.results) == 1 and op.name.startswith("stablehlo."):

@@ -12,6 +12,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from smelt.errors import Unsupported
+from smelt.frontends.stablehlo.places import Place, place_in
 
 DTYPES: Mapping[str, np.dtype] = {
     name: np.dtype(dtype)
@@ -42,7 +43,6 @@ DTYPES: Mapping[str, np.dtype] = {
 """Element types by the names that MLIR has for them."""
 
 _ENUM = re.compile(r"#\w+<\w+ (\w+)>")
-_PLACE = re.compile(r'"([^"]+\.py)":(\d+)')
 _NUMBERED = re.compile(r"_\d+$")
 _NUMBER = re.compile(r"0x[0-9A-F]+|-?\d[\d.eE+-]*")
 
@@ -110,16 +110,14 @@ class Operation:
             return default
         return int(self.view.attributes[dictionary][name].value)
 
-    def place(self) -> str:
+    def place(self) -> Place | None:
         """The line of source that it came from, or that the call of its function came from."""
-        found = _PLACE.findall(str(self.view.location))
-        if found:
-            return ":".join(found[0])
-        return self.call.place() if self.call is not None else ""
+        found = place_in(str(self.view.location))
+        return self.call.place() if found is None and self.call is not None else found
 
     def unsupported(self, why: str, code: str = "E102") -> Unsupported:
         """The error for this operation, with the line of source that it came from."""
-        at = self.place()
+        at = str(self.place() or "")
         what = "has no lowering" if code == "E101" else "is not supported in this use"
         return Unsupported(
             code,

@@ -117,6 +117,11 @@ def _given(array: Array | None) -> Array:
     return array
 
 
+def _in_order(array: Array) -> Array:
+    """``array`` in C order; ``np.ascontiguousarray`` would give a scalar a dim."""
+    return np.asarray(array, order="C")
+
+
 def _stacked(rows: Sequence[Array], shape: ir.Shape | None, dtype: ir.DataType | None) -> Array:
     """All ``rows``; without any, sizes that are not known are 0, as in ONNX Runtime."""
     if not rows:
@@ -176,7 +181,7 @@ class Scanned:
         ]
         rows: list[list[Array]] = [[] for _ in self._rows]
         for each in zip(*lists, strict=True):
-            results = self._body((*states, *map(np.ascontiguousarray, each)), around)
+            results = self._body((*states, *map(_in_order, each)), around)
             states = list(results[: self._states])
             for found, row in zip(rows, results[self._states :], strict=True):
                 found.append(row)
@@ -184,7 +189,7 @@ class Scanned:
             found[:] = found[::-1] if back else found
         stacked = map(_stacked, rows, self._rows, self._dtypes)
         moved = [np.moveaxis(x, 0, axis) for x, axis in zip(stacked, self._placed, strict=True)]
-        return [*states, *map(np.ascontiguousarray, moved)]
+        return [*states, *map(_in_order, moved)]
 
     def _batches(self, given: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
         """Each sample by itself; rows behind its end are 0."""

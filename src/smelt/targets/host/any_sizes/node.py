@@ -65,7 +65,7 @@ class Finding:
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
         results = FIND[self._node.op_type](self._node, self._operands(arrays))
-        return [np.ascontiguousarray(results[place]) for place in self._results]
+        return [np.asarray(results[place], order="C") for place in self._results]
 
 
 class Told:
