@@ -68,7 +68,7 @@ class Compiled:
         self.why = ""
         self._callers: dict[Shapes, Caller | None] = {}
         self._called: OrderedDict[Shapes, bool] = OrderedDict()
-        self._warning = ""
+        self._warning = self._said = ""
         self._begin()
 
     def _begin(self) -> None:
@@ -157,8 +157,11 @@ class Compiled:
         return None
 
     def _warn(self, error: SmeltError | OSError) -> None:
-        """Let the next call say that something is wrong; who asked for no compiler needs none."""
+        """Let the next call say, once, what is wrong; who asked for no compiler needs none."""
         without = isinstance(error, SmeltError) and error.code == "E661"
+        if str(error) == self._said:
+            return
+        self._said = str(error)
         if self.waits:
             warnings.warn(FAILED.format(error), RuntimeWarning, stacklevel=6)
         elif not without and not background().ended:
