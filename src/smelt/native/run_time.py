@@ -15,6 +15,7 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import Kernel, KernelContext
 from smelt.native.writer import Writer
 from smelt.program.instruction import Instruction, Program
+from smelt.program.legality import ASKS
 from smelt.program.run_sizes import Size, Undecided
 
 _SIZE = re.compile(r"\bdim\d+\b")
@@ -91,7 +92,7 @@ def refusal(kernel: Kernel, program: Program, instruction: Instruction) -> str |
                 kernel.emit(cx)
             _check_support(cx)
     except Undecided as error:
-        return f"its kernel is chosen before the run, and asks {_in_words(program, error)}"
+        return f"{ASKS} {_in_words(program, error)}"
     return why
 
 
@@ -105,7 +106,7 @@ def emit(kernel: Kernel, cx: KernelContext) -> None:
             "E201",
             f"operator {cx.instruction.op} has no kernel in C for sizes that a run decides",
             at=f"node {cx.instruction.origin!r}",
-            why=f"its kernel is chosen before the run, and asks {_in_words(cx.program, error)}",
+            why=f"{ASKS} {_in_words(cx.program, error)}",
             fix=FIX,
         ) from error
 

@@ -25,9 +25,10 @@ def carried_sizes(
         for axis, dim in enumerate(before.shape):
             if not is_symbol(dim) or str(dim) in sizes:
                 continue
-            start = size_in(first.shape[axis], sizes)
+            start, end = size_in(first.shape[axis], sizes), result.shape[axis]
             step = _step(dim, after.shape[axis], sizes)
-            ends = _ends(start, step, rounds_of(loop), declared(str(result.shape[axis])))
+            known = (0, end) if isinstance(end, int) else declared(str(end))
+            ends = _ends(start, step, rounds_of(loop), known)
             if ends is not None:
                 found[str(dim)] = ends
     return found

@@ -39,14 +39,20 @@ def no_element_type(
     )
 
 
+ASKS = "its kernel is chosen before the run, and asks"
+"""How a reason begins that hangs on sizes of a run: other bounds may settle it."""
+
+
 def no_kernel(target: str, operator: str, at: str, why: str) -> Unsupported:
     """E201 for an operator, or an instruction of it, that no kernel computes."""
+    bounds = "narrow the bounds until that is settled (such as --dim N=64..512), or "
     return Unsupported(
         "E201",
         f"operator {operator} has no kernel on target {target!r}",
         at=at,
         why=why,
-        fix="cut the model before it, or choose another target: `smelt targets`",
+        fix=f"{bounds if why.startswith(ASKS) else ''}cut the model before it, or choose another "
+        "target: `smelt targets`",
     )
 
 

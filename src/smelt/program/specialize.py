@@ -108,8 +108,8 @@ def unknown_sizes(
     for instruction in program.instructions:
         if not settled:
             bound |= computed_symbols(program, instruction)
-        for number in instruction.outputs:
-            slot = program.slots[number]
+        given = [body.program.slots[n] for body in instruction.bodies for n in body.program.inputs]
+        for slot in (*(program.slots[number] for number in instruction.outputs), *given):
             for dim in slot.shape:
                 if not _follows(dim, bound):
                     errors.append(_unknown(slot.name, dim, instruction.origin, advice))

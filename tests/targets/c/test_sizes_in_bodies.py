@@ -219,3 +219,15 @@ def test_rows_of_several_sizes_are_refused() -> None:
     )
     with pytest.raises(ErrorList, match="E411"):
         Sized(graph, B).compile()
+
+
+def test_a_state_whose_size_the_data_decide_is_refused() -> None:
+    """It may become as large as the slice that a round adds to it, which only the run knows."""
+    graph = loop(
+        "float[9] x, float[1] start, int64[1] a",
+        "float[K] y",
+        "start:float[?]",
+        "u = Unsqueeze(i, a) r = Slice(x, a, u) e = Add(s, r)",
+    )
+    with pytest.raises(ErrorList, match="E411"):
+        Sized(graph, {}, {"start": np.zeros(1, np.float32)} | A).compile()

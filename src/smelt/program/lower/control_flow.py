@@ -68,7 +68,6 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     finds = bool(scanned) and certain is None
     trip = -1 if certain is None else certain
     count_of_rows = _open_size(cx, scanned[0], 0) if finds else trip
-    count_is = None if node.inputs[0] is None else cx.elements(node.inputs[0])
     outputs = _states(cx, node, body, states)
     for value, slot in zip(scanned, body.program.outputs[1 + len(states) :], strict=True):
         shape = (count_of_rows, *body.shape(slot))
@@ -76,7 +75,9 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
         cx.alias(value, outputs[-1])
     inputs = (count, condition, *states, *body.captured)
     none = (False,) * len(scanned)
-    most = tuple(count_is or ())
+    grows = any(VARYING in value.meta for value in graph.inputs[2:])
+    counts = node.inputs[0] is not None and certain is None and (finds or grows)
+    most = (cx.elements(node.inputs[0]) or ()) if counts and node.inputs[0] is not None else ()
     _emit(cx, inputs, outputs, body, trip, len(states), (), none, most, counted=True, finds=finds)
 
 
