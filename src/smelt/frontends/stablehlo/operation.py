@@ -115,7 +115,12 @@ class Operation:
         found = place_in(str(self.view.location))
         return self.call.place() if found is None and self.call is not None else found
 
-    def unsupported(self, why: str, code: str = "E102") -> Unsupported:
+    def unsupported(
+        self,
+        why: str,
+        code: str = "E102",
+        fix: str = "convert the function before it is exported",
+    ) -> Unsupported:
         """The error for this operation, with the line of source that it came from."""
         at = str(self.place() or "")
         what = "has no lowering" if code == "E101" else "is not supported in this use"
@@ -124,7 +129,7 @@ class Operation:
             f"operator {self.name!r} of StableHLO {what}",
             at=at,
             why=why,
-            fix="convert the function before it is exported",
+            fix=fix,
         )
 
 

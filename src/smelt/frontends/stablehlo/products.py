@@ -97,4 +97,5 @@ def _triangular_solve(cx: Any, op: Operation, a: Any, b: Any) -> Any:
 
 @reads("rng_bit_generator")
 def _random_bits(cx: Any, op: Operation, state: Any) -> Any:
-    raise op.unsupported("its numbers are those of the device that runs it", "E101")
+    why = "its numbers are those of the device that runs it"
+    raise op.unsupported(why, "E101", "export with keys of the default generator, threefry2x32")
