@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from smelt.errors import UsageError
+from smelt.operators import contraction
 from smelt.operators.contraction import find_path, parse, sizes_of, with_ones_apart
 from smelt.operators.contraction_steps import (
     plan_of,
@@ -102,3 +105,31 @@ def test_a_path_may_be_given() -> None:
         (1, 2),
         (0, 1),
     ]
+
+
+def test_costly_paths_are_sought_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two states with two operators between them, where each site meets four tensors; the global
+    state of ``random`` is what it was."""
+    sites = range(6)
+    labels = {kind: [f"{kind}{i}" for i in range(7)] for kind in "abcdpqr"}
+    rows = (("a", "p"), ("b", "pq"), ("c", "qr"), ("d", "r"))
+    terms = tuple(
+        (*(labels[kind][i] for kind in inner), labels[bond][i], labels[bond][i + 1])
+        for i in sites
+        for bond, inner in rows
+    )
+    sizes = {name: 8 if name[0] in "ad" else 3 for group in labels.values() for name in group}
+    out = (labels["a"][0], labels["d"][6])
+    equation = contraction.Equation(terms, out)
+    quick = find_path(equation, sizes)
+    monkeypatch.setattr(contraction, "FEW_PRODUCTS", 0)
+    state = random.getstate()
+    thorough = find_path(equation, sizes)
+    assert random.getstate() == state
+    inputs = [frozenset(map(hash, term)) for term in terms]
+    counts = {hash(name): size for name, size in sizes.items()}
+    least, most = (
+        contraction._products(path, inputs, frozenset(map(hash, out)), counts)
+        for path in (thorough, quick)
+    )
+    assert least < most
