@@ -21,8 +21,20 @@ def test_random_models_compute_the_same(start: int) -> None:
     trials = [try_seed(seed, fixpoint=True) for seed in range(start, start + CHUNK)]
     problems = [problem for trial in trials for problem in trial.problems]
     assert not problems, "\n".join(problems)
-    assert sum(not trial.valid for trial in trials) <= CHUNK // 4
+    assert sum(not trial.valid for trial in trials) <= CHUNK // 8
     assert sum(t.nodes_after for t in trials) <= 0.7 * sum(t.nodes_before for t in trials)
+
+
+@pytest.mark.parametrize("focus", ["types", "edges"])
+@pytest.mark.parametrize(
+    "start", [0, *(pytest.param(start, marks=pytest.mark.slow) for start in range(20, 2000, 20))]
+)
+def test_element_types_and_edges(start: int, focus: str) -> None:
+    """In other forms, too: with functions, or in IR version 3 or 4."""
+    trials = [try_seed(seed, focus, fixpoint=True, forms=True) for seed in range(start, start + 20)]
+    problems = [problem for trial in trials for problem in trial.problems]
+    assert not problems, "\n".join(problems)
+    assert sum(not trial.valid for trial in trials) <= 5
 
 
 def test_equal_seeds_draw_equal_models() -> None:

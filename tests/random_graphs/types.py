@@ -15,17 +15,16 @@ def _cast(d: Draft, x: ir.Value, dtype: ir.DataType) -> ir.Value:
 
 
 def half(d: Draft) -> None:
-    """One operator in float16, on small numbers.
+    """Operators in float16 whose results need no rounding.
 
-    ONNX Runtime computes chains of them, and what is cast to float32 at once, without rounding to
-    halves between: then what a rewrite leaves out shows, and nothing is wrong.
+    ONNX Runtime computes others in float32 and leaves out casts between: whether a sum of halves is
+    rounded hangs on its neighbours there, so nothing could be told of it.
     """
-    x = _cast(d, d.op("Tanh", d.float()), HALF)
-    kind = d.rng.choice(["Add", "Mul", "Sub", "Relu", "Neg", "Sigmoid"])
-    others = (
-        [] if kind in ("Relu", "Neg", "Sigmoid") else [d.const(d.rng.choice([0, 1, 0.5]), HALF)]
-    )
-    d.op(kind, x, *others)
+    x = _cast(d, d.float(), HALF)
+    for _ in range(d.rng.randint(1, 3)):
+        kind = d.rng.choice(["Neg", "Relu", "Abs", "Max", "Min", "Identity"])
+        bounds = [d.const(d.rng.choice([0.0, 0.5, -1.0]), HALF)] if kind in ("Max", "Min") else []
+        x = d.op(kind, x, *bounds)
 
 
 def rounded(d: Draft) -> None:
@@ -69,7 +68,8 @@ def _scales(d: Draft, x: ir.Value, dtype: ir.DataType) -> tuple[ir.Value, ir.Val
 def wrapping(d: Draft) -> None:
     """Integers that leave their range, twice; what they wrap to is no matter of rounding."""
     dtype = d.rng.choice(NARROW)
-    x = _cast(d, d.pick(lambda v: v.dtype == ir.DataType.INT64), dtype)
+    # Not what was a float: ONNX Runtime leaves out the middle of float -> int64 -> int32.
+    x = _cast(d, d.pick(lambda v: v.dtype == ir.DataType.INT64 and v.producer() is None), dtype)
     info = np.iinfo(dtype.numpy())
     for _ in range(d.rng.choice([1, 2, 3])):
         number = d.rng.choice([info.max, info.min, info.max // 2 + 1, 1, 0, 3])
@@ -90,7 +90,7 @@ def shifted(d: Draft) -> None:
 
 def compared(d: Draft) -> None:
     """A half and a constant decide."""
-    x = _cast(d, d.op("Tanh", d.float()), HALF)
+    x = _cast(d, d.float(), HALF)
     if x.dtype is None:
         raise NoMove
     d.op("Where", d.op("Greater", x, d.const(0.25, HALF)), d.const(1.0), d.const(-0.0))

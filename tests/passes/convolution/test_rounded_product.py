@@ -7,7 +7,7 @@ from collections.abc import Callable
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smelt.passes.convolution.rounded_product import BLOCK, round_product, round_to
@@ -15,6 +15,7 @@ from smelt.passes.convolution.rounded_product import BLOCK, round_product, round
 TYPES = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16]
 
 
+@settings(deadline=None)
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("number", [1.1, 2.25])
 @given(

@@ -39,7 +39,8 @@ def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.
     tiny = float(float_info(dtype).smallest_normal)
     if low >= tiny:
         return rounded
-    small = np.abs(rounded) < tiny
+    small = rounded < tiny  # not by magnitude, which would be a copy of the whole weight
+    small &= rounded > -tiny
     with np.errstate(all="ignore"):
         given = array[small].astype(np.float64) * np.broadcast_to(factor, array.shape)[small]
     return rounded if _are_kept(given, rounded[small]) else None
