@@ -75,6 +75,9 @@ KEPT = {
     "batch": padded(CONV, "1,0,1,0,0,2"),
     "automatic": padded('y = Conv<auto_pad="SAME_UPPER">(p, w)', "0,0,1,0,0,2"),
     "maximum": padded("y = MaxPool<kernel_shape=[3]>(p)", "0,0,1,0,0,2"),
+    "maximum behind -inf": padded(
+        "y = MaxPool<kernel_shape=[3]>(p)", "0,0,1,0,0,2", more="float low = {-inf}"
+    ).replace("pads)", "pads, low)"),
     "a pool that does not count": padded(
         "y = AveragePool<kernel_shape=[3], pads=[1,0]>(p)", "0,0,1,0,0,2"
     ),

@@ -8,8 +8,8 @@ Needs    (1) constant pads of spatial axes only, not negative, by the constant 0
          An AveragePool must count the padding, and its kernel be larger than it.
 Keeps    (1) what may be empty without the padding, by numbers or by bounds from 0 on: its windows
          are the same, but runtimes refuse to pool it; (2) other modes and values; (3) a Pad that
-         others read stays for them; (4) pads of the batch or of channels; (5) maxima, for which 0
-         is no neutral value.
+         others read stays for them; (4) pads of the batch or of channels; (5) maxima: 0 is not
+         neutral, and instead of -inf a MaxPool of ONNX Runtime pads with the lowest number.
 """
 
 from __future__ import annotations
