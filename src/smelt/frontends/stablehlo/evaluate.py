@@ -23,7 +23,7 @@ from smelt.frontends.stablehlo import (  # noqa: F401 - each registers what it r
 from smelt.frontends.stablehlo.decompositions import Decomposed
 from smelt.frontends.stablehlo.liveness import Step, Steps, steps_of
 from smelt.frontends.stablehlo.operation import Operation
-from smelt.frontends.stablehlo.places import run_at
+from smelt.frontends.stablehlo.places import Place, run_at
 from smelt.frontends.stablehlo.registry import READERS
 from smelt.frontends.stablehlo.sizes import as_array, as_sizes, computed
 
@@ -40,6 +40,7 @@ class Evaluator:
         self._known: list[dict[Any, Any]] = []
         self._call: Operation | None = None
         self._constants: dict[Any, Any] = {}
+        self._places: dict[Any, Place | None] = {}
 
     def function(
         self, name: str, operands: Sequence[Any], call: Operation | None = None
@@ -117,7 +118,16 @@ class Evaluator:
 
     def _step(self, step: Step) -> None:
         op = Operation(step.view, self._call)
-        run_at(op.place(), lambda: self._evaluate(op, step))
+        run_at(self._place(op), lambda: self._evaluate(op, step))
+
+    def _place(self, op: Operation) -> Place | None:
+        """The line that ``op`` came from; its text is long, and many have the same."""
+        if op.name == "stablehlo.constant":
+            return None
+        key = op.view.location, self._call
+        if key not in self._places:
+            self._places[key] = op.place()
+        return self._places[key]
 
     def _evaluate(self, op: Operation, step: Step) -> None:
         if step.function is not None:

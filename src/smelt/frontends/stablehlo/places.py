@@ -28,13 +28,16 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line} in {self.function}"
 
 
-@lru_cache(maxsize=4096)
 def place_in(location: str) -> Place | None:
     """The innermost frame of a location that is of no installed library, else the innermost."""
-    found = _FRAME.findall(location)
-    frames = [Place(name.rpartition(".")[2], file, int(line)) for name, file, line in found]
-    own = [place for place in frames if not _is_installed(place.file)]
-    return next(iter(own or frames), None)
+    innermost = None
+    for found in _FRAME.finditer(location):
+        name, file, line = found.groups()
+        if innermost is None or not _is_installed(file):
+            innermost = Place(name.rpartition(".")[2], file, int(line))
+        if not _is_installed(file):
+            break
+    return innermost
 
 
 def run_at(place: Place | None, function: Callable[[], Any]) -> Any:
@@ -42,7 +45,7 @@ def run_at(place: Place | None, function: Callable[[], Any]) -> Any:
     return function() if place is None else eval(_code(place), {"run": function})
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _code(place: Place) -> CodeType:
     return _CALL.replace(
         co_filename=place.file,
