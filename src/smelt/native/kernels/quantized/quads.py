@@ -2,7 +2,8 @@
 
 CPUs with VNNI multiply four pairs of bytes and add the products without loss (``vpdpbusd``).
 Others on x86 take the bytes at even and at odd places apart, as 16 bits, and add products of those
-in pairs (``pmaddwd``); products of bytes that saturate (``pmaddubsw``) are never used.
+in pairs (``pmaddwd``); products of bytes that saturate (``pmaddubsw``) serve convolutions whose
+weights are held to what they take.
 
 What a build is not told of its CPU it asks at run time, unless ``SMELT_NO_DISPATCH`` is defined.
 """
