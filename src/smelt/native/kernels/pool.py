@@ -83,8 +83,8 @@ def average_pool(cx: KernelContext) -> None:
     """The mean of each window, over the image or, if so asked, over the padded image."""
     window = window_of(cx)
     if _fits_vectors(cx) and pool_vectors.takes_sum(window):
+        counts = [_counts(cx, window, i, place) for i, place in enumerate(("o", "h + r", "q"))]
         with _by_vectors(cx, lambda: _mean(cx, window)):
-            counts = [_counts(cx, window, i, place) for i, place in enumerate(("o", "h + r", "q"))]
             pool_vectors.emit(cx, window, pool_vectors.SUM, f"a / (float)({' * '.join(counts)})")
         return
     _mean(cx, window)
@@ -147,6 +147,7 @@ def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
         return str(counts[0])
     name = f"counts_{hashlib.sha256(str(counts).encode()).hexdigest()[:8]}"
     cx.call(name, f"static const int32_t {name}[] = {{ {', '.join(map(str, counts))} }};\n")
+    cx.body.line(f"(void){name};")  # where vectors read it and the compiler has none
     return f"{name}[{place}]"
 
 
