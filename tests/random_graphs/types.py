@@ -22,7 +22,7 @@ def half(d: Draft) -> None:
     """
     x = _cast(d, d.float(), HALF)
     for _ in range(d.rng.randint(1, 3)):
-        kind = d.rng.choice(["Neg", "Relu", "Abs", "Max", "Min", "Identity"])
+        kind = d.rng.choice(["Neg", "Abs", "Max", "Min", "Identity"])
         bounds = [d.const(d.rng.choice([2.0, 0.5, -1.0]), HALF)] if kind in ("Max", "Min") else []
         x = d.op(kind, x, *bounds)
 
