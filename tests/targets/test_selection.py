@@ -16,7 +16,7 @@ from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.operators.declare import Attributes, Operator, Result
 from smelt.targets.base import Artifact, Plan, Target
-from smelt.targets.selection import select
+from smelt.targets.selection import select, warn_of_unknown_kernels
 
 DOMAIN = "vendor.selection"
 
@@ -146,6 +146,15 @@ def test_a_rule_for_an_operator_that_onnx_never_had_is_named() -> None:
     misspelt = rule(op("Relu", op("Convv", var("x"), var("w"))), name="misspelt")(nothing)
     with pytest.warns(UserWarning, match="misspelt can never fire.*'Convv'.*'Conv'"):
         select(text.parse(PLAIN), [misspelt])
+
+
+def test_a_kernel_for_an_operator_that_onnx_never_had_is_named(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    warn_of_unknown_kernels("npu", {"Relu", "ai.onnx.ml::Scaler", "com.npu::Rellu"})
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="`kernels` of target 'npu': .*'Rellu'; .*'Relu'"):
+        warn_of_unknown_kernels("npu", {"Rellu"})
 
 
 def test_one_of_two_rules_for_the_same_is_named() -> None:

@@ -71,6 +71,7 @@ FUSE = _listed(
     "compose-conv1d",
     "fuse-dilated-conv",
     "fuse-pad-conv",
+    "drop-taps-in-padding",
     "fuse-conv-batchnorm",
     "fuse-conv-scale",
     "fuse-conv-bias",

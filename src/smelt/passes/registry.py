@@ -68,6 +68,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     "convolution": (
         "add_conv_transpose_output_shape",
         "compose_conv1d",
+        "drop_taps_in_padding",
         "fuse_conv_batchnorm",
         "fuse_conv_bias",
         "fuse_conv_scale",
