@@ -91,13 +91,13 @@ def test_functions_stay_only_where_they_are_called(smelt, write, tmp_path):
 def test_weights_beside_the_model_stay_beside(smelt, tmp_path, write):
     proto = onnx.load(write(CHAIN.replace("float[4] v = {5,6,7,8}", "float[4] v = {5,6,7,8}")))
     for tensor in proto.graph.initializer:
-        tensor.CopyFrom(onnx.numpy_helper.from_array(np.ones(4, np.float32), tensor.name))
+        tensor.CopyFrom(onnx.numpy_helper.from_array(np.ones((64, 4), np.float32), tensor.name))
     options = {"save_as_external_data": True, "size_threshold": 0, "location": "w.data"}
     onnx.save(proto, tmp_path / "big.onnx", **options)
     part(smelt, tmp_path / "big.onnx", tmp_path, "--outputs", "a")
     assert (tmp_path / "part.onnx.data").stat().st_size < 2 * (tmp_path / "w.data").stat().st_size
     [weight] = onnx.load(tmp_path / "part.onnx").graph.initializer
-    np.testing.assert_array_equal(onnx.numpy_helper.to_array(weight), np.ones(4))
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(weight), np.ones((64, 4)))
 
 
 def test_an_input_with_a_default_becomes_a_weight(smelt, write, tmp_path):

@@ -121,7 +121,7 @@ def test_what_holds_in_no_run_is_refused() -> None:
 
 def test_a_result_that_is_declared_with_too_few_dims_hides_no_mismatch() -> None:
     graph = "g (float[65] x, float[7] w) => (float y) { y = Add(x, w) }"
-    with pytest.raises((SmeltError, ErrorList), match="7 is never equal to 65"):
+    with pytest.raises((SmeltError, ErrorList), match="E317 .*\n.*\n.*the operands broadcast"):
         smelt.compile(text.parse(graph, 21), target="c")
 
 
@@ -130,5 +130,7 @@ def test_a_shape_that_loses_elements_is_refused() -> None:
     graph = (
         "g (bool[6,6,1,0] x) => (bool[6] y) { s = Constant<value_ints=[0]>() y = Reshape(x, s) }"
     )
-    with pytest.raises((SmeltError, ErrorList), match="0 is never equal to 6"):
+    with pytest.raises(
+        (SmeltError, ErrorList), match="E317 .*\n.*\n.*the result has the elements of the input"
+    ):
         smelt.compile(text.parse(graph, 21), target="c")

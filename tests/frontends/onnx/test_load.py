@@ -41,9 +41,14 @@ def test_saving_loads_again_and_is_deterministic(tmp_path: Path) -> None:
 
 
 def test_external_weights(tmp_path: Path) -> None:
-    path = save(load(MODEL), tmp_path / "m.onnx", external_data=True)
+    weights = ",".join(map(str, range(64)))
+    source = PARSE(
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[N,64] x) => (float[N,64] y) '
+        f"<float[64] w = {{{weights}}}> {{ y = Mul(x, w) }}"
+    )
+    path = save(load(source), tmp_path / "m.onnx", external_data=True)
     assert (tmp_path / "m.onnx.data").exists()
-    assert text.canonical(load(path)) == text.canonical(load(MODEL))
+    assert text.canonical(load(path)) == text.canonical(load(source))
     assert to_proto(load(path)).graph.initializer[0].data_location == onnx.TensorProto.DEFAULT
 
 

@@ -168,9 +168,6 @@ def test_the_past_goes_before_what_is_new(before: str) -> None:
 
 KEPT = {
     "a mask of booleans": WHOLE.format(m=", bool[5,7] m", a="Attention(q, k, v, m)"),
-    "heads that do not divide": (
-        "g (float[N,3,5,8] q, float[N,2,5,8] k, float[N,2,5,6] v) => (float[N,3,5,6] y) "
-        "{ y = Attention(q, k, v) }"),
     "scores handed on": (
         "g (float[N,3,5,8] q, float[N,3,7,8] k, float[N,3,7,6] v) "
         "=> (float[N,3,5,6] y, float[N,3,5,7] s) { y, , , s = Attention(q, k, v) }"),

@@ -226,7 +226,7 @@ KEPT = {
         "2,5,3,4", HALVES + PRODUCTS, W, CUTS.replace("h = {2}", "h = {1}")
     ).replace("float[2,1,3,2]", "float[2,1,3,1]").replace("(float[2,5,3,4] y)", "(float[2,5,3,?] y)"),
     "pairs stacked the other way": INTERLEAVED.replace("(nn, pp)", "(pp, nn)"),
-    "pairs of other neighbours": INTERLEAVED.replace("p = Slice(x, o", "p = Slice(x, two"),
+    "pairs of other neighbours": INTERLEAVED.replace("p = Slice(x, o", "p = Slice(x, i"),
     "angles that differ within a pair": INTERLEAVED.replace("Cos(v3)", "Cos(w)").replace(
         "v) =>", "v, float[1,S,1,4] w) =>"),
     "a rest that is no rest": (

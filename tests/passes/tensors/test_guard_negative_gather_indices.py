@@ -98,8 +98,6 @@ KEPT = {
     "Mod": "g (float[3,4] x, int64[N] k) => (float[N,4] y) <int64 n = {3}> "
     "{ i = Mod(k, n) y = Gather(x, i) }",
     "a place of unknown length": "g (float[N,4] x, int64[3,K] i) => (y) { y = GatherND(x, i) }",
-    "a constant before the start": "g (float[N,4] x) => (float[N,1] y) <int64[1] i = {-5}> "
-    "{ y = Gather<axis=1>(x, i) }",
     "an unknown rank": "g (float x0, int64[r] s, int64[2] i) => (y) "
     "{ x = Expand(x0, s) y = Gather(x, i) }",
 }
