@@ -121,7 +121,7 @@ def test_what_holds_in_no_run_is_refused() -> None:
 
 def test_a_result_that_is_declared_with_too_few_dims_hides_no_mismatch() -> None:
     graph = "g (float[65] x, float[7] w) => (float y) { y = Add(x, w) }"
-    with pytest.raises((SmeltError, ErrorList), match="E317 .*\n.*\n.*the operands broadcast"):
+    with pytest.raises((SmeltError, ErrorList), match=r"E317 .*\n.*\n.*the operands broadcast"):
         smelt.compile(text.parse(graph, 21), target="c")
 
 
@@ -131,6 +131,6 @@ def test_a_shape_that_loses_elements_is_refused() -> None:
         "g (bool[6,6,1,0] x) => (bool[6] y) { s = Constant<value_ints=[0]>() y = Reshape(x, s) }"
     )
     with pytest.raises(
-        (SmeltError, ErrorList), match="E317 .*\n.*\n.*the result has the elements of the input"
+        (SmeltError, ErrorList), match=r"E317 .*\n.*\n.*the result has the elements of the input"
     ):
         smelt.compile(text.parse(graph, 21), target="c")
