@@ -35,6 +35,14 @@ SHOWN = [
         "Conv(p, w) }",
     ),
     Shown(
+        "drop-taps-in-padding",
+        "passes.convolution.drop_taps_in_padding:taps_in_padding",
+        "*(slice(low, high) for low, high in living)",
+        "*(slice(0, high - low) for low, high in living)",
+        "g (float[N,1,3] x) => (float[N,1,3] y) <float[1,1,3] w = {1,2,3}> "
+        "{ y = Conv<pads=[5,5], dilations=[5]>(x, w) }",
+    ),
+    Shown(
         "fuse-conv-batchnorm",
         "passes.convolution.fuse_conv_batchnorm:conv_batchnorm",
         "scale / np.sqrt(variance + np.float64(np.float32(epsilon)))",
