@@ -262,7 +262,7 @@ SHOWN = [
     Shown(
         "compose-conv1d",
         "passes.convolution.compose_conv1d:_row_that_meets",
-        "return int(before // dilation)",
+        "return living.start",
         "return 0",
         "g (float[2,1,9] x) => (float[2,1,7] y) <float[1,1,3,3] k = {1,2,4,-1,3,5,-2,6,7}, "
         "int64[1] a = {2}> { q = Unsqueeze(x, a) z = Conv<pads=[1,0,1,0]>(q, k) "

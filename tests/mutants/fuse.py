@@ -37,8 +37,8 @@ SHOWN = [
     Shown(
         "drop-taps-in-padding",
         "passes.convolution.drop_taps_in_padding:taps_in_padding",
-        "*(slice(low, high) for low, high in living)",
-        "*(slice(0, high - low) for low, high in living)",
+        "slice(each.start, each.stop) for each in taps",
+        "slice(0, len(each)) for each in taps",
         "g (float[N,1,3] x) => (float[N,1,3] y) <float[1,1,3] w = {1,2,3}> "
         "{ y = Conv<pads=[5,5], dilations=[5]>(x, w) }",
     ),

@@ -24,6 +24,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
+from smelt.passes.convolution.padded_axis import PaddedAxis
 from smelt.passes.simplify.merge_consecutive_reshapes import inserted as inserted_axes
 from smelt.passes.tensors.stack import dims_of, same_dims
 
@@ -104,9 +105,10 @@ def _row_that_meets(m: Match, axis: int) -> int | Miss:
     dilation = (opset.attribute(conv, "dilations", m.opset) or (1, 1))[index]
     stride = (opset.attribute(conv, "strides", m.opset) or (1, 1))[index]
     rows = (1 + before + after - (dilation * (size - 1) + 1)) // stride + 1
-    if rows != 1 or before % dilation or before // dilation >= size:  # keeps 1
+    living = PaddedAxis(1, rows, stride, size, dilation, before).living()
+    if rows != 1 or not living:  # keeps 1
         return Miss("the result has not one row, or only of padding")
-    return int(before // dilation)
+    return living.start
 
 
 def _slice(m: Match, axis: int, row: int, b: Builder) -> ir.Value | None:

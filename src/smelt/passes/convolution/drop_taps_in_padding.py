@@ -15,7 +15,6 @@ Keeps    (1) a tap that meets an element for one result; one tap an axis at leas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -24,59 +23,57 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.shapes import static_shape
 from smelt.passes.base import rounding, rule_pass
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """One spatial axis: the size, how many results, the stride, and of the kernel how many taps,
-    how far apart, and the pads."""
-
-    size: int
-    results: int
-    stride: int
-    taps: int
-    dilation: int
-    begin: int
-    end: int
-
-    def meets(self, tap: int) -> bool:
-        """Whether ``tap`` meets an element of the input for any result."""
-        first = tap * self.dilation - self.begin
-        results = range(first, first + self.results * self.stride, self.stride)
-        before = len(range(first, min(0, results.stop), self.stride))
-        return before < len(results) and results[before] < self.size
-
-    def living(self) -> tuple[int, int]:
-        """The first tap that meets an element, and the one after the last; all if none does."""
-        alive = [tap for tap in range(self.taps) if self.meets(tap)]
-        return (alive[0], alive[-1] + 1) if alive else (0, self.taps)
+from smelt.passes.convolution.padded_axis import PaddedAxis
+from smelt.passes.tensors.stack import dims_of
 
 
 @rule(op("Conv", var("x"), var("w"), rest=True), min_opset=11, same_shape=True)
 def taps_in_padding(m: Match, b: Builder) -> Replacement:
-    axes = _axes(m)
-    if axes is None:
+    given = opset.attribute(m.root, "pads", m.opset)
+    if not given or not any(given):
         return None
-    living = [axis.living() for axis in axes]
-    if all(alive == (0, axis.taps) for alive, axis in zip(living, axes, strict=True)):  # keeps 1
+    if opset.attribute(m.root, "auto_pad", m.opset) not in (None, "NOTSET"):  # needs 3
         return None
-    pads = [axis.begin - low * axis.dilation for axis, (low, _) in zip(axes, living, strict=True)]
-    pads += [
-        axis.end - (axis.taps - high) * axis.dilation
-        for axis, (_, high) in zip(axes, living, strict=True)
-    ]
-    if min(pads) < 0:  # needs 3
+    living = _living(m, given)
+    if living is None:
+        return None
+    taps, pads = living
+    if min(pads) < 0:
         return Miss("what is left would begin inside the input")
     weights = m.array("w", limit=None)
     if weights is None:  # needs 1
         return Miss("the weights are no constant")
-    kept = (slice(None), slice(None), *(slice(low, high) for low, high in living))
+    kept = (slice(None), slice(None), *(slice(each.start, each.stop) for each in taps))
     dropped = np.ones(weights.shape, np.bool_)
     dropped[kept] = False
     if not np.isfinite(weights[dropped].astype(np.float32)).all():
         return Miss("a weight that meets only padding is not finite")
     return _cropped(m, b, weights[kept], pads)  # keeps 2
+
+
+def _living(m: Match, given: Sequence[int]) -> tuple[list[range], list[int]] | None:
+    """The taps that stay, axis by axis, and the pads then; None if all do, or nothing is known."""
+    image, result = (dims_of(value) for value in (m["x"], m.root.outputs[0]))
+    weight = static_shape(m["w"])
+    if image is None or result is None or weight is None:
+        return None
+    kernel = weight[2:]
+    rank = len(kernel)
+    ones, pads = [1] * rank, list(given)
+    strides: Sequence[int] = opset.attribute(m.root, "strides", m.opset) or ones
+    spacing: Sequence[int] = opset.attribute(m.root, "dilations", m.opset) or ones
+    taps = []
+    for i, (size, count, results) in enumerate(zip(image[2:], kernel, result[2:], strict=True)):
+        stay = range(count)
+        if isinstance(size, int) and isinstance(results, int):  # needs 2
+            axis = PaddedAxis(size, results, strides[i], count, spacing[i], pads[i])
+            stay = axis.living() or stay  # keeps 1
+        taps.append(stay)
+        pads[i] -= stay.start * spacing[i]
+        pads[i + rank] -= (count - stay.stop) * spacing[i]
+    return (taps, pads) if pads != list(given) else None
 
 
 def _cropped(m: Match, b: Builder, weights: np.ndarray, pads: list[int]) -> ir.Value:
@@ -89,26 +86,6 @@ def _cropped(m: Match, b: Builder, weights: np.ndarray, pads: list[int]) -> ir.V
         attributes["dilations"] = ir.AttrInt64s("dilations", alone)
     inputs = (m["x"], b.constant(np.ascontiguousarray(weights)), *m.root.inputs[2:])
     return b.add(ir.Node("", "Conv", inputs, list(attributes.values())))[0]
-
-
-def _axes(m: Match) -> list[_Axis] | None:
-    """The spatial axes; None if something of one is not known, or nothing is padded."""
-    pads = opset.attribute(m.root, "pads", m.opset)
-    shapes = [value.shape for value in (m["x"], m["w"], m.root.outputs[0])]
-    if not pads or not any(pads) or None in shapes:
-        return None
-    if opset.attribute(m.root, "auto_pad", m.opset) not in (None, "NOTSET"):  # needs 3
-        return None
-    image, kernel, result = (shape.dims[2:] for shape in shapes if shape is not None)
-    sizes = [*image, *kernel, *result]
-    rank = len(image)
-    if not all(isinstance(size, int) and size > 0 for size in sizes):  # needs 2
-        return None
-    ones = [1] * rank
-    strides: Sequence[int] = opset.attribute(m.root, "strides", m.opset) or ones
-    spacing: Sequence[int] = opset.attribute(m.root, "dilations", m.opset) or ones
-    rows = zip(image, result, strides, kernel, spacing, pads[:rank], pads[rank:], strict=True)
-    return [_Axis(*row) for row in rows]
 
 
 drop_taps_in_padding = rule_pass(

@@ -19,7 +19,7 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 ML = "ai.onnx.ml"
-KEYS = {"classlabels_int64s": int, "classlabels_strings": str}
+KEYS = ("classlabels_int64s", "classlabels_strings")
 
 
 @graph_pass("zip_map_to_tensor", __doc__, exactness=EXACT, default=False)  # needs 1
