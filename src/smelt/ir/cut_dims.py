@@ -119,7 +119,7 @@ def _is_uncut(dim: Dim, whole: Dim, bounds: _Bounds) -> bool:
     """
     if isinstance(dim, int) or not bounds or not is_cut(dim):
         return False
-    import sympy  # type: ignore[import-untyped]
+    import sympy
 
     expression = expression_of(dim)
     kept = {}

@@ -85,7 +85,7 @@ def opaque_unless_plain(dim: ir.SymbolicDim) -> None:
     if text is None or text.isidentifier() or has_expression(dim):
         return
     if not (is_plain(text) and _is_readable(dim)):
-        import sympy  # type: ignore[import-untyped]
+        import sympy
 
         set_expression(dim, sympy.Symbol(text, integer=True, nonnegative=True))
 

@@ -86,7 +86,7 @@ def take_symbols_from_zero() -> None:
 
 
 def _symbol(name: str, **assumptions: bool) -> Any:
-    import sympy  # type: ignore[import-untyped]
+    import sympy
 
     if may_be_none(name):
         return sympy.Symbol(name, integer=True, nonnegative=True)

@@ -37,7 +37,7 @@ def one_floor(dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
     """``dim`` without floors in quotients that are rounded down themselves."""
     if isinstance(dim, int) or not _is_deep(dim) or not is_plain(dim.value or ""):
         return dim
-    import sympy  # type: ignore[import-untyped]
+    import sympy
 
     expression = expression_of(dim)
     flat = expression.replace(sympy.floor, lambda inside: sympy.floor(_without_floor(inside)))

@@ -75,7 +75,7 @@ def _take_whole(node: ir.Node) -> None:
 
 def exact_quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
     """The product of ``dims`` over that of ``others`` if it is a polynomial with integers."""
-    import sympy  # type: ignore[import-untyped]
+    import sympy
 
     parts = [
         [d if isinstance(d, int) else expression_of(d) for d in each] for each in (dims, others)

@@ -51,7 +51,7 @@ def _read(
 
 def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:
     """The size that a SymPy ``expression`` stands for; None if it has other functions."""
-    import sympy  # type: ignore[import-untyped]
+    import sympy
 
     if expression.is_Integer:
         return int(expression)
