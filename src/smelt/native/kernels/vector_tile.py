@@ -73,8 +73,9 @@ class Tile:
     """A tile function: ``rows`` by ``vectors``, over a ``walk``, from ``start`` to ``finish``.
 
     ``start`` is ``row`` or ``column`` if a parameter holds a number for each, which the sums start
-    from. The strides of C are ``row`` and ``column``, constants if they are numbers. It is only
-    called under ``when``, a condition of the preprocessor.
+    from, or ``each`` if it holds one for each sum, in rows of ``pitch``. The strides of C are
+    ``row`` and ``column``, constants if they are numbers. It is only called under ``when``, a
+    condition of the preprocessor.
     """
 
     rows: int
@@ -84,6 +85,7 @@ class Tile:
     finish: Finish = field(default_factory=Finish)
     column: int = 1
     when: str = ""
+    pitch: int = 0
 
     def declare(self, cx: KernelContext) -> str:
         """The name of the function, which is added to those that the kernel calls."""
@@ -116,7 +118,11 @@ class Tile:
 
     def _text(self) -> str:
         out = Writer()
-        start = ", const float *restrict start" if self.start else ""
+        start = (
+            f", const float *{'' if self.start == 'each' else 'restrict '}start"
+            if self.start
+            else ""
+        )
         beside = "".join(f", const float *r{i}" for i in range(len(self.finish.beside)))
         beside += "".join(f", ptrdiff_t {name}" for name, _ in self._open_strides())
         parameters = f"{self.walk.parameters}, float *c, ptrdiff_t cm, ptrdiff_t from, ptrdiff_t to"
@@ -145,6 +151,8 @@ class Tile:
     def _first(self, m: int, v: int) -> str:
         if self.start == "column":
             return f"*(const vec *)(start{_lanes(v)})"
+        if self.start == "each":
+            return f"*(const vec *)(start + {m * self.pitch}{_lanes(v)})"
         return "{ 0 }"
 
     def _steps(self, out: Writer) -> None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from smelt.native.kernels.convolution import pixel_tiles
+from smelt.native.kernels.convolution.channel_blocks import block_of
+from smelt.native.kernels.convolution.filter_panels import PANEL, Filters, Source, panels
 from smelt.native.kernels.convolution.inside import declare_rows, skips
 from smelt.native.kernels.convolution.parts import (
     constant_bias,
@@ -21,7 +23,6 @@ from smelt.native.kernels.convolution.parts import (
     is_float,
     padded_rows,
 )
-from smelt.native.kernels.convolution.pixel_tiles import PANEL, Filters, Source, panels
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
@@ -78,6 +79,11 @@ class Band:
     pitch: int
     by: tuple[int, int] = (1, 1)
 
+    @property
+    def plane(self) -> int:
+        """Elements of a channel."""
+        return self.seen * self.pitch
+
 
 def band_of(instance: Instance, window: Window) -> Band:
     """All bands see the same number of rows; the last may compute fewer."""
@@ -96,11 +102,23 @@ def _is_copied(window: Window, band: Band) -> bool:
     return window.padded or band.by != (1, 1)
 
 
+def _block(instance: Instance, window: Window, band: Band) -> int:
+    """Channels at a time; 0 for all."""
+    size, pixels = channels_of(instance)[0] * band.plane, band.rows * window.output[2]
+    return block_of(instance, window, PANEL, size, pixels)
+
+
 def workspace(instance: Instance, window: Window) -> int:
-    """The band, if it is copied."""
+    """The band, if it is copied, and the sums of a panel that blocks of channels are added to."""
     band = band_of(instance, window)
-    size = 4 * channels_of(instance)[0] * band.seen * band.pitch
-    return size if _is_copied(window, band) else 0
+    held = band.rows * window.output[2] * PANEL if _block(instance, window, band) else 0
+    return 4 * (_copied(instance, window, band) + held)
+
+
+def _copied(instance: Instance, window: Window, band: Band) -> int:
+    """Elements of the copy of a band, if there is one, up to a line of memory."""
+    size = channels_of(instance)[0] * band.plane if _is_copied(window, band) else 0
+    return -(-size // MOST_LANES) * MOST_LANES
 
 
 def emit(cx: KernelContext, window: Window) -> None:
@@ -130,20 +148,23 @@ def emit(cx: KernelContext, window: Window) -> None:
 def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
     """The band from output row ``h`` on; the image itself if nothing has to be copied."""
     (_, height, width), (_, down, step) = window.input, window.strides
+    block, held = _block(cx, window, band), ""
+    if block:
+        held = f"{cx.scratch(cx.type(0))} + {_copied(cx, window, band)}"
     if not _is_copied(window, band):
         pointer = f"image + h * {down * width}"
-        return Source(pointer, height * width, width, down * width, step)
+        return Source(pointer, height * width, width, down * width, step, block, held)
     scratch = cx.scratch(cx.type(0))
     copy = padded_rows(cx, window, band.pitch, stride=band.by)
     down, step = down // band.by[0], step // band.by[1]
     seen = band.seen - (band.rows - rows) * down
-    plane = band.seen * band.pitch
+    plane = band.plane
     first = f"h * {window.strides[1]} - {window.begin[1]}"
     with cx.body.loop("i", channels_of(cx)[0]):
         cx.body.line(
             f"{copy}(image + i * {height * width}, {scratch} + i * {plane}, {first}, {seen});"
         )
-    return Source(scratch, plane, band.pitch, down * band.pitch, step)
+    return Source(scratch, plane, band.pitch, down * band.pitch, step, block, held)
 
 
 def _pack(cx: KernelContext) -> str:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 
+from smelt.native.kernels.convolution.channel_blocks import Channels
+from smelt.native.kernels.convolution.filter_panels import PANEL, Filters, Panel, Source, panels
 from smelt.native.kernels.convolution.inside import INSIDE, declare_columns, inside_walk
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, Part, by_registers, even_parts
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.tile_walk import Walk
-from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import SUMS, Finish, Tile
+from smelt.native.kernels.vector_tile import SUMS, Finish, Tile, plus
 
-PANEL = 2 * MOST_LANES
 MOST_PIXELS = 14
 """Pixels of a tile where there are 32 registers: parts of rows of 7, 14, 28, 56 are as long."""
 
@@ -26,45 +27,6 @@ near the processor from run to run."""
 
 LINE = 16
 """Floats that a fetch brings."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where pixels are read: a pointer, and the elements from channel to channel, from a row of the
-    image to the next, from what an output row sees to that of the next, and to that of the next
-    pixel."""
-
-    pointer: str
-    plane: int
-    pitch: int
-    down: int
-    step: int
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """The laid out weights and bias ("" without), what becomes of the sums, and whether positions
-    that see padding only are skipped."""
-
-    packed: str
-    bias: str
-    finish: Finish
-    skipped: bool
-
-
-def panels(filters: int) -> list[tuple[int, int, int]]:
-    """``(first filter, width, count)``: whole panels, then a half and a quarter for the rest."""
-    half, quarter = PANEL // 2, PANEL // 4
-    whole, rest = divmod(filters, PANEL)
-    if rest > half + quarter:
-        whole, rest = whole + 1, 0
-    counts = (whole, int(rest > quarter), int(0 < rest <= quarter or rest > half))
-    found, first = [], 0
-    for width, count in zip((PANEL, half, quarter), counts, strict=True):
-        if count:
-            found.append((first, width, count))
-        first += width * count
-    return found
 
 
 def emit(
@@ -83,36 +45,43 @@ def emit(
         panel = Panel(window, source, weights, width, first + width * count)
         few = (SUMS // 2, 2) if width > PANEL // 4 else (SUMS, 1)
         more = (MORE_SUMS // 2, 2) if width > PANEL // 2 else (SUMS, 1)
-        with loop("o", panel.end, first, width):
+        with loop("o", panel.end, first, width), _channels(cx, panel, pixels) as channels:
             if weights.skipped:
                 each = even_parts(pixels, few[0]), even_parts(pixels, more[0])
                 for when, parts in by_registers(body, *each):
-                    _emit_listed(cx, panel, parts, (more if when == WIDE else few)[1], when)
+                    vectors = (more if when == WIDE else few)[1]
+                    _emit_listed(cx, panel, channels, parts, vectors, when)
                 continue
             body.line(f"#if {WIDE}")
-            _emit_placed(cx, panel, rows, more[1])
+            _emit_placed(cx, panel, channels, rows, more[1])
             body.line("#else")
-            _emit_listed(cx, panel, even_parts(pixels, few[0]), few[1], f"!({WIDE})")
+            parts = even_parts(pixels, few[0])
+            _emit_listed(cx, panel, channels, parts, few[1], f"!({WIDE})")
             body.line("#endif")
 
 
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """A panel of ``width`` filters, from ``o`` on; the last of its size ends at ``end``."""
-
-    window: Window
-    source: Source
-    weights: Filters
-    width: int
-    end: int
-
-    def elements(self, channels: int) -> int:
-        """Weights of the panel."""
-        return self.width * channels * self.window.kernel[1] * self.window.kernel[2]
+@contextmanager
+def _channels(cx: KernelContext, panel: Panel, pixels: int) -> Iterator[Channels]:
+    """All channels, or a loop over blocks of them, before which held sums are the bias."""
+    every, block, held = channels_of(cx)[0], panel.source.block, panel.source.held
+    if not block or panel.width < PANEL or panel.weights.skipped:
+        yield Channels("0", str(every))
+        return
+    body, bias = cx.body, panel.bias(cx)
+    with body.loops(("p", "l"), (pixels, PANEL)):
+        body.line(f"({held})[p * {PANEL} + l] = {f'({bias})[l]' if bias else '0'};")
+    with body.loop("c", every, step=block):
+        body.line(f"const ptrdiff_t cn = {every} - c < {block} ? {every} - c : {block};")
+        yield Channels("c", "cn", held)
 
 
 def _emit_listed(
-    cx: KernelContext, panel: Panel, parts: Sequence[Part], vectors: int, when: str
+    cx: KernelContext,
+    panel: Panel,
+    channels: Channels,
+    parts: Sequence[Part],
+    vectors: int,
+    when: str,
 ) -> None:
     """Pixels one after the other, each of which has a pointer: ``next`` is where the next one is,
     in column q."""
@@ -130,14 +99,17 @@ def _emit_listed(
                 body.line(f"next += ++q == {wide} ? {turn} : {source.step};")
                 body.line(f"q = q == {wide} ? 0 : q;")
             walk = _listed_walk(window, panel.width)
-            given = [source.pointer, "at"]
+            given = [plus(source.pointer, channels.first, source.plane), "at"]
             if panel.weights.skipped:
                 walk, given = inside_walk(window, panel.width), [*given, *INSIDE]
-            _emit_tile(cx, panel, (part.length, vectors), walk, given, "p", when)
+            size = (part.length, vectors)
+            _emit_tile(cx, panel, channels, size, walk, given, "p", when)
             body.line(f"p += {part.length};")
 
 
-def _emit_placed(cx: KernelContext, panel: Panel, rows: int, vectors: int) -> None:
+def _emit_placed(
+    cx: KernelContext, panel: Panel, channels: Channels, rows: int, vectors: int
+) -> None:
     """Tiles of a part of an output row or a few whole ones, whose pixels lie at known places from
     the first on, so that none needs a register of its own."""
     body, window, source = cx.body, panel.window, panel.source
@@ -146,10 +118,13 @@ def _emit_placed(cx: KernelContext, panel: Panel, rows: int, vectors: int) -> No
     across = even_parts(wide, MOST_PIXELS)
     tiles = sum(part.count for part in down) * sum(part.count for part in across)
     fetch = _fetch(cx, panel, tiles)
-    if fetch:
+    if fetch and channels.held:
+        following = plus(_weights(cx, panel, channels), channels.count, panel.elements(1))
+        body.line(f"const float *ahead = {following};")
+    elif fetch:
         each = panel.elements(channels_of(cx)[0])
         following = f"o + {panel.width} < {panel.end} ? {each} : 0"
-        body.line(f"const float *ahead = {_weights(cx, panel)} + ({following});")
+        body.line(f"const float *ahead = {_weights(cx, panel, channels)} + ({following});")
     for y in down:
         for x in across:
             with (
@@ -161,19 +136,20 @@ def _emit_placed(cx: KernelContext, panel: Panel, rows: int, vectors: int) -> No
                     for i in range(y.length)
                     for j in range(x.length)
                 )
-                first = f"{source.pointer} + r * {source.down} + q * {source.step}"
+                first = plus(source.pointer, channels.first, source.plane)
+                first += f" + r * {source.down} + q * {source.step}"
                 walk = _placed_walk(window, panel.width, places, fetch)
                 given = [first, *(["ahead"] if fetch else [])]
                 size = (len(places), vectors)
-                _emit_tile(cx, panel, size, walk, given, f"r * {wide} + q", WIDE)
+                _emit_tile(cx, panel, channels, size, walk, given, f"r * {wide} + q", WIDE)
                 if fetch:
-                    body.line(f"ahead += {fetch * _rounds(cx, window)};")
+                    body.line(f"ahead += {channels.count} * {fetch * _rounds(window)};")
 
 
-def _rounds(cx: KernelContext, window: Window) -> int:
-    """How often a tile turns round in its innermost loop."""
+def _rounds(window: Window) -> int:
+    """How often a tile turns round in its innermost loop for each channel."""
     (_, kh, kw) = window.kernel
-    return channels_of(cx)[0] * kh * (kw if kw > UNROLLED else 1)
+    return kh * (kw if kw > UNROLLED else 1)
 
 
 def _fetch(cx: KernelContext, panel: Panel, tiles: int) -> int:
@@ -183,20 +159,22 @@ def _fetch(cx: KernelContext, panel: Panel, tiles: int) -> int:
     window = panel.window
     if panel.width < PANEL or filters * channels * window.kernel[1] * window.kernel[2] < FETCHED:
         return 0
-    return -(-panel.elements(channels) // (tiles * _rounds(cx, window)))
+    return -(-panel.elements(1) // (tiles * _rounds(window)))
 
 
-def _weights(cx: KernelContext, panel: Panel) -> str:
-    """The laid out panel from filter ``o`` on."""
+def _weights(cx: KernelContext, panel: Panel, block: Channels) -> str:
+    """The laid out panel from filter ``o`` and the first channel of ``block`` on."""
     channels, filters = channels_of(cx)
     total = sum(width * count for _, width, count in panels(filters))
     terms = channels * panel.window.kernel[1] * panel.window.kernel[2]
-    return f"{panel.weights.packed} + (g * {total} + o) * {terms}"
+    whole = f"{panel.weights.packed} + (g * {total} + o) * {terms}"
+    return plus(whole, block.first, panel.elements(1))
 
 
 def _emit_tile(
     cx: KernelContext,
     panel: Panel,
+    channels: Channels,
     size: tuple[int, int],
     walk: Walk,
     given: Sequence[str],
@@ -206,8 +184,7 @@ def _emit_tile(
     """``size`` pixels and vectors from pixel ``first`` of the band on by the panel ``o``, as many
     filters at a time as vectors have lanes. ``given`` are arguments around the weights."""
     filters, width, window = channels_of(cx)[1], panel.width, panel.window
-    source, weights, pixels = panel.source, panel.weights, window.pixels
-    total = sum(wide * count for _, wide, count in panels(filters))
+    source, pixels = panel.source, window.pixels
     (rows, vectors), here = size, f"h * {window.output[2]} + {first}"
     lanes = f"{vectors} * LANES"
     with cx.body.block(f"for (ptrdiff_t l = 0; l < {width}; l += {lanes})"):
@@ -218,11 +195,19 @@ def _emit_tile(
         )
         cx.body.line(f"const ptrdiff_t left = {end} - l;")
         row = source.pitch * window.dilations[1]
-        arguments = [str(channels_of(cx)[0]), str(source.plane), str(row)]
-        arguments += [f"{_weights(cx, panel)} + l", *given]
-        start = f"{weights.bias} + g * {total} + o + l" if weights.bias else ""
-        finish = weights.finish.at(here, "o + l")
-        tile = Tile(rows, vectors, walk, "column" if start else "", finish, pixels, when)
+        arguments = [channels.count, str(source.plane), str(row)]
+        arguments += [f"{_weights(cx, panel, channels)} + l", *given]
+        bias = panel.bias(cx)
+        kind, start = ("column", f"{bias} + l") if bias else ("", "")
+        finish = panel.weights.finish.at(here, "o + l")
+        tile = Tile(rows, vectors, walk, kind, finish, pixels, when)
+        if channels.held:
+            tile = replace(tile, start="each", pitch=PANEL)
+            start = f"{channels.held} + ({first}) * {PANEL} + l"
+            part = replace(tile, finish=Finish(), column=1)
+            cx.body.line(f"if (c + cn < {channels_of(cx)[0]})")
+            part.call(cx, arguments, start, PANEL, f"0, {lanes}", start)
+            cx.body.line("else")
         stored = f"0, left < {lanes} ? left : {lanes}"
         tile.call(cx, arguments, f"out + (o + l) * {pixels} + {here}", 1, stored, start)
 

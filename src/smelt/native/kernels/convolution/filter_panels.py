@@ -1,0 +1,73 @@
+"""Panels of filters: the columns of tiles whose rows are pixels, and what these are read from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.vector import MOST_LANES
+from smelt.native.kernels.vector_tile import Finish
+
+PANEL = 2 * MOST_LANES
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where pixels are read: a pointer, and the elements from channel to channel, from a row of the
+    image to the next, from what an output row sees to that of the next, and to that of the next
+    pixel. Of ``block`` channels at a time, if not 0, sums are ``held``."""
+
+    pointer: str
+    plane: int
+    pitch: int
+    down: int
+    step: int
+    block: int = 0
+    held: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The laid out weights and bias ("" without), what becomes of the sums, and whether positions
+    that see padding only are skipped."""
+
+    packed: str
+    bias: str
+    finish: Finish
+    skipped: bool
+
+
+def panels(filters: int) -> list[tuple[int, int, int]]:
+    """``(first filter, width, count)``: whole panels, then a half and a quarter for the rest."""
+    half, quarter = PANEL // 2, PANEL // 4
+    whole, rest = divmod(filters, PANEL)
+    if rest > half + quarter:
+        whole, rest = whole + 1, 0
+    counts = (whole, int(rest > quarter), int(0 < rest <= quarter or rest > half))
+    found, first = [], 0
+    for width, count in zip((PANEL, half, quarter), counts, strict=True):
+        if count:
+            found.append((first, width, count))
+        first += width * count
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel of ``width`` filters, from ``o`` on; the last of its size ends at ``end``."""
+
+    window: Window
+    source: Source
+    weights: Filters
+    width: int
+    end: int
+
+    def elements(self, channels: int) -> int:
+        """Weights of the panel."""
+        return self.width * channels * self.window.kernel[1] * self.window.kernel[2]
+
+    def bias(self, cx: KernelContext) -> str:
+        """The bias of its filters; "" if there is none."""
+        total = sum(width * count for _, width, count in panels(channels_of(cx)[1]))
+        return f"{self.weights.bias} + g * {total} + o" if self.weights.bias else ""
