@@ -2,8 +2,9 @@
 
 Seen in 1.31, and held against the installed runtime by ``tests/operators/test_wrong.py``: of int64
 only the low halves of differences decide Max, Min, and ReduceMax and ReduceMin along the last
-axes; a Mod with ``fmod`` takes 64 bits through doubles; the Sign of a NaN of 16 bits is 0. Release
-1.32 mended all but the last; what smelt writes is to run on older ones, too.
+axes; a Mod with ``fmod`` takes 64 bits through doubles; the Sign of a NaN of 16 bits is 0; Casts in
+a row become one (``cast_chains.py``). Release 1.32 mended all but the last two; what smelt writes
+is to run on older ones, too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
+from smelt.operators import cast_chains
 from smelt.operators.declare import Attributes, Body
 
 T = ir.DataType
@@ -103,6 +105,8 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
     yield ("Sign", T.BFLOAT16), _sign
     for op_type in ("ReduceMax", "ReduceMin"):
         yield (op_type, T.INT64), _of_halves(op_type)
+    for dtype in cast_chains.CLIPPED:
+        yield ("Cast", dtype), cast_chains.apart
 
 
 WRONG: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
@@ -136,6 +140,7 @@ def _is_size(value: ir.Value, pending: list[ir.Value]) -> bool:
 
 
 RIGHT_IF: Mapping[str, Callable[[ir.Node], bool]] = {
+    "Cast": lambda node: not cast_chains.is_one_cast(node),
     "Max": _are_sizes,
     "Min": _are_sizes,
     "Mod": lambda node: not node.attributes.get_int("fmod", 0),

@@ -1,0 +1,84 @@
+"""Casts in a row that ONNX Runtime makes one, although the first of them loses something.
+
+As it opens a model, with its optimizations off, too, it takes the middle out of ``x -> wide -> y``
+if y is an integer of fewer bits than the middle. Of floats that is another function: int64 keeps
+the low bits of a number that int32 has not, and 0.9999 is 1 as a float16. Seen in 1.31 and 1.32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.operators.declare import Attributes
+
+T = ir.DataType
+
+KEPT_BY = {
+    T.DOUBLE: (T.DOUBLE,),
+    T.FLOAT: (T.FLOAT, T.DOUBLE),
+    T.FLOAT16: (T.FLOAT16, T.FLOAT, T.DOUBLE),
+    T.BFLOAT16: (T.BFLOAT16, T.FLOAT, T.DOUBLE),
+}
+"""Of each float, the types that have all of its numbers."""
+
+CLIPPED = {
+    T.FLOAT16: T.FLOAT,
+    T.BFLOAT16: T.FLOAT,
+    T.FLOAT: T.FLOAT,
+    T.INT16: T.INT32,
+    T.UINT16: T.INT32,
+    T.INT32: T.INT32,
+    T.UINT32: T.UINT32,
+    T.INT64: T.INT64,
+    T.UINT64: T.UINT64,
+}
+"""What may be in the middle, and as what: Clip has no kernels of 16 bits."""
+
+
+def apart(
+    b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
+) -> tuple[ir.Value, ...]:
+    """The Cast, behind a Clip without bounds, which changes nothing and which the runtime keeps."""
+    (x,) = given
+    assert x is not None
+    assert x.dtype is not None
+    wide = CLIPPED[x.dtype]
+    same = x if x.dtype == wide else b.op("Cast", x, to=int(wide))
+    spelled: dict[str, Any] = dict(attributes)
+    return (b.op("Cast", b.op("Clip", same), **spelled),)
+
+
+def is_one_cast(node: ir.Node) -> bool:
+    """True if the runtime computes the Cast ``node`` of what was there before an earlier one."""
+    end = _target(node)
+    if end is None or not end.is_integer():
+        return False
+    value, first = node.inputs[0], node
+    while value is not None and (middle := _target(value.producer())) is not None:
+        first = value.producer() or first
+        value = first.inputs[0]
+        narrowed = middle.bitwidth > end.bitwidth
+        if narrowed and value is not None and _may_lose(_dtype(value), middle):
+            return True
+    return False
+
+
+def _may_lose(source: ir.DataType | None, target: ir.DataType) -> bool:
+    """True if ``source`` is a float with numbers that ``target`` has not, or may be one."""
+    return source is None or (source in KEPT_BY and target not in KEPT_BY[source])
+
+
+def _dtype(value: ir.Value) -> ir.DataType | None:
+    return value.dtype or _target(value.producer())
+
+
+def _target(node: ir.Node | None) -> ir.DataType | None:
+    """The type that ``node`` casts to; None if it is no Cast."""
+    if node is None or node.domain or node.op_type != "Cast" or "to" not in node.attributes:
+        return None
+    to = node.attributes["to"]
+    return None if to.is_ref() else T(to.as_int())
