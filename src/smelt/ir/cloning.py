@@ -6,8 +6,13 @@ node and value for metadata that it then has to make, and names and types result
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
+from smelt.ir import scope
+from smelt.ir.build import Builder
+from smelt.ir.names import values_of
 from smelt.ir.onnx_ir_private import Cloner
 
 
@@ -44,3 +49,30 @@ def clone_function(function: ir.Function) -> ir.Function:
 
 def _cloner() -> Cloner:
     return Cloner(attr_map={}, value_map={}, metadata_props={})
+
+
+def clone_into(
+    builder: Builder, node: ir.Node, known: Mapping[ir.Value, ir.Value]
+) -> tuple[ir.Value, ...]:
+    """Build a copy of ``node`` that reads ``known`` values in place of those that it reads.
+
+    Its graphs are copied, too, and read them as well; all that it makes has names of its own.
+    """
+    cloner = Cloner(
+        attr_map={}, value_map=dict(known), metadata_props={}, allow_outer_scope_values=True
+    )
+    copy = cloner.clone_node(node)
+    for graph in scope.subgraphs(copy):
+        for inner in scope.graphs_below(graph):
+            for value in values_of(inner):
+                value.name = builder.free_name(value.name or "val")
+    for value in copy.outputs:
+        value.name = value.name and builder.free_name(value.name)
+    for value in (v for each in (*scope.nested_nodes(copy), copy) for v in each.outputs):
+        value.shape = None
+    for inner in reversed(
+        [g for graph in scope.subgraphs(copy) for g in scope.graphs_below(graph)]
+    ):
+        for each in inner:
+            builder.shapes.infer_node(each)
+    return builder.add(copy)

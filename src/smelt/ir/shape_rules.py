@@ -27,6 +27,7 @@ from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_state
 from smelt.ir.floors import flattened
 from smelt.ir.frame_shapes import counted_frames
 from smelt.ir.learned_shapes import register_learned
+from smelt.ir.listed_axes import listed_axes, without_repeats
 from smelt.ir.opset import REDUCTIONS
 from smelt.ir.pool_shapes import counted_windows
 from smelt.ir.reduce_shapes import infer_reduction, with_sizes
@@ -151,6 +152,10 @@ def _squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
     if at_run_time(node, 1):
         context.set_shape_and_dtype(node.outputs[0], _squeezed_rank(context, node), source.dtype)
         return True
+    if source.shape is not None and (repeated := _repeated(node, len(source.shape))):
+        dims = [d for axis, d in enumerate(source.shape.dims) if axis not in repeated]
+        context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
+        return True
     given = "axes" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
     if given or source.shape is None or source.shape.is_static():
         return False
@@ -159,6 +164,15 @@ def _squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
     shape = ir.Shape([dim for dim in source.shape if dim != 1]) if known else None
     context.set_shape_and_dtype(node.outputs[0], shape, source.dtype)
     return True
+
+
+def _repeated(node: ir.Node, rank: int) -> set[int]:
+    """The axes of a Squeeze from the front, if it names one twice, as ONNX Runtime allows."""
+    listed = listed_axes(node)
+    if len(without_repeats(listed, rank)) == len(listed):
+        return set()
+    axes = {axis + rank if axis < 0 else axis for axis in listed}
+    return axes if axes <= set(range(rank)) else set()
 
 
 def _squeezed_rank(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | None:

@@ -118,10 +118,11 @@ def _thresholded_relu(b: Builder, node: ir.Node) -> ir.Value:
 
 def _mean_variance_normalization(b: Builder, node: ir.Node) -> ir.Value:
     across = node.attributes.get_int("across_channels", 0)
-    axes = [0, 1, 2, 3] if across else [0, 2, 3]
-    if node.attributes.get_int("normalize_variance", 1):
-        return b.op("MeanVarianceNormalization", node.inputs[0], axes=axes)
     x = node.inputs[0]
+    rank = len(x.shape) if x is not None and x.shape is not None else 4
+    axes = [axis for axis in ((0, 1, 2, 3) if across else (0, 2, 3)) if axis < rank]
+    if node.attributes.get_int("normalize_variance", 1):
+        return b.op("MeanVarianceNormalization", x, axes=axes)
     if opset_of(b.model) < 18:
         return b.op("Sub", x, b.op("ReduceMean", x, axes=axes))
     return b.op("Sub", x, b.op("ReduceMean", x, b.const_i64(axes)))

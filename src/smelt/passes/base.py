@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.axes_once import axes_once
 from smelt.ir.constants import Constants
 from smelt.ir.hidden_shapes import HIDING, hidden_shapes, stated_shapes
 from smelt.ir.index import NodeIndex
@@ -120,6 +121,7 @@ class PassContext:
         stated = stated_shapes(model.graph) if may_hide else frozenset()
         shapes = ShapeInference(model)
         shapes.infer_model()
+        axes_once(model, shapes, index)
         hidden = hidden_shapes(model.graph, stated) if may_hide else frozenset()
         return cls(model, shapes, Constants(), evaluate, hidden=hidden, _index=index)
 

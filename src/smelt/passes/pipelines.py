@@ -110,15 +110,19 @@ ATTENTION = (
 )
 """Heads, what moves around them, and the operator: each step clears the way for the next."""
 
-EXPANDED = (
-    "fixpoint(fuse-group-norm,expand-attention,sink-expand,const-deduplication,"
-    "remove-redundant-ops,const-elimination,merge-consecutive-transposes,merge-consecutive-reshapes,"
+_EXPANDING = (
+    "fuse-group-norm,expand-attention,sink-expand,const-deduplication,remove-redundant-ops,"
+    "const-elimination,merge-consecutive-transposes,merge-consecutive-reshapes,"
     "inline-operator-bodies,fold-control-flow,cast-optimization,noop-elimination,"
-    f"dead-code-elimination){{max={ROUNDS}}},dedup-op-and-var-names"
+    "dead-code-elimination"
 )
+EXPANDED = f"fixpoint({_EXPANDING}){{max={ROUNDS}}},dedup-op-and-var-names"
 """For targets that have kernels for operators of normalization but for no attention. What all
 layers expand to alike, such as a causal mask, is made once. Operators that are left without a
 kernel become what ONNX says they are."""
+
+PLANNED = f"fixpoint({_EXPANDING},sink-into-branches){{max={ROUNDS}}},dedup-op-and-var-names"
+"""The same for targets that plan memory before a run, so that each tensor has one rank."""
 
 EXPANDED_OPERATORS = frozenset({"Attention"})
 """What those passes turn into small operators."""

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import cast
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias, cast
 
 import onnx_ir as ir
 
 from smelt.program.computed_sizes import Sizes, is_symbol
+from smelt.program.growth import after_rounds
 from smelt.program.instruction import Dim, Instruction, Program, Slot
 from smelt.program.run_sizes import Bounds, Size, highest, lowest
 from smelt.program.size_expressions import number_in, size_in
 
+Trial: TypeAlias = Callable[[Program, Mapping[str, Bounds]], Program]
+"""A copy of a body, settled for these bounds of its symbols."""
+
 
 def carried_sizes(
-    program: Program, loop: Instruction, sizes: Sizes, declared: Callable[[str], Bounds | None]
+    program: Program,
+    loop: Instruction,
+    sizes: Sizes,
+    declared: Callable[[str], Bounds | None],
+    trial: Trial,
 ) -> dict[str, Bounds]:
-    """By symbol of the body, where something tells: the rounds and what one adds, or what is
-    ``declared`` for the symbol of the result."""
+    """By symbol of the body, where something tells: the rounds and what one adds, what is
+    ``declared`` for the symbol of the result, or a ``trial`` of the body."""
     found: dict[str, Bounds] = {}
-    for first, before, after, result in _states(program, loop):
+    open_: dict[str, tuple[int, int, int]] = {}
+    tells = True
+    for place, (first, before, after, result) in enumerate(_states(program, loop)):
         if len(first.shape) != len(before.shape):
             continue
         for axis, dim in enumerate(before.shape):
@@ -31,7 +41,36 @@ def carried_sizes(
             ends = _ends(start, step, rounds_of(loop), known)
             if ends is not None:
                 found[str(dim)] = ends
-    return found
+            elif isinstance(start, ir.SymbolicDim):
+                tells = False
+            else:
+                open_[str(dim)] = (highest(start), place, axis)
+    return found | _tried(loop, found, open_, trial) if open_ and tells else found
+
+
+def _tried(
+    loop: Instruction,
+    known: Mapping[str, Bounds],
+    open_: Mapping[str, tuple[int, int, int]],
+    trial: Trial,
+) -> dict[str, Bounds]:
+    """The bounds of symbols that only the body tells: the largest size at the start, the state
+    and the axis of each are ``open_``."""
+    body, head = loop.bodies[0].program, int(bool(loop.attributes["counted"]))
+
+    def one(largest: Mapping[str, int]) -> dict[str, int] | None:
+        tried = trial(body, {**known, **{name: (0, size) for name, size in largest.items()}})
+        left = {}
+        for name, (_, place, axis) in open_.items():
+            size = tried.slots[tried.outputs[head + place]].shape[axis]
+            if isinstance(size, ir.SymbolicDim):
+                return None
+            left[name] = highest(size)
+        return left
+
+    start = {name: size for name, (size, _, _) in open_.items()}
+    ends = after_rounds(start, rounds_of(loop), one)
+    return {} if ends is None else {name: (0, size) for name, size in ends.items()}
 
 
 def _states(program: Program, loop: Instruction) -> Iterator[tuple[Slot, Slot, Slot, Slot]]:

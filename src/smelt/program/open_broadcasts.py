@@ -16,9 +16,11 @@ from smelt.program.instruction import Dim, Instruction, Program
 
 
 def spell_out_broadcasts(program: Program) -> None:
-    """Insert the Expands of elementwise instructions, in place."""
+    """Insert the Expands of elementwise instructions, in place, those of bodies, too."""
     done: list[Instruction] = []
     for instruction in program.instructions:
+        for body in instruction.bodies:
+            spell_out_broadcasts(body.program)
         if instruction.op in ELEMENTWISE:
             done += _expands(program, instruction)
         done.append(instruction)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias, cast
 
 import onnx_ir as ir
@@ -119,7 +120,9 @@ def _walk(program: Program, known: Known) -> None:
         outside = known.sizes
         for body in instruction.bodies:
             if instruction.op == "Loop":
-                ends = carried_sizes(program, instruction, known.sizes, known.declared)
+                ends = carried_sizes(
+                    program, instruction, known.sizes, known.declared, partial(_trial, known)
+                )
                 body.program.carried = tuple(known.name(name, *each) for name, each in ends.items())
             _replace(body.program, known.sizes)
             _walk(body.program, known)
@@ -129,6 +132,17 @@ def _walk(program: Program, known: Known) -> None:
         known.sizes = computed_sizes(program, instruction) | known.sizes
         _replace(program, known.sizes, instruction)
     program.found = tuple(found)
+
+
+def _trial(known: Known, body: Program, bounds: Mapping[str, Bounds]) -> Program:
+    """A copy of ``body``, settled as if the sizes of its states were within ``bounds``."""
+    copy, own = body.copy(), replace(known)
+    for name, each in bounds.items():
+        own.name(name, *each)
+    _replace(copy, own.sizes)
+    _walk(copy, own)
+    _replace(copy, own.sizes)
+    return copy
 
 
 def _found(program: Program, instruction: Instruction, known: Known) -> list[RunSize]:

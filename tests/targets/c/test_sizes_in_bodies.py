@@ -77,6 +77,66 @@ MODELS = {
         B,
         {"o": np.array([1])},
     ),
+    "doubled, within what the rounds make of it": Sized(
+        loop(
+            "float[B] x",
+            "float z",
+            "x:float[?]",
+            "e = Concat<axis=0>(s, s)",
+            3,
+            "z = ReduceSum<keepdims=0>(y)",
+        ),
+        B,
+    ),
+    "as large as a slice that the data decide": Sized(
+        loop(
+            "float[9] x, float[1] start, int64[1] a",
+            "float[K] y",
+            "start:float[?]",
+            "u = Unsqueeze(i, a) r = Slice(x, a, u) q = ReduceMax<keepdims=1>(s, a) e = Add(q, r)",
+            3,
+        ),
+        {},
+        {"start": np.zeros(1, np.float32)} | A,
+    ),
+    "an inner loop makes it grow": Sized(
+        loop(
+            "float[B] x, int64[1] a",
+            "float[N] y",
+            "x:float[?]",
+            "two = Constant<value=int64 {2}>() e = Loop(two, c, s) <body = j (int64 i2, bool c2, "
+            "float[k2] s2) => (bool d2, float[l2] e2) { d2 = Identity(c2) f = ReduceMax<keepdims=1>"
+            "(s2, a) e2 = Concat<axis=0>(s2, f) }>",
+            40,
+        ),
+        B,
+        A,
+    ),
+    "a branch makes it grow": Sized(
+        loop(
+            "float[B] x, int64[1] a",
+            "float[N] y",
+            "x:float[?]",
+            ODD
+            + "e = "
+            + branch("w", "float[?]", "p = Identity(s)", "f = Tanh(x) q = Concat<axis=0>(s, f, f)"),
+            40,
+        ),
+        B,
+        A,
+    ),
+    "boxes of each class in turn": Sized(
+        loop(
+            "float[1,B,4] x, float[1,3,B] r, int64[1] a, int64[0,3] none, float[1] t1",
+            "int64[N,3] y",
+            "none:int64[?,3]",
+            "u = Unsqueeze(i, a) q = Gather<axis=1>(r, u) m = Constant<value_ints=[9]>() "
+            "v = NonMaxSuppression(x, q, m, t1, t1) e = Concat<axis=0>(s, v)",
+            3,
+        ),
+        {"B": (1, 20)},
+        A | {"none": np.zeros((0, 3), np.int64), "t1": np.float32([0.1])},
+    ),
     "half floats": Sized(
         loop("float16[B] x, int64[1] a", "float16[N] y", "x:float16[?]", GROWN), B, A
     ),
@@ -199,11 +259,11 @@ def test_a_state_that_outgrows_its_bounds_ends_the_run(library: SizedLibrary) ->
 
 def test_a_state_without_a_bound_is_refused_with_what_to_do() -> None:
     graph = loop(
-        "float[B] x",
+        "float[B] x, int64 n",
         "float z",
         "x:float[?]",
         "e = Concat<axis=0>(s, s)",
-        3,
+        None,
         "z = ReduceSum<keepdims=0>(y)",
     )
     with pytest.raises(ErrorList, match=r"E411 the size .* of 'y' [\s\S]*may be added to them"):
@@ -219,15 +279,3 @@ def test_rows_of_several_sizes_are_refused() -> None:
     )
     with pytest.raises(ErrorList, match="E411"):
         Sized(graph, B).compile()
-
-
-def test_a_state_whose_size_the_data_decide_is_refused() -> None:
-    """It may become as large as the slice that a round adds to it, which only the run knows."""
-    graph = loop(
-        "float[9] x, float[1] start, int64[1] a",
-        "float[K] y",
-        "start:float[?]",
-        "u = Unsqueeze(i, a) r = Slice(x, a, u) e = Add(s, r)",
-    )
-    with pytest.raises(ErrorList, match="E411"):
-        Sized(graph, {}, {"start": np.zeros(1, np.float32)} | A).compile()

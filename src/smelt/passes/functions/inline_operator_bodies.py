@@ -1,7 +1,7 @@
 """Let ONNX's own definition of an operator stand for it, where the target computes it no other way.
 
-    before   MeanVarianceNormalization(x) ─> y
-    after    (x - ReduceMean(x)) / (Sqrt(ReduceMean(x * x) - ReduceMean(x) * ReduceMean(x)) + ...)
+    before   HannWindow(n) ─> y
+    after    0.5 - 0.5 * Cos(Range(0, n) * (2 * π / n)) ─> y
 
 Operators of other domains, those of another runtime such as ``com.microsoft`` too, have the body
 with which they are declared: on ``c``, a Cholesky factor is a loop over columns.

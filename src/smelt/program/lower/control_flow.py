@@ -47,7 +47,10 @@ def _of_either(
     """The shape of a result of an If, by the names that inference has for sizes that differ."""
     if len(then) != len(other):
         sizes = " and ".join(str(list(map(str, each))) for each in (then, other))
-        raise cx.refuse(f"the branches give {value.name!r} the sizes {sizes}")
+        raise cx.refuse(
+            f"the branches give {value.name!r} the sizes {sizes}",
+            "reshape both to one rank, or bound the sizes that decide the condition",
+        )
     return [
         one if same_dim(one, two) else _open_size(cx, value, axis)
         for axis, (one, two) in enumerate(zip(then, other, strict=True))

@@ -6,6 +6,7 @@ import math
 
 import onnx_ir as ir
 
+from smelt.ir.listed_axes import AXES_OF_NORM
 from smelt.ir.scope import is_dead
 from smelt.program.instruction import Dim
 from smelt.program.lower.arrays import Steps
@@ -110,6 +111,19 @@ def layer_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
         epsilon=node.attributes.get_float("epsilon", 1e-5),
         stash_type=node.attributes.get_int("stash_type", 1),
     )
+
+
+@lowers("MeanVarianceNormalization")
+def mean_variance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
+    """By the squares of what is left without the mean, as ONNX Runtime does it: ONNX's formula, the
+    mean of squares less the squared mean, loses the variance of numbers far from 0."""
+    m = Steps(cx)
+    x = m.array(node.inputs[0])
+    axes = cx.axes(node.attributes.get_ints("axes", AXES_OF_NORM), len(x.shape))
+    wide = x.cast(_wide(x.dtype))
+    centred = wide - wide.reduce("ReduceMean", *axes, keep=True)
+    variance = (centred * centred).reduce("ReduceMean", *axes, keep=True)
+    m.give(node.outputs[0], (centred / (m.op("Sqrt", variance) + 1e-9)).cast(x.dtype))
 
 
 @lowers("GroupNormalization")

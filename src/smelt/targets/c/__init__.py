@@ -11,7 +11,7 @@ from smelt.native.operators import OPERATORS
 from smelt.native.schedule import computes
 from smelt.native.selection.select_conv_relu import select_conv_relu
 from smelt.native.types import C_TYPES
-from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
+from smelt.passes.pipelines import EXPANDED_OPERATORS, PLANNED
 from smelt.program.lower import extensions_among, lowered_operators
 from smelt.targets.base import Limits, Target
 from smelt.targets.c.emit import emit
@@ -24,7 +24,7 @@ c = Target(
     summary="self-contained C99: no allocation, one planned arena",
     limits=Limits(dtypes=frozenset(C_TYPES), dynamic_dims=False, bounded_dims=True),
     operators=OPERATORS,
-    passes=EXPANDED,
+    passes=PLANNED,
     kernels=frozenset(lowered_operators()) | EXPANDED_OPERATORS,
     extensions=extensions_among(kernel_names()),
     computes=computes,

@@ -1,0 +1,45 @@
+"""Name each axis once, where ONNX Runtime takes nodes that name one twice or one that is not there.
+
+``Squeeze<axes=[1, 1]>`` and reductions over ``[1, -2]`` of three dims mean one axis, and
+MeanVarianceNormalization passes over axes beyond the rank, such as those of its default. Rules and
+lowerings count axes, so none of them is to meet these.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.index import NodeIndex
+from smelt.ir.listed_axes import NORM, listed_axes, without_repeats
+from smelt.ir.node_inputs import set_input
+from smelt.ir.opset import REDUCTIONS
+from smelt.ir.shapes import ShapeInference
+
+OPERATORS = ("Squeeze", *sorted(REDUCTIONS), NORM)
+
+
+def axes_once(model: ir.Model, shapes: ShapeInference, index: NodeIndex) -> None:
+    """Rewrite constant axes of ``model``, in place, where the rank of the operand is known or one
+    is named by the same number twice."""
+    for node in index.nodes(("", op_type) for op_type in OPERATORS):
+        listed = listed_axes(node)
+        if not listed:
+            continue
+        rank = _rank(node)
+        found = without_repeats(listed, rank)
+        if node.op_type == NORM and rank is not None:
+            found = [axis for axis in found if -rank <= axis < rank]
+        if found == listed or not found:
+            continue
+        if len(node.inputs) > 1:
+            assert node.graph is not None
+            builder = Builder(model, node.graph, shapes, before=node)
+            set_input(node, 1, builder.const_i64(found))
+        else:
+            node.attributes["axes"] = ir.AttrInt64s("axes", found)
+
+
+def _rank(node: ir.Node) -> int | None:
+    source = node.inputs[0]
+    return len(source.shape) if source is not None and source.shape is not None else None

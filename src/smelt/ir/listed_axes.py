@@ -1,0 +1,30 @@
+"""The axes that nodes name, and which of them they name twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+NORM = "MeanVarianceNormalization"
+AXES_OF_NORM = (0, 2, 3)
+"""Its default, which fits images only."""
+
+
+def listed_axes(node: ir.Node) -> list[int]:
+    """The axes that ``node`` names as an attribute or a constant; none if a run tells them."""
+    if "axes" in node.attributes:
+        return list(node.attributes["axes"].as_ints())
+    if node.op_type == NORM:
+        return list(AXES_OF_NORM)
+    source = node.inputs[1] if len(node.inputs) > 1 else None
+    tensor = ir.convenience.get_const_tensor(source) if source is not None else None
+    return [] if tensor is None else [int(axis) for axis in np.ravel(tensor.numpy())]
+
+
+def without_repeats(listed: Sequence[int], rank: int | None) -> list[int]:
+    """``listed`` but for axes that come again, counted from the front or from the end."""
+    places = {axis + rank if axis < 0 and rank is not None else axis: axis for axis in listed[::-1]}
+    kept = set(places.values())
+    return [axis for at, axis in enumerate(listed) if axis in kept and axis not in listed[:at]]

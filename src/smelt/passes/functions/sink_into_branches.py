@@ -1,0 +1,183 @@
+"""Let the branches of an If compute what follows it, where they give tensors of other ranks.
+
+    before   If(c, then: f(x), else: g(x)) ─> r ─> Reshape(r, s) ─> y
+    after    If(c, then: Reshape(f(x), s), else: Reshape(g(x), s)) ─> y
+
+PyTorch writes such an If for a ``squeeze`` whose dim a run decides. Memory is planned for tensors
+of one rank, so what reads the result moves into both branches, up to where the ranks are the same
+again. What it reads besides is computed before the If.
+
+Needs    (1) a tensor that is not known to have the same rank in both branches; (2) no more than a
+         thousand moved nodes, for each is there twice afterwards.
+Keeps    (1) an If that gives the graph a result of two ranks; (2) what a Loop or a Scan reads,
+         whose rounds would have to be inferred anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.cloning import clone_into
+from smelt.ir.known_forms import is_known
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.shapes import conflicting_shapes
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+
+MOST_MOVED = 1000
+NAME = "sink_into_branches"
+BRANCHES = ("then_branch", "else_branch")
+
+
+@graph_pass(NAME, __doc__, exactness=EXACT, default=False)
+def sink_into_branches(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    if not cx.index().has("If"):
+        return
+    left = MOST_MOVED
+    pending = list(cx.index().graphs)
+    while pending:
+        graph = pending.pop(0)
+        for node in list(graph):
+            if node.op_type != "If" or node.domain or node in rewriter.dead or not is_known(node):
+                continue
+            sinker = _Sinker(node, rewriter, left)
+            if not sinker.open:
+                continue
+            try:
+                pending += sinker.run()
+            except Refused as refused:
+                stats.miss(NAME, str(refused), node)
+                continue
+            stats.fired[NAME] += 1
+            left -= len(sinker.moved)
+    if rewriter.count:
+        rewriter.flush()
+        cx.shapes.infer_model()
+
+
+class _Sinker:
+    """One If. ``open`` are its results, and those of moved nodes, that differ in rank."""
+
+    def __init__(self, node: ir.Node, rewriter: Rewriter, most: int) -> None:
+        self.node = node
+        self.rewriter = rewriter
+        self.most = most
+        self.branches = [node.attributes[name].as_graph() for name in BRANCHES]
+        results = zip(node.outputs, *(branch.outputs for branch in self.branches), strict=True)
+        self.of_branches = {value: pair for value, *pair in results}
+        self.open = {v for v, pair in self.of_branches.items() if _differ(*pair)}  # needs 1
+        self.moved: list[ir.Node] = []
+        self.after: set[ir.Node] = {node}
+
+    def run(self) -> list[ir.Graph]:
+        """Move what has to be; returns the branches. Raises Refused with the graph as it was."""
+        graph = self.node.graph
+        assert graph is not None
+        here = self.rewriter.builder(self.node, [self.node], NAME)
+        self.builders = [here.below(branch) for branch in self.branches]
+        nodes = list(graph)
+        self.later = nodes[nodes.index(self.node) + 1 :]
+        self.reads = {each: _read(each) for each in self.later}
+        try:
+            for place, each in enumerate(self.later):
+                if any(value.producer() in self.after for value in self.reads[each]):
+                    self.after.add(each)
+                if not self.open.isdisjoint(self.reads[each]):
+                    for first in self.hanging(place):
+                        self.move(first)
+            self.check()
+        except Refused:
+            for builder in reversed(self.builders):
+                builder.discard()
+            raise
+        self.hoist(graph)
+        self.exchange()
+        return self.branches
+
+    def hanging(self, place: int) -> list[ir.Node]:
+        """The node at ``place`` and what stands between it and the If, in order."""
+        nodes = self.later[: place + 1]
+        wanted = self.with_producers(nodes[-1:], nodes)
+        return [each for each in nodes if each in wanted & self.after and each not in self.moved]
+
+    def with_producers(self, of: Sequence[ir.Node], nodes: Sequence[ir.Node]) -> set[ir.Node]:
+        """All that nodes ``of`` hang on, among ``nodes`` and those before them."""
+        wanted = set(of)
+        for each in reversed(nodes):
+            if each in wanted:
+                wanted.update(p for value in self.reads[each] if (p := value.producer()))
+        return wanted
+
+    def move(self, node: ir.Node) -> None:
+        """Let both branches compute ``node``."""
+        if scope.carries_graphs(node) and node.op_type != "If":  # keeps 2
+            raise Refused(f"a {node.op_type} reads what differs in rank")
+        if len(self.moved) >= self.most:  # needs 2
+            raise Refused(f"more than {MOST_MOVED} nodes read what differs in rank")
+        self.moved.append(node)
+        results = []
+        for place, builder in enumerate(self.builders):
+            known = {value: pair[place] for value, pair in self.of_branches.items()}
+            results.append(clone_into(builder, node, known))
+        for value, *pair in zip(node.outputs, *results, strict=True):
+            self.of_branches[value] = pair
+            if _differ(*pair):
+                self.open.add(value)
+
+    def check(self) -> None:
+        """Raise Refused if something would still read what differs in rank."""
+        if any(value.is_graph_output() for value in self.open):  # keeps 1
+            raise Refused("a result of the graph has another rank in each branch")
+        limit = self.rewriter.limit
+        if limit is not None and self.rewriter.count + len(self.moved) >= limit:
+            raise Refused(f"the limit of {limit} rewrites is reached")
+
+    def hoist(self, graph: ir.Graph) -> None:
+        """Compute before the If what moved nodes read that comes after it, but not from it."""
+        wanted = self.with_producers(self.moved, self.later)
+        early = [each for each in self.later if each in wanted and each not in self.after]
+        if early:
+            graph.remove(early)
+            graph.insert_before(self.node, early)
+
+    def exchange(self) -> None:
+        """Let an If with longer branches stand for the old one and for the nodes that moved."""
+        left = [
+            value for node in self.later if node not in self.moved for value in self.reads[node]
+        ]
+        read = set(left)
+        wanted = [
+            value
+            for value in self.of_branches
+            if value not in self.open and (value in read or value.is_graph_output())
+        ]
+        for place, branch in enumerate(self.branches):
+            branch.outputs[:] = [self.of_branches[value][place] for value in wanted]
+        attributes = [self.node.attributes[name] for name in BRANCHES]
+        builder = self.rewriter.builder(self.node, [self.node, *self.moved], NAME)
+        new = ir.Node("", "If", self.node.inputs, attributes, num_outputs=len(wanted))
+        made = dict(zip(wanted, builder.add(new), strict=True))
+        for name in BRANCHES:  # they belong to the new node, and do not die with this one
+            self.node.attributes.pop(name)
+        for node in (*reversed(self.moved), self.node):
+            for value in node.outputs:
+                if value in made and conflicting_shapes(value.shape, made[value].shape):
+                    value.shape = None
+            values: Sequence[ir.Value | None] = [made.get(value) for value in node.outputs]
+            self.rewriter.replace(node, values, trust_shape=True, rule=NAME)
+
+
+def _read(node: ir.Node) -> tuple[ir.Value, ...]:
+    return (*(value for value in node.inputs if value is not None), *scope.captures(node))
+
+
+def _differ(one: ir.Value, other: ir.Value) -> bool:
+    """True if two tensors are not known to be of the same rank."""
+    if not isinstance(one.type, ir.TensorType) or not isinstance(other.type, ir.TensorType):
+        return False
+    return one.shape is None or other.shape is None or len(one.shape) != len(other.shape)
