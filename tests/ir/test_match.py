@@ -55,6 +55,53 @@ def test_a_constant_that_does_not_fit_is_a_near_miss(body: str, reason: str) -> 
     assert match_last(pattern, text_) == Miss(reason)
 
 
+HELD = {
+    "every": ("float[4] c = {2, 2, 2, 2}", True),
+    "one": ("float c = {2}", True),
+    "none": ("float[0] c = {}", True),
+    "all but the last": ("float[4] c = {2, 2, 2, 3}", False),
+    "all but the first": ("float[4] c = {3, 2, 2, 2}", False),
+    "not a number": ("float[4] c = {2, 2, 2, nan}", False),
+    "doubles": ("double[2] c = {2, 2}", True),
+    "integers": ("int64[2] c = {2, 2}", True),
+}
+
+
+@pytest.mark.parametrize(("held", "fits"), HELD.values(), ids=HELD.keys())
+@pytest.mark.parametrize("operands", ["x, c", "c, x"])
+def test_a_constant_of_one_number_everywhere(held: str, fits: bool, operands: str) -> None:
+    kind = held.partition("[")[0].partition(" ")[0]
+    found = match_last(
+        op("Mul", X, const(every=2), commutative=True),
+        f"g ({kind}[4] x) => ({kind}[4] y) <{held}> {{ y = Mul({operands}) }}",
+    )
+    assert isinstance(found, Match) == fits
+    assert found is None or isinstance(found, Match)
+
+
+def test_another_number_below_an_operator_is_a_near_miss() -> None:
+    pattern = op("Mul", op("Exp", X), const(every=3))
+    near = "g (float[2] x) => (float[2] y) <float[2] c = {3, 2}> { e = Exp(x) y = Mul(e, c) }"
+    assert match_last(pattern, near) == Miss("an operand is not 3 everywhere")
+
+
+@pytest.mark.parametrize("where", [True, False])
+def test_a_node_can_be_asked(where: bool) -> None:
+    """At the root and below, and no node of another operator or domain."""
+    asked: list[str] = []
+
+    def ask(node: ir.Node) -> bool:
+        asked.append(node.op_type)
+        return where
+
+    for pattern in (op("Exp", X, where=ask), op("Neg", op("Exp", X, where=ask))):
+        body = "y = Exp(x)" if pattern.op_types == ("Exp",) else "e = Exp(x) y = Neg(e)"
+        assert isinstance(match_last(pattern, graph(body)), Match) == where
+    either = one_of(op("Exp", X, where=ask), op("Log", X))
+    assert isinstance(match_last(either, graph("y = Log(x)")), Match)
+    assert set(asked) == {"Exp"}
+
+
 def test_a_root_alone_is_no_near_miss() -> None:
     assert match_last(op("Mul", X, const(3.0)), graph("y = Mul(x, z)")) is None
 

@@ -75,7 +75,8 @@ def _flag(d: Draft, pattern: Pattern, bound: dict[str, ir.Value]) -> ir.Value:
 def _number(d: Draft, pattern: Const, like: ir.Value) -> ir.Value:
     if like.dtype != FLOAT:
         raise NoMove
-    number = pattern.number if pattern.number is not None else d.rng.uniform(-2, 2)
+    asked = pattern.number if pattern.number is not None else pattern.every
+    number = asked if asked is not None else d.rng.uniform(-2, 2)
     if d.chance(0.15):
         number = number * d.rng.choice([1.01, -1, 0.999]) + d.rng.choice([0, 1e-3])
     rank = len(dims(like))

@@ -138,7 +138,7 @@ MUTANTS: list[Mutant] = [
     *_mutants(
         "structure",
         "noop-elimination",
-        ("identity_transpose", "list(perm.as_ints()) == sorted(perm.as_ints())", "True"),
+        ("_keeps_order", "list(perm.as_ints()) == sorted(perm.as_ints())", "True"),
         ("pad_nothing", "any(pads)", "sum(pads)"),
         (
             "whole_slice",

@@ -45,10 +45,13 @@ def invented_names(values: Iterable[ir.Value]) -> set[str]:
 
 def every_value(model: ir.Model) -> Iterator[ir.Value]:
     """Inputs and results of all graphs."""
-    for graph in scope.graphs(model):
-        yield from graph.inputs
-        for node in graph:
-            yield from node.outputs
+    yield from model.graph.inputs
+    for function in model.functions.values():
+        yield from function.graph.inputs
+    for node in scope.nodes(model):
+        for inner in scope.subgraphs(node):
+            yield from inner.inputs
+        yield from node.outputs
 
 
 def without_invented(shape: ir.Shape, declared: Set[str]) -> ir.Shape:

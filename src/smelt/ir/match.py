@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.constants import may_be_constant
+from smelt.ir.constants import Constants, may_be_constant
 from smelt.ir.match_state import MatchState
 from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var, heads
 
@@ -24,6 +24,8 @@ Continue: TypeAlias = Callable[[], bool]
 Matcher: TypeAlias = Callable[["ir.Value | None", MatchState, Continue], bool]
 Leaf: TypeAlias = Callable[["ir.Value | None", MatchState], bool]
 """Matches without a choice. What it binds is undone by the node around, which knows from where."""
+Look: TypeAlias = Callable[[ir.Node, Constants], bool]
+"""Says of a root, fast, that a pattern cannot match there."""
 
 
 def compile_pattern(pattern: Pattern, *, root: bool = False) -> Matcher:
@@ -69,22 +71,30 @@ def _var(pattern: Var) -> Leaf:
 
 
 def _const(pattern: Const) -> Leaf:
-    name, number = pattern.name, pattern.number
+    name, number, holds = pattern.name, pattern.number, _holds(pattern)
     reason = f"{name or 'an operand'!r} is not a constant"
     if number is not None:
         reason = f"an operand is not the constant {number:.7g}"
+    elif pattern.every is not None:
+        reason = f"an operand is not {pattern.every:.7g} everywhere"
 
     def match(value: ir.Value | None, state: MatchState) -> bool:
-        if number is None:
-            found = state.constants.get(value, pattern.limit) is not None
-        else:
-            found = state.constants.is_number(value, number, pattern.ulp)
-        if not found:
+        if not holds(value, state.constants):
             state.miss(reason)
             return False
         return name is None or state.bind(name, value)
 
     return match
+
+
+def _holds(pattern: Const) -> Callable[[ir.Value | None, Constants], bool]:
+    """Whether a value is what ``pattern`` asks for."""
+    number, every, ulp, limit = pattern.number, pattern.every, pattern.ulp, pattern.limit
+    if number is not None:
+        return lambda value, constants: constants.is_number(value, number, ulp)
+    if every is not None:
+        return lambda value, constants: constants.is_filled(value, every)
+    return lambda value, constants: constants.get(value, limit) is not None
 
 
 def _match_leaf(leaf: Leaf) -> Matcher:
@@ -155,17 +165,26 @@ Need: TypeAlias = tuple[int, frozenset[str]]
 """The place of an operand, and the operators that it must come from."""
 
 
-def compile_look(pattern: Op) -> Callable[[ir.Node], bool]:
+def compile_look(pattern: Op) -> Look:
     """A function that says, much faster than a match, that ``pattern`` cannot match at a root.
 
-    It looks at the producers of the operands alone, so True promises nothing.
+    It looks at the root, the producers of its operands, and numbers alone, so True promises
+    nothing.
     """
+    look, where = _look_at_operands(pattern), pattern.where
+    if where is None:
+        return look
+    asked = where
+    return lambda node, constants: asked(node) and look(node, constants)
+
+
+def _look_at_operands(pattern: Op) -> Look:
     needs = _needs(pattern)
 
-    def in_place(node: ir.Node) -> bool:
+    def in_place(node: ir.Node, constants: Constants) -> bool:
         return _could_match(node.inputs, needs)
 
-    def anywhere(node: ir.Node) -> bool:
+    def anywhere(node: ir.Node, constants: Constants) -> bool:
         for _, head in needs:
             for value in node.inputs:
                 producer = value.producer() if value is not None else None
@@ -175,18 +194,28 @@ def compile_look(pattern: Op) -> Callable[[ir.Node], bool]:
                 return False
         return True
 
-    def holds_constants(node: ir.Node) -> bool:
+    def holds_constants(node: ir.Node, constants: Constants) -> bool:
         operands = node.inputs
-        if pattern.commutative:
-            return any(map(may_be_constant, operands))
-        return all(place < len(operands) and may_be_constant(operands[place]) for place in places)
+        for place, holds in asked:
+            tried = operands if pattern.commutative else operands[place : place + 1]
+            for value in tried:
+                if may_be_constant(value) and (holds is None or holds(value, constants)):
+                    break
+            else:
+                return False
+        return True
 
     if needs:
         return anywhere if pattern.commutative else in_place
-    # Without other operators below the root, nobody is told which operand is no constant.
-    places = [place for place, each in enumerate(pattern.inputs) if isinstance(each, Const)]
+    # Without other operators below the root, nobody is told which operand is no constant, or none
+    # of this number.
+    asked = [
+        (place, None if each.number is None and each.every is None else _holds(each))
+        for place, each in enumerate(pattern.inputs)
+        if isinstance(each, Const)
+    ]
     only_leaves = all(isinstance(each, Const | Var) for each in pattern.inputs)
-    return holds_constants if places and only_leaves else lambda node: True
+    return holds_constants if asked and only_leaves else lambda node, constants: True
 
 
 def _needs(pattern: Op) -> tuple[Need, ...]:
@@ -241,11 +270,11 @@ def _orders(
 
 
 def _fits(node: ir.Node, value: ir.Value, pattern: Op) -> bool:
-    """Domain, output index and attributes agree."""
+    """Domain, output index and attributes agree, and what the pattern asks of the node."""
     if node.domain != pattern.domain or value.index() != pattern.output:
         return False
     for name, expected in pattern.attributes:
         given = node.attributes.get(name)
         if given is None or given.value != expected:
             return False
-    return True
+    return pattern.where is None or pattern.where(node)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
+
+from smelt.ir import scope
 
 if TYPE_CHECKING:
     import onnx
@@ -45,8 +46,6 @@ REDUCTIONS = frozenset(
     }
 )
 
-CONTROL_FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-
 
 def is_random(node: ir.Node) -> bool:
     """True if two runs of ``node`` may differ; Dropout counts unless it is surely off."""
@@ -59,17 +58,9 @@ def is_random(node: ir.Node) -> bool:
 
 def is_deterministic(node: ir.Node) -> bool:
     """True if equal inputs give equal outputs; unknown domains are not trusted to."""
-    if node.domain not in ("", "ai.onnx.ml", "smelt"):
+    if node.domain not in ("", "ai.onnx.ml", "smelt") or is_random(node):
         return False
-    inner = scope_nodes(node)
-    return not is_random(node) and not any(is_random(item) for item in inner)
-
-
-def scope_nodes(node: ir.Node) -> Sequence[ir.Node]:
-    """Nodes inside the subgraphs of ``node``."""
-    from smelt.ir import scope
-
-    return tuple(scope.nested_nodes(node))
+    return scope.is_flat(node) or not any(map(is_random, scope.nested_nodes(node)))
 
 
 def opset_of(model: ir.Model, domain: str = "") -> int:

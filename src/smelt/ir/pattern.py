@@ -10,9 +10,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import onnx_ir as ir
 
 from smelt.ir.constants import SMALL
 
@@ -28,12 +30,14 @@ class Var:
 
 @dataclass(frozen=True)
 class Const:
-    """A constant; with ``number``, one element equal to it within ``ulp`` of its dtype."""
+    """A constant; with ``number``, one element equal to it within ``ulp`` of its dtype; with
+    ``every``, any number of elements, each equal to it."""
 
     number: float | None
     name: str | None
     ulp: int
     limit: int | None
+    every: float | None = None
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class Op:
     shared: bool
     rest: bool
     attributes: tuple[tuple[str, AttributePattern], ...]
+    where: Callable[[ir.Node], bool] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -79,13 +84,15 @@ def const(
     name: str | None = None,
     ulp: int = 1,
     limit: int | None = SMALL,
+    every: float | None = None,
 ) -> Const:
-    """A constant of at most ``limit`` bytes: any, or exactly one element close to ``number``.
+    """A constant of at most ``limit`` bytes: any, or exactly one element close to ``number``, or
+    elements that are ``every`` one this number (an empty one, too).
 
     The rank is free; that a constant such as ``[[2.0]]`` must not raise the rank of the result
     is checked when a rewrite compares shapes.
     """
-    return Const(number, name, ulp, limit)
+    return Const(number, name, ulp, limit, every)
 
 
 def op(
@@ -97,16 +104,18 @@ def op(
     commutative: bool = False,
     shared: bool = False,
     rest: bool = False,
+    where: Callable[[ir.Node], bool] | None = None,
     **attributes: AttributePattern,
 ) -> Op:
     """A node. ``name`` binds the output; ``rest`` allows more inputs than listed.
 
     ``commutative`` tries every order of the inputs; ``shared`` lets others read the output.
-    Attributes must be present and equal.
+    Attributes must be present and equal. ``where`` says of a node alone that it is none, before
+    anything is matched: it knows of it no more than its operator.
     """
     op_types = (op_type,) if isinstance(op_type, str) else tuple(op_type)
     listed = tuple(attributes.items())
-    return Op(op_types, inputs, domain, name, output, commutative, shared, rest, listed)
+    return Op(op_types, inputs, domain, name, output, commutative, shared, rest, listed, where)
 
 
 def one_of(*alternatives: Pattern) -> OneOf:

@@ -21,12 +21,12 @@ def leave_messages_alone(model: ir.Model) -> None:
             tensor = value.const_value
             if type(tensor) is TensorProtoTensor:
                 value.const_value = ReadTensor(tensor.raw)
-    for node in scope.nodes(model):
-        for name, attribute in list(node.attributes.items()):
-            if type(attribute.value) is TensorProtoTensor:
-                node.attributes[name] = ir.AttrTensor(
-                    name, ReadTensor(attribute.value.raw), doc_string=attribute.doc_string
-                )
+        for node in graph:
+            for name, attribute in list(node.attributes.data.items()):
+                if type(attribute.value) is TensorProtoTensor:
+                    node.attributes[name] = ir.AttrTensor(
+                        name, ReadTensor(attribute.value.raw), doc_string=attribute.doc_string
+                    )
 
 
 class ReadTensor(TensorProtoTensor):

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import SMALL, Constants
-from smelt.ir.match import Matcher, compile_look, compile_pattern
+from smelt.ir.match import Look, Matcher, compile_look, compile_pattern
 from smelt.ir.match_state import MatchState
 from smelt.ir.pattern import OneOf, Op, can_occur, depth, inner_names, roots, size
 from smelt.ir.walk import Walk
@@ -106,7 +106,6 @@ class Match:
 
 
 Build: TypeAlias = Callable[[Match, Builder], Replacement]
-Look: TypeAlias = Callable[[ir.Node], bool]
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,9 @@ class Rule:
     def look(self, op_type: str) -> Look:
         """A function that says of a root of this operator, fast, that the rule cannot match."""
         looks = [look for _, op_types, look, _ in self._matchers if op_type in op_types]
-        return looks[0] if len(looks) == 1 else lambda node: any(look(node) for look in looks)
+        if len(looks) == 1:
+            return looks[0]
+        return lambda node, constants: any(look(node, constants) for look in looks)
 
     def match(
         self,
@@ -176,8 +177,10 @@ class Rule:
         handed to the match.
         """
         state: MatchState | None = None
-        for output, _, look, matcher in self._matchers:
-            if output >= len(node.outputs) or not look(node):
+        for output, op_types, look, matcher in self._matchers:
+            if node.op_type not in op_types or output >= len(node.outputs):
+                continue
+            if not look(node, constants):
                 continue
             if state is None:
                 state = MatchState(constants, node.graph, around, self._inner_names)

@@ -7,7 +7,7 @@ ones, so the questions here see both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
@@ -24,18 +24,23 @@ def is_flat(node: ir.Node) -> bool:
 
 def carries_graphs(node: ir.Node) -> bool:
     """True if ``node`` has a graph among its attributes."""
-    return not is_flat(node) and any(True for _ in subgraphs(node))
+    return bool(subgraphs(node))
 
 
-def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
-    """The graphs that ``node`` carries in its attributes, in attribute order."""
-    if is_flat(node):
-        return
+def subgraphs(node: ir.Node) -> Sequence[ir.Graph]:
+    """The graphs that ``node`` carries in its attributes, in attribute order.
+
+    Asked of every node in each walk, most of which carry none.
+    """
+    if node.op_type not in GRAPH_CARRIERS and not node.domain:
+        return ()
+    found: list[ir.Graph] = []
     for attr in node.attributes.values():
         if attr.type == ir.AttributeType.GRAPH and not attr.is_ref():
-            yield attr.as_graph()
+            found.append(attr.as_graph())
         elif attr.type == ir.AttributeType.GRAPHS and not attr.is_ref():
-            yield from attr.as_graphs()
+            found += attr.as_graphs()
+    return found
 
 
 def graphs_below(graph: ir.Graph) -> Iterator[ir.Graph]:
@@ -61,8 +66,20 @@ def graphs(model: ir.Model) -> Iterator[ir.Graph]:
 
 def nodes(model: ir.Model) -> Iterator[ir.Node]:
     """Every node of every graph of ``model``; the graphs may not be edited meanwhile."""
-    for graph in graphs(model):
-        yield from graph
+    for root in (model.graph, *(function.graph for function in model.functions.values())):
+        yield from nodes_below(root)
+
+
+def nodes_below(graph: ir.Graph) -> Iterator[ir.Node]:
+    """Every node of ``graph`` and of all below it, in one walk; outer graphs first."""
+    pending = [graph]
+    while pending:
+        inner: list[ir.Graph] = []
+        for node in pending.pop():
+            if node.op_type in GRAPH_CARRIERS or node.domain:
+                inner += subgraphs(node)
+            yield node
+        pending.extend(reversed(inner))
 
 
 def nested_nodes(node: ir.Node) -> Iterator[ir.Node]:

@@ -77,6 +77,8 @@ class ShapeInference:
         self._reserved = False
         self._of_inputs: set[str] | None = None
         self._of_outputs: set[str] = set()
+        self._given: set[str] = set()
+        self._is_flat = False
         self._rules: dict[tuple[str, str], ShapeRule | None] = {}
 
     def infer_node(self, node: ir.Node) -> None:
@@ -117,7 +119,8 @@ class ShapeInference:
         self._forget_names_of_results([self.model.graph])
         try:
             with span("shapes"):
-                if not self._infer_flat():
+                self._is_flat = self._infer_flat()
+                if not self._is_flat:
                     self._infer_nested()
         except OpUsageError as error:
             raise contradiction(error.node, error.message) from error
@@ -158,6 +161,9 @@ class ShapeInference:
         One of ``loops`` was not seen to keep the shapes that it carries, or dims have made-up
         names: two of them are one where values that they were counted from have become one.
         """
+        few = self._is_flat and len(self._given | self._context.generated_dim_names) < 2
+        if few:
+            return False
         before = self._unknown()
         if before[1] < 2 and not any(map(is_open, loops)):
             return False
@@ -205,7 +211,7 @@ class ShapeInference:
                 if node.op_type in scope.GRAPH_CARRIERS:
                     return False
                 infer = registry.get(node.domain, node.op_type, version=imports.get(node.domain, 1))
-                if infer is None or (node.domain and any(True for _ in scope.subgraphs(node))):
+                if infer is None or (node.domain and scope.subgraphs(node)):
                     return False
                 infer(context, node)
         finally:
@@ -265,7 +271,8 @@ class ShapeInference:
         if self._of_inputs is None:
             self._of_inputs = invented_names(self.model.graph.inputs)
             self._of_outputs = invented_names(self.model.graph.outputs)
-        self._context.reserve_symbol_names(invented_names(every_value(self.model)))
+        self._given = invented_names(every_value(self.model))
+        self._context.reserve_symbol_names(self._given)
 
 
 def same_dim(a: Dim, b: Dim) -> bool:
@@ -290,8 +297,9 @@ def same_shape(a: ir.Shape | None, b: ir.Shape | None) -> bool:
     """True only if both shapes are known and proved equal, dim by dim."""
     if a is None or b is None or len(a) != len(b):
         return False
-    for x, y in zip(a.dims, b.dims, strict=True):  # noqa: SIM110 - a generator takes twice as long
-        if not same_dim(x, y):
+    for x, y in zip(a.dims, b.dims, strict=True):
+        # Most dims are the same object; a generator, or a call of each, takes twice as long.
+        if not ((x is y and isinstance(x, int)) or same_dim(x, y)):
             return False
     return True
 

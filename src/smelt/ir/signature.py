@@ -83,9 +83,10 @@ def _misfits_of_values(node: ir.Node, signature: Signature) -> Iterator[str]:
     if not signature.min_outputs <= given <= signature.max_outputs:
         wanted = f"{signature.min_outputs} to {signature.max_outputs}"
         yield f"it has {given} outputs where {node.op_type} writes {wanted}"
-    for formal, value in zip(signature.inputs, node.inputs, strict=False):
-        if value is None and not formal.optional and not formal.variadic:
-            yield "a required input is left out"
+    if None in node.inputs:
+        for formal, value in zip(signature.inputs, node.inputs, strict=False):
+            if value is None and not formal.optional and not formal.variadic:
+                yield "a required input is left out"
     for formal, output in zip(signature.outputs, node.outputs, strict=False):
         if output.name == "" and not formal.optional and not formal.variadic:
             yield "a required output is left out"

@@ -119,13 +119,11 @@ class Worklist:
 
     def _try_rules(self, node: ir.Node) -> bool:
         assert node.graph is not None
-        opset = self.index.opsets[node.graph]
+        opset, constants = self.index.opsets[node.graph], self.rewriter.constants
         for rule, could_match in self.rules.for_node(node):
-            if not could_match(node):
+            if not could_match(node, constants):
                 continue
-            match = rule.match(
-                node, self.rewriter.constants, opset, self.index.around, self.options
-            )
+            match = rule.match(node, constants, opset, self.index.around, self.options)
             if isinstance(match, Miss):
                 self.stats.miss(rule.name, match.reason, node)
             elif match is not None:

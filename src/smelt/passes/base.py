@@ -139,11 +139,15 @@ class PassContext:
             self._index = NodeIndex(self.model)
         return self._index
 
-    def edited(self, rewriter: Rewriter, by_rules: bool) -> None:
-        """Note what ``rewriter`` did; ``by_rules`` says that it alone changed any graph."""
+    def forget_index(self) -> None:
+        """Walk the model anew for the next index, after an edit that none can follow."""
+        self._index = None
+
+    def edited(self, rewriter: Rewriter, alone: bool) -> None:
+        """Note what ``rewriter`` did; ``alone`` says that nothing else changed any graph."""
         if rewriter.count or rewriter.removed:
             self._edited = True
-            followed = by_rules and self.index().follow(rewriter.builders, rewriter.removed)
+            followed = alone and self.index().follow(rewriter.builders, rewriter.removed)
             self._index = self._index if followed else None
         if self.rewrites_left is not None:
             self.rewrites_left -= rewriter.count
@@ -179,6 +183,8 @@ class Pass:
     ``exactness`` is the least that it promises; ``declares`` says what a run with these options
     promises that did what its statistics say, where that is more.
     ``makes`` lists operators beyond ONNX that it makes; ``source`` names the published pass.
+    ``by_rewriter`` says that nodes come and go through the Rewriter alone, as in all passes of
+    rules, so that the index of nodes can follow.
     """
 
     name: str
@@ -191,6 +197,7 @@ class Pass:
     before: tuple[str, ...] = ()
     makes: tuple[tuple[str, str], ...] = ()
     source: str = ""
+    by_rewriter: bool = False
     declares: Callable[[Options, RuleStats], Exactness] | None = field(default=None, compare=False)
     rule_set: RuleSet | None = field(default=None, compare=False)
 
@@ -231,7 +238,7 @@ class Pass:
             self.body(cx, rewriter, stats, options)
         finally:
             rewriter.flush()
-            cx.edited(rewriter, by_rules=self.rule_set is not None)
+            cx.edited(rewriter, self.by_rewriter)
         stats.rewrites = rewriter.count
         return stats
 
@@ -251,7 +258,7 @@ def rule_pass(
     def body(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
         Worklist(rewriter, indexed, stats, cx.index(), options).run()
 
-    return Pass(name, page or "", body, rule_set=indexed, **facts)
+    return Pass(name, page or "", body, rule_set=indexed, by_rewriter=True, **facts)
 
 
 def graph_pass(name: str, page: str | None, **facts: Any) -> Callable[[Body], Pass]:

@@ -28,12 +28,11 @@ def check_nodes(model: ir.Model) -> None:
     for root, imports in roots:
         types: Types = {}
         carriers: list[ir.Node] = []
-        for graph in scope.graphs_below(root):
-            for node in graph:
-                if node.domain in DOMAINS and (node.domain, node.op_type) not in local:
-                    _check_node(node, imports.get(node.domain, 1), types)
-                if not scope.is_flat(node):
-                    carriers.append(node)
+        for node in scope.nodes_below(root):
+            if node.domain in DOMAINS and (node.domain, node.op_type) not in local:
+                _check_node(node, imports.get(node.domain, 1), types)
+            if not scope.is_flat(node):
+                carriers.append(node)
         for node in carriers:
             check_body(node, imports.get("", 1), types)
 

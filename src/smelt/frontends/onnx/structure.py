@@ -89,13 +89,15 @@ def _waits_for(node: ir.Node, graph: ir.Graph) -> int:
 
 
 def _check_values(root: ir.Graph, imports: dict[str, int]) -> None:
-    for graph in scope.graphs_below(root):
-        for node in graph:
-            if node.domain not in imports:
-                raise _not_imported(node)
-            for value in node.inputs:
-                if value is not None and not _is_written(value):
-                    raise _unwritten(value, f"node {node.name!r} ({node.op_type}) reads it")
+    graphs = [root]
+    for node in scope.nodes_below(root):
+        if node.domain not in imports:
+            raise _not_imported(node)
+        for value in node.inputs:
+            if value is not None and not _is_written(value):
+                raise _unwritten(value, f"node {node.name!r} ({node.op_type}) reads it")
+        graphs += scope.subgraphs(node)
+    for graph in graphs:
         for value in graph.outputs:
             if not _is_written(value):
                 raise _unwritten(value, f"graph {graph.name!r} returns it")

@@ -26,6 +26,7 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
     __doc__,
     exactness=EXACT,
     source="Core ML MIL: common::dead_code_elimination",
+    by_rewriter=True,
 )
 def dead_code_elimination(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
@@ -40,12 +41,12 @@ def dead_code_elimination(
                 rewriter.count += 1
     rewriter.flush()
     _drop_outputs(cx, rewriter, stats)
-    for graph in scope.graphs(cx.model):
+    for graph in graphs if len(graphs) == 1 else scope.graphs(cx.model):
         for value in list(graph.initializers.values()):
             if rewriter.drop_initializer(value):  # keeps 1
                 stats.fired["unused constant"] += 1
                 stats.unseen += 1
-    _drop_functions(cx.model, rewriter, stats)
+    _drop_functions(cx, rewriter, stats)
     _drop_imports(cx.model, rewriter, stats)
 
 
@@ -82,8 +83,9 @@ _FEWEST: Mapping[str, Callable[[ir.Node], int]] = {  # needs 2, keeps 3
 a Split is cut differently, and a BatchNormalization before opset 14 trains because of them."""
 
 
-def _drop_functions(model: ir.Model, rewriter: Rewriter, stats: RuleStats) -> None:
+def _drop_functions(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
     """Functions that no node reaches from the main graph."""
+    model = cx.model
     if not model.functions:
         return
     called: dict[ir.OperatorIdentifier, None] = {}
@@ -97,6 +99,7 @@ def _drop_functions(model: ir.Model, rewriter: Rewriter, stats: RuleStats) -> No
                     pending.append(model.functions[key].graph)
     for key in [key for key in model.functions if key not in called]:
         del model.functions[key]
+        cx.forget_index()
         stats.fired["unused function"] += 1
         rewriter.count += 1
 

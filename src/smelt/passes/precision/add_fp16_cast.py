@@ -38,7 +38,7 @@ WIDE, HALF = ir.DataType.FLOAT, ir.DataType.FLOAT16
 KEPT = frozenset(  # keeps 1
     {
         *opset.RANDOM,
-        *opset.CONTROL_FLOW,
+        *scope.GRAPH_CARRIERS,
         *("Cast", "CastLike", "Constant", "ConstantOfShape", "EyeLike", "Shape", "Size"),
         *("CumSum", "DequantizeLinear", "DynamicQuantizeLinear", "QuantizeLinear", "Range"),
     }

@@ -41,7 +41,10 @@ SHAPE_ARITHMETIC = frozenset(
 )
 """Operators whose integer results may be read off shapes."""
 
-NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *opset.CONTROL_FLOW})
+_INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
+"""Element types of which shapes are made."""
+
+NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *scope.GRAPH_CARRIERS})
 
 ROUNDED = ", rounded"
 NUMPY_ROUNDS = rounding(8, "what is folded, NumPy rounds, not the kernels of a runtime")
@@ -101,6 +104,8 @@ class _Folder:
             if not in_function:
                 self.lift(node)
             return
+        if not self.may_be_known(node):
+            return
         arrays = self.arrays(node)
         if arrays is None or not self.is_affordable(node, arrays):
             return
@@ -112,6 +117,14 @@ class _Folder:
         alike = node.op_type in ROUNDED_ALIKE and not node.domain
         rounded = ROUNDED if not alike and _any_float(arrays) else ""
         self.replace(node, values, f"{node.op_type} of constants{rounded}", builder)
+
+    def may_be_known(self, node: ir.Node) -> bool:
+        """False for most nodes that do not fold, by a look at operands alone."""
+        for value in node.inputs:
+            if value is not None and not constants.may_be_constant(value):
+                results = node.outputs if node.op_type in SHAPE_ARITHMETIC else ()
+                return any(result.dtype in _INTEGERS for result in results)
+        return True
 
     def lift(self, node: ir.Node) -> None:
         """A Constant node becomes an initializer: nothing to compute, nothing to schedule."""
@@ -162,7 +175,7 @@ class _Folder:
         if node.domain or node.op_type not in SHAPE_ARITHMETIC or len(node.outputs) != 1:
             return None
         value = node.outputs[0]
-        if value.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+        if value.dtype not in _INTEGERS:
             return None
         shape = value.shape
         elements = self.cx.shapes.elements(value)

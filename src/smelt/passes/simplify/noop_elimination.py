@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
@@ -24,39 +25,39 @@ from smelt.passes.base import EXACT, exact_but_zero_sign, rule_pass
 from smelt.passes.simplify.cast_optimization import cast_to_its_own_type
 
 _x = var("x")
-_c = const(name="c")
-
-
-def _neutral(number: float) -> Callable[[Match, Builder], Replacement]:
-    """Drop the operator if every element of the constant is ``number``."""
-
-    def build(m: Match, b: Builder) -> Replacement:
-        return m["x"] if m.constants.is_filled(m["c"], number) else None
-
-    return build
+_zeros, _ones = const(every=0), const(every=1)
 
 
 def _rule(name: str, pattern: Op, build: Callable[[Match, Builder], Replacement]) -> Rule:
     return rule(pattern, name=name)(build)
 
 
-NEUTRAL = [
-    _rule("add_zero", op("Add", _x, _c, commutative=True), _neutral(0)),
-    _rule("subtract_zero", op("Sub", _x, _c), _neutral(0)),
-    _rule("times_one", op("Mul", _x, _c, commutative=True), _neutral(1)),
-    _rule("over_one", op("Div", _x, _c), _neutral(1)),
-    _rule("to_the_first", op("Pow", _x, _c), _neutral(1)),
-    _rule("and_true", op("And", _x, _c, commutative=True), _neutral(True)),
-    _rule("or_false", op("Or", _x, _c, commutative=True), _neutral(False)),
-]
-
-
 def _input(m: Match, b: Builder) -> Replacement:
     return m["x"]
 
 
+def _keeps_order(transpose: ir.Node) -> bool:
+    """True for axes in order; absent ones are in reverse."""
+    perm = transpose.attributes.get("perm")
+    if perm is not None:
+        return not perm.is_ref() and list(perm.as_ints()) == sorted(perm.as_ints())
+    x = transpose.inputs[0]
+    return x is not None and x.shape is not None and len(x.shape) < 2
+
+
+NEUTRAL = [
+    _rule("add_zero", op("Add", _x, _zeros, commutative=True), _input),
+    _rule("subtract_zero", op("Sub", _x, _zeros), _input),
+    _rule("times_one", op("Mul", _x, _ones, commutative=True), _input),
+    _rule("over_one", op("Div", _x, _ones), _input),
+    _rule("to_the_first", op("Pow", _x, _ones), _input),
+    _rule("and_true", op("And", _x, _ones, commutative=True), _input),
+    _rule("or_false", op("Or", _x, _zeros, commutative=True), _input),
+]
+
 ALWAYS = [
     _rule("identity", op("Identity", _x), _input),  # keeps 3
+    _rule("identity_transpose", op("Transpose", _x, where=_keeps_order), _input),
     _rule("double_negation", op("Neg", op("Neg", _x, shared=True)), _input),
     _rule("double_not", op("Not", op("Not", _x, shared=True)), _input),
     _rule("concat_of_one", op("Concat", _x), _input),
@@ -72,15 +73,6 @@ ALWAYS = [
 def cast_like_what_it_is(m: Match, b: Builder) -> Replacement:
     known = m["x"].dtype
     return m["x"] if known is not None and known == m["like"].dtype else None
-
-
-@rule(op("Transpose", _x))
-def identity_transpose(m: Match, b: Builder) -> Replacement:
-    perm = m.root.attributes.get("perm")
-    if perm is not None:
-        return m["x"] if list(perm.as_ints()) == sorted(perm.as_ints()) else None
-    shape = m["x"].shape
-    return m["x"] if shape is not None and len(shape) < 2 else None
 
 
 @rule(op("Slice", _x, rest=True))
@@ -173,7 +165,6 @@ noop_elimination = rule_pass(
         *ALWAYS,
         cast_to_its_own_type,
         cast_like_what_it_is,
-        identity_transpose,
         whole_slice,
         pad_nothing,
         clip_nothing,

@@ -40,6 +40,7 @@ EITHER_ZERO = exact_but_zero_sign("ONNX leaves open which zero Max(x, y) and Max
     exactness=EITHER_ZERO,
     declares=lambda options, stats: EITHER_ZERO if OTHER_ORDER in stats.fired else EXACT,
     source="Core ML MIL: common::remove_redundant_ops",
+    by_rewriter=True,
 )
 def remove_redundant_ops(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
@@ -159,12 +160,17 @@ class _Search:
         """
         if value is None:
             return -1
+        known = self.numbers.get(value)
+        if known is not None:
+            return known
         constant = self.constants.get(value, limit=FEW)
         if constant is None or constant.dtype.kind == "O":
-            return self.numbers.setdefault(value, len(self.numbers))
-        return self.numbers.setdefault(
-            (constant.dtype, constant.shape, constant.tobytes()), len(self.numbers)
-        )
+            number = len(self.numbers)
+        else:
+            held = (constant.dtype, constant.shape, constant.tobytes())
+            number = self.numbers.setdefault(held, len(self.numbers))
+        self.numbers[value] = number
+        return number
 
 
 def _freeze(attr: ir.Attr) -> Hashable | None:

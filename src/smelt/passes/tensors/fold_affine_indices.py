@@ -98,7 +98,15 @@ def places_of_rows(m: Match, b: Builder) -> Replacement:
     return Miss("no input tells a size") if shape is None else b.op("Reshape", source, shape)
 
 
-@rule(op(_ALL, var("first"), rest=True))
+_COUNTED = (ir.DataType.BOOL, ir.DataType.INT64)
+"""Element types of what counts places, or compares counts."""
+
+
+def _reads_counts(node: ir.Node) -> bool:
+    return any(value is not None and value.dtype in _COUNTED for value in node.inputs)
+
+
+@rule(op(_ALL, var("first"), rest=True, where=_reads_counts))
 def uniform_operand(m: Match, b: Builder) -> Replacement:
     result = m.root.outputs[0].shape
     for index, value in enumerate(m.root.inputs):
@@ -122,7 +130,7 @@ def uniform_operand(m: Match, b: Builder) -> Replacement:
 
 def _uniform(value: ir.Value | None, m: Match) -> int | None:
     """What each element of ``value`` is, unless a constant or an Expand of one says it."""
-    if value is None or value.dtype not in (ir.DataType.BOOL, ir.DataType.INT64):
+    if value is None or value.dtype not in _COUNTED:
         return None
     if may_be_constant(value) and m.array(value) is not None:
         return None
