@@ -72,23 +72,40 @@ def conv_by_panels(cx: KernelContext) -> None:
         body.line(f"const ptrdiff_t count = {pixels} - p < {many} ? {pixels} - p : {many};")
         body.line(f"{gather}(image, {scratch}, p, count);")
         for rows in tiles(cx, terms, weights):
+            fetched = _fetched(cx, rows)
+            if fetched:
+                body.line(f"const float *ahead = {rows.weights} + {rows.block * terms};")
             with body.loop("q", "count", step=PANEL):
-                _emit_tiles(cx, rows, terms, window)
+                _emit_tiles(cx, rows, terms, window, fetched)
 
 
-def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window) -> None:
+FAR = 1 << 16
+"""Elements of weights from which those of the next tile are fetched while one is computed."""
+
+
+def _fetched(instance: Instance, rows: Rows) -> int:
+    """Elements of the next block of weights that each term of a tile fetches, so that the panels
+    fetch them all; 0 if a tile is no block, or weights stay near the processor."""
+    filters, _, terms = products_of(instance)
+    if rows.count != rows.block or rows.when != WIDE or filters * terms < FAR:
+        return 0
+    return -(-rows.block // (_gathered(instance) // PANEL))
+
+
+def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window, fetched: int) -> None:
     """The filters from ``o`` on by the panel from pixel ``p + q`` on."""
     filters = channels_of(cx)[1]
     bias, body, pixels, when = cx.optional(2), cx.body, window.pixels, rows.when
     start = f"{bias.name} + g * {filters} + o" if bias else ""
     finish = finish_by_filter(cx).at("o", "p + q + l")
-    walk = packed_rows(rows.block) if rows.block else STRIDED
+    walk = packed_rows(rows.block, fetched) if rows.block else STRIDED
 
     def tile(vectors: int, stored: str, when: str) -> None:
         made = Tile(rows.count, vectors, walk, "row" if bias else "", finish, when=when)
         panel = f"{cx.scratch(cx.type(0))} + q * {terms} + l"
         strides = [] if rows.block else [str(terms), "1"]
         arguments = [str(terms), rows.weights, *strides, panel, str(PANEL)]
+        arguments += ["ahead"] if fetched else []
         made.call(cx, arguments, f"out + o * {pixels} + p + q + l", pixels, stored, start)
 
     body.line(f"const ptrdiff_t wide = count - q < {PANEL} ? count - q : {PANEL};")
@@ -103,3 +120,5 @@ def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window) -> No
             if not when:
                 body.line("#endif")
         tile(2, "0, left < 2 * LANES ? left : 2 * LANES", when)
+        if fetched:
+            body.line(f"ahead += {fetched * terms};")

@@ -51,12 +51,32 @@ PAIRED = replace(
 """The same with two sums for each, so that as many additions need not wait for each other."""
 
 
-def packed_rows(rows: int) -> Walk:
-    """As ``STRIDED``, for an A that lies there step by step."""
-    return Walk(
+LINE = 16
+"""Floats that a fetch brings."""
+
+
+def fetching(elements: int) -> Walk:
+    """As ``STRIDED``, and each step fetches so many elements from ``ahead`` on, which follow."""
+    return _fetching(STRIDED, elements)
+
+
+def _fetching(walk: Walk, elements: int) -> Walk:
+    fetched = (f"FETCH(ahead + {at});" for at in range(0, elements, LINE))
+    return replace(
+        walk,
+        name=f"{walk.name}_ahead{elements}",
+        parameters=f"{walk.parameters}, const float *ahead",
+        after=" ".join([walk.after, *fetched, f"ahead += {elements};"]),
+    )
+
+
+def packed_rows(rows: int, fetched: int = 0) -> Walk:
+    """As ``STRIDED``, for an A that lies there step by step; each fetches elements as above."""
+    walk = Walk(
         name=f"packed{rows}",
         parameters="ptrdiff_t kn, const float *restrict a, const float *restrict b, ptrdiff_t bk",
         heads=STRIDED.heads,
         steps=(("a[@]", "b"),),
         after=f"a += {rows}, b += bk;",
     )
+    return _fetching(walk, fetched) if fetched else walk

@@ -17,7 +17,7 @@ import numpy as np
 
 from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, by_registers, even_parts
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile_walk import PAIRED, STRIDED
+from smelt.native.kernels.tile_walk import PAIRED, STRIDED, fetching
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TURN
 from smelt.native.kernels.vector_tile import Finish, Tile
 from smelt.native.writer import Writer
@@ -39,7 +39,8 @@ NARROW = MOST_LANES
 class Matrices:
     """``c[m, n] = sum over k of a[m, k] * b[k, n]``: pointers as C, sizes, strides in elements.
 
-    Parts of a run share ``rows`` or ``columns``, or neither.
+    Parts of a run share ``rows`` or ``columns``, or neither. A right side that is laid out in
+    panels is ``far`` if it does not stay near the processor from run to run.
     """
 
     m: int
@@ -54,6 +55,7 @@ class Matrices:
     c: str
     finish: Finish
     shared: str = ""
+    far: bool = False
 
 
 COPIED_ROWS, NEAR_COLUMNS = 32, 2 * PANEL
@@ -103,12 +105,20 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
         with body.block(f"for (ptrdiff_t l = 0; l < width && j + l < {p.n}; l += {lanes})"):
             body.line(f"const ptrdiff_t left = (j + width < {p.n} ? j + width : {p.n}) - j - l;")
             b = f"{p.b} + j * {p.k} + l"
+            if _is_fetched(p):
+                following = f"j + {panel} < {p.n} ? j + {panel} : 0"
+                body.line(f"const float *ahead = {p.b} + ({following}) * {p.k};")
             with _narrow(cx, p, panel, b, "width"):
                 stored = f"0, left < {lanes} ? left : {lanes}"
                 if same(p.m, 1):
                     _emit_row(cx, p, b, stored)
                 else:
-                    _emit_rows(cx, p, b, "width", "j + l", stored)
+                    _emit_rows(cx, p, b, "width", "j + l", stored, fetches=_is_fetched(p))
+
+
+def _is_fetched(p: Matrices) -> bool:
+    """True if the next panel is fetched while rows are multiplied by one."""
+    return p.far and isinstance(cast(object, p.m), int) and vectors_for(p.m) == 2
 
 
 @contextmanager
@@ -160,13 +170,23 @@ def _columns(cx: KernelContext, p: Matrices, step: int | str) -> AbstractContext
 
 
 def _emit_rows(
-    cx: KernelContext, p: Matrices, b: str, b_k: str, j: str, stored: str, vectors: int = 0
+    cx: KernelContext,
+    p: Matrices,
+    b: str,
+    b_k: str,
+    j: str,
+    stored: str,
+    vectors: int = 0,
+    *,
+    fetches: bool = False,
 ) -> None:
     columns, finish = vectors or vectors_for(p.m), p.finish.at("i", j)
 
-    def tile(rows: int, when: str = WIDE if columns == 1 else "") -> None:
-        made = Tile(rows, columns, STRIDED, "", finish, when=when)
-        _call(cx, p, made, (b, b_k), j, stored)
+    def tile(rows: int, when: str = WIDE if columns == 1 else "", fetch: int = 0) -> None:
+        made = Tile(rows, columns, fetching(fetch) if fetch else STRIDED, "", finish, when=when)
+        _call(cx, p, made, (b, b_k), j, stored, ["ahead"] if fetch else [])
+        if fetch:
+            cx.body.line(f"ahead += {fetch * p.k};")
 
     if isinstance(cast(object, p.m), Size):
         _emit_run_rows(cx, p.m, tile)
@@ -176,17 +196,25 @@ def _emit_rows(
     if columns != 2:
         few = many = many if columns == 1 else few
     for when, parts in by_registers(cx.body, few, many):
+        tiles = sum(part.count for part in parts)
+        fetch = -(-PANEL // tiles) if fetches else 0
         for part in parts:
             end = part.first + part.length * part.count
             with loop("i", end, part.first, part.length):
-                tile(part.length, WIDE if columns == 1 else when)
+                tile(part.length, WIDE if columns == 1 else when, fetch)
 
 
 def _call(
-    cx: KernelContext, p: Matrices, made: Tile, b: tuple[str, str], j: str, stored: str
+    cx: KernelContext,
+    p: Matrices,
+    made: Tile,
+    b: tuple[str, str],
+    j: str,
+    stored: str,
+    more: Sequence[str] = (),
 ) -> None:
     """The tile of the rows from ``i`` on by the columns from ``j`` on."""
-    arguments = [str(p.k), f"{p.a} + i * {p.a_m}", str(p.a_m), str(p.a_k), *b]
+    arguments = [str(p.k), f"{p.a} + i * {p.a_m}", str(p.a_m), str(p.a_k), *b, *more]
     made.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
 
 

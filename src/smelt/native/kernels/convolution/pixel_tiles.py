@@ -12,7 +12,7 @@ from smelt.native.kernels.convolution.inside import INSIDE, declare_columns, ins
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, Part, by_registers, even_parts
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile_walk import Walk
+from smelt.native.kernels.tile_walk import LINE, Walk
 from smelt.native.kernels.vector_tile import SUMS, Finish, Tile, plus
 
 MOST_PIXELS = 14
@@ -24,9 +24,6 @@ UNROLLED = 8
 FETCHED = 1 << 16
 """Elements of weights from which the next panel is fetched while one is multiplied: fewer stay
 near the processor from run to run."""
-
-LINE = 16
-"""Floats that a fetch brings."""
 
 
 def emit(
