@@ -17,7 +17,7 @@ works while the units do.
 from __future__ import annotations
 
 from examples.npu.commands import emit
-from examples.npu.operators import OPERATORS
+from examples.npu.operators import OPERATORS, UNITS
 from examples.npu.phases import DRAM, LAYOUTS, SRAM, Options, accepts, allocate, schedule
 from examples.npu.selection import RULES
 from smelt.targets.base import Limits, Target
@@ -27,7 +27,7 @@ npu = Target(
     summary="an example: int8 units, a scratchpad and DMA, in simulation",
     operators=OPERATORS,
     select=RULES,
-    limits=Limits(dynamic_dims=False, operators=frozenset(each.key for each in OPERATORS)),
+    limits=Limits(dynamic_dims=False, operators=frozenset(each.key for each in UNITS)),
     accepts=accepts,
     fallback="c",
     memories=(DRAM, SRAM),

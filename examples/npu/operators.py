@@ -192,4 +192,7 @@ DEQUANTIZE = Operator(
     body=lambda b, inputs, a: (dequantize(b, _single(inputs), _scale(a), int_of(a, "zero")),),
 )
 
-OPERATORS = (CONV_RELU, MATMUL_RELU, QUANTIZE, DEQUANTIZE)
+UNITS = (CONV_RELU, MATMUL_RELU)
+"""What the machine runs."""
+
+OPERATORS = (*UNITS, QUANTIZE, DEQUANTIZE)

@@ -129,15 +129,24 @@ def place_of(failure: BaseException) -> str:
     return f"{last.filename}:{last.lineno}"
 
 
+def is_foreign(function: object) -> bool:
+    """True for a function, or an object, of another package."""
+    return _module(function).partition(".")[0] != OWN
+
+
+def _module(function: object) -> str:
+    return getattr(function, "__module__", None) or type(function).__module__
+
+
 def blame(failure: Exception, function: object, what: str) -> None:
     """Raise UsageError E653 if ``failure`` comes from a ``function`` of another package.
 
     ``what`` names the function in the message. Errors of smelt's own kinds are left as they are.
     """
-    module = getattr(function, "__module__", None) or type(function).__module__
-    own = (module, type(failure).__module__)
-    if any(name.partition(".")[0] == OWN for name in own) or isinstance(failure, MemoryError):
+    errors = type(failure).__module__.partition(".")[0]
+    if not is_foreign(function) or errors == OWN or isinstance(failure, MemoryError):
         return
+    module = _module(function)
     raise UsageError(
         "E653",
         f"{what} fails",

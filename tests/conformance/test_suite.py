@@ -83,7 +83,11 @@ def test_our_targets_conform(name: str, case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_third_partys_target_conforms(third_party: Path, case: Case) -> None:
     outcome = conform(find_target("listing"), case)
-    beyond = case.undefined or case.name in ("int8", "a network with every category")
+    beyond = case.undefined or case.name in (
+        "int8",
+        "an int8 dense layer",
+        "a network with every category",
+    )
     assert outcome == ("refused" if beyond else "agrees")
 
 
@@ -105,12 +109,16 @@ def test_a_target_is_held_to_what_it_declares() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_what_only_the_fallback_runs_is_not_the_targets() -> None:
-    wanted = [case for case in CASES if case.name in ("int8", "elementwise")]
+    wanted = [c for c in CASES if c.name in ("int8", "an int8 dense layer", "elementwise")]
     found = conform_all(npu, wanted)
     assert {name: each.outcome for name, each in found.items()} == {
         "elementwise": "elsewhere",
         "int8": "agrees",
+        "an int8 dense layer": "agrees",
     }
+    assert found["int8"].here == {"example.npu.ConvRelu": 1}
+    assert "does not list it" in found["int8"].left["example.npu.Quantize"]
+    assert set(found["elementwise"].left) == {"Exp", "Tanh"}
     assert found["int8"].seconds > 0
     assert found["int8"].reference > 0
     assert found["elementwise"].seconds is None

@@ -15,7 +15,7 @@ from packages import installed
 
 from smelt.check.plugins import plugins
 from smelt.conformance import check_kernel
-from smelt.errors import InternalError, Mismatch, SmeltError, UsageError
+from smelt.errors import Mismatch, SmeltError, UsageError
 from smelt.native.kernels.foreign import CKernel
 from smelt.native.kernels.kernel import KERNELS, Kernel, KernelContext
 from smelt.operators.declare import Attribute, Operator, Result
@@ -103,10 +103,11 @@ def test_a_kernel_that_raises_is_named() -> None:
 
 
 def test_c_that_does_not_compile_names_the_operator() -> None:
-    with pytest.raises(InternalError) as caught:
+    with pytest.raises(UsageError, match=r"vendor\.kernels\.Broken does not compile") as caught:
         check_kernel(CKernel(declared("Broken"), "{0} +* {1}", examples=EXAMPLES))
-    assert caught.value.code == "E961"
-    assert "vendor.kernels::Broken" in str(caught.value)
+    assert caught.value.code == "E647"
+    assert caught.value.at == ("text '{0} +* {1}'",)
+    assert "error" in caught.value.why
 
 
 @pytest.mark.parametrize(

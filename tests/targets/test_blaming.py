@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -189,3 +190,94 @@ def test_a_rule_builds_what_is_declared(build: Any, why: str) -> None:
     wrong = replace(TARGET, operators=(ACT,), select=(rule(op("Relu", var("x")))(build),))
     with pytest.raises(SmeltError, match=why):
         smelt.compile(text.parse(MODEL), target=wrong)
+
+
+NUMBERS = count()
+
+
+def declared(**changed: Any) -> Operator:
+    """An operator with a name of its own."""
+    fields: dict[str, Any] = {
+        "domain": "tests.blaming",
+        "name": f"Same{next(NUMBERS)}",
+        "inputs": ("x",),
+        "outputs": ("y",),
+        "infer": lambda inputs, _: (Result(inputs[0].dtype, inputs[0].shape),),
+        "reference": lambda inputs, _: (inputs[0],),
+        "body": lambda b, inputs, _: (b.op("Identity", inputs[0]),),
+    }
+    return Operator(**fields | changed)
+
+
+def left_to_fallback(operator: Operator, fallback: str = "c") -> None:
+    """Compile a model in which ``operator`` stands for Neg, and goes to the fallback."""
+
+    @rule(op("Neg", var("x")))
+    def take(m: Any, b: Any) -> Any:
+        return b.op(operator.name, m["x"], domain=operator.domain)
+
+    target = replace(
+        TARGET,
+        operators=(operator,),
+        select=(take,),
+        limits=Limits(operators=frozenset({operator.key})),
+        accepts=lambda node: "no room",
+        fallback=fallback,
+    )
+    smelt.compile(text.parse(MODEL.replace("[N", "[2")), target=target)
+
+
+@pytest.mark.filterwarnings("ignore::smelt.targets.phases.NothingTaken")
+@pytest.mark.parametrize(
+    ("body", "code", "why"),
+    [
+        (lambda b, inputs, _: b.nothing, "E653", "no attribute 'nothing'"),
+        (lambda b, inputs, _: 3, "E646", "it returned 3"),
+        (lambda b, inputs, _: (3,), "E646", r"it returned \(3,\)"),
+        (
+            lambda b, inputs, _: (b.op("Unsqueeze", inputs[0], b.const_i64([0])),),
+            "E646",
+            r"gives FLOAT\[1,2,3\] for '\w+', and `infer` FLOAT\[2,3\]",
+        ),
+        (
+            lambda b, inputs, _: (b.op("Cast", inputs[0], to=11),),
+            "E646",
+            r"gives DOUBLE\[2,3\] for '\w+', and `infer` FLOAT\[2,3\]",
+        ),
+    ],
+)
+def test_a_body_that_is_wrong_is_told_as_that(body: Any, code: str, why: str) -> None:
+    with pytest.raises(SmeltError, match=why) as caught:
+        left_to_fallback(declared(body=body))
+    assert caught.value.code == code
+
+
+@pytest.mark.filterwarnings("ignore::smelt.targets.phases.NothingTaken")
+def test_an_operator_without_a_body_cannot_be_left_to_others() -> None:
+    with pytest.raises(SmeltError, match=r"no room\), and the operator has no body") as caught:
+        left_to_fallback(declared(body=None))
+    assert caught.value.code == "E201"
+
+
+def test_a_rule_that_makes_what_nobody_declared_is_named_with_it() -> None:
+    @rule(op("Neg", var("x")))
+    def take(m: Any, b: Any) -> Any:
+        return b.op("Undeclared", m["x"], domain="tests.blaming")
+
+    target = replace(TARGET, select=(take,), limits=Limits(operators=frozenset({("", "Sin")})))
+    with pytest.warns(UserWarning, match=r"tests\.blaming\.Undeclared gives no shape"):
+        smelt.compile(text.parse(MODEL), target=target)
+
+
+def test_an_operator_of_its_own_outside_of_its_limits_is_told_as_that() -> None:
+    operator = declared()
+
+    @rule(op("Neg", var("x")))
+    def take(m: Any, b: Any) -> Any:
+        return b.op(operator.name, m["x"], domain=operator.domain)
+
+    target = replace(TARGET, operators=(operator,), select=(take,), fallback="host")
+    artifact = smelt.compile(text.parse(MODEL), target=target)
+    told = {entry["operator"]: entry["why"] for entry in artifact.report["elsewhere"]}
+    name = f"{operator.domain}.{operator.name}"
+    assert told[name] == "`limits.operators` of 'mine' does not list it, though it is its own"

@@ -67,6 +67,10 @@ SLIPS: dict[str, dict[str, Any]] = {
         "operators": (SQUARE,),
         "layouts": {"vendor::Sqare": Layouts((None,))},
     },
+    "limits of an operator that it lacks": {
+        "operators": (SQUARE,),
+        "limits": Limits(operators=frozenset({("vendor", "Sqare")})),
+    },
     "one step without a tuple": {"around": {"after select": print}},
 }
 MODEL = "g (float[4] x) => (float[4] y) { y = Neg(x) }"
@@ -118,4 +122,19 @@ def test_a_rule_function_that_returns_no_rules_is_named() -> None:
 def test_kernels_that_onnx_has_not_are_named() -> None:
     target = Target(**RIGHT | {"kernels": frozenset({"Neg", "Convv"})})
     with pytest.warns(UserWarning, match="no operator 'Convv'; did you mean 'Conv'"):
+        smelt.compile(text.parse(MODEL), target=target)
+
+
+def test_the_limits_of_an_operator_that_it_lacks_name_the_nearest() -> None:
+    limits = Limits(operators=frozenset({("vendor", "Sqare"), ("elsewhere", "Sqare")}))
+    with pytest.raises(UsageError) as caught:
+        Target(**RIGHT | {"operators": (SQUARE,), "limits": limits})
+    told = "limits.operators: vendor has no operator 'Sqare'; did you mean 'Square'?"
+    assert caught.value.at == (told,)
+
+
+def test_limits_of_what_onnx_has_not_are_a_warning() -> None:
+    limits = Limits(operators=frozenset({("", "Neg"), ("", "Negg")}))
+    target = Target(**RIGHT | {"limits": limits})
+    with pytest.warns(UserWarning, match="`limits.operators` of target 'right'.*'Negg'"):
         smelt.compile(text.parse(MODEL), target=target)

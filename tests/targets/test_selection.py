@@ -151,10 +151,10 @@ def test_a_rule_for_an_operator_that_onnx_never_had_is_named() -> None:
 def test_a_kernel_for_an_operator_that_onnx_never_had_is_named(
     recwarn: pytest.WarningsRecorder,
 ) -> None:
-    warn_of_unknown_kernels("npu", {"Relu", "ai.onnx.ml::Scaler", "com.npu::Rellu"})
+    warn_of_unknown_kernels("npu", "kernels", {"Relu", "ai.onnx.ml::Scaler", "com.npu::Rellu"})
     assert not recwarn.list
     with pytest.warns(UserWarning, match="`kernels` of target 'npu': .*'Rellu'; .*'Relu'"):
-        warn_of_unknown_kernels("npu", {"Rellu"})
+        warn_of_unknown_kernels("npu", "kernels", {"Rellu"})
 
 
 def test_one_of_two_rules_for_the_same_is_named() -> None:

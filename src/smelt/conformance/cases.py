@@ -80,6 +80,17 @@ CASES = (
         ),
     ),
     Case(
+        "an int8 dense layer",
+        _graph(
+            "(float[3,6] x) => (float[3,9] y)",
+            "s = Constant<value_float = 0.25>() z = Constant<value = int8 {-3}>() "
+            "v = Constant<value_float = 0.5>() o = Constant<value = int8 {0}>() "
+            f"w = Constant<value = int8[6,9] {{{_SMALL}}}>() q = QuantizeLinear(x, s, z) "
+            "d = DequantizeLinear(q, s, z) e = DequantizeLinear(w, v, o) m = MatMul(d, e) "
+            "p = QuantizeLinear(m, v, z) y = DequantizeLinear(p, v, z)",
+        ),
+    ),
+    Case(
         "fp16",
         _graph(
             "(float16[3,4] x, float16[4,5] w) => (float16[3,5] y)", "m = MatMul(x, w) y = Relu(m)"

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
 from smelt.compiler import compile_model
-from smelt.errors import Mismatch
+from smelt.errors import Mismatch, SmeltError, UsageError
 from smelt.native.kernels.foreign import CKernel, add
+from smelt.runtime.interface import Value
+from smelt.targets.base import Artifact
+
+REFUSED_BY_COMPILER = "E961"
 
 
 def check_kernel(kernel: CKernel) -> None:
     """Build ``kernel`` with a C compiler and run its examples against the operator's reference.
 
-    Raises Mismatch E705 for other numbers; NaN agrees with NaN.
+    Raises Mismatch E705 for other numbers, NaN agreeing with NaN, and UsageError E647 for C that
+    does not compile.
     """
     add(kernel)
     operator = kernel.operator
@@ -37,7 +44,7 @@ def check_kernel(kernel: CKernel) -> None:
             value.shape = ir.Shape(result.shape)
         graph = ir.Graph(inputs, node.outputs, nodes=[node], opset_imports=imports, name="kernel")
         artifact = compile_model(ir.Model(graph, ir_version=10), target="c")
-        for got, wanted in zip(artifact(*arrays), expected, strict=True):
+        for got, wanted in zip(_run(kernel, artifact, arrays), expected, strict=True):
             assert isinstance(got, np.ndarray)
             if not np.allclose(got, wanted, rtol=1e-5, atol=1e-6, equal_nan=True):
                 raise Mismatch(
@@ -45,3 +52,19 @@ def check_kernel(kernel: CKernel) -> None:
                     f"the C kernel of {operator.domain}.{operator.name} is not its reference",
                     why=f"it gives {got.reshape(-1)[:4]} for {np.asarray(wanted).reshape(-1)[:4]}",
                 )
+
+
+def _run(kernel: CKernel, artifact: Artifact, arrays: Sequence[np.ndarray]) -> Sequence[Value]:
+    """Build and run; what the C compiler says of the text of ``kernel`` is told as its mistake."""
+    try:
+        return artifact(*arrays)
+    except SmeltError as error:
+        if error.code != REFUSED_BY_COMPILER:
+            raise
+        raise UsageError(
+            "E647",
+            f"the C kernel of {kernel.operator.domain}.{kernel.operator.name} does not compile",
+            at=f"text {kernel.text!r}" if kernel.text else f"kernel {kernel.kernel!r}",
+            why=error.why,
+            fix="mend its C; `smelt compile --target c` of a model that has it writes all of it",
+        ) from error

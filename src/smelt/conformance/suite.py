@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 from time import perf_counter
-from typing import Literal
 
 import numpy as np
 import onnx_ir as ir
@@ -15,6 +14,7 @@ import onnx_ir as ir
 from smelt.check.verify import verify
 from smelt.compiler import compile_model
 from smelt.conformance.cases import CASES, Case
+from smelt.conformance.result import WORKS, Conformance, Outcome, Result, in_a_line
 from smelt.errors import Mismatch, SmeltError, Unsupported
 from smelt.ir import text
 from smelt.runtime.inputs import random_inputs
@@ -26,33 +26,36 @@ from smelt.targets.watch import verify_phase, watching_phases
 RUNS = 5
 """Runs of which the shortest counts."""
 
-
-Outcome = Literal["agrees", "compiles", "elsewhere", "refused"]
-
-
-@dataclass(frozen=True)
-class Result:
-    """What became of a case, and the seconds of a run: here, and on the reference, the host."""
-
-    outcome: Outcome
-    seconds: float | None = None
-    reference: float | None = None
+UNKNOWN_SIZE = 3
+"""A symbolic dim in the run in which the target is watched, where the case says nothing."""
 
 
-def conform_all(target: Target, cases: Sequence[Case] = CASES) -> dict[str, Result]:
-    """Each of ``cases`` by name: see ``conform``.
+def conform_all(target: Target, cases: Sequence[Case] = CASES) -> Conformance:
+    """Each of ``cases`` by name: see ``conform``; printed, it is a table.
 
-    Raises Mismatch E705 also if the target agrees on none: what takes nothing is no target.
+    Raises Mismatch E705, after all cases, for those that break a promise, if the target agrees on
+    none, and for what it declares that it runs in no case: what takes nothing is no target, and of
+    an operator that never ran nobody knows anything.
     """
-    results = {case.name: _timed(target, case, conform(target, case)) for case in cases}
-    if all(result.outcome not in ("agrees", "compiles") for result in results.values()):
+    found = Conformance(target, {case.name: _timed(target, case) for case in cases})
+    wrong = [f"{name}: {each.why}" for name, each in found.items() if each.outcome == "broken"]
+    if not wrong and all(each.outcome not in WORKS for each in found.values()):
         raise Mismatch(
             "E705",
-            f"target {target.name!r} does not conform: it takes none of {len(results)} cases",
-            why=", ".join(f"{name}: {each.outcome}" for name, each in results.items()),
+            f"target {target.name!r} does not conform: it takes none of {len(found)} cases",
+            why=", ".join(f"{name}: {each.outcome}" for name, each in found.items()),
             fix="widen its limits, or give cases of your own that it should take",
         )
-    return results
+    wrong = wrong or found.never_ran
+    if wrong:
+        raise Mismatch(
+            "E705",
+            f"target {target.name!r} does not conform",
+            at=wrong,
+            fix="mend what is broken; let cases of your own run what none here does:"
+            " conform_all(target, (*CASES, Case(name, graph)))",
+        )
+    return found
 
 
 def conform(target: Target, case: Case) -> Outcome:
@@ -60,10 +63,14 @@ def conform(target: Target, case: Case) -> Outcome:
 
     Returns "refused" if the target refuses it with a coded Unsupported, "elsewhere" if its
     fallback runs all of it, "compiles" if nothing here can run what it makes. Raises Mismatch E705
-    if a promise is broken: other numbers, other bytes the second time, unsafe file names, tensors
-    that share bytes, or a refusal of what its limits and ``accepts`` declare that it takes; a
-    memory that is too small (E405) may be told late.
+    if a promise is broken: other numbers, an error in a run, other bytes the second time, unsafe
+    file names, tensors that share bytes, or a refusal of what its limits and ``accepts`` declare
+    that it takes; a memory that is too small (E405) may be told late.
     """
+    return _conform(target, case).outcome
+
+
+def _conform(target: Target, case: Case) -> Result:
     source = text.parse(case.graph)
     took: list[object] = []
     begun = {"before schedule": (took.append, *target.around.get("before schedule", ()))}
@@ -78,17 +85,47 @@ def conform(target: Target, case: Case) -> Outcome:
         if took and not case.undefined and error.code != "E405":
             why = f"it refuses with {error.code} what its limits take: {error}"
             raise _broken(target, case, why) from error
-        return "refused"
+        return Result("refused", why=in_a_line(error))
     _check_files(target, case, artifact)
     again = _compiled(case, target, text.parse(case.graph))
     if dict(again.files) != dict(artifact.files):
         raise _broken(target, case, "two compiles gave different bytes")
-    if artifact.load is None:
-        return "elsewhere" if _nodes_here(target, artifact) == 0 else "compiles"
-    if case.undefined:
-        return _refuses_to_run(target, case, artifact)
-    verify(source, artifact, dims=case.dims or None).check()
-    return "elsewhere" if _nodes_here(target, artifact) == 0 else "agrees"
+    if artifact.load is not None and case.undefined:
+        return Result(_refuses_to_run(target, case, artifact))
+    if artifact.load is not None:
+        _check_numbers(target, case, source, artifact)
+    works: Outcome = "compiles" if artifact.load is None else "agrees"
+    here = dict(artifact.report["taken"])
+    outcome = works if here or not _in_parts(artifact) else "elsewhere"
+    return Result(outcome, here, _left(target, artifact, source))
+
+
+def _check_numbers(target: Target, case: Case, source: ir.Model, artifact: Artifact) -> None:
+    """A run that fails is told as the target tells it, with file and line."""
+    sizes = dict.fromkeys(interface_of(artifact.model).symbols(), UNKNOWN_SIZE)
+    sizes |= {name: max(ends) for name, ends in case.dims.items() if isinstance(ends, tuple)}
+    try:
+        artifact(*random_inputs(artifact.model, sizes))
+        verify(source, artifact, dims=case.dims or None).check()
+    except SmeltError as error:
+        raise _broken(target, case, in_a_line(error)) from error
+
+
+def _in_parts(artifact: Artifact) -> bool:
+    """True if a fallback runs some of it."""
+    return "elsewhere" in artifact.report
+
+
+def _left(target: Target, artifact: Artifact, source: ir.Model) -> dict[str, str]:
+    """Why each operator went to the fallback, and which of them the model did not have before."""
+    left: dict[str, str] = {}
+    before = {node.op_type for node in source.graph}
+    for each in artifact.report.get("elsewhere", ()):
+        name, why = str(each["operator"]), str(each["why"])
+        if target.kernels is None and "." not in name and name not in before:
+            why += "; a pass made it: list in `kernels` what your rules look for"
+        left.setdefault(name, why)
+    return left
 
 
 def _compiled(case: Case, target: Target, model: ir.Model) -> Artifact:
@@ -98,23 +135,23 @@ def _compiled(case: Case, target: Target, model: ir.Model) -> Artifact:
         return compile_model(model, target=target, dims=case.dims)
 
 
-def _nodes_here(target: Target, artifact: Artifact) -> int | None:
-    """How many nodes a target with a fallback took itself; None without other parts."""
-    return artifact.plan.facts.get(f"nodes on {target.name}")
-
-
-def _timed(target: Target, case: Case, outcome: Outcome) -> Result:
-    """The outcome with seconds, where the case runs here and has sizes."""
-    if outcome != "agrees" or case.undefined:
-        return Result(outcome)
+def _timed(target: Target, case: Case) -> Result:
+    """The result with seconds, where the case runs here and has sizes; "broken" for what breaks."""
+    try:
+        result = _conform(target, case)
+    except Mismatch as error:
+        return Result("broken", why=error.why or error.what)
+    if result.outcome != "agrees" or case.undefined:
+        return result
     made = [
         compile_model(text.parse(case.graph), target=each, dims=case.dims)
         for each in (target, "host")
     ]
     if made[0].load is None or interface_of(made[0].model).symbols():
-        return Result(outcome)
+        return result
     inputs = random_inputs(made[0].model, {})
-    return Result(outcome, *(_seconds(artifact, inputs) for artifact in made))
+    own, reference = (_seconds(artifact, inputs) for artifact in made)
+    return replace(result, seconds=own, reference=reference)
 
 
 def _seconds(artifact: Artifact, inputs: Sequence[Value]) -> float:

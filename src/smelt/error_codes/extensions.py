@@ -55,7 +55,8 @@ CODES: Mapping[str, ErrorCode] = {
         "a C kernel that is none",
         "An entry point of `smelt.c.kernels` names no CKernel, or a CKernel has no example, neither"
         " or both of a text and a kernel, or a text that names neither an input nor an attribute."
-        " Or the kernel of a package raised an error of Python.",
+        " Or the kernel of a package raised an error of Python, or a C compiler refuses what it"
+        " writes.",
         "let it name a CKernel of an operator of your own",
     ),
     "E648": ErrorCode(

@@ -123,6 +123,8 @@ class Rewriter:
                 raise Refused(f"the dtype would change from {old.dtype} to {new.dtype}")
             if conflicting_shapes(old.shape, new.shape):
                 raise Refused(f"the shape would change from {old.shape} to {new.shape}")
+            if not trust_shape and new.shape is None and (maker := _foreign(new)):
+                raise Refused(f"{maker} gives no shape: is an operator of this name declared?")
             if not trust_shape and not same_shape(old.shape, new.shape):
                 raise Refused(f"the shape {new.shape} is not proved to be {old.shape}")
             if _is_output_identity(node, old) and not _can_be_renamed(new, node.graph):
@@ -268,6 +270,12 @@ class Rewriter:
         new.metadata_props.update({k: text for k, text in noted if k != SYM_DATA_KEY})
         new.doc_string = old.doc_string
         return new
+
+
+def _foreign(value: ir.Value) -> str:
+    """The operator that makes ``value``, if it is none of ONNX."""
+    node = value.producer()
+    return f"{node.domain}.{node.op_type}" if node is not None and node.domain else ""
 
 
 def _is_output_identity(node: ir.Node, output: ir.Value) -> bool:

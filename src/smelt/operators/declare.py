@@ -14,7 +14,8 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel
+from smelt.errors import InvalidModel, UsageError
+from smelt.extensions import blame
 from smelt.ir.build import Builder
 from smelt.operators.declaration import check_operator
 
@@ -113,8 +114,25 @@ class Definition:
         """The body, built with ``b``; None, with nothing built, where there is none."""
         if self.body is None or b.model.opset_imports.get("", self.opset) < self.opset:
             return None
-        results = self.body(b, inputs, attributes)
-        return None if results is None else tuple(results)
+        try:
+            results = self.body(b, inputs, attributes)
+        except Exception as error:
+            blame(error, self.body, f"the body of operator {self.domain}.{self.name}")
+            raise
+        if results is None:
+            return None
+        if not isinstance(results, Sequence) or not all(isinstance(v, ir.Value) for v in results):
+            raise self.broken_body(f"it returned {str(results)[:80]}, not one value an output")
+        return tuple(results)
+
+    def broken_body(self, why: str) -> UsageError:
+        """The error for a body that gives something else than its declaration says."""
+        return UsageError(
+            "E646",
+            f"the body of operator {self.domain}.{self.name} breaks its declaration",
+            why=why,
+            fix="return a tuple of what the builder made, or None where ONNX cannot express it",
+        )
 
     def knows(self, node: ir.Node) -> bool:
         """False for a node with an attribute that is not declared, as a later runtime may add."""

@@ -6,12 +6,13 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
+from smelt.extensions import is_foreign
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.pattern import op
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, Rule
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes import ShapeInference, conflicting_shapes
 from smelt.ir.worklist import Worklist
 from smelt.operators.declare import Operator
 from smelt.operators.registry import all_operators
@@ -20,7 +21,20 @@ from smelt.operators.registry import all_operators
 def expand_node(b: Builder, node: ir.Node, operator: Operator) -> tuple[ir.Value, ...] | None:
     """Build the meaning of ``node`` with ``b``; None, with nothing built, if it has no body."""
     built = operator.build_body(b, tuple(node.inputs), operator.attributes_of(node))
-    return None if built is None or len(built) < len(node.outputs) else built[: len(node.outputs)]
+    if built is None or len(built) < len(node.outputs):
+        return None
+    for value, made in zip(node.outputs, built, strict=False):
+        if is_foreign(operator.body) and _contradict(value, made):
+            raise operator.broken_body(
+                f"it gives {made.dtype}{made.shape} for {value.name!r}, and `infer` {value.dtype}"
+                f"{value.shape}"
+            )
+    return built[: len(node.outputs)]
+
+
+def _contradict(told: ir.Value, made: ir.Value) -> bool:
+    dtypes = told.dtype is not None and made.dtype is not None and told.dtype != made.dtype
+    return dtypes or conflicting_shapes(told.shape, made.shape)
 
 
 def expansion_rule(operator: Operator) -> Rule:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import onnx_ir as ir
 
-from smelt.errors import UsageError
+from smelt.errors import UsageError, did_you_mean
 from smelt.ir.rule import Rule
 from smelt.operators.declaration import takes
 from smelt.operators.declare import Operator
@@ -58,6 +58,7 @@ def check_target(target: Target[Any, Any]) -> None:
         *_memories(target),
         *_layouts(target.layouts),
         *_laid_out(target),
+        *_listed(target),
     ]
     if wrong:
         raise UsageError(
@@ -195,6 +196,19 @@ def _layouts(table: object) -> Iterator[str]:
             yield from (f"layouts: {_shown(each)} at {op!r} is no Layout" for each in wrong)
         elif not callable(told) or not takes(told, 2):
             yield f"layouts: {_shown(told)} at {op!r} is no Layouts, nor (program, instruction)"
+
+
+def _listed(target: Target[Any, Any]) -> Iterator[str]:
+    """Limits with an operator that the target would have declared: its name is wrong."""
+    listed = getattr(target.limits, "operators", None)
+    if not isinstance(listed, frozenset | set) or not isinstance(target.operators, tuple | list):
+        return
+    own = {each.key for each in target.operators if isinstance(each, Operator)}
+    for key in listed - own:
+        if isinstance(key, tuple) and len(key) == 2 and key[0] in {domain for domain, _ in own}:
+            near = did_you_mean(key[1], [name for domain, name in own if domain == key[0]], "")
+            hint = f"; {near}" if near else ""
+            yield f"limits.operators: {key[0]} has no operator {key[1]!r}{hint}"
 
 
 def _laid_out(target: Target[Any, Any]) -> Iterator[str]:

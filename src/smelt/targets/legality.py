@@ -71,7 +71,7 @@ def _beyond(
     """Which of its limits ``node`` is beyond, or empty."""
     limits = target.limits
     if not support(target, node.domain, node.op_type).takes:
-        return NOT_PRODUCED
+        return _not_listed(target, node.domain, node.op_type)
     if not all(
         limits.dtypes is None or v.dtype is None or v.dtype in limits.dtypes for v in values
     ):
@@ -84,6 +84,12 @@ def _beyond(
     if not limits.dynamic_dims and any(unbounded(value, known) for value in values):
         return "sizes that have no bounds" if limits.bounded_dims else "sizes that are not fixed"
     return ""
+
+
+def _not_listed(target: Target[Any, Any], domain: str, op_type: str) -> str:
+    if (domain, op_type) in {operator.key for operator in target.operators}:
+        return f"`limits.operators` of {target.name!r} does not list it, though it is its own"
+    return NOT_PRODUCED
 
 
 def _not_accepted(target: Target[Any, Any], node: ir.Node, own: Any) -> str:
@@ -188,7 +194,7 @@ def _operators(model: ir.Model, target: Target, loose: bool) -> Iterator[SmeltEr
         operand = next((v for v in first.inputs if v is not None), None)
         read = f", input 0 {_type(operand)}" if operand is not None else ""
         at = f"node {first.name!r}{read}{and_more(len(nodes))}"
-        yield no_kernel(target.name, name, at, NOT_PRODUCED)
+        yield no_kernel(target.name, name, at, _not_listed(target, domain, op_type))
 
 
 def _takes(target: Target, node: ir.Node, loose: bool) -> bool:

@@ -6,17 +6,19 @@ import dataclasses
 import inspect
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, SupportsFloat
 
 import onnx_ir as ir
 
-from smelt.errors import UsageError
+from smelt.errors import Unsupported, UsageError
 from smelt.ir import scope
 from smelt.ir.absent import refuse_absent
 from smelt.ir.bounds import told_bounds
-from smelt.ir.partition import Part, partition
+from smelt.ir.partition import Part, is_constant_node, partition
 from smelt.spans import span
 from smelt.targets.backend import emit_selected, rules_of, select_around
 from smelt.targets.base import Artifact, Target
@@ -24,6 +26,7 @@ from smelt.targets.blaming import asked, blaming, is_own
 from smelt.targets.legality import refusal
 from smelt.targets.parts import compose
 from smelt.targets.selection import select, warn_of_unknown_kernels
+from smelt.targets.support import support
 
 
 class NothingTaken(UserWarning):
@@ -43,8 +46,10 @@ def run_phases(
     one, raises an ErrorList of all that the target cannot take before ``schedule`` sees the model.
     """
     refuse_absent(model, "compiled")
-    if target.kernels is not None and not is_own(target):
-        warn_of_unknown_kernels(target.name, target.kernels)
+    if not is_own(target):
+        listed = {name for domain, name in target.limits.operators or () if not domain}
+        warn_of_unknown_kernels(target.name, "kernels", target.kernels or ())
+        warn_of_unknown_kernels(target.name, "limits.operators", listed)
     with span("select", target=target.name) as told:
         rules = rules_of(target, own)
         selection = select_around(model, target, own, lambda: select(model, rules))
@@ -58,6 +63,8 @@ def run_phases(
             price = None if target.cost is None else partial(_price, target, own)
             parts = partition(model.graph, lambda node: not refused[node], price)
             told.note(parts=len(parts))
+        _check_bodies(target, fallback, parts, refused)
+    taken = _count(model.graph if fallback is None else chain(*(p.nodes for p in parts if p.taken)))
     if fallback is None or all(part.taken for part in parts):
         artifact = emit_selected(model, target, own)
     else:
@@ -67,8 +74,30 @@ def run_phases(
             _warn_of_nothing_taken(target, fallback, left, misses)
         artifact = compose(model, parts, (target, own), fallback, prepare)
         artifact.report["elsewhere"] = left
+    artifact.report["taken"] = taken
     artifact.report.setdefault("select", selection.to_json())
     return artifact
+
+
+def _check_bodies(
+    target: Target[Any, Any],
+    fallback: Target[Any, Any],
+    parts: Sequence[Part],
+    refused: Mapping[ir.Node, str],
+) -> None:
+    """Raise Unsupported E201 for operators of ``target`` that only their body could compute."""
+    bodiless = {operator.key for operator in target.operators if operator.body is None}
+    for node in (node for part in parts if not part.taken for node in part.nodes):
+        key = node.domain, node.op_type
+        if key in bodiless and not support(fallback, *key).takes:
+            raise Unsupported(
+                "E201",
+                f"operator {'.'.join(key)} cannot go to the fallback {fallback.name!r}",
+                at=f"node {node.name!r}",
+                why=f"target {target.name!r} leaves it there ({refused[node] or 'its cost'}),"
+                " and the operator has no body",
+                fix="declare it with a `body`, or take this node",
+            )
 
 
 def _price(target: Target[Any, Any], own: Any, nodes: Sequence[ir.Node]) -> float:
@@ -86,14 +115,22 @@ def _price(target: Target[Any, Any], own: Any, nodes: Sequence[ir.Node]) -> floa
     return float(price)
 
 
+def _count(nodes: Iterable[ir.Node]) -> dict[str, int]:
+    """How many nodes there are of each operator; constants are none."""
+    return dict(Counter(_named(node) for node in nodes if not is_constant_node(node)))
+
+
+def _named(node: ir.Node) -> str:
+    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
 def elsewhere(parts: Sequence[Part], refused: Mapping[ir.Node, str]) -> list[dict[str, Any]]:
     """Why nodes go to the fallback: for each operator and reason how many, and one by name."""
     found: dict[tuple[str, str], list[ir.Node]] = {}
     for part in parts:
         for node in () if part.taken else part.nodes:
-            name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
             why = refused[node] or "its region costs more than it saves"
-            found.setdefault((name, why), []).append(node)
+            found.setdefault((_named(node), why), []).append(node)
     return [
         {"operator": name, "why": why, "count": len(nodes), "node": nodes[0].name}
         for (name, why), nodes in found.items()

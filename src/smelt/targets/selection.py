@@ -98,15 +98,15 @@ def _warn_of_unknown(rule: Rule) -> None:
         )
 
 
-def warn_of_unknown_kernels(target: str, names: Iterable[str]) -> None:
-    """Warn of what a target says that it computes, but no version of ONNX has.
+def warn_of_unknown_kernels(target: str, field: str, names: Iterable[str]) -> None:
+    """Warn of what the ``field`` of a target says that it computes, but no version of ONNX has.
 
     An operator of another domain is named with it: ``ai.onnx.ml::Scaler``.
     """
     for name in sorted(name for name in names if "::" not in name and ("", name) not in _Known()):
         near = did_you_mean(name, domains(), "")
         warnings.warn(
-            f"`kernels` of target {target!r}: ONNX has no operator {name!r}"
+            f"`{field}` of target {target!r}: ONNX has no operator {name!r}"
             + (f"; {near}" if near else ""),
             stacklevel=3,
         )

@@ -1,0 +1,86 @@
+"""What became of the cases: on which a target agrees, and what of each it ran itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from smelt.errors import SmeltError
+from smelt.targets.base import Target
+
+Outcome = Literal["agrees", "compiles", "elsewhere", "refused", "broken"]
+WORKS = ("agrees", "compiles")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a case.
+
+    ``here``: how many nodes of each operator the target took itself, after its selection.
+    ``left``: why others went to its fallback, by operator. ``why`` it refuses, or what it breaks.
+    ``seconds`` of a run: here, and on the ``reference``, the host.
+    """
+
+    outcome: Outcome
+    here: Mapping[str, int] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict)
+    why: str = ""
+    seconds: float | None = None
+    reference: float | None = None
+
+
+class Conformance(dict[str, Result]):
+    """The results by case; as text, a table of what ran where."""
+
+    def __init__(self, target: Target[Any, Any], results: Mapping[str, Result]) -> None:
+        super().__init__(results)
+        self.target = target
+
+    @property
+    def ran(self) -> frozenset[str]:
+        """The operators that the target itself ran in some case."""
+        return frozenset(n for each in self.values() if each.outcome in WORKS for n in each.here)
+
+    @property
+    def never_ran(self) -> list[str]:
+        """What the target declares and no case ran on it: operators of its own, and those of ONNX
+        that a case has. Each with the reason why it was left, where one came up."""
+        left = {name: why for each in self.values() for name, why in each.left.items()}
+        told = []
+        for name in sorted(set(self._declared()) - self.ran):
+            if name in left:
+                told.append(f"{name} is declared, and left in every case: {left[name]}")
+            elif "." in name:
+                told.append(f"{name} is declared, and comes up in no case")
+        return told
+
+    def _declared(self) -> Iterator[str]:
+        listed = self.target.limits.operators
+        own = {operator.key for operator in self.target.operators}
+        for domain, name in own if listed is None else listed:
+            yield f"{domain}.{name}" if domain else name
+
+    def __str__(self) -> str:
+        width = max(map(len, self), default=0)
+        return "\n".join(f"{name:{width}}  {_line(each)}" for name, each in self.items())
+
+
+def _line(result: Result) -> str:
+    ran = ", ".join(f"{count} {name}" for name, count in result.here.items())
+    reasons: dict[str, list[str]] = {}
+    for name, why in result.left.items():
+        reasons.setdefault(why, []).append(name)
+    left = "; ".join(f"{', '.join(names)} left: {why}" for why, names in reasons.items())
+    time = ""
+    if result.seconds is not None and result.reference:
+        time = f"{1e6 * result.seconds:.0f} us, {result.seconds / result.reference:.1f} of host"
+    parts = (f"{result.outcome:9}", ran, left, result.why, time)
+    return "  ".join(part for part in parts if part)
+
+
+def in_a_line(error: SmeltError) -> str:
+    """An error with its place and reason, for a row of a table."""
+    at = (error.at,) if isinstance(error.at, str) else tuple(error.at or ())
+    told = f"{error.code} {error.what}" + (f" at {at[0]}" if at else "")
+    return f"{told}: {error.why}" if error.why else told
