@@ -41,11 +41,13 @@ class Case:
     batch: int = 1
     extreme: bool = False
     trained: bool = False
+    scaled: float = 1.0
 
     @property
     def values(self) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(self.channels + self.filters)
         scales = rng.uniform(0.004, 0.02, self.filters if self.each else ()).astype(np.float32)
+        scales *= np.float32(self.scaled)
         shape = (self.filters, self.channels // self.group, *self.kernel)
         found = {
             "xs": np.float32(0.03),
@@ -138,6 +140,8 @@ CASES = {
     "stride three": Case(2, (20, 19), 5, (2, 5), x="int8", strides=(3, 3), pads=(1, 2, 3, 4)),
     "dilated": Case(4, (12, 12), 6, (3, 2), dilations=(2, 3), strides=(1, 2), pads=(2, 2, 2, 2)),
     "pointwise": Case(16, (25, 5), 20, (1, 1)),
+    "rows of whole vectors": Case(9, (5, 32), 13, (3, 3), pads=(1, 1, 1, 1)),
+    "rows of a few vectors": Case(4, (3, 29), 8, (3, 2), x="int8", pads=(1, 0, 1, 1)),
     "many pixels": Case(5, (24, 24), 4, (1, 1), x="int8"),
     "pixels that no row divides": Case(2, (19, 19), 3, (1, 1)),
     "pointwise with padding": Case(3, (5, 5), 4, (1, 1), pads=(1, 1, 1, 1)),
@@ -222,6 +226,22 @@ def test_the_bits_are_those_of_exact_sums(library: Library, name: str) -> None:
     np.testing.assert_array_equal(got, case.wanted)
     assert len(np.unique(got)) > 8
     assert ops(library.models[name].artifact) == ["QLinearConv"]
+
+
+@pytest.mark.parametrize("flags", [STRICT, NATIVE, (*STRICT, "-DSUMS=1")], ids=str)
+def test_products_beyond_32_bits_are_the_least_and_the_largest_byte(flags: tuple[str, ...]) -> None:
+    cases = {
+        "pixels by filters": Case(8, (9, 16), 6, (3, 3), pads=(1, 1, 1, 1), scaled=1e8),
+        "depthwise": Case(6, (9, 35), 6, (3, 3), x="int8", group=6, scaled=1e8),
+        "just small": Case(8, (9, 16), 6, (1, 1), extreme=True, scaled=100.0),
+    }
+    graphs = {name: case.graph for name, case in cases.items()}
+    values = {name: case.values for name, case in cases.items()}
+    found = Library(graphs, flags=flags, values=values)
+    for name, case in cases.items():
+        (got,) = found.run(name, [case.given])
+        np.testing.assert_array_equal(got, case.wanted, err_msg=name)
+        assert {np.iinfo(case.x).min, np.iinfo(case.x).max} <= set(got.reshape(-1).tolist())
 
 
 def test_the_bits_are_the_same_where_a_run_chooses_its_vectors() -> None:

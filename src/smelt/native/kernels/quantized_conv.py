@@ -32,6 +32,7 @@ from smelt.native.kernels.quantized.plane import Band, band_of, emit_copy
 from smelt.native.kernels.quantized.quads import LEAD, MOST_ROWS, widen
 from smelt.native.kernels.quantized.tables import int_table
 from smelt.native.kernels.quantized.tile import ROWS, VECTORS, convolution_tile
+from smelt.native.kernels.quantized.wide_tile import VECTORS as WIDE_VECTORS
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
@@ -271,10 +272,12 @@ def _emit_pixels(
     """All pixels of the band for ``rows`` filters, ``VECTORS`` groups of neighbours at a time."""
     body, band, (_, filters, _, positions) = cx.body, layout.band, layout.weights.shape
     holds = layout.excess is not None
-    tile = convolution_tile(cx, rows, positions, finish.is_bytes, holds)
+    is_wide = finish.is_small
+    vectors = WIDE_VECTORS if is_wide else VECTORS
+    tile = convolution_tile(cx, rows, positions, finish.is_bytes, holds, is_wide)
     places = _places_table(cx, band)
     image, *weights = operands
-    body.line(f"ptrdiff_t count = 0, at[{VECTORS}], to[{VECTORS}], wide[{VECTORS}];")
+    body.line(f"ptrdiff_t count = 0, at[{vectors}], to[{vectors}], wide[{vectors}];")
     if not finish.is_bytes:
         body.line(f"int32_t results[{rows * VECTORS} * SUMS];")
     loop = f"for (ptrdiff_t q = 0; q < {band.wide}; q += SUMS)"
@@ -282,10 +285,11 @@ def _emit_pixels(
         body.line(f"at[count] = 4 * (r * {band.pitch} + q);")
         body.line(f"to[count] = (h + r) * {band.wide} + q;")
         body.line(f"wide[count] = {band.wide} - q < SUMS ? {band.wide} - q : SUMS;")
-        with body.block(f"if (++count < {VECTORS})"):
+        with body.block(f"if (++count < {vectors})"):
             body.line(f"if (r + 1 < rows || q + SUMS < {band.wide})")
             body.line("    continue;")
-            body.line("at[1] = at[0], to[1] = to[0], wide[1] = 0;")
+            body.line(f"for (ptrdiff_t v = count; v < {vectors}; ++v)")
+            body.line("    at[v] = at[0], to[v] = to[0], wide[v] = 0;")
         given = f"{layout.quads}, {4 * band.plane}, {places}, {image}, at, {', '.join(weights)}"
         given += ", first, excess, steps" if holds else ", NULL, NULL, NULL"
         pixels, channel = band.window.pixels, f"g * {filters} + o"

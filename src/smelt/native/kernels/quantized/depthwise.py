@@ -18,9 +18,9 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.finish import SPARE, finish_less_zero_point
 from smelt.native.kernels.quantized.fixed_point import is_fixed
-from smelt.native.kernels.quantized.fourths import AS_BYTES, AS_SUMS, Stored
+from smelt.native.kernels.quantized.fourths import AS_SUMS, Stored, as_bytes
 from smelt.native.kernels.quantized.lanes import MOST_SUMS
-from smelt.native.kernels.quantized.operands import places_of, zero_text
+from smelt.native.kernels.quantized.operands import requantization, zero_text
 from smelt.native.kernels.quantized.plane import Band, band_of, copy_quads
 from smelt.native.kernels.quantized.quads import LEAD, MOST_ROWS, widen
 from smelt.native.types import C_TYPES
@@ -124,9 +124,10 @@ class Layout:
 
 def layout_of(instance: Instance, window: Window, weights: np.ndarray) -> Layout:
     """Of ``[group, filter, 1, position]``."""
-    in_sums = places_of(instance).scales is None or is_fixed(instance)
-    stored = AS_SUMS if in_sums else AS_BYTES
-    return Layout(band(window), stored, int(np.prod(weights.shape[:2])))
+    filters = int(np.prod(weights.shape[:2]))
+    scaled = None if is_fixed(instance) else requantization(instance, filters)
+    stored = AS_SUMS if scaled is None else as_bytes(scaled.factors)
+    return Layout(band(window), stored, filters)
 
 
 def _plane(size: Band) -> int:
@@ -255,8 +256,10 @@ def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
 
 
 def _emit_sums(out: Writer, taps: Taps, stored: Stored, *, halves: bool) -> None:
+    out.line("const sums zero = { 0 };")
+    out.line("const sums start = zero + bias;")
     with out.block("for (ptrdiff_t p = 0; p < n; p += 4 * SUMS)"):
-        out.line("sums s0 = { 0 }, s1 = { 0 }, s2 = { 0 }, s3 = { 0 };")
+        out.line("sums s0 = start, s1 = start, s2 = start, s3 = start;")
         for j, (place, count) in enumerate(zip(taps.places, taps.counts, strict=True)):
             if not halves:
                 for i in range(4):
@@ -270,5 +273,4 @@ def _emit_sums(out: Writer, taps: Taps, stored: Stored, *, halves: bool) -> None
                 out.line(f"ADD_HALVES(s{i}, v{j}_{i}, SAME_PAIR(k + {4 * j}));")
                 if count > 1:
                     out.line(f"ADD_HALVES(s{i}, v{j}_{i + 1}, SAME_PAIR(k + {4 * j + 2}));")
-        finished = "near_bytes({}, bias, factor, last)" if stored is AS_BYTES else "{} + bias"
-        out.line(stored.call.format(", ".join(finished.format(f"s{i}") for i in range(4))))
+        out.line(stored.call.format("s0, s1, s2, s3"))

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.fixed_point import FixedPoint, fixed_point, is_fixed
-from smelt.native.kernels.quantized.lanes import MOST_SUMS, declare
+from smelt.native.kernels.quantized.lanes import MOST_SUMS, are_small, declare
 from smelt.native.kernels.quantized.operands import (
     constant,
     is_given,
@@ -27,11 +27,13 @@ SPARE = 8 * MOST_SUMS
 @dataclass(frozen=True)
 class Finish:
     """How sums are stored. ``bias`` and ``factors`` are arrays; those that a kernel does without
-    are empty: ``factors`` if sums are the result, or become bytes by ``fixed`` points."""
+    are empty: ``factors`` if sums are the result, or become bytes by ``fixed`` points. If factors
+    are small, products by them are within 32 bits."""
 
     bias: str
     factors: str
     fixed: FixedPoint | None = None
+    is_small: bool = False
 
     @property
     def is_bytes(self) -> bool:
@@ -77,7 +79,8 @@ def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> 
     factors[:count] = scaled.factors
     zero, flip = scaled.last
     cx.body.line(f"static const int32_t last[] = {{ {zero}, {flip} }};")
-    return Finish(name, cx.constant(factors, C_TYPES[ir.DataType.FLOAT]))
+    held = cx.constant(factors, C_TYPES[ir.DataType.FLOAT])
+    return Finish(name, held, is_small=are_small(factors))
 
 
 def finish_less_zero_point(cx: KernelContext, sums: np.ndarray, flip: int, start: str) -> Finish:

@@ -4,23 +4,43 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-STORE_BYTES = """static IF_CALLED inline sums near_bytes(sums s, int32_t bias, float factor,
-    const int32_t *last)
-{
-    const reals scaled = REAL(s + bias) * factor;
-    const sums near = NEAREST(HELD(scaled, (float)-last[0], (float)(255 - last[0]))) + last[0];
-    return near ^ (last[1] & 255);
-}
-static IF_CALLED inline void store_four(unsigned char *p, sums a, sums b, sums c, sums d)
+import numpy as np
+
+from smelt.native.kernels.quantized.lanes import are_small, within
+
+STORE_BYTES = """#if SUMS > 1 && !defined(TURNED)
+typedef unsigned char all_bytes __attribute__((vector_size(4 * SUMS), may_alias));
+#if SUMS == 8
+#define TURNED(v) TURNED_BY(v, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, \\
+    16, 20, 24, 28, 17, 21, 25, 29, 18, 22, 26, 30, 19, 23, 27, 31)
+#else
+#define TURNED(v) TURNED_BY(v, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15)
+#endif
+#if defined(__clang__)
+#define TURNED_BY(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
+#else
+#define TURNED_BY(v, ...) __builtin_shuffle(v, __extension__(all_bytes){ __VA_ARGS__ })
+#endif
+#endif
+static IF_CALLED inline void NAME(unsigned char *p, sums a, sums b, sums c, sums d,
+    float factor, const int32_t *last)
 {
 #if SUMS > 1
-    *(sums *)p = a | b << 8 | c << 16 | d << 24;
+    const int32_t zero = last[0];
+    const pairs ab = PACKED_PAIRS(NEAREST(WITHIN(REAL(a) * factor)) + zero,
+        NEAREST(WITHIN(REAL(b) * factor)) + zero);
+    const pairs cd = PACKED_PAIRS(NEAREST(WITHIN(REAL(c) * factor)) + zero,
+        NEAREST(WITHIN(REAL(d) * factor)) + zero);
+    const all_bytes bytes = (all_bytes)PACKED_BYTES(ab, cd);
+    *(sums *)p = (sums)TURNED(bytes) ^ last[1];
 #else
-    p[0] = (unsigned char)a, p[1] = (unsigned char)b;
-    p[2] = (unsigned char)c, p[3] = (unsigned char)d;
+    const sums all[] = { a, b, c, d };
+    for (ptrdiff_t i = 0; i < 4; ++i)
+        p[i] = byte_of((float)all[i] * factor, last);
 #endif
 }
 """
+"""Of each lane's sixteen bytes, four of each vector follow each other until they are turned."""
 
 
 STORE_SUMS = """#if SUMS > 1 && !defined(WEAVE)
@@ -80,14 +100,19 @@ class Stored:
     name: str
 
 
-AS_BYTES = Stored(
-    type="unsigned char",
-    size=1,
-    parameters="int32_t bias, float factor, const int32_t *last",
-    call="store_four(results + p, {});",
-    text=STORE_BYTES,
-    name="near_bytes",
-)
+def as_bytes(factors: np.ndarray) -> Stored:
+    """By a factor each, of ``factors``: how large they are says whether products are limited."""
+    name = "store_four" if are_small(factors) else "store_four_limited"
+    return Stored(
+        type="unsigned char",
+        size=1,
+        parameters="int32_t bias, float factor, const int32_t *last",
+        call=f"{name}(results + p, {{}}, factor, last);",
+        text=STORE_BYTES.replace("NAME", name).replace("WITHIN", within(factors)),
+        name=name,
+    )
+
+
 AS_SUMS = Stored(
     type="int32_t",
     size=4,

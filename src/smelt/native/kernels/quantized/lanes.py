@@ -7,6 +7,8 @@ Other CPUs get the same in plain C, one sum at a time.
 
 from __future__ import annotations
 
+import numpy as np
+
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import PRELUDE
 
@@ -65,11 +67,18 @@ typedef long long halves __attribute__((vector_size(16), may_alias));
 #define REAL(s) __builtin_convertvector(s, reals)
 #if SUMS == 8
 #define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd256(a, b))
+#define PACKED_PAIRS(a, b) ((pairs)__builtin_ia32_packssdw256(a, b))
+#define PACKED_BYTES(a, b) ((sums)__builtin_ia32_packuswb256(a, b))
+static IF_CALLED inline sums in_order(sums v)
+{
+    const sums order = { 0, 4, 1, 5, 2, 6, 3, 7 };
+    return (sums)__builtin_ia32_permvarsi256(v, order);
+}
+#define IN_ORDER(v) in_order(v)
 static IF_CALLED inline sums packed_bytes(sums a, sums b)
 {
-    const pairs small = __builtin_ia32_packssdw256(a, b);
-    const sums order = { 0, 4, 1, 5, 2, 6, 3, 7 };
-    return (sums)__builtin_ia32_permvarsi256((sums)__builtin_ia32_packuswb256(small, small), order);
+    const pairs small = PACKED_PAIRS(a, b);
+    return IN_ORDER(PACKED_BYTES(small, small));
 }
 typedef two_words vector_bytes;
 #define BYTES_OF(s, number) (((words)(s))[number])
@@ -92,11 +101,14 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
 }
 #else
 #define MULTIPLIED(a, b) ((sums)__builtin_ia32_pmaddwd128(a, b))
+#define PACKED_PAIRS(a, b) ((pairs)__builtin_ia32_packssdw128(a, b))
+#define PACKED_BYTES(a, b) ((sums)__builtin_ia32_packuswb128(a, b))
 static IF_CALLED inline sums packed_bytes(sums a, sums b)
 {
-    const pairs small = __builtin_ia32_packssdw128(a, b);
-    return (sums)__builtin_ia32_packuswb128(small, small);
+    const pairs small = PACKED_PAIRS(a, b);
+    return PACKED_BYTES(small, small);
 }
+#define IN_ORDER(v) (v)
 typedef word vector_bytes;
 #define BYTES_OF(s, number) ((s)[number])
 #define LESSER(v, w) ((reals)__builtin_ia32_minps(v, w))
@@ -116,6 +128,7 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
 }
 #endif
 #define NOT_ABOVE(v, high) LESSER(v, same_real(high))
+#define LIMITED(v) NOT_ABOVE(v, 1073741824.0f)
 #define HELD(v, low, high) NOT_ABOVE(GREATER(v, same_real(low)), high)
 static IF_CALLED inline void store_some(unsigned char *p, const unsigned char *from, ptrdiff_t n)
 {
@@ -133,8 +146,8 @@ static IF_CALLED inline void store_some(unsigned char *p, const unsigned char *f
 static IF_CALLED inline void store_two(reals a, reals b, const int32_t *last,
     unsigned char *p, ptrdiff_t m, unsigned char *q, ptrdiff_t n)
 {
-    const sums first = NEAREST(NOT_ABOVE(a, 1073741824.0f)) + last[0];
-    const sums second = NEAREST(NOT_ABOVE(b, 1073741824.0f)) + last[0];
+    const sums first = NEAREST(LIMITED(a)) + last[0];
+    const sums second = NEAREST(LIMITED(b)) + last[0];
     const sums packed = packed_bytes(first, second) ^ last[1];
     if (m == SUMS && n == SUMS) {
         *(vector_bytes *)p = BYTES_OF(packed, 0);
@@ -145,6 +158,18 @@ static IF_CALLED inline void store_two(reals a, reals b, const int32_t *last,
         if (n > 0)
             store_some(q, (const unsigned char *)(bytes + 1), n);
     }
+}
+static IF_CALLED inline void store_rows(reals a, reals b, reals c, reals d, const int32_t *last,
+    unsigned char *p, ptrdiff_t pitch)
+{
+    const int32_t zero = last[0];
+    const pairs ab = PACKED_PAIRS(NEAREST(LIMITED(a)) + zero, NEAREST(LIMITED(b)) + zero);
+    const pairs cd = PACKED_PAIRS(NEAREST(LIMITED(c)) + zero, NEAREST(LIMITED(d)) + zero);
+    const sums packed = IN_ORDER(PACKED_BYTES(ab, cd)) ^ last[1];
+    *(vector_bytes *)p = BYTES_OF(packed, 0);
+    *(vector_bytes *)(p + SUMS) = BYTES_OF(packed, 1);
+    *(vector_bytes *)(p + pitch) = BYTES_OF(packed, 2);
+    *(vector_bytes *)(p + pitch + SUMS) = BYTES_OF(packed, 3);
 }
 #else
 typedef int32_t sums;
@@ -177,6 +202,12 @@ static IF_CALLED inline void store_two(float a, float b, const int32_t *last,
     if (n > 0)
         *q = byte_of(b, last);
 }
+static IF_CALLED inline void store_rows(reals a, reals b, reals c, reals d, const int32_t *last,
+    unsigned char *p, ptrdiff_t pitch)
+{
+    p[0] = byte_of(a, last), p[1] = byte_of(b, last);
+    p[pitch] = byte_of(c, last), p[pitch + 1] = byte_of(d, last);
+}
 static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd)
 {
     p[0] = (unsigned char)even;
@@ -190,6 +221,20 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
 them, and flips the signs of those that ``last[1]`` says, all of them or none: for signed bytes,
 which are unsigned ones less 128.
 """
+
+
+SMALL_FACTOR = 0.5
+"""Sums of 32 bits by it, and a zero point more, are integers of 32 bits."""
+
+
+def are_small(factors: np.ndarray) -> bool:
+    """Whether products of sums by ``factors`` are within 32 bits, so that none is limited."""
+    return bool(np.all(np.abs(factors) <= SMALL_FACTOR))
+
+
+def within(factors: np.ndarray) -> str:
+    """What limits products of sums by ``factors`` to 32 bits, as a macro or nothing."""
+    return "" if are_small(factors) else "LIMITED"
 
 
 def declare(cx: KernelContext) -> None:

@@ -15,14 +15,20 @@ from smelt.native.kernels.quantized.lanes import declare as declare_lanes
 
 QUADS = """#if SUMS != 8 || !defined(__GNUC__)
 #define QUADS 0
-#elif (defined(__AVX512VNNI__) && defined(__AVX512VL__)) || defined(__AVXVNNI__)
+#elif defined(__AVX512VNNI__) && defined(__AVX512VL__) && defined(__AVX512BW__)
+#define QUADS 2
+#define HAS_QUADS 1
+#define WITH_QUADS
+#elif defined(__AVXVNNI__)
 #define QUADS 1
 #define HAS_QUADS 1
 #define WITH_QUADS
 #elif (__GNUC__ >= 9 || (defined(__clang__) && __clang_major__ >= 9)) && !defined(SMELT_NO_DISPATCH)
-#define QUADS 1
-#define HAS_QUADS (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl"))
-#define WITH_QUADS __attribute__((target("avx2,fma,avx512vl,avx512vnni")))
+#define QUADS 2
+#define HAS_QUADS (__builtin_cpu_supports("avx512vnni") && \\
+    __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") && \\
+    __builtin_cpu_supports("avx512dq"))
+#define WITH_QUADS __attribute__((target("avx2,fma,avx512f,avx512vl,avx512bw,avx512dq,avx512vnni")))
 #else
 #define QUADS 0
 #endif
@@ -66,6 +72,8 @@ static IF_CALLED inline pairs two_bytes(const int8_t *p)
 """
 """``SECONDS`` are every second byte after ``p``, as 16 bits, of as many quads as a vector has sums;
 ``EVEN_BYTES`` and ``ODD_BYTES`` those of signed ones, from the first or the second byte on.
+``QUADS`` are how many vectors of sums one of the CPU's has ``WITH_QUADS``, 0 where none has them.
+They have all features of the widest version, without which clang puts none of its functions inside.
 ``ADD_QUADS`` is for functions that are declared ``WITH_QUADS`` and called if ``HAS_QUADS``."""
 
 LEAD = 32

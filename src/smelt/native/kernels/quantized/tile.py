@@ -9,6 +9,7 @@ from __future__ import annotations
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.held import add_excess, declare_held
 from smelt.native.kernels.quantized.quads import declare
+from smelt.native.kernels.quantized.wide_tile import declare_twos, emit_wide
 from smelt.native.writer import Writer
 
 BYTES = """    const int32_t *restrict bias, const float *restrict factors,
@@ -22,12 +23,18 @@ ROWS, VECTORS = 6, 2
 
 IMAGE = """ptrdiff_t quads, ptrdiff_t plane, const int32_t *restrict places,
     const unsigned char *restrict image, const ptrdiff_t *restrict at,"""
+GIVEN = "quads, plane, places, image, at"
 EXCESS = "    const int32_t *first, const int32_t *excess, const int32_t *steps,"
 RESULTS = "    const int32_t *restrict bias, int32_t *restrict results)"
 
 
 def convolution_tile(
-    cx: KernelContext, rows: int, positions: int, is_bytes: bool, holds: bool = False
+    cx: KernelContext,
+    rows: int,
+    positions: int,
+    is_bytes: bool,
+    holds: bool = False,
+    is_wide: bool = False,
 ) -> str:
     """A function ``(quads, plane, places, image, at, whole, apart, first, excess, steps, bias,
     ...)``; at its end ``results``, or if it ``is_bytes``: ``factors, last, out, pitch, to, wide``.
@@ -42,6 +49,7 @@ def convolution_tile(
     """
     name = f"filters_{rows}" + (f"_at_{positions}" if positions > 1 else "_pointwise")
     name += ("_bytes" if is_bytes else "") + ("_held" if holds else "")
+    name += "_by_four" if is_wide else ""
     rest = "bias, factors, last, out, pitch, to, wide" if is_bytes else "bias, results"
     last = BYTES if is_bytes else RESULTS
     out = Writer()
@@ -58,6 +66,9 @@ def convolution_tile(
     out.line("#if QUADS")
     function("whole", "APART WITH_QUADS", "int8_t")
     out.line("#endif")
+    if is_wide:
+        declare_twos(cx)
+        emit_wide(out, f"{name}_doubled", IMAGE, BYTES, rows, positions)
     if holds:
         out.line("#if HOLDS")
         function("held", "APART", "int8_t")
@@ -70,29 +81,44 @@ def convolution_tile(
     out.line(EXCESS)
     out.line(last)
     with out.block(""):
-        _choose(out, name, rest, holds)
+        _choose(out, name, rest, holds, is_wide)
     declare(cx)
     if holds:
         declare_held(cx)
     return cx.call(name, out.text())
 
 
-def _choose(out: Writer, name: str, rest: str, holds: bool) -> None:
+def _choose(out: Writer, name: str, rest: str, holds: bool, is_wide: bool) -> None:
     """The body of what calls the function that the CPU has the products for."""
-    given = "quads, plane, places, image, at"
     out.line("#if QUADS")
     with out.block("if (whole != NULL && HAS_QUADS)"):
-        out.line(f"{name}_whole({given}, whole, {rest});")
+        if is_wide:
+            out.line("#if QUADS == 2")
+            with out.block("if (wide[2] > 0)"):
+                out.line(f"{name}_doubled({GIVEN}, whole, {rest});")
+                out.line("return;")
+            out.line("#endif")
+        _call(out, f"{name}_whole", "whole", rest, is_wide)
         out.line("return;")
     out.line("#endif")
     out.line("(void)whole, (void)first, (void)excess, (void)steps;")
     if holds:
         out.line("#if HOLDS")
-        out.line(f"{name}_held({given}, (const int8_t *)apart, first, excess, steps, {rest});")
+        weights = "(const int8_t *)apart, first, excess, steps"
+        _call(out, f"{name}_held", weights, rest, is_wide)
         out.line("#else")
-    out.line(f"{name}_halves({given}, (const int16_t *)apart, {rest});")
+    _call(out, f"{name}_halves", "(const int16_t *)apart", rest, is_wide)
     if holds:
         out.line("#endif")
+
+
+def _call(out: Writer, name: str, weights: str, rest: str, is_wide: bool) -> None:
+    """For two vectors of pixels; if it ``is_wide``, for two more if they are there."""
+    out.line(f"{name}({GIVEN}, {weights}, {rest});")
+    if is_wide:
+        more = GIVEN.replace("at", "at + 2"), rest.replace("to, wide", "to + 2, wide + 2")
+        out.line("if (wide[2] > 0)")
+        out.line(f"    {name}({more[0]}, {weights}, {more[1]});")
 
 
 def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, kind: str) -> None:
@@ -126,10 +152,28 @@ def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, kind: str)
     if not is_bytes:
         end_in_sums(out, rows)
         return
-    for m in range(rows):
-        scaled = ", ".join(f"REAL(s{m}_{v}) * factors[{m}]" for v in range(2))
-        out.line(f"store_two({scaled}, last, out + to[0], wide[0], out + to[1], wide[1]);")
-        out.line("out += pitch;")
+    out.line("/* Whole vectors lie together. */")
+    with out.block("if (SUMS > 1 && wide[0] == SUMS && wide[1] == SUMS)"):
+        for m in range(0, rows - 1, 2):
+            given = ", ".join(_scaled(each) for each in (m, m + 1))
+            out.line(f"store_rows({given}, last, out + to[0], pitch);")
+            out.line("out += 2 * pitch;")
+        if rows % 2:
+            _store_row(out, rows - 1)
+    with out.block("else"):
+        for m in range(rows):
+            _store_row(out, m)
+            out.line("out += pitch;")
+
+
+def _scaled(row: int) -> str:
+    """Both vectors of a row."""
+    return ", ".join(f"REAL(s{row}_{v}) * factors[{row}]" for v in range(VECTORS))
+
+
+def _store_row(out: Writer, row: int) -> None:
+    ends = "last, out + to[0], wide[0], out + to[1], wide[1]"
+    out.line(f"store_two({_scaled(row)}, {ends});")
 
 
 def _step(out: Writer, rows: int, place: str, kind: str) -> None:

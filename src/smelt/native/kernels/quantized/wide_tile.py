@@ -1,0 +1,110 @@
+"""The tile of convolutions of bytes in vectors of 512 bits: some filters by four groups of pixels.
+
+Where the CPU has products of quads in such vectors, each holds two of the other tiles'.
+"""
+
+from __future__ import annotations
+
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.quads import declare
+from smelt.native.writer import Writer
+
+TWOS = """#if QUADS == 2
+typedef int32_t two_sums __attribute__((vector_size(64), aligned(1), may_alias));
+typedef float two_reals __attribute__((vector_size(64)));
+typedef char two_bytes_of __attribute__((vector_size(64)));
+#if defined(__clang__)
+#define BOTH(p, q) __builtin_shufflevector(*(const sums_anywhere *)(p), \\
+    *(const sums_anywhere *)(q), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define ADD_BOTH(s, a, b) s = (two_sums)__builtin_ia32_vpdpbusd512(s, a, b)
+#define PACKED_TWO(a, b) __builtin_ia32_packssdw512(a, b)
+#define PACKED_FOUR(a, b) __builtin_ia32_packuswb512(a, b)
+#define MIXED_SUMS(v, ...) __builtin_shufflevector(v, v, __VA_ARGS__)
+#define ALL_LANES 65535
+#else
+#define ALL_LANES -1
+typedef int16_t two_pairs __attribute__((vector_size(64)));
+typedef long long two_longs_of __attribute__((vector_size(64)));
+typedef long long four_longs __attribute__((vector_size(32)));
+#define BOTH(p, q) ((two_sums)__builtin_ia32_inserti64x4_mask( \\
+    (two_longs_of)__builtin_ia32_si512_256si((sums)*(const sums_anywhere *)(p)), \\
+    (four_longs)*(const sums_anywhere *)(q), 1, (two_longs_of)zero, 255))
+#define ADD_BOTH(s, a, b) s = __builtin_ia32_vpdpbusd_v16si(s, a, b)
+#define PACKED_TWO(a, b) \\
+    __builtin_ia32_packssdw512_mask(a, b, (two_pairs)zero, 4294967295)
+#define PACKED_FOUR(a, b) \\
+    __builtin_ia32_packuswb512_mask(a, b, (two_bytes_of)zero, 18446744073709551615u)
+#define MIXED_SUMS(v, ...) __builtin_shuffle(v, __extension__(two_sums){ __VA_ARGS__ })
+#endif
+#define NEAR_SUMS(s, factor) (two_sums)__builtin_ia32_cvtps2dq512_mask( \\
+    __builtin_convertvector(s, two_reals) * (factor), zero, ALL_LANES, 4) + last[0]
+#endif
+"""
+"""``BOTH`` is read at two places; of ``PACKED_FOUR`` each lane has four neighbours of each vector.
+
+Macros, not functions: those would have to be of the same CPU as what they stand in."""
+
+VECTORS = 4
+"""Vectors of pixels of a tile."""
+
+
+def emit_wide(out: Writer, name: str, head: str, rest: str, rows: int, positions: int) -> None:
+    """The function ``name``, whose parameters are ``head``, the weights as bytes and ``rest``."""
+    in_loop = positions > 1
+    out.line("#if QUADS == 2")
+    out.line(f"static APART WITH_QUADS void {name}({head}")
+    out.line("    const int8_t *restrict w,")
+    out.line(rest)
+    with out.block(""):
+        out.line("const two_sums zero = { 0 };")
+        for m in range(rows):
+            for v in range(VECTORS // 2):
+                out.line(f"two_sums s{m}_{v} = zero + bias[{m}];")
+        for v in range(VECTORS):
+            out.line(f"const unsigned char *i{v} = image + at[{v}];")
+        if not in_loop:
+            out.line("(void)places;")
+        with out.block("for (; quads > 0; --quads)"):
+            loop = f"for (ptrdiff_t p = 0; p < {positions}; ++p)"
+            with out.block(loop if in_loop else ""):
+                _multiply(out, rows, " + places[p]" if in_loop else "")
+            out.line("i0 += plane, i1 += plane, i2 += plane, i3 += plane;")
+        _store(out, rows)
+    out.line("#endif")
+
+
+def _multiply(out: Writer, rows: int, place: str) -> None:
+    for v in range(VECTORS // 2):
+        out.line(f"const two_sums b{v} = BOTH(i{2 * v}{place}, i{2 * v + 1}{place});")
+    for m in range(rows):
+        out.line(f"const two_sums a{m} = zero + *(const word *)(w + {4 * m});")
+        for v in range(VECTORS // 2):
+            out.line(f"ADD_BOTH(s{m}_{v}, b{v}, a{m});")
+    out.line(f"w += {4 * rows};")
+
+
+def _store(out: Writer, rows: int) -> None:
+    """Two rows at a time; of an odd number, the last stands for both."""
+    out.line("unsigned char bytes[64];")
+    out.line("const int whole = wide[0] + wide[1] + wide[2] + wide[3] == 4 * SUMS;")
+    for m in range(0, rows, 2):
+        last = min(m + 1, rows - 1)
+        with out.block(""):
+            near = [f"NEAR_SUMS(s{row}_{v}, factors[{row}])" for row in (m, last) for v in range(2)]
+            out.line(f"const two_sums packed = (two_sums)PACKED_FOUR(PACKED_TWO({near[0]},")
+            out.line(f"    {near[1]}), PACKED_TWO({near[2]}, {near[3]}));")
+            order = "0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15"
+            out.line(f"*(two_sums *)bytes = MIXED_SUMS(packed, {order}) ^ last[1];")
+            for row in range(1 + (last > m)):
+                with out.block("if (whole)"):
+                    out.line(f"memcpy(out + to[0], bytes + {32 * row}, 32);")
+                with out.block("else"):
+                    out.line(f"for (ptrdiff_t v = 0; v < {VECTORS}; ++v)")
+                    out.line(f"    store_some(out + to[v], bytes + {32 * row} + 8 * v, wide[v]);")
+                out.line("out += pitch;")
+
+
+def declare_twos(cx: KernelContext) -> None:
+    """Let the kernel use vectors of 512 bits."""
+    declare(cx)
+    cx.call("two_sums", TWOS)
