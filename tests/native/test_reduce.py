@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from c_library import Library, compile_text, random_inputs
 
+import smelt
+from smelt.ir import text
+
 OPS = ["Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "LogSumExp"]
 AXES = {
     "last": ("[3,4,70]", "[3,4,1]", (-1,)),
@@ -100,3 +103,36 @@ def test_no_row_is_lost_where_the_compiler_optimizes(rows: int, columns: int) ->
     )
     x = np.arange(rows * columns, dtype=np.uint8).reshape(rows, columns)
     np.testing.assert_array_equal(artifact(x)[0], x.sum(axis=0))
+
+
+EDGES = {
+    "int32": [[2**31 - 1, 2**31 - 1, -7], [-(2**31), -(2**31), -(2**31)], [-7, 0, 0]],
+    "uint32": [[2**32 - 1, 2**32 - 1, 2**32 - 1], [2**32 - 1, 1, 2], [7, 0, 0]],
+}
+
+
+@pytest.mark.parametrize("target", ["c", "host"])
+@pytest.mark.parametrize("dtype", EDGES)
+def test_means_of_integers_whose_sum_is_beyond_them(dtype: str, target: str) -> None:
+    """They are between the least and the largest of them, and truncated."""
+    x = np.array(EDGES[dtype], dtype)
+    expected = np.array([[int(sum(map(int, row)) / 3)] for row in x], dtype)
+    source = text.parse(_reduce("Mean", "[3,3]", "[3,1]", (1,), dtype))
+    (got,) = smelt.compile(source, target=target)(x)
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)
+    told = f"g ({dtype}[3,3] x, int64[1] a) => ({dtype}[3,1] y) {{ y = ReduceMean(x, a) }}"
+    (got,) = smelt.compile(text.parse(told), target=target)(x, np.array([1]))
+    assert got.dtype == expected.dtype
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_longer_sums_and_products_of_integers_keep_their_low_bits() -> None:
+    """As in NumPy and JAX; ONNX Runtime gives the largest number instead, and ONNX does not say."""
+    x = np.array([2**40, 2**40 + 1, 3], np.int64)
+    for op, expected in (("Prod", np.prod(x)), ("Sum", np.sum(x * 2**22))):
+        source = text.parse(_reduce(op, "[3]", "[1]", (0,), "int64"))
+        given = x if op == "Prod" else x * 2**22
+        for target in ("c", "host"):
+            (got,) = smelt.compile(source, target=target)(given)
+            assert got.tolist() == [expected]

@@ -22,6 +22,14 @@ REDUCTIONS = [
     "ReduceSumSquare",
 ]
 
+NARROW = frozenset(
+    {
+        *(ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32),
+        *(ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32),
+    }
+)
+"""Integers whose mean fits where their sum may not: they are summed in 64 bits."""
+
 IDENTITY_WITHOUT_AXES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
 
 
@@ -48,8 +56,14 @@ def reduce(cx: ProgramBuilder, node: ir.Node) -> None:
 def _reduce(
     cx: ProgramBuilder, node: ir.Node, op: str, axes: tuple[int, ...], keepdims: int
 ) -> None:
-    source, output = cx.slot(node.inputs[0]), cx.define(node.outputs[0])
-    cx.emit(op, (source,), (output,), axes=axes, keepdims=keepdims)
+    source = cx.slot(node.inputs[0])
+    if op == "ReduceMean" and cx.dtype(source) in NARROW:
+        m = Steps(cx)
+        wide = m.array(source).cast(ir.DataType.INT64)
+        mean = wide.reduce(op, *axes, keep=bool(keepdims))
+        m.give(node.outputs[0], mean.cast(cx.dtype(source)))
+        return
+    cx.emit(op, (source,), (cx.define(node.outputs[0]),), axes=axes, keepdims=keepdims)
 
 
 def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
@@ -62,8 +76,16 @@ def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
     if noop and count == 0 and node.op_type not in IDENTITY_WITHOUT_AXES:
         raise cx.refuse("noop_with_empty_axes, of which versions of ONNX differ")
     keep = node.attributes.get_int("keepdims", 1)
-    output = (cx.define(node.outputs[0]),)
-    cx.emit(REDUCE_AT_RUN_TIME, inputs, output, reduction=node.op_type, keepdims=keep, noop=noop)
+    output = cx.define(node.outputs[0])
+    how = {"reduction": node.op_type, "keepdims": keep, "noop": noop}
+    type_ = cx.dtype(inputs[0])
+    if node.op_type != "ReduceMean" or type_ not in NARROW:
+        cx.emit(REDUCE_AT_RUN_TIME, inputs, (output,), **how)
+        return
+    wide = Steps(cx).array(inputs[0]).cast(ir.DataType.INT64).slot
+    mean = cx.new(ir.DataType.INT64, cx.shape(output), "mean")
+    cx.emit(REDUCE_AT_RUN_TIME, (wide, *inputs[1:]), (mean,), **how)
+    cx.emit("Cast", (mean,), (output,), dtype=type_, saturate=1)
 
 
 @lowers("GlobalAveragePool", "GlobalMaxPool")
