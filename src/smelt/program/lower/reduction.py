@@ -77,7 +77,7 @@ def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
         raise cx.refuse("noop_with_empty_axes, of which versions of ONNX differ")
     keep = node.attributes.get_int("keepdims", 1)
     output = cx.define(node.outputs[0])
-    how = {"reduction": node.op_type, "keepdims": keep, "noop": noop}
+    how: dict[str, int | str] = {"reduction": node.op_type, "keepdims": keep, "noop": noop}
     type_ = cx.dtype(inputs[0])
     if node.op_type != "ReduceMean" or type_ not in NARROW:
         cx.emit(REDUCE_AT_RUN_TIME, inputs, (output,), **how)
