@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import math
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from smelt.native.kernels.extremes import LARGER
 from smelt.native.kernels.lane_math import (
     ERF,
     EXP,
@@ -21,7 +24,11 @@ from smelt.native.kernels.lane_math import (
     TANH,
 )
 from smelt.native.kernels.lane_turns import COS, SIN, TURNED
+from smelt.native.kernels.softmax_vectors import EXP as VEC_EXP
+from smelt.native.kernels.vector import PRELUDE
 from smelt.runtime.c_library import build
+
+HEAD = "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n#include <stddef.h>\n"
 
 FUNCTIONS = {
     "exp": np.exp,
@@ -40,13 +47,12 @@ SPECIAL += [17.0, 20.0, 25.5, 3.4028235e38]
 
 @pytest.fixture(scope="module", params=["-O1", "-O3 -march=native"])
 def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
-    head = "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n#include <stddef.h>\n"
     loops = "".join(
         f"void all_{name}(const float *x, float *y, ptrdiff_t n) "
         f"{{ for (ptrdiff_t i = 0; i < n; ++i) y[i] = lane_{name}(x[i]); }}\n"
         for name in FUNCTIONS
     )
-    text = head + IN_LOOPS + LANE_FMA + EXP + NARROW_EXP + TANH + ERF + EXPM1 + LOG1P + LOG
+    text = HEAD + IN_LOOPS + LANE_FMA + EXP + NARROW_EXP + TANH + ERF + EXPM1 + LOG1P + LOG
     text += TURNED + SIN + COS + loops
     flags = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", *request.param.split())
     folder: Path = tmp_path_factory.mktemp("lanes")
@@ -99,3 +105,34 @@ def test_of_all_magnitudes_and_near_quarters_of_turns(library: ctypes.CDLL, name
     want = FUNCTIONS[name](x.astype(np.float64))
     units = np.abs(y - want) / np.spacing(np.abs(want).astype(np.float32))
     assert units.max() <= 2, x[units.argmax()]
+
+
+@pytest.mark.parametrize("flags", ["-march=native", "-march=haswell"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_exp_of_whole_vectors(tmp_path: Path, compiler: str, flags: str) -> None:
+    """That of a Softmax, which with 16 lanes has an instruction for the power of 2."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    if "avx2" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this CPU has no AVX2")
+    loop = (
+        "void all(const float *x, float *y, ptrdiff_t n) { for (ptrdiff_t i = 0; i < n; i += LANES)"
+        " *(vec *)(y + i) = vec_exp(*(const vec *)(x + i)); }\n"
+    )
+    text = HEAD + IN_LOOPS + PRELUDE + LARGER + VEC_EXP + loop
+    command = [compiler, "-O2", flags, "-shared", "-fPIC", "m.c", "-o", "m.so"]
+    (tmp_path / "m.c").write_text(text)
+    subprocess.run(command, cwd=tmp_path, check=True)
+    rng = np.random.default_rng(0)
+    spread = [rng.uniform(*w, 40_000) for w in ((-1e-3, 1e-3), (-5, 5), (-105, 90), (-105, -86))]
+    x = np.concatenate([*spread, SPECIAL, -np.asarray(SPECIAL), np.zeros(16)]).astype(np.float32)
+    x = x[: x.size // 16 * 16]
+    y = np.empty_like(x)
+    pointers = (x.ctypes.data_as(ctypes.c_void_p), y.ctypes.data_as(ctypes.c_void_p))
+    ctypes.CDLL(str(tmp_path / "m.so")).all(*pointers, ctypes.c_ssize_t(x.size))
+    with np.errstate(all="ignore"):
+        want = np.exp(x.astype(np.float64)).astype(np.float32)
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(y[~finite], want[~finite])
+    units = np.abs(y[finite].astype(np.float64) - want[finite]) / np.spacing(want[finite])
+    assert units.max() <= 2, x[finite][units.argmax()]

@@ -31,31 +31,30 @@ LANE_FMA = """#undef LANE_FMA
 
 EXP = """static IN_LOOPS float lane_exp(float x)
 {
-    /* x = n log 2 + r with |r| <= log 2 / 2; adding 1.5 * 2^23 rounds to n. */
+    /* x = n log 2 + r with |r| <= log 2 / 2; adding 1.5 * 2^23 rounds to n. p is twice exp r. */
     const float low = x < -104.0f ? -104.0f : x, c = low > 89.0f ? 89.0f : low;
     const float shifted = LANE_FMA(c, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
     const float r = LANE_FMA(n, 2.12194440e-4f, LANE_FMA(n, -0.693359375f, c));
-    float p = 1.99157366e-4f;
     const float step = x < -87.33654f ? 2.16840434e-19f : 0.0f;
-    uint32_t bits, less, steps;
-    float power;
-    p = LANE_FMA(p, r, 1.39464473e-3f);
-    p = LANE_FMA(p, r, 8.33326951e-3f);
-    p = LANE_FMA(p, r, 4.16662656e-2f);
-    p = LANE_FMA(p, r, 1.66666672e-1f);
-    p = LANE_FMA(p, r, 0.5f);
-    p = LANE_FMA(p * r, r, r) + 1.0f;
+    const uint32_t back = x < -87.33654f ? 0xdf800000u : 0xe0000000u;
+    float p = 2.76289344e-3f, power;
+    uint32_t bits, more;
+    p = LANE_FMA(p, r, 1.67375617e-2f);
+    p = LANE_FMA(p, r, 8.33367854e-2f);
+    p = LANE_FMA(p, r, 3.33330392e-1f);
+    p = LANE_FMA(p, r, 0.99999988f);
+    p = LANE_FMA(p, r, 2.0f);
+    p = LANE_FMA(p, r, 2.0f);
     /* 2^n, for n < 0 by 2^64 larger: many CPUs take a hundred times as long for a product that is
        not normal. What has to be rounded to such a number is so by adding 2^-62, whose last place
-       is 2^64 of theirs. */
+       is 2^64 of theirs. There is no ~, which of 512 bits waits in GCC for what it overwrites. */
     memcpy(&bits, &shifted, 4);
-    less = ~bits >> 16 & 64u;
-    bits = (bits + 126u + less) << 23;
+    more = (bits & 0x400000u) << 7;
+    bits = (bits << 23) - more + 0x5f000000u;
     memcpy(&power, &bits, 4);
-    p = (p + p) * power + step;
-    memcpy(&steps, &step, 4);
+    p = p * power + step;
     memcpy(&bits, &p, 4);
-    bits -= less << 23 | steps;
+    bits += more + back;
     memcpy(&p, &bits, 4);
     return p;
 }
@@ -66,14 +65,14 @@ NARROW_EXP = """static IN_LOOPS float lane_narrow_exp(float x)
     /* As lane_exp, between -80 and 80. */
     const float shifted = LANE_FMA(x, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
     const float r = LANE_FMA(n, 2.12194440e-4f, LANE_FMA(n, -0.693359375f, x));
-    float p = 1.99157366e-4f, power;
+    float p = 1.38144672e-3f, power;
     uint32_t bits;
-    p = LANE_FMA(p, r, 1.39464473e-3f);
-    p = LANE_FMA(p, r, 8.33326951e-3f);
-    p = LANE_FMA(p, r, 4.16662656e-2f);
-    p = LANE_FMA(p, r, 1.66666672e-1f);
-    p = LANE_FMA(p, r, 0.5f);
-    p = LANE_FMA(p * r, r, r) + 1.0f;
+    p = LANE_FMA(p, r, 8.36878084e-3f);
+    p = LANE_FMA(p, r, 4.16683927e-2f);
+    p = LANE_FMA(p, r, 1.66665196e-1f);
+    p = LANE_FMA(p, r, 0.49999994f);
+    p = LANE_FMA(p, r, 1.0f);
+    p = LANE_FMA(p, r, 1.0f);
     memcpy(&bits, &shifted, 4);
     bits = (bits - 0x4b400000u + 127u) << 23;
     memcpy(&power, &bits, 4);

@@ -15,6 +15,11 @@ EXP = """#if LANES == 16
 #elif LANES == 8
 #define PLACES { 0, 1, 2, 3, 4, 5, 6, 7 }
 #endif
+#if LANES == 16 && defined(__clang__)
+#define BY_POWERS(v, n) ((vec)__builtin_ia32_scalefps512_mask(v, n, v, 65535, 4))
+#elif LANES == 16
+#define BY_POWERS(v, n) ((vec)__builtin_ia32_scalefps512_mask(v, n, v, -1, 4))
+#endif
 #if LANES >= 8
 typedef uint32_t words_of_vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 static IN_LOOPS vec vec_exp(vec x)
@@ -22,16 +27,22 @@ static IN_LOOPS vec vec_exp(vec x)
     const vec zero = { 0 }, c = SMALLER(zero + 89.0f, LARGER(zero - 104.0f, x));
     const vec shifted = c * 1.44269504f + 12582912.0f, n = shifted - 12582912.0f;
     const vec r = (c - n * 0.693359375f) + n * 2.12194440e-4f;
+    vec p = r * 2.76289344e-3f + 1.67375617e-2f;
+#if LANES == 8
     const words_of_vec bits = (words_of_vec)shifted, less = (~bits >> 16) & 64u;
     const words_of_vec steps = (words_of_vec)(x < zero - 87.33654f) & 0x20800000u;
-    vec p = r * 1.99157366e-4f + 1.39464473e-3f;
-    p = p * r + 8.33326951e-3f;
-    p = p * r + 4.16662656e-2f;
-    p = p * r + 1.66666672e-1f;
-    p = p * r + 0.5f;
-    p = p * r * r + r + 1.0f;
-    p = (p + p) * (vec)((bits + 126u + less) << 23) + (vec)steps;
+#endif
+    p = p * r + 8.33367854e-2f;
+    p = p * r + 3.33330392e-1f;
+    p = p * r + 0.99999988f;
+    p = p * r + 2.0f;
+    p = p * r + 2.0f;
+#if LANES == 8
+    p = p * (vec)((bits + 126u + less) << 23) + (vec)steps;
     return (vec)((words_of_vec)p - ((less << 23) | steps));
+#else
+    return BY_POWERS(p, n - 1.0f);
+#endif
 }
 #endif
 """
