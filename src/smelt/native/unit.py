@@ -248,7 +248,7 @@ class Unit:
         at = f"memory + {self.memory.offset_of(storage)}"
         if cx.body.is_shared:
             at += f" + part * {storage.size // cx.body.parts}"
-        return f"({cx.scratch_type} *)({at})"
+        return f"({cx.scratch_type} *){_aligned(at)}"
 
     def _pointer(self, slot: int, *, raw: bool = False) -> str:
         """A pointer to the elements of a slot, as C; untyped if ``raw``."""
@@ -262,7 +262,8 @@ class Unit:
             return _cast(f"const {c_type.name} *", f"inputs[{storage.index}]", raw)
         if storage.owner is Owner.OUTPUT:
             return _cast(f"{c_type.name} *", f"outputs[{storage.index}]", raw)
-        return _cast(f"{c_type.name} *", f"(memory + {self.memory.offset_of(storage)})", raw)
+        at = _aligned(f"memory + {self.memory.offset_of(storage)}")
+        return _cast(f"{c_type.name} *", at, raw)
 
     def _constant(self, array: np.ndarray, type_: CType, note: str) -> str:
         contiguous = array if is_repeated(array) else np.ascontiguousarray(array)
@@ -276,7 +277,7 @@ class Unit:
         if self.constants == "table":
             return f"(const {type_.name} *)weights[{weight.number}]"
         if self.constants == "blob":
-            return f"(const {type_.name} *)(weights + {weight.offset})"
+            return f"(const {type_.name} *)(const void *)(weights + {weight.offset})"
         return f"{weight.symbol}.values"
 
     def _add_copy(self, index: int, slot: int) -> None:
@@ -286,6 +287,12 @@ class Unit:
             self.calls.append(
                 f"memcpy(outputs[{index}], {source}, {as_bytes(size)}); /* output {index} */"
             )
+
+
+def _aligned(at: str) -> str:
+    """Bytes that are aligned for any element, by way of ``void *``: compilers that are asked
+    whether casts keep the alignment (-Wcast-align) cannot know it of bytes."""
+    return f"(void *)({at})"
 
 
 def _cast(type_: str, pointer: str, raw: bool) -> str:

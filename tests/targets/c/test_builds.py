@@ -11,7 +11,10 @@ import pytest
 from c_library import Library
 from c_programs import CONSTANT, KINDS, files_of, main_of, runs_of
 
-WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"]
+WARNINGS = [
+    *("-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Wcast-align"),
+    *("-Wdouble-promotion", "-Wundef", "-Werror"),
+]
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-DSMELT_NO_DISPATCH"]
 
 

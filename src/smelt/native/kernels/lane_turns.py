@@ -17,7 +17,7 @@ static IN_LOOPS float lane_turned(float x, int32_t quarters)
 {
     /* x = k turns + q quarters + r: products with three parts of 1 / (2 pi), scaled so that whole
        turns are dropped exactly, in doubles; x is an integer where the scale is not 1. */
-    const double d = x, a = fabs(d);
+    const double d = (double)x, a = fabs(d);
     const int big = a >= 2251799813685248.0, huge = a >= 6.044629098073146e+23;
     const int most = a >= 1.6225927682921336e+32;
     const double scale = most ? 5.169878828456423e-26 : huge ? 1.3877787807814457e-17

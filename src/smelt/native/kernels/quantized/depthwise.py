@@ -263,7 +263,7 @@ def _emit_sums(out: Writer, taps: Taps, stored: Stored, *, halves: bool) -> None
         for j, (place, count) in enumerate(zip(taps.places, taps.counts, strict=True)):
             if not halves:
                 for i in range(4):
-                    read = f"(sums)*(const sums_anywhere *)(plane + p + {place + i})"
+                    read = f"(sums)*(const sums_anywhere *)(const void *)(plane + p + {place + i})"
                     out.line(f"ADD_QUADS(s{i}, {read}, same_word(w + {4 * j}));")
                 continue
             for i in range(4 + (count > 1)):

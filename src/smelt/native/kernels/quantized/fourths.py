@@ -78,8 +78,8 @@ static IF_CALLED inline void store_four_sums(int32_t *p, sums a, sums b, sums c,
     WEAVE(s3, ab_high, cd_high, 2, 3, 6, 7);
 #endif
 #if SUMS > 1
-    *(sums *)p = s0, *(sums *)(p + SUMS) = s1;
-    *(sums *)(p + 2 * SUMS) = s2, *(sums *)(p + 3 * SUMS) = s3;
+    *(sums *)p = s0, *(sums *)(void *)(p + SUMS) = s1;
+    *(sums *)(void *)(p + 2 * SUMS) = s2, *(sums *)(void *)(p + 3 * SUMS) = s3;
 #else
     p[0] = a, p[1] = b, p[2] = c, p[3] = d;
 #endif

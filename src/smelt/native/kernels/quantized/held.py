@@ -114,5 +114,5 @@ def add_excess(out: Writer, rows: int, vectors: Sequence[str]) -> None:
             out.line("    + (excess[e] >> 8 & 3);")
             out.line("const sums lost = zero + (int8_t)(excess[e] & 255);")
             for v, at in enumerate(vectors):
-                read = f"*(const sums_anywhere *)(p + {at}) & 255"
+                read = f"*(const sums_anywhere *)(const void *)(p + {at}) & 255"
                 out.line(f"ADD_HALVES(s{m}_{v}, (pairs)lost, (pairs)({read}));")

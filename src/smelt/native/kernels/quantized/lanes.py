@@ -175,7 +175,7 @@ static IF_CALLED inline void store_rows(reals a, reals b, reals c, reals d, cons
 typedef int32_t sums;
 typedef float reals;
 typedef struct { int16_t first, second; } pairs;
-#define SAME_PAIR(p) (*(const pairs *)(p))
+#define SAME_PAIR(p) (*(const pairs *)(const void *)(p))
 #define REAL(s) ((float)(s))
 static IF_CALLED inline reals same_real(float v)
 {

@@ -30,9 +30,9 @@ static IF_CALLED void halve_row(const unsigned char *restrict from, ptrdiff_t de
     const pairs zero = { 0 };
     const pairs flips = zero + flip;
     for (; k + 4 * SUMS <= depth; k += 4 * SUMS) {
-        const unsigned_pairs both = *(const unsigned_pairs *)(from + k);
-        *(pairs *)(to + k / 2) = (pairs)(both & 255) ^ flips;
-        *(pairs *)(odd + k / 2) = (pairs)(both >> 8) ^ flips;
+        const unsigned_pairs both = *(const unsigned_pairs *)(const void *)(from + k);
+        *(pairs *)(void *)(to + k / 2) = (pairs)(both & 255) ^ flips;
+        *(pairs *)(void *)(odd + k / 2) = (pairs)(both >> 8) ^ flips;
     }
 #endif
     for (; k < depth; k += 4) {
@@ -78,7 +78,7 @@ def matrix_tile(
 
 
 def _multiply(out: Writer, rows: int, vectors: int, whole: bool, wide: bool) -> None:
-    start_sums(out, rows, "*(const sums *)(bias{at})", vectors)
+    start_sums(out, rows, "*(const sums *)(const void *)(bias{at})", vectors)
     panel = vectors * MOST_SUMS
     if not whole:
         out.line("const int16_t *odd = a + 2 * quads;")
@@ -86,10 +86,11 @@ def _multiply(out: Writer, rows: int, vectors: int, whole: bool, wide: bool) -> 
         for v in range(vectors):
             at = "b" if v == 0 else f"b + {(2 if wide else 4) * v} * SUMS"
             if whole:
-                out.line(f"const sums b{v} = *(const sums *)({at});")
+                out.line(f"const sums b{v} = *(const sums *)(const void *)({at});")
                 continue
-            even = f"*(const pairs *)({at})" if wide else f"EVEN_BYTES({at})"
-            odd = f"*(const pairs *)({at} + {2 * panel})" if wide else f"ODD_BYTES({at})"
+            even = f"*(const pairs *)(const void *)({at})" if wide else f"EVEN_BYTES({at})"
+            after = f"({at} + {2 * panel})"
+            odd = f"*(const pairs *)(const void *){after}" if wide else f"ODD_BYTES({at})"
             out.line(f"const pairs b{v} = {even}, c{v} = {odd};")
         for m in range(rows):
             row = "" if m == 0 else f" + {m} * stride"

@@ -48,9 +48,9 @@ static IF_CALLED inline sums same_word(const void *p)
     const sums zero = { 0 };
     return zero + *(const word *)p;
 }
-#define SECONDS(p) ((pairs)(*(const unsigned_pairs *)(p) >> 8))
-#define EVEN_BYTES(p) (*(const pairs *)(p) << 8 >> 8)
-#define ODD_BYTES(p) (*(const pairs *)(p) >> 8)
+#define SECONDS(p) ((pairs)(*(const unsigned_pairs *)(const void *)(p) >> 8))
+#define EVEN_BYTES(p) (*(const pairs *)(const void *)(p) << 8 >> 8)
+#define ODD_BYTES(p) (*(const pairs *)(const void *)(p) >> 8)
 #define ADDED(s, t) ((sums)((unsigned_sums)(s) + (unsigned_sums)(t)))
 #else
 static IF_CALLED inline pairs every_second(const unsigned char *p)
@@ -88,9 +88,9 @@ WIDEN = """static IF_CALLED void widen_quads(const int8_t *restrict from, ptrdif
     for (; quads > 0; --quads, from += 4 * rows, to += 4 * rows) {
 #if SUMS > 1
         for (ptrdiff_t m = 0; m < rows; m += SUMS)
-            *(pairs *)(to + 2 * m) = *(const pairs *)(from + 4 * m) << 8 >> 8;
+            *(pairs *)(to + 2 * m) = EVEN_BYTES(from + 4 * m);
         for (ptrdiff_t m = 0; m < rows; m += SUMS)
-            *(pairs *)(to + 2 * (rows + m)) = *(const pairs *)(from + 4 * m) >> 8;
+            *(pairs *)(to + 2 * (rows + m)) = ODD_BYTES(from + 4 * m);
 #else
         for (ptrdiff_t m = 0; m < 2 * rows; ++m) {
             to[m] = from[2 * m];

@@ -180,7 +180,8 @@ def _step(out: Writer, rows: int, place: str, kind: str) -> None:
     type_, elements = ("pairs", 2) if kind == "halves" else ("sums", 4)
     add = {"whole": "ADD_QUADS", "held": "ADD_BYTES", "halves": "ADD_HALVES"}[kind]
     for v in range(VECTORS):
-        read = f"SECONDS(i{v}{place})" if kind == "halves" else f"*(const sums *)(i{v}{place})"
+        at = f"(i{v}{place})"
+        read = f"SECONDS{at}" if kind == "halves" else f"*(const sums *)(const void *){at}"
         out.line(f"const {type_} b{v} = {read};")
     for m in range(rows):
         read = "SAME_PAIR" if kind == "halves" else "same_word"

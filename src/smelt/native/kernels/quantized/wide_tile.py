@@ -14,8 +14,8 @@ typedef int32_t two_sums __attribute__((vector_size(64), aligned(1), may_alias))
 typedef float two_reals __attribute__((vector_size(64)));
 typedef char two_bytes_of __attribute__((vector_size(64)));
 #if defined(__clang__)
-#define BOTH(p, q) __builtin_shufflevector(*(const sums_anywhere *)(p), \\
-    *(const sums_anywhere *)(q), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define BOTH(p, q) __builtin_shufflevector(*(const sums_anywhere *)(const void *)(p), \\
+    *(const sums_anywhere *)(const void *)(q), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
 #define ADD_BOTH(s, a, b) s = (two_sums)__builtin_ia32_vpdpbusd512(s, a, b)
 #define PACKED_TWO(a, b) __builtin_ia32_packssdw512(a, b)
 #define PACKED_FOUR(a, b) __builtin_ia32_packuswb512(a, b)
@@ -27,8 +27,8 @@ typedef int16_t two_pairs __attribute__((vector_size(64)));
 typedef long long two_longs_of __attribute__((vector_size(64)));
 typedef long long four_longs __attribute__((vector_size(32)));
 #define BOTH(p, q) ((two_sums)__builtin_ia32_inserti64x4_mask( \\
-    (two_longs_of)__builtin_ia32_si512_256si((sums)*(const sums_anywhere *)(p)), \\
-    (four_longs)*(const sums_anywhere *)(q), 1, (two_longs_of)zero, 255))
+    (two_longs_of)__builtin_ia32_si512_256si((sums)*(const sums_anywhere *)(const void *)(p)), \\
+    (four_longs)*(const sums_anywhere *)(const void *)(q), 1, (two_longs_of)zero, 255))
 #define ADD_BOTH(s, a, b) s = __builtin_ia32_vpdpbusd_v16si(s, a, b)
 #define PACKED_TWO(a, b) \\
     __builtin_ia32_packssdw512_mask(a, b, (two_pairs)zero, 4294967295)
