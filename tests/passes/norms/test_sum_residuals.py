@@ -75,3 +75,13 @@ def test_a_second_run_finds_what_the_first_wrote() -> None:
     assert [node.op_type for node in first.graph.node] == ["Mul", "Sum", "LayerNormalization"]
     again = smelt.optimize(onnx.ModelProto.FromString(first.SerializeToString()))
     assert again.SerializeToString() == first.SerializeToString()
+
+
+def test_a_size_without_a_name_is_hidden_in_what_is_written() -> None:
+    """As of an image whose size the source called ``(samples - 5)//4``, which got lost since."""
+    graph = "g (float[?,8] x, float[8] w) => (float[?,8] y)"
+    body = f"t = Tanh(x) r = Add(t, x) {NORM}"
+    first = smelt.optimize(smelt.to_proto(text.parse(f"{graph} {{ {body} }}")))
+    assert [node.op_type for node in first.graph.node] == ["Tanh", "Sum", "LayerNormalization"]
+    again = smelt.optimize(onnx.ModelProto.FromString(first.SerializeToString()))
+    assert again.SerializeToString() == first.SerializeToString()

@@ -9,7 +9,8 @@ shapes, as PyTorch's TorchScript exporter writes of open sizes, it knows none. W
 the runtime: so what it left apart in the source stays apart.
 
 Needs    (1) float32, and one shape on both sides; (2) a sum that nothing else reads; (3) that the
-         shape of the sum or of the result was hidden in the source.
+         shape of the sum or of the result was hidden in the source, or that the sum has a size
+         without a name, which is not written: no runtime fuses that, whichever operator it is.
 Keeps    (1) sums that the runtime could fuse in the source; (2) the Add for targets that compute
          operators themselves.
 """
@@ -19,6 +20,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir import scope
+from smelt.ir.invented_dims import is_invented
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import same_shape
@@ -28,7 +30,7 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 @graph_pass("sum_residuals", __doc__, exactness=EXACT, after=("fuse_layernorm_or_instancenorm",))
 def sum_residuals(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
-    if not cx.hidden or cx.kernels is not None:  # keeps 1, 2
+    if cx.kernels is not None:  # keeps 2
         return
     for norm in list(cx.index().nodes([("", "LayerNormalization")])):
         added = _hidden_sum(norm, cx)
@@ -55,4 +57,10 @@ def _hidden_sum(norm: ir.Node, cx: PassContext) -> ir.Node | None:
     if added.graph is not cx.model.graph:
         return None
     names = {total.name, norm.outputs[0].name}
-    return added if names & cx.hidden else None  # needs 3
+    return added if names & cx.hidden or _has_nameless_size(total) else None  # needs 3, keeps 1
+
+
+def _has_nameless_size(value: ir.Value) -> bool:
+    sizes = value.shape.dims if value.shape is not None else ()
+    texts = [size.value for size in sizes if not isinstance(size, int)]
+    return any(text is None or is_invented(text) for text in texts)
