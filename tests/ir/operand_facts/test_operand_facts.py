@@ -13,7 +13,7 @@ import pytest
 import smelt
 from smelt.errors import InvalidModel
 from smelt.ir import text
-from smelt.ir.operand_facts import layers, moves, products, quantized, windows
+from smelt.ir.operand_facts.check import SUBJECTS
 
 
 class Broken(NamedTuple):
@@ -64,17 +64,17 @@ def _run(model: onnx.ModelProto) -> None:
 
 
 def _ones(value: onnxruntime.NodeArg) -> np.ndarray:
-    types = {"tensor(float)": np.float32, "tensor(bool)": np.bool_, "tensor(uint8)": np.uint8}
+    types = {
+        "tensor(float)": np.float32,
+        "tensor(bool)": np.bool_,
+        "tensor(uint8)": np.uint8,
+        "tensor(int32)": np.int32,
+    }
     return np.ones(value.shape, types.get(value.type, np.int64))
 
 
 def test_every_row_is_broken_once() -> None:
-    rows = {
-        fact
-        for subject in (products, windows, moves, layers, quantized)
-        for facts in subject.FACTS.values()
-        for fact, _ in facts
-    }
+    rows = {fact for subject in SUBJECTS for facts in subject.FACTS.values() for fact, _ in facts}
     assert rows == {case.fact for case in BROKEN}
 
 

@@ -7,16 +7,18 @@ import onnx_ir as ir
 from smelt.ir import opset, scope
 from smelt.ir.contradiction import contradiction
 from smelt.ir.loop_rounds import rounds
-from smelt.ir.operand_facts import layers, moves, products, quantized, windows
+from smelt.ir.operand_facts import layers, moves, products, quantized, recurrent, signals, windows
 from smelt.ir.operand_facts.operands import Fact, Operands, Unknown
 from smelt.ir.shapes import ShapeInference
 
 OLDEST = 7
 """The opset from which on operators broadcast, and mean what the rows say."""
 
+SUBJECTS = (products, windows, moves, layers, recurrent, signals, quantized)
+
 FACTS: dict[str, tuple[Fact, ...]] = {
     op_type: facts
-    for subject in (products, windows, moves, layers, quantized)
+    for subject in SUBJECTS
     for op_types, facts in subject.FACTS.items()
     for op_type in op_types.split()
 }

@@ -1,4 +1,4 @@
-"""Norms, attention, recurrent layers, losses, and what is one scalar."""
+"""Norms, attention, losses, and what is one scalar."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from smelt.ir.operand_facts.operands import (
     Operands,
     Unknown,
     agree,
-    broadcast,
     fits,
     is_axis,
     is_single,
 )
 
 AXIS: Fact = ("axis is one of the input", lambda n: is_axis(n, 0, -1))
-GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
 def _per_channel(index: int, what: str) -> Fact:
@@ -30,42 +28,6 @@ def _group_norm(index: int, what: str) -> Fact:
         return agree(n.dims(index), [wanted])
 
     return (f"{what} has one element a channel (a group, before opset 21)", holds)
-
-
-def _directions(n: Operands) -> int:
-    return 2 if n.text("direction", "forward") == "bidirectional" else 1
-
-
-def _hidden(n: Operands) -> int:
-    return n.number("hidden_size", 0) or n.size(2, 2)
-
-
-def _recurrent(gates: int) -> tuple[Fact, ...]:
-    def weights(n: Operands, columns: int) -> list[int]:
-        return [_directions(n), gates * _hidden(n), columns]
-
-    return (
-        ("the sequence has 3 axes", lambda n: n.rank(0) == 3),
-        (
-            "W is [directions, gates * hidden size, input size]",
-            lambda n: agree(n.dims(1), weights(n, n.size(0, 2))),
-        ),
-        (
-            "R is [directions, gates * hidden size, hidden size]",
-            lambda n: agree(n.dims(2), weights(n, _hidden(n))),
-        ),
-        (
-            "B is [directions, 2 * gates * hidden size]",
-            lambda n: agree(n.dims(3), [_directions(n), 2 * gates * _hidden(n)]),
-        ),
-        (
-            "the first state is [directions, batch, hidden size]",
-            lambda n: (
-                n.number("layout", 0) == 1
-                or agree(n.dims(5), [_directions(n), n.dims(0)[1], _hidden(n)])
-            ),
-        ),
-    )
 
 
 def _needs_heads(*names: str) -> Fact:
@@ -135,7 +97,11 @@ FACTS: Facts = {
         AXIS,
         ("the scale broadcasts to the input", lambda n: fits(n.dims(1), n.dims(0))),
     ),
-    "InstanceNormalization": (_per_channel(1, "the scale"), _per_channel(2, "the bias")),
+    "InstanceNormalization": (
+        ("the input has at least 3 axes", lambda n: n.rank(0) >= 3),
+        _per_channel(1, "the scale"),
+        _per_channel(2, "the bias"),
+    ),
     "GroupNormalization": (
         (
             "channels are a multiple of num_groups",
@@ -150,14 +116,16 @@ FACTS: Facts = {
         _per_channel(3, "the mean"),
         _per_channel(4, "the variance"),
     ),
-    "LpNormalization": (AXIS,),
+    "LpNormalization": (AXIS, ("p is 1 or 2", lambda n: n.number("p", 2) in (1, 2))),
     "Attention": ATTENTION,
     "RotaryEmbedding": (
         _needs_heads("num_heads"),
         ("without positions, caches have 3 axes", lambda n: n.given(3) or n.rank(1) == 3),
     ),
-    **{op_type: _recurrent(gates) for op_type, gates in GATES.items()},
-    "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss": (LOSS,),
+    "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss": (
+        ("scores have at least 2 axes", lambda n: n.rank(0) >= 2),
+        LOSS,
+    ),
     "Clip": (("the least is one number", is_single(1)), ("the most is one number", is_single(2))),
     "Dropout": (("the ratio is one number", is_single(1)),),
     "If": (("the condition is one element", is_single(0)),),
@@ -179,11 +147,5 @@ FACTS: Facts = {
     "Range": tuple(
         (f"the {what} is one number", is_single(i))
         for i, what in enumerate(("start", "limit", "step"))
-    ),
-    "STFT": (
-        (
-            "the window is as long as a frame",
-            lambda n: broadcast([[n.size(2, 0)], n.held(3)]),
-        ),
     ),
 }

@@ -16,6 +16,7 @@ from smelt.ir.operand_facts.operands import (
     broadcast,
     is_axis,
     is_single,
+    one_of,
 )
 from smelt.ir.opset import REDUCTIONS
 
@@ -88,6 +89,49 @@ def _gathered_inside(n: Operands) -> bool:
     return all(-size <= index < size for index in n.held(1))
 
 
+def _tuples_inside(n: Operands, batch: int) -> bool:
+    depth = n.size(1, -1)
+    sizes = n.dims(0)[batch : batch + depth]
+    if len(sizes) < depth:
+        raise Unknown
+    return all(
+        size is None or -size <= index < size
+        for place, index in enumerate(n.held(1))
+        for size in [sizes[place % depth]]
+    )
+
+
+def _pad_mode(n: Operands) -> bool:
+    mode = n.text("mode", "constant")
+    return mode in ("constant", "reflect", "edge") or (mode == "wrap" and n.opset >= 19)
+
+
+def _enough_to_pad(n: Operands) -> bool:
+    """Edge and wrap repeat an element at least, and no element is mirrored into its own place."""
+    mode, sizes, pads = n.text("mode", "constant"), n.dims(0), n.listed("pads", 1)
+    if mode == "constant" or len(pads) != 2 * len(sizes) or n.given(3) or None in sizes:
+        raise Unknown
+    most = [max(0, *ways) for ways in zip(pads[: len(sizes)], pads[len(sizes) :], strict=True)]
+    if mode == "reflect":
+        return all(pad < max(size or 0, 1) for pad, size in zip(most, sizes, strict=True))
+    return not any(pad and not size for pad, size in zip(most, sizes, strict=True))
+
+
+_COORDINATES = (
+    *("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"),
+    *("half_pixel_symmetric", "tf_half_pixel_for_nn"),
+)
+"""Those of all opsets: ONNX Runtime takes them at any."""
+
+
+def _coordinates(n: Operands) -> bool:
+    return n.text("coordinate_transformation_mode", "half_pixel") in _COORDINATES
+
+
+def _two_axes(n: Operands) -> bool:
+    return {n.number("batch_axis", 1), n.number("time_axis", 0)} == {0, 1}
+
+
 def _no_larger(n: Operands) -> bool:
     axis = n.number("axis", 0) % n.rank(0)
     data, places = (_without(n.dims(index), axis) for index in (0, 1))
@@ -109,6 +153,9 @@ def _axis(default: int) -> Fact:
 
 
 RANKS: Fact = ("indices have the rank of the data", lambda n: n.rank(0) == n.rank(1))
+INSIDE: Fact = ("indices are inside of axis", _gathered_inside)
+NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "")
+"""How ONNX Runtime takes an empty text, too: as the default."""
 DEEP: Fact = (
     "an index is no longer than the data have axes",
     lambda n: n.size(1, -1) + n.number("batch_dims", 0) <= n.rank(0),
@@ -142,19 +189,27 @@ FACTS: Facts = {
     "Slice": (
         ("starts and ends are as many", lambda n: len(_starts(n)) == len(n.listed("ends", 2))),
         ("there is a start for each axis", lambda n: len(_starts(n)) == len(_slice_axes(n))),
+        ("there is a step for each start", lambda n: len(n.held(4)) == len(_starts(n))),
         ("axes are those of the input, each once", lambda n: are_axes(_slice_axes(n), n.rank(0))),
         ("starts and ends are vectors", lambda n: n.rank(1) == 1 and n.rank(2) == 1),
     ),
     "Tile": (("there is a repeat for each axis", lambda n: n.size(1, 0) == n.rank(0)),),
     "Pad": (
+        ("mode is constant, reflect, edge or (from opset 19 on) wrap", _pad_mode),
         (
             "there are two pads for each axis",
             lambda n: len(n.listed("pads", 1)) == 2 * _padded_axes(n),
         ),
         ("axes are those of the input, each once", lambda n: are_axes(n.held(3), n.rank(0))),
         ("the value is one number", is_single(2)),
+        ("what is repeated or mirrored is there", _enough_to_pad),
     ),
     "Resize": (
+        one_of("mode", "nearest", "nearest", "linear", "cubic"),
+        ("coordinate_transformation_mode is one of ONNX", _coordinates),
+        one_of("nearest_mode", NEAREST[0], *NEAREST),
+        one_of("keep_aspect_ratio_policy", "stretch", "stretch", "not_larger", "not_smaller"),
+        ("scales are more than 0", lambda n: min(n.floats(2), default=1.0) > 0),
         ("there is a scale for each axis", lambda n: _resized(n, 2)),
         ("there is a size for each axis", lambda n: _resized(n, 3)),
         (
@@ -166,13 +221,15 @@ FACTS: Facts = {
             ),
         ),
     ),
-    "Gather": (("indices are inside of axis", _gathered_inside),),
+    "Gather": (INSIDE,),
     "GatherElements": (
         RANKS,
         _axis(0),
+        INSIDE,
         ("indices are no larger than the data but along axis", _no_larger),
     ),
     "GatherND": (
+        ("indices are inside of the data", lambda n: _tuples_inside(n, n.number("batch_dims", 0))),
         (
             "data and indices are of one batch",
             lambda n: agree(*(n.dims(i)[: n.number("batch_dims", 0)] for i in (0, 1))),
@@ -181,10 +238,12 @@ FACTS: Facts = {
     "ScatterElements Scatter": (
         RANKS,
         _axis(0),
+        INSIDE,
         ("there is an update for each index", lambda n: agree(n.dims(1), n.dims(2))),
     ),
     "ScatterND": (
         DEEP,
+        ("indices are inside of the data", lambda n: _tuples_inside(n, 0)),
         ("updates are as many and as large as what the indices name", _scattered),
     ),
     "OneHot": (
@@ -192,6 +251,8 @@ FACTS: Facts = {
         ("there are two values", lambda n: n.count(2) == 2),
     ),
     "ReverseSequence": (
+        ("the input has at least 2 axes", lambda n: n.rank(0) >= 2),
+        ("batch_axis and time_axis are 0 and 1, or 1 and 0", _two_axes),
         (
             "there is a length for each sequence",
             lambda n: agree(n.dims(1), [n.dims(0)[n.number("batch_axis", 1)]]),
@@ -201,11 +262,21 @@ FACTS: Facts = {
         ("k is one number", is_single(1)),
         ("axis has k elements", lambda n: n.held(1)[0] <= n.size(0, n.number("axis", -1))),
     ),
-    "CumSum": (("axis is one of the input", lambda n: are_axes(n.held(1), n.rank(0))),),
-    "Softmax LogSoftmax Hardmax": (
-        ("axis is one of the input", lambda n: n.opset < 13 or is_axis(n, 0, -1)),
+    "CumSum": (
+        ("axis is one number", is_single(1)),
+        ("axis is one of the input", lambda n: are_axes(n.held(1), n.rank(0))),
     ),
-    " ".join(sorted(REDUCTIONS)): (("axes are those of the input", _reduced_axes),),
+    "Softmax LogSoftmax Hardmax": (
+        (
+            "axis is one of the input",
+            lambda n: n.opset < 11 or is_axis(n, 0, -1 if n.opset >= 13 else 1),
+        ),
+    ),
+    " ".join(sorted(REDUCTIONS)): (
+        ("axes are a vector", lambda n: n.rank(1) == 1),
+        ("axes are those of the input", _reduced_axes),
+    ),
+    "SplitToSequence": (_axis(0),),
     "EyeLike": (("the input is a matrix", lambda n: n.rank(0) == 2),),
     "Trilu": (("the input has at least 2 axes", lambda n: n.rank(0) >= 2),),
 }

@@ -73,6 +73,13 @@ class Operands:
             raise Unknown
         return numbers
 
+    def floats(self, index: int) -> list[float]:
+        """The floats that an operand holds."""
+        tensor = ir.convenience.get_const_tensor(self._value(index))
+        if tensor is None or tensor.nbytes > SMALL:
+            raise Unknown
+        return [float(number) for number in tensor.numpy().reshape(-1)]
+
     def number(self, name: str, default: int) -> int:
         """An attribute that is an integer."""
         attr = self._attribute(name)
@@ -88,6 +95,13 @@ class Operands:
     def text(self, name: str, default: str) -> str:
         attr = self._attribute(name)
         return default if attr is None else attr.as_string()
+
+    def texts(self, name: str) -> list[str]:
+        """An attribute that is a list of texts; none is unknown."""
+        attr = self._attribute(name)
+        if attr is None:
+            raise Unknown
+        return list(attr.as_strings())
 
     def elements_of(self, name: str) -> int | None:
         """How many elements an attribute has that is a tensor; None without one."""
@@ -113,6 +127,11 @@ Fact: TypeAlias = tuple[str, Holds]
 """What has to hold, in words, and whether it does; not asked where an operand is left out."""
 Facts: TypeAlias = dict[str, tuple[Fact, ...]]
 """The rows of a subject by operators, several of which stand in one key with spaces between."""
+
+
+def one_of(name: str, default: str, *known: str) -> Fact:
+    """An attribute is one of some words."""
+    return (f"{name} is one of {', '.join(known)}", lambda n: n.text(name, default) in known)
 
 
 def agree(a: Sequence[Size], b: Sequence[Size]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.broadcast import ELEMENTWISE
-from smelt.ir.operand_facts.operands import Facts, Operands, Unknown, broadcast, fits
+from smelt.ir.operand_facts.operands import Fact, Facts, Operands, Unknown, broadcast, fits, one_of
 
 
 def _broadcast(n: Operands) -> bool:
@@ -44,12 +44,32 @@ def _letters_agree(n: Operands) -> bool:
 
 
 RANKED = "neither operand is a scalar"
+BOTH_RANKED: Fact = (RANKED, lambda n: n.rank(0) > 0 and n.rank(1) > 0)
+BROADCAST: Fact = (
+    "the operands broadcast: sizes that meet are equal, or one of them is 1",
+    _broadcast,
+)
 
 FACTS: Facts = {
-    " ".join(ELEMENTWISE) + " PRelu": (
-        ("the operands broadcast: sizes that meet are equal, or one of them is 1", _broadcast),
+    " ".join(sorted({*ELEMENTWISE, "PRelu"} - {"Mod", "BitShift"})): (BROADCAST,),
+    "Mod": (
+        BROADCAST,
+        ("fmod is 0 or 1", lambda n: n.number("fmod", 0) in (0, 1)),
     ),
-    "MatMul MatMulInteger": ((RANKED, lambda n: n.rank(0) > 0 and n.rank(1) > 0),),
+    "BitShift": (BROADCAST, one_of("direction", "", "LEFT", "RIGHT")),
+    "Gelu": (one_of("approximate", "none", "none", "tanh"),),
+    "MatMul": (BOTH_RANKED,),
+    "MatMulInteger": (
+        BOTH_RANKED,
+        (
+            "rows have one zero point, or one each",
+            lambda n: n.rank(2) != 1 or n.size(2, 0) in (1, n.size(0, -2)),
+        ),
+        (
+            "columns have one zero point, or one each",
+            lambda n: n.rank(3) != 1 or n.size(3, 0) in (1, n.size(1, -1)),
+        ),
+    ),
     "QLinearMatMul": ((RANKED, lambda n: n.rank(0) > 0 and n.rank(3) > 0),),
     "Gemm": (("what is added broadcasts to the product", _bias),),
     "Einsum": (("a letter stands for one size", _letters_agree),),

@@ -4,20 +4,70 @@ from __future__ import annotations
 
 from math import prod
 
-from smelt.ir.operand_facts.operands import Fact, Facts, Operands, agree
+from smelt.ir.operand_facts.operands import Fact, Facts, Operands, Unknown, agree, is_single, one_of
 
-PADDING = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+AUTO_PAD = one_of("auto_pad", "NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
-AUTO_PAD: Fact = (
-    f"auto_pad is one of {', '.join(PADDING)}",
-    lambda n: n.text("auto_pad", "NOTSET") in PADDING,
-)
+
+def _spatial(n: Operands, name: str, axes: int, default: int) -> list[int]:
+    """An attribute with a number for each spatial axis, twice as many of pads."""
+    return n.numbers(name) if n.has(name) else [default] * axes
+
+
+def _none_below(name: str, least: int) -> Fact:
+    said = "more than 0" if least else "0 or more"
+    return (f"{name} are {said}", lambda n: min(n.numbers(name), default=least) >= least)
+
+
+PADS = _none_below("pads", 0)
+
+
+def _filter_fits(filters: int) -> Fact:
+    """ONNX Runtime refuses an image with no place for the filter; a pool returns nothing for it."""
+
+    def holds(n: Operands) -> bool:
+        padding = n.text("auto_pad", "NOTSET")
+        if padding not in ("NOTSET", "VALID"):
+            raise Unknown
+        image, kernel = n.dims(0)[2:], n.dims(filters)[2:]
+        count = len(image)
+        spread = _spatial(n, "dilations", count, 1)
+        pads = _spatial(n, "pads" if padding == "NOTSET" else "", 2 * count, 0)
+        return all(
+            size is None or taps is None or size + before + after > step * (taps - 1)
+            for size, taps, step, before, after in zip(
+                image, kernel, spread, pads[:count], pads[count:], strict=True
+            )
+        )
+
+    return ("the padded image has a place for the filter", holds)
+
+
+def _output_padding(n: Operands) -> bool:
+    padding = n.numbers("output_padding")
+    strides, spread = (_spatial(n, name, len(padding), 1) for name in ("strides", "dilations"))
+    return all(0 <= p < max(ways) for p, *ways in zip(padding, strides, spread, strict=True))
+
+
+def _places(n: Operands) -> int:
+    """The places of a block, which are columns of what Col2Im reads."""
+    image, block = n.held(1), n.held(2)
+    count = len(image)
+    spread, strides = (_spatial(n, name, count, 1) for name in ("dilations", "strides"))
+    pads = _spatial(n, "pads", 2 * count, 0)
+    ways = zip(image, block, spread, strides, pads[:count], pads[count:], strict=True)
+    return prod((i + p + q - d * (b - 1) - 1) // s + 1 for i, b, d, s, p, q in ways)
+
+
+def _filter_zero_points(n: Operands) -> bool:
+    return n.rank(3) > 1 or n.count(3) in (1, n.size(1, 0))
 
 
 def _convolution(filters: int) -> tuple[Fact, ...]:
     """The rows of a convolution whose filters are operand ``filters``."""
     return (
         AUTO_PAD,
+        PADS,
         ("groups are 1 or more", lambda n: n.number("group", 1) > 0),
         (
             "the image has as many channels as a filter, times groups",
@@ -31,6 +81,7 @@ def _convolution(filters: int) -> tuple[Fact, ...]:
             "kernel_shape is the shape of a filter behind its channels",
             lambda n: agree(n.numbers("kernel_shape"), n.dims(filters)[2:]),
         ),
+        _filter_fits(filters),
     )
 
 
@@ -51,11 +102,22 @@ def _small_pads(n: Operands) -> bool:
     return all(pad < size for pad, size in zip(pads, [*kernel, *kernel], strict=False))
 
 
+def _grid_mode(n: Operands) -> bool:
+    """Opset 20 gave them other names."""
+    known = ("linear", "nearest", "cubic") if n.opset >= 20 else ("bilinear", "nearest", "bicubic")
+    return n.text("mode", known[0]) in known
+
+
+FOUR_AXES: Fact = ("the input has 4 axes", lambda n: n.rank(0) == 4)
 SPATIAL: Fact = ("the input has at least 3 axes", lambda n: n.rank(0) >= 3)
 
 FACTS: Facts = {
     "Conv": (*_convolution(1), _one_per_filter(2, 1)),
-    "ConvInteger": _convolution(1),
+    "ConvInteger": (
+        *_convolution(1),
+        ("the image has one zero point", is_single(2)),
+        ("the filters have one zero point, or one each", _filter_zero_points),
+    ),
     "QLinearConv": (
         *_convolution(3),
         _one_per_filter(8, 3),
@@ -63,6 +125,8 @@ FACTS: Facts = {
     ),
     "ConvTranspose": (
         AUTO_PAD,
+        PADS,
+        ("output_padding is from 0 to less than a stride or a dilation", _output_padding),
         ("groups are 1 or more", lambda n: n.number("group", 1) > 0),
         ("there is a filter for each channel of the image", lambda n: n.size(0, 1) == n.size(1, 0)),
         (
@@ -86,12 +150,27 @@ FACTS: Facts = {
     ),
     "MaxPool AveragePool LpPool": (
         AUTO_PAD,
+        PADS,
+        _none_below("kernel_shape", 1),
         ("padding is smaller than the kernel", _small_pads),
     ),
     "GlobalAveragePool GlobalMaxPool GlobalLpPool": (SPATIAL,),
-    "MaxUnpool": (("there is an index for each element", lambda n: agree(n.dims(0), n.dims(1))),),
-    "DepthToSpace SpaceToDepth": (("the input has 4 axes", lambda n: n.rank(0) == 4),),
+    "LRN": (
+        SPATIAL,
+        ("channels that are summed are 1 or more", lambda n: n.number("size", 1) > 0),
+    ),
+    "MaxUnpool": (
+        (
+            "kernel_shape has a size for each axis",
+            lambda n: n.rank(0) == len(n.numbers("kernel_shape")) + 2,
+        ),
+        ("there is an index for each element", lambda n: agree(n.dims(0), n.dims(1))),
+    ),
+    "DepthToSpace": (FOUR_AXES, one_of("mode", "DCR", "DCR", "CRD")),
+    "SpaceToDepth": (FOUR_AXES,),
     "GridSample": (
+        ("mode is one of those of the opset", _grid_mode),
+        one_of("padding_mode", "zeros", "zeros", "border", "reflection"),
         ("input and grid have one rank", lambda n: n.rank(0) == n.rank(1)),
         ("input and grid are of one batch", lambda n: n.size(0, 0) == n.size(1, 0)),
         ("the grid has a coordinate for each axis", lambda n: n.size(1, -1) == n.rank(0) - 2),
@@ -103,6 +182,8 @@ FACTS: Facts = {
         ),
     ),
     "RoiAlign": (
+        one_of("mode", "avg", "avg", "max"),
+        ("samples are 0 or more", lambda n: n.number("sampling_ratio", 0) >= 0),
         ("a region has 4 numbers", lambda n: n.size(1, 1) == 4),
         ("each region has an image", lambda n: n.size(1, 0) == n.size(2, 0)),
     ),
@@ -116,5 +197,6 @@ FACTS: Facts = {
             "channels are a multiple of the size of a block",
             lambda n: n.size(0, 1) % max(prod(n.held(2)), 1) == 0,
         ),
+        ("there is a column for each place of a block", lambda n: n.size(0, 2) == _places(n)),
     ),
 }

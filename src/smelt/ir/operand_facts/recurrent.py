@@ -1,0 +1,96 @@
+"""Recurrent layers: RNN, GRU, LSTM."""
+
+from __future__ import annotations
+
+from smelt.ir.operand_facts.operands import Fact, Facts, Operands, Unknown, agree, one_of
+
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+
+FUNCTIONS = {"LSTM": 3, "GRU": 2, "RNN": 1}
+"""How many activations one direction has."""
+
+KNOWN = frozenset(
+    {
+        *("relu", "tanh", "sigmoid", "affine", "leakyrelu", "thresholdedrelu", "scaledtanh"),
+        *("hardsigmoid", "elu", "softsign", "softplus"),
+    }
+)
+"""Activations that ONNX describes; ONNX Runtime takes them in any case."""
+
+
+def _directions(n: Operands) -> int:
+    return 2 if n.text("direction", "forward") == "bidirectional" else 1
+
+
+def _hidden(n: Operands) -> int:
+    return n.number("hidden_size", 0) or n.size(2, 2)
+
+
+def _batch_second(n: Operands) -> bool:
+    return n.number("layout", 0) == 0
+
+
+def _state(index: int, which: str) -> Fact:
+    return (
+        f"the {which} state is [directions, batch, hidden size]",
+        lambda n: (
+            not _batch_second(n) or agree(n.dims(index), [_directions(n), n.dims(0)[1], _hidden(n)])
+        ),
+    )
+
+
+def _lengths(n: Operands) -> bool:
+    return not _batch_second(n) or agree(n.dims(4), n.dims(0)[1:2])
+
+
+def _layer(op_type: str) -> tuple[Fact, ...]:
+    gates, functions = GATES[op_type], FUNCTIONS[op_type]
+
+    def weights(n: Operands, columns: int) -> list[int]:
+        return [_directions(n), gates * _hidden(n), columns]
+
+    def are_enough(n: Operands) -> bool:
+        # ONNX Runtime overlooks those that are too many for an RNN, and takes an empty list for
+        # the default.
+        count, wanted = len(n.texts("activations")), functions * _directions(n)
+        return count in (0, wanted) or (op_type == "RNN" and count > wanted)
+
+    def are_known(n: Operands) -> bool:
+        if op_type == "RNN":
+            raise Unknown
+        return all(name.lower() in KNOWN for name in n.texts("activations"))
+
+    return (
+        ("the sequence has 3 axes", lambda n: n.rank(0) == 3),
+        one_of("direction", "forward", "forward", "reverse", "bidirectional"),
+        ("there are as many activations as a layer has, for each direction", are_enough),
+        ("activations are those of ONNX", are_known),
+        (
+            "W is [directions, gates * hidden size, input size]",
+            lambda n: agree(n.dims(1), weights(n, n.size(0, 2))),
+        ),
+        (
+            "R is [directions, gates * hidden size, hidden size]",
+            lambda n: agree(n.dims(2), weights(n, _hidden(n))),
+        ),
+        (
+            "B is [directions, 2 * gates * hidden size]",
+            lambda n: agree(n.dims(3), [_directions(n), 2 * gates * _hidden(n)]),
+        ),
+        ("there is a length for each sequence of the batch", _lengths),
+        _state(5, "first"),
+    )
+
+
+FACTS: Facts = {
+    "RNN": _layer("RNN"),
+    "GRU": _layer("GRU"),
+    "LSTM": (
+        *_layer("LSTM"),
+        _state(6, "first cell"),
+        (
+            "peepholes are [directions, 3 * hidden size]",
+            lambda n: agree(n.dims(7), [_directions(n), 3 * _hidden(n)]),
+        ),
+    ),
+}
