@@ -68,9 +68,9 @@ def loop(d: Draft) -> None:
     turns = d.rng.choice([0, 1, 3])
     mark = d.rng.getrandbits(32)
     with Body(d) as graph:
-        turn = _input(graph, f"count_{mark}", INT, [])
-        going = _input(graph, f"going_{mark}", BOOL, [])
-        changed, kept, other = (_input(graph, f"{c}_{mark}", FLOAT, dims(x)) for c in "abc")
+        turn = typed_input(graph, f"count_{mark}", INT, [])
+        going = typed_input(graph, f"going_{mark}", BOOL, [])
+        changed, kept, other = (typed_input(graph, f"{c}_{mark}", FLOAT, dims(x)) for c in "abc")
         d.values += [changed, kept, other, turn]
         step = d.op("Add", _grow(d, x), changed)
         on = d.op("Identity", going)
@@ -84,7 +84,7 @@ def loop(d: Draft) -> None:
     d.ops("Loop", d.const(turns, INT), None, *states, outputs=count, body=graph)
 
 
-def _input(graph: ir.Graph, name: str, dtype: ir.DataType, shape: list) -> ir.Value:
+def typed_input(graph: ir.Graph, name: str, dtype: ir.DataType, shape: list) -> ir.Value:
     value = ir.Value(name=name, type=ir.TensorType(dtype))
     value.shape = ir.Shape(shape)
     graph.inputs.append(value)

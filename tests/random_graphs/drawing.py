@@ -13,6 +13,7 @@ from random_graphs import (
     elementwise,
     formulas,
     networks,
+    sequences,
     structure,
     types,
 )
@@ -31,8 +32,9 @@ FAMILIES: dict[str, tuple[int, list[Move]]] = {
     "control": (1, control.MOVES),
     "types": (0, types.MOVES),
     "edges": (0, edges.MOVES),
+    "sequences": (0, sequences.MOVES),
 }
-"""How often each family is drawn, and its moves; the last two where they are in focus."""
+"""How often each family is drawn, and its moves; the last three where they are in focus."""
 
 OPSETS = range(13, defs.onnx_opset_version() + 1)
 """All that smelt takes without raising them."""

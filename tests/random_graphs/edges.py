@@ -71,7 +71,7 @@ def scan(d: Draft) -> None:
     outside = d.const(d.rng.choice([0.0, 0.5, -1.0]))
     first = d.op("Gather", x, d.const(0, INT), axis=0)
     with control.Body(d) as graph:
-        state, slice_ = (control._input(graph, f"{c}_{mark}", FLOAT, row) for c in "st")
+        state, slice_ = (control.typed_input(graph, f"{c}_{mark}", FLOAT, row) for c in "st")
         d.values += [state, slice_]
         step = d.op("Add", d.op("Tanh", d.op("Mul", slice_, outside)), state)
         graph.outputs.extend([step, d.op(d.rng.choice(["Neg", "Identity", "Relu"]), step)])

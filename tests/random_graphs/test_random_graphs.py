@@ -25,7 +25,7 @@ def test_random_models_compute_the_same(start: int) -> None:
     assert sum(t.nodes_after for t in trials) <= 0.7 * sum(t.nodes_before for t in trials)
 
 
-@pytest.mark.parametrize("focus", ["types", "edges"])
+@pytest.mark.parametrize("focus", ["types", "edges", "sequences"])
 @pytest.mark.parametrize(
     "start", [0, *(pytest.param(start, marks=pytest.mark.slow) for start in range(10, 2000, 10))]
 )

@@ -151,6 +151,35 @@ def test_an_endless_loop_is_stopped():
     assert caught.value.code == "E511"
 
 
+@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("count", ["three", ""])
+@pytest.mark.parametrize("going", ["", "yes", "no"])
+def test_a_loop_without_a_condition_goes_on(runner: str, count: str, going: str) -> None:
+    source = f"""agraph (float[N] x) => (float[M] y)
+        <int64 three = {{3}}, bool yes = {{1}}, bool no = {{0}}> {{
+        y = Loop ({count}, {going}, x) <body = b (int64 i, bool on, float[K] s)
+            => (bool still, float[L] t) <int64 last = {{2}}> {{
+            still = Less (i, last) t = Concat <axis = 0> (s, x) }}> }}"""
+    (result,) = open_runner(text.parse(source, 21), runner)(np.ones(2, np.float32))
+    assert result.shape == ((2,) if going == "no" else (8,))
+
+
+@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("shape", ["", "2", "1,3"])
+def test_what_rounds_give_is_stacked(runner: str, shape: str) -> None:
+    kind = f"float[{shape}]" if shape else "float"
+    source = f"""agraph ({kind} x) => ({kind} last, float y) <int64 three = {{3}}> {{
+        last, y = Loop (three, , x) <body = b (int64 i, bool on, {kind} s)
+            => (bool still, {kind} t, {kind} each) {{
+            still = Identity (on) t = Add (s, x) each = Neg (s) }}> }}"""
+    loop = text.parse(source, 21)
+    loop.graph.outputs[1].shape = None
+    x = np.ones([int(size) for size in shape.split(",") if size], np.float32)
+    last, y = open_runner(loop, runner)(x)
+    assert np.array_equal(last, 4 * x)
+    assert np.array_equal(y, np.stack([-x, -2 * x, -3 * x]))
+
+
 def test_without_onnxruntime_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
     with pytest.raises(UsageError) as caught:

@@ -12,6 +12,7 @@ from smelt.ir import scope
 from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.operators.declare import Operator, Reference
 from smelt.operators.registry import find
+from smelt.runtime.reference_loop import reference_loop
 
 if TYPE_CHECKING:
     from onnx.reference.op_run import OpRun
@@ -28,7 +29,7 @@ def in_double(op_type: str) -> Reference | None:
 
 
 def reference_operators(model: ir.Model) -> list[type[OpRun]]:
-    """One class for each extension operator that ``model`` uses, and those ``in_double``."""
+    """One class for each extension operator that ``model`` uses, those ``in_double``, and Loop."""
     used: dict[tuple[str, str], Operator] = {}
     for node in scope.nodes(model):
         operator = find(node.domain, node.op_type) if node.domain else None
@@ -38,6 +39,7 @@ def reference_operators(model: ir.Model) -> list[type[OpRun]]:
     return [
         *(_class(operator, operator.domain) for operator in used.values()),
         *(_class(operator, "") for operator in better if operator is not None),
+        reference_loop(),
     ]
 
 
