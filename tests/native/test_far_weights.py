@@ -31,6 +31,7 @@ GRAPHS = {
 def library(request: pytest.FixtureRequest) -> Library:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dot, "FAR", 0)
+        patch.setattr(dot, "FAR_OF_FEW", 0)
         return Library(GRAPHS, flags=(*STRICT, *request.param), constant="w b")
 
 
@@ -49,6 +50,7 @@ def test_only_what_many_rows_are_multiplied_with_is_fetched() -> None:
     """A few rows wait for weights anyhow, and nobody knows where computed ones lie."""
     assert _is_fetched(37, "w b")
     assert not _is_fetched(2, "w b")
+    assert not _is_fetched(4, "w b")
     assert not _is_fetched(37, "b")
 
 
