@@ -197,9 +197,7 @@ def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
     options["opset"] = opset
     with paused_collector():
         if isinstance(model, ir.Model):
-            work = onnx_frontend.clone(model)
-            onnx_frontend.check_model(work)
-            onnx_frontend.set_aside_defaults(work)
+            work = onnx_frontend.adopt(model, opset)
             optimize_model(work, **options)
             onnx_frontend.restore_defaults(work)
             return work
@@ -294,10 +292,7 @@ def source_model(
         what = "input specs and checkpoints belong to a JAX function, not to an ONNX model"
         raise UsageError("E608", what)
     if isinstance(source, ir.Model):
-        model = onnx_frontend.clone(source)
-        onnx_frontend.check_model(model)
-        onnx_frontend.set_aside_defaults(model)
-        return model
+        return onnx_frontend.adopt(source, opset)
     return onnx_frontend.load(source, opset=opset, keep_opset=True)
 
 

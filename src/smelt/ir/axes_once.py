@@ -1,8 +1,9 @@
 """Name each axis once, where ONNX Runtime takes nodes that name one twice or one that is not there.
 
 ``Squeeze<axes=[1, 1]>`` and reductions over ``[1, -2]`` of three dims mean one axis, and
-MeanVarianceNormalization passes over axes beyond the rank, such as those of its default. Rules and
-lowerings count axes, so none of them is to meet these.
+MeanVarianceNormalization passes over axes beyond the rank, such as those of its default. To ONNX
+Runtime an empty list of axes of a Squeeze is none: all dims of size 1 go. Rules and lowerings count
+axes, so none of them is to meet these.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.index import NodeIndex
-from smelt.ir.listed_axes import NORM, listed_axes, without_repeats
+from smelt.ir.listed_axes import NORM, listed_axes, names_no_axes, without_repeats
 from smelt.ir.node_inputs import set_input
 from smelt.ir.opset import REDUCTIONS
 from smelt.ir.shapes import ShapeInference
@@ -25,6 +26,8 @@ def axes_once(model: ir.Model, shapes: ShapeInference, index: NodeIndex) -> None
     for node in index.nodes(("", op_type) for op_type in OPERATORS):
         listed = listed_axes(node)
         if not listed:
+            if node.op_type == "Squeeze" and names_no_axes(node):
+                _without_axes(node)
             continue
         rank = _rank(node)
         found = without_repeats(listed, rank)
@@ -38,6 +41,15 @@ def axes_once(model: ir.Model, shapes: ShapeInference, index: NodeIndex) -> None
             set_input(node, 1, builder.const_i64(found))
         else:
             node.attributes["axes"] = ir.AttrInt64s("axes", found)
+
+
+def _without_axes(node: ir.Node) -> None:
+    """Let ``node`` take every dim of size 1 away; what was inferred of it is forgotten."""
+    node.attributes.pop("axes", None)
+    if len(node.inputs) > 1:
+        set_input(node, 1, None)
+        node.resize_inputs(1)
+    node.outputs[0].shape = None
 
 
 def _rank(node: ir.Node) -> int | None:

@@ -168,6 +168,12 @@ class Builder:
         """An int64 constant: rank 0 for an int, rank 1 for a sequence."""
         return self.constant(int64_array(numbers))
 
+    def mean(self, x: ir.Value | None, axes: Sequence[int], *, keepdims: int = 1) -> ir.Value:
+        """The mean over ``axes``, which are an attribute before opset 18 and an input after."""
+        if self.model.opset_imports.get("", 1) < 18:
+            return self.op("ReduceMean", x, axes=list(axes), keepdims=keepdims)
+        return self.op("ReduceMean", x, self.const_i64(axes), keepdims=keepdims)
+
     def branch(
         self, inputs: Sequence[tuple[ir.DataType, Sequence[int | None] | None]]
     ) -> tuple[Builder, list[ir.Value]]:

@@ -23,6 +23,14 @@ def listed_axes(node: ir.Node) -> list[int]:
     return [] if tensor is None else [int(axis) for axis in np.ravel(tensor.numpy())]
 
 
+def names_no_axes(node: ir.Node) -> bool:
+    """True if ``node`` has axes, and there are none among them: an empty list."""
+    if "axes" in node.attributes:
+        return not node.attributes["axes"].as_ints()
+    source = node.inputs[1] if len(node.inputs) > 1 else None
+    return source is not None and source.shape is not None and list(source.shape) == [0]
+
+
 def without_repeats(listed: Sequence[int], rank: int | None) -> list[int]:
     """``listed`` but for axes that come again, counted from the front or from the end."""
     places = {axis + rank if axis < 0 and rank is not None else axis: axis for axis in listed[::-1]}

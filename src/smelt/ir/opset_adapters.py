@@ -192,10 +192,7 @@ def breaks(node: ir.Node, version: int) -> bool:
         return any(not scope.is_dead(mask) for mask in node.outputs[1:])
     if (node.op_type, version) == ("BatchNormalization", 14):
         return len(node.outputs) > 1  # it trains, and has other statistics from then on
-    if (node.op_type, version) == ("Scan", 9):
-        return has_lengths(node)
-    # scale and bias by group became scale and bias by channel
-    return (node.op_type, version) == ("GroupNormalization", 21)
+    return (node.op_type, version) == ("Scan", 9) and has_lengths(node)
 
 
 ADAPTERS: dict[tuple[str, int], Adapter] = {

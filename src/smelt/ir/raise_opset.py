@@ -21,7 +21,7 @@ from smelt.ir.known_forms import NEWEST_READ
 from smelt.ir.opset_adapters import ADAPTERS, RESTATED, Adapter, breaks
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import ShapeInference
-from smelt.ir.withdrawn import is_withdrawn, spell_out
+from smelt.ir.withdrawn import NEVER, described_from, is_withdrawn, spell_out
 
 LOWEST_GOAL = 13
 """Adapters write the forms of opset 13, so nothing is raised to less."""
@@ -33,8 +33,7 @@ def raise_opset(model: ir.Model, to: int) -> None:
     Raises an ErrorList of Unsupported E230, with the model unchanged, if ``to`` is lower than the
     model's opset, newer than the installed onnx, or out of reach of some operator.
     """
-    roots = [(model.graph, model.opset_imports)]
-    roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
+    roots = _roots(model)
     _check_goal(model, to)
     problems = []
     work: list[tuple[ir.Node, list[Adapter]]] = []
@@ -59,6 +58,45 @@ def raise_opset(model: ir.Model, to: int) -> None:
             imports[""] = to
     _adapt(model, work)
     shapes.restore_interface()
+
+
+def spell_out_withdrawn(model: ir.Model, opset: int | None = None) -> None:
+    """Let no operator be left that ONNX does not describe at the opset of ``model``.
+
+    The opset is raised where that is enough, unless ``opset`` is what was asked for.
+    """
+    found = [
+        node
+        for root, imports in _roots(model)
+        for graph in scope.graphs_below(root)
+        for node in graph
+        if not node.domain and is_withdrawn(node.op_type, imports.get("", NEVER))
+    ]
+    if not found:
+        return
+    enough = max(described_from(node.op_type) for node in found)
+    if opset is None and enough < NEVER and _is_raised(model, enough):
+        return
+    if model.opset_imports.get("", LOWEST_GOAL) < LOWEST_GOAL:
+        return  # to raise it will spell them
+    shapes = ShapeInference(model)
+    shapes.infer_model()
+    _adapt(model, [(node, [spell_out]) for node in found])
+    shapes.restore_interface()
+
+
+def _is_raised(model: ir.Model, to: int) -> bool:
+    try:
+        raise_opset(model, to)
+    except ErrorList:
+        return False
+    return True
+
+
+def _roots(model: ir.Model) -> list[tuple[ir.Graph, dict[str, int]]]:
+    """The graphs of ``model`` and of its functions, each with the opsets that it imports."""
+    roots = [(model.graph, model.opset_imports)]
+    return roots + [(each.graph, each.opset_imports) for each in model.functions.values()]
 
 
 def reads_otherwise(node: ir.Node, one: int, other: int) -> bool:
@@ -96,7 +134,8 @@ def _adapt(model: ir.Model, work: list[tuple[ir.Node, list[Adapter]]]) -> None:
 def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
     """Adapters for the versions that ``node`` passes; None for one that has no known way."""
     if is_withdrawn(node.op_type, start):
-        yield spell_out
+        if described_from(node.op_type) > to:
+            yield spell_out
         return
     adapted = False
     for before, version in _changes(node.op_type, start, to):

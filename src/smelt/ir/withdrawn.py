@@ -1,7 +1,8 @@
-"""Operators that ONNX tried out and took back: models of WinML's and Caffe2's converters have them.
+"""Operators in the domain of ONNX without a schema there, which ONNX Runtime runs all the same.
 
-ONNX Runtime runs them up to opset 9, by the meaning that is written here. As a model is raised,
-what ONNX has takes their place.
+Most are of those that ONNX tried out and took back, in models of WinML's and Caffe2's converters;
+ONNX Runtime runs them up to opset 9. Others its own optimizer writes. As a model is read or raised,
+what ONNX has takes their place, with the meaning that is written here.
 """
 
 from __future__ import annotations
@@ -14,45 +15,63 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.opset import opset_of
+from smelt.ir.norms_without_schema import can_spell, group_norm, layer_norm, rms_norm
 from smelt.ir.rewrite import Rewriter
 
-Spell: TypeAlias = Callable[[Builder, ir.Node], ir.Value]
+Spell: TypeAlias = Callable[[Builder, ir.Node], "ir.Value | tuple[ir.Value, ...]"]
+
+
+NEVER = 1 << 31
+"""Later than any opset."""
 
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """``inputs``: how many it takes, at least and at most; ``required``: attributes without a
-    default; ``until``: the opset from which on it is gone, or described by ONNX.
-    ``spell`` makes its result of operators of opset 13 or later."""
+    """``inputs``: how many it takes, at least and at most; ``outputs``: how many it gives at most;
+    ``required``: attributes without a default; ``since`` and ``until``: the opsets from which on
+    it is there, and is gone or described by ONNX; ``stays``: what ONNX describes is the same.
+    ``spell`` makes its results of operators of opset 13 or later."""
 
     spell: Spell
     inputs: tuple[int, int] = (1, 1)
     required: tuple[str, ...] = ()
+    since: int = 1
     until: int = 10
+    outputs: int = 1
+    stays: bool = False
 
 
 def is_withdrawn(op_type: str, version: int) -> bool:
     """True for an operator that models of ONNX opset ``version`` have without a schema."""
     found = WITHDRAWN.get(op_type)
-    return found is not None and version < found.until
+    return found is not None and found.since <= version < found.until
+
+
+def described_from(op_type: str) -> int:
+    """The opset from which on ONNX describes the same operator; ``NEVER`` if it does not."""
+    found = WITHDRAWN[op_type]
+    return found.until if found.stays else NEVER
 
 
 def misfit(node: ir.Node) -> str | None:
     """Why ``node`` is none of these operators as its runtimes take it; None if it is."""
     found = WITHDRAWN[node.op_type]
     least, most = found.inputs
-    if not least <= len(node.inputs) <= most or None in node.inputs or len(node.outputs) != 1:
-        return f"it takes {least} to {most} inputs and gives one output"
+    fits = least <= len(node.inputs) <= most and None not in node.inputs[:least]
+    if not fits or not 1 <= len(node.outputs) <= found.outputs:
+        return f"it takes {least} to {most} inputs and gives 1 to {found.outputs} outputs"
     missing = [name for name in found.required if name not in node.attributes]
     return f"the attribute {missing[0]!r} is missing" if missing else None
 
 
 def spell_out(node: ir.Node, rewriter: Rewriter) -> None:
-    """Put what ONNX has in the place of ``node``."""
+    """Put what ONNX has in the place of ``node``; norms of values that are not known stay."""
+    if node.op_type in NORMS and not can_spell(node):
+        return
     build = rewriter.builder(node, [node], "raise_opset")
-    value = WITHDRAWN[node.op_type].spell(build, node)
-    rewriter.replace(node, [value], trust_shape=True)
+    made = WITHDRAWN[node.op_type].spell(build, node)
+    values = made if isinstance(made, tuple) else (made,)
+    rewriter.replace(node, values[: len(node.outputs)], trust_shape=True)
 
 
 def _number(node: ir.Node, name: str, default: float) -> float:
@@ -123,21 +142,26 @@ def _mean_variance_normalization(b: Builder, node: ir.Node) -> ir.Value:
     axes = [axis for axis in ((0, 1, 2, 3) if across else (0, 2, 3)) if axis < rank]
     if node.attributes.get_int("normalize_variance", 1):
         return b.op("MeanVarianceNormalization", x, axes=axes)
-    if opset_of(b.model) < 18:
-        return b.op("Sub", x, b.op("ReduceMean", x, axes=axes))
-    return b.op("Sub", x, b.op("ReduceMean", x, b.const_i64(axes)))
+    return b.op("Sub", x, b.mean(x, axes))
 
 
 _BENT = ("alpha", "beta")
+
+NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
 
 WITHDRAWN = {
     "Affine": Withdrawn(_affine),
     "Crop": Withdrawn(_crop, required=("border",)),
     "DynamicSlice": Withdrawn(_dynamic_slice, inputs=(3, 4)),
+    "GroupNormalization": Withdrawn(
+        group_norm, inputs=(3, 3), required=("num_groups",), since=18, until=21
+    ),
     "ImageScaler": Withdrawn(_image_scaler, required=("bias",)),
+    "LayerNormalization": Withdrawn(layer_norm, inputs=(2, 3), until=17, outputs=3, stays=True),
     "MeanVarianceNormalization": Withdrawn(_mean_variance_normalization, until=9),
     "ParametricSoftplus": Withdrawn(_bent("Softplus"), required=_BENT),
     "Scale": Withdrawn(_scale),
     "ScaledTanh": Withdrawn(_bent("Tanh"), required=_BENT),
+    "SimplifiedLayerNormalization": Withdrawn(rms_norm, inputs=(2, 2), until=NEVER, outputs=2),
     "ThresholdedRelu": Withdrawn(_thresholded_relu),
 }

@@ -7,12 +7,13 @@ runtime sees it, and nothing outside the folder of the model is ever read.
 from __future__ import annotations
 
 from smelt.frontends.onnx.check import check_model
-from smelt.frontends.onnx.load import bring_to_opset, clone, load
+from smelt.frontends.onnx.load import adopt, bring_to_opset, clone, load
 from smelt.frontends.onnx.save import save, to_proto, write
 from smelt.ir.defaults import restore_defaults, set_aside_defaults
 from smelt.ir.raise_opset import raise_opset
 
 __all__ = [
+    "adopt",
     "bring_to_opset",
     "check_model",
     "clone",

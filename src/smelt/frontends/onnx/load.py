@@ -12,6 +12,7 @@ from smelt.frontends.onnx.check import check_model, check_proto
 from smelt.frontends.onnx.checks.sparse import make_dense
 from smelt.frontends.onnx.checks.value_types import forget_impossible_sizes
 from smelt.frontends.onnx.checks.walk import scopes
+from smelt.frontends.onnx.imports import name_imports
 from smelt.frontends.onnx.inline import inline_functions
 from smelt.frontends.onnx.map_types import note_map_types, without_map_types
 from smelt.frontends.onnx.mapped import map_weights
@@ -23,7 +24,7 @@ from smelt.ir.dim_texts import keep_opaque
 from smelt.ir.names import name_nodes
 from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.protobuf_tensors import leave_messages_alone
-from smelt.ir.raise_opset import LOWEST_GOAL, raise_opset
+from smelt.ir.raise_opset import LOWEST_GOAL, raise_opset, spell_out_withdrawn
 from smelt.operators import restore_operators
 from smelt.spans import span
 
@@ -57,10 +58,22 @@ def load(
             return model
         if not keep_opset or _has_other_opsets(model):
             bring_to_opset(model, opset)
+        spell_out_withdrawn(model, opset)
         restore_operators(model)
         if inline and model.functions:
             with span("inline"):
                 inline_functions(model)
+    return model
+
+
+def adopt(source: ir.Model, opset: int | None = None) -> ir.Model:
+    """A checked copy of an IR model, of operators that ONNX describes; ``opset`` is what it will be
+    raised to, if that is fixed."""
+    model = clone(source)
+    name_imports(model)
+    check_model(model)
+    set_aside_defaults(model)
+    spell_out_withdrawn(model, opset)
     return model
 
 
@@ -78,7 +91,7 @@ def _named(source: Source) -> dict[str, str]:
 def _checked(source: Source) -> ir.Model:
     """The model as it was written, held against the specification."""
     model = clone(source) if isinstance(source, ir.Model) else _read(source)
-    _spell_domain_once(model)
+    name_imports(model)
     with span("check"):
         check_model(model)
     forget_impossible_sizes(model)
@@ -119,14 +132,6 @@ def _from_proto(read: Read) -> ir.Model:
     note_map_types(model, map_types)
     map_weights(model, read.folder, read.inside)
     return model
-
-
-def _spell_domain_once(model: ir.Model) -> None:
-    """``ai.onnx`` and the empty name are one domain; only the latter is used from here on."""
-    for imports in (model.opset_imports, *(f.opset_imports for f in model.functions.values())):
-        version = imports.pop("ai.onnx", None)
-        if version is not None:
-            imports.setdefault("", version)
 
 
 def _root(error: BaseException) -> str:

@@ -17,7 +17,11 @@ AXIS: Fact = ("axis is one of the input", lambda n: is_axis(n, 0, -1))
 
 
 def _per_channel(index: int, what: str) -> Fact:
-    return (f"{what} has one element a channel", lambda n: agree(n.dims(index), n.dims(0)[1:2]))
+    """A vector is one channel."""
+    return (
+        f"{what} has one element a channel",
+        lambda n: agree(n.dims(index), n.dims(0)[1:2] or [1]),
+    )
 
 
 def _group_norm(index: int, what: str) -> Fact:

@@ -10,7 +10,6 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attributes, Computed, Given, Result
 from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
-from smelt.operators.microsoft.norms import mean_of_rows
 from smelt.operators.microsoft.quantized import dequantized
 
 INT32 = ir.DataType.INT32
@@ -69,8 +68,8 @@ def _embedded_body(
         total = b.op("Add", total, b.op("Gather", segments, kinds, axis=0))
     epsilon = attributes["epsilon"]
     assert isinstance(epsilon, int | float)
-    centre = b.op("Sub", total, mean_of_rows(b, total))
-    spread = mean_of_rows(b, b.op("Mul", centre, centre))
+    centre = b.op("Sub", total, b.mean(total, [-1]))
+    spread = b.mean(b.op("Mul", centre, centre), [-1])
     root = b.op("Sqrt", b.op("Add", spread, b.const_like(epsilon, total)))
     result = b.op("Add", b.op("Mul", b.op("Div", centre, root), norm[0]), norm[1])
     return result, _kept(b, ids if mask is None else mask, mask is not None), total

@@ -47,9 +47,9 @@ def _body(
     total = total if bias is None else b.op("Add", total, bias)
     epsilon = attributes["epsilon"]
     assert isinstance(epsilon, int | float)
-    mean = mean_of_rows(b, total)
+    mean = b.mean(total, [-1])
     centre = b.op("Sub", total, mean) if centred else total
-    spread = mean_of_rows(b, b.op("Mul", centre, centre))
+    spread = b.mean(b.op("Mul", centre, centre), [-1])
     root = b.op("Sqrt", b.op("Add", spread, b.const_like(epsilon, total)))
     scale = b.op("Div", b.const_like(1, total), root)
     result = b.op("Mul", b.op("Mul", centre, scale), gamma)
@@ -57,13 +57,6 @@ def _body(
         result = b.op("Add", result, beta)
     statistics = (b.op("Cast", value, to=int(F32)) for value in (mean, scale))
     return result, *statistics, total
-
-
-def mean_of_rows(b: Builder, x: ir.Value) -> ir.Value:
-    """Means along the last axis, which is kept."""
-    if b.model.opset_imports.get("", 1) >= 18:
-        return b.op("ReduceMean", x, b.const_i64([-1]))
-    return b.op("ReduceMean", x, axes=[-1])
 
 
 def layer_reference(inputs: Given, attributes: Attributes) -> Computed:

@@ -47,10 +47,7 @@ def sum_over_count(m: Match, b: Builder) -> Replacement:
 
 
 def _mean(m: Match, b: Builder, axes: tuple[int, ...]) -> ir.Value:
-    keepdims = int(opset.keeps_dims(m.node("sum")))
-    if m.opset < AXES_INPUT:
-        return b.op("ReduceMean", m["x"], axes=list(axes), keepdims=keepdims)
-    return b.op("ReduceMean", m["x"], b.const_i64(axes), keepdims=keepdims)
+    return b.mean(m["x"], axes, keepdims=int(opset.keeps_dims(m.node("sum"))))
 
 
 _one_over = one_of(

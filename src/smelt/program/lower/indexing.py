@@ -29,17 +29,28 @@ def gather_nd(cx: ProgramBuilder, node: ir.Node) -> None:
     cx.keep(node, batch_dims=node.attributes.get_int("batch_dims", 0))
 
 
+_REDUCTIONS = ("none", "add", "mul", "max", "min")
+
+
+def _reduction(cx: ProgramBuilder, node: ir.Node) -> str:
+    """What combines an element with its update; ONNX Runtime takes unknown words for ``none``."""
+    reduction = node.attributes.get_string("reduction", "none")
+    if reduction not in _REDUCTIONS:
+        raise cx.refuse(f"reduction={reduction!r}, which is none of {', '.join(_REDUCTIONS)}")
+    return reduction
+
+
 @lowers("ScatterElements")
 def scatter_elements(cx: ProgramBuilder, node: ir.Node) -> None:
     """A copy of the data with some elements set, or combined by ``reduction``."""
     axis = cx.axis(node.attributes.get_int("axis", 0), _rank(cx, node))
-    cx.keep(node, axis=axis, reduction=node.attributes.get_string("reduction", "none"))
+    cx.keep(node, axis=axis, reduction=_reduction(cx, node))
 
 
 @lowers("ScatterND")
 def scatter_nd(cx: ProgramBuilder, node: ir.Node) -> None:
     """A copy of the data with some slices set, or combined by ``reduction``."""
-    cx.keep(node, reduction=node.attributes.get_string("reduction", "none"))
+    cx.keep(node, reduction=_reduction(cx, node))
 
 
 @lowers("Range")

@@ -46,7 +46,7 @@ def _product(cx: ProgramBuilder, dims: tuple[Dim, ...]) -> Dim:
 
 @lowers("BatchNormalization")
 def batch_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``(x - mean) / sqrt(var + epsilon) * scale + bias`` along dim 1.
+    """``(x - mean) / sqrt(var + epsilon) * scale + bias`` along dim 1; a vector is one channel.
 
     Before opset 14 it trains if it has more outputs, read or not.
     """
@@ -57,8 +57,14 @@ def batch_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     if len(node.outputs) > 1:
         raise cx.refuse("a BatchNormalization that trains, before opset 14")
-    inputs, output = cx.inputs(node), cx.define(node.outputs[0])
-    cx.emit(node.op_type, inputs, (output,), epsilon=node.attributes.get_float("epsilon", 1e-5))
+    epsilon = node.attributes.get_float("epsilon", 1e-5)
+    m = Steps(cx)
+    x, *given = (m.array(value) for value in node.inputs)
+    if len(x.shape) == 1:
+        scale, bias, mean, variance = given
+        m.give(node.outputs[0], (x - mean) / m.op("Sqrt", variance + epsilon) * scale + bias)
+        return
+    cx.emit(node.op_type, cx.inputs(node), (cx.define(node.outputs[0]),), epsilon=epsilon)
 
 
 def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:

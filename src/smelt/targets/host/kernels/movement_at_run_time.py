@@ -99,7 +99,9 @@ def reshape_at_run_time(call: Call) -> Step:
 
     def run(x: Array, shape: Array, out: Array) -> None:
         sizes = [int(size) for size in shape]
-        if not zeros:
+        if not zeros and 0 in sizes[x.ndim :]:
+            checked("Reshape", sizes, out.shape)
+        elif not zeros:
             sizes = [x.shape[i] if size == 0 else size for i, size in enumerate(sizes)]
         rest = math.prod(size for size in sizes if size != -1)
         found = [x.size // max(rest, 1) if size == -1 else size for size in sizes]

@@ -1,0 +1,76 @@
+"""Norms in the domain of ONNX that its schemas don't list, spelled in operators that they do.
+
+ONNX Runtime reads LayerNormalization before opset 17, where ONNX begins, and
+SimplifiedLayerNormalization at every opset: its own optimizers write both. GroupNormalization of
+opsets 18 to 20 has a scale for each group; ONNX marks it as deprecated, and means another by the
+name from 21 on.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+
+_FLOAT = ir.DataType.FLOAT
+_NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+
+
+def can_spell(node: ir.Node) -> bool:
+    """True where the element type is known, and the rank where a statistic has its axes."""
+    x = node.inputs[0]
+    if x is None or x.dtype is None:
+        return False
+    return x.shape is not None or node.attributes.get_int("axis", -1) < 0 or len(node.outputs) == 1
+
+
+def layer_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
+    """``(x - mean) / sqrt(variance + epsilon) * scale + bias``, the mean, and the factor."""
+    return _spell(b, node, centred=True)
+
+
+def rms_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
+    """``x / sqrt(mean of squares + epsilon) * scale``, and the factor."""
+    return _spell(b, node, centred=False)
+
+
+def group_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
+    """Each group as one channel of an InstanceNormalization, with the scale and bias of it."""
+    x, scale, bias = node.inputs
+    groups = node.attributes.get_int("num_groups", 1)
+    rows = b.op("Reshape", x, b.const_i64([0, groups, -1]))
+    epsilon = node.attributes.get_float("epsilon", 1e-5)
+    normed = b.op("InstanceNormalization", rows, scale, bias, epsilon=epsilon)
+    return (b.op("Reshape", normed, b.op("Shape", x)),)
+
+
+def _spell(b: Builder, node: ir.Node, *, centred: bool) -> tuple[ir.Value, ...]:
+    """Statistics of float16 and bfloat16 are computed in float32, as ONNX Runtime does."""
+    x, scale, bias = (*node.inputs, None)[:3]
+    assert x is not None
+    narrow = x.dtype in _NARROW
+    wide = b.op("Cast", x, to=int(_FLOAT)) if narrow else x
+    axes = _axes(wide, node.attributes.get_int("axis", -1))
+    flat = wide if axes else b.op("Flatten", wide, axis=node.attributes.get_int("axis", -1))
+    mean = b.mean(flat, axes or [-1]) if centred else None
+    centre = flat if mean is None else b.op("Sub", flat, mean)
+    spread = b.mean(b.op("Mul", centre, centre), axes or [-1])
+    epsilon = b.const_like(node.attributes.get_float("epsilon", 1e-5), wide)
+    deviation = b.op("Sqrt", b.op("Add", spread, epsilon))
+    result = b.op("Div", centre, deviation)
+    if flat is not wide:
+        result = b.op("Reshape", result, b.op("Shape", x))
+    if narrow and x.dtype is not None:
+        result = b.op("Cast", result, to=int(x.dtype))
+    result = b.op("Mul", result, scale)
+    if bias is not None:
+        result = b.op("Add", result, bias)
+    factor = b.op("Reciprocal", deviation)
+    return (result, factor) if mean is None else (result, mean, factor)
+
+
+def _axes(x: ir.Value, axis: int) -> list[int]:
+    """The axes from ``axis`` on, counted from the end; none where the rank has to be known."""
+    if axis < 0:
+        return list(range(axis, 0))
+    return list(range(axis - len(x.shape), 0)) if x.shape is not None else []
