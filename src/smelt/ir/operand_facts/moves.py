@@ -17,6 +17,7 @@ from smelt.ir.operand_facts.operands import (
     is_axis,
     is_single,
     one_of,
+    together,
 )
 from smelt.ir.opset import REDUCTIONS
 
@@ -135,7 +136,7 @@ def _two_axes(n: Operands) -> bool:
 def _no_larger(n: Operands) -> bool:
     axis = n.number("axis", 0) % n.rank(0)
     data, places = (_without(n.dims(index), axis) for index in (0, 1))
-    return all(a is None or b is None or b <= a for a, b in zip(data, places, strict=True))
+    return all(a is None or b is None or b <= a for a, b in together(data, places))
 
 
 def _scattered(n: Operands) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx_ir as ir
@@ -132,6 +132,13 @@ Facts: TypeAlias = dict[str, tuple[Fact, ...]]
 def one_of(name: str, default: str, *known: str) -> Fact:
     """An attribute is one of some words."""
     return (f"{name} is one of {', '.join(known)}", lambda n: n.text(name, default) in known)
+
+
+def together(*lists: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """The lists side by side; raises Unknown where their lengths differ: other rows say so."""
+    if len({len(each) for each in lists}) > 1:
+        raise Unknown
+    return zip(*lists, strict=True)
 
 
 def agree(a: Sequence[Size], b: Sequence[Size]) -> bool:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.broadcast import ELEMENTWISE
-from smelt.ir.operand_facts.operands import Fact, Facts, Operands, Unknown, broadcast, fits, one_of
+from smelt.ir.operand_facts.operands import (
+    Fact,
+    Facts,
+    Operands,
+    Unknown,
+    broadcast,
+    fits,
+    one_of,
+    together,
+)
 
 
 def _broadcast(n: Operands) -> bool:
@@ -37,7 +46,7 @@ def _terms(n: Operands) -> list[str]:
 def _letters_agree(n: Operands) -> bool:
     sizes: dict[str, int] = {}
     for index, term in enumerate(_terms(n)):
-        for letter, size in zip(term, n.dims(index), strict=True):
+        for letter, size in together(term, n.dims(index)):
             if size not in (None, 1) and sizes.setdefault(letter, size) != size:
                 return False
     return True

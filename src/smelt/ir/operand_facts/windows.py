@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from math import prod
 
-from smelt.ir.operand_facts.operands import Fact, Facts, Operands, Unknown, agree, is_single, one_of
+from smelt.ir.operand_facts.operands import (
+    Fact,
+    Facts,
+    Operands,
+    Unknown,
+    agree,
+    is_single,
+    one_of,
+    together,
+)
 
 AUTO_PAD = one_of("auto_pad", "NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
@@ -35,8 +44,8 @@ def _filter_fits(filters: int) -> Fact:
         pads = _spatial(n, "pads" if padding == "NOTSET" else "", 2 * count, 0)
         return all(
             size is None or taps is None or size + before + after > step * (taps - 1)
-            for size, taps, step, before, after in zip(
-                image, kernel, spread, pads[:count], pads[count:], strict=True
+            for size, taps, step, before, after in together(
+                image, kernel, spread, pads[:count], pads[count:]
             )
         )
 
@@ -46,7 +55,7 @@ def _filter_fits(filters: int) -> Fact:
 def _output_padding(n: Operands) -> bool:
     padding = n.numbers("output_padding")
     strides, spread = (_spatial(n, name, len(padding), 1) for name in ("strides", "dilations"))
-    return all(0 <= p < max(ways) for p, *ways in zip(padding, strides, spread, strict=True))
+    return all(0 <= p < max(ways) for p, *ways in together(padding, strides, spread))
 
 
 def _places(n: Operands) -> int:
@@ -55,7 +64,7 @@ def _places(n: Operands) -> int:
     count = len(image)
     spread, strides = (_spatial(n, name, count, 1) for name in ("dilations", "strides"))
     pads = _spatial(n, "pads", 2 * count, 0)
-    ways = zip(image, block, spread, strides, pads[:count], pads[count:], strict=True)
+    ways = together(image, block, spread, strides, pads[:count], pads[count:])
     return prod((i + p + q - d * (b - 1) - 1) // s + 1 for i, b, d, s, p, q in ways)
 
 
