@@ -52,12 +52,25 @@ def _heads(x: np.ndarray, count: int) -> np.ndarray:
     return x.reshape(*x.shape[:2], count, x.shape[2] // count).transpose(0, 2, 1, 3)
 
 
+def shown(mask: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Which of the scores of B,N,S,T a mask leaves: of one number a key, or a key and query, or of
+    ends of B, to which B starts may be added. Raises ValueError for others."""
+    batch, whole = scores.shape[0], scores.shape[-1]
+    if mask.ndim == 1 and len(mask) in (batch, 2 * batch):
+        places, starts = np.arange(whole), mask[batch:, None]
+        kept = places < mask[:batch, None]
+        mask = kept & (places >= starts) if len(starts) else kept
+    if mask.ndim == 1:
+        raise ValueError(f"a mask of {len(mask)} lengths for {batch} sequences is not covered")
+    return (mask > 0)[:, None] if mask.ndim == 3 else (mask > 0)[:, None, None]
+
+
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Raises ValueError for packed queries, and for masks that are not one number a key."""
     query, key, value, bias, mask, scores_bias, past_key, past_value = (*inputs, *(None,) * 8)[:8]
     assert query is not None
-    if key is None or value is None or (mask is not None and mask.ndim != 2):
-        raise ValueError("packed operands and masks by length are not covered")
+    if key is None or value is None:
+        raise ValueError("packed operands are not covered")
     count = int_of(attributes, "num_heads")
     if bias is not None:
         sizes = np.cumsum([query.shape[2], key.shape[2]])
@@ -71,7 +84,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
     filler = attributes["mask_filter_value"]
     assert isinstance(filler, int | float)
     if mask is not None:
-        scores = scores + np.where(mask == 0, filler, 0)[:, None, None, :]
+        scores = scores + np.where(shown(mask, scores), 0, filler)
     if scores_bias is not None:
         scores = scores + scores_bias
     if attributes["unidirectional"]:

@@ -28,13 +28,14 @@ def _reference(inputs: Given, attributes: Attributes, centred: bool) -> Computed
     assert skip is not None
     assert gamma is not None
     total = x + skip if bias is None else x + skip + bias
+    total, kept = total.astype(np.promote_types(x.dtype, np.float32)), total
     mean = total.mean(-1, keepdims=True) if centred else np.zeros_like(total[..., :1])
     spread = ((total - mean) ** 2).mean(-1, keepdims=True)
     scale = 1 / np.sqrt(spread + attributes["epsilon"])
     result = (total - mean) * scale * gamma
     result = result if beta is None else result + beta
     statistics = (mean.astype(np.float32), scale.astype(np.float32))
-    return result.astype(x.dtype), *statistics, total.astype(x.dtype)
+    return result.astype(x.dtype), *statistics, kept.astype(x.dtype)
 
 
 def _body(
@@ -47,14 +48,21 @@ def _body(
     total = total if bias is None else b.op("Add", total, bias)
     epsilon = attributes["epsilon"]
     assert isinstance(epsilon, int | float)
-    mean = b.mean(total, [-1])
-    centre = b.op("Sub", total, mean) if centred else total
+    narrow = total.dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    wide = b.op("Cast", total, to=int(F32)) if narrow else total
+    mean = b.mean(wide, [-1])
+    centre = b.op("Sub", wide, mean) if centred else wide
     spread = b.mean(b.op("Mul", centre, centre), [-1])
-    root = b.op("Sqrt", b.op("Add", spread, b.const_like(epsilon, total)))
-    scale = b.op("Div", b.const_like(1, total), root)
-    result = b.op("Mul", b.op("Mul", centre, scale), gamma)
+    root = b.op("Sqrt", b.op("Add", spread, b.const_like(epsilon, wide)))
+    scale = b.op("Div", b.const_like(1, wide), root)
+    normed = b.op("Mul", centre, scale)
+    if narrow and total.dtype is not None:
+        normed = b.op("Cast", normed, to=int(total.dtype))
+    result = b.op("Mul", normed, gamma)
     if centred and beta is not None:
         result = b.op("Add", result, beta)
+    if not centred:
+        mean = b.op("Mul", mean, b.const_like(0, wide))
     statistics = (b.op("Cast", value, to=int(F32)) for value in (mean, scale))
     return result, *statistics, total
 

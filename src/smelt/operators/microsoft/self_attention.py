@@ -23,6 +23,7 @@ from smelt.operators.declare import (
     int_of,
     ints_of,
 )
+from smelt.operators.microsoft.attention import shown
 from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
 
 FLOAT, INT32, INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
@@ -70,13 +71,10 @@ def _attend(
         k, v = np.concatenate([past[0], k], 2), np.concatenate([past[1], v], 2)
     scores = q @ k.swapaxes(-1, -2) * (said["scale"] or 1 / math.sqrt(q.shape[-1]))
     rows, whole = scores.shape[-2:]
-    if mask is not None and mask.ndim == 1:
-        mask = np.arange(whole) < mask[:, None]
     if mask is not None:
-        kept = mask[:, None] if mask.ndim == 3 else mask[:, None, None]
         filler = said["mask_filter_value"]
         assert isinstance(filler, int | float)
-        scores = scores + np.where(kept > 0, 0, filler)
+        scores = scores + np.where(shown(mask, scores), 0, filler)
     if said["unidirectional"]:
         scores = scores + np.triu(np.full((rows, whole), NEVER), 1 + whole - rows)
     scores = scores if bias is None else scores + bias
@@ -114,6 +112,12 @@ def _covers(mask: ir.Value | None, x: ir.Value) -> bool:
     if mask.shape is None or x.shape is None:
         return False
     return len(mask.shape) in (2, 3) or (len(mask.shape) == 1 and mask.shape[0] == x.shape[0])
+
+
+def _has_heads(said: Attributes, width: int) -> bool:
+    """True where heads have elements; ONNX Runtime returns nothing of use for others."""
+    heads = int_of(said, "num_heads")
+    return heads > 0 and all(size >= heads for size in _sizes(said, width))
 
 
 def _attended(
@@ -183,7 +187,7 @@ def _plain_body(b: Builder, inputs: Values, said: Attributes) -> tuple[ir.Value,
     width = _columns(weights)
     if _uncovered(said) or length is not None or not _covers(mask, x):
         return None
-    if not isinstance(width, int):
+    if not isinstance(width, int) or not _has_heads(said, width):
         return None
     qkv = b.op("MatMul", x, weights)
     qkv = qkv if bias is None else b.op("Add", qkv, bias)
@@ -211,7 +215,9 @@ def _bytes_body(b: Builder, inputs: Values, said: Attributes) -> tuple[ir.Value,
     x, w, bias, x_scale, w_scale, mask, x_zero, w_zero, past = (*inputs, *(None,) * 9)[:9]
     assert x is not None
     width = _columns(w)
-    if _uncovered(said) or not _covers(mask, x) or not isinstance(width, int):
+    if _uncovered(said) or not _covers(mask, x):
+        return None
+    if not isinstance(width, int) or not _has_heads(said, width):
         return None
     sums = b.op("MatMulInteger", x, w, x_zero, w_zero)
     real = b.op("Mul", b.op("Cast", sums, to=int(FLOAT)), b.op("Mul", x_scale, w_scale))

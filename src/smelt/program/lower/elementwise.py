@@ -123,6 +123,19 @@ def power(cx: ProgramBuilder, node: ir.Node) -> None:
     cx.emit("Cast", (result,), (cx.define(output),), saturate=1)
 
 
+@lowers("Shrink")
+def shrink(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Integers are compared with the limits, and lose the bias, as floats, then cut."""
+    (given,) = cx.inputs(node)
+    if cx.dtype(given).is_floating_point():
+        cx.keep(node, **cx.attributes(node))
+        return
+    shape = cx.shape(given)
+    wide = cx.emit_new("Cast", (given,), shape, dtype=ir.DataType.DOUBLE, saturate=1)
+    result = cx.emit_new("Shrink", (wide,), shape, **cx.attributes(node))
+    cx.emit("Cast", (result,), (cx.define(node.outputs[0]),), saturate=1)
+
+
 @lowers("OptionalHasElement")
 def has_element(cx: ProgramBuilder, node: ir.Node) -> None:
     """True for a tensor, false for no operand at all."""

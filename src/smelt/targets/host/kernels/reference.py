@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from smelt import operators
+from smelt.errors import UsageError
 from smelt.operators.declare import Attributes, Operator
 from smelt.targets.host.kernels.kernel import Array, Call, Step
 
@@ -22,7 +23,15 @@ def by_reference(operator: Operator) -> Callable[[Call], Step]:
         given = len(call.inputs)
 
         def run(*arrays: Array | None) -> None:
-            results = operator.reference(arrays[:given], attributes)
+            try:
+                results = operator.reference(arrays[:given], attributes)
+            except (ValueError, ArithmeticError) as error:
+                raise UsageError(
+                    "E670",
+                    f"{operator.domain}.{operator.name} cannot be computed for these operands",
+                    why=str(error),
+                    fix="give operands of a form that its reference covers",
+                ) from error
             # A node may leave out the last results of its operator, and others that are optional.
             for target, result in zip(arrays[given:], results, strict=False):
                 if target is not None:
