@@ -28,7 +28,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     "onnx_shape_inference": (
         *("ir/shape_context.py", "ir/shape_registry.py", "ir/onnx_ir_private.py"),
     ),
-    "onnx": ("runtime/fold.py",),
+    "onnx": ("runtime/fold.py", "runtime/reference_loop.py"),
     "onnxruntime": ("runtime/values.py",),
 }
 """The files in which private names of a library may stand."""

@@ -132,7 +132,8 @@ def shrink(cx: ProgramBuilder, node: ir.Node) -> None:
         return
     shape = cx.shape(given)
     wide = cx.emit_new("Cast", (given,), shape, dtype=ir.DataType.DOUBLE, saturate=1)
-    result = cx.emit_new("Shrink", (wide,), shape, **cx.attributes(node))
+    bias, lambd = (node.attributes.get_float(*each) for each in (("bias", 0.0), ("lambd", 0.5)))
+    result = cx.emit_new("Shrink", (wide,), shape, bias=bias, lambd=lambd)
     cx.emit("Cast", (result,), (cx.define(node.outputs[0]),), saturate=1)
 
 
