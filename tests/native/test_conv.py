@@ -50,6 +50,21 @@ CONVS = {
         "[10,1,3,4]",
         "group = 2, dilations = [6,3], pads = [6,9,7,5], strides = [2,3]",
     ),
+    "dilated by parts of rows": (
+        "[2,6,28,23]",
+        "[42,3,3,3]",
+        "group = 2, dilations = [9,7], pads = [9,7,9,7]",
+    ),
+    "dilated with strides": (
+        "[1,5,21,33]",
+        "[13,5,2,3]",
+        "dilations = [12,10], pads = [12,10,3,14], strides = [3,2]",
+    ),
+    "results that see padding only": (
+        "[1,3,9,10]",
+        "[37,3,3,3]",
+        "dilations = [12,14], pads = [20,30,15,17]",
+    ),
     "dilated line": ("[2,3,21]", "[5,3,5]", "dilations = [7], pads = [14,10]"),
     "weights that are fetched": ("[1,11,7,7]", "[672,11,3,3]", "pads = [1,1,1,1]"),
     "long rows": ("[1,5,3,31]", "[44,5,2,3]", "pads = [1,0,0,2], dilations = [2,1]"),
@@ -103,6 +118,23 @@ def test_weights_that_are_not_finite_meet_the_padding() -> None:
     y = library.run("conv", [np.ones((1, 1, 1, 40), np.float32)])[0]
     assert np.isnan(y[0, 0]).all()
     assert np.isfinite(y[0, 1:]).all()
+
+
+def test_numbers_that_are_not_finite_reach_the_results_that_see_them() -> None:
+    weights = ", ".join(["0.5"] * 8 * 9)
+    graph = (
+        f"g (float[1,1,20,20] x) => (float[1,8,20,20] y) <float[8,1,3,3] w = {{{weights}}}> "
+        "{ y = Conv<dilations = [9,9], pads = [9,9,9,9]>(x, w) }"
+    )
+    library = Library({"conv": graph})
+    image = np.ones((1, 1, 20, 20), np.float32)
+    image[0, 0, 3, 4], image[0, 0, 19, 19] = np.nan, -np.inf
+    y = library.run("conv", [image])[0]
+    nan = {(h, w) for h in (3, 12) for w in (4, 13)}
+    infinite = {(h, w) for h in (10, 19) for w in (10, 19)}
+    for filter_ in y[0]:
+        assert {tuple(map(int, at)) for at in np.argwhere(np.isnan(filter_))} == nan
+        assert {tuple(map(int, at)) for at in np.argwhere(np.isneginf(filter_))} == infinite
 
 
 POOLS = {

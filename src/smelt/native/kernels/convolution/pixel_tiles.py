@@ -40,8 +40,7 @@ def emit(
     pixels = rows * window.output[2]
     for first, width, count in panels(channels_of(cx)[1]):
         panel = Panel(window, source, weights, width, first + width * count)
-        few = (SUMS // 2, 2) if width > PANEL // 4 else (SUMS, 1)
-        more = (MORE_SUMS // 2, 2) if width > PANEL // 2 else (SUMS, 1)
+        few, more = shapes(width)
         with loop("o", panel.end, first, width), _channels(cx, panel, pixels) as channels:
             if weights.skipped:
                 each = even_parts(pixels, few[0]), even_parts(pixels, more[0])
@@ -55,6 +54,13 @@ def emit(
             parts = even_parts(pixels, few[0])
             _emit_listed(cx, panel, channels, parts, few[1], f"!({WIDE})")
             body.line("#endif")
+
+
+def shapes(width: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Pixels and vectors of a tile of so many filters; the second where registers are many."""
+    few = (SUMS // 2, 2) if width > PANEL // 4 else (SUMS, 1)
+    more = (MORE_SUMS // 2, 2) if width > PANEL // 2 else (SUMS, 1)
+    return few, more
 
 
 @contextmanager
@@ -100,7 +106,7 @@ def _emit_listed(
             if panel.weights.skipped:
                 walk, given = inside_walk(window, panel.width), [*given, *INSIDE]
             size = (part.length, vectors)
-            _emit_tile(cx, panel, channels, size, walk, given, "p", when)
+            emit_tile(cx, panel, channels, size, walk, given, "p", when)
             body.line(f"p += {part.length};")
 
 
@@ -138,7 +144,7 @@ def _emit_placed(
                 walk = _placed_walk(window, panel.width, places, fetch)
                 given = [first, *(["ahead"] if fetch else [])]
                 size = (len(places), vectors)
-                _emit_tile(cx, panel, channels, size, walk, given, f"r * {wide} + q", WIDE)
+                emit_tile(cx, panel, channels, size, walk, given, f"r * {wide} + q", WIDE)
                 if fetch:
                     body.line(f"ahead += {channels.count} * {fetch * _rounds(window)};")
 
@@ -168,7 +174,7 @@ def _weights(cx: KernelContext, panel: Panel, block: Channels) -> str:
     return plus(whole, block.first, panel.elements(1))
 
 
-def _emit_tile(
+def emit_tile(
     cx: KernelContext,
     panel: Panel,
     channels: Channels,
