@@ -36,3 +36,20 @@ def test_keys_between_start_and_end_are_seen(source: str, mask: list[int]) -> No
 def test_other_lengths_are_no_error_of_python() -> None:
     with pytest.raises(UsageError, match=r"E670[\s\S]*3 lengths for 2 sequences"):
         smelt.compile(text.parse(SELF.format(3), 19), target="host")(*operands(SELF, [1, 2, 3]))
+
+
+ROTATED = SELF.replace("num_heads=2", "num_heads=2, do_rotary=1")
+SHARED = """g (float[1,1,4] q, float[1,1,4] k, float[1,1,4] v, float[1,2,3,2] pk, float[1,2,3,2] pv,
+int32[1] n) => (float[1,1,4] y, float[1,2,3,2] nk, float[1,2,3,2] nv)
+{ y, nk, nv = com.microsoft.MultiHeadAttention<num_heads=2>(q, k, v, , , , pk, pv, n) }"""
+
+
+def test_what_the_reference_leaves_out_is_refused() -> None:
+    """It would be computed without."""
+    with pytest.raises(UsageError, match="E670"):
+        smelt.compile(text.parse(ROTATED.format(2), 19), target="host")(*operands(SELF, [2, 3]))
+    rows = [np.ones((1, 1, 4), np.float32)] * 3
+    held = [np.ones((1, 2, 3, 2), np.float32)] * 2
+    run = smelt.compile(text.parse(SHARED, 19), target="host")
+    with pytest.raises(UsageError, match="E670"):
+        run(*rows, *held, np.array([1], np.int32))

@@ -34,6 +34,9 @@ def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     presents = []
     for place, size in ((6, width), (7, deep)):
         past = given(inputs, place)
+        if given(inputs, 8) is not None:  # a buffer that the new keys are written into
+            presents.append(unknown if past is None else Result(query.dtype, past.shape))
+            continue
         before: Dim | None = 0
         if past is not None:
             before = past.shape[2] if past.shape is not None and len(past.shape) == 4 else None
@@ -67,10 +70,15 @@ def shown(mask: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Raises ValueError for packed queries, and for masks that are not one number a key."""
-    query, key, value, bias, mask, scores_bias, past_key, past_value = (*inputs, *(None,) * 8)[:8]
+    query, key, value, bias, mask, scores_bias, past_key, past_value, *shared = (
+        *inputs,
+        *(None,) * 8,
+    )[: max(8, len(inputs))]
     assert query is not None
     if key is None or value is None:
         raise ValueError("packed operands are not covered")
+    if any(operand is not None for operand in shared):
+        raise ValueError("keys and values in a buffer that runs share are not covered")
     count = int_of(attributes, "num_heads")
     if bias is not None:
         sizes = np.cumsum([query.shape[2], key.shape[2]])

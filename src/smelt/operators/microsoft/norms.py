@@ -27,15 +27,16 @@ def _reference(inputs: Given, attributes: Attributes, centred: bool) -> Computed
     assert x is not None
     assert skip is not None
     assert gamma is not None
-    total = x + skip if bias is None else x + skip + bias
-    total, kept = total.astype(np.promote_types(x.dtype, np.float32)), total
+    wide = np.promote_types(x.dtype, np.float32)
+    total = x.astype(wide) + skip.astype(wide)
+    total = total if bias is None else total + bias.astype(wide)
     mean = total.mean(-1, keepdims=True) if centred else np.zeros_like(total[..., :1])
     spread = ((total - mean) ** 2).mean(-1, keepdims=True)
     scale = 1 / np.sqrt(spread + attributes["epsilon"])
     result = (total - mean) * scale * gamma
     result = result if beta is None else result + beta
     statistics = (mean.astype(np.float32), scale.astype(np.float32))
-    return result.astype(x.dtype), *statistics, kept.astype(x.dtype)
+    return result.astype(x.dtype), *statistics, total.astype(x.dtype)
 
 
 def _body(
@@ -44,20 +45,24 @@ def _body(
     """Sums, and the norm spelled by its moments, so that all four results are there."""
     x, skip, gamma, beta = (given(inputs, place) for place in range(4))
     bias = given(inputs, 4) if centred else beta
-    total = b.op("Add", x, skip)
-    total = total if bias is None else b.op("Add", total, bias)
     epsilon = attributes["epsilon"]
     assert isinstance(epsilon, int | float)
-    narrow = total.dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-    wide = b.op("Cast", total, to=int(F32)) if narrow else total
+    dtype = first(inputs).dtype
+    narrow = dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    terms = [term for term in (x, skip, bias) if term is not None]
+    if narrow:
+        terms = [b.op("Cast", term, to=int(F32)) for term in terms]
+    wide = b.op("Add", *terms[:2])
+    wide = b.op("Add", wide, terms[2]) if len(terms) > 2 else wide
+    total = b.op("Cast", wide, to=int(dtype)) if narrow and dtype is not None else wide
     mean = b.mean(wide, [-1])
     centre = b.op("Sub", wide, mean) if centred else wide
     spread = b.mean(b.op("Mul", centre, centre), [-1])
     root = b.op("Sqrt", b.op("Add", spread, b.const_like(epsilon, wide)))
     scale = b.op("Div", b.const_like(1, wide), root)
     normed = b.op("Mul", centre, scale)
-    if narrow and total.dtype is not None:
-        normed = b.op("Cast", normed, to=int(total.dtype))
+    if narrow and dtype is not None:
+        normed = b.op("Cast", normed, to=int(dtype))
     result = b.op("Mul", normed, gamma)
     if centred and beta is not None:
         result = b.op("Add", result, beta)

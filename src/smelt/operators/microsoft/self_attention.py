@@ -167,6 +167,11 @@ def _uncovered(said: Attributes) -> bool:
     return bool(said["do_rotary"] or said["past_present_share_buffer"])
 
 
+def _refuse_uncovered(said: Attributes, length: np.ndarray | None) -> None:
+    if _uncovered(said) or length is not None:
+        raise ValueError("rotated queries, and a past in a buffer that is shared, are not covered")
+
+
 def _infer_plain(inputs: Values, said: Attributes) -> Sequence[Result]:
     x = first(inputs)
     results = _infer(x, _columns(given(inputs, 1)), given(inputs, 4), said)
@@ -174,7 +179,8 @@ def _infer_plain(inputs: Values, said: Attributes) -> Sequence[Result]:
 
 
 def _plain(inputs: Given, said: Attributes) -> Computed:
-    x, weights, bias, mask, past, scores_bias = (*inputs, *(None,) * 6)[:6]
+    x, weights, bias, mask, past, scores_bias, length = (*inputs, *(None,) * 7)[:7]
+    _refuse_uncovered(said, length)
     assert x is not None
     assert weights is not None
     qkv = x @ weights
@@ -201,6 +207,7 @@ def _infer_bytes(inputs: Values, said: Attributes) -> Sequence[Result]:
 
 def _bytes(inputs: Given, said: Attributes) -> Computed:
     x, w, bias, x_scale, w_scale, mask, x_zero, w_zero, past = (*inputs, *(None,) * 9)[:9]
+    _refuse_uncovered(said, None)
     assert x is not None
     assert w is not None
     assert x_scale is not None
