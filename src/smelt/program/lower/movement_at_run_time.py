@@ -94,6 +94,8 @@ def size_to_find(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
     """The size of ``value`` along ``axis``, by name if only a run finds it out."""
     if value.shape is None:
         raise cx.refuse(f"the rank of {value.name!r} is not known")
+    if axis >= len(value.shape):
+        raise cx.refuse(f"{value.name!r} is declared with {len(value.shape)} dims, and has more")
     name_sizes(cx, value)
     return value.shape.dims[axis]
 
