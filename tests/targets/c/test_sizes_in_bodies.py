@@ -34,6 +34,13 @@ def branch(condition: str, made: str, then: str, other: str) -> str:
     )
 
 
+INNER = (
+    "two = Constant<value=int64 {2}>() e = Loop(two, c, s) <body = j (int64 i2, bool c2, "
+    "float[k2] s2) => (bool d2, float[l2] e2) { d2 = Identity(c2) f = ReduceMax<keepdims=1>"
+    "(s2, a) e2 = Concat<axis=0>(s2, f) }>"
+)
+"""A body in which a loop of two rounds makes the state grow by one each."""
+
 GROWN = "f = ReduceMax<keepdims=1>(s, a) e = Concat<axis=0>(s, f)"
 ODD = "o = Constant<value=int64 {2}>() m = Mod(i, o) w = Cast<to=9>(m) "
 FOUND = "z = NonZero(x) r = Transpose(z) v = GatherND(x, r) "
@@ -104,9 +111,7 @@ MODELS = {
             "float[B] x, int64[1] a",
             "float[N] y",
             "x:float[?]",
-            "two = Constant<value=int64 {2}>() e = Loop(two, c, s) <body = j (int64 i2, bool c2, "
-            "float[k2] s2) => (bool d2, float[l2] e2) { d2 = Identity(c2) f = ReduceMax<keepdims=1>"
-            "(s2, a) e2 = Concat<axis=0>(s2, f) }>",
+            INNER,
             40,
         ),
         B,
@@ -145,9 +150,7 @@ MODELS = {
             "float[B] x, int64[1] a",
             "float[N] y",
             "x:float[?]",
-            "two = Constant<value=int64 {2}>() e = Loop(two, c, s) <body = j (int64 i2, bool c2, "
-            "float[k2] s2) => (bool d2, float[l2] e2) { d2 = Identity(c2) f = ReduceMax<keepdims=1>"
-            "(s2, a) e2 = Concat<axis=0>(s2, f) }>",
+            INNER,
             3,
         ),
         B | {"N": (1, 10)},
