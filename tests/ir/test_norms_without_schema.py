@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 import smelt
@@ -114,14 +115,8 @@ def test_the_statistics_are_given_too() -> None:
 
 def test_a_model_of_the_ir_is_served_too() -> None:
     source = model(RMS, 15, "4")
-    loaded = smelt.optimize(onnx_ir_of(source))
+    loaded = smelt.optimize(ir.from_proto(source))
     assert [node.op_type for node in loaded.graph] == ["RMSNormalization"]
-
-
-def onnx_ir_of(proto: onnx.ModelProto):  # type: ignore[no-untyped-def]
-    import onnx_ir
-
-    return onnx_ir.from_proto(proto)
 
 
 @pytest.mark.parametrize(
@@ -131,3 +126,9 @@ def onnx_ir_of(proto: onnx.ModelProto):  # type: ignore[no-untyped-def]
 def test_what_does_not_fit_is_refused(line: str) -> None:
     with pytest.raises(InvalidModel, match="E308"):
         smelt.optimize(model(line, 15, "4"))
+
+
+def test_integers_are_refused_as_by_onnx_runtime() -> None:
+    """Their epsilon would be cut to 0."""
+    with pytest.raises(InvalidModel, match=r"E308[\s\S]*it takes floats, not int32"):
+        smelt.optimize(model(RMS, 15, "4", "int32"))

@@ -68,8 +68,7 @@ def spell_out_withdrawn(model: ir.Model, opset: int | None = None) -> None:
     found = [
         node
         for root, imports in _roots(model)
-        for graph in scope.graphs_below(root)
-        for node in graph
+        for node in scope.nodes_below(root)
         if not node.domain and is_withdrawn(node.op_type, imports.get("", NEVER))
     ]
     if not found:

@@ -29,7 +29,8 @@ NEVER = 1 << 31
 class Withdrawn:
     """``inputs``: how many it takes, at least and at most; ``outputs``: how many it gives at most;
     ``required``: attributes without a default; ``since`` and ``until``: the opsets from which on
-    it is there, and is gone or described by ONNX; ``stays``: what ONNX describes is the same.
+    it is there, and is gone or described by ONNX; ``stays``: what ONNX describes is the same;
+    ``of_floats``: it takes nothing else.
     ``spell`` makes its results of operators of opset 13 or later."""
 
     spell: Spell
@@ -39,6 +40,7 @@ class Withdrawn:
     until: int = 10
     outputs: int = 1
     stays: bool = False
+    of_floats: bool = True
 
 
 def is_withdrawn(op_type: str, version: int) -> bool:
@@ -60,6 +62,9 @@ def misfit(node: ir.Node) -> str | None:
     fits = least <= len(node.inputs) <= most and None not in node.inputs[:least]
     if not fits or not 1 <= len(node.outputs) <= found.outputs:
         return f"it takes {least} to {most} inputs and gives 1 to {found.outputs} outputs"
+    x = node.inputs[0]
+    if found.of_floats and x is not None and x.dtype and not x.dtype.is_floating_point():
+        return f"it takes floats, not {x.dtype.name.lower()}"
     missing = [name for name in found.required if name not in node.attributes]
     return f"the attribute {missing[0]!r} is missing" if missing else None
 
@@ -152,7 +157,7 @@ NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
 WITHDRAWN = {
     "Affine": Withdrawn(_affine),
     "Crop": Withdrawn(_crop, required=("border",)),
-    "DynamicSlice": Withdrawn(_dynamic_slice, inputs=(3, 4)),
+    "DynamicSlice": Withdrawn(_dynamic_slice, inputs=(3, 4), of_floats=False),
     "GroupNormalization": Withdrawn(
         group_norm, inputs=(3, 3), required=("num_groups",), since=18, until=21
     ),

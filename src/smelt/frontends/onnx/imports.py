@@ -24,7 +24,7 @@ def _import(imports: dict[str, int], root: ir.Graph, model: ir.Model) -> None:
     version = imports.pop("ai.onnx", None)
     if version is not None:
         imports.setdefault("", version)
-    used = {node.domain for graph in scope.graphs_below(root) for node in graph}
+    used = {node.domain for node in scope.nodes_below(root)}
     for domain in sorted(used - imports.keys() - {key[0] for key in model.functions}):
         newest = _newest(domain)
         if newest is not None:
