@@ -13,5 +13,5 @@ RESIZE = """g (float[1,1,2,4] x, float[4] scales) => (float y)
 
 
 def test_a_resize_that_a_run_decides() -> None:
-    with pytest.raises(SmeltError, match="E411 the size .* of 'y'"):
+    with pytest.raises(SmeltError, match=r"E411 the size .* of 'y'"):
         smelt.compile(text.parse(RESIZE, 19), target="host", engine="numpy")

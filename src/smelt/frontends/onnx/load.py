@@ -41,9 +41,10 @@ def load(
 
     ``source`` is a path, the bytes of a file, a ModelProto, or an IR model, which is copied.
     Weights in external files stay there, and large ones inside a model stay in its file: the files
-    are mapped, and read where needed. ``opset``
-    raises the model to that opset, or raises Unsupported E230; without it, models below 13 are
-    raised to 13 where that is possible, and those with a LayerNormalization to 17, where it begins. ``inline=False`` keeps the functions of the model.
+    are mapped, and read where needed. ``opset`` raises the model to that opset, or raises
+    Unsupported E230; without it, models below 13 are raised to 13 where that is possible, and
+    those with a LayerNormalization to 17, where it begins. ``inline=False`` keeps the functions
+    of the model.
     ``as_is`` keeps opset and functions, so that what runs in a comparison is the source itself and
     not our conversion of it. ``keep_opset`` leaves it to the caller to raise the opset, except for
     models with functions of another opset, which have to agree on one before they are inlined.
