@@ -18,7 +18,7 @@ from smelt.ir import text
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort import ort
-from smelt.targets.ort.artifact import OrtArtifact
+from smelt.targets.ort.artifact import MAPPED, OrtArtifact
 from smelt.targets.ort.saved import SavedForOrt, open_folder, read_advice
 
 MODEL = "g (float[N,64] x) => (float[N,64] y) { s = Sigmoid(x) m = Mul(x, s) y = Gelu(m) }"
@@ -44,13 +44,14 @@ def test_a_session_is_opened_as_advised() -> None:
     np.testing.assert_allclose(result, artifact(X)[0], rtol=1e-5)
 
 
-WEIGHTS = np.linspace(-1, 1, 64 * 64, dtype=np.float32).reshape(64, 64)
+WEIGHTS = np.linspace(-1, 1, 64 * 256, dtype=np.float32).reshape(64, 256)
 
 
-def _weighty(**options: object) -> OrtArtifact:
-    model = text.parse("g (float[N,64] x, float[64,64] w) => (float[N,64] y) { y = MatMul(x, w) }")
+def _weighty(columns: int = 256, **options: object) -> OrtArtifact:
+    model = text.parse("g (float[N,64] x, float[64,M] w) => (float[N,M] y) { y = MatMul(x, w) }")
     weight = model.graph.inputs.pop()
-    weight.const_value = ir.tensor(WEIGHTS, name="w")
+    weight.const_value = ir.tensor(WEIGHTS[:, :columns], name="w")
+    weight.shape = ir.Shape([64, columns])
     model.graph.register_initializer(weight)
     artifact = smelt.compile(model, target=ort, **options)
     assert isinstance(artifact, OrtArtifact)
@@ -69,6 +70,13 @@ def test_weights_beyond_the_limit_stand_beside_the_model(tmp_path: Path) -> None
         np.testing.assert_allclose(
             session.run(None, {"x": X})[0], X @ WEIGHTS, rtol=1e-4, atol=1e-5
         )
+
+
+def test_a_small_weight_stays_in_the_model_for_to_map_it_takes_longer_than_to_copy_it() -> None:
+    assert WEIGHTS.nbytes == MAPPED
+    assert set(_weighty(columns=255, inline_limit=0).files) == {"model.onnx", "session.json"}
+    beside = _weighty(columns=256, inline_limit=0)
+    assert set(beside.files) == {"model.onnx", "model.onnx.data", "session.json"}
 
 
 def test_what_the_runtime_reads_before_the_weights_stays_in_the_model() -> None:

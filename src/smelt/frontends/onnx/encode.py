@@ -72,11 +72,12 @@ class Encoded:
             end = offset + tensor.nbytes
 
 
-def encode(model: ir.Model, location: str | None = None) -> Encoded:
-    """The bytes of ``model``, which is changed; its weights go beside it if ``location`` names a
-    file. Raises ResourceLimit E504 if the rest does not fit into one protobuf.
+def encode(model: ir.Model, location: str | None = None, smallest: int = SMALL) -> Encoded:
+    """The bytes of ``model``, which is changed; its weights of ``smallest`` bytes and more go
+    beside it if ``location`` names a file. Raises ResourceLimit E504 if the rest does not fit into
+    one protobuf.
     """
-    beside = _put_beside(model, location) if location is not None else []
+    beside = _put_beside(model, location, smallest) if location is not None else []
     streamed: list[ir.TensorProtocol] = []
     for graph in scope.graphs(model):
         for name, value in graph.initializers.items():
@@ -104,14 +105,16 @@ def check_size(size: int) -> None:
         )
 
 
-def _put_beside(model: ir.Model, location: str) -> list[tuple[int, ir.TensorProtocol]]:
+def _put_beside(
+    model: ir.Model, location: str, smallest: int
+) -> list[tuple[int, ir.TensorProtocol]]:
     """Let large initializers refer to the file ``location``; returns what belongs where in it."""
     placed: list[tuple[int, ir.TensorProtocol]] = []
     end = 0
     for graph in scope.graphs(model):
         for name, value in graph.initializers.items():
             tensor = value.const_value
-            if tensor is None or not _goes_beside(tensor):
+            if tensor is None or not _goes_beside(tensor, smallest):
                 continue
             start = -(-end // ALIGNMENT) * ALIGNMENT
             placed.append((start, tensor))
@@ -120,8 +123,8 @@ def _put_beside(model: ir.Model, location: str) -> list[tuple[int, ir.TensorProt
     return placed
 
 
-def _goes_beside(tensor: ir.TensorProtocol) -> bool:
-    return tensor.dtype != ir.DataType.STRING and tensor.nbytes >= SMALL
+def _goes_beside(tensor: ir.TensorProtocol, smallest: int) -> bool:
+    return tensor.dtype != ir.DataType.STRING and tensor.nbytes >= smallest
 
 
 def _reference(

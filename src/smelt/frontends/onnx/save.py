@@ -17,7 +17,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.frontends.onnx.bodies import attach_bodies, refuse_bare
 from smelt.frontends.onnx.checks.versions import lowest_ir_version
-from smelt.frontends.onnx.encode import Encoded, check_size, encode
+from smelt.frontends.onnx.encode import SMALL, Encoded, check_size, encode
 from smelt.frontends.onnx.load import load
 from smelt.frontends.onnx.map_types import proto_of
 from smelt.frontends.onnx.mapped import CAME_BESIDE
@@ -119,7 +119,8 @@ def write(model: ir.Model, stream: BinaryIO) -> None:
 
 
 class ModelFiles(Mapping[str, bytes]):
-    """What ``save`` writes for a file ``name``: one file, or two if weights go beside it.
+    """What ``save`` writes for a file ``name``: one file, or two if weights of ``smallest`` bytes
+    and more go beside it.
 
     Bytes are made where they are asked for; ``contents`` writes them without holding them.
     """
@@ -130,10 +131,11 @@ class ModelFiles(Mapping[str, bytes]):
         name: str,
         *,
         inline_limit: int = INLINE_LIMIT,
+        smallest: int = SMALL,
         keep_bare: bool = False,
     ) -> None:
         location = f"{name}.data" if _belongs_beside(model, inline_limit) else None
-        self._encoded: Encoded = encode(_prepared(model, False, keep_bare), location)
+        self._encoded: Encoded = encode(_prepared(model, False, keep_bare), location, smallest)
         self.contents: dict[str, Content] = {}
         if self._encoded.beside:
             self.contents[f"{name}.data"] = self._encoded.write_beside

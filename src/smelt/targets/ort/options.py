@@ -20,8 +20,9 @@ class Options:
     the table that smelt brings. ``keep``: choices, with commas, that stay as the model has them, or
     ``all``. ``weights``: ``int4`` or ``int8``, as which products read their weights, of ``block``
     elements to a scale, a power of 2 from 16 on; ``symmetric``: without zero points.
-    ``inline_limit``: weights of more bytes go to ``NAME.onnx.data``, which the runtime maps into
-    memory: a session of BERT opens in half the time that the copies out of a protobuf take.
+    ``inline_limit``: of weights of more bytes, those of 64 KiB and more go to ``NAME.onnx.data``,
+    which the runtime maps into memory: a session of BERT opens in half the time that the copies
+    out of a protobuf take.
 
     Raises UsageError E660 for what they cannot be.
     """
@@ -32,7 +33,7 @@ class Options:
     weights: str = ""
     block: int = 32
     symmetric: bool = True
-    inline_limit: int = 1 << 24
+    inline_limit: int = 1 << 22
 
     def __post_init__(self) -> None:
         if not self.name.strip(".") or set(self.name) & set("/\\\0:"):
