@@ -114,7 +114,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("equation", "shapes", "limit", "why"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_is_refused(equation: str, shapes: list, limit: int, why: str) -> None:
-    with pytest.raises(UsageError, match=f"(?s)E693.*{why}"):
+    with pytest.raises(UsageError, match=f"(?s)E658.*{why}"):
         smelt.compile_einsum(equation, shapes, memory_limit=limit)
 
 
@@ -134,5 +134,5 @@ def test_finders_are_taken_as_such() -> None:
 
 
 def test_what_a_finder_gives_is_checked() -> None:
-    with pytest.raises(UsageError, match="E693"):
+    with pytest.raises(UsageError, match="E658"):
         smelt.compile_einsum("ab,bc,cd->ad", [(2, 2)] * 3, optimize=lambda *given: [(0, 7), (0, 1)])

@@ -66,28 +66,28 @@ def compile_einsum(
     walked.
     ``options`` are those of the target.
 
-    Raises UsageError E690 for an equation, E691 for shapes or a dtype, E692 for a semiring and E693
+    Raises UsageError E655 for an equation, E656 for shapes or a dtype, E657 for a semiring and E658
     for a path that cannot be, and what ``smelt.compile`` does.
     """
     algebra = semiring_of(semiring)
     given = _dtype(dtype)
     if not algebra.takes(given):
         fix = "semiring='or_and'" if given.kind == "b" else "another dtype=, or another semiring="
-        raise UsageError("E691", f"the semiring {algebra} is not defined on {given}", fix=fix)
+        raise UsageError("E656", f"the semiring {algebra} is not defined on {given}", fix=fix)
     dims = [_dims(shape) for shape in shapes]
     try:
         parsed = parse(str(equation), [len(shape) for shape in dims])
     except ValueError as error:
-        raise UsageError("E690", "the equation does not fit", why=str(error)) from error
+        raise UsageError("E655", "the equation does not fit", why=str(error)) from error
     try:
         parsed = with_ones_apart(parsed, dims)
     except ValueError as error:
-        raise UsageError("E691", "the shapes do not fit the equation", why=str(error)) from error
+        raise UsageError("E656", "the shapes do not fit the equation", why=str(error)) from error
     if max(map(len, (*parsed.terms, parsed.out))) > MOST_DIMS:
-        raise UsageError("E691", f"arrays have at most {MOST_DIMS} dims")
+        raise UsageError("E656", f"arrays have at most {MOST_DIMS} dims")
     sizes = sizes_of(parsed.terms, dims)
     if memory_limit is not None and not (isinstance(memory_limit, int) and memory_limit > 0):
-        raise UsageError("E693", f"{memory_limit!r} is no number of elements", fix="1 or more")
+        raise UsageError("E658", f"{memory_limit!r} is no number of elements", fix="1 or more")
     if memory_limit is None:
         slices = Slices((), parsed, find_path(parsed, sizes, optimize))
     else:
@@ -115,7 +115,7 @@ def over_semiring(model: Source, semiring: str | Semiring) -> Any:
     ``smelt.operators.over_semiring`` says it.
 
     ``model`` is what ``smelt.optimize`` takes; a ModelProto or bytes give a ModelProto. Raises
-    UsageError E692 for what is no semiring, and an ErrorList of Unsupported E694 for operators that
+    UsageError E657 for what is no semiring, and an ErrorList of Unsupported E659 for operators that
     have no meaning over it.
     """
     if isinstance(model, ir.Model):
@@ -135,7 +135,7 @@ def _dtype(dtype: Any) -> np.dtype:
         ir.DataType.from_numpy(found)
         return found
     except TypeError as error:
-        raise UsageError("E691", f"{dtype!r} is no element type") from error
+        raise UsageError("E656", f"{dtype!r} is no element type") from error
 
 
 def _dims(shape: Sequence[int | str]) -> list[Dim]:
@@ -145,12 +145,12 @@ def _dims(shape: Sequence[int | str]) -> list[Dim]:
         return [ir.SymbolicDim(n) if isinstance(n, str) else _size(index(n)) for n in shape]
     except TypeError as error:
         fix = "a tuple of numbers or names for each operand"
-        raise UsageError("E691", f"{shape!r} is no shape", fix=fix) from error
+        raise UsageError("E656", f"{shape!r} is no shape", fix=fix) from error
 
 
 def _size(size: int) -> int:
     if size < 0:
-        raise UsageError("E691", f"{size} is no size of a dim")
+        raise UsageError("E656", f"{size} is no size of a dim")
     return size
 
 

@@ -1,10 +1,13 @@
 """The generated pages are current, and every error code is explained."""
 
+import pkgutil
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from smelt import error_codes
 from smelt.cli.docs import PAGES
 from smelt.error_codes import CODES, FAMILIES
 
@@ -29,6 +32,13 @@ def test_every_code_that_is_raised_is_explained():
 
 def test_every_explained_code_is_raised():
     assert sorted(set(CODES) - set(codes_in_source())) == []
+
+
+def test_a_code_has_one_meaning():
+    names = [part.name for part in pkgutil.iter_modules(error_codes.__path__)]
+    parts = [import_module(f"{error_codes.__name__}.{name}") for name in names]
+    explained = [code for part in parts for code in getattr(part, "CODES", ())]
+    assert sorted(explained) == sorted(CODES)
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -7,31 +7,31 @@ from collections.abc import Mapping
 from smelt.error_codes.code import ErrorCode
 
 CODES: Mapping[str, ErrorCode] = {
-    "E690": ErrorCode(
+    "E655": ErrorCode(
         "a malformed equation",
         "An equation names the dims of each operand and of the result by one character each, "
         "operands apart by commas; `...` stands for dims without names.",
         'smelt.compile_einsum("ab,bc->ac", [(2, 3), (3, 4)])',
     ),
-    "E691": ErrorCode(
+    "E656": ErrorCode(
         "operands that do not fit an equation",
         "A term of the equation has another number of dims than its operand, a name stands for two "
         "sizes, or the algebra is not defined on the element type.",
         "give one shape a term, and equal names to equal sizes only",
     ),
-    "E692": ErrorCode(
+    "E657": ErrorCode(
         "no semiring",
         "Plus and times are operators that are not known, or zero and one are not their neutral "
         "elements.",
         'smelt.Semiring(plus="Max", times="Add", zero=-math.inf, one=0)',
     ),
-    "E693": ErrorCode(
+    "E658": ErrorCode(
         "no path for a contraction",
         "The finder of paths is not known, a path does not name each operand once, or none keeps "
         "the results in between as small as asked.",
         "allow more with memory_limit=, or choose another path with optimize=",
     ),
-    "E694": ErrorCode(
+    "E659": ErrorCode(
         "a model that means nothing over an algebra",
         "smelt.over_semiring takes models of sums, products and what moves elements; the model has "
         "another operator, or elements that the algebra is not defined on.",

@@ -136,14 +136,14 @@ def find_path(
 
     ``optimize`` names a finder of opt_einsum, or one that cotengra adds to them, or is a finder or
     a path; ``memory_limit`` is the most elements that a result in between may have. Raises
-    UsageError E693.
+    UsageError E658.
     """
     count = len(equation.terms)
     if not isinstance(optimize, str) and not callable(optimize):
         try:
             path = [tuple(int(i) for i in pair) for pair in optimize]
         except (TypeError, ValueError) as error:
-            raise UsageError("E693", f"{optimize!r} is no path", fix="pairs of numbers") from error
+            raise UsageError("E658", f"{optimize!r} is no path", fix="pairs of numbers") from error
         check_path(path, count)
         return path
     trivial: list[tuple[int, ...]] = [(0, 1)] if count == 2 else []
@@ -166,12 +166,12 @@ def find_path(
     try:
         found = [tuple(int(i) for i in pair) for pair in answer]
     except (TypeError, ValueError) as error:
-        raise UsageError("E693", f"{answer!r} is no path", fix="pairs of numbers") from error
+        raise UsageError("E658", f"{answer!r} is no path", fix="pairs of numbers") from error
     if callable(optimize) and all(len(pair) < 3 for pair in found):
         check_path(found, count)
     if any(len(pair) > 2 for pair in found):
         raise UsageError(
-            "E693",
+            "E658",
             f"no path was found whose results have at most {memory_limit} elements",
             fix="allow more with memory_limit=, or try optimize='dp'",
         )
@@ -205,17 +205,17 @@ def _finder(name: str) -> Finder:
             added: Finder = paths.get_path_fn(name)
             return added
     why = f"opt_einsum has no finder of paths named {name!r}"
-    raise UsageError("E693", why, fix="auto, greedy, dp, ...")
+    raise UsageError("E658", why, fix="auto, greedy, dp, ...")
 
 
 def check_path(path: Path, count: int) -> None:
-    """Raises UsageError E693 if ``path`` does not leave one of ``count`` operands."""
+    """Raises UsageError E658 if ``path`` does not leave one of ``count`` operands."""
     left = count
     for pair in path:
         if len(set(pair)) != 2 or not all(0 <= i < left for i in pair):
-            raise UsageError("E693", f"{pair} names no two of {left} operands")
+            raise UsageError("E658", f"{pair} names no two of {left} operands")
         left -= 1
     if left != 1:
         raise UsageError(
-            "E693", f"the path leaves {left} operands", fix="name pairs until one is left"
+            "E658", f"the path leaves {left} operands", fix="name pairs until one is left"
         )

@@ -41,7 +41,7 @@ def within(
 
     What is read of an operand for a slice is such a result, too; an operand in another order is
     none. Symbolic dims count at a guess.
-    Raises UsageError E693 with the size that was reached, where that is not enough.
+    Raises UsageError E658 with the size that was reached, where that is not enough.
     """
     try:
         path = find_path(equation, sizes, optimize, limit)
@@ -64,7 +64,7 @@ def within(
         }
         if not costs or not all(isinstance(size, int) for size in sizes.values()):
             raise UsageError(
-                "E693",
+                "E658",
                 f"no path was found whose results have at most {limit} elements",
                 why=f"the least that was reached is {cost.elements}"
                 + (

@@ -48,7 +48,7 @@ def over_semiring(model: ir.Model, semiring: str | Semiring) -> ir.Model:
     dtypes and shapes. To be called before the model is optimized, for x * 0 is 0 of numbers only.
     A model of an older opset is raised to 18.
 
-    Raises UsageError E692 for what is no semiring, and an ErrorList of Unsupported E694 for other
+    Raises UsageError E657 for what is no semiring, and an ErrorList of Unsupported E659 for other
     operators, and for elements that it is not defined on.
     """
     algebra, copy = semiring_of(semiring), model.clone()
@@ -81,16 +81,16 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
         why = "a semiring has sums, products and what moves elements"
         fix = f"compute by {', '.join(names)} alone"
         what = f"{node.op_type} means nothing over {semiring}"
-        return Unsupported("E694", what, at=at, why=why, fix=fix)
+        return Unsupported("E659", what, at=at, why=why, fix=fix)
     dtype = node.outputs[0].dtype
     if dtype is None or not semiring.takes(dtype.numpy()):
         kind = "unknown elements" if dtype is None else dtype.name.lower()
-        return Unsupported("E694", f"the semiring {semiring} is not defined on {kind}", at=at)
+        return Unsupported("E659", f"the semiring {semiring} is not defined on {kind}", at=at)
     given = node.attributes.get_string("semiring", "sum_product")
     if given != "sum_product":
-        return Unsupported("E694", f"{node.op_type} is over {given} already", at=at)
+        return Unsupported("E659", f"{node.op_type} is over {given} already", at=at)
     if node.op_type == "ReduceSum" and len(node.inputs) > 1 and _axes(node) is None:
-        return Unsupported("E694", "the axes of a ReduceSum are no constant", at=at)
+        return Unsupported("E659", "the axes of a ReduceSum are no constant", at=at)
     return None
 
 

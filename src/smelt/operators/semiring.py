@@ -54,7 +54,7 @@ class Semiring:
     ``times`` must distribute over ``plus`` on the numbers that are contracted, for sums are taken
     as early as possible: the maximum of products does so for numbers that are not negative.
 
-    Raises UsageError E692 for unknown operators, and for elements that are not neutral.
+    Raises UsageError E657 for unknown operators, and for elements that are not neutral.
     """
 
     plus: str
@@ -66,17 +66,17 @@ class Semiring:
         for role, name, known in (("plus", self.plus, PLUS), ("times", self.times, TIMES)):
             if name not in known:
                 raise UsageError(
-                    "E692", f"{name!r} is no {role} of a semiring", fix=f"one of {', '.join(known)}"
+                    "E657", f"{name!r} is no {role} of a semiring", fix=f"one of {', '.join(known)}"
                 )
         if (self.times in ("And", "Or")) != self.is_of_truths:
             why = f"{self.plus} and {self.times} are not of the same elements"
-            raise UsageError("E692", "plus and times do not go together", why=why)
+            raise UsageError("E657", "plus and times do not go together", why=why)
         for number in (self.zero, self.one):
             if not isinstance(number, int | float | np.number) or isinstance(
                 number, np.complexfloating
             ):
                 raise UsageError(
-                    "E692", f"{number!r} is no zero or one of a semiring", fix="a number"
+                    "E657", f"{number!r} is no zero or one of a semiring", fix="a number"
                 )
         for role, neutral, combine in (
             ("zero", self.zero, PLUS[self.plus].ufunc),
@@ -87,7 +87,7 @@ class Semiring:
             if not np.array_equal(found, sample):
                 name = self.plus if role == "zero" else self.times
                 why = f"{name}({neutral}, x) gives {found.tolist()} of x in {sample.tolist()}"
-                raise UsageError("E692", f"{neutral} is not the {role} of a semiring", why=why)
+                raise UsageError("E657", f"{neutral} is not the {role} of a semiring", why=why)
 
     @property
     def is_of_truths(self) -> bool:
@@ -186,7 +186,7 @@ SEMIRINGS: Mapping[str, Semiring] = {
 
 
 def semiring_of(text: object) -> Semiring:
-    """The semiring that ``text`` names or spells; raises UsageError E692 for other texts."""
+    """The semiring that ``text`` names or spells; raises UsageError E657 for other texts."""
     if isinstance(text, Semiring):
         return text
     known = SEMIRINGS.get(str(text))
@@ -198,7 +198,7 @@ def semiring_of(text: object) -> Semiring:
         return Semiring(plus.strip(), times.strip(), float(zero), float(one))
     except ValueError as error:
         raise UsageError(
-            "E692",
+            "E657",
             f"{text!r} is no semiring",
             fix=f"one of {', '.join(SEMIRINGS)}, or plus,times,zero,one as in Max,Mul,0,1",
         ) from error
