@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import onnx_ir as ir
 import pytest
 
 from smelt.errors import InternalError, InvalidModel
 from smelt.ir import shape_rules, text
+from smelt.ir.cloning import clone_model
 from smelt.ir.shapes import ShapeInference
 
 
@@ -172,3 +174,40 @@ def test_sizes_that_numbers_tell(body: str, dims: str) -> None:
     shape = model.graph.outputs[0].shape
     assert shape is not None
     assert ",".join(str(d) if isinstance(d, int) else "_" for d in shape.dims) == dims
+
+
+MIXED = {
+    "RMSNormalization": ("y = RMSNormalization(h, f)", ["FLOAT"]),
+    "Attention": (
+        "y, k, v = Attention<q_num_heads=2, kv_num_heads=2>(f3, f3, h3, , f4, h4)",
+        ["FLOAT", "FLOAT", "FLOAT16"],
+    ),
+    "BatchNormalization": (
+        "y, m, v = BatchNormalization<training_mode=1>(h, f, f, f, f)",
+        ["FLOAT16", "FLOAT", "FLOAT"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "types"), MIXED.values(), ids=MIXED.keys())
+@pytest.mark.parametrize("opset", [23, 24])
+def test_each_result_has_the_type_of_the_operands_that_its_schema_names(
+    body: str, types: list[str], opset: int
+) -> None:
+    model = text.parse(
+        f"""<ir_version: 11, opset_import: ["": {opset}]>
+        g (float16[2,4] h, float[4] f, float[1,5,4] f3, float16[1,5,4] h3, float[1,2,3,2] f4,
+           float16[1,2,3,2] h4) => (y) {{ {body} }}"""
+    )
+    ShapeInference(model).infer_model()
+    (node,) = model.graph
+    assert [output.dtype.name for output in node.outputs if output.dtype] == types
+
+
+def test_inference_of_a_copy_leaves_the_types_of_its_model() -> None:
+    model = text.parse(
+        """<ir_version: 11, opset_import: ["": 23]>
+        g (float16[2,4] x, float[4] s) => (float[2,4] y) { y = RMSNormalization(x, s) }"""
+    )
+    ShapeInference(clone_model(model)).infer_model()
+    assert model.graph.outputs[0].dtype == ir.DataType.FLOAT

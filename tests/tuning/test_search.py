@@ -193,9 +193,12 @@ def test_a_model_of_bfloat16_is_timed() -> None:
 RESHAPE = "g (float[8,4] x, int64[2] s) => (float[A,B] y) { y = Reshape(x, s) }"
 
 
-def test_made_up_inputs_that_the_source_refuses_are_told() -> None:
+def test_made_up_inputs_that_the_source_refuses_are_told(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SmeltError) as caught:
         tune_model(text.parse(RESHAPE), seconds=0)
+    assert capfd.readouterr() == ("", ""), "ONNX Runtime logs what the error says"
     assert caught.value.code == "E321"
     assert "inputs=" in caught.value.fix
     given = {"s": np.array([4, 8])}

@@ -50,6 +50,12 @@ class ElementTypes:
         return None if node is None else _of_result(node, value, self.opset)
 
 
+def told_by_schema(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | None:
+    """The type of a result of ``node``, as its schema and the types of its operands tell it."""
+    told = _of_result(node, value, opset)
+    return told.dtype if isinstance(told, ir.Value) else told
+
+
 def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.Value | None:
     """The type of a result of ``node``, or an input that has it."""
     if not node.domain:

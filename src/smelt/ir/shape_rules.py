@@ -24,6 +24,7 @@ from smelt.errors import InternalError, SmeltError
 from smelt.ir.bounds import never_one
 from smelt.ir.chosen_sizes import chosen, counted_down, divided, larger, left_over, smaller
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
+from smelt.ir.element_type import told_by_schema
 from smelt.ir.floors import flattened
 from smelt.ir.frame_shapes import counted_frames
 from smelt.ir.learned_shapes import register_learned
@@ -128,6 +129,27 @@ def _settled(theirs: ShapeRule) -> ShapeRule:
                     for name, dim in zip(names, output.shape.dims, strict=True)
                 ]
             )
+
+    return infer
+
+
+def _typed_by_schema(theirs: ShapeRule) -> ShapeRule:
+    """Operands of types of their own: the library gives each result the type of the first.
+
+    It writes that into the object that says the type, which copies of a model share.
+    """
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        told = [told_by_schema(node, output, context.opset) for output in node.outputs]
+        declared = [output.type for output in node.outputs]
+        for output in node.outputs:
+            output.type = None
+        theirs(context, node)
+        for output, dtype, type_ in zip(node.outputs, told, declared, strict=True):
+            if dtype is not None:
+                output.type = ir.TensorType(dtype)
+            elif output.type is None:
+                output.type = type_
 
     return infer
 
@@ -268,6 +290,9 @@ _OWN: dict[str, OwnRule] = {
 }
 
 _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
+    **dict.fromkeys(
+        ("Attention", "BatchNormalization", "LinearAttention", "RMSNormalization"), _typed_by_schema
+    ),
     "Conv": flattened,
     "Div": divided,
     "Max": larger,

@@ -88,7 +88,7 @@ def session_options(advice: SessionAdvice) -> ort.SessionOptions:
     options = ort.SessionOptions()
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[advice.level])
     options.intra_op_num_threads = advice.threads
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # a failure is an exception; what is logged beside it is noise
     options.enable_cpu_mem_arena = advice.arena
     if not advice.spinning:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
