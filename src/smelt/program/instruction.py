@@ -57,6 +57,12 @@ RUNNING_AT_RUN_TIME = "smelt::RunningAtRunTime"
 """A CumSum or CumProd whose second input holds the axis. Attributes: ``running``, which of the two,
 ``exclusive`` and ``reverse``."""
 
+SPECTRUM = "smelt::Spectrum"
+"""A discrete Fourier transform of ``[..., n, ..., parts]``, parts being real and imaginary ones or
+real ones only. Attributes: ``axis``; ``length``, which n is cut or filled with zeros to, or to its
+first half where real numbers come of one; ``inverse``, which divides by it; ``onesided``: only the
+first half of the result, or of what is given and then the result is real."""
+
 AT_RUN_TIME = (
     REDUCE_AT_RUN_TIME,
     EXPAND_AT_RUN_TIME,

@@ -1,0 +1,1 @@
+"""Fast transforms of Fourier: plans, their tables, and C for each step."""

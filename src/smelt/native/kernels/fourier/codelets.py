@@ -1,0 +1,224 @@
+"""C of one step: transforms of a few elements, of as many rows as a block has, and turned.
+
+``x`` is [r][left][done] blocks and ``y`` [left][r][done]; a block holds real parts of all its rows,
+then imaginary ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from smelt.native.kernels.fourier.roots import roots
+from smelt.native.types import CType
+
+Complex = tuple[str, str]
+
+LANES_APART = """#if defined(__GNUC__) && !defined(__clang__)
+#define LANES_APART _Pragma("GCC ivdep")
+#else
+#define LANES_APART
+#endif
+"""
+"""Before a loop over the rows of a block: what one writes no other reads, which GCC cannot tell of
+elements whose distances it does not know."""
+
+
+class _Codelet:
+    """Statements of a transform of few elements; each value is a variable."""
+
+    def __init__(self, type_: CType, sign: int) -> None:
+        self.type, self.sign = type_, sign
+        self.lines: list[str] = []
+
+    def name(self, text: str) -> str:
+        """A variable that holds ``text``."""
+        self.lines.append(f"const {self.type.name} v{len(self.lines)} = {text};")
+        return f"v{len(self.lines) - 1}"
+
+    def both(self, real: str, imaginary: str) -> Complex:
+        return self.name(real), self.name(imaginary)
+
+    def turned(self, x: Complex, product: int, length: int) -> Complex:
+        """``x`` times a root of unity."""
+        cos, sin = (float(v) for v in roots(np.asarray(product), length, self.sign))
+        re, im = x
+        if abs(sin) < 1e-9:
+            return x if cos > 0 else self.both(f"-{re}", f"-{im}")
+        if abs(cos) < 1e-9:
+            return self.both(f"-{im}", re) if sin > 0 else self.both(im, f"-{re}")
+        c, s = (self.type.literal(v) for v in (cos, sin))
+        if abs(abs(cos) - abs(sin)) < 1e-9:
+            c = self.type.literal(math.sqrt(0.5))
+            less, more = f"({re} - {im}) * {c}", f"({re} + {im}) * {c}"
+            pairs = {(1, 1): (less, more), (1, -1): (more, f"({im} - {re}) * {c}")}
+            pairs[-1, 1] = (f"-({more})", less)
+            pairs[-1, -1] = (f"({im} - {re}) * {c}", f"-({more})")
+            return self.both(*pairs[1 if cos > 0 else -1, 1 if sin > 0 else -1])
+        return self.both(f"{re} * {c} - {im} * {s}", f"{re} * {s} + {im} * {c}")
+
+    def add(self, a: Complex, b: Complex) -> Complex:
+        return self.both(*(f"{p} + {q}" for p, q in zip(a, b, strict=True)))
+
+    def less(self, a: Complex, b: Complex) -> Complex:
+        return self.both(*(f"{p} - {q}" for p, q in zip(a, b, strict=True)))
+
+    def transform(self, x: Sequence[Complex]) -> list[Complex]:
+        """Of a product by its factors, of a prime by what ends of the row have in common."""
+        n = len(x)
+        if n == 1:
+            return list(x)
+        if n == 2:
+            return [self.add(*x), self.less(*x)]
+        a = next((a for a in (2, 3) if n % a == 0 and n > a), n)
+        return self.prime(x) if a == n else self.product(x, a)
+
+    def product(self, x: Sequence[Complex], a: int) -> list[Complex]:
+        n, b = len(x), len(x) // a
+        rows = [self.transform(x[j::b]) for j in range(b)]  # [j2][k1]
+        result = list(x)
+        for k1 in range(a):
+            column = [self.turned(rows[j][k1], j * k1, n) for j in range(b)]
+            result[k1::a] = self.transform(column)
+        return result
+
+    def prime(self, x: Sequence[Complex]) -> list[Complex]:
+        n, half = len(x), len(x) // 2
+        sums = [self.add(x[q], x[n - q]) for q in range(1, half + 1)]
+        differences = [self.less(x[q], x[n - q]) for q in range(1, half + 1)]
+        total = x[0]
+        for each in sums:
+            total = self.add(total, each)
+        result = [total] * n
+        for k in range(1, half + 1):
+            angles = [roots(np.asarray(k * q), n, self.sign) for q in range(1, half + 1)]
+            cos = [self.type.literal(float(v[0])) for v in angles]
+            sin = [self.type.literal(float(v[1])) for v in angles]
+            even = self.both(*(self._dot(x[0][i], cos, [s[i] for s in sums]) for i in (0, 1)))
+            odd = self.both(*(self._dot("", sin, [d[i] for d in differences]) for i in (1, 0)))
+            result[k] = self.both(f"{even[0]} - {odd[0]}", f"{even[1]} + {odd[1]}")
+            result[n - k] = self.both(f"{even[0]} + {odd[0]}", f"{even[1]} - {odd[1]}")
+        return result
+
+    @staticmethod
+    def _dot(start: str, factors: Sequence[str], values: Sequence[str]) -> str:
+        terms = [f"{f} * {v}" for f, v in zip(factors, values, strict=True)]
+        return " + ".join([start, *terms] if start else terms)
+
+
+def step(radix: int, type_: CType, lanes: int, sign: int) -> tuple[str, str]:
+    """A function of one step and its name; ``w`` is NULL where nothing is left to turn."""
+    name = f"fourier_step_{radix}_{type_.name}_{'back' if sign > 0 else 'forth'}"
+    text = _loops(radix, type_, lanes, sign) if radix > 13 else _straight(radix, type_, lanes, sign)
+    head = f"""static void {name}(const {type_.name} *restrict x, {type_.name} *restrict y,
+    const {type_.name} *restrict w, ptrdiff_t left, ptrdiff_t done)
+"""
+    return name, head + text
+
+
+def _straight(radix: int, type_: CType, lanes: int, sign: int) -> str:
+    codelet = _Codelet(type_, sign)
+    x = [
+        codelet.both(f"from[{r} * row + l]", f"from[{r} * row + {lanes} + l]") for r in range(radix)
+    ]
+    results = codelet.transform(x)
+    block, body = 2 * lanes, "".join(f"                {line}\n" for line in codelet.lines)
+    plain, turned = "", ""
+    for k, (re, im) in enumerate(results):
+        at, beside = f"to[{k} * step + l]", f"to[{k} * step + {lanes} + l]"
+        kept = f"                {at} = {re};\n                {beside} = {im};\n"
+        plain += kept
+        if k:
+            c, s = f"turn[{2 * k - 2}]", f"turn[{2 * k - 1}]"
+            kept = f"                {at} = {re} * {c} - {im} * {s};\n"
+            kept += f"                {beside} = {re} * {s} + {im} * {c};\n"
+        turned += kept
+    return f"""{{
+    const ptrdiff_t row = left * done * {block}, step = done * {block};
+    for (ptrdiff_t d = 0; d < done; ++d) {{
+        const {type_.name} *const from = x + d * {block};
+        {type_.name} *const to = y + d * {block};
+        LANES_APART
+        for (ptrdiff_t l = 0; l < {lanes}; ++l) {{
+{body}{plain}        }}
+    }}
+    for (ptrdiff_t j = 1; j < left; ++j) {{
+        const {type_.name} *const turn = w + j * {2 * (radix - 1)};
+        for (ptrdiff_t d = 0; d < done; ++d) {{
+            const {type_.name} *const from = x + (j * done + d) * {block};
+            {type_.name} *const to = y + (j * {radix} * done + d) * {block};
+            LANES_APART
+            for (ptrdiff_t l = 0; l < {lanes}; ++l) {{
+{body}{turned}            }}
+        }}
+    }}
+}}
+"""
+
+
+def _loops(prime: int, type_: CType, lanes: int, sign: int) -> str:
+    """As ``_Codelet.prime``."""
+    half, block, t = prime // 2, 2 * lanes, type_.name
+    k = np.arange(1, half + 1)
+    cos, sin = roots(np.outer(k, k), prime, sign).reshape(2, -1)
+    tables = "".join(
+        f"    static const {t} {name}[{half * half}] = {{\n        "
+        + ", ".join(type_.literal(float(v)) for v in values)
+        + "};\n"
+        for name, values in (("cosines", cos), ("sines", sin))
+    )
+    return f"""{{
+{tables}    const ptrdiff_t row = left * done * {block}, step = done * {block};
+    for (ptrdiff_t j = 0; j < left; ++j)
+        for (ptrdiff_t d = 0; d < done; ++d) {{
+            const {t} *const from = x + (j * done + d) * {block};
+            {t} *const to = y + (j * {prime} * done + d) * {block};
+            {t} sums[{half * block}], rest[{half * block}], total[{block}];
+            for (ptrdiff_t l = 0; l < {block}; ++l)
+                total[l] = from[l];
+            for (ptrdiff_t q = 0; q < {half}; ++q) {{
+                const {t} *const a = from + (q + 1) * row;
+                const {t} *const b = from + ({prime - 1} - q) * row;
+                for (ptrdiff_t l = 0; l < {block}; ++l) {{
+                    sums[q * {block} + l] = a[l] + b[l];
+                    rest[q * {block} + l] = a[l] - b[l];
+                    total[l] += sums[q * {block} + l];
+                }}
+            }}
+            for (ptrdiff_t l = 0; l < {block}; ++l)
+                to[l] = total[l];
+            for (ptrdiff_t k = 0; k < {half}; ++k) {{
+                {t} even[{block}], odd[{block}];
+                for (ptrdiff_t l = 0; l < {block}; ++l) {{
+                    even[l] = from[l];
+                    odd[l] = 0;
+                }}
+                for (ptrdiff_t q = 0; q < {half}; ++q) {{
+                    const {t} c = cosines[k * {half} + q], s = sines[k * {half} + q];
+                    for (ptrdiff_t l = 0; l < {block}; ++l) {{
+                        even[l] += c * sums[q * {block} + l];
+                        odd[l] += s * rest[q * {block} + l];
+                    }}
+                }}
+                {t} c = 1, s = 0, e = 1, f = 0;
+                if (left > 1) {{
+                    const {t} *const turn = w + j * {2 * (prime - 1)};
+                    c = turn[2 * k], s = turn[2 * k + 1];
+                    e = turn[2 * ({prime - 2} - k)], f = turn[2 * ({prime - 2} - k) + 1];
+                }}
+                {t} *const low = to + (k + 1) * step, *const high = to + ({prime - 1} - k) * step;
+                LANES_APART
+                for (ptrdiff_t l = 0; l < {lanes}; ++l) {{
+                    const {t} re = even[l] - odd[{lanes} + l], im = even[{lanes} + l] + odd[l];
+                    const {t} er = even[l] + odd[{lanes} + l], ei = even[{lanes} + l] - odd[l];
+                    low[l] = re * c - im * s;
+                    low[{lanes} + l] = re * s + im * c;
+                    high[l] = er * e - ei * f;
+                    high[{lanes} + l] = er * f + ei * e;
+                }}
+            }}
+        }}
+}}
+"""

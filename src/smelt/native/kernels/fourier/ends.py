@@ -1,0 +1,176 @@
+"""C around a transform: what joins real numbers in pairs, and what makes a convolution of it.
+
+Elements lie in blocks: real parts of as many rows as a block has, then imaginary ones. Of one row
+the two parts are arrays, ``apart`` from each other; ``step`` is from element to element.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from string import Template
+
+from smelt.native.types import CType
+
+LOOP = "LANES_APART"
+"""Before the loop that becomes vectors."""
+
+FROM_PAIRS = """/* Spectra of 2h real numbers from those of h pairs, [h] to [h + 1]. */
+static void $name(const $t *restrict x, $t *restrict y, const $t *restrict w, ptrdiff_t h,
+    ptrdiff_t xa, ptrdiff_t ya)
+{
+    $inner
+    for (ptrdiff_t l = 0; l < $lanes; ++l) {
+        y[l] = x[l] + x[xa + l];
+        y[ya + l] = 0;
+        y[h * $step + l] = x[l] - x[xa + l];
+        y[h * $step + ya + l] = 0;
+    }
+    $outer
+    for (ptrdiff_t k = 1; k < h; ++k)
+        $inner
+        for (ptrdiff_t l = 0; l < $lanes; ++l) {
+            const $t a = x[k * $step + l], b = x[k * $step + xa + l];
+            const $t c = x[(h - k) * $step + l], d = x[(h - k) * $step + xa + l];
+            const $t er = (a + c) * ($t).5, ei = (b - d) * ($t).5;
+            const $t hr = (b + d) * ($t).5, hi = (c - a) * ($t).5;
+            y[k * $step + l] = er + (hr * w[k] - hi * w[h + k]);
+            y[k * $step + ya + l] = ei + (hr * w[h + k] + hi * w[k]);
+        }
+}
+"""
+
+TO_PAIRS = """/* Of h pairs from those of 2h real numbers, [h + 1] to [h], twice as large. */
+static void $name(const $t *restrict x, $t *restrict y, const $t *restrict w, ptrdiff_t h,
+    ptrdiff_t xa, ptrdiff_t ya)
+{
+    $inner
+    for (ptrdiff_t l = 0; l < $lanes; ++l) {
+        y[l] = x[l] + x[h * $step + l];
+        y[ya + l] = x[l] - x[h * $step + l];
+    }
+    $outer
+    for (ptrdiff_t k = 1; k < h; ++k)
+        $inner
+        for (ptrdiff_t l = 0; l < $lanes; ++l) {
+            const $t a = x[k * $step + l], b = x[k * $step + xa + l];
+            const $t c = x[(h - k) * $step + l], d = x[(h - k) * $step + xa + l];
+            const $t hr = (a - c) * w[k] - (b + d) * w[h + k];
+            const $t hi = (a - c) * w[h + k] + (b + d) * w[k];
+            y[k * $step + l] = a + c - hi;
+            y[k * $step + ya + l] = b - d + hr;
+        }
+}
+"""
+
+MIRROR = """/* The rest of spectra of n real numbers from the first half, in place. */
+static void $name($t *x, ptrdiff_t n, ptrdiff_t xa)
+{
+    $inner
+    for (ptrdiff_t l = 0; l < $lanes; ++l)
+        x[xa + l] = 0;
+    for (ptrdiff_t l = 0; l < (n % 2 == 0 ? $lanes : 0); ++l)
+        x[n / 2 * $step + xa + l] = 0;
+    $outer
+    for (ptrdiff_t k = 1; 2 * k < n; ++k)
+        $inner
+        for (ptrdiff_t l = 0; l < $lanes; ++l) {
+            x[(n - k) * $step + l] = x[k * $step + l];
+            x[(n - k) * $step + xa + l] = -x[k * $step + xa + l];
+        }
+}
+"""
+
+CHIRP = """/* Times a chirp, and zeros up to the end of the room. */
+static void $name(const $t *restrict x, $t *restrict y, const $t *restrict w, ptrdiff_t n,
+    ptrdiff_t room, ptrdiff_t xa, ptrdiff_t ya)
+{
+    $outer
+    for (ptrdiff_t k = 0; k < n; ++k)
+        $inner
+        for (ptrdiff_t l = 0; l < $lanes; ++l) {
+            const $t re = x[k * $step + l], im = x[k * $step + xa + l];
+            y[k * $step + l] = re * w[k] - im * w[n + k];
+            y[k * $step + ya + l] = re * w[n + k] + im * w[k];
+        }
+    $outer
+    for (ptrdiff_t k = n; k < room; ++k)
+        $inner
+        for (ptrdiff_t l = 0; l < $lanes; ++l)
+            y[k * $step + l] = y[k * $step + ya + l] = 0;
+}
+"""
+
+CONJUGATE = """/* The conjugate of a product with w, [2, n], element by element, in place. */
+static void $name($t *restrict x, const $t *restrict w, ptrdiff_t n, ptrdiff_t xa)
+{
+    $outer
+    for (ptrdiff_t k = 0; k < n; ++k)
+        $inner
+        for (ptrdiff_t l = 0; l < $lanes; ++l) {
+            const $t re = x[k * $step + l], im = x[k * $step + xa + l];
+            x[k * $step + l] = re * w[k] - im * w[n + k];
+            x[k * $step + xa + l] = -(re * w[n + k] + im * w[k]);
+        }
+}
+"""
+
+FINAL = """/* The conjugate, times w, [2, n], in place. */
+static void $name($t *restrict x, const $t *restrict w, ptrdiff_t n, ptrdiff_t xa)
+{
+    $outer
+    for (ptrdiff_t k = 0; k < n; ++k)
+        $inner
+        for (ptrdiff_t l = 0; l < $lanes; ++l) {
+            const $t re = x[k * $step + l], im = -x[k * $step + xa + l];
+            x[k * $step + l] = re * w[k] - im * w[n + k];
+            x[k * $step + xa + l] = re * w[n + k] + im * w[k];
+        }
+}
+"""
+
+SCALE = """static void $name($t *restrict x, $t by, ptrdiff_t n, ptrdiff_t xa)
+{
+    $outer
+    for (ptrdiff_t k = 0; k < n; ++k)
+        $inner
+        for (ptrdiff_t l = 0; l < $lanes; ++l) {
+            x[k * $step + l] *= by;
+            x[k * $step + xa + l] *= by;
+        }
+}
+"""
+
+TEXTS = {
+    "from_pairs": FROM_PAIRS,
+    "to_pairs": TO_PAIRS,
+    "mirror": MIRROR,
+    "chirp": CHIRP,
+    "conjugate": CONJUGATE,
+    "final": FINAL,
+    "scale": SCALE,
+}
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """How elements lie: ``lanes`` rows in a block of two parts, or one row."""
+
+    type: CType
+    lanes: int
+
+    @property
+    def step(self) -> int:
+        """From element to element."""
+        return 2 * self.lanes if self.lanes > 1 else 1
+
+    def apart(self, room: int) -> int:
+        """From real to imaginary parts, of an array with room for so many elements."""
+        return self.lanes if self.lanes > 1 else room
+
+    def function(self, name: str) -> tuple[str, str]:
+        """A function of ``TEXTS`` for these blocks: its name, and text."""
+        full = f"fourier_{name}_{self.type.name}_{self.lanes}"
+        many = self.lanes > 1
+        given = {"t": self.type.name, "lanes": self.lanes, "step": self.step}
+        given |= {"inner": LOOP if many else "", "outer": "" if many else LOOP}
+        return full, Template(TEXTS[name]).substitute(given, name=full)

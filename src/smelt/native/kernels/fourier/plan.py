@@ -1,0 +1,122 @@
+"""How a length is transformed: in steps of small factors, or by a convolution (Bluestein 1970).
+
+The steps are those of Stockham (Cochran et al. 1967): what is done goes behind what is left, so
+nothing has to be put in order at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from smelt.native.kernels.fourier.roots import roots
+
+RADICES = (8, 9, 5, 7, 4, 3, 2, 11, 13)
+"""Factors with straight code, in the order in which they are tried."""
+LARGEST = 61
+"""The largest prime factor of steps: a larger one takes more than a convolution."""
+
+
+@lru_cache(maxsize=256)
+def factors(length: int) -> tuple[int, ...]:
+    """Factors of ``length`` in the order of steps; primes beyond ``RADICES`` come first."""
+    found: list[int] = []
+    for radix in RADICES:
+        while length % radix == 0:
+            found.append(radix)
+            length //= radix
+    if (
+        found[-1:] == [2] and found[0] == 8
+    ):  # 8 * 2 takes a step that moves much and computes little
+        found = [*found[1:-1], 4, 4]
+    large, prime = [], 17
+    while length > 1:
+        if prime * prime > length:
+            prime = length
+        while length % prime == 0:
+            large.append(prime)
+            length //= prime
+        prime += 2
+    return (*large, *found)
+
+
+def is_smooth(length: int) -> bool:
+    """True if steps of small factors make up ``length``."""
+    return max(factors(length), default=1) <= LARGEST
+
+
+@lru_cache(maxsize=256)
+def room_for(length: int, lanes: int) -> int:
+    """The length of a convolution that has room for a transform of ``length``, at least twice as
+    long: of few fast factors, and of two that fill vectors."""
+    least = 2 * length - 1
+    found = []
+    for scale in (1, 3, 5, 9, 15):
+        size = scale << max(2, ((least + scale - 1) // scale - 1).bit_length())
+        cut = halves(size, lanes)
+        wasted = waste(cut[0], lanes) * waste(cut[1], lanes) if cut else 1.0
+        found.append((size * len(factors(size)) * wasted, size))
+    return min(found)[1]
+
+
+def halves(length: int, lanes: int) -> tuple[int, int] | None:
+    """``length`` as a product of two that each fill vectors best; None if there is none."""
+    found = (
+        [
+            (waste(a, lanes) * waste(length // a, lanes), abs(a - length // a), a)
+            for a in range(4, length // 4 + 1)
+            if length % a == 0
+        ]
+        if is_smooth(length)
+        else []
+    )
+    if not found:
+        return None
+    _, _, a = min(found)
+    return a, length // a
+
+
+def waste(count: int, lanes: int) -> float:
+    """Lanes that are computed for each that is used."""
+    return -(-count // lanes) * lanes / count
+
+
+def turns(length: int, sign: int) -> np.ndarray:
+    """What each step multiplies by, one step after the other: [j2][k1 from 1 on][2]."""
+    tables, left = [np.zeros(0)], length
+    for a in factors(length):
+        b = left // a
+        if b > 1:
+            products = np.outer(np.arange(b), np.arange(1, a))
+            tables.append(np.moveaxis(roots(products, left, sign), 0, -1).reshape(-1))
+        left = b
+    return np.concatenate(tables)
+
+
+def half_turns(first: int, second: int, sign: int) -> np.ndarray:
+    """What is multiplied between two halves: [k1][2][j2]."""
+    products = np.outer(np.arange(first), np.arange(second))
+    return roots(products, first * second, sign).transpose(1, 0, 2).copy()
+
+
+@dataclass(frozen=True)
+class Chirp:
+    """Tables of a transform by a convolution of ``room`` elements: ``exp(sign * i pi k k / n)`` as
+    [2, n], and the transform of its conjugate, over ``room``, as [2, room]."""
+
+    room: int
+    chirp: np.ndarray
+    spectrum: np.ndarray
+
+    @staticmethod
+    def of(length: int, room: int, sign: int) -> Chirp:
+        """Those of one length."""
+        k = np.arange(length, dtype=np.int64)
+        chirp = roots(k * k % (2 * length), 2 * length, sign)
+        ring = np.zeros(room, np.complex128)
+        ring[:length] = chirp[0] - 1j * chirp[1]
+        ring[room - length + 1 :] = ring[1:length][::-1]
+        spectrum = np.fft.fft(ring) / room
+        return Chirp(room, chirp, np.stack([spectrum.real, spectrum.imag]))

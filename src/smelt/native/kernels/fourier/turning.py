@@ -1,0 +1,91 @@
+"""C that makes blocks of rows and rows of blocks: lane l of an element is that of row l."""
+
+from __future__ import annotations
+
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.vector import PRELUDE
+from smelt.native.types import CType
+
+WORDS = {4: "int32_t", 8: "int64_t"}
+
+
+def _stage(lanes: int, source: str, to: str) -> list[str]:
+    half, lines = lanes // 2, []
+    for i in range(half):
+        a, b = f"{source}{i}", f"{source}{i + half}"
+        lines.append(f"const fourier_vec_@t {to}{2 * i} = LOW({a}, {b});")
+        lines.append(f"const fourier_vec_@t {to}{2 * i + 1} = HIGH({a}, {b});")
+    return lines
+
+
+def _mixed(lanes: int, first: int) -> str:
+    """Elements of two vectors by turns, from ``first`` on."""
+    return ", ".join(str(i + part) for i in range(first, first + lanes // 2) for part in (0, lanes))
+
+
+def _square(lanes: int) -> str:
+    """A square of as many vectors as they have lanes, in registers."""
+    low, high = _mixed(lanes, 0), _mixed(lanes, lanes // 2)
+    lines = [
+        f"const fourier_vec_@t a{i} = *(const fourier_vec_@t *)(from + {i} * step);"
+        for i in range(lanes)
+    ]
+    source, size = "a", 1
+    while size < lanes:
+        lines += _stage(lanes, source, chr(ord(source) + 1))
+        source, size = chr(ord(source) + 1), 2 * size
+    lines += [f"*(fourier_vec_@t *)(to + {i} * pitch) = {source}{i};" for i in range(lanes)]
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"""#if defined(__clang__)
+#define LOW(v, w) __builtin_shufflevector(v, w, {low})
+#define HIGH(v, w) __builtin_shufflevector(v, w, {high})
+#else
+#define LOW(v, w) __builtin_shuffle(v, w, __extension__(fourier_places_@t){{ {low} }})
+#define HIGH(v, w) __builtin_shuffle(v, w, __extension__(fourier_places_@t){{ {high} }})
+#endif
+static inline void fourier_square_@t(const @t *from, ptrdiff_t step, @t *to, ptrdiff_t pitch)
+{{
+{body}}}
+#undef LOW
+#undef HIGH
+"""
+
+
+def _squares(type_: CType) -> str:
+    """For each width of vectors."""
+    texts: list[str] = []
+    for floats in (16, 8, 4):
+        lanes = floats * 4 // type_.size
+        texts.append(f"#{'el' if texts else ''}if LANES == {floats}\n{_square(lanes)}")
+    return "".join(texts) + "#endif\n"
+
+
+TURN = """#if LANES > 1
+typedef @t fourier_vec_@t __attribute__((vector_size(4 * LANES), aligned(sizeof(@t)), may_alias));
+typedef @w fourier_places_@t __attribute__((vector_size(4 * LANES)));
+@squares#endif
+/* Row r of n elements becomes column r. */
+static void fourier_turn_@t(const @t *restrict from, ptrdiff_t step,
+    @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n)
+{
+    ptrdiff_t wide = 0, tall = 0;
+#if LANES > 1
+    const ptrdiff_t side = 4 * LANES / (ptrdiff_t)sizeof(@t);
+    wide = n - n % side, tall = rows - rows % side;
+    for (ptrdiff_t e = 0; e < wide; e += side)
+        for (ptrdiff_t r = 0; r < tall; r += side)
+            fourier_square_@t(from + r * step + e, step, to + e * pitch + r, pitch);
+#endif
+    for (ptrdiff_t r = 0; r < rows; ++r)
+        for (ptrdiff_t e = r < tall ? wide : 0; e < n; ++e)
+            to[e * pitch + r] = from[r * step + e];
+}
+"""
+
+
+def turn(cx: KernelContext, type_: CType) -> str:
+    """A function that turns rows into columns."""
+    cx.call("LANES", PRELUDE)
+    text = TURN.replace("@squares", _squares(type_))
+    text = text.replace("@t", type_.name).replace("@w", WORDS[type_.size])
+    return cx.call(f"fourier_turn_{type_.name}", text)

@@ -1,0 +1,129 @@
+"""What a transform has to do: how many numbers it takes and gives, of which kind and form."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from smelt.native.kernels.fourier.ends import Blocks
+from smelt.native.kernels.fourier.plan import halves, is_smooth, room_for, waste
+from smelt.native.kernels.instance import Instance
+from smelt.native.types import CType
+from smelt.program.run_sizes import highest
+
+BYTES = 64
+"""Of the rows of a block: a vector, whatever the CPU has."""
+FAR = ((1 << 19, 4.0), (1 << 17, 2.5), (1 << 15, 1.3))
+"""Bytes of a block of rows, and how many times as long it takes where it has more."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """``outer`` times ``inner`` rows of ``given`` numbers, [outer, given, inner, parts], give
+    [outer, count, inner, 1 or 2]."""
+
+    type: CType
+    outer: int
+    given: int
+    inner: int
+    parts: int
+    length: int
+    inverse: bool
+    onesided: bool
+
+    @staticmethod
+    def of(instance: Instance) -> Work:
+        """That of an instruction."""
+        shape, axis = instance.shape(0), instance.int("axis")
+        return Work(
+            instance.type(0),
+            math.prod(shape[:axis]),
+            shape[axis],
+            math.prod(shape[axis + 1 : -1]),
+            shape[-1],
+            instance.int("length"),
+            bool(instance.int("inverse")),
+            bool(instance.int("onesided")),
+        )
+
+    @property
+    def sign(self) -> int:
+        """Of the angle."""
+        return 1 if self.inverse else -1
+
+    @property
+    def from_half(self) -> bool:
+        """True if real numbers come of the first half of their spectrum."""
+        return self.inverse and self.onesided
+
+    @property
+    def of_real(self) -> bool:
+        """True if a spectrum is that of real numbers."""
+        return self.parts == 1 and not self.from_half
+
+    @property
+    def by_pairs(self) -> bool:
+        """True if pairs of real numbers are taken for complex ones, so that half as many are
+        transformed."""
+        return (self.of_real or self.from_half) and self.length % 2 == 0
+
+    @property
+    def size(self) -> int:
+        """Complex numbers that are transformed."""
+        return self.length // 2 if self.by_pairs else self.length
+
+    @property
+    def half(self) -> int:
+        """Numbers of the first half of a spectrum."""
+        return self.length // 2 + 1
+
+    @property
+    def count(self) -> int:
+        """Results of a row."""
+        return self.half if self.onesided and not self.inverse else self.length
+
+    @property
+    def lanes(self) -> int:
+        """Rows of a block."""
+        return BYTES // self.type.size
+
+    @cached_property
+    def convolved(self) -> int:
+        """The elements of a convolution that does it, 0 if steps do."""
+        return 0 if is_smooth(self.size) else room_for(self.size, self.lanes)
+
+    @property
+    def room(self) -> int:
+        """Complex numbers that a row takes at most.
+
+        Parts of one row don't lie at places that differ in powers of 2 only: a load would wait
+        for a store that has another place.
+        """
+        most = max(self.size, self.convolved, self.half if self.by_pairs else 0, self.count)
+        return most + (5 * self.lanes if self.cut else 0)
+
+    @cached_property
+    def cut(self) -> tuple[int, int] | None:
+        """How each row is cut in two; None where vectors hold some rows."""
+        size = self.convolved or self.size
+        found = halves(size, self.lanes)
+        if found is None:
+            return None
+        rows = waste(max(1, highest(self.outer * self.inner)), self.lanes)
+        memory = 4 * BYTES * size
+        rows *= next((cost for bytes_, cost in FAR if memory > bytes_), 1)
+        one = waste(found[0], self.lanes) * waste(found[1], self.lanes)
+        return found if one * (1 if self.inner == 1 else 2) < rows else None
+
+    @property
+    def blocks(self) -> Blocks:
+        """How numbers lie in between."""
+        return Blocks(self.type, 1 if self.cut else self.lanes)
+
+    @property
+    def workspace(self) -> int:
+        """Bytes: two arrays, and two for the halves of a row."""
+        wide = 2 * self.blocks.lanes
+        inside = 2 * self.lanes * max(self.cut) if self.cut else 0
+        return 2 * self.type.size * (self.room * wide + inside)

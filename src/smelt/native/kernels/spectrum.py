@@ -1,0 +1,286 @@
+"""Discrete Fourier transforms along an axis, of any length, of complex and of real numbers.
+
+Steps of small factors where the length has no others, else a convolution of a length that does.
+A vector holds one element of several rows; a row that is alone, or long, is a matrix whose columns
+are those rows, and then its rows. Errors grow with the logarithm of the length: of the largest
+result, in units of its last place, they stay below 1 + log2(n) for steps, and twice that where it
+is a convolution.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.native.kernels.fourier.codelets import LANES_APART
+from smelt.native.kernels.fourier.plan import Chirp, turns
+from smelt.native.kernels.fourier.roots import roots
+from smelt.native.kernels.fourier.steps import in_halves, in_steps
+from smelt.native.kernels.fourier.turning import turn
+from smelt.native.kernels.fourier.work import Work
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
+from smelt.program.instruction import SPECTRUM
+from smelt.program.run_sizes import is_empty
+from smelt.program.storage import Needs
+
+
+def _needs(instance: Instance) -> Needs:
+    return Needs(workspace=Work.of(instance).workspace)
+
+
+@kernel(SPECTRUM, needs=_needs, kinds=FLOAT, shared=True)
+def spectrum(cx: KernelContext) -> None:
+    """Rows are loaded, transformed and stored."""
+    if not is_empty(cx.output_shape()):
+        _Emitter(cx, Work.of(cx)).emit()
+
+
+class _Emitter:
+    """The arrays ``here`` and ``there`` hold rows by turns."""
+
+    def __init__(self, cx: KernelContext, work: Work) -> None:
+        self.cx, self.work, self.body = cx, work, cx.body
+        self.blocks, self.t = work.blocks, work.type.name
+        self.apart = self.blocks.apart(work.room)
+        self.lanes = work.lanes
+
+    def emit(self) -> None:
+        """A function of some rows: transform, by tables made before."""
+        self.cx.call("LANES_APART", LANES_APART)
+        size = 2 * self.blocks.lanes * self.work.room
+        self.body.line(f"{self.t} *const first = {self.cx.scratch(self.work.type)};")
+        self.body.line(f"{self.t} *const second = first + {size};")
+        if self.work.cut:
+            room = 4 * self.lanes * max(self.work.cut)
+            self.body.line(f"{self.t} *const lanes = second + {size};")
+            self.body.line(f"memset(lanes, 0, {room} * sizeof({self.t}));")
+            self._by_row()
+        elif 2 * self.work.inner >= self.lanes and self.work.inner > 1:
+            self._by_columns()
+        else:
+            self._by_rows()
+
+    def _by_row(self) -> None:
+        work, body = self.work, self.body
+        with body.shared_loop("r", work.outer * work.inner):
+            body.line(f"{self.t} *here = first, *there = second;")
+            source = f"{self.cx.input(0).name} + {self._first(work.given, work.parts)}"
+            body.line(f"const {self.t} *const from = {source};")
+            result_parts = self.cx.output_shape()[-1]
+            target = f"{self.cx.output().name} + {self._first(work.count, result_parts)}"
+            body.line(f"{self.t} *const to = {target};")
+            self._load_row()
+            self._transform()
+            self._store_row()
+
+    def _first(self, count: int, parts: int, row: str = "r") -> str:
+        inner = self.work.inner
+        if inner == 1:
+            return f"({row}) * {count * parts}"
+        return f"({row}) / {inner} * {count * parts * inner} + ({row}) % {inner} * {parts}"
+
+    @property
+    def _taken(self) -> int:
+        """Numbers of a row that count."""
+        work = self.work
+        return min(work.given, work.half if work.from_half else work.length)
+
+    def _load_row(self) -> None:
+        work, body, taken = self.work, self.body, self._taken
+        paired = work.by_pairs and work.of_real
+        count = taken // 2 if paired else taken
+        step, beside = (2, 1) if paired or work.parts == 2 else (1, 0)
+        if work.inner > 1:
+            step, beside = (
+                (2 * work.inner, work.inner) if paired else (work.parts * work.inner, beside)
+            )
+        body.line("LANES_APART")
+        with body.loop("k", count):
+            body.line(f"here[k] = from[k * {step}];")
+            other = f"from[k * {step} + {beside}]" if beside else "0"
+            body.line(f"here[{self.apart} + k] = {other};")
+        if paired and taken % 2:
+            body.line(f"here[{count}] = from[{count * step}];")
+            body.line(f"here[{self.apart + count}] = 0;")
+            count += 1
+        wanted = work.half if work.from_half else work.size
+        if count < wanted:
+            with body.loop("k", wanted, start=count):
+                body.line(f"here[k] = here[{self.apart} + k] = 0;")
+
+    def _store_row(self) -> None:
+        work, body = self.work, self.body
+        if work.from_half:
+            if work.by_pairs:
+                step, beside, count = 2 * work.inner, work.inner, work.size
+            else:
+                step, beside, count = work.inner, 0, work.length
+        else:
+            step, beside, count = 2 * work.inner, 1, work.count
+        body.line("LANES_APART")
+        with body.loop("k", count):
+            body.line(f"to[k * {step}] = here[k];")
+            if beside:
+                body.line(f"to[k * {step} + {beside}] = here[{self.apart} + k];")
+
+    def _by_rows(self) -> None:
+        """Rows of numbers that lie together, or far from each other."""
+        work, body, lanes = self.work, self.body, self.lanes
+        rows = work.outer * work.inner
+        with body.shared_loop("r", rows, step=lanes):
+            body.line(f"{self.t} *here = first, *there = second;")
+            body.line(
+                f"const ptrdiff_t left = {rows} - r, count = left < {lanes} ? left : {lanes};"
+            )
+            self._clear()
+            pitch, taken = self._real_rows(work.parts, self._taken)
+            self._move_rows("in", pitch, taken, work.parts, work.given)
+            self._transform()
+            parts = self.cx.output_shape()[-1]
+            pitch, given = self._result_rows(parts)
+            self._move_rows("out", pitch, given, parts, work.count)
+
+    def _move_rows(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
+        """Between rows of the caller, ``taken`` numbers each, and blocks."""
+        work, body = self.work, self.body
+        array = self.cx.input(0).name if way == "in" else self.cx.output().name
+        if work.inner == 1:
+            name, row = turn(self.cx, work.type), count * parts
+            if way == "in":
+                body.line(f"{name}({array} + r * {row}, {row}, here, {pitch}, count, {taken});")
+            else:
+                body.line(f"{name}(here, {pitch}, {array} + r * {row}, {row}, {taken}, count);")
+            return
+        steps = (parts * work.inner, 1) if parts == 2 else (work.inner, 0)
+        with body.loop("l", "count"):
+            declared = f"const {self.t} *const from" if way == "in" else f"{self.t} *const to"
+            body.line(f"{declared} = {array} + {self._first(count, parts, 'r + l')};")
+            with body.loop("e", taken // parts):
+                for part in range(parts):
+                    block = f"here[(e * {parts} + {part}) * {pitch} + l]"
+                    outside = f"[e * {steps[0]} + {part}]"
+                    pair = (block, f"from{outside}") if way == "in" else (f"to{outside}", block)
+                    body.line(f"{pair[0]} = {pair[1]};")
+
+    def _real_rows(self, parts: int, taken: int) -> tuple[int, int]:
+        """How far numbers of a row are apart in blocks, and how many there are."""
+        if parts == 2:
+            return self.lanes, 2 * taken
+        return (self.lanes if self.work.by_pairs and self.work.of_real else 2 * self.lanes), taken
+
+    def _result_rows(self, parts: int) -> tuple[int, int]:
+        if parts == 2:
+            return self.lanes, 2 * self.work.count
+        return (self.lanes if self.work.by_pairs else 2 * self.lanes), self.work.count
+
+    def _clear(self) -> None:
+        """Zeros where no number of the caller comes, in what is transformed."""
+        work, lanes = self.work, self.lanes
+        wanted = work.half if work.from_half else work.size
+        pitch, taken = self._real_rows(work.parts, self._taken)
+        full = pitch == lanes and taken == 2 * wanted
+        size = f"{2 * lanes * wanted} * sizeof({self.t})"
+        self.body.line(f"if (count < {lanes})" if full else "/* Some are missing. */")
+        self.body.line(f"    memset(here, 0, {size});" if full else f"memset(here, 0, {size});")
+
+    def _by_columns(self) -> None:
+        """Rows that lie side by side."""
+        work, body, lanes = self.work, self.body, self.lanes
+        blocks = -(-work.inner // lanes)
+        with body.shared_loop("r", work.outer * blocks):
+            body.line(f"const ptrdiff_t o = r / {blocks}, i = r % {blocks} * {lanes};")
+            body.line(f"{self.t} *here = first, *there = second;")
+            body.line(f"const ptrdiff_t left = {work.inner} - i;")
+            body.line(f"const ptrdiff_t count = left < {lanes} ? left : {lanes};")
+            self._clear()
+            pitch, taken = self._real_rows(work.parts, self._taken)
+            self._move_columns("in", pitch, taken, work.parts, work.given)
+            self._transform()
+            parts = self.cx.output_shape()[-1]
+            pitch, given = self._result_rows(parts)
+            self._move_columns("out", pitch, given, parts, work.count)
+
+    def _move_columns(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
+        work, body = self.work, self.body
+        array = self.cx.input(0).name if way == "in" else self.cx.output().name
+        declared = f"const {self.t} *const from" if way == "in" else f"{self.t} *const to"
+        first = f"o * {count * work.inner * parts} + i * {parts}"
+        body.line(f"{declared}_{way} = {array} + {first};")
+        with body.loop("e", taken // parts):
+            body.line("LANES_APART")
+            with body.loop("l", "count"):
+                for part in range(parts):
+                    block = f"here[(e * {parts} + {part}) * {pitch} + l]"
+                    outside = f"[(e * {work.inner} + l) * {parts} + {part}]"
+                    pair = (
+                        (block, f"from_in{outside}") if way == "in" else (f"to_out{outside}", block)
+                    )
+                    body.line(f"{pair[0]} = {pair[1]};")
+
+    def _transform(self) -> None:
+        """From ``here`` to ``here``."""
+        work = self.work
+        if work.from_half and work.by_pairs:
+            k = np.arange(work.size)
+            self._end(
+                "to_pairs", "here, there", self._table(roots(k, work.length, 1)), work.size, 2
+            )
+            self._swap()
+        elif work.from_half:
+            self._end("mirror", "here", None, work.length, 1)
+        if work.convolved:
+            self._convolve()
+        else:
+            self._plain(work.size, work.sign)
+        if work.of_real and work.by_pairs:
+            k = np.arange(work.size)
+            table = self._table(roots(k, work.length, work.sign))
+            self._end("from_pairs", "here, there", table, work.size, 2)
+            self._swap()
+            if work.count == work.length:
+                self._end("mirror", "here", None, work.length, 1)
+        if work.inverse:
+            by = work.type.literal(1 / work.length)
+            count = work.size if work.from_half else work.count
+            self._end("scale", "here", by, count, 1)
+
+    def _convolve(self) -> None:
+        """Turned by a chirp, the transform is a convolution with one, which is a product of
+        transforms. Back leads the conjugate of forth of the conjugate."""
+        work, size = self.work, self.work.size
+        tables = Chirp.of(size, work.convolved, work.sign)
+        chirp, spectrum = self._table(tables.chirp), self._table(tables.spectrum)
+        self._end("chirp", "here, there", chirp, f"{size}, {tables.room}", 2)
+        self._swap()
+        self._plain(tables.room, -1)
+        self._end("conjugate", "here", spectrum, tables.room, 1)
+        self._plain(tables.room, -1)
+        self._end("final", "here", chirp, size, 1)
+
+    def _plain(self, size: int, sign: int) -> None:
+        type_ = self.work.type
+        if self.work.cut:
+            name, tables = in_halves(self.cx, type_, self.lanes, self.work.cut, sign)
+            self.body.line(f"{name}(here, there, lanes, {tables}, {self.apart});")
+            self._swap()
+            return
+        name = in_steps(self.cx, type_, self.lanes, size, sign)
+        self.body.line(f"here = {name}(here, there, {self._table(turns(size, sign))});")
+        self.body.line("there = here == first ? second : first;")
+
+    def _end(self, name: str, arrays: str, table: str | None, sizes: object, count: int) -> None:
+        full, text = self.blocks.function(name)
+        self.cx.call(full, text)
+        aparts = [str(self.apart)] * count
+        given = [arrays, *([table] if table else []), str(sizes), *aparts]
+        self.body.line(f"{full}({', '.join(given)});")
+
+    def _swap(self) -> None:
+        self.body.line(f"{{ {self.t} *const other = here; here = there; there = other; }}")
+
+    def _table(self, array: np.ndarray) -> str:
+        return self.cx.constant(_typed(array, self.work), self.work.type)
+
+
+def _typed(array: np.ndarray, work: Work) -> np.ndarray:
+    return np.asarray(array, np.float32 if work.type.size == 4 else np.float64).reshape(-1)

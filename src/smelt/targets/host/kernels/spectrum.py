@@ -1,0 +1,37 @@
+"""Discrete Fourier transforms by NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from smelt.program.instruction import SPECTRUM
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+
+@kernel(SPECTRUM)
+def spectrum(call: Call) -> Step:
+    """Of pairs as complex numbers, or of real numbers as they are."""
+    axis, length = call.integer("axis"), call.integer("length")
+    inverse, onesided = bool(call.integer("inverse")), bool(call.integer("onesided"))
+    parts = call.input(0).shape[-1]
+
+    def run(x: Array, out: Array) -> None:
+        if not out.size:
+            return
+        z = (
+            x[..., 0]
+            if parts == 1
+            else x[..., 0] + np.asarray(1j, f"c{2 * x.itemsize}") * x[..., 1]
+        )
+        if inverse and onesided:
+            out[..., 0] = np.fft.irfft(z, length, axis)
+            return
+        if onesided and parts == 1:
+            found = np.fft.rfft(z, length, axis)
+        else:
+            found = (np.fft.ifft if inverse else np.fft.fft)(z, length, axis)
+        count = out.shape[axis]
+        index = (slice(None),) * axis + (slice(0, count),)
+        out[..., 0], out[..., 1] = found.real[index], found.imag[index]
+
+    return Step(run)
