@@ -57,7 +57,7 @@ def weights(seed: int = 0, **shapes: tuple[int, ...]) -> dict[str, np.ndarray]:
 class SizedLibrary:
     """``models`` compiled by smelt, then by the C compiler in one go."""
 
-    def __init__(self, models: Mapping[str, Sized], flags=("-std=c99", "-O1", *STRICT[2:])) -> None:
+    def __init__(self, models: Mapping[str, Sized], flags=STRICT) -> None:
         self.models = models
         self.artifacts = {
             name: sized.compile(name=f"m{number}")

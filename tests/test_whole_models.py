@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
+import onnx_ir as ir
 import pytest
 from fixpoint import difference, optimized
 from whole_models.catalogue import MODELS
 from whole_models.judging import assert_computes_the_same, traced
+from whole_models.whole import WholeModel
 
 import smelt
 from smelt.ir import scope
@@ -37,10 +40,25 @@ DEEP = {"gpt_nnx", "gpt_equinox", "resnet50", "resnet50_keywords", "convnext", "
 """Models that XLA takes seconds to compile: their numbers are for the slow suite."""
 
 
+def made(name: str, **sizes: int) -> tuple[WholeModel, ir.Model, ir.Model]:
+    """A model, as smelt traces it, and what is left of that once optimized."""
+    model = MODELS[name](**sizes)
+    conversion = traced(model)
+    return model, conversion, smelt.optimize(conversion)
+
+
+kept = cache(made)
+
+
+def built(name: str, **sizes: int) -> tuple[WholeModel, ir.Model, ir.Model]:
+    """As ``made``, once for all tests; of deep models the weights are too many to be kept."""
+    return (made if name in DEEP and not sizes else kept)(name, **sizes)
+
+
 @pytest.mark.parametrize("name", BUDGETS)
 def test_few_nodes_are_left(name: str) -> None:
     most, counts = BUDGETS[name]
-    model = smelt.optimize(traced(MODELS[name]()))
+    *_, model = built(name)
     found = Counter(node.op_type for node in model.graph)
     assert {op_type: found[op_type] for op_type in counts} == counts
     assert found.total() <= most
@@ -58,9 +76,8 @@ def test_gpt_of_one_length_has_no_more_nodes_than_layers_need() -> None:
 
 def judged(name: str, **sizes: int) -> None:
     """Both what is traced and what is left of it compute what JAX does."""
-    model = MODELS[name](**sizes)
-    conversion = traced(model)
-    assert_computes_the_same(model, [conversion, smelt.optimize(conversion)])
+    model, *conversions = built(name, **sizes)
+    assert_computes_the_same(model, conversions)
 
 
 @pytest.mark.parametrize("name", sorted(MODELS.keys() - DEEP))
@@ -81,10 +98,10 @@ def test_same_numbers_as_jax_at_full_depth(name: str) -> None:
 
 def test_loops_stay_loops() -> None:
     """The steps of a recurrent network are one body, whatever the length."""
-    model = smelt.optimize(traced(MODELS["lstm_linen"]()))
-    loops = [node for node in model.graph if node.op_type == "Scan"]
-    assert len(loops) == 2
-    nested = [node.op_type for node in scope.nodes(smelt.optimize(traced(MODELS["cfd"]())))]
+    *_, lstm = built("lstm_linen")
+    assert len([node for node in lstm.graph if node.op_type == "Scan"]) == 2
+    *_, cfd = built("cfd")
+    nested = [node.op_type for node in scope.nodes(cfd)]
     assert nested.count("Loop") == 2
 
 
@@ -101,6 +118,6 @@ def test_a_repeated_block_is_one_function(name: str, most: int) -> None:
 
 @pytest.mark.parametrize("name", ["gpt_nnx", "gpt_equinox"])
 def test_functions_compute_the_same(name: str) -> None:
-    model = MODELS[name](layers=2)
+    model, *_ = built(name, layers=2)
     conversion = traced(model, functions="repeated")
     assert_computes_the_same(model, [conversion, smelt.optimize(conversion)])

@@ -118,16 +118,13 @@ def accepted(entry: Entry, wide: bool, most: int) -> list[Arguments]:
     for arguments in candidates(entry, wide):
         if len(found) == most:
             break
-        result = call(entry, arguments)
-        if result is None or not traceable(entry, arguments):
+        # Tracing tells most that are refused, and those like others, without computing anything.
+        traced = structure(entry, arguments)
+        if traced is None or traced in seen:
             continue
-        leaves, tree = jax.tree.flatten(result)
-        leaves = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
-        if not leaves:
-            continue
-        key = (tree, tuple((leaf.dtype, leaf.ndim) for leaf in leaves), len(arguments.values))
-        if key not in seen:
-            seen.add(key)
+        leaves = jax.tree.leaves(call(entry, arguments))
+        if any(isinstance(leaf, jax.Array) for leaf in leaves):
+            seen.add(traced)
             found.append(arguments)
     return found
 
@@ -155,7 +152,8 @@ def narrowed(entry: Entry, arguments: Arguments) -> Iterator[tuple[str, Argument
         ]
         changed = Arguments(tuple(values), arguments.keywords)
         alike = [a.dtype for a in changed.inputs] == [a.dtype for a in arguments.inputs]
-        if not alike and call(entry, changed) is not None and traceable(entry, changed):
+        traced = not alike and structure(entry, changed) is not None
+        if traced and call(entry, changed) is not None:
             yield name, changed
 
 
@@ -169,16 +167,16 @@ def call(entry: Entry, arguments: Arguments) -> Any:
         return None
 
 
-def traceable(entry: Entry, arguments: Arguments) -> bool:
-    """False if JAX itself wants some of the arrays as known numbers."""
-
+def structure(entry: Entry, arguments: Arguments) -> Any:
+    """How many arguments give which tree of types and ranks; None if JAX itself wants some of the
+    arrays as known numbers, or refuses them."""
+    arrays = [arguments.values[i] for i in arguments.arrays]
     try:
-        jax.eval_shape(
-            function_of(entry, arguments), *(arguments.values[i] for i in arguments.arrays)
-        )
+        result = jax.eval_shape(function_of(entry, arguments), *arrays)
     except Exception:  # noqa: BLE001 - a callable may refuse arguments in any way it likes
-        return False
-    return True
+        return None
+    leaves, tree = jax.tree.flatten(result)
+    return tree, tuple((leaf.dtype, leaf.ndim) for leaf in leaves), len(arguments.values)
 
 
 def function_of(entry: Entry, arguments: Arguments) -> Callable[..., Any]:

@@ -14,7 +14,7 @@ FORMULAS = {
     operator.name: operator for operator in all_operators() if isinstance(operator, Elementwise)
 }
 EDGES = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5)
-UNOPTIMIZED = tuple("-O0" if flag == "-O1" else flag for flag in STRICT)
+UNOPTIMIZED = tuple("-O0" if flag == "-Og" else flag for flag in STRICT)
 
 
 def graph(name: str, kind: str) -> str:
