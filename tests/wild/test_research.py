@@ -113,12 +113,25 @@ def _searches(mctx):
     return plan
 
 
+def _named(penzai):
+    """Axes by name, whose sizes the library wants to be ints."""
+    from penzai import pz
+
+    def scaled(x):
+        rows = pz.nx.wrap(x).tag("batch", "features")
+        means = rows.untag("features").sum() / 4.0
+        return ((rows - means) * 2.0).unwrap("features", "batch")
+
+    return scaled
+
+
 QUICK = {
     "priorities": Case("flax", _priorities),
     "policy": Case("flax", _policy),
     "matrices": Case("flax", _matrices, tolerance=1e-3),
 }
 CASES = {
+    "named axes": Case("penzai", _named),
     "mixture": Case("numpyro", _mixture, tolerance=1e-3),
     "elliptical slices": Case("blackjax", _slices, tolerance=1e-3),
     "planning": Case("mctx", _searches, tolerance=1e-3),

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from smelt.errors import SmeltError
+import smelt
+from smelt.errors import SmeltError, UsageError
 from smelt.frontends.jax import trace
 
 SIZES = [{"N": size} for size in (1, 2, 5)]
@@ -88,3 +89,37 @@ def test_a_scan_may_have_nothing_to_scan(check, reverse):
         return jax.lax.scan(step, x[0], x[1:], reverse=reverse)
 
     check(fn, "f32[N,3]", sizes=SIZES)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: jnp.arange(x.shape[0] + 1.0),
+        lambda x: jnp.arange(0.0, x.shape[0], 0.5),
+        lambda x: jnp.arange(1.0, x.shape[0] / 2),
+    ],
+)
+def test_a_range_of_floats_up_to_a_size_says_how_to_count(fn):
+    with pytest.raises(UsageError) as caught:
+        trace(fn, "f32[N,3]")
+    assert caught.value.code == "E113"
+    assert caught.value.fix.startswith("bounds made of a size have to be whole numbers")
+    assert "jnp.arange(n + 1) * 1.0" in caught.value.fix
+
+
+def test_what_it_says_converts():
+    def counted(x):
+        n = x.shape[0]
+        return jnp.arange(n + 1) * 1.0, jnp.arange(2 * n) * 0.5
+
+    run = smelt.compile(counted, "f32[N,3]")
+    for n in (1, 4):
+        whole, halves = run(np.zeros((n, 3), np.float32))
+        np.testing.assert_array_equal(whole, np.arange(n + 1.0))
+        np.testing.assert_array_equal(halves, np.arange(0.0, n, 0.5))
+
+
+def test_a_range_of_an_array_at_numbers_is_told_nothing_of_sizes():
+    with pytest.raises(UsageError) as caught:
+        trace(lambda x: jnp.arange(x[0, 0]), "f32[2,3]")
+    assert "whole numbers" not in caught.value.fix

@@ -14,6 +14,7 @@ from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.size_advice import (
     as_multiples,
+    in_whole_numbers,
     to_decide,
     which_is_enough,
     which_is_greater,
@@ -123,8 +124,9 @@ def _raised(error: Exception, parameters: Sequence[str], sizes: Sequence[str]) -
     """E113 for all else, with what to do about it where that is known."""
     kind = type(error).__name__
     link = _LINK.search(str(error))
+    counted = in_whole_numbers(str(error)) if sizes else ""
     advice = [
-        ADVICE.get(kind, ""),
+        counted or ADVICE.get(kind, ""),
         which_is_greater(str(error)),
         which_is_enough(str(error)),
         as_multiples(str(error)),

@@ -27,6 +27,13 @@ _DIVISION = re.compile(r"\b(?:floordiv|mod)\(")
 _MIRRORED = re.compile(r"axis size \(= (\w+)\) is larger than 1 .* padding length \(= (\d+)\)")
 """How JAX says of which sizes it can mirror an axis."""
 
+_RANGE = re.compile(r"jnp\.arange argument '\w+'|In arange with non-constant arguments")
+COUNTED = (
+    "bounds made of a size have to be whole numbers, so count first and make floats of it then:"
+    " jnp.arange(n + 1) * 1.0, jnp.arange(2 * n) * 0.5"
+)
+"""A range of floats at an open size, whose number of elements has to be a size."""
+
 _DECIDING = {
     "<": (("<=", -1), (">=", 0)),
     "<=": (("<=", 0), (">=", 1)),
@@ -111,6 +118,11 @@ def which_is_enough(message: str) -> str:
     """What to state where ``message`` is that of a pad that mirrors an axis of an open size."""
     found = _MIRRORED.search(message)
     return f"say so by a constraint, '{found[1]} >= {int(found[2]) + 1}'" if found else ""
+
+
+def in_whole_numbers(message: str) -> str:
+    """What to do where ``message`` is that of a range whose bounds are floats made of a size."""
+    return COUNTED if _RANGE.search(message) else ""
 
 
 def as_multiples(message: str) -> str:

@@ -18,6 +18,9 @@ from smelt.frontends.jax.replacement import Function, Replacement
 OF_MATH = ("sqrt", "log", "log2", "log10", "log1p", "exp", "sin", "cos", "tanh")
 """Functions of ``math`` of one number, which jax.numpy calls the same."""
 
+PENZAI_CHECK = "penzai.core.named_axes:NamedArray.check_valid"
+"""No function of ``library_functions``, all of which the development extra has."""
+
 
 def _of_jax(original: Function) -> Function:
     """Of a symbolic size, the function of jax.numpy of that name."""
@@ -58,6 +61,18 @@ def _indices(original: Function) -> Function:
         return original(tuple(places), shape)
 
     return parse_indices
+
+
+def _named_axes(_: Function) -> Function:
+    """Penzai's check of an array with named axes holds for sizes that are no ints, too."""
+
+    def check_valid(named: Any) -> Any:
+        axes = named.named_axes
+        sizes, shape = tuple(axes.values()), tuple(named.data_array.shape)
+        is_open = any(map(is_symbolic, sizes)) and not any(isinstance(name, int) for name in axes)
+        return None if is_open and shape[len(shape) - len(sizes) :] == sizes else NotImplemented
+
+    return check_valid
 
 
 def _method(name: str) -> Callable[[Function], Function]:
@@ -102,6 +117,15 @@ for _name in ("ceil", "floor", "trunc"):
     register(Patch(f"math:{_name}", _whole, after=TypeError))
 register(Patch(ATTENTION_RANGE.target, _range))
 register(Patch(INDICES.target, _indices, parameters=INDICES.parameters))
+register(
+    Patch(
+        PENZAI_CHECK,
+        _named_axes,
+        optional=True,
+        parameters=("self",),
+        after=ValueError,
+    )
+)
 
 REPLACEMENTS = (
     Replacement(SymbolicDim, "astype", _as_type, absent=_lacking),
