@@ -224,12 +224,16 @@ class Pass:
         """The first line of the page."""
         return self.page.strip().splitlines()[0]
 
+    def is_idle(self, cx: PassContext) -> bool:
+        """True if the target lacks what it makes, or the model what each of its rules needs."""
+        if any(operator not in cx.operators for operator in self.makes):
+            return True
+        return self.rule_set is not None and not self.rule_set.within(cx.index().operators).rules
+
     def run(self, cx: PassContext, options: Options = None) -> RuleStats:
         """Run once over the model; what changed is in the statistics."""
         stats = RuleStats()
-        if any(operator not in cx.operators for operator in self.makes):
-            return stats
-        if self.rule_set is not None and not self.rule_set.within(cx.index().operators).rules:
+        if self.is_idle(cx):
             return stats
         if options is None and self.options_type is not None:
             options = self.options_type()

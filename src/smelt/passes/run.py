@@ -19,7 +19,8 @@ from smelt.spans import span
 
 @dataclass
 class PassReport:
-    """What one run of one pass did. ``seconds`` is CPU time; node counts include subgraphs.
+    """What one run of one pass did. ``seconds`` is CPU time, 0 for a pass that the model has no
+    operators for; node counts include subgraphs.
 
     ``exactness`` is what this run promises of its results.
     """
@@ -109,12 +110,14 @@ class _Run:
         for observer in self.observers:
             observer.before_pass(step, self.cx.model)
         before = self.cx.index().count
-        text, started = str(step), time.process_time()
+        text, is_idle = str(step), step.pass_.is_idle(self.cx)
+        # To read the clock of the process takes longer than an idle pass.
+        started = 0.0 if is_idle else time.process_time()
         with span(step.pass_.spelling, "pass", text=text, nodes_before=before) as told:
             stats = step.pass_.run(self.cx, step.options)
             after = self.cx.index().count
             told.note(nodes_after=after, rewrites=stats.rewrites)
-        seconds = time.process_time() - started
+        seconds = 0.0 if is_idle else time.process_time() - started
         self.edits += stats.rewrites - stats.unseen
         if not stats.rewrites or (step.pass_.rule_set is not None and not stats.skipped):
             self.settled[text] = self.edits
