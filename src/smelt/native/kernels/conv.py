@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from smelt.native.kernels.convolution import depthwise, direct, gather, plain, pointwise
+from smelt.native.kernels.convolution import depthwise, direct, gather, of_run, plain, pointwise
 from smelt.native.kernels.convolution.parts import strides_beside
 from smelt.native.kernels.convolution.window import Window, channels_of, refuse_window, window_of
 from smelt.native.kernels.finish import overwritable
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
-from smelt.program.run_sizes import is_empty
+from smelt.program.run_sizes import highest, is_empty
 from smelt.program.storage import Needs
 
-WAYS = (plain, pointwise, depthwise, direct)
-"""In order of preference; each says what it ``takes``. What none takes is gathered."""
+WAYS, WAYS_OF_RUN = (pointwise, depthwise, direct), (depthwise, of_run)
+"""In order of preference; each says what it ``takes``. What none takes is gathered; of images whose
+sizes each run has of its own, it is summed one weight at a time."""
 
 
 def _way(instance: Instance, window: Window) -> ModuleType:
-    return next((way for way in WAYS if way.takes(instance, window)), gather)
+    ways, otherwise = (WAYS_OF_RUN, plain) if of_run.is_of_run(window) else (WAYS, gather)
+    return next((way for way in ways if way.takes(instance, window)), otherwise)
 
 
 def _needs(instance: Instance) -> Needs:
     window = window_of(instance)
     way = _way(instance, window)
     # A plane is copied before its results are written, which begin at it or before it.
-    over = way is depthwise and channels_of(instance)[1] == 1 and window.pixels <= window.plane
+    shrinks = highest(window.pixels - window.plane) <= 0
+    over = way is depthwise and channels_of(instance)[1] == 1 and shrinks
     return Needs(
         in_place=overwritable(instance),
         over=(0,) if over else (),

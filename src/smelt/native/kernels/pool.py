@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from smelt.native.kernels import pool_vectors
@@ -13,7 +13,7 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, NUMBER, KernelContext, kernel
 from smelt.native.kernels.pool_rows import emit_rows, takes
 from smelt.native.kernels.vector import PRELUDE
-from smelt.program.run_sizes import is_empty
+from smelt.program.run_sizes import Size, is_empty, same
 
 
 def _refuse_max(instance: Instance) -> str | None:
@@ -84,8 +84,16 @@ def average_pool(cx: KernelContext) -> None:
     window = window_of(cx)
     if _fits_vectors(cx) and pool_vectors.takes_sum(window):
         counts = [_counts(cx, window, i, place) for i, place in enumerate(("o", "h + r", "q"))]
-        with _by_vectors(cx, lambda: _mean(cx, window)):
-            pool_vectors.emit(cx, window, pool_vectors.SUM, f"a / (float)({' * '.join(counts)})")
+        divisor, before = f"(float)({' * '.join(counts)})", list[str]()
+        if isinstance(window.output[2], Size) and not counts[2].isdigit():
+            divisor = f"((float)({' * '.join(counts[:2])}) * seen[q])"
+            before = [
+                f"float seen[{pool_vectors.KEPT}];",
+                f"for (ptrdiff_t q = 0; q < {window.output[2]}; ++q)",
+                f"    seen[q] = (float){counts[2]};",
+            ]
+        with _by_vectors(cx, lambda: _mean(cx, window), before):
+            pool_vectors.emit(cx, window, pool_vectors.SUM, f"a / {divisor}")
         return
     _mean(cx, window)
 
@@ -111,11 +119,16 @@ def _fits_vectors(cx: KernelContext) -> bool:
 
 
 @contextmanager
-def _by_vectors(cx: KernelContext, otherwise: Callable[[], None]) -> Iterator[None]:
-    """A loop over the planes where there are vectors, else what ``otherwise`` writes."""
+def _by_vectors(
+    cx: KernelContext, otherwise: Callable[[], None], before: Sequence[str] = ()
+) -> Iterator[None]:
+    """A loop over the planes where there are vectors, after the lines ``before``, else what
+    ``otherwise`` writes."""
     body, shape = cx.body, cx.output_shape()
     cx.call("LANES", PRELUDE)
     body.line(f"#if {pool_vectors.WHEN}")
+    for line in before:
+        body.line(line)
     with body.loop("c", shape[0] * shape[1]):
         yield
     body.line("#else")
@@ -141,6 +154,13 @@ def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
     low, high = 0, size
     if cx.int("count_include_pad"):
         low, high = -window.begin[i], size + window.end[i]
+    if isinstance(size, Size) or isinstance(window.output[i], Size):
+        if same(window.begin[i], 0) and same(window.end[i], 0) and _fills(window, i):
+            return str(kernel)
+        start = f"({place} * {window.strides[i]} - {window.begin[i]})"
+        first = f"({start} < {low} ? ({low + step - 1} - {start}) / {step} : 0)"
+        end = f"({start} < {high} ? ({high - 1} - {start}) / {step} + 1 : 0)"
+        return f"(({end} < {kernel} ? {end} : {kernel}) - {first})"
     starts = [o * window.strides[i] - window.begin[i] for o in range(window.output[i])]
     counts = [sum(low <= s + k * step < high for k in range(kernel)) for s in starts]
     if len(set(counts)) == 1:
@@ -149,6 +169,12 @@ def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
     cx.call(name, f"static const int32_t {name}[] = {{ {', '.join(map(str, counts))} }};\n")
     cx.body.line(f"(void){name};")  # where vectors read it and the compiler has none
     return f"{name}[{place}]"
+
+
+def _fills(window: Window, i: int) -> bool:
+    """True if no window begins so late that it reaches beyond the image, which is not padded."""
+    reach, step = (window.kernel[i] - 1) * window.dilations[i] + 1, window.strides[i]
+    return same(window.output[i], (window.input[i] - reach + step) // step)
 
 
 def _padded_count(cx: KernelContext, window: Window, i: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.kernel import KernelContext
-from smelt.program.run_sizes import Size, is_empty
+from smelt.program.run_sizes import Size, highest, is_empty
 
 ROW = 160
 """Elements of a row that are kept on the stack at most."""
@@ -20,13 +20,11 @@ MOST_COLUMNS = 16
 def chunk_of(window: Window) -> int:
     """Output columns that one kept row serves; below 1 if the window is too wide for it."""
     step, reach = window.strides[2], (window.kernel[2] - 1) * window.dilations[2]
-    return min(window.output[2], (ROW - 1 - reach) // step + 1)
+    return min(highest(window.output[2]), (ROW - 1 - reach) // step + 1)
 
 
 def takes(window: Window) -> bool:
-    """One plane of a size that is known before the run, and a window that fits a row."""
-    if any(isinstance(size, Size) for size in (*window.input, *window.output)):
-        return False
+    """One plane, and a window that fits a row."""
     return window.flat and window.kernel[2] <= MOST_COLUMNS and chunk_of(window) >= 1
 
 
@@ -69,6 +67,8 @@ def _stays_inside(window: Window) -> bool:
     """True if each kept row lies within the image, so that its loop has a length that compilers
     see."""
     (_, _, wide), chunk = window.output, chunk_of(window)
+    if isinstance(wide, Size) or isinstance(window.input[2], Size):
+        return False
     reach = (window.kernel[2] - 1) * window.dilations[2]
     end = (wide - 1) * window.strides[2] + reach + 1 - window.begin[2]
     return window.begin[2] == 0 and wide % chunk == 0 and end <= window.input[2]

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from smelt.native.kernels.convolution.padded_copy import dense_rows
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.extremes import LARGER
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, SECONDS
-from smelt.program.run_sizes import Size
+from smelt.program.run_sizes import Dim, Size, highest, larger, smaller
 
 WHEN = "LANES >= 8"
 """Where there are such vectors, and stack enough for the array."""
@@ -110,10 +111,8 @@ SUM = Joining("sum", "a + v", "a + v", "a + v", "0", False)
 
 
 def takes(window: Window) -> bool:
-    """Sizes that are known before the run, and rows of which some fit the array."""
-    if any(isinstance(size, Size) for size in (*window.input, *window.output)):
-        return False
-    return pitch_of(window) <= KEPT
+    """Rows that fit the array."""
+    return highest(pitch_of(window)) <= KEPT
 
 
 def pitch_of(window: Window) -> int:
@@ -137,13 +136,19 @@ def emit(cx: KernelContext, window: Window, joining: Joining, result: str) -> No
     cx.call("larger", LARGER)
     deep, tall, wide = window.output
     pitch = pitch_of(window)
-    band = max(1, min(tall, KEPT // pitch))
+    band: Dim = larger(1, smaller(tall, KEPT // larger(1, pitch)))
+    kept = band * pitch
+    most = KEPT if isinstance(kept, Size) else kept
     body.line(f"const float *image = {x.name} + c * {window.plane};")
     body.line(f"float *out = {y.name} + c * {window.pixels};")
-    body.line(f"float kept[{band * pitch + 2 * MOST_LANES + _reach(window)}];")
-    with body.loop("o", deep), body.loop("h", tall, step=band):
+    body.line(f"float kept[{most + 2 * MOST_LANES + _reach(window)}];")
+    if isinstance(band, Size):
+        body.line(f"const ptrdiff_t band = {band};")
+        band = Size.named("band", band.low, band.high)
+    with body.loop("o", deep), body.loop("h", tall, step=str(band)):
         rows = f"{tall} - h < {band} ? {tall} - h : {band}"
-        body.line(f"const ptrdiff_t rows = {rows if tall % band else band};")
+        even = not isinstance(tall, Size) and tall % band == 0
+        body.line(f"const ptrdiff_t rows = {band if even else rows};")
         _emit_down(cx, window, joining, pitch)
         body.line(f"float *to = out + (o * {tall} + h) * {wide};")
         _emit_along(cx, window, joining, pitch, result)
@@ -168,8 +173,8 @@ def _first_last(cx: KernelContext, window: Window, i: int, place: str) -> None:
 def _emit_down(cx: KernelContext, window: Window, joining: Joining, pitch: int) -> None:
     """``kept`` is what the rows of each window come to."""
     body, (_, height, width) = cx.body, window.input
-    left = min(window.begin[2], pitch)
-    n = max(0, min(pitch - left, width))
+    left = smaller(window.begin[2], pitch)
+    n = larger(0, smaller(pitch - left, width))
     down = _declare_down(cx, joining)
     _first_last(cx, window, 0, "o")
     with body.loop("r", "rows"):
@@ -239,6 +244,10 @@ def _emit_along(
                     at = f"*(const vec *)(kept + i + {place * apart})"
                     body.line(f"{{ const vec v = {at}; a = {joining.vectors}; }}")
                 body.line("*(vec *)(kept + i) = a;")
+        if result == "a" and isinstance(wide, Size):
+            room = f"{window.pixels} - (o * {window.output[1]} + h) * {wide}"
+            body.line(f"{dense_rows(cx)}(kept, {pitch}, to, rows, {wide}, {room});")
+            return
         if result == "a":
             with body.loop("r", "rows"):
                 body.line(f"memcpy(to + r * {wide}, kept + r * {pitch}, {4 * wide});")

@@ -66,6 +66,8 @@ class Finish:
 
 
 RELU = "{0} < 0 ? 0 : {0}"
+COLUMN = "cl"
+"""The parameter for the stride of columns of C, where it is no number."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Tile:
 
     ``start`` is ``row`` or ``column`` if a parameter holds a number for each, which the sums start
     from, or ``each`` if it holds one for each sum, in rows of ``pitch``. The strides of C are
-    ``row`` and ``column``, constants if they are numbers. It is only called under ``when``, a
+    ``row`` and ``column``, a constant if it is a number. It is only called under ``when``, a
     condition of the preprocessor.
     """
 
@@ -83,14 +85,14 @@ class Tile:
     walk: Walk
     start: str = ""
     finish: Finish = field(default_factory=Finish)
-    column: int = 1
+    column: Dim = 1
     when: str = ""
     pitch: int = 0
 
     def declare(self, cx: KernelContext) -> str:
         """The name of the function, which is added to those that the kernel calls."""
         cx.call("LANES", PRELUDE)
-        if self.column != 1:
+        if not same(self.column, 1):
             cx.call("turn_four", TURN)
         for support in self.finish.support:
             cx.call(*support)
@@ -137,8 +139,8 @@ class Tile:
         return out.text()
 
     def _open_strides(self) -> list[tuple[str, Dim]]:
-        """The parameters for strides of operands beside that each run has of its own."""
-        strides = [
+        """The parameters for strides that each run has of its own."""
+        strides = [(COLUMN, self.column)] + [
             (_stride(i, variable), stride)
             for i, one in enumerate(self.finish.beside)
             for variable, stride in (("m", one.row), ("l", one.column))
@@ -212,7 +214,7 @@ class Tile:
         if relu:
             for m, v in self._sums():
                 out.line(f"s{m}_{v} = NOT_BELOW_0(s{m}_{v});")
-        if self.column == 1 and (plain or relu):
+        if same(self.column, 1) and (plain or relu):
             with out.block(f"if (from == 0 && to == {self.vectors} * LANES)"):
                 for m, v in self._sums():
                     out.line(f"*(vec *)(c + {m} * cm{_lanes(v)}) = s{m}_{v};")
@@ -221,7 +223,7 @@ class Tile:
         for m, v in self._sums():
             out.line(f"*(vec *)(t[{m}]{_lanes(v)}) = s{m}_{v};")
         text = "{0}" if plain or relu else self.finish.text
-        if self.column != 1:
+        if not same(self.column, 1):
             self._store_columns(out, text)
             return
         if not (plain or relu):
@@ -234,6 +236,7 @@ class Tile:
 
     def _store_columns(self, out: Writer, text: str) -> None:
         """Sums whose rows lie next to each other: four by four are turned where all are stored."""
+        step = COLUMN if isinstance(self.column, Size) else self.column
         if text != "{0}" and not self.finish.beside:
             with out.loop("m", self.rows), out.loop("l", f"{self.vectors} * LANES"):
                 self._element(out, text, "t[m][l]")
@@ -246,13 +249,11 @@ class Tile:
                 out.loop("l", f"{self.vectors} * LANES", step=4),
             ):
                 for first in firsts:
-                    at = f"c + {first} + l * {self.column}"
-                    out.line(
-                        f"turn_four(&t[{first}][l], {self.vectors} * LANES, {at}, {self.column});"
-                    )
+                    at = f"c + {first} + l * {step}"
+                    out.line(f"turn_four(&t[{first}][l], {self.vectors} * LANES, {at}, {step});")
             out.line("else")
             out.line("#endif")
-        column = f"c[m * cm + l * {self.column}]"
+        column = f"c[m * cm + l * {step}]"
         with out.loop("l", "to", "from"), out.loop("m", self.rows):
             self._element(out, text, column)
 

@@ -7,16 +7,19 @@ between them is dropped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 from smelt.native.kernels.convolution import depthwise_rows
+from smelt.native.kernels.convolution.padded_copy import dense_rows, padded_plane
 from smelt.native.kernels.convolution.parts import finish_by_filter, is_float, padded_rows
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.even_parts import even_parts
+from smelt.native.kernels.even_parts import parts_of_run
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE
 from smelt.native.kernels.vector_tile import RELU, Finish, plus
+from smelt.program.run_sizes import Size, highest, larger, lowest, same, smaller
 
 MOST_POSITIONS = 64
 """Positions of the kernel at most: each is an instruction."""
@@ -48,8 +51,9 @@ class Layout:
 
     @property
     def results(self) -> int:
-        """Results of a band, and room for vectors beyond its end."""
-        return self.band * self.pitch + 2 * MOST_LANES
+        """Results of a band at most, and room for vectors beyond its end."""
+        band = highest(self.band * self.pitch)
+        return min(band, max(BAND, highest(self.pitch))) + 2 * MOST_LANES
 
 
 def layout_of(window: Window) -> Layout:
@@ -58,7 +62,7 @@ def layout_of(window: Window) -> Layout:
     phases = {(y * dh % down, x * dw % step) for y in range(kh) for x in range(kw)}
     rows = window.output[1] + (kh - 1) * dh // down
     pitch = window.output[2] + (kw - 1) * dw // step
-    band = max(1, min(window.output[1], BAND // pitch))
+    band = cast(int, larger(1, smaller(window.output[1], BAND // larger(1, pitch))))
     return Layout(tuple(sorted(phases)), rows, pitch, band)
 
 
@@ -67,13 +71,14 @@ def workspace(instance: Instance, window: Window) -> int:
     layout = layout_of(window)
     results = layout.results
     if depthwise_rows.takes(window):
-        results = min(depthwise_rows.ROWS, window.output[1]) * depthwise_rows.pitch_of(window)
-    return 4 * (len(layout.phases) * layout.phase + 2 * MOST_LANES + results)
+        rows = smaller(depthwise_rows.ROWS, window.output[1])
+        results = highest(rows * depthwise_rows.pitch_of(window))
+    return 4 * (highest(len(layout.phases) * layout.phase) + 2 * MOST_LANES + results)
 
 
 def emit(cx: KernelContext, window: Window) -> None:
     """Planes of the output; the plane that they see is padded once for all of its filters."""
-    layout, body = layout_of(window), cx.body
+    layout, body = _named(cx, window), cx.body
     x, w, y, bias = cx.input(0), cx.input(1), cx.output(), cx.optional(2)
     filters, group, positions = channels_of(cx)[1], cx.int("group"), w.size // w.shape[0]
     cx.call("LANES", PRELUDE)
@@ -82,10 +87,15 @@ def emit(cx: KernelContext, window: Window) -> None:
     body.line(f"float *results = {scratch} + {len(layout.phases) * layout.phase + 2 * MOST_LANES};")
     # Vectors read on behind the plane: what lay there before may be integers, and as floats those
     # are subnormal, which take ten times as long to multiply.
-    body.line(f"memset(results - {2 * MOST_LANES}, 0, {8 * MOST_LANES});")
+    clear = f"memset(results - {2 * MOST_LANES}, 0, {8 * MOST_LANES});"
+    of_run = isinstance(layout.phase, Size)
+    if not of_run:
+        body.line(clear)
     with body.loops(("n", "g"), (x.shape[0], group), 1):
         body.line(f"const float *image = {x.name} + (n * {group} + g) * {size};")
         _emit_padding(cx, window, layout, scratch)
+        if of_run:
+            body.line(clear)
         with body.loop("o", f"(g + 1) * {filters}", f"g * {filters}"):
             body.line(f"const float *k = {w.name} + o * {positions};")
             body.line(f"float *out = {y.name} + (n * {group * filters} + o) * {window.pixels};")
@@ -93,21 +103,44 @@ def emit(cx: KernelContext, window: Window) -> None:
             if depthwise_rows.takes(window):
                 _emit_rows(cx, window, layout, scratch)
                 return
-            with body.loop("h", window.output[1], step=layout.band):
+            with body.loop("h", window.output[1], step=str(layout.band)):
                 _emit_band(cx, window, layout, scratch)
 
 
+def _named(cx: KernelContext, window: Window) -> Layout:
+    """The layout, with variables for what a run decides, which the innermost loop reads."""
+    layout = layout_of(window)
+    if not isinstance(layout.phase, Size):
+        return layout
+    variables = {"rows": "deep", "pitch": "pitch", "band": "band"}
+    if depthwise_rows.takes(window):
+        del variables["band"]
+    found = {}
+    for name, variable in variables.items():
+        size = getattr(layout, name)
+        cx.body.line(f"const ptrdiff_t {variable} = {size};")
+        found[name] = Size.named(variable, lowest(size), highest(size))
+    return replace(layout, **found)
+
+
 def _emit_padding(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
+    _, height, width = window.input
     for number, phase in enumerate(layout.phases):
         stride = (window.strides[1], window.strides[2])
-        copy = padded_rows(cx, window, layout.pitch, stride=stride, phase=phase)
+        top, left = (at - begin for at, begin in zip(phase, window.begin[1:], strict=True))
         to = f"{scratch} + {number * layout.phase}"
-        cx.body.line(f"{copy}(image, {to}, {phase[0] - window.begin[1]}, {layout.rows});")
+        if not isinstance(layout.phase, Size):
+            copy = padded_rows(cx, window, layout.pitch, stride=stride, phase=phase)
+            cx.body.line(f"{copy}(image, {to}, {top}, {layout.rows});")
+            continue
+        given = f"image, {to}, {height}, {width}, {top}, {left}, {layout.rows}"
+        given += f", {stride[0]}, {layout.pitch}, {stride[1]}"
+        cx.body.line(f"{padded_plane(cx)}({given});")
 
 
 def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
     """A few output rows at a time, of nearly equal numbers."""
-    for part in even_parts(window.output[1], depthwise_rows.ROWS):
+    for part in parts_of_run(window.output[1], depthwise_rows.ROWS):
         end = part.first + part.length * part.count
         with cx.body.loop("h", end, part.first, part.length):
             cx.body.line(f"const ptrdiff_t rows = {part.length};")
@@ -125,7 +158,7 @@ def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
         finish = Finish()
     left = f"{height} - h"
     rows = f"{left} < {layout.band} ? {left} : {layout.band}"
-    body.line(f"const ptrdiff_t rows = {str(height) if layout.band == height else rows};")
+    body.line(f"const ptrdiff_t rows = {height if same(layout.band, height) else rows};")
     body.line(f"const float *from = {scratch} + h * {layout.pitch};")
     with body.block(f"for (ptrdiff_t p = 0; p < rows * {layout.pitch}; p += 2 * LANES)"):
         body.line("vec s0 = { 0 }, s1 = { 0 };")
@@ -151,6 +184,12 @@ def _emit_store(cx: KernelContext, window: Window, pitch: int, finish: Finish) -
             _emit_finish(cx, finish.at(f"(o - g * {channels_of(cx)[1]})", "0"), "results[p]", "p")
         finish = Finish()
     if finish == Finish():
+        if isinstance(wide, Size):
+            given = (
+                f"results, {pitch}, out + h * {wide}, rows, {wide}, {window.pixels} - h * {wide}"
+            )
+            body.line(f"{dense_rows(cx)}({given});")
+            return
         with body.loop("r", "rows"):
             body.line(f"memcpy(out + (h + r) * {wide}, results + r * {pitch}, {4 * wide});")
         return

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.writer import Writer
+from smelt.program.run_sizes import ceil_div
 
 ROWS = 7
 """Output rows at a time: their sums, the weights of a column and what is read fit 16 registers."""
@@ -22,7 +25,7 @@ def takes(window: Window) -> bool:
 
 def pitch_of(window: Window) -> int:
     """Elements from a row of results to the next: whole vectors."""
-    return -(-window.output[2] // MOST_LANES) * MOST_LANES
+    return cast(int, ceil_div(window.output[2], MOST_LANES) * MOST_LANES)
 
 
 def emit(cx: KernelContext, window: Window, rows: int, pitch: int) -> None:

@@ -89,13 +89,19 @@ def band_of(instance: Instance, window: Window) -> Band:
     """All bands see the same number of rows; the last may compute fewer."""
     (_, height, width), (_, kh, kw) = window.output, window.kernel
     (_, down, step), (_, dh, dw) = window.strides, window.dilations
-    channels, filters = channels_of(instance)
-    heavy = filters * channels * kh * kw >= HEAVY
-    count = max(1, height * width // (MANY if heavy else BAND_PIXELS))
+    channels = channels_of(instance)[0]
+    count = max(1, height * width // band_pixels(instance, window))
     rows = -(-height // count)
     if kh == kw == 1 < max(down, step) and channels >= APART:
         return Band(rows, rows, width, (down, step))
     return Band(rows, (rows - 1) * down + (kh - 1) * dh + 1, (width - 1) * step + (kw - 1) * dw + 1)
+
+
+def band_pixels(instance: Instance, window: Window) -> int:
+    """Output pixels of a band at least, about."""
+    channels, filters = channels_of(instance)
+    heavy = filters * channels * window.kernel[1] * window.kernel[2] >= HEAVY
+    return MANY if heavy else BAND_PIXELS
 
 
 def _is_copied(window: Window, band: Band) -> bool:
@@ -125,12 +131,7 @@ def _copied(instance: Instance, window: Window, band: Band) -> int:
 
 def emit(cx: KernelContext, window: Window) -> None:
     """Bands of rows; in each, all panels of filters, and for each all groups of pixels."""
-    bias, finish = _bias(cx), finish_by_pixel(cx)
-    computed = cx.optional(2) if not bias else None
-    if computed is not None:
-        pointer = f"{computed.name} + g * {channels_of(cx)[1]}"
-        finish = finish.after("{0} + {1}", Beside(pointer, 0, 1))
-    weights = Filters(_pack(cx), bias, finish, skips(cx, window))
+    weights = filters_of(cx, skipped=skips(cx, window))
     if seen_alike.takes(cx, window):
         seen_alike.emit(cx, window, weights)
         return
@@ -148,6 +149,16 @@ def emit(cx: KernelContext, window: Window) -> None:
                 if weights.skipped:
                     declare_rows(cx.body, window, part.length)
                 pixel_tiles.emit(cx, window, source, weights, part.length, by_panel=not by_band)
+
+
+def filters_of(cx: KernelContext, *, skipped: bool = False) -> Filters:
+    """The laid out weights and bias, and what becomes of the sums."""
+    bias, finish = _bias(cx), finish_by_pixel(cx)
+    computed = cx.optional(2) if not bias else None
+    if computed is not None:
+        pointer = f"{computed.name} + g * {channels_of(cx)[1]}"
+        finish = finish.after("{0} + {1}", Beside(pointer, 0, 1))
+    return Filters(_pack(cx), bias, finish, skipped)
 
 
 def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:

@@ -101,7 +101,7 @@ def _emit_listed(
                 body.line("at[m] = next;")
                 body.line(f"next += ++q == {wide} ? {turn} : {source.step};")
                 body.line(f"q = q == {wide} ? 0 : q;")
-            walk = _listed_walk(window, panel.width)
+            walk = listed_walk(window, panel.width)
             given = [plus(source.pointer, channels.first, source.plane), "at"]
             if panel.weights.skipped:
                 walk, given = inside_walk(window, panel.width), [*given, *INSIDE]
@@ -141,7 +141,7 @@ def _emit_placed(
                 )
                 first = plus(source.pointer, channels.first, source.plane)
                 first += f" + r * {source.down} + q * {source.step}"
-                walk = _placed_walk(window, panel.width, places, fetch)
+                walk = placed_walk(window, panel.width, places, fetch)
                 given = [first, *(["ahead"] if fetch else [])]
                 size = (len(places), vectors)
                 emit_tile(cx, panel, channels, size, walk, given, f"r * {wide} + q", WIDE)
@@ -221,7 +221,7 @@ PARAMETERS += "const float *restrict a"
 and the image from the first pixel on, or from where ``at`` counts."""
 
 
-def _listed_walk(window: Window, width: int) -> Walk:
+def listed_walk(window: Window, width: int) -> Walk:
     """Channels, rows of the kernel, and its columns one after the other."""
     (_, kh, kw), dw = window.kernel, window.dilations[2]
     heads, before, steps, after = _loops(kh, kw, width)
@@ -236,7 +236,7 @@ def _listed_walk(window: Window, width: int) -> Walk:
     )
 
 
-def _placed_walk(window: Window, width: int, places: tuple[int, ...], fetch: int) -> Walk:
+def placed_walk(window: Window, width: int, places: tuple[int, ...], fetch: int) -> Walk:
     """The same for pixels at ``places`` from the first on."""
     (_, kh, kw), dw = window.kernel, window.dilations[2]
     heads, before, steps, after = _loops(kh, kw, width)

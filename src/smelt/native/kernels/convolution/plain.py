@@ -10,12 +10,6 @@ from __future__ import annotations
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.program.run_sizes import Size
-
-
-def takes(instance: Instance, window: Window) -> bool:
-    """True if a run decides a size of the image."""
-    return any(isinstance(size, Size) for size in (*window.input, *window.output))
 
 
 def workspace(instance: Instance, window: Window) -> int:

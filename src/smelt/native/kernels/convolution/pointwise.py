@@ -12,6 +12,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.tile_walk import STRIDED, packed_rows
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_tile import Tile
+from smelt.program.run_sizes import Size, highest
 
 ROWS, VECTORS = 6, 2
 PANEL = VECTORS * MOST_LANES
@@ -33,12 +34,11 @@ def emit(cx: KernelContext, window: Window) -> None:
     channels, filters = channels_of(cx)
     pixels, body = window.pixels, cx.body
     wide = f"{VECTORS} * LANES"
-    blocks = pixels // PANEL
-    by_filter = blocks < 4 * body.parts and filters >= 4 * ROWS * body.parts
+    by_filter = highest(pixels) < 4 * body.parts * PANEL and filters >= 4 * ROWS * body.parts
     loop = body.loop if by_filter else body.shared_loop
     weights = packed(cx)
     with groups(cx, window), loop("j", pixels, step=wide):
-        if 0 < pixels % PANEL <= MOST_LANES:
+        if isinstance(pixels, Size) or 0 < pixels % PANEL <= MOST_LANES:
             body.line(f"#if {WIDE}")
             with body.block(f"if ({pixels} - j <= LANES)"):
                 body.line(f"const ptrdiff_t at = {pixels} - LANES;")

@@ -1,0 +1,193 @@
+"""Convolutions with constant weights of images whose sizes each run has of its own.
+
+As in ``direct``, pixels are rows of a tile and filters its columns, so no size of an image is part
+of what is computed: a tile is told where its pixels lie. Blocks of output pixels are as large as
+the padded copy of what they see may be, which is planned for any size within the bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from smelt.native.kernels.convolution import direct, pixel_tiles, pointwise
+from smelt.native.kernels.convolution.channel_blocks import Channels
+from smelt.native.kernels.convolution.filter_panels import Panel, Source, panels
+from smelt.native.kernels.convolution.padded_copy import padded_plane
+from smelt.native.kernels.convolution.parts import groups
+from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.even_parts import WIDE
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.vector import MOST_LANES
+from smelt.program.run_sizes import Size, highest, lowest, smaller
+
+COPIED = 1 << 16
+"""Elements of a copy at most, unless the fewest columns see more: it stays near the processor."""
+
+FEWEST_COLUMNS = 16
+"""Output columns of a block at least, where the image is as wide."""
+
+
+def takes(instance: Instance, window: Window) -> bool:
+    """What ``direct`` would take if sizes were numbers."""
+    return direct.takes(instance, window)
+
+
+def is_of_run(window: Window) -> bool:
+    """True if a run decides a size of the image."""
+    return any(isinstance(size, Size) for size in (*window.input, *window.output))
+
+
+def _padded(window: Window) -> bool:
+    return any(highest(pad) > 0 for pad in (*window.begin, *window.end))
+
+
+def _as_row(window: Window) -> Window:
+    """The same with the pixels of a pointwise convolution in one row."""
+    if _padded(window) or window.kernel != (1, 1, 1) or window.strides != (1, 1, 1):
+        return window
+    return replace(window, input=(1, 1, window.plane), output=(1, 1, window.pixels))
+
+
+def _seen(window: Window, dim: int, count: int) -> int:
+    """Rows or columns that ``count`` neighbouring results see."""
+    return (count - 1) * window.strides[dim] + _reach(window, dim)
+
+
+def _reach(window: Window, dim: int) -> int:
+    return (window.kernel[dim] - 1) * window.dilations[dim] + 1
+
+
+def _most_columns(instance: Instance, window: Window) -> int:
+    """Output columns of a block at most, for any size of the image."""
+    wide = COPIED // (channels_of(instance)[0] * _reach(window, 1))
+    fit = (wide - _reach(window, 2)) // window.strides[2] + 1
+    return min(highest(window.output[2]), max(fit, FEWEST_COLUMNS))
+
+
+def _copied(instance: Instance, window: Window) -> int:
+    """Elements of the copy at most."""
+    channels, columns = channels_of(instance)[0], _most_columns(instance, window)
+    least = channels * _reach(window, 1) * _seen(window, 2, columns)
+    rows = _seen(window, 1, highest(window.output[1]))
+    return max(least, min(COPIED, channels * rows * _seen(window, 2, columns)))
+
+
+def workspace(instance: Instance, window: Window) -> int:
+    """The copy and a vector, if the window reaches beyond the image."""
+    return 4 * (_copied(instance, window) + MOST_LANES) if _padded(window) else 0
+
+
+def emit(cx: KernelContext, window: Window) -> None:
+    """Pointwise ones multiply the image itself where it fills the widest tile."""
+    row = _as_row(window)
+    if row is window:
+        _emit(cx, window)
+        return
+    if lowest(window.pixels) >= pointwise.PANEL:
+        pointwise.emit(cx, window)
+        return
+    with cx.body.block(f"if ({window.pixels} >= {pointwise.PANEL})"):
+        pointwise.emit(cx, window)
+    with cx.body.block("else"):
+        _emit(cx, row)
+
+
+def _emit(cx: KernelContext, window: Window) -> None:
+    """Blocks of pixels, for each all panels of filters, for each all tiles of pixels."""
+    weights, body = direct.filters_of(cx), cx.body
+    (_, height, width), columns = window.output, _most_columns(cx, window)
+    with groups(cx, window):
+        body.line(f"const ptrdiff_t most = {smaller(width, columns)};")
+        if lowest(width) <= 0:
+            body.line("if (most <= 0)")
+            body.line("    continue;")
+        _emit_band(cx, window)
+        with body.loop("h", height, step="band"), body.loop("w", width, step="most"):
+            body.line(f"const ptrdiff_t rows = {height} - h < band ? {height} - h : band;")
+            body.line(f"const ptrdiff_t wide = {width} - w < most ? {width} - w : most;")
+            source = _source(cx, window)
+            for first, count, times in panels(channels_of(cx)[1]):
+                panel = Panel(window, source, weights, count, first + count * times)
+                with body.loop("o", panel.end, first, count):
+                    _emit_panel(cx, panel)
+
+
+def _emit_band(cx: KernelContext, window: Window) -> None:
+    """``band``, the output rows of a block: about as many pixels as ``direct`` has in one, as long
+    as the copy has room. Blocks that are narrower than the image have one."""
+    body, channels, down = cx.body, channels_of(cx)[0], window.strides[1]
+    body.line(f"ptrdiff_t band = ({direct.band_pixels(cx, window) - 1} + most) / most;")
+    if _padded(window):
+        pitch = f"((most - 1) * {window.strides[2]} + {_reach(window, 2)})"
+        room = f"{_copied(cx, window)} / ({channels} * {pitch}) - {_reach(window, 1)}"
+        body.line(f"const ptrdiff_t fit = ({room}) / {down} + 1;")
+        body.line("band = band < fit ? band : fit;")
+    if highest(window.output[2]) > _most_columns(cx, window):
+        body.line(f"band = most < {window.output[2]} ? 1 : band;")
+
+
+def _source(cx: KernelContext, window: Window) -> Source:
+    """What the block sees: a copy with the padding around, or the image itself."""
+    (_, height, width), (_, down, step) = window.input, window.strides
+    body, first, left = cx.body, f"h * {down}", f"w * {step}"
+    if not _padded(window):
+        pointer = f"image + {first} * {width} + {left}"
+        return Source(pointer, height * width, width, down * width, step)
+    body.line(f"const ptrdiff_t pitch = (wide - 1) * {step} + {_reach(window, 2)};")
+    body.line(f"const ptrdiff_t seen = (rows - 1) * {down} + {_reach(window, 1)};")
+    copy, scratch = padded_plane(cx), cx.scratch(cx.type(0))
+    with body.loop("i", channels_of(cx)[0]):
+        given = f"image + i * {height * width}, {scratch} + i * seen * pitch, {height}, {width}"
+        top = f"{first} - {window.begin[1]}, {left} - {window.begin[2]}"
+        body.line(f"{copy}({given}, {top}, seen, 1, pitch, 1);")
+    pitch = cast(int, Size.named("pitch", 1, _copied(cx, window)))
+    plane = cast(int, Size.named("(seen * pitch)", 1, _copied(cx, window)))
+    return Source(scratch, plane, pitch, pitch * down, step)
+
+
+def _emit_panel(cx: KernelContext, panel: Panel) -> None:
+    """The pixels of the block by the panel ``o``, tiles one after the other."""
+    body, source = cx.body, panel.source
+    body.line("ptrdiff_t p = 0, q = 0, next = 0;")
+    body.line(f"const ptrdiff_t turn = {source.down} - (wide - 1) * {source.step};")
+    few, more = pixel_tiles.shapes(panel.width)
+    for when, (longest, vectors) in ((WIDE, more), (f"!({WIDE})", few)):
+        body.line(f"#if {when}")
+        for length in _lengths(longest):
+            with body.block(f"for (; p + {length} <= rows * wide; p += {length})"):
+                _emit_tile(cx, panel, (length, vectors), when, is_longest=length == longest)
+        body.line("#endif")
+
+
+def _lengths(longest: int) -> tuple[int, ...]:
+    """Pixels of tiles: each takes what the ones before leave."""
+    found = [longest]
+    while found[-1] > 1:
+        found.append(found[-1] // 2)
+    return tuple(found)
+
+
+def _emit_tile(
+    cx: KernelContext, panel: Panel, size: tuple[int, int], when: str, *, is_longest: bool
+) -> None:
+    """Pixels from ``p`` on, in column ``q``, which lie from ``next`` on."""
+    body, window, source, (length, _) = cx.body, panel.window, panel.source, size
+    channels, first = Channels("0", str(channels_of(cx)[0])), "w + p"
+    if is_longest:
+        places = tuple(i * source.step for i in range(length))
+        walk = pixel_tiles.placed_walk(window, panel.width, places, 0)
+        with body.block(f"if (q + {length} < wide)"):
+            given = [f"{source.pointer} + next"]
+            pixel_tiles.emit_tile(cx, panel, channels, size, walk, given, first, when)
+            body.line(f"q += {length};")
+            body.line(f"next += {length * source.step};")
+            body.line("continue;")
+    body.line(f"ptrdiff_t at[{length}];")
+    with body.loop("m", length):
+        body.line("at[m] = next;")
+        body.line(f"next += ++q == wide ? turn : {source.step};")
+        body.line("q = q == wide ? 0 : q;")
+    walk = pixel_tiles.listed_walk(window, panel.width)
+    pixel_tiles.emit_tile(cx, panel, channels, size, walk, [source.pointer, "at"], first, when)
