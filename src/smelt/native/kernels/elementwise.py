@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from smelt.native.kernels import exponential
 from smelt.native.kernels.constant_power import power_text
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.integer import divide, modulo, power, shift
@@ -89,6 +90,9 @@ def kernel_for(row: Row) -> Kernel:
         return [in_lanes(cx, line) for line in before], in_lanes(cx, text)
 
     def emit(cx: KernelContext) -> None:
+        if row.name == "Exp" and exponential.takes(cx):
+            exponential.emit(cx)
+            return
         before, text = element(cx)
         emit_each(cx, text, before)
 
