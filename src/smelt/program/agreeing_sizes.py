@@ -183,9 +183,13 @@ def _square(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
     return ((read[0][-1], read[0][-2]),)
 
 
+def _by_parts(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    yield from zip(read[0], read[1], strict=True)
+
+
 def _square_by_parts(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
     yield from _square(step, read, made)
-    yield from zip(read[0], read[1], strict=True)
+    yield from _by_parts(step, read, made)
 
 
 def _solved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
@@ -194,6 +198,28 @@ def _solved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
     yield from _square(step, read, made)
     yield right[-2 if step.attributes["left_side"] else -1], matrix[-1]
     yield from zip(matrix[:-2], right[:-2], strict=True)
+
+
+def _solved_by_parts(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    yield from _by_parts(step, read[:2], made)
+    yield from _by_parts(step, read[2:], made)
+    yield from _solved(step, [read[0], read[2]], made)
+
+
+def _three_diagonals(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """Each as long as there are rows of the right side."""
+    *diagonals, right = read
+    for diagonal in diagonals:
+        yield from zip(diagonal, right[:-1], strict=True)
+
+
+def _reflected(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """A factor for some of the columns of each matrix."""
+    yield from zip(read[0][:-2], read[1][:-1], strict=True)
+
+
+def _no_more_than_sides(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    yield from ((read[1][-1], side) for side in read[0][-2:])
 
 
 _OPERANDS: Mapping[str, tuple[int, ...]] = {
@@ -233,11 +259,16 @@ EQUAL: Mapping[str, Rule] = {
     "Loop": _of_equal_rows,
     "Det": _square,
     "smelt::Cholesky": _square,
-    "smelt::Eig": _square,
-    "smelt::Schur": _square,
-    "smelt::ComplexEig": _square_by_parts,
-    "smelt::ComplexSchur": _square_by_parts,
+    **dict.fromkeys(("smelt::Eig", "smelt::Eigh", "smelt::Schur"), _square),
+    **dict.fromkeys(("smelt::Hessenberg", "smelt::Tridiagonal"), _square),
+    **dict.fromkeys(("smelt::ComplexEig", "smelt::ComplexEigh"), _square_by_parts),
+    **dict.fromkeys(("smelt::ComplexSchur", "smelt::ComplexCholesky"), _square_by_parts),
+    **dict.fromkeys(("smelt::ComplexLU", "smelt::ComplexQR"), _by_parts),
+    **dict.fromkeys(("smelt::ComplexSVD", "smelt::ComplexSingularValues"), _by_parts),
     "smelt::TriangularSolve": _solved,
+    "smelt::ComplexTriangularSolve": _solved_by_parts,
+    "smelt::TridiagonalSolve": _three_diagonals,
+    "smelt::HouseholderProduct": _reflected,
 }
 """Sizes that have to be equal."""
 
@@ -245,5 +276,6 @@ AT_MOST: Mapping[str, Rule] = {
     "GatherElements": _inside,
     "ScatterElements": _inside,
     "TopK": _of_no_more,
+    "smelt::HouseholderProduct": _no_more_than_sides,
 }
 """Sizes of which the first may be no greater."""
