@@ -107,9 +107,12 @@ def _prepare(instruction: Instruction, arrays: dict[int, Array], returned: set[i
 
 
 def _fits(call: Call, position: int) -> bool:
-    """True if the output can take the place of an input element for element."""
+    """True if the output can take the place of an input element for element.
+
+    What NumPy shows by strides of 0 is not to be written over, whatever is cut from it.
+    """
     source, target = call.inputs[position], call.outputs[0]
-    if source is None or not source.flags.c_contiguous:
+    if source is None or not (source.flags.c_contiguous and source.flags.writeable):
         return False
     return source.shape == target.shape and source.dtype == target.dtype
 
