@@ -116,6 +116,14 @@ def test_a_power_of_a_half_is_no_square_root(compile_host, dtype: type) -> None:
         assert not np.signbit(y[expected == 0]).any()
 
 
+def test_exponents_of_a_half_beside_others(agree) -> None:
+    """NumPy takes the root where the inner loop repeats an exponent."""
+    x = np.array([-np.inf, -0.0, 4, -4, np.inf, np.nan], np.float32)
+    for exponents in ([[0.5], [0.5]], [[0.5], [2]], [[0.5, 2, 0.5, 3, 0.5, 0.5]]):
+        y = np.array(exponents, np.float32)
+        agree(model("y = Pow(x0, x1)", "float[6]", f"float[{y.shape[0]},{y.shape[1]}]"), x, y)
+
+
 def test_a_negative_power_leaves_large_integers_exact(compile_host) -> None:
     artifact = compile_host(model("y = Pow(x0, x1)", "int64[N]", "int64[N]"))
     (y,) = artifact(np.array([2**60 + 1, 2, -1, 1]), np.array([1, -1, -3, -2]))

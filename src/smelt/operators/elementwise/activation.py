@@ -18,6 +18,9 @@ def sigmoid(x: Any) -> Any:
 
 
 def celu(m: Arithmetic, x: Number, *, alpha: float) -> Number:
+    """ONNX adds max(0, x) to min(0, alpha * expm1(x / alpha)), which is NaN from 0 on for 0."""
+    if alpha == 0 and math.copysign(1.0, alpha) > 0:
+        return alpha * m.expm1(x / alpha) + 0.0
     return m.where(x > 0.0, x, alpha * m.expm1(x / alpha))
 
 

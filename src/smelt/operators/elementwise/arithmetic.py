@@ -21,12 +21,13 @@ def mod(m: Arithmetic, x: Number, y: Number, *, fmod: int) -> Number:
 def power(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """``x`` to the ``y`` of floats, as C's ``pow``.
 
-    NumPy computes one exponent of 0.5 as a square root, which has NaN for -inf and -0 for -0.
+    NumPy computes an exponent of 0.5 that its inner loop repeats as a square root, which has NaN
+    for -inf and -0 for -0.
     """
-    if np.size(y) != 1 or not np.all(np.asarray(y) == 0.5):
-        return np.asarray(np.power(x, y, out))
-    without_signs = np.where(np.equal(x, -np.inf), np.abs(x), x) + np.zeros_like(y)
-    return np.asarray(np.sqrt(without_signs, out))
+    halves = np.equal(y, 0.5)
+    if np.any(halves):
+        x = np.where(halves & (np.equal(x, -np.inf) | np.equal(x, 0)), np.abs(x), x)
+    return np.asarray(np.power(x, y, out))
 
 
 ROWS = (
