@@ -7,7 +7,7 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -163,14 +163,26 @@ def _softmax(node: ir.Node, rewriter: Rewriter) -> None:
     source = node.inputs[0]
     assert source is not None
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 1
-    rank = len(source.shape) if source.shape is not None else None
-    if rank is not None and axis % rank == rank - 1:
-        node.attributes.add(ir.AttrInt64("axis", -1))
+    if source.shape is not None and (alone := _alone(source.shape.dims, axis)) is not None:
+        node.attributes.add(ir.AttrInt64("axis", alone))
         return
     build = _builder(node, rewriter)
     flat = build.op(node.op_type, build.op("Flatten", source, axis=axis), axis=-1)
     restored = build.op("Reshape", flat, build.op("Shape", source))
     rewriter.replace(node, [restored], trust_shape=True)
+
+
+def _alone(dims: Sequence[int | ir.SymbolicDim], axis: int) -> int | None:
+    """The one axis that rows of a matrix made at ``axis`` run along, others being 1; or None."""
+    rank = len(dims)
+    if not -rank <= axis < rank:
+        return None
+    behind = range(axis % rank, rank)
+    longer = [index for index in behind if dims[index] != 1]
+    if len(longer) > 1:
+        return None
+    alone = longer[0] if longer else rank - 1
+    return -1 if alone == rank - 1 else alone
 
 
 def _grid_sample(node: ir.Node, rewriter: Rewriter) -> None:
