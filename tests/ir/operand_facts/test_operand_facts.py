@@ -69,6 +69,7 @@ def _ones(value: onnxruntime.NodeArg) -> np.ndarray:
         "tensor(bool)": np.bool_,
         "tensor(uint8)": np.uint8,
         "tensor(int32)": np.int32,
+        "tensor(string)": np.str_,
     }
     return np.ones(value.shape, types.get(value.type, np.int64))
 
@@ -98,8 +99,44 @@ ADDS = "a = Add(x, z) y = Relu(a)"
             { y = LayerNormalization(x, z) }""",
         """agraph (float[1, 3, N, 8] x, float[M, 3, 3, 3] z) => (float[1, M, K, 6] y)
             { y = Conv(x, z) }""",
+        """agraph (float[N] s, float[4, 3] x) => (float[M] f, float[4, 3] y) {
+            f, y = Scan<num_scan_inputs = 1, body = a (float[K] t, float[3] u) =>
+            (float[L] p, float[3] q) { p = Relu(t) q = Relu(u) }>(s, x) }""",
+        """agraph (float[2, 3] x, float[0, 4] z) => (float[2, 3] y)
+            { q = SequenceConstruct(x, z) y = ConcatFromSequence<axis = 0>(q) }""",
+        """agraph (float[2, N] x, float[4, M] z) => (float[6, N] y)
+            { q = SequenceConstruct(x, z) y = ConcatFromSequence<axis = 0>(q) }""",
+        """agraph (float[2, 3] x, float[2, 3] z, int64 i) => (float[2, 3] y)
+            { q = SequenceConstruct(x, z) y = SequenceAt(q, i) }""",
+        """agraph (bool c, float[2] x) => (float[2] y) { i = Constant<value_int = 5>()
+            q = SequenceConstruct(x) y = If(c) <
+            then_branch = other () => (float[2] p) { p = SequenceAt(q, i) },
+            else_branch = this () => (float[2] q2) { q2 = Relu(x) }> }""",
+        """agraph (float[5] x) => (float[1] y) { i = Constant<value_int = 2>()
+            n = Constant<value_int = 2>() q = SplitToSequence(x, n) y = SequenceAt(q, i) }""",
+        """agraph (float[2, 4, 6] x, float[1, 3, 6] w, float[1, 3, 3] r) => (float[2, 1, 4, 3] y)
+            { y, h = RNN<hidden_size = 3, activations = ["Tanh", "Best"]>(x, w, r) }""",
+        """agraph (float[2] x, float[2] z, bool c) => (float[2] y) { m = Mod<fmod = 1>(x, z)
+            y = Relu(m) }""",
     ],
-    ids=["size 1", "open", "empty", "dead", "branch", "perhaps no round", "scale", "open filters"],
+    ids=[
+        "size 1",
+        "open",
+        "empty",
+        "dead",
+        "branch",
+        "perhaps no round",
+        "scale",
+        "open filters",
+        "open states",
+        "an empty part",
+        "open parts",
+        "any position",
+        "a position in a branch",
+        "the last part",
+        "an activation too many",
+        "fmod",
+    ],
 )
 def test_what_may_run_or_is_not_needed_passes(graph: str) -> None:
     smelt.optimize(text.parse(graph, 21))

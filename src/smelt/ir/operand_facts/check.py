@@ -7,14 +7,28 @@ import onnx_ir as ir
 from smelt.ir import opset, scope
 from smelt.ir.contradiction import contradiction
 from smelt.ir.loop_rounds import rounds
-from smelt.ir.operand_facts import layers, moves, products, quantized, recurrent, signals, windows
+from smelt.ir.operand_facts import (
+    layers,
+    loops,
+    moves,
+    products,
+    quantized,
+    recurrent,
+    sequences,
+    signals,
+    texts,
+    windows,
+)
 from smelt.ir.operand_facts.operands import Fact, Operands, Unknown
 from smelt.ir.shapes import ShapeInference
 
 OLDEST = 7
 """The opset from which on operators broadcast, and mean what the rows say."""
 
-SUBJECTS = (products, windows, moves, layers, recurrent, signals, quantized)
+SUBJECTS = (
+    *(products, windows, moves, layers, recurrent, signals, quantized),
+    *(loops, sequences, texts),
+)
 
 FACTS: dict[str, tuple[Fact, ...]] = {
     op_type: facts

@@ -6,8 +6,8 @@ from smelt.ir.operand_facts.operands import (
     Fact,
     Facts,
     Operands,
-    Unknown,
     agree,
+    at_least,
     fits,
     is_axis,
     is_single,
@@ -72,6 +72,10 @@ ATTENTION: tuple[Fact, ...] = (
     ("there is a value for each key", lambda n: n.size(1, -2) == n.size(2, -2)),
     ("queries and keys are of one batch", lambda n: n.size(0, 0) == n.size(1, 0)),
     ("the mask broadcasts to queries by keys", _mask),
+    (
+        "qk_matmul_output_mode is from 0 to 3",
+        lambda n: 0 <= n.number("qk_matmul_output_mode", 0) <= 3,
+    ),
 )
 
 
@@ -80,13 +84,13 @@ def _targets(n: Operands) -> bool:
     return agree(n.dims(1), (*scores[:1], *scores[2:]))
 
 
-def _scanned(n: Operands) -> list[tuple[int, int]]:
-    """The inputs that a Scan scans, each with its axis."""
-    count = n.number("num_scan_inputs", 0)
-    axes = n.numbers("scan_input_axes") if n.has("scan_input_axes") else [0] * count
-    if n.opset < 9:
-        raise Unknown
-    return list(enumerate(axes, len(n.node.inputs) - count))
+def _rotated(n: Operands) -> bool:
+    """Half of the columns of a head, or of those that are said to be rotated."""
+    columns = n.number("rotary_embedding_dim", 0)
+    if columns == 0:
+        columns = n.size(0, -1)
+        columns = columns if n.rank(0) == 4 else columns // max(n.number("num_heads", 1), 1)
+    return n.size(1, -1) * 2 == columns
 
 
 LOSS: Fact = ("there is a target for each row of scores", _targets)
@@ -107,6 +111,7 @@ FACTS: Facts = {
         _per_channel(2, "the bias"),
     ),
     "GroupNormalization": (
+        at_least("num_groups", 1),
         (
             "channels are a multiple of num_groups",
             lambda n: n.size(0, 1) % max(n.number("num_groups", 1), 1) == 0,
@@ -125,6 +130,7 @@ FACTS: Facts = {
     "RotaryEmbedding": (
         _needs_heads("num_heads"),
         ("without positions, caches have 3 axes", lambda n: n.given(3) or n.rank(1) == 3),
+        ("caches have a column for each pair of columns that is rotated", _rotated),
     ),
     "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss": (
         ("scores have at least 2 axes", lambda n: n.rank(0) >= 2),
@@ -132,18 +138,6 @@ FACTS: Facts = {
     ),
     "Clip": (("the least is one number", is_single(1)), ("the most is one number", is_single(2))),
     "Dropout": (("the ratio is one number", is_single(1)),),
-    "If": (("the condition is one element", is_single(0)),),
-    "Loop": (("the count is one number", is_single(0)), ("the condition is one", is_single(1))),
-    "Scan": (
-        (
-            "axes are those of the inputs",
-            lambda n: all(-n.rank(i) <= axis < n.rank(i) for i, axis in _scanned(n)),
-        ),
-        (
-            "what is scanned is equally long",
-            lambda n: len({n.size(i, axis) for i, axis in _scanned(n)}) == 1,
-        ),
-    ),
     "Det": (
         ("the input has at least 2 axes", lambda n: n.rank(0) >= 2),
         ("matrices are square", lambda n: n.size(0, -1) == n.size(0, -2)),

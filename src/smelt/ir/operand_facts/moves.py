@@ -13,9 +13,11 @@ from smelt.ir.operand_facts.operands import (
     Unknown,
     agree,
     are_axes,
+    at_least,
     broadcast,
     is_axis,
     is_single,
+    on_or_off,
     one_of,
     together,
 )
@@ -83,6 +85,11 @@ def _padded_axes(n: Operands) -> int:
 def _resized(n: Operands, index: int) -> bool:
     count = n.size(index, 0)
     return not count or count == (len(n.numbers("axes")) if n.has("axes") else n.rank(0))
+
+
+def _scales(n: Operands) -> list[float]:
+    """Those of an Upsample, an attribute before opset 9."""
+    return n.factors("scales") if n.has("scales") else n.floats(1)
 
 
 def _gathered_inside(n: Operands) -> bool:
@@ -186,6 +193,7 @@ FACTS: Facts = {
             lambda n: not (n.given(1) and n.has("num_outputs")),
         ),
         ("before opset 18, parts that no sizes tell are equal", _equal_parts),
+        at_least("num_outputs", 1),
     ),
     "Slice": (
         ("starts and ends are as many", lambda n: len(_starts(n)) == len(n.listed("ends", 2))),
@@ -222,6 +230,11 @@ FACTS: Facts = {
             ),
         ),
     ),
+    "Upsample": (
+        one_of("mode", "nearest", "nearest", "linear", "cubic"),
+        ("scales of an Upsample are 1 or more", lambda n: min(_scales(n), default=1.0) >= 1),
+        ("there is a scale for each axis", lambda n: len(_scales(n)) == n.rank(0)),
+    ),
     "Gather": (INSIDE,),
     "GatherElements": (
         RANKS,
@@ -249,6 +262,7 @@ FACTS: Facts = {
     ),
     "OneHot": (
         ("the depth is one number", is_single(1)),
+        ("the depth is 1 or more", lambda n: n.held(1)[0] > 0),
         ("there are two values", lambda n: n.count(2) == 2),
     ),
     "ReverseSequence": (
@@ -266,18 +280,16 @@ FACTS: Facts = {
     "CumSum": (
         ("axis is one number", is_single(1)),
         ("axis is one of the input", lambda n: are_axes(n.held(1), n.rank(0))),
+        on_or_off("exclusive"),
+        on_or_off("reverse"),
     ),
     "Softmax LogSoftmax Hardmax": (
-        (
-            "axis is one of the input",
-            lambda n: n.opset < 11 or is_axis(n, 0, -1 if n.opset >= 13 else 1),
-        ),
+        ("axis is one of the input", lambda n: is_axis(n, 0, -1 if n.opset >= 13 else 1)),
     ),
     " ".join(sorted(REDUCTIONS)): (
         ("axes are a vector", lambda n: n.rank(1) == 1),
         ("axes are those of the input", _reduced_axes),
     ),
-    "SplitToSequence": (_axis(0),),
     "EyeLike": (("the input is a matrix", lambda n: n.rank(0) == 2),),
     "Trilu": (("the input has at least 2 axes", lambda n: n.rank(0) >= 2),),
 }

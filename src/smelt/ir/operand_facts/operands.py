@@ -32,6 +32,21 @@ class Operands:
     def given(self, index: int) -> bool:
         return index < len(self.node.inputs) and self.node.inputs[index] is not None
 
+    def of(self, node: ir.Node) -> Operands:
+        """Those of another node of the model."""
+        return Operands(node, self._shapes, self.opset)
+
+    def graph(self, name: str) -> ir.Graph:
+        """An attribute that is a graph."""
+        attr = self._attribute(name)
+        if attr is None:
+            raise Unknown
+        return attr.as_graph()
+
+    def is_float(self, index: int) -> bool:
+        dtype = self._value(index).dtype
+        return dtype is not None and dtype.is_floating_point()
+
     def _value(self, index: int) -> ir.Value:
         value = self.node.inputs[index] if index < len(self.node.inputs) else None
         if value is None:
@@ -92,6 +107,18 @@ class Operands:
             raise Unknown
         return list(attr.as_ints())
 
+    def factors(self, name: str) -> list[float]:
+        """An attribute that is a list of floats; none is unknown."""
+        attr = self._attribute(name)
+        if attr is None:
+            raise Unknown
+        return list(attr.as_floats())
+
+    def factor(self, name: str, default: float) -> float:
+        """An attribute that is a float."""
+        attr = self._attribute(name)
+        return default if attr is None else attr.as_float()
+
     def text(self, name: str, default: str) -> str:
         attr = self._attribute(name)
         return default if attr is None else attr.as_string()
@@ -132,6 +159,17 @@ Facts: TypeAlias = dict[str, tuple[Fact, ...]]
 def one_of(name: str, default: str, *known: str) -> Fact:
     """An attribute is one of some words."""
     return (f"{name} is one of {', '.join(known)}", lambda n: n.text(name, default) in known)
+
+
+def at_least(name: str, least: int, said: str = "") -> Fact:
+    """A number is no smaller than ``least``, where it is given."""
+    words = said or f"{name} is {least} or more"
+    return (words, lambda n: n.number(name, least) >= least)
+
+
+def on_or_off(name: str) -> Fact:
+    """An attribute is one of the two numbers that stand for no and yes."""
+    return (f"{name} is 0 or 1", lambda n: n.number(name, 0) in (0, 1))
 
 
 def together(*lists: Sequence[Any]) -> Iterator[tuple[Any, ...]]:

@@ -12,6 +12,7 @@ from smelt.ir.operand_facts.operands import (
     Unknown,
     broadcast,
     fits,
+    on_or_off,
     one_of,
     together,
 )
@@ -63,7 +64,8 @@ FACTS: Facts = {
     " ".join(sorted({*ELEMENTWISE, "PRelu"} - {"Mod", "BitShift"})): (BROADCAST,),
     "Mod": (
         BROADCAST,
-        ("fmod is 0 or 1", lambda n: n.number("fmod", 0) in (0, 1)),
+        on_or_off("fmod"),
+        ("floats are divided with fmod=1", lambda n: not n.is_float(0) or n.number("fmod", 0) == 1),
     ),
     "BitShift": (BROADCAST, one_of("direction", "", "LEFT", "RIGHT")),
     "Gelu": (one_of("approximate", "none", "none", "tanh"),),

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from smelt.ir.operand_facts.operands import Fact, Facts, Operands, Unknown, agree, one_of
+from smelt.ir.operand_facts.operands import (
+    Fact,
+    Facts,
+    Operands,
+    agree,
+    at_least,
+    on_or_off,
+    one_of,
+)
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
@@ -56,12 +64,14 @@ def _layer(op_type: str) -> tuple[Fact, ...]:
         return count in (0, wanted) or (op_type == "RNN" and count > wanted)
 
     def are_known(n: Operands) -> bool:
-        if op_type == "RNN":
-            raise Unknown
-        return all(name.lower() in KNOWN for name in n.texts("activations"))
+        # Those that are too many for an RNN are overlooked.
+        names = n.texts("activations")[: functions * _directions(n)]
+        return all(name.lower() in KNOWN for name in names)
 
     return (
         ("the sequence has 3 axes", lambda n: n.rank(0) == 3),
+        on_or_off("layout"),
+        at_least("hidden_size", 1),
         one_of("direction", "forward", "forward", "reverse", "bidirectional"),
         ("there are as many activations as a layer has, for each direction", are_enough),
         ("activations are those of ONNX", are_known),
@@ -82,11 +92,15 @@ def _layer(op_type: str) -> tuple[Fact, ...]:
     )
 
 
+CLIP: Fact = ("clip is more than 0", lambda n: n.factor("clip", 1.0) > 0)
+"""ONNX Runtime looks at that of an RNN in no way."""
+
 FACTS: Facts = {
     "RNN": _layer("RNN"),
-    "GRU": _layer("GRU"),
+    "GRU": (*_layer("GRU"), CLIP),
     "LSTM": (
         *_layer("LSTM"),
+        CLIP,
         _state(6, "first cell"),
         (
             "peepholes are [directions, 3 * hidden size]",

@@ -11,6 +11,7 @@ from smelt.ir.operand_facts.operands import (
     Unknown,
     agree,
     is_single,
+    on_or_off,
     one_of,
     together,
 )
@@ -161,6 +162,7 @@ FACTS: Facts = {
         AUTO_PAD,
         PADS,
         _none_below("kernel_shape", 1),
+        on_or_off("storage_order"),
         ("padding is smaller than the kernel", _small_pads),
     ),
     "GlobalAveragePool GlobalMaxPool GlobalLpPool": (SPATIAL,),
@@ -174,6 +176,11 @@ FACTS: Facts = {
             lambda n: n.rank(0) == len(n.numbers("kernel_shape")) + 2,
         ),
         ("there is an index for each element", lambda n: agree(n.dims(0), n.dims(1))),
+        _none_below("strides", 1),
+        (
+            "there is a stride for each axis of the kernel",
+            lambda n: len(n.numbers("strides")) == len(n.numbers("kernel_shape")),
+        ),
     ),
     "DepthToSpace": (FOUR_AXES, one_of("mode", "DCR", "DCR", "CRD")),
     "SpaceToDepth": (FOUR_AXES,),
@@ -199,6 +206,7 @@ FACTS: Facts = {
     "NonMaxSuppression": (
         ("a box has 4 numbers", lambda n: n.size(0, 2) == 4),
         ("each box has a score", lambda n: n.size(0, 1) == n.size(1, 2)),
+        on_or_off("center_point_box"),
         ("boxes and scores are of one batch", lambda n: n.size(0, 0) == n.size(1, 0)),
     ),
     "Col2Im": (

@@ -1,0 +1,72 @@
+"""Operators that run graphs: If, Loop, Scan."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.operand_facts.operands import (
+    Facts,
+    Operands,
+    Size,
+    Unknown,
+    agree,
+    is_single,
+    together,
+)
+
+
+def _count(n: Operands) -> int:
+    """How many inputs a Scan scans. Before opset 9 it had batches, and lengths for each."""
+    if n.opset < 9:
+        raise Unknown
+    return n.number("num_scan_inputs", 0)
+
+
+def _scanned(n: Operands) -> list[tuple[int, int]]:
+    """The inputs that a Scan scans, each with its axis."""
+    count = _count(n)
+    axes = n.numbers("scan_input_axes") if n.has("scan_input_axes") else [0] * count
+    return list(enumerate(axes, len(n.node.inputs) - count))
+
+
+def _results(n: Operands) -> tuple[list[ir.Value], list[ir.Value]]:
+    """What the body of a Scan gives: states, and what is stacked."""
+    states = len(n.node.inputs) - _count(n)
+    results = list(n.graph("body").outputs)
+    return results[:states], results[states:]
+
+
+def _dims(value: ir.Value) -> tuple[Size, ...]:
+    if value.shape is None:
+        raise Unknown
+    return tuple(dim if isinstance(dim, int) else None for dim in value.shape.dims)
+
+
+def _states_stay(n: Operands) -> bool:
+    states, _ = _results(n)
+    return all(agree(n.dims(index), _dims(value)) for index, value in enumerate(states))
+
+
+def _stacked(n: Operands) -> bool:
+    _, results = _results(n)
+    axes = n.numbers("scan_output_axes")
+    ranks = [len(_dims(value)) + 1 for value in results]
+    return all(-rank <= axis < rank for axis, rank in together(axes, ranks))
+
+
+FACTS: Facts = {
+    "If": (("the condition is one element", is_single(0)),),
+    "Loop": (("the count is one number", is_single(0)), ("the condition is one", is_single(1))),
+    "Scan": (
+        (
+            "axes are those of the inputs",
+            lambda n: all(-n.rank(i) <= axis < n.rank(i) for i, axis in _scanned(n)),
+        ),
+        (
+            "what is scanned is equally long",
+            lambda n: len({n.size(i, axis) for i, axis in _scanned(n)}) == 1,
+        ),
+        ("a state has one shape in each round", _states_stay),
+        ("scan_output_axes are those of what is stacked", _stacked),
+    ),
+}

@@ -1,0 +1,22 @@
+"""Operators on texts and n-grams, and on random numbers: what their attributes may say."""
+
+from __future__ import annotations
+
+from smelt.ir.operand_facts.operands import Facts, Operands, at_least, one_of
+
+
+def _grams(n: Operands) -> bool:
+    return n.number("min_gram_length", 1) <= n.number("max_gram_length", 1)
+
+
+FACTS: Facts = {
+    "StringNormalizer": (one_of("case_change_action", "NONE", "NONE", "LOWER", "UPPER"),),
+    "TfIdfVectorizer": (
+        one_of("mode", "TF", "TF", "IDF", "TFIDF"),
+        ("min_gram_length is at most max_gram_length", _grams),
+    ),
+    "Multinomial": (
+        at_least("sample_size", 1),
+        ("dtype is int32 or int64", lambda n: n.number("dtype", 6) in (6, 7)),
+    ),
+}
