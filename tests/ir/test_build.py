@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope, text
 from smelt.ir.build import Builder
+from smelt.ir.cloning import clone_into
 from smelt.ir.shapes import ShapeInference
 
 
@@ -25,6 +26,25 @@ def test_names_in_a_branch_hide_no_outer_value() -> None:
     names = [value.name for value in made]
     assert len(set(names)) == len(names)
     assert not {"c", "x", "y", "u", "v"} & set(names)
+
+
+def test_what_is_discarded_reads_nothing_nor_do_its_branches() -> None:
+    """A refused rewrite left readers behind, and the next one could not take the value's place."""
+    model = text.parse(
+        "g (bool c, float[4] x) => (float[4] y) { a = Exp(x) y = If (c) <"
+        "then_branch = t () => (float[4] u) { u = Neg(a) },"
+        "else_branch = f () => (float[4] v) { v = If (c) <"
+        "then_branch = t2 () => (float[4] u2) { u2 = Sin(a) },"
+        "else_branch = f2 () => (float[4] v2) { v2 = Abs(a) }> }> }"
+    )
+    exp, node = model.graph
+    before = exp.outputs[0].uses()
+    b = Builder(model, model.graph, ShapeInference(model))
+    clone_into(b, node, {})
+    assert len(exp.outputs[0].uses()) > len(before)
+    b.discard()
+    assert exp.outputs[0].uses() == before
+    assert list(model.graph) == [exp, node]
 
 
 def test_names_in_a_function_are_apart_from_its_branches_and_inputs() -> None:

@@ -46,8 +46,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E670": ErrorCode(
         "inputs that do not fit a program",
-        "The shape of an array is not one that the model takes.",
-        "give an array of the shape in the message",
+        "The shape of an array is not one that the model takes, or data lead to sizes other than "
+        "those declared, or to a branch that cannot be computed.",
+        "give an array of the shape in the message, or other data",
     ),
     "E671": ErrorCode(
         "wrong inputs for an artifact",

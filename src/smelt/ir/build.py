@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir import provenance
+from smelt.ir import provenance, scope
 from smelt.ir.int64 import check_attributes, int64_array
 from smelt.ir.names import Names, names_below, names_of, share_names
 from smelt.ir.node_inputs import detach
@@ -212,7 +212,8 @@ class Builder:
         if not self.created and not self.initializers:
             return
         for node in reversed(self.created):
-            detach(node)
+            for reader in (node, *scope.nested_nodes(node)):
+                detach(reader)
         self.graph.remove(self.created)
         for value in self.initializers:
             if value.name is not None:

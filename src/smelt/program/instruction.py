@@ -63,6 +63,10 @@ real ones only. Attributes: ``axis``; ``length``, which n is cut or filled with 
 first half where real numbers come of one; ``inverse``, which divides by it; ``onesided``: only the
 first half of the result, or of what is given and then the result is real."""
 
+FAIL = "smelt::Fail"
+"""Ends the run: nothing can be computed. Its output has the sizes that another result would have.
+Attribute ``why``: what does not hold."""
+
 AT_RUN_TIME = (
     REDUCE_AT_RUN_TIME,
     EXPAND_AT_RUN_TIME,

@@ -19,7 +19,7 @@ from smelt.ir.operand_facts import (
     texts,
     windows,
 )
-from smelt.ir.operand_facts.operands import Fact, Operands, Unknown
+from smelt.ir.operand_facts.operands import Elements, Fact, Operands, Unknown
 from smelt.ir.shapes import ShapeInference
 
 OLDEST = 7
@@ -45,23 +45,31 @@ def refuse_misfits(model: ir.Model, shapes: ShapeInference) -> None:
     round, and those that no result needs.
     """
     version = opset.opset_of(model)
-    if version < OLDEST:
-        return
     pending = [model.graph]
     while pending:
         graph = pending.pop()
-        needed: set[ir.Node] | None = None
+        found = misfit(graph, shapes.elements, version)
+        if found is not None:
+            raise contradiction(found[0], f"this does not hold: {found[1]}")
         for node in graph:
-            facts = FACTS.get(node.op_type)
-            if facts is None or node.domain:
-                continue
-            fact = _broken(facts, Operands(node, shapes, version))
-            if fact:
-                needed = _needed(graph) if needed is None else needed
-                if node in needed:
-                    raise contradiction(node, f"this does not hold: {fact}")
-            if node.op_type == "Loop" and rounds(node):
+            if node.op_type == "Loop" and not node.domain and rounds(node):
                 pending.extend(scope.subgraphs(node))
+
+
+def misfit(graph: ir.Graph, elements: Elements, version: int) -> tuple[ir.Node, str] | None:
+    """A node of ``graph`` that its results hang on and that surely cannot run, and what its
+    operands break; nodes of graphs inside of it are left alone."""
+    needed: set[ir.Node] | None = None
+    for node in graph if version >= OLDEST else ():
+        facts = FACTS.get(node.op_type)
+        if facts is None or node.domain:
+            continue
+        fact = _broken(facts, Operands(node, elements, version))
+        if fact:
+            needed = _needed(graph) if needed is None else needed
+            if node in needed:
+                return node, fact
+    return None
 
 
 def _broken(facts: tuple[Fact, ...], operands: Operands) -> str:

@@ -11,10 +11,14 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.constants import SMALL
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes import Dim
 
 Size: TypeAlias = int | None
 """A size; None where only a run tells it."""
+
+
+Elements: TypeAlias = Callable[[ir.Value], Sequence[Dim] | None]
+"""What a vector or scalar of integers holds, as far as shapes tell; None if unknown."""
 
 
 class Unknown(Exception):
@@ -24,17 +28,17 @@ class Unknown(Exception):
 class Operands:
     """The operands of ``node``, by position. Questions that nothing answers raise Unknown."""
 
-    def __init__(self, node: ir.Node, shapes: ShapeInference, opset: int) -> None:
+    def __init__(self, node: ir.Node, elements: Elements, opset: int) -> None:
         self.node = node
         self.opset = opset
-        self._shapes = shapes
+        self._elements = elements
 
     def given(self, index: int) -> bool:
         return index < len(self.node.inputs) and self.node.inputs[index] is not None
 
     def of(self, node: ir.Node) -> Operands:
         """Those of another node of the model."""
-        return Operands(node, self._shapes, self.opset)
+        return Operands(node, self._elements, self.opset)
 
     def graph(self, name: str) -> ir.Graph:
         """An attribute that is a graph."""
@@ -80,7 +84,7 @@ class Operands:
             if tensor.nbytes > SMALL or not np.issubdtype(tensor.dtype.numpy(), np.integer):
                 raise Unknown
             return [int(number) for number in tensor.numpy().reshape(-1)]
-        known = self._shapes.elements(value)
+        known = self._elements(value)
         if known is None:
             raise Unknown
         numbers = [number for number in known if isinstance(number, int)]

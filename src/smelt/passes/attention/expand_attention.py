@@ -126,7 +126,7 @@ def _weights(
 def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
     """B,H,S,D of ``value``, which has that form already if ``heads`` is None."""
     if heads is None:
-        return value
+        return value if value.shape is None or len(value.shape) == 4 else None
     width = value.shape[2] if value.shape is not None and len(value.shape) == 3 else None
     if not isinstance(width, int) or width % heads:
         return None

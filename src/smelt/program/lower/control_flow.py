@@ -8,9 +8,10 @@ import onnx_ir as ir
 
 from smelt.ir.control_flow_shapes import VARYING, is_unread
 from smelt.ir.loop_rounds import makes_a_round, rounds
+from smelt.ir.operand_facts.check import misfit
 from smelt.ir.scope import is_dead
 from smelt.ir.shapes import same_dim
-from smelt.program.instruction import Dim
+from smelt.program.instruction import FAIL, Dim
 from smelt.program.lower.builder import ABSENT, ProgramBuilder
 from smelt.program.lower.nodes import lower_body
 from smelt.program.lower.registry import lowers
@@ -28,7 +29,7 @@ def branch(cx: ProgramBuilder, node: ir.Node) -> None:
     """
     condition = cx.slot(node.inputs[0])
     graphs = [node.attributes[f"{name}_branch"].as_graph() for name in ("then", "else")]
-    then, other = (lower_body(cx, graph, ()) for graph in graphs)
+    then, other = _bodies(cx, graphs)
     outputs = []
     for value, left, right in zip(
         node.outputs, then.program.outputs, other.program.outputs, strict=True
@@ -39,6 +40,29 @@ def branch(cx: ProgramBuilder, node: ir.Node) -> None:
     inputs = (condition, *then.captured, *other.captured)
     bodies = (then.program, other.program)
     cx.emit_control("If", inputs, outputs, bodies, split=len(then.captured))
+
+
+def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuilder]:
+    """Both branches; one that surely cannot run ends the run, as results like the other's."""
+    broken = [misfit(graph, cx.elements, cx.opset) for graph in graphs]
+    bodies = [lower_body(cx, g, ()) for g, bad in zip(graphs, broken, strict=True) if bad is None]
+    if not bodies:
+        raise cx.refuse("neither branch can run", "correct the operands in one of them")
+    for place, bad in enumerate(broken):
+        if bad is not None:
+            bodies.insert(place, _failing(cx, *bad, bodies[0]))
+    return bodies
+
+
+def _failing(cx: ProgramBuilder, node: ir.Node, fact: str, like: ProgramBuilder) -> ProgramBuilder:
+    """A body that says that ``fact`` does not hold of ``node``, with results ``like`` another's."""
+    body = ProgramBuilder(cx.model, cx)
+    body.node = node
+    body.program.outputs = tuple(
+        body.emit_new(FAIL, (), like.shape(slot), dtype=like.dtype(slot), why=fact)
+        for slot in like.program.outputs
+    )
+    return body
 
 
 def _of_either(

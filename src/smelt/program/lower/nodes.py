@@ -9,6 +9,7 @@ import onnx_ir as ir
 from smelt.errors import Unsupported
 from smelt.ir import constants, scope
 from smelt.ir.known_forms import unknown_part
+from smelt.ir.operand_facts.check import misfit
 from smelt.program.instruction import Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.extension import lower_extension
@@ -28,6 +29,10 @@ def lower_body(
     for value, (dtype, shape) in zip(graph.inputs, types, strict=True):
         given.append(body.new(dtype, shape, value.name or ""))
         body.alias(value, given[-1])
+    broken = misfit(graph, cx.elements, cx.opset)
+    if broken is not None:
+        body.node, fact = broken
+        raise body.refuse(f"this does not hold: {fact}", "correct its operands")
     for node in graph:
         refusal = lower_node(body, node, broken=False)
         if refusal is not None:

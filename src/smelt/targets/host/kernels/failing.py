@@ -1,0 +1,23 @@
+"""What ends a run in which nothing can be computed."""
+
+from __future__ import annotations
+
+from smelt.errors import UsageError
+from smelt.program.instruction import FAIL
+from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
+
+
+@kernel(FAIL)
+def fail(call: Call) -> Step:
+    """Raises UsageError E670 when it runs."""
+    why = call.text("why")
+
+    def run(out: Array) -> None:
+        raise UsageError(
+            "E670",
+            "the branch that this run takes cannot be computed",
+            why=f"this does not hold: {why}",
+            fix="give data that lead to the other branch, or correct the model",
+        )
+
+    return Step(run)
