@@ -24,6 +24,9 @@ UNITS = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 TERMS = 2
 """Terms of a formula that are shown."""
 
+WIDEST = 32
+"""Characters of a formula; of a longer one, only the dims are shown that it hangs on."""
+
 
 def sections(facts: Facts) -> Iterator[tuple[str, str]]:
     """Titles, and what stands below each."""
@@ -96,12 +99,11 @@ def _operators(facts: Facts) -> str:
 
 def _total(facts: Facts) -> str:
     work = facts.total
-    text = (
-        f"{_amount(work.macs)} MACs, {_amount(work.flops)} FLOPs, {_amount(work.bytes)} bytes moved"
-    )
-    symbols = sorted(work.flops.symbols | work.bytes.symbols)
+    amounts = {"MACs": work.macs, "FLOPs": work.flops, "bytes moved": work.bytes}
+    text = ", ".join(f"{what}: {_amount(each)}" for what, each in amounts.items())
+    names = sorted(work.flops.names | work.bytes.names)
     known = {symbol.name for symbol in facts.symbols if symbol.inputs}
-    named = [name for name in symbols if name in known]
+    named = [name for name in names if name in known]
     if named:
         text += f"  ({' '.join(f'--dim {printable(name)}=1' for name in named)} for numbers)"
     return text
@@ -145,11 +147,14 @@ def _chain(chain: list[ir.Node]) -> str:
 
 
 def _amount(amount: Polynomial) -> str:
-    """``4.09 G``, or a formula with its leading terms."""
+    """``4.09 G``, or a formula with its leading terms, or the dims that a long one hangs on."""
     if amount.value is None:
         terms = amount.texts()
         more = f" + {len(terms) - TERMS} terms" if len(terms) > TERMS else ""
-        return " + ".join(terms[:TERMS]) + more
+        formula = " + ".join(terms[:TERMS]) + more
+        return (
+            formula if len(formula) <= WIDEST else f"depends on {', '.join(sorted(amount.names))}"
+        )
     for size, letter in UNITS:
         if amount.value >= size:
             return f"{amount.value / size:.3g} {letter}"

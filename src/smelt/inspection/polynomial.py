@@ -12,6 +12,7 @@ from math import prod
 
 import onnx_ir as ir
 
+from smelt.ir.dims import symbols_of
 from smelt.ir.shapes import Dim
 
 Product = tuple[str, ...]
@@ -56,6 +57,12 @@ class Polynomial:
     def symbols(self) -> frozenset[str]:
         """What it depends on: names of dims, or expressions in brackets."""
         return frozenset(name for product in self.terms for name in product)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The dims that it hangs on, those in expressions too."""
+        found = (symbols_of(ir.SymbolicDim(symbol)) for symbol in self.symbols if symbol != "?")
+        return frozenset().union(*found)
 
     def __add__(self, other: Polynomial) -> Polynomial:
         if not self.terms or not other.terms:
