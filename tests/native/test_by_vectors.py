@@ -26,6 +26,8 @@ WINDOWS = {
         "kernel_shape = [3,3], strides = [2,2], ceil_mode = 1",
     ),
     "of bands": ("[1,1,40,150]", "[1,1,40,150]", f"kernel_shape = [3,3], {PAD}"),
+    "of the plane": ("[2,9,7,6]", "[2,9,1,1]", "kernel_shape = [7,6]"),
+    "of the row": ("[2,9,35]", "[2,9,1]", "kernel_shape = [35], strides = [2]"),
     "of a row": ("[1,2,77]", "[1,2,39]", "kernel_shape = [3], strides = [2], pads = [1,1]"),
     "of a volume": ("[1,2,5,6,20]", "[1,2,5,6,20]", "kernel_shape = [3,3,3], pads = [1,1,1,1,1,1]"),
 }
@@ -58,7 +60,15 @@ TURNS = {
 ROWS = {
     **{
         f"Softmax of {n}": _along("y = Softmax(x)", f"[5,{n}]", f"float[5,{n}]")
-        for n in (15, 16, 17, 33, 70)
+        for n in (1, 2, 15, 16, 17, 33, 70)
+    },
+    **{
+        f"{op} of short rows{name}": _along(f"{text}", "[39,10]", "float[39,10]")
+        for op in ("Softmax", "LogSoftmax")
+        for name, text in (
+            ("", f"y = {op}(x)"),
+            (" in place", f"t = Neg(x) s = {op}(t) y = Neg(s)"),
+        )
     },
     "LogSoftmax": _along("y = LogSoftmax(x)"),
     "Softmax in place": _along("t = Neg(x) s = Softmax(t) y = Neg(s)"),
@@ -132,3 +142,17 @@ def test_nan_spreads_over_its_row_only(library: Library, place: int) -> None:
         (result,) = library.run(name, [given])
         np.testing.assert_array_equal(np.isnan(result).any(1), np.isnan(given).any(1))
         assert np.isnan(result[3]).all()
+
+
+@pytest.mark.parametrize("op", ["Softmax", "LogSoftmax"])
+def test_short_rows_end_as_long_ones(library: Library, op: str) -> None:
+    """Where NaN, infinities and the sign of 0 stand, what a row comes to is what NumPy says."""
+    (x,) = random_inputs(library.models[f"{op} of short rows"].source)
+    x[3, 0], x[17, 9], x[18, 4], x[20] = np.nan, np.nan, np.inf, -np.inf
+    x[22, 1:], x[30], x[38, 9] = -np.inf, -0.0, 200
+    with np.errstate(invalid="ignore", divide="ignore"):
+        less = x - x.max(1, keepdims=True)
+        want = less - np.log(np.exp(less).sum(1, keepdims=True))
+    want = np.exp(want) if op == "Softmax" else want
+    got = library.run(f"{op} of short rows", [x])[0]
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

@@ -110,3 +110,30 @@ def test_whole_rows_are_sorted(dtype: str, largest: int, target: str) -> None:
     expected = (*best(x, 150, 1, bool(largest)), *best(y, 120, 0, bool(largest)))
     for ours, wanted in zip(got, expected, strict=True):
         np.testing.assert_array_equal(ours, wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("largest", [0, 1])
+def test_long_rows_of_ties_and_nan(target: str, largest: int) -> None:
+    """Blocks are skipped where none of their elements goes before the last of the list."""
+    rng = np.random.default_rng(4)
+    rows = {
+        "float": rng.integers(0, 40, (9, 203)).astype(np.float32),
+        "int8": rng.integers(-128, 128, (9, 203)).astype(np.int8),
+    }
+    x = rows["float"]
+    x[1, 64:96], x[2], x[3, 3], x[3, 200], x[4, :150], x[5] = NAN, NAN, NAN, NAN, INF, 7
+    x[6], x[7] = np.sort(x[6]), -np.sort(-x[7])
+    counts = (1, 5, 16, 17, 40)
+    outputs, body, expected = [], "", []
+    for dtype, row in rows.items():
+        for k in counts:
+            outputs += [f"{dtype}[9,{k}] v{k}{dtype}", f"int64[9,{k}] p{k}{dtype}"]
+            body += f"v{k}{dtype}, p{k}{dtype} = TopK<axis=1, largest={largest}>(x_{dtype}, k{k}) "
+            expected += best(row, k, 1, bool(largest))
+    constants = ", ".join(f"int64[1] k{k} = {{{k}}}" for k in counts)
+    inputs = ", ".join(f"{dtype}[9,203] x_{dtype}" for dtype in rows)
+    graph = f"g ({inputs}) => ({', '.join(outputs)}) <{constants}> {{ {body} }}"
+    got = smelt.compile(text.parse(graph, 24), target=target, pipeline="")(*rows.values())
+    for ours, wanted in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(ours, wanted)

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 
 from smelt.native.kernels import pool_vectors
 from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
+from smelt.native.kernels.extremes import extreme_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, NUMBER, KernelContext, kernel
 from smelt.native.kernels.pool_rows import emit_rows, takes
+from smelt.native.kernels.row_sums import sum_of
 from smelt.native.kernels.vector import PRELUDE
 from smelt.program.run_sizes import Size, is_empty, same
 
@@ -46,6 +48,11 @@ def max_pool(cx: KernelContext) -> None:
     window = window_of(cx)
     if len(cx.instruction.outputs) > 1:
         _max_and_places(cx, window)
+        return
+    if window.whole and cx.type(0).kind == "float":
+        largest = extreme_of(cx, cx.type(0), ">")
+        with _planes(cx, window):
+            cx.body.line(f"*out = {largest}(image, {window.plane});")
         return
     if _fits_vectors(cx) and pool_vectors.takes(window):
         with _by_vectors(cx, lambda: _largest(cx, window)):
@@ -82,6 +89,9 @@ def _emit_largest(cx: KernelContext, window: Window) -> None:
 def average_pool(cx: KernelContext) -> None:
     """The mean of each window, over the image or, if so asked, over the padded image."""
     window = window_of(cx)
+    if window.whole:
+        _mean_of_plane(cx, window)
+        return
     if _fits_vectors(cx) and pool_vectors.takes_sum(window):
         counts = [_counts(cx, window, i, place) for i, place in enumerate(("o", "h + r", "q"))]
         divisor, before = f"(float)({' * '.join(counts)})", list[str]()
@@ -112,6 +122,24 @@ def _mean(cx: KernelContext, window: Window) -> None:
         if cx.int("count_include_pad"):
             counts = [_padded_count(cx, window, i) for i in range(3)]
         cx.body.line(f"*out++ = sum / ({type_.name})({' * '.join(counts)});")
+
+
+def _mean_of_plane(cx: KernelContext, window: Window) -> None:
+    """Of a window that is as large as the image."""
+    t = cx.type(0)
+    total = sum_of(cx, t, "v", "sum")
+    with _planes(cx, window):
+        cx.body.line(f"*out = {total}(image, {window.plane}, 0) / {t.literal(window.plane)};")
+
+
+@contextmanager
+def _planes(cx: KernelContext, window: Window) -> Iterator[None]:
+    """A loop over planes of one result each, ``image`` and ``out``."""
+    x, y, body = cx.input(0), cx.output(), cx.body
+    with body.loop("c", y.shape[0] * y.shape[1]):
+        body.line(f"const {x.type.name} *image = {x.name} + c * {window.plane};")
+        body.line(f"{y.type.name} *out = {y.name} + c;")
+        yield
 
 
 def _fits_vectors(cx: KernelContext) -> bool:

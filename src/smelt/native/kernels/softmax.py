@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import cast
 
-from smelt.native.kernels import softmax_vectors
+from smelt.native.kernels import softmax_short, softmax_vectors
 from smelt.native.kernels.extremes import extreme_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
@@ -82,16 +82,24 @@ def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int)
 def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
     """Rows of neighbours: each pass is a loop without a chain from element to element."""
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
+    if softmax_short.takes(t, count):
+        body.line(f"#if {softmax_vectors.WHEN}")
+        softmax_short.emit(cx, outer, count)
+        body.line("#else")
     with body.shared_loop("o", outer):
         body.line(f"const {t.name} *x = {source.name} + o * {count};")
         body.line(f"{t.name} *y = {output.name} + o * {count};")
-        if not softmax_vectors.takes(t, count):
+        if softmax_vectors.takes(t, count):
+            body.line(f"#if {softmax_vectors.WHEN}")
+            softmax_vectors.emit(cx, count)
+            body.line("#else")
+            _emit_row(cx, count, f"!({softmax_vectors.WHEN})")
+            body.line("#endif")
+        elif softmax_short.takes(t, count):
+            _emit_row(cx, count, f"!({softmax_vectors.WHEN})")
+        else:
             _emit_row(cx, count)
-            return
-        body.line(f"#if {softmax_vectors.WHEN}")
-        softmax_vectors.emit(cx, count)
-        body.line("#else")
-        _emit_row(cx, count, f"!({softmax_vectors.WHEN})")
+    if softmax_short.takes(t, count):
         body.line("#endif")
 
 

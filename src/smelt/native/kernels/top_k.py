@@ -16,7 +16,7 @@ from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
 from smelt.native.kernels.sorted_places import sort_row
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import TOP_K_AT_RUN_TIME
-from smelt.program.run_sizes import if_any, is_empty
+from smelt.program.run_sizes import if_any, is_empty, same
 from smelt.program.storage import Needs
 
 
@@ -77,6 +77,10 @@ def top_k(cx: KernelContext) -> None:
         _sort(cx, outer, inner)
         return
     body = cx.body
+    if same(inner, 1):
+        with body.loop("o", cast(int, if_any(outer, kept))):
+            _neighbours(cx, count, kept)
+        return
     with body.loops(("o", "j"), (cast(int, if_any(outer, kept)), inner)):
         body.line(f"const {t.name} *const row = {x.name} + o * {count * inner} + j;")
         body.line(f"{places.type.name} *const best = {places.name} + o * {kept * inner} + j;")
@@ -97,6 +101,61 @@ def top_k(cx: KernelContext) -> None:
         with body.loop("i", kept):
             to = f"{values.name}[o * {kept * inner} + i * {inner} + j]"
             body.line(f"{to} = row[best[i * {inner}] * {inner}];")
+
+
+BLOCK = 32
+"""Elements that are asked at once whether one of them may go before the last of the list."""
+
+SHIFTED = 16
+"""Elements of a list up to which places are found, and made, one by one."""
+
+
+def _neighbours(cx: KernelContext, count: int, kept: int) -> None:
+    """A row of neighbours: the outputs are the list, with its values."""
+    x, values, places, t, body = cx.input(0), cx.output(0), cx.output(1), cx.type(0), cx.body
+    body.line(f"const {t.name} *const row = {x.name} + o * {count};")
+    body.line(f"{t.name} *const list = {values.name} + o * {kept};")
+    body.line(f"{places.type.name} *const best = {places.name} + o * {kept};")
+    body.line("ptrdiff_t found = 0;")
+    with body.loop("b", count, step=BLOCK):
+        body.line(f"const ptrdiff_t n = {count} - b < {BLOCK} ? {count} - b : {BLOCK};")
+        with body.block(f"if (found == {kept} && n == {BLOCK})"):
+            body.line(f"const {t.name} last = list[{kept - 1}];")
+            body.line("int any = 0;")
+            with body.loop("l", BLOCK):
+                order = "<=" if cx.int("largest") else ">="
+                body.line(f"any |= !(row[b + l] {order} last);")  # of NaN, too
+            body.line("if (!any)")
+            body.line("    continue;")
+        with body.loop("i", "b + n", "b"):
+            body.line(f"const {t.name} v = row[i];")
+            body.line(f"if (found == {kept} && !({_before(cx, 'v', f'list[{kept - 1}]')}))")
+            body.line("    continue;")
+            body.line(f"ptrdiff_t at = found < {kept} ? found++ : {kept - 1};")
+            if isinstance(kept, int) and kept <= SHIFTED:
+                with body.block(f"while (at > 0 && ({_before(cx, 'v', 'list[at - 1]')}))"):
+                    body.line("list[at] = list[at - 1];")
+                    body.line("best[at] = best[at - 1];")
+                    body.line("--at;")
+            else:
+                _make_room(cx)
+            body.line("list[at] = v;")
+            body.line("best[at] = i;")
+
+
+def _make_room(cx: KernelContext) -> None:
+    """``at`` becomes the first place of which ``v`` goes before, and what follows moves on."""
+    body, element = cx.body, cx.type(0).size
+    body.line("ptrdiff_t low = 0, high = at;")
+    with body.block("while (low < high)"):
+        body.line("const ptrdiff_t middle = (low + high) / 2;")
+        body.line(f"if ({_before(cx, 'v', 'list[middle]')})")
+        body.line("    high = middle;")
+        body.line("else")
+        body.line("    low = middle + 1;")
+    for name, size in (("list", element), ("best", 8)):
+        body.line(f"memmove({name} + low + 1, {name} + low, {size} * (size_t)(at - low));")
+    body.line("at = low;")
 
 
 def _before(cx: KernelContext, a: str, b: str) -> str:

@@ -44,6 +44,13 @@ class Window:
         return any((*self.begin, *self.end))
 
     @property
+    def whole(self) -> bool:
+        """True if there is one result, and its window is the image."""
+        known = all(isinstance(size, int) and size > 0 for size in self.input)
+        sizes = self.kernel == self.input and self.output == (1, 1, 1) if known else False
+        return sizes and self.dilations == (1, 1, 1) and not any((*self.begin, *self.end))
+
+    @property
     def pointwise(self) -> bool:
         """True if output pixel i reads input pixel i and nothing else."""
         ones = (1, 1, 1)

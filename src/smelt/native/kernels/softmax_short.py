@@ -1,0 +1,77 @@
+"""Softmax and LogSoftmax of rows shorter than a vector: each lane of vectors has a row."""
+
+from __future__ import annotations
+
+from smelt.native.kernels.extremes import LARGER, extreme_of
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.lane_math import in_lanes
+from smelt.native.kernels.softmax_vectors import EXP, FEWEST
+from smelt.native.kernels.vector import PRELUDE
+from smelt.native.types import CType
+from smelt.program.run_sizes import Dim
+
+CHUNK = 64
+"""Rows of a call."""
+
+_ROWS = """#if LANES >= 8
+static APART void NAME(const float *x, float *y, ptrdiff_t rows)
+{
+    float t[COUNT * LANES] = { 0 };
+    for (ptrdiff_t r = 0; r < rows; r += LANES, x += COUNT * LANES, y += COUNT * LANES) {
+        const ptrdiff_t m = rows - r < LANES ? rows - r : LANES;
+        for (ptrdiff_t l = 0; l < m; ++l)
+            for (ptrdiff_t j = 0; j < COUNT; ++j)
+                t[j * LANES + l] = x[l * COUNT + j];
+        vec top = *(const vec *)t, sum = { 0 };
+        for (ptrdiff_t j = 1; j < COUNT; ++j)
+            top = LARGER(*(const vec *)(t + j * LANES), top);
+BODY        for (ptrdiff_t l = 0; l < m; ++l)
+            for (ptrdiff_t j = 0; j < COUNT; ++j)
+                y[l * COUNT + j] = t[j * LANES + l];
+    }
+}
+#endif
+"""
+"""A NaN that is not first is no top, and is what its row sums up to."""
+
+_SHARES = """        for (ptrdiff_t j = 0; j < COUNT; ++j) {
+            const vec e = vec_exp(*(const vec *)(t + j * LANES) - top);
+            *(vec *)(t + j * LANES) = e;
+            sum += e;
+        }
+        sum = 1.0f / sum;
+        for (ptrdiff_t j = 0; j < COUNT; ++j)
+            *(vec *)(t + j * LANES) *= sum;
+"""
+
+_LOGARITHMS = """        for (ptrdiff_t j = 0; j < COUNT; ++j)
+            sum += vec_exp(*(const vec *)(t + j * LANES) - top);
+        float less[LANES];
+        *(vec *)less = sum;
+        for (ptrdiff_t l = 0; l < LANES; ++l)
+            less[l] = lane_log(less[l]);
+        for (ptrdiff_t j = 0; j < COUNT; ++j)
+            *(vec *)(t + j * LANES) = *(const vec *)(t + j * LANES) - top - *(const vec *)less;
+"""
+
+
+def takes(type_: CType, count: Dim) -> bool:
+    """Floats of 32 bits, in rows of a few elements."""
+    return type_.name == "float" and isinstance(count, int) and 1 < count < FEWEST
+
+
+def emit(cx: KernelContext, outer: int, count: int) -> None:
+    """All rows, for where vectors have eight lanes or more."""
+    body, source, target = cx.body, cx.input(0), cx.output()
+    is_log = cx.instruction.op == "LogSoftmax"
+    in_lanes(cx, "expf(x) logf(x)" if is_log else "expf(x)")
+    cx.call("LANES", PRELUDE)
+    cx.call("larger", LARGER)
+    cx.call("vec_exp", EXP)
+    name = f"{'log_' if is_log else ''}softmax_of_{count}"
+    text = _ROWS.replace("BODY", _LOGARITHMS if is_log else _SHARES).replace("NAME", name)
+    cx.call(name, text.replace("COUNT", str(count)))
+    body.line(f"(void){extreme_of(cx, cx.type(0), '>')};")  # of others only
+    with body.shared_loop("o", outer, step=CHUNK):
+        at = f"{source.name} + o * {count}, {target.name} + o * {count}"
+        body.line(f"{name}({at}, {outer} - o < {CHUNK} ? {outer} - o : {CHUNK});")
