@@ -6,6 +6,7 @@ from smelt.frontends.jax import (  # noqa: F401 - each registers what it has
     runtime_checks,
     scan_length,
     shortcuts,
+    symbolic_arrays,
     symbolic_axes,
     symbolic_loops,
     symbolic_numbers,

@@ -30,6 +30,9 @@ SEARCH_SORTED = LibraryFunction(
     "jax._src.numpy.hijax:searchsorted_via_expand",
     ("sorted_arr", "query", "side", "dimension", "batch_dims", "method", "dtype"),
 )
+ARANGE = LibraryFunction(
+    "jax.numpy:arange", ("start", "stop", "step", "dtype", "device", "out_sharding")
+)
 DIAG_INDICES = LibraryFunction("jax.numpy:diag_indices", ("n", "ndim"))
 DIAG_INDICES_INSIDE = LibraryFunction("jax._src.numpy.lax_numpy:diag_indices", ("n", "ndim"))
 CONVOLVE = LibraryFunction(
@@ -106,7 +109,7 @@ EQUINOX_ROTARY = LibraryFunction(
 )
 
 ALL = (
-    *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION),
+    *(PLACE_OF, SCAN_LENGTH, JAX_ATTENTION, ARANGE),
     *(SEARCH_SORTED, DIAG_INDICES, DIAG_INDICES_INSIDE, CONVOLVE, TOEPLITZ),
     *(DCT_INTERLEAVE, DCT_DEINTERLEAVE, SPLIT, PAD_WRAP, PAD_MIRROR),
     *(CONCRETE, FFT_SIZES, ATTENTION_RANGE, RFFTFREQ, SQUEEZE, INDICES),

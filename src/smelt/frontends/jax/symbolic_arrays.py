@@ -1,0 +1,80 @@
+"""Arrays that NumPy makes of a symbolic size, which it needs as a number: jax.numpy makes them.
+
+Code of libraries builds masks, positions and tables so: ``np.arange(x.shape[0])``. What NumPy
+gives for numbers stays its own, so that Python may compute with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from smelt.frontends.jax.compat import is_symbolic
+from smelt.frontends.jax.library_functions import ARANGE
+from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.replacement import Function
+
+OF_SIZES = ("eye", "full", "identity", "linspace", "ones", "tri", "zeros")
+"""Functions that jax.numpy has under the same name, with the same first parameters."""
+
+OF_SHAPES = ("broadcast_to", "repeat", "tile")
+"""The same for those that take an array first and then what makes its shape."""
+
+_KNOWN = frozenset({"dtype", "shape", "N", "M", "k", "num", "endpoint", "reps", "repeats", "axis"})
+"""Keywords that mean the same to both."""
+
+
+def _made(original: Function) -> Function:
+    """Of what has a symbolic size among its arguments, the array of jax.numpy."""
+    make = getattr(jnp, original.__name__)
+
+    def made(*given: Any, **how: Any) -> Any:
+        if how.keys() - _KNOWN or not any(map(_is_open, (*given, *how.values()))):
+            return NotImplemented
+        return make(*given, **how)
+
+    return made
+
+
+def _arange(_: Function) -> Function:
+    """Whole numbers that are written as floats, as in ``arange(0.0, n)``, count as such."""
+
+    def arange(*given: Any, dtype: Any = None) -> Any:
+        bounds: list[Any] = [
+            int(x) if isinstance(x, float) and x.is_integer() else x for x in given
+        ]
+        if not any(map(is_symbolic, bounds)) or any(isinstance(x, float) for x in bounds):
+            return NotImplemented
+        if dtype is None and any(isinstance(x, float) for x in given):
+            dtype = float
+        counted: Any = jnp.arange(*bounds)
+        return jax.lax.convert_element_type(counted, dtype or int)
+
+    return arange
+
+
+def _jax_arange(original: Function) -> Function:
+    counted = _arange(original)
+
+    def arange(*given: Any, **how: Any) -> Any:
+        made = NotImplemented
+        if any(isinstance(x, float) for x in given) and how.keys() <= {"dtype"}:
+            made = counted(*given, **how)
+        return original(*given, **how) if made is NotImplemented else made
+
+    return arange
+
+
+def _is_open(given: Any) -> bool:
+    """True of a symbolic size, and of a shape that has one."""
+    if isinstance(given, tuple | list):
+        return any(map(is_symbolic, given))
+    return is_symbolic(given)
+
+
+for _name in (*OF_SIZES, *OF_SHAPES):
+    register(Patch(f"numpy:{_name}", _made, after=Exception))
+register(Patch("numpy:arange", _arange, after=Exception))
+register(Patch(ARANGE.target, _jax_arange, parameters=ARANGE.parameters))

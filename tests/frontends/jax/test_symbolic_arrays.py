@@ -1,0 +1,69 @@
+"""Arrays that NumPy makes of a symbolic size are made by jax.numpy."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from smelt.errors import SmeltError
+from smelt.frontends.jax import trace
+
+SIZES = [{"N": size} for size in (1, 2, 5)]
+
+MADE = {
+    "ranges": lambda x: np.arange(x.shape[0]) + x[:, 0],
+    "every second": lambda x: np.arange(1, 2 * x.shape[0], 2),
+    "of a type": lambda x: np.arange(x.shape[0], dtype=np.float32) / 2,
+    "backwards": lambda x: x[np.arange(x.shape[0])[::-1]],
+    "constants": lambda x: (np.zeros(x.shape[0]) + x[:, 0], np.full(x.shape, 2.0) * x),
+    "integers": lambda x: np.ones((x.shape[0], 3), np.int32),
+    "matrices": lambda x: (np.eye(x.shape[0]) @ x, np.tri(x.shape[0]) @ x),
+    "diagonals": lambda x: (np.eye(x.shape[0], k=1), np.identity(x.shape[0])),
+    "steps": lambda x: np.linspace(0, 1, num=x.shape[0], endpoint=False),
+    "tiles": lambda x: np.tile(np.arange(3.0), (x.shape[0], 1)) + x,
+    "repeats": lambda x: np.repeat(np.arange(3)[None], x.shape[0], axis=0) + x,
+    "broadcasts": lambda x: np.broadcast_to(np.arange(3.0), x.shape) + x,
+    "masks": lambda x: np.arange(x.shape[0])[None] <= np.arange(x.shape[0])[:, None],
+    "floats": lambda x: (jnp.arange(0.0, x.shape[0]), np.arange(1.0, x.shape[0] + 1, 2.0)),
+    "floats as integers": lambda x: jnp.arange(x.shape[0], 0.0, -1.0, dtype=jnp.int32),
+}
+
+
+@pytest.mark.parametrize("fn", MADE.values(), ids=MADE)
+def test_made_of_a_symbolic_size(check, fn):
+    check(fn, "f32[N,3]", sizes=SIZES)
+
+
+def test_what_is_made_of_numbers_is_numpys():
+    def table(x):
+        made = np.arange(4), np.zeros((4, 3)), np.tile(np.ones(3), (4, 1)), np.eye(4)
+        assert all(type(each) is np.ndarray for each in made)
+        made[1][0] = 1.0
+        return made[1] + x
+
+    trace(table, "f32[4,3]")
+    trace(lambda x: table(x[:1]), "f32[N,3]")
+
+
+def test_outside_of_a_trace_nothing_is_replaced():
+    before = np.arange, np.zeros, jnp.arange
+    trace(lambda x: np.arange(x.shape[0]) + x, "f32[N]")
+    assert (np.arange, np.zeros, jnp.arange) == before
+
+
+REFUSED = {
+    "a fraction": lambda x: np.arange(0.5, x.shape[0]),
+    "an order in memory": lambda x: np.zeros(x.shape, order="F"),
+    "a dtype that is none": lambda x: np.zeros(x.shape[0], dtype="no such type"),
+    "nothing filled": lambda x: np.empty(x.shape[0]),
+    "written in place": lambda x: np.zeros(x.shape[0]).__setitem__(0, 1.0),
+}
+
+
+@pytest.mark.parametrize("fn", REFUSED.values(), ids=REFUSED)
+def test_what_jax_cannot_make_is_refused_at_the_users_line(fn):
+    with pytest.raises(SmeltError) as caught:
+        trace(fn, "f32[N,3]")
+    assert caught.value.code in ("E112", "E113")
+    assert "test_symbolic_arrays.py" in caught.value.at[0]
