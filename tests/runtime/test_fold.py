@@ -158,6 +158,11 @@ HUGE = {
         np.ones((30000, 1), np.float32),
         np.ones((1, 30000), np.float32),
     ),
+    "a billion multiplications": (
+        "g (float[1000,1000] a, float[1000,1000] b) => (float[1000,1000] y) { y = Gemm<transA = 1>(a, b) }",
+        np.ones((1000, 1000), np.float32),
+        np.ones((1000, 1000), np.float32),
+    ),
     "unknown size": (
         "g (float[4] x) => (float[A] y, int64[A] b) { y, b = Unique(x) }",
         np.float32([1, 2, 2, 3]),
@@ -169,6 +174,22 @@ HUGE = {
 def test_computes_nothing_whose_size_is_large_or_unknown(case):
     text, *inputs = case
     assert fold(text, *inputs) is None
+
+
+THIN = {
+    "MatMul": ("float[9000,2]", "MatMul(a, b)"),
+    "Gemm": ("float[9000,2]", "Gemm(a, b)"),
+    "Gemm of columns": ("float[2,9000]", "Gemm<transA = 1>(a, b)"),
+}
+
+
+@pytest.mark.parametrize(("first", "product"), THIN.values(), ids=THIN.keys())
+def test_a_thin_product_is_little_work_however_long_it_is(first, product):
+    graph = f"g ({first} a, float[2,300] b) => (float[9000,300] y) {{ y = {product} }}"
+    shape = (2, 9000) if "transA" in product else (9000, 2)
+    (y,) = fold(graph, np.ones(shape, np.float32), np.ones((2, 300), np.float32))
+    assert y.shape == (9000, 300)
+    assert (y == 2).all()
 
 
 def test_computes_sizes_that_values_decide():

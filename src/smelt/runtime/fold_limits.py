@@ -37,7 +37,9 @@ def is_bounded(node: ir.Node, inputs: Inputs, limit: int) -> bool:
 def _work(node: ir.Node, inputs: Sequence[np.ndarray], count: int) -> int:
     """A bound of the multiplications of a product; others are linear in their sizes."""
     if node.op_type in ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"):
-        return count * max((max(array.shape, default=1) for array in inputs), default=1)
+        first = inputs[0].shape if inputs else ()
+        summed = 0 if node.attributes.get_int("transA", 0) else -1
+        return count * (first[summed] if first else 1)
     if node.op_type == "Einsum" or "Conv" in node.op_type or "Pool" in node.op_type:
         return count * max((array.size for array in inputs), default=1)
     return 0

@@ -9,7 +9,8 @@ Gather from the Shape of ``[B, 8, 64]``, and turns Constant nodes into initializ
 Needs    (1) inputs that are constants no caller can override, and a result that is not larger than
          ``grow-limit`` bytes or than what it replaces: weights made by ConstantOfShape stay so.
          A constant of which all that reads it folds, too, is replaced: one cut into parts, as the
-         gates of an LSTM by PyTorch, or a weight that the model normalizes.
+         gates of an LSTM by PyTorch, or a weight that the model normalizes. What products of
+         constants lead to, such as a table of positions, may have four times the limit.
 Keeps    (1) random operators, control flow, DequantizeLinear over a constant (it is the compressed
          weight), what differs between runtimes (division by zero, floats cast out of range), and
          results with more than ``skip-const-by-size`` elements.

@@ -16,6 +16,15 @@ from smelt.ir import constants, scope
 MOST = 64
 """Nodes of a region, and readers of a constant that are looked at."""
 
+INSIDE = 1 << 24
+"""Bytes of each result inside a region, however small the constants that it begins with: the table
+of positions of a Swin V2 goes through a layer of hundreds of channels to one for each head."""
+
+LAYERS = 4
+"""Times its limit that the results of a region may have which computes products."""
+
+PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
+
 
 def region_around(
     node: ir.Node, limit: int, may_fold: Callable[[ir.Node], bool]
@@ -24,9 +33,19 @@ def region_around(
 
     They read constants, and results of each other. What others read of them has together at most
     the bytes of the constants that nobody else reads, or ``limit``; each result inside has at most
-    as many. ``may_fold`` says of a node whether it could be computed from constants at all.
+    as many, or ``INSIDE``. ``may_fold`` says of a node whether it could be computed from constants
+    at all. Where readers of the same constants do not fold with it, those of its results may.
     """
-    region = _grown(node, may_fold)
+    together = _grown(node, may_fold, shared=True)
+    if _is_small(together, limit):
+        return frozenset(together)
+    alone = _grown(node, may_fold, shared=False)
+    return frozenset(alone) if alone != together and _is_small(alone, limit) else frozenset()
+
+
+def _is_small(region: set[ir.Node], limit: int) -> bool:
+    if any(each.op_type in PRODUCTS for each in region):
+        limit *= LAYERS
     leaves = {v: None for each in region for v in each.inputs if v is not None}
     tensors = {v: constants.tensor_of(v) for v in leaves if v.producer() not in region}
     allowed = max(
@@ -37,17 +56,19 @@ def region_around(
     for each in region:
         for value in each.outputs:
             size = _bytes(value)
-            if size is None or size > allowed:
-                return frozenset()
-            kept += 0 if _only_inside(value, region) else size
-    return frozenset(region) if kept <= allowed else frozenset()
+            inside = _only_inside(value, region)
+            if size is None or size > (max(allowed, INSIDE) if inside else allowed):
+                return False
+            kept += 0 if inside else size
+    return kept <= allowed
 
 
-def _grown(node: ir.Node, may_fold: Callable[[ir.Node], bool]) -> set[ir.Node]:
-    """``node``, and what reads its constants and results and is constant with them."""
+def _grown(node: ir.Node, may_fold: Callable[[ir.Node], bool], shared: bool) -> set[ir.Node]:
+    """``node``, and what reads its results and is constant with it; its constants, too, if
+    ``shared``."""
     region, waiting = {node}, [node]
     while waiting and len(region) < MOST:
-        for reader in _neighbours(waiting.pop()):
+        for reader in _neighbours(waiting.pop(), shared):
             if reader not in region and reader.graph is node.graph and may_fold(reader):
                 given = (v for v in reader.inputs if v is not None)
                 if all(constants.is_constant(v) or v.producer() in region for v in given):
@@ -56,8 +77,8 @@ def _grown(node: ir.Node, may_fold: Callable[[ir.Node], bool]) -> set[ir.Node]:
     return region
 
 
-def _neighbours(node: ir.Node) -> Iterator[ir.Node]:
-    for value in (*node.inputs, *node.outputs):
+def _neighbours(node: ir.Node, shared: bool) -> Iterator[ir.Node]:
+    for value in (*node.inputs, *node.outputs) if shared else node.outputs:
         if value is not None and scope.num_uses(value) <= MOST:
             yield from scope.consumers(value)
 
