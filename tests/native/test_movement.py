@@ -29,6 +29,15 @@ GRAPHS = {
     "transpose of rank 0": "g (float x) => (float y) { y = Transpose(x) }",
     "concat": "g (float[2,3] x, float[2,1] z) => (float[2,7] y) { y = Concat<axis = -1>(x, z, x) }",
     "concat of single elements": "g (float[1] x, float[1,1] z) => (float[3] y) { w = Neg(x) v = Flatten<axis = 0>(z) u = Squeeze(v) o = Constant<value_ints = [1]>() t = Reshape(u, o) y = Concat<axis = 0>(w, t, x) }",
+    "concat of pairs": "g (float[37,1] x, float[37,1] z) => (float[37,2] y) { y = Concat<axis = -1>(x, z) }",
+    "concat of pairs of rank 1": "g (double[1] x, double[1] z) => (double[2] y) { y = Concat<axis = 0>(x, z) }",
+    "concat of pairs ahead": "g (int8[5,4,1,1] x, int8[5,4,1,1] z) => (int8[5,4,2,1] y) { y = Concat<axis = 2>(x, z) }",
+    "concat of one tensor twice": "g (float[48,1] x) => (float[48,2] y) { y = Concat<axis = 1>(x, x) }",
+    "concat of a pair that is repeated": "g (float[20,1] x) => (float[20,2] y) { s = Constant<value_ints = [20, 1]>() z = Expand(o, s) y = Concat<axis = 1>(x, z) }".replace(
+        "{ s", "<float o = {3.0}> { s"
+    ),
+    "concat of slices": f"g (float[40,2] x) => (float[40,2] y) {{ {_slice([1], [2], [1], [1])} z = Slice(x, s, e, a, p) t = Constant<value_ints = [0]>() w = Slice(x, t, s, a, p) y = Concat<axis = 1>(z, w) }}",
+    "concat of no pairs": "g (float[0,1] x, float[0,1] z) => (float[0,2] y) { y = Concat<axis = 1>(x, z) }",
     "concat of empty": "g (float[2,3] x, float[2,0] z) => (float[2,3] y) { y = Concat<axis = 1>(x, z) }",
     "concat of bool": "g (bool[2] x, bool[3] z) => (bool[5] y) { y = Concat<axis = 0>(x, z) }",
     "expand": f"g (float[3,1] x) => (float[2,3,4] y) {{ {_constant('s', 2, 1, 4)} y = Expand(x, s) }}",

@@ -55,26 +55,49 @@ COMPLEX_LU = """static void complex_lu_@t(lanes_@t *restrict a, lanes_@t *restri
 }
 """
 
-COMPLEX_CHOLESKY = """static void complex_cholesky_@t(lanes_@t *restrict a, lanes_@t *restrict b,
+COMPLEX_CHOLESKY = """/* Column by column, two rows at a time, each the sum of what the columns
+   before take from it. */
+static void complex_cholesky_@t(lanes_@t *restrict a, lanes_@t *restrict b,
     ptrdiff_t n)
 {
-    lanes_@t failed = {0};
+    const lanes_@t zero = {0};
+    lanes_@t failed = zero;
     for (ptrdiff_t j = 0; j < n; ++j) {
-        const lanes_@t pivot = a[j * (n + 1)], root = root_@t(pivot);
-        failed += pick_@t((mask_@t)(pivot > 0), (lanes_@t){0}, (lanes_@t){0} + (@t)NAN);
+        const lanes_@t *const u = a + j * n, *const v = b + j * n;
+        lanes_@t pivot = a[j * (n + 1)];
+        for (ptrdiff_t k = 0; k < j; ++k)
+            pivot -= u[k] * u[k] + v[k] * v[k];
+        const lanes_@t root = root_@t(pivot), by = (zero + (@t)1) / root;
+        failed += pick_@t((mask_@t)(pivot > 0), zero, zero + (@t)NAN);
         a[j * (n + 1)] = root;
-        b[j * (n + 1)] = (lanes_@t){0};
-        for (ptrdiff_t i = j + 1; i < n; ++i) {
-            a[i * n + j] /= root;
-            b[i * n + j] /= root;
-        }
-        for (ptrdiff_t i = j + 1; i < n; ++i) {
-            const lanes_@t x = a[i * n + j], y = b[i * n + j];
-            for (ptrdiff_t k = j + 1; k <= i; ++k) {
-                const lanes_@t u = a[k * n + j], v = b[k * n + j];
-                a[i * n + k] -= x * u + y * v;
-                b[i * n + k] -= y * u - x * v;
+        b[j * (n + 1)] = zero;
+        ptrdiff_t i = j + 1;
+        for (; i + 2 <= n; i += 2) {
+            lanes_@t *const x = a + i * n, *const y = b + i * n;
+            lanes_@t re = x[j], im = y[j], low = x[n + j], beside = y[n + j];
+            for (ptrdiff_t k = 0; k < j; ++k) {
+                re -= x[k] * u[k];
+                im -= y[k] * u[k];
+                low -= x[n + k] * u[k];
+                beside -= y[n + k] * u[k];
+                re -= y[k] * v[k];
+                im += x[k] * v[k];
+                low -= y[n + k] * v[k];
+                beside += x[n + k] * v[k];
             }
+            x[j] = re * by;
+            y[j] = im * by;
+            x[n + j] = low * by;
+            y[n + j] = beside * by;
+        }
+        for (; i < n; ++i) {
+            lanes_@t *const x = a + i * n, *const y = b + i * n;
+            for (ptrdiff_t k = 0; k < j; ++k) {
+                x[j] -= x[k] * u[k] + y[k] * v[k];
+                y[j] -= y[k] * u[k] - x[k] * v[k];
+            }
+            x[j] *= by;
+            y[j] *= by;
         }
     }
     for (ptrdiff_t i = 0; i < n; ++i) {
@@ -83,7 +106,7 @@ COMPLEX_CHOLESKY = """static void complex_cholesky_@t(lanes_@t *restrict a, lane
             b[i * n + j] += failed;
         }
         for (ptrdiff_t j = i + 1; j < n; ++j)
-            a[i * n + j] = b[i * n + j] = (lanes_@t){0};
+            a[i * n + j] = b[i * n + j] = zero;
     }
 }
 """

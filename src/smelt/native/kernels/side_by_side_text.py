@@ -65,29 +65,43 @@ APART = """static void apart_@t(const lanes_@t *restrict a, @t *restrict x, ptrd
 }
 """
 
-CHOLESKY = """static void cholesky_@t(lanes_@t *restrict a, ptrdiff_t n, ptrdiff_t r, ptrdiff_t c)
+CHOLESKY = """/* Column by column, two rows at a time, each the sum of what the columns before
+   take from it. */
+static void cholesky_@t(lanes_@t *restrict a, ptrdiff_t n, ptrdiff_t r, ptrdiff_t c)
 {
-    lanes_@t failed = {0};
+    const lanes_@t zero = {0};
+    lanes_@t failed = zero;
     for (ptrdiff_t j = 0; j < n; ++j) {
-        @t *const pivot = (@t *)&a[j * (r + c)], *const wrong = (@t *)&failed;
-        for (ptrdiff_t l = 0; l < @l; ++l) {
-            wrong[l] = pivot[l] > 0 ? wrong[l] : (@t)NAN;
-            pivot[l] = __builtin_sqrt@s(pivot[l]);
+        const lanes_@t *const u = a + j * r;
+        lanes_@t pivot = u[j * c];
+        for (ptrdiff_t k = 0; k < j; ++k)
+            pivot -= u[k * c] * u[k * c];
+        const lanes_@t root = root_@t(pivot), by = (zero + (@t)1) / root;
+        failed += pick_@t((mask_@t)(pivot > 0), zero, zero + (@t)NAN);
+        a[j * (r + c)] = root;
+        ptrdiff_t i = j + 1;
+        for (; i + 2 <= n; i += 2) {
+            lanes_@t *const x = a + i * r, *const y = x + r;
+            lanes_@t upper = x[j * c], low = y[j * c];
+            for (ptrdiff_t k = 0; k < j; ++k) {
+                upper -= x[k * c] * u[k * c];
+                low -= y[k * c] * u[k * c];
+            }
+            x[j * c] = upper * by;
+            y[j * c] = low * by;
         }
-        const lanes_@t root = a[j * (r + c)];
-        for (ptrdiff_t i = j + 1; i < n; ++i)
-            a[i * r + j * c] /= root;
-        for (ptrdiff_t i = j + 1; i < n; ++i) {
-            const lanes_@t share = a[i * r + j * c];
-            for (ptrdiff_t k = j + 1; k <= i; ++k)
-                a[i * r + k * c] -= share * a[k * r + j * c];
+        for (; i < n; ++i) {
+            lanes_@t *const x = a + i * r;
+            for (ptrdiff_t k = 0; k < j; ++k)
+                x[j * c] -= x[k * c] * u[k * c];
+            x[j * c] *= by;
         }
     }
     for (ptrdiff_t i = 0; i < n; ++i) {
         for (ptrdiff_t j = 0; j <= i; ++j)
             a[i * r + j * c] += failed;
         for (ptrdiff_t j = i + 1; j < n; ++j)
-            a[i * r + j * c] = (lanes_@t){0};
+            a[i * r + j * c] = zero;
     }
 }
 """
@@ -161,7 +175,6 @@ _ALL: Sequence[tuple[str, str]] = (
     ("lanes", LANES),
     ("together", TOGETHER),
     ("apart", APART),
-    ("cholesky", CHOLESKY),
     ("lu", LU),
     ("substitute", SUBSTITUTE),
     ("reflection", REFLECTION),
@@ -173,6 +186,7 @@ _ALL: Sequence[tuple[str, str]] = (
     ("bidiagonal", BIDIAGONAL),
     ("masks", MASKS),
     ("near", NEAR),
+    ("cholesky", CHOLESKY),
     ("complex_lu", COMPLEX_LU),
     ("complex_cholesky", COMPLEX_CHOLESKY),
     ("complex_substitute", COMPLEX_SUBSTITUTE),
@@ -197,6 +211,7 @@ _NEEDED = {
     "bidiagonal": ("reflection", "reflect"),
     "near": ("masks",),
     "complex_lu": ("masks",),
+    "cholesky": ("masks",),
     "complex_cholesky": ("masks",),
     "complex_substitute": ("masks",),
     "hermitian": ("masks", "complex_reflection"),
