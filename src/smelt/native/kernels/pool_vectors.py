@@ -40,6 +40,14 @@ ODDS = """#if LANES == 16 && !defined(__clang__)
 #endif
 """
 
+SHORT_LOOP = """#if defined(__clang__)
+#define SHORT_LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
+#else
+#define SHORT_LOOP
+#endif
+"""
+"""Ahead of a loop that clang would make vectors of, and which ends before it needs them."""
+
 DOWN = """#if LANES >= 8
 static APART int NAME(const float *from, ptrdiff_t deep, ptrdiff_t plane, ptrdiff_t high,
     ptrdiff_t row, float *to, ptrdiff_t left, ptrdiff_t n, ptrdiff_t pitch)
@@ -48,6 +56,7 @@ static APART int NAME(const float *from, ptrdiff_t deep, ptrdiff_t plane, ptrdif
     mask odd = { 0 };
     four_masks odd_four = { 0 };
     int found = 0;
+    SHORT_LOOP
     for (ptrdiff_t j = 0; j < left; ++j)
         to[j] = START;
     if (deep <= 0 || high <= 0)
@@ -84,6 +93,7 @@ static APART int NAME(const float *from, ptrdiff_t deep, ptrdiff_t plane, ptrdif
             }
         to[i] = a;
     }
+    SHORT_LOOP
     for (ptrdiff_t j = n; j < pitch - left; ++j)
         to[j] = START;
 ENDING}
@@ -189,6 +199,7 @@ def _emit_down(cx: KernelContext, window: Window, joining: Joining, pitch: int) 
 
 def _declare_down(cx: KernelContext, joining: Joining) -> str:
     """The function that joins rows, and says whether it met a NaN where that changes the rest."""
+    cx.call("SHORT_LOOP", SHORT_LOOP)
     name = f"{joining.name}_down"
     text = DOWN.replace("NAME", name).replace("START", joining.start)
     vectors, four, one, ending = joining.vectors, joining.four, joining.one, ""

@@ -50,10 +50,8 @@ def _declare(cx: KernelContext, tall: int, rows: int) -> str:
             out.line(f"s{r} += start;")
         with out.loop("x", "kn"):
             out.line("const float *f = from + x * apart;")
-            for y in range(tall):
-                out.line(f"vec k{y} = {{ 0 }};")
-            for y in range(tall):
-                out.line(f"k{y} += k[{y} * kn + x];")
+            for y in range(tall):  # 0 added would be a sum, for it changes -0; taken away, it is none
+                out.line(f"vec k{y} = k[{y} * kn + x] - (vec){{ 0 }};")
                 out.line(f"HOLD(k{y});")
             for i in range(rows + tall - 1):
                 out.line(f"const vec v{i} = *(const vec *)(f + {i} * pitch);")
