@@ -91,6 +91,14 @@ ROWS = {
         "g (float[1,3,15,18] x, float[3,1,7,7] w, float[3] b) => (float[1,3,15,18] y) "
         "{ c = Conv<group = 3, pads = [3,3,3,3]>(x, w, b) y = Relu(c) }"
     ),
+    "depthwise of small planes": (
+        "g (float[2,3,7,7] x, float[6,1,5,5] w, float[6] b) => (float[2,6,7,7] y) "
+        "{ y = Conv<group = 3, pads = [2,2,2,2]>(x, w, b) }"
+    ),
+    "depthwise of few rows": (
+        "g (float[2,3,4,4] x, float[3,1,3,3] w) => (float[2,3,4,4] y) "
+        "{ y = Conv<group = 3, pads = [1,1,1,1]>(x, w) }"
+    ),
     "depthwise 5x5": (
         "g (float[1,3,9,9] x, float[3,1,5,5] w) => (float[1,3,9,9] y) "
         "{ c = Conv<group = 3, pads = [2,2,2,2]>(x, w) s = Sigmoid(c) y = Mul(c, s) }"
@@ -156,3 +164,19 @@ def test_short_rows_end_as_long_ones(library: Library, op: str) -> None:
     want = np.exp(want) if op == "Softmax" else want
     got = library.run(f"{op} of short rows", [x])[0]
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["depthwise of small planes", "depthwise of few rows"])
+@pytest.mark.parametrize("plane", [0, 1, 2])
+def test_a_plane_knows_nothing_of_others(library: Library, name: str, plane: int) -> None:
+    """The next one is padded while one is multiplied."""
+    given = random_inputs(library.models[name].source)
+    whole = library.run(name, given)[0]
+    x = given[0].copy()
+    x[1, plane] = np.nan
+    got = library.run(name, [x, *given[1:]])[0]
+    filters = whole.shape[1] // 3
+    odd = np.zeros(whole.shape[:2], bool)
+    odd[1, plane * filters : (plane + 1) * filters] = True
+    np.testing.assert_array_equal(got[~odd], whole[~odd])
+    assert np.isnan(got[odd]).all()

@@ -66,6 +66,19 @@ def layout_of(window: Window) -> Layout:
     return Layout(tuple(sorted(phases)), rows, pitch, band)
 
 
+SMALL, SMALL_OF_FEW_ROWS = 512, 96
+"""Elements of a padded plane, of kernels with many rows or few, up to which the next one is padded
+before this one is multiplied: what was just stored by parts of a vector cannot be read as a whole
+one before it is in memory."""
+
+
+def _is_ahead(window: Window, layout: Layout) -> bool:
+    """True if planes are padded one ahead, in two places."""
+    size = len(layout.phases) * layout.phase
+    most = SMALL if depthwise_rows.takes(window) else SMALL_OF_FEW_ROWS
+    return not isinstance(size, Size) and size <= most
+
+
 def workspace(instance: Instance, window: Window) -> int:
     """The padded plane and a band of results."""
     layout = layout_of(window)
@@ -73,7 +86,8 @@ def workspace(instance: Instance, window: Window) -> int:
     if depthwise_rows.takes(window):
         rows = smaller(depthwise_rows.ROWS, window.output[1])
         results = highest(rows * depthwise_rows.pitch_of(window))
-    return 4 * (highest(len(layout.phases) * layout.phase) + 2 * MOST_LANES + results)
+    planes = highest(len(layout.phases) * layout.phase) * (2 if _is_ahead(window, layout) else 1)
+    return 4 * (planes + 2 * MOST_LANES + results)
 
 
 def emit(cx: KernelContext, window: Window) -> None:
@@ -84,7 +98,9 @@ def emit(cx: KernelContext, window: Window) -> None:
     cx.call("LANES", PRELUDE)
     scratch = cx.scratch(x.type)
     size = window.input[1] * window.input[2]
-    body.line(f"float *results = {scratch} + {len(layout.phases) * layout.phase + 2 * MOST_LANES};")
+    plane, ahead = len(layout.phases) * layout.phase, _is_ahead(window, layout) and body.parts == 1
+    planes = 2 * plane if ahead else plane
+    body.line(f"float *results = {scratch} + {planes + 2 * MOST_LANES};")
     # Vectors read on behind the plane: what lay there before may be integers, and as floats those
     # are subnormal, which take ten times as long to multiply.
     clear = f"memset(results - {2 * MOST_LANES}, 0, {8 * MOST_LANES});"
@@ -93,7 +109,15 @@ def emit(cx: KernelContext, window: Window) -> None:
         body.line(clear)
     with body.loops(("n", "g"), (x.shape[0], group), 1):
         body.line(f"const float *image = {x.name} + (n * {group} + g) * {size};")
-        _emit_padding(cx, window, layout, scratch)
+        if ahead:
+            with body.block("if (g == 0)"):
+                _emit_padding(cx, window, layout, scratch)
+            with body.block(f"if (g + 1 < {group})"):
+                next_ = f"{scratch} + (g + 1) % 2 * {plane}"
+                _emit_padding(cx, window, layout, next_, f"image + {size}")
+            scratch = f"{scratch} + g % 2 * {plane}"
+        else:
+            _emit_padding(cx, window, layout, scratch)
         if of_run:
             body.line(clear)
         with body.loop("o", f"(g + 1) * {filters}", f"g * {filters}"):
@@ -123,7 +147,9 @@ def _named(cx: KernelContext, window: Window) -> Layout:
     return replace(layout, **found)
 
 
-def _emit_padding(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
+def _emit_padding(
+    cx: KernelContext, window: Window, layout: Layout, scratch: str, image: str = "image"
+) -> None:
     _, height, width = window.input
     for number, phase in enumerate(layout.phases):
         stride = (window.strides[1], window.strides[2])
@@ -131,9 +157,9 @@ def _emit_padding(cx: KernelContext, window: Window, layout: Layout, scratch: st
         to = f"{scratch} + {number * layout.phase}"
         if not isinstance(layout.phase, Size):
             copy = padded_rows(cx, window, layout.pitch, stride=stride, phase=phase)
-            cx.body.line(f"{copy}(image, {to}, {top}, {layout.rows});")
+            cx.body.line(f"{copy}({image}, {to}, {top}, {layout.rows});")
             continue
-        given = f"image, {to}, {height}, {width}, {top}, {left}, {layout.rows}"
+        given = f"{image}, {to}, {height}, {width}, {top}, {left}, {layout.rows}"
         given += f", {stride[0]}, {layout.pitch}, {stride[1]}"
         cx.body.line(f"{padded_plane(cx)}({given});")
 

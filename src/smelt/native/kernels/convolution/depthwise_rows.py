@@ -50,7 +50,9 @@ def _declare(cx: KernelContext, tall: int, rows: int) -> str:
             out.line(f"s{r} += start;")
         with out.loop("x", "kn"):
             out.line("const float *f = from + x * apart;")
-            for y in range(tall):  # 0 added would be a sum, for it changes -0; taken away, it is none
+            for y in range(
+                tall
+            ):  # 0 added would be a sum, for it changes -0; taken away, it is none
                 out.line(f"vec k{y} = k[{y} * kn + x] - (vec){{ 0 }};")
                 out.line(f"HOLD(k{y});")
             for i in range(rows + tall - 1):
