@@ -160,3 +160,16 @@ def test_no_rows_have_no_results(engine: str) -> None:
         assert got.shape == (rows, 8, 2)
         if rows:
             assert_close(got, np.fft.fft(as_complex(x.astype(np.float64)), axis=1))
+
+
+@pytest.mark.parametrize("bounds", [(0, 40), (20, 40)], ids=str)
+def test_columns_of_an_open_number(bounds: tuple[int, int]) -> None:
+    """Whether they fill vectors is asked of the bounds."""
+    source = "g (float[2,9,N,2] x) => (float[2,9,N,2] y) <int64 a = {1}> { y = DFT(x, , a) }"
+    artifact = smelt.compile(text.parse(source), target="c", dims={"N": bounds})
+    for columns in (bounds[0], 23, 40):
+        x = np.random.default_rng(0).standard_normal([2, 9, columns, 2]).astype(np.float32)
+        (got,) = artifact(x)
+        assert got.shape == x.shape
+        if columns:
+            assert_close(got, np.fft.fft(as_complex(x.astype(np.float64)), axis=1))

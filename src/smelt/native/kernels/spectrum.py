@@ -55,7 +55,7 @@ class _Emitter:
             self.body.line(f"{self.t} *const lanes = second + {size};")
             self.body.line(f"memset(lanes, 0, {room} * sizeof({self.t}));")
             self._by_row()
-        elif 2 * self.work.inner >= self.lanes and self.work.inner > 1:
+        elif self.work.is_beside:
             self._by_columns()
         else:
             self._by_rows()
@@ -75,7 +75,7 @@ class _Emitter:
 
     def _first(self, count: int, parts: int, row: str = "r") -> str:
         inner = self.work.inner
-        if inner == 1:
+        if self.work.is_last:
             return f"({row}) * {count * parts}"
         return f"({row}) / {inner} * {count * parts * inner} + ({row}) % {inner} * {parts}"
 
@@ -90,7 +90,7 @@ class _Emitter:
         paired = work.by_pairs and work.of_real
         count = taken // 2 if paired else taken
         step, beside = (2, 1) if paired or work.parts == 2 else (1, 0)
-        if work.inner > 1:
+        if not work.is_last:
             step, beside = (
                 (2 * work.inner, work.inner) if paired else (work.parts * work.inner, beside)
             )
@@ -144,7 +144,7 @@ class _Emitter:
         """Between rows of the caller, ``taken`` numbers each, and blocks."""
         work, body = self.work, self.body
         array = self.cx.input(0).name if way == "in" else self.cx.output().name
-        if work.inner == 1:
+        if work.is_last:
             name, row = turn(self.cx, work.type), count * parts
             if way == "in":
                 body.line(f"{name}({array} + r * {row}, {row}, here, {pitch}, count, {taken});")
@@ -186,9 +186,10 @@ class _Emitter:
     def _by_columns(self) -> None:
         """Rows that lie side by side."""
         work, body, lanes = self.work, self.body, self.lanes
-        blocks = -(-work.inner // lanes)
-        with body.shared_loop("r", work.outer * blocks):
-            body.line(f"const ptrdiff_t o = r / {blocks}, i = r % {blocks} * {lanes};")
+        blocks = f"({work.inner} + {lanes - 1}) / {lanes}"
+        body.line(f"const ptrdiff_t blocks = {blocks};")
+        with body.shared_loop("r", f"{work.outer} * blocks"):
+            body.line(f"const ptrdiff_t o = r / blocks, i = r % blocks * {lanes};")
             body.line(f"{self.t} *here = first, *there = second;")
             body.line(f"const ptrdiff_t left = {work.inner} - i;")
             body.line(f"const ptrdiff_t count = left < {lanes} ? left : {lanes};")

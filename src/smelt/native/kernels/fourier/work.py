@@ -10,7 +10,7 @@ from smelt.native.kernels.fourier.ends import Blocks
 from smelt.native.kernels.fourier.plan import halves, is_smooth, room_for, waste
 from smelt.native.kernels.instance import Instance
 from smelt.native.types import CType
-from smelt.program.run_sizes import highest
+from smelt.program.run_sizes import highest, lowest, same
 
 BYTES = 64
 """Of the rows of a block: a vector, whatever the CPU has."""
@@ -46,6 +46,16 @@ class Work:
             bool(instance.int("inverse")),
             bool(instance.int("onesided")),
         )
+
+    @property
+    def is_last(self) -> bool:
+        """True if the numbers of a row lie together."""
+        return same(self.inner, 1)
+
+    @property
+    def is_beside(self) -> bool:
+        """True if enough rows lie side by side to fill vectors, whatever sizes a run has."""
+        return not self.is_last and 2 * lowest(self.inner) >= self.lanes
 
     @property
     def sign(self) -> int:
@@ -114,7 +124,7 @@ class Work:
         memory = 4 * BYTES * size
         rows *= next((cost for bytes_, cost in FAR if memory > bytes_), 1)
         one = waste(found[0], self.lanes) * waste(found[1], self.lanes)
-        return found if one * (1 if self.inner == 1 else 2) < rows else None
+        return found if one * (1 if self.is_last else 2) < rows else None
 
     @property
     def blocks(self) -> Blocks:
