@@ -92,7 +92,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E317": ErrorCode(
         "shapes contradict each other",
-        "The shapes that follow from the inputs cannot all hold.",
+        "The shapes that follow from the inputs cannot all hold, or no run of a node can succeed "
+        "with the shapes of its operands or the values of its attributes.",
         "export the model again, or correct the declared shapes",
     ),
     "E318": ErrorCode(

@@ -1,4 +1,4 @@
-"""The error for operands whose shapes cannot all hold."""
+"""The error for operands or attributes with which no run of a node can succeed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel
 
 
-def contradiction(node: ir.Node, why: str) -> InvalidModel:
+def contradiction(
+    node: ir.Node, why: str, what: str = "shapes contradict each other"
+) -> InvalidModel:
     """E317 with the node, the shapes of its operands, and what does not hold."""
     operands = ", ".join(_described(value) for value in node.inputs if value is not None)
     return InvalidModel(
         "E317",
-        "shapes contradict each other",
+        what,
         at=f"node {node.name!r} ({node.op_type})",
         why=f"{why}; operands: {operands}" if operands else why,
         fix="export the model again, or correct these shapes or the attributes of the node",

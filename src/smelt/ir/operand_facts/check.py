@@ -30,6 +30,8 @@ SUBJECTS = (
     *(loops, sequences, texts),
 )
 
+WHAT = "a node contradicts its operator"
+
 FACTS: dict[str, tuple[Fact, ...]] = {
     op_type: facts
     for subject in SUBJECTS
@@ -50,7 +52,7 @@ def refuse_misfits(model: ir.Model, shapes: ShapeInference) -> None:
         graph = pending.pop()
         found = misfit(graph, shapes.elements, version)
         if found is not None:
-            raise contradiction(found[0], f"this does not hold: {found[1]}")
+            raise contradiction(found[0], f"this does not hold: {found[1]}", WHAT)
         for node in graph:
             if node.op_type == "Loop" and not node.domain and rounds(node):
                 pending.extend(scope.subgraphs(node))
