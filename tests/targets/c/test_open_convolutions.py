@@ -51,6 +51,9 @@ DIRECT = {
     "padding wider than the image": conv("7,7", ", pads=[6,6,6,6], strides=[3,2]"),
     "pointwise": conv("1,1", "", filters=35),
     "pointwise by two": conv("1,1", ", strides=[2,2]"),
+    "padding below alone": conv("3,1", ", pads=[0,0,2,0]"),
+    "padding above and below, by three": conv("5,1", ", pads=[2,0,2,0], strides=[3,1]"),
+    "padding below and left": conv("3,3", ", pads=[0,2,2,0]"),
     "of a row": conv("5", ", pads=[2,2]", filters=20),
     "no image at all": conv("3,3", ", pads=[1,1,1,1]", least=0),
 }
@@ -60,6 +63,7 @@ DEPTHWISE = {
     "by channel, by three": conv("5,4", ", pads=[2,2,2,2], strides=[1,3]", 5, 5, 5, 2),
     "by channel, tall": conv("7,7", ", pads=[3,3,3,3]", 5, 5, 5),
     "by channel, dilated": conv("3,3", ", pads=[2,2,2,2], dilations=[2,2]", 5, 5, 5),
+    "by channel, padding below alone": conv("3,1", ", pads=[0,0,2,0]", 5, 5, 5),
     "by channel, no image": conv("3,3", ", pads=[1,1,1,1]", 5, 5, 5, 0),
 }
 POOLS = {

@@ -45,7 +45,8 @@ _PLANE = """static void padded_plane(const float *restrict image, float *restric
         if (across == 1) {
             copy_row(image + at, row, n, at + in_vectors(n) <= height * width);
 #if LANES > 1
-            const ptrdiff_t gap = r + 1 < end ? pitch - n : pitch - high;
+            const ptrdiff_t spare = in_vectors(n) - n, right = pitch - high;
+            const ptrdiff_t gap = r + 1 < end ? pitch - n : right > spare ? right : spare;
             for (ptrdiff_t j = 0; j < gap; j += LANES)
                 *(vec *)(row + n + j) = (vec){ 0 };
 #endif
