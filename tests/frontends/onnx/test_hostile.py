@@ -249,3 +249,16 @@ def test_a_function_that_calls_itself() -> None:
         '<domain: "f", opset_import: ["" : 20, "f" : 1]> F (a) => (b) { b = f.F(a) }'
     )
     assert code_of(model) == "E316"
+
+
+@pytest.mark.parametrize(
+    ("operator", "opset", "named"), [("Exp", 12, "opset 13"), ("Not", 12, "")], ids=["Exp", "Not"]
+)
+def test_a_later_opset_is_named_that_takes_the_type(operator: str, opset: int, named: str) -> None:
+    header = f'<ir_version: 8, opset_import: ["" : {opset}]> '
+    model = PARSE(f"{header} g (bfloat16[4] x) => (bfloat16[4] y) {{ y = {operator}(x) }}")
+    with pytest.raises(SmeltError) as caught:
+        load(model)
+    assert caught.value.code == "E309"
+    assert ("opset" in caught.value.fix) == bool(named)
+    assert named in caught.value.fix

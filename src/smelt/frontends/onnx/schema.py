@@ -10,6 +10,7 @@ from smelt.errors import InvalidModel
 from smelt.frontends.onnx.checks.control_flow import check_body
 from smelt.ir import scope
 from smelt.ir.constants import tensor_of
+from smelt.ir.opset import versions
 from smelt.ir.signature import DOMAINS, Formal, Signature, misfits, signature_of
 from smelt.ir.withdrawn import is_withdrawn, misfit
 
@@ -53,10 +54,10 @@ def _check_node(node: ir.Node, version: int, types: Types) -> None:
         )
     for why in misfits(node, signature):
         raise _wrong(node, why)
-    _check_types(node, signature, types)
+    _check_types(node, signature, types, version)
 
 
-def _check_types(node: ir.Node, signature: Signature, types: Types) -> None:
+def _check_types(node: ir.Node, signature: Signature, types: Types, opset: int) -> None:
     bound: dict[str, tuple[ir.DataType, int]] = {}
     for index, value in enumerate(node.inputs):
         formal = _formal(signature.inputs, index)
@@ -64,7 +65,8 @@ def _check_types(node: ir.Node, signature: Signature, types: Types) -> None:
         if formal is None or dtype is None or not formal.types:
             continue
         if dtype not in formal.types:
-            raise _mistyped(node, f"input {index} is {_say(dtype)}, which it does not take")
+            why = f"input {index} is {_say(dtype)}, which it does not take"
+            raise _mistyped(node, why, _first_that_takes(node, index, dtype, opset))
         if formal.variable is not None:
             first, where = bound.setdefault(formal.variable, (dtype, index))
             if first != dtype:
@@ -121,11 +123,22 @@ def _wrong(node: ir.Node, why: str) -> InvalidModel:
     return InvalidModel("E308", "a node does not fit its operator", at=_place(node), why=why)
 
 
-def _mistyped(node: ir.Node, why: str) -> InvalidModel:
+def _first_that_takes(node: ir.Node, index: int, dtype: ir.DataType, opset: int) -> int | None:
+    """The first version after ``opset`` whose input takes ``dtype``, None if there is none."""
+    for version in (v for v in versions(node.op_type, node.domain) if v > opset):
+        signature = signature_of(node.op_type, version, node.domain)
+        formal = None if signature is None else _formal(signature.inputs, index)
+        if formal is not None and dtype in formal.types:
+            return version
+    return None
+
+
+def _mistyped(node: ir.Node, why: str, since: int | None = None) -> InvalidModel:
+    later = "" if since is None else f", or export with opset {since}, from which on it takes it"
     return InvalidModel(
         "E309",
         "element types do not go together",
         at=_place(node),
         why=why,
-        fix="put a Cast between them",
+        fix=f"put a Cast between them{later}",
     )
