@@ -83,6 +83,7 @@ def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
     """Rows of neighbours: each pass is a loop without a chain from element to element."""
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     if softmax_short.takes(t, count):
+        softmax_short.declare(cx)
         body.line(f"#if {softmax_vectors.WHEN}")
         softmax_short.emit(cx, outer, count)
         body.line("#else")

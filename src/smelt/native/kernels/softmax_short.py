@@ -60,11 +60,18 @@ def takes(type_: CType, count: Dim) -> bool:
     return type_.name == "float" and isinstance(count, int) and 1 < count < FEWEST
 
 
+def declare(cx: KernelContext) -> None:
+    """What either way calls, of which clang says so where it is compiled for the other."""
+    names = ("expf", "logf") if cx.instruction.op == "LogSoftmax" else ("expf",)
+    for name in names:
+        function = in_lanes(cx, f"{name}(x)").partition("(")[0]
+        cx.body.line(f"(void){function};")
+
+
 def emit(cx: KernelContext, outer: int, count: int) -> None:
     """All rows, for where vectors have eight lanes or more."""
     body, source, target = cx.body, cx.input(0), cx.output()
     is_log = cx.instruction.op == "LogSoftmax"
-    in_lanes(cx, "expf(x) logf(x)" if is_log else "expf(x)")
     cx.call("LANES", PRELUDE)
     cx.call("larger", LARGER)
     cx.call("vec_exp", EXP)

@@ -105,6 +105,9 @@ SECONDS = """#if LANES == 16 && !defined(__clang__)
 #elif LANES == 8
 #define EVENS(v, w) __builtin_shufflevector(v, w, 0, 2, 4, 6, 8, 10, 12, 14)
 #endif
+#if defined(__GNUC__)
+__attribute__((unused))
+#endif
 static inline void copy_seconds(const float *restrict from, float *restrict to,
     ptrdiff_t count)
 {
