@@ -74,3 +74,12 @@ def test_folders_that_cannot_be_run_say_why(smelt, write, tmp_path, compiled):
     assert smelt("verify", write(MODEL), tmp_path / "empty").stderr.startswith("E616")
     library = compiled(write(MODEL), "c", "--dim", "B=2")
     assert "compiled for 'c' already" in smelt("run", library, "--target", "c").stderr
+
+
+def test_a_file_is_no_folder(smelt, write, tmp_path):
+    model, file = write(MODEL), tmp_path / "file"
+    file.write_text("mine")
+    refused = smelt("compile", model, "--target", "ort", "-o", file)
+    assert "E614" in refused.stderr
+    assert "it is a file, not a folder" in refused.stderr
+    assert file.read_text() == "mine"

@@ -29,8 +29,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E614": ErrorCode(
         "no folder to write to",
-        "The folder of the destination does not exist, or the destination is a folder itself.",
-        "mkdir it first, or name a file in it",
+        "The folder of the destination does not exist, or the destination is a folder where a file "
+        "is written, or a file where a folder is.",
+        "mkdir it first, or name a file in it; for an artifact, a folder",
     ),
     "E617": ErrorCode(
         "a file of arrays that cannot be read",

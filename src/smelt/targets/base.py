@@ -173,6 +173,7 @@ class Artifact:
                     folder.rmdir()
             if isinstance(error, OSError):
                 why = error.strerror or str(error)
+                why = "it is a file, not a folder" if root.is_file() else why
                 what = f"cannot write to {str(root)!r}"
                 raise UsageError("E614", what, why=why) from error
             raise
