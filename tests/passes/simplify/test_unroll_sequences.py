@@ -64,10 +64,13 @@ KEPT = {
     "{ k = Constant<value_int=2>() s = SplitToSequence(x, k) y = SequenceAt(s, i) }",
     "as many parts as a caller's axis has": "g (float[N] x) => (float[2] y) "
     "{ k = Constant<value_int=2>() i = Constant<value_int=0>() s = SplitToSequence(x, k) y = SequenceAt(s, i) }",
-    "parts that do not fill the axis": "g (float[6] x) => (float[2] y) "
-    "{ k = Constant<value_ints=[2,3]>() i = Constant<value_int=0>() s = SplitToSequence(x, k) y = SequenceAt(s, i) }",
-    "a position beyond the end": "g (float[2] x) => (float[2] y) "
-    "{ i = Constant<value_int=1>() s = SequenceConstruct(x) y = SequenceAt(s, i) }",
+    "parts that do not fill the axis": "g (bool c, float[6] x) => (float[2] y) { y = If(c) <"
+    "then_branch = t () => (float[2] p) { k = Constant<value_ints=[2,3]>() i = Constant<value_int=0>() "
+    "s = SplitToSequence(x, k) p = SequenceAt(s, i) }, else_branch = e () => (float[2] q) "
+    "{ m = Constant<value_ints=[0]>() n = Constant<value_ints=[2]>() q = Slice(x, m, n) }> }",
+    "a position beyond the end": "g (bool c, float[2] x) => (float[2] y) { y = If(c) <"
+    "then_branch = t () => (float[2] p) { i = Constant<value_int=1>() s = SequenceConstruct(x) "
+    "p = SequenceAt(s, i) }, else_branch = e () => (float[2] q) { q = Neg(x) }> }",
     "nothing to join": "g (float[2] x) => (float[2] y) "
     "{ s = SequenceConstruct(x) t = SequenceErase(s) y = ConcatFromSequence<axis=0>(t) }",
     "a sequence of a caller": "g (seq(float[2]) s) => (float[N] y) { y = ConcatFromSequence<axis=0>(s) }",
