@@ -56,9 +56,11 @@ def _diagonal_states(flax):
     decay = jnp.exp(-jnp.linspace(0.1, 1, 6) + 1j * jnp.linspace(0, 3, 6)).astype(jnp.complex64)
     mix = (_normal(0, 6, 4) + 1j * _normal(1, 6, 4)).astype(jnp.complex64)
 
+    def combine(a, b):
+        return a[0] * b[0], b[0] * a[1] + b[1]
+
     def layer(x):
         pushed = x.astype(jnp.complex64) @ mix.T
-        combine = lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1])  # noqa: E731
         decays = jnp.tile(decay, (x.shape[0], 1))
         return (lax.associative_scan(combine, (decays, pushed))[1] @ mix).real
 
@@ -122,6 +124,9 @@ def _boxes(flax):
 def _attended_graph(jraph):
     mix = _normal(3, 4, 4) / 2
 
+    def score(sent, received, _):
+        return jax.nn.leaky_relu((sent * received).sum(-1, keepdims=True))
+
     def layer(x):
         rows = jnp.arange(x.shape[0])
         graph = jraph.GraphsTuple(
@@ -130,7 +135,6 @@ def _attended_graph(jraph):
             receivers=jnp.concatenate([rows, (rows + 1) % x.shape[0]]),
             n_node=jnp.array([x.shape[0]]), n_edge=jnp.array([2 * x.shape[0]]),
         )  # fmt: skip
-        score = lambda s, r, _: jax.nn.leaky_relu((s * r).sum(-1, keepdims=True))  # noqa: E731
         return jraph.GAT(lambda n: n @ mix, score, jax.nn.elu)(graph).nodes
 
     return layer

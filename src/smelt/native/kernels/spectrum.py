@@ -9,6 +9,8 @@ is a convolution.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from smelt.native.kernels.fourier.codelets import LANES_APART
@@ -132,13 +134,18 @@ class _Emitter:
             body.line(
                 f"const ptrdiff_t left = {rows} - r, count = left < {lanes} ? left : {lanes};"
             )
-            self._clear()
-            pitch, taken = self._real_rows(work.parts, self._taken)
-            self._move_rows("in", pitch, taken, work.parts, work.given)
-            self._transform()
-            parts = self.cx.output_shape()[-1]
-            pitch, given = self._result_rows(parts)
-            self._move_rows("out", pitch, given, parts, work.count)
+            self._between(self._move_rows)
+
+    def _between(self, move: Callable[[str, int, int, int, int], None]) -> None:
+        """Rows are moved in, transformed, and moved out."""
+        work = self.work
+        self._clear()
+        pitch, taken = self._real_rows(work.parts, self._taken)
+        move("in", pitch, taken, work.parts, work.given)
+        self._transform()
+        parts = self.cx.output_shape()[-1]
+        pitch, given = self._result_rows(parts)
+        move("out", pitch, given, parts, work.count)
 
     def _move_rows(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
         """Between rows of the caller, ``taken`` numbers each, and blocks."""
@@ -193,13 +200,7 @@ class _Emitter:
             body.line(f"{self.t} *here = first, *there = second;")
             body.line(f"const ptrdiff_t left = {work.inner} - i;")
             body.line(f"const ptrdiff_t count = left < {lanes} ? left : {lanes};")
-            self._clear()
-            pitch, taken = self._real_rows(work.parts, self._taken)
-            self._move_columns("in", pitch, taken, work.parts, work.given)
-            self._transform()
-            parts = self.cx.output_shape()[-1]
-            pitch, given = self._result_rows(parts)
-            self._move_columns("out", pitch, given, parts, work.count)
+            self._between(self._move_columns)
 
     def _move_columns(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
         work, body = self.work, self.body
