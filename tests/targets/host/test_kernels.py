@@ -87,6 +87,20 @@ def test_integers_divide_towards_zero(op: str, dtype: str, compile_host) -> None
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize("dtype", ["float", "double", "float16"])
+def test_remainders_of_floats_have_the_sign_of_the_divisor(compile_host, dtype: str) -> None:
+    """A zero, too; ONNX has them from opset 28 on."""
+    inf, nan = np.inf, np.nan
+    x = [0.0, -0.0, 4.0, -4.0, -3.0, 3.0, -1.0, 1.0, inf, -inf, 1.0, 1.0, nan, 1.0, -5.5]
+    y = [-2.0, 2.0, -2.0, 2.0, inf, inf, -inf, -inf, 2.0, 2.0, 0.0, -0.0, 2.0, nan, 2.0]
+    numbers = [-0.0, 0.0, -0.0, 0.0, inf, 3.0, -1.0, -inf]
+    artifact = compile_host(model("y = Mod(x0, x1)", f"{dtype}[N]", f"{dtype}[N]", opset=28))
+    kind = artifact.model.graph.inputs[0].dtype.numpy()
+    (result,) = artifact(np.array(x, kind), np.array(y, kind))
+    np.testing.assert_array_equal(result, np.array([*numbers, *[nan] * 6, 0.5], kind))
+    np.testing.assert_array_equal(np.signbit(result[: len(numbers)]), np.signbit(numbers))
+
+
 @pytest.mark.parametrize(
     "op", ["Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Greater", "Equal"]
 )

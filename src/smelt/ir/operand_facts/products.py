@@ -65,7 +65,10 @@ FACTS: Facts = {
     "Mod": (
         BROADCAST,
         on_or_off("fmod"),
-        ("floats are divided with fmod=1", lambda n: not n.is_float(0) or n.number("fmod", 0) == 1),
+        (
+            "before opset 28, floats are divided with fmod=1",
+            lambda n: n.opset >= 28 or not n.is_float(0) or n.number("fmod", 0) == 1,
+        ),
     ),
     "BitShift": (BROADCAST, one_of("direction", "", "LEFT", "RIGHT")),
     "Gelu": (one_of("approximate", "none", "none", "tanh"),),

@@ -15,7 +15,8 @@ def mod(m: Arithmetic, x: Number, y: Number, *, fmod: int) -> Number:
     r = m.op("Fmod", x, y)
     if fmod:
         return r
-    return m.where(m.equal(r, 0.0) | m.equal(r < 0.0, y < 0.0), r, r + y)
+    floored = m.where(m.equal(r < 0.0, y < 0.0), r, r + y)
+    return m.where(m.equal(r, 0.0), m.where(y < 0.0, -0.0, 0.0), floored)
 
 
 def power(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
