@@ -9,7 +9,7 @@ from itertools import pairwise, permutations, product
 
 import numpy as np
 
-from smelt.program.instruction import DotDims
+from smelt.program.dot_dims import DotDims
 
 SIZES = (2, 3, 5, 2, 3, 4, 2, 3)
 ORDERS = 8

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.program.instruction import AttributeValue, Dim, DotDims, Instruction, Program, Slot
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import AttributeValue, Dim, Instruction, Program, Slot
 from smelt.targets.host.emit import Binder
 from smelt.targets.host.runner import lay_out
 

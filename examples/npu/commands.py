@@ -18,7 +18,8 @@ from smelt.program.memories import SpacesPlan
 from smelt.program.memory import aligned
 from smelt.program.overlap import LOAD, STORE
 from smelt.runtime.interface import Value
-from smelt.targets.base import Artifact, Plan, Runner
+from smelt.targets.base import Artifact, Plan
+from smelt.targets.settling import Runner
 
 FILES = ("commands.jsonl", "constants.bin", "layout.json")
 

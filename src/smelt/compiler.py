@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from smelt.check.pass_reports import Reports
 from smelt.errors import UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
@@ -28,7 +29,7 @@ from smelt.passes.base import PassContext
 from smelt.passes.interface.image_input_preprocess import put_channels_first
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.passes.opset import bring_to_opset, raise_where_needed
-from smelt.passes.run import Observer, PassReport, count_nodes, run
+from smelt.passes.run import Observer, count_nodes, run
 from smelt.spans import span
 from smelt.targets.backend import rules_of
 from smelt.targets.base import Artifact, Target
@@ -42,7 +43,6 @@ from smelt.targets.support import computes_of, kernels_of
 if TYPE_CHECKING:
     import onnx
 
-    from smelt.check.evidence import Evidence
 
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 Verify: TypeAlias = Literal["off", "final", "each"]
@@ -88,32 +88,6 @@ def load(source: Source, *, opset: int | None = None, inline: bool = True) -> ir
     """An ONNX model from a path, bytes or a ModelProto; see ``smelt.frontends.onnx.load``."""
     with paused_collector():
         return onnx_frontend.load(source, opset=opset, inline=inline)
-
-
-class Reports(list[PassReport]):
-    """What each run of a pass did, in order, and what the verification has shown, if asked for."""
-
-    evidence: Evidence | None = None
-
-    def __repr__(self) -> str:
-        changed = sum(report.changed for report in self)
-        nodes = f", {self[0].nodes_before} -> {self[-1].nodes_after} nodes" if self else ""
-        proof = f", {self.evidence}" if self.evidence else ""
-        return f"<Reports: {changed} of {len(self)} pass runs changed something{nodes}{proof}>"
-
-    def _repr_html_(self) -> str:
-        """The passes that changed something as a table, for notebooks."""
-        from smelt.ir.html.markup import table, titled
-
-        rows = [
-            (report.text, report.nodes_before, report.nodes_after, report.stats.rewrites, ms, rules)
-            for report in self
-            if report.changed
-            for ms in [1e3 * report.seconds]
-            for rules in [", ".join(f"{rule} x{n}" for rule, n in report.stats.fired.items())]
-        ]
-        header = ("pass", "nodes before", "after", "rewrites", "ms", "rules")
-        return titled(repr(self)[1:-1], table(rows, header))
 
 
 def optimize_model(

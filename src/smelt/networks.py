@@ -15,7 +15,7 @@ from smelt.compiler import Source, compile_model
 from smelt.errors import UsageError
 from smelt.frontends import onnx as onnx_frontend
 from smelt.ir.complex_pairs import mark_pairs
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.operators import expand
 from smelt.operators.contraction import (
     Equation,

@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir.empty_dims import expression_from_zero, may_be_empty
-from smelt.ir.shapes import is_positive
+from smelt.ir.same_shape import is_positive
 
 
 def test_every_dim_is_one_or_more_unless_said_otherwise() -> None:

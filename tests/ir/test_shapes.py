@@ -12,7 +12,8 @@ from backend_cases import node_cases
 
 from smelt.errors import InvalidModel
 from smelt.ir import text
-from smelt.ir.shapes import ShapeInference, conflicting_shapes, is_positive, same_shape
+from smelt.ir.same_shape import conflicting_shapes, is_positive, same_shape
+from smelt.ir.shapes import ShapeInference
 
 EXACT_AT_LEAST = 1800
 

@@ -9,7 +9,8 @@ import pytest
 from smelt.native import call_blas
 from smelt.native.kernels.blas import GEMM, Matrix, matrices
 from smelt.native.kernels.instance import Instance
-from smelt.program.instruction import DotDims, Instruction, Program, Slot
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Instruction, Program, Slot
 from smelt.runtime.jit import blas
 from smelt.targets.host import compiled
 

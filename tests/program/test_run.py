@@ -13,7 +13,8 @@ import smelt.program
 from smelt.errors import Unsupported, UsageError
 from smelt.ir import text
 from smelt.operators.semiring import semiring_of
-from smelt.program.instruction import DotDims, Instruction
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Instruction
 from smelt.program.passes import optimize
 
 ATTENTION = """g (float[2,5,8] x, float[8,24] w) => (float[2,5,8] y, float[24,8] t) {

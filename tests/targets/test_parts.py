@@ -22,9 +22,10 @@ from smelt.operators.declare import Attributes, Operator, Result
 from smelt.runtime.interface import interface_of
 from smelt.runtime.runner import open_runner
 from smelt.targets import registry
-from smelt.targets.base import Artifact, Limits, Plan, Saved, Target
+from smelt.targets.base import Artifact, Limits, Plan, Target
 from smelt.targets.phases import NothingTaken
 from smelt.targets.saved import open_saved
+from smelt.targets.saved_folder import Saved
 
 DOMAIN = "vendor.parts"
 

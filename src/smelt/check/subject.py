@@ -17,8 +17,9 @@ from smelt.runtime.inputs import Mode, random_inputs, values_of
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.memory import check_memory
 from smelt.runtime.runner import RunnerName, as_model, open_runner
-from smelt.targets.base import Artifact, Saved
+from smelt.targets.base import Artifact
 from smelt.targets.saved import open_saved
+from smelt.targets.saved_folder import Saved
 from smelt.targets.settling import settled
 
 if TYPE_CHECKING:

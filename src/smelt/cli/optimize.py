@@ -17,7 +17,7 @@ from smelt.cli.watching import Watching
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
-    from smelt.compiler import Reports
+    from smelt.check.pass_reports import Reports
     from smelt.passes.pipeline import Steps
     from smelt.passes.run import PassReport
 

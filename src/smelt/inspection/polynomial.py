@@ -13,7 +13,7 @@ from math import prod
 import onnx_ir as ir
 
 from smelt.ir.dims import symbols_of
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 
 Product = tuple[str, ...]
 """The symbols of a product, sorted."""

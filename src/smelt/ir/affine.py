@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 
 LARGEST_START, LARGEST_STEP = 2**31, 2**20
 """Of int64: no tensor that memory holds has an index that makes such a sum wrap around."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from smelt.ir.affine import Affine
 from smelt.ir.idle_bounds import is_one_unless_empty
 from smelt.ir.onnx_ir_private import expression_of
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 
 
 def reshaped(form: Affine, before: Sequence[Dim], after: Sequence[Dim]) -> Affine | None:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from smelt.ir.affine import COMPARISONS, Affine, uniform
 from smelt.ir.affine_moves import joined, reshaped
 from smelt.ir.constants import Constants
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.ir.told_dims import told_dim
 
 

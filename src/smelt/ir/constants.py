@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from smelt.ir.floats import is_close
 from smelt.ir.known_forms import is_known
-from smelt.ir.shapes import static_shape
+from smelt.ir.same_shape import static_shape
 from smelt.ir.spill import note_held
 
 MAX_MOVES = 16

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.constants import is_constant
-from smelt.ir.shapes import static_shape
+from smelt.ir.same_shape import static_shape
 
 _ALL_INPUTS = frozenset({"ConstantOfShape", "NonMaxSuppression", "NonZero", "Range", "Unique"})
 _BUT_THE_FIRST = frozenset(

@@ -11,7 +11,7 @@ from smelt.ir.build import Builder
 from smelt.ir.names import values_of
 from smelt.ir.node_inputs import set_input
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.shapes import conflicting_shapes
+from smelt.ir.same_shape import conflicting_shapes
 
 
 def inline(

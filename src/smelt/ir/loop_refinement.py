@@ -11,7 +11,8 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.control_flow_shapes import is_outer
 from smelt.ir.loop_rounds import rounds
-from smelt.ir.shapes import ShapeInference, same_dim
+from smelt.ir.same_shape import same_dim
+from smelt.ir.shapes import ShapeInference
 
 
 def affected(node: ir.Node) -> list[ir.Value]:

@@ -20,7 +20,8 @@ from smelt.ir.constants import Constants
 from smelt.ir.node_inputs import detach, set_input
 from smelt.ir.onnx_ir_private import times_returned
 from smelt.ir.refinement import Refinement
-from smelt.ir.shapes import ShapeInference, conflicting_shapes, same_shape
+from smelt.ir.same_shape import conflicting_shapes, same_shape
+from smelt.ir.shapes import ShapeInference
 
 
 class Refused(Exception):

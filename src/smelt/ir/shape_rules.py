@@ -1,9 +1,8 @@
 """Shape rules of our own, for operators where onnx-shape-inference 0.4 guesses.
 
-``Split`` and ``Squeeze`` whose sizes or axes are computed at run time, ``Unique`` along an axis,
-the batched ``Scan`` of opset 8: the library assumes equal parts, squeezes every 1, returns a
-vector, forgets the batch. Here what is not known stays unknown. ``If``, ``Loop`` and ``Resize``
-have files of their own.
+``Split`` whose sizes are computed at run time, ``Unique`` along an axis, the batched ``Scan`` of
+opset 8: the library assumes equal parts, returns a vector, forgets the batch. Here what is not
+known stays unknown. ``If``, ``Loop``, ``Squeeze`` and ``Resize`` have files of their own.
 """
 
 from __future__ import annotations
@@ -21,14 +20,12 @@ from onnx_shape_inference import (
 )
 
 from smelt.errors import InternalError, SmeltError
-from smelt.ir.bounds import never_one
 from smelt.ir.chosen_sizes import chosen, counted_down, divided, larger, left_over, smaller
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.element_type import told_by_schema
 from smelt.ir.floors import flattened
 from smelt.ir.frame_shapes import counted_frames
 from smelt.ir.learned_shapes import register_learned
-from smelt.ir.listed_axes import listed_axes, without_repeats
 from smelt.ir.opset import REDUCTIONS
 from smelt.ir.pool_shapes import counted_windows
 from smelt.ir.reduce_shapes import infer_reduction, with_sizes
@@ -37,6 +34,7 @@ from smelt.ir.resize_shapes import infer_resize
 from smelt.ir.shape_registry import ShapeRule, registry, rewrap
 from smelt.ir.sizes_from_sizes import infer_mel, infer_one_hot, infer_pad, infer_split, infer_tile
 from smelt.ir.slice_shapes import at_run_time, bounded
+from smelt.ir.squeeze_shapes import infer_squeeze
 from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements, check_sizes
 
 
@@ -167,47 +165,6 @@ def _choose(own: OwnRule, theirs: ShapeRule) -> ShapeRule:
     return infer
 
 
-def _squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    source = node.inputs[0]
-    if source is None:
-        return False
-    if at_run_time(node, 1):
-        context.set_shape_and_dtype(node.outputs[0], _squeezed_rank(context, node), source.dtype)
-        return True
-    if source.shape is not None and (repeated := _repeated(node, len(source.shape))):
-        dims = [d for axis, d in enumerate(source.shape.dims) if axis not in repeated]
-        context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
-        return True
-    given = "axes" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
-    if given or source.shape is None or source.shape.is_static():
-        return False
-    # Without axes every 1 goes, and a symbolic dim may be one.
-    known = never_one(node.graph, source.shape)
-    shape = ir.Shape([dim for dim in source.shape if dim != 1]) if known else None
-    context.set_shape_and_dtype(node.outputs[0], shape, source.dtype)
-    return True
-
-
-def _repeated(node: ir.Node, rank: int) -> set[int]:
-    """The axes of a Squeeze from the front, if it names one twice, as ONNX Runtime allows."""
-    listed = listed_axes(node)
-    if len(without_repeats(listed, rank)) == len(listed):
-        return set()
-    axes = {axis + rank if axis < 0 else axis for axis in listed}
-    return axes if axes <= set(range(rank)) else set()
-
-
-def _squeezed_rank(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | None:
-    """A shape of unknown dims, if the number of axes tells the rank."""
-    source, axes = node.inputs[0], node.inputs[1]
-    if source is None or axes is None or source.shape is None or axes.shape is None:
-        return None
-    if len(axes.shape) != 1 or not isinstance(axes.shape[0], int):
-        return None
-    rank = len(source.shape) - axes.shape[0]
-    return ir.Shape([context.new_symbolic_dim() for _ in range(rank)]) if rank >= 0 else None
-
-
 def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
     source, axis = node.inputs[0], node.attributes.get("axis")
     if axis is None or source is None:
@@ -282,7 +239,7 @@ _OWN: dict[str, OwnRule] = {
     "Resize": infer_resize,
     "Scan": _scan,
     "Split": infer_split,
-    "Squeeze": _squeeze,
+    "Squeeze": infer_squeeze,
     "Tile": infer_tile,
     "Unique": _unique,
     "Upsample": infer_resize,

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from smelt.ir.shapes import Dim, ShapeInference
+from smelt.ir.same_shape import Dim
+from smelt.ir.shapes import ShapeInference
 
 COUNTED = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 """Floats in which a number of elements neither overflows nor loses more than its last bits."""

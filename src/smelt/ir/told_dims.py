@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.ir.walk import producer_of
 
 _SAME = ("Identity", "Unsqueeze", "Squeeze", "Reshape")

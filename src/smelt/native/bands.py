@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.instance import Instance
-from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import AttributeValue, Instruction, Program
 from smelt.program.overlap import STORE
 from smelt.program.passes import last_use
 from smelt.program.tile_regions import RegionOf

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import TypedDict
 
-from smelt.program.instruction import DotDims, Instruction, Program
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Instruction, Program
 
 
 class KernelWork(TypedDict):

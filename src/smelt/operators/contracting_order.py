@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 
 Pair = tuple[int, int]
 

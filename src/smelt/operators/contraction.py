@@ -15,7 +15,7 @@ from math import prod
 from typing import TypeAlias
 
 from smelt.errors import UsageError
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 
 Labels = tuple[str, ...]
 Path = Sequence[Sequence[int]]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 
 from smelt.errors import UsageError
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.operators.contraction import UNKNOWN_SIZE, Equation, Finder, Path, find_path
 from smelt.operators.contraction_steps import COMBINE, DIAGONAL, DOT, REDUCE, plan_of
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.operators.contraction import UNKNOWN_SIZE, Equation, Labels, Path
 
 DIAGONAL, SQUEEZE, REDUCE, DOT, COMBINE, TRANSPOSE = (

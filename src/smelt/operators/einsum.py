@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir.build import Builder
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.operators import dot_general
 from smelt.operators.contraction import Path, check_path, find_path, parse, sizes_of
 from smelt.operators.contraction_steps import (

@@ -12,7 +12,8 @@ from smelt.ir.constants import Constants
 from smelt.ir.pattern import op
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, Rule
-from smelt.ir.shapes import ShapeInference, conflicting_shapes
+from smelt.ir.same_shape import conflicting_shapes
+from smelt.ir.shapes import ShapeInference
 from smelt.ir.worklist import Worklist
 from smelt.operators.declare import Operator
 from smelt.operators.registry import all_operators

@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

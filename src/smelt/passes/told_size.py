@@ -9,7 +9,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.dims import symbols_of
 from smelt.ir.onnx_ir_private import expression_of
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 
 
 def told_size(dim: Dim, graph: ir.Graph | None, b: Builder) -> ir.Value | None:

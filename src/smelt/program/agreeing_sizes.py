@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import TypeAlias, cast
 
-from smelt.program.instruction import DotDims, Instruction
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Instruction
 from smelt.program.recurrence import CELLS
 from smelt.program.run_rows import count_rows
 from smelt.program.run_sizes import Dim, same

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from smelt.program.instruction import AttributeValue, DotDims
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import AttributeValue
 
 
 def slices(

@@ -11,7 +11,8 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, InvalidModel, Unsupported, UsageError
 from smelt.ir.dims import is_symbolic, names_of, size_of, symbols_of
 from smelt.program.computed_sizes import computed_sizes, computed_symbols, is_open
-from smelt.program.instruction import AT_RUN_TIME, AttributeValue, Body, Dim, DotDims, Program
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import AT_RUN_TIME, AttributeValue, Body, Dim, Program
 
 CHECKED = ("Reshape", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Loop", *AT_RUN_TIME)
 """Operators whose results may be taken to have the sizes that the model declares."""

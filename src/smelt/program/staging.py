@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from smelt.errors import Unsupported
-from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import AttributeValue, Instruction, Program
 from smelt.program.memories import Memory, Place, SpacesPlan, checked, one_place, plan_spaces
 from smelt.program.memory import aligned
 from smelt.program.overlap import LOAD, STORE, overlapped

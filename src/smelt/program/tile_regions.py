@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program
+from smelt.operators.elementwise import ELEMENTWISE
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import AttributeValue, Instruction, Program
 from smelt.program.layouts import RELAYOUT
 
 Box: TypeAlias = dict[int, tuple[int, int]]
@@ -124,14 +126,8 @@ def product(
     return Region({1: {dims.rhs_free(rhs)[axis - batch - len(rows)]: (start, stop)}})
 
 
-ELEMENTWISE = (
-    *("Abs", "Add", "And", "Ceil", "Clip", "Cos", "Div", "Elu", "Equal", "Erf", "Exp", "Floor"),
-    *("Gelu", "Greater", "HardSigmoid", "HardSwish", "LeakyRelu", "Less", "Log", "Max", "Min"),
-    *("Mul", "Neg", "Not", "Or", "Pow", "Reciprocal", "Relu", "Round", "Sigmoid", "Sign", "Sin"),
-    *("Softplus", "Sqrt", "Sub", "Swish", "Tanh", "Where", "Xor"),
-)
 REGIONS: Mapping[str, RegionOf] = {
-    **dict.fromkeys(ELEMENTWISE, elementwise),
+    **dict.fromkeys(sorted(ELEMENTWISE), elementwise),
     **dict.fromkeys(("Conv", "smelt.c::ConvRelu"), convolution),
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), pooling),
     "DotGeneral": product,

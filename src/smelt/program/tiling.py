@@ -12,7 +12,8 @@ from itertools import product, repeat
 from math import prod
 from typing import TypeAlias
 
-from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import AttributeValue, Instruction, Program, Slot
 from smelt.program.staging import BAND, JOIN
 from smelt.program.summing import SUMMED, Summing, chain
 from smelt.program.tile_regions import REGIONS, Box, Region, RegionOf

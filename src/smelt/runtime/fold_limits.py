@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.shapes import static_shape
+from smelt.ir.same_shape import static_shape
 from smelt.runtime.integer_cast import is_integer
 
 SIZE_LIMIT = 64 << 20

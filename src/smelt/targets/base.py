@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -22,13 +21,11 @@ from smelt.ir.rule import Rule
 from smelt.operators.declare import Operator
 from smelt.program import memories
 from smelt.program.layouts import LayoutsOf
-from smelt.runtime.complex_arrays import on_pairs
-from smelt.runtime.feed import leaving_out
-from smelt.runtime.input_ranges import Range
-from smelt.runtime.interface import Interface, Value, interface_of
+from smelt.runtime.interface import Value, interface_of
 from smelt.spans import span
 from smelt.targets.declaration import check_target
-from smelt.targets.settling import is_ready
+from smelt.targets.saved_folder import Saved, entry_of
+from smelt.targets.settling import Runner, is_ready
 
 
 @dataclass(frozen=True)
@@ -72,10 +69,6 @@ class Plan(Generic[Steps, Memory]):
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-Runner = Callable[..., Sequence[Value]]
-"""Runs an artifact on this machine: values in interface order to values in interface order."""
-
-
 @dataclass
 class Artifact:
     """What a target emits.
@@ -104,7 +97,7 @@ class Artifact:
         Raises UsageError E616 if the target has no way to do so.
         """
         if self._call is None:
-            self._call = _entry(interface_of(self.model), self.opened())
+            self._call = entry_of(interface_of(self.model), self.opened())
         return tuple(self._call(*inputs))
 
     def opened(self) -> Runner:
@@ -177,48 +170,6 @@ class Artifact:
                 what = f"cannot write to {str(root)!r}"
                 raise UsageError("E614", what, why=why) from error
             raise
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What a folder holds that ``Artifact.save`` wrote: ``load`` makes it ready to run.
-
-    It is called as the artifact was, which loads it once.
-
-    ``model`` is there if the folder holds an ONNX model, which is run as such. ``ranges`` are
-    values that integer inputs may take, by name of the input, where not all are right.
-    """
-
-    target: str
-    interface: Interface
-    load: Callable[[], Runner]
-    model: ir.Model | None = None
-    ranges: Mapping[str, Range] = field(default_factory=dict)
-
-    def __call__(self, *inputs: Value) -> tuple[Value, ...]:
-        """Run on this machine; complex arrays where pairs of real numbers stand for them."""
-        return tuple(self._call(*inputs))
-
-    def opened(self) -> Runner:
-        """What calls run, built or loaded by the first."""
-        return self._opened
-
-    def ready(self, timeout: float | None = 0.0) -> bool:
-        """As that of an artifact."""
-        return is_ready(self.opened(), timeout)
-
-    @cached_property
-    def _opened(self) -> Runner:
-        return self.load()
-
-    @cached_property
-    def _call(self) -> Runner:
-        return _entry(self.interface, self._opened)
-
-
-def _entry(interface: Interface, run: Runner) -> Runner:
-    """What a caller calls: complex arrays for pairs, and inputs with defaults may be left out."""
-    return leaving_out(interface, on_pairs(interface, run))
 
 
 class Tune(Protocol):

@@ -20,8 +20,8 @@ from smelt.operators.declaration import takes
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.run_bounds import sizes_of
-from smelt.targets.base import Artifact, Runner, Target
-from smelt.targets.settling import is_ready
+from smelt.targets.base import Artifact, Target
+from smelt.targets.settling import Runner, is_ready
 
 
 @contextmanager

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from smelt.errors import SmeltError, UsageError
-from smelt.targets.base import Saved
 from smelt.targets.parts import open_parts
 from smelt.targets.registry import find_target, target_names
+from smelt.targets.saved_folder import Saved
 
 
 def open_saved(folder: str | Path) -> Saved:

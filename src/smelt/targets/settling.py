@@ -7,7 +7,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from smelt.runtime.interface import Value
 
-Run: TypeAlias = Callable[..., Sequence[Value]]
+Runner: TypeAlias = Callable[..., Sequence[Value]]
+"""Runs an artifact on this machine: values in interface order to values in interface order."""
 
 
 @runtime_checkable
@@ -18,12 +19,12 @@ class Settles(Protocol):
         """Whether that is over, after at most ``timeout`` seconds, or as long as it takes."""
 
 
-def is_ready(runner: Run, timeout: float | None) -> bool:
+def is_ready(runner: Runner, timeout: float | None) -> bool:
     """Whether ``runner`` gets no faster, after at most ``timeout`` seconds."""
     return not isinstance(runner, Settles) or runner.ready(timeout)
 
 
-def settled(runner: Run) -> Run:
+def settled(runner: Runner) -> Runner:
     """``runner``, which gives no result before it would give the same one again."""
 
     def run(*inputs: Value) -> Sequence[Value]:

@@ -8,7 +8,7 @@ from lowered import lowered
 from written import dims_of, ops, shape_of
 
 from smelt.errors import ErrorList
-from smelt.program.instruction import DotDims
+from smelt.program.dot_dims import DotDims
 
 MATMULS = {
     "matrices": ("float[2,3] x, float[3,4] y", ["DotGeneral"], DotDims((1,), (0,))),

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import Written, counting, dims_of, evaluate, one_dot, ops, shape_of
 
-from smelt.program.instruction import DotDims, Program
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Program
 from smelt.program.passes import dot_decomposer
 
 CANONICAL = {

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from written import counting, dims_of, evaluate, one_dot
 
-from smelt.program.instruction import DotDims
+from smelt.program.dot_dims import DotDims
 from smelt.program.passes import dot_dimension_sorter
 
 SORTED = {

@@ -7,7 +7,7 @@ import onnx_ir as ir
 import pytest
 from written import Written, counting, dims_of, evaluate, ops
 
-from smelt.program.instruction import DotDims
+from smelt.program.dot_dims import DotDims
 from smelt.program.passes import dead_code_elimination, transpose_folding
 
 FOLDED = {

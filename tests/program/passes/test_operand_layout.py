@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from written import Written, counting, dims_of, evaluate, one_dot, ops
 
-from smelt.program.instruction import DotDims
+from smelt.program.dot_dims import DotDims
 from smelt.program.passes import operand_layout
 
 READABLE = {

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import Written, counting, evaluate, ops
 
-from smelt.program.instruction import DotDims, Program
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Program
 from smelt.program.passes import optimize
 
 

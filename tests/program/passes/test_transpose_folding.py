@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import Written, counting, dims_of, evaluate, ops
 
-from smelt.program.instruction import DotDims, Program
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Program
 from smelt.program.passes import dead_code_elimination, transpose_folding
 
 MATMUL = DotDims((1,), (0,))

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from smelt.check.reduction.search import Search, sweep
 from smelt.ir import scope
 from smelt.ir.extraction import become_inputs, replace
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.runtime.inputs import random_array
 
 Way = Literal["inputs", "bypass", "bypass from the end", "constants"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 
 
 def fits(inferred: ir.Shape, expected: ir.Shape) -> bool:

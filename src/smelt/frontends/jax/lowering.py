@@ -19,7 +19,7 @@ from smelt.frontends.jax.nodes import Nodes, Shared
 from smelt.frontends.jax.operand import Operand, adds_first_ones, broadcast_shapes
 from smelt.frontends.jax.source_lines import Call
 from smelt.ir.build import Builder
-from smelt.ir.shapes import is_positive
+from smelt.ir.same_shape import is_positive
 
 
 class Lowering(Nodes):

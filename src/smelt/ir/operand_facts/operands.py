@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.constants import SMALL
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 
 Size: TypeAlias = int | None
 """A size; None where only a run tells it."""

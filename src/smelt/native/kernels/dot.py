@@ -22,7 +22,7 @@ from smelt.native.kernels.nest import index, row_major
 from smelt.native.kernels.tile import Algebra, Product, columns_for, emit_columns, padded
 from smelt.native.kernels.vector_dot import Matrices, pack, panel_workspace
 from smelt.native.kernels.vector_tile import Beside, Finish
-from smelt.program.instruction import DotDims
+from smelt.program.dot_dims import DotDims
 from smelt.program.run_sizes import Size, highest, is_empty, lowest, same, surely_below
 from smelt.program.storage import Needs
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from smelt.errors import InternalError
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.nest import row_major
-from smelt.program.instruction import DotDims
+from smelt.program.dot_dims import DotDims
 from smelt.program.run_sizes import same
 
 

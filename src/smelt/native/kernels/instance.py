@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from smelt.errors import InternalError
 from smelt.native.types import C_TYPES, CType
-from smelt.program.instruction import AttributeValue, DotDims, Instruction, Program, Slot
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import AttributeValue, Instruction, Program, Slot
 
 
 @dataclass

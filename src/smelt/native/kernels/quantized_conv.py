@@ -7,18 +7,17 @@ start with.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import onnx_ir as ir
 
-from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
+from smelt.native.kernels.convolution.window import refuse_window, window_of
 from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized import depthwise, neighbours
-from smelt.native.kernels.quantized.finish import SPARE, Finish, finish_less_zero_point
-from smelt.native.kernels.quantized.held import Excess, excess_of, hold
+from smelt.native.kernels.quantized.conv_layout import Layout, in_quads
+from smelt.native.kernels.quantized.finish import Finish, finish_less_zero_point
+from smelt.native.kernels.quantized.held import hold
 from smelt.native.kernels.quantized.held import tables as excess_tables
 from smelt.native.kernels.quantized.operands import (
     constant,
@@ -28,7 +27,7 @@ from smelt.native.kernels.quantized.operands import (
     refuse_sums,
     zero_text,
 )
-from smelt.native.kernels.quantized.plane import Band, band_of, emit_copy
+from smelt.native.kernels.quantized.plane import Band, emit_copy
 from smelt.native.kernels.quantized.quads import LEAD, MOST_ROWS, widen
 from smelt.native.kernels.quantized.tables import int_table
 from smelt.native.kernels.quantized.tile import ROWS, VECTORS, convolution_tile
@@ -66,69 +65,6 @@ def _needs(instance: Instance) -> Needs:
     if depthwise.takes(weights, window):
         return Needs(workspace=depthwise.layout_of(instance, window, weights).bytes)
     return Needs(workspace=Layout.of(window, weights).bytes)
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What is computed, and where the scratch space holds what, in bytes.
-
-    The plane comes first, then the weights of a tile as 16 bits, a row of the image with its
-    padding, and what the sums of each filter start from.
-    """
-
-    band: Band
-    weights: np.ndarray
-    in_columns: bool
-    excess: Excess | None
-
-    @staticmethod
-    def of(window: Window, weights: np.ndarray) -> Layout:
-        """Of a window and ``[group, filter, channel, position]``."""
-        in_columns = neighbours.takes(weights, window)
-        if in_columns:
-            window, weights = neighbours.in_quads(window, weights)
-        band, (_, _, channels, positions) = band_of(window), weights.shape
-        filters = _in_quads(weights).reshape(-1, positions * -(-channels // 4), 4)
-        is_small = weights.dtype == np.int8
-        excess = excess_of(filters, band.rows * band.wide) if is_small else None
-        return Layout(band, weights, in_columns, excess)
-
-    @property
-    def quads(self) -> int:
-        """Of channels."""
-        return -(-int(self.weights.shape[2]) // 4)
-
-    @property
-    def depth(self) -> int:
-        """Elements of a filter."""
-        return 4 * self.quads * int(self.weights.shape[3])
-
-    @property
-    def block(self) -> int:
-        """Where the weights of a tile are."""
-        return LEAD + self.band.quad_bytes(self.quads)
-
-    @property
-    def line(self) -> int:
-        """Where a row of the image is."""
-        wide = 2 * (ROWS * self.depth + 2 * MOST_ROWS)
-        return self.block + (wide if self.weights.dtype == np.int8 else 0)
-
-    @property
-    def steps(self) -> int:
-        """Where it says where each quad of a filter lies in the plane."""
-        return self.line + (-(-neighbours.row_bytes(self.band) // 4) * 4 if self.in_columns else 0)
-
-    @property
-    def start(self) -> int:
-        """Where the starts of sums are."""
-        return self.steps + (self.depth if self.excess else 0)
-
-    @property
-    def bytes(self) -> int:
-        """All of them."""
-        group, filters = (int(size) for size in self.weights.shape[:2])
-        return self.start + 4 * (group * filters + SPARE)
 
 
 @kernel(
@@ -188,7 +124,7 @@ def _pack(cx: KernelContext, layout: Layout) -> str:
     What does not fit bytes stands there as tiles read its halves.
     """
     group, filters, *_ = layout.weights.shape
-    quads = _in_quads(layout.weights).transpose(0, 2, 3, 1, 4)
+    quads = in_quads(layout.weights).transpose(0, 2, 3, 1, 4)
     blocks = [
         quads[g, :, :, o : o + part.length]
         for g in range(group)
@@ -200,13 +136,6 @@ def _pack(cx: KernelContext, layout: Layout) -> str:
     dtype = ir.DataType.INT8 if layout.weights.dtype == np.int8 else ir.DataType.INT16
     flat = np.concatenate([block.reshape(-1) for block in blocks])
     return cx.constant(np.pad(flat, (0, 4 * MOST_ROWS)), C_TYPES[dtype])
-
-
-def _in_quads(weights: np.ndarray) -> np.ndarray:
-    """``[group, filter, quad of channels, position, 4]``."""
-    group, filters, channels, positions = weights.shape
-    even = np.pad(weights, ((0, 0), (0, 0), (0, -channels % 4), (0, 0)))
-    return even.reshape(group, filters, -(-channels // 4), 4, positions).swapaxes(3, 4)
 
 
 def _halves(block: np.ndarray) -> np.ndarray:

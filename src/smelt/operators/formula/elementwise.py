@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attributes, Operator, Result
 from smelt.operators.elementwise import Formula, Row
 from smelt.operators.formula.arrays import Arrays

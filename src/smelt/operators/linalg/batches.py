@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 
 REAL = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 

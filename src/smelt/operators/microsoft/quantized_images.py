@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attributes, Computed, Given, Result, int_of, ints_of
 from smelt.operators.microsoft.declared import Values, first, given, ints, operator
 from smelt.operators.microsoft.quantized import dequantized, present, requantized

@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Result
 from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
 from smelt.operators.microsoft.quantized_products import quantized_at_run_time

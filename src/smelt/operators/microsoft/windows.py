@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attribute, Attributes, ints_of
 from smelt.operators.microsoft.declared import ints
 

@@ -18,7 +18,7 @@ import numpy as np
 from smelt.ir.build import Builder
 from smelt.ir.pattern import Op, Pattern, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.passes.activation.fuse_leaky_relu import KERNELS, compared
 from smelt.passes.base import rounding, rule_pass
 

@@ -17,7 +17,7 @@ from smelt.ir.affine_moves import is_one
 from smelt.ir.build import Builder
 from smelt.ir.cut_dims import all_equal_if_broadcast
 from smelt.ir.rule import Match, Miss
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
 from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
 from smelt.passes.attention.finite_bias import finite_bias

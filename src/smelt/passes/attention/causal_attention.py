@@ -7,7 +7,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.passes.attention.causal_mask import is_causal
 
 

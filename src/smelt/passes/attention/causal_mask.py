@@ -14,7 +14,7 @@ from smelt.ir.affine_proof import AffineProof
 from smelt.ir.constants import Constants
 from smelt.ir.cut_dims import equal_if_broadcast
 from smelt.ir.known_forms import is_known
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.walk import producer_of
 from smelt.passes.attention import triangle_cells
 from smelt.passes.attention.triangle_cells import COLUMNS, ROWS, Cells

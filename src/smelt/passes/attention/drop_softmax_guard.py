@@ -32,7 +32,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.attention.causal_mask import FLOOR
 from smelt.passes.attention.half_bias import half_bias, is_relative

@@ -31,7 +31,7 @@ from smelt.ir.build import Builder
 from smelt.ir.floats import float_info
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import conflicting_shapes
+from smelt.ir.same_shape import conflicting_shapes
 from smelt.passes.base import rounding, rule_pass
 
 

@@ -67,7 +67,7 @@ from smelt.ir.bounds import said_empty
 from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import is_positive, same_dim, same_shape
+from smelt.ir.same_shape import is_positive, same_dim, same_shape
 from smelt.passes.attention.attention_bias import bias_of
 from smelt.passes.attention.cached_heads import cached_heads
 from smelt.passes.attention.causal_attention import causal

@@ -24,7 +24,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass

@@ -41,7 +41,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, Op, Pattern, Var, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim, same_shape
+from smelt.ir.same_shape import same_dim, same_shape
 from smelt.passes.attention.rotary_angles import angles_of
 from smelt.passes.attention.rotary_pairs import is_interleaved, numbers_of, once, stacks_pairs
 from smelt.passes.base import rounding, rule_pass

@@ -26,7 +26,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.pattern import const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.passes.base import rounding, rule_pass
 
 _x = var("x")

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.walk import Walk
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 

@@ -12,7 +12,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.rule import Match
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.ir.slices import cuts_of
 from smelt.ir.walk import producer_of
 from smelt.operators.elementwise import UNARY

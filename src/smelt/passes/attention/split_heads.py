@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.walk import producer_of
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 

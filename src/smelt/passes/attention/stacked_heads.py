@@ -23,7 +23,7 @@ from smelt.ir.bounds import said_empty
 from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import Dim, is_positive, same_dim
+from smelt.ir.same_shape import Dim, is_positive, same_dim
 from smelt.ir.sizes import dim_product
 from smelt.ir.walk import producer_of
 from smelt.passes.told_size import told_size

@@ -13,7 +13,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim, same_shape
+from smelt.ir.same_shape import same_dim, same_shape
 from smelt.passes.told_size import told_shape
 
 OPSET = 23

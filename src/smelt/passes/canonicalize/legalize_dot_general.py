@@ -23,7 +23,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import is_constant
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.operators.contracting_order import Side, contracting_order
 from smelt.operators.declare import Attributes
 from smelt.operators.dot_general import OPERATOR, Groups, groups

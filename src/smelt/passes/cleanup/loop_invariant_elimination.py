@@ -25,7 +25,7 @@ from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
 from smelt.ir.node_inputs import set_input
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.shapes import conflicting_shapes
+from smelt.ir.same_shape import conflicting_shapes
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 

@@ -23,7 +23,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import static_shape
+from smelt.ir.same_shape import static_shape
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.convolution.padded_axis import PaddedAxis
 from smelt.passes.tensors.stack import dims_of

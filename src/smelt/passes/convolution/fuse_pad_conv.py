@@ -23,7 +23,7 @@ from smelt.ir.bounds import said_empty
 from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import is_positive
+from smelt.ir.same_shape import is_positive
 from smelt.passes.base import exact_but_zero_sign, rule_pass
 
 _pad = op("Pad", var("x"), rest=True, name="padded", shared=True)  # keeps 3

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.convolution.axis_parts import (
     MOVES,

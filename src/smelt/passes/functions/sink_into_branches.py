@@ -23,7 +23,7 @@ from smelt.ir import scope
 from smelt.ir.cloning import clone_into
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.shapes import conflicting_shapes
+from smelt.ir.same_shape import conflicting_shapes
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 

@@ -21,7 +21,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.shapes import static_shape
+from smelt.ir.same_shape import static_shape
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 from smelt.passes.layout.commuted import Perm, is_identity

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
-from smelt.ir.shapes import static_shape
+from smelt.ir.same_shape import static_shape
 from smelt.passes.layout.commuted import (
     Commuted,
     Handler,

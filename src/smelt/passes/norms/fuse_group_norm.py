@@ -17,7 +17,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.norms.fuse_layernorm_or_instancenorm import (
     absorb_bias,

@@ -23,7 +23,7 @@ from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import is_positive, same_dim
+from smelt.ir.same_shape import is_positive, same_dim
 from smelt.ir.sizes import COUNTED, dim_product, size_of
 from smelt.passes.base import rounding, rule_pass
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import attempt
 from smelt.passes.norms.moments import Deviation, MomentReader, broadcasts_against
 

@@ -22,7 +22,7 @@ from smelt.ir import opset
 from smelt.ir.constants import Constants
 from smelt.ir.floats import is_close
 from smelt.ir.known_forms import is_known
-from smelt.ir.shapes import same_dim, same_shape
+from smelt.ir.same_shape import same_dim, same_shape
 from smelt.ir.walk import Walk, attempt
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.rule import Match, Miss
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.passes.norms.moments import Deviation
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 

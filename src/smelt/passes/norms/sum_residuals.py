@@ -23,7 +23,7 @@ from smelt.ir import scope
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Rewriter
-from smelt.ir.shapes import same_shape
+from smelt.ir.same_shape import same_shape
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 

@@ -22,7 +22,7 @@ from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
 from smelt.operators.contraction import Equation, Labels, parse
 from smelt.passes.base import rounding, rule_pass

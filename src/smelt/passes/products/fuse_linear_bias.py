@@ -20,7 +20,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.convolution.rounded_product import round_to
 from smelt.passes.quantize.groups import is_integer_product

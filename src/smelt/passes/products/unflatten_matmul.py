@@ -25,7 +25,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import Walk, producer_of
 from smelt.operators.elementwise import UNARY
 from smelt.passes.base import rounding, rule_pass

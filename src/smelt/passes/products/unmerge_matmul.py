@@ -21,7 +21,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation

@@ -22,7 +22,7 @@ from smelt.ir import constants, scope
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import static_shape
+from smelt.ir.same_shape import static_shape
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.quantize.moved_axis import RESHAPES, moved_axis

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
-from smelt.ir.shapes import static_shape
+from smelt.ir.same_shape import static_shape
 
 
 @dataclass(frozen=True)

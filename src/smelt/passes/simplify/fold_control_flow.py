@@ -30,7 +30,7 @@ from smelt.ir.constants import Constants
 from smelt.ir.inlining import inline
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.shapes import static_shape
+from smelt.ir.same_shape import static_shape
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 

@@ -26,7 +26,7 @@ from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
 from smelt.ir.regions import Region, Regions
 from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.shapes import same_shape, static_shape
+from smelt.ir.same_shape import same_shape, static_shape
 from smelt.ir.worklist import RuleStats
 from smelt.operators.elementwise import ELEMENTWISE, FIRST_ONLY
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass

@@ -17,7 +17,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_shape, static_shape
+from smelt.ir.same_shape import same_shape, static_shape
 from smelt.passes.base import EXACT, rule_pass
 
 _squeeze = op("Squeeze", var("x"), rest=True, name="inner", shared=True)  # keeps 1

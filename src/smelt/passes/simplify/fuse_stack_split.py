@@ -16,7 +16,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.simplify.fuse_squeeze_expand_dims import there_and_back
 from smelt.passes.tensors.stack import concat_axis, stack_of

@@ -19,7 +19,7 @@ import numpy as np
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.quantize.groups import is_integer_product
 

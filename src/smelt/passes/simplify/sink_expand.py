@@ -15,7 +15,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
 from smelt.operators.elementwise import BROADCASTING, UNARY
 from smelt.passes.base import EXACT, rule_pass

@@ -23,7 +23,7 @@ from smelt.errors import UsageError
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.tensors.stack import RESHAPES, dims_of

@@ -36,7 +36,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import may_be_constant
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
 from smelt.operators.elementwise import BROADCASTING
 from smelt.passes.base import EXACT, rule_pass

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.ir.constants import Constants
-from smelt.ir.shapes import Dim
+from smelt.ir.same_shape import Dim
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.tensors.stack import (

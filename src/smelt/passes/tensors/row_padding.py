@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from smelt.ir.constants import Constants
 from smelt.ir.rows import rows_taken
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.slices import cuts_of
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.tensors.stack import RESHAPES, dims_of

@@ -7,7 +7,7 @@ import onnx_ir as ir
 from smelt.ir.affine import Affine
 from smelt.ir.affine_proof import AffineProof
 from smelt.ir.constants import Constants
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.told_dims import told_dim
 from smelt.ir.walk import producer_of
 

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
-from smelt.ir.shapes import Dim, same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.sizes import dim_product
 from smelt.ir.walk import Walk, producer_of
 

@@ -22,7 +22,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.shapes import is_positive
+from smelt.ir.same_shape import is_positive
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.tensors.row_padding import RowPadding, row_padding_of
 from smelt.passes.tensors.stack import concat_axis

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.shapes import same_dim
-from smelt.program.instruction import Dim, DotDims
+from smelt.ir.same_shape import same_dim
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 

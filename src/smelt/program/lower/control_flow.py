@@ -9,8 +9,8 @@ import onnx_ir as ir
 from smelt.ir.control_flow_shapes import VARYING, is_unread
 from smelt.ir.loop_rounds import makes_a_round, rounds
 from smelt.ir.operand_facts.check import misfit
+from smelt.ir.same_shape import same_dim
 from smelt.ir.scope import is_dead
-from smelt.ir.shapes import same_dim
 from smelt.program.instruction import FAIL, Dim
 from smelt.program.lower.builder import ABSENT, ProgramBuilder
 from smelt.program.lower.nodes import lower_body

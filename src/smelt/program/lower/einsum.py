@@ -7,7 +7,7 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.operators.contraction import Equation, Path, find_path, parse, sizes_of, with_ones_apart
 from smelt.operators.contraction_steps import (
     COMBINE,
@@ -23,7 +23,8 @@ from smelt.operators.contraction_steps import (
 from smelt.operators.dot_general import may_be_empty
 from smelt.operators.einsum import OPERATOR, path_in
 from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
-from smelt.program.instruction import DIAGONAL, Dim, DotDims
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import DIAGONAL, Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.extension import fitting_attributes
 from smelt.program.lower.pairs import matrices, on_pairs, product

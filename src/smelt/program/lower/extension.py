@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from smelt import operators
 from smelt.operators.declare import Attributes, Operator
-from smelt.program.instruction import DotDims
+from smelt.program.dot_dims import DotDims
 from smelt.program.lower.builder import ProgramBuilder
 
 

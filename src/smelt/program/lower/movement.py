@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.ir.bounds import never_one
 from smelt.ir.invented_dims import is_invented
-from smelt.ir.shapes import same_shape
+from smelt.ir.same_shape import same_shape
 from smelt.ir.sizes_from_sizes import UNEVEN, split_evenly
 from smelt.ir.slice_shapes import at_run_time, window_sizes
 from smelt.program.instruction import EXPAND_AT_RUN_TIME, REST, Dim

@@ -8,7 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.scope import is_dead
-from smelt.program.instruction import REST, Dim, DotDims
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import REST, Dim
 from smelt.program.lower.builder import ABSENT, ProgramBuilder
 from smelt.program.lower.registry import lowers
 from smelt.program.recurrence import CELLS, Activation, activations

@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.invented_dims import is_invented
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.program.instruction import Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.movement_at_run_time import is_told_by_data

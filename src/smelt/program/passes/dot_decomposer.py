@@ -17,7 +17,8 @@ from math import prod
 import onnx_ir as ir
 
 from smelt.operators.semiring import semiring_of
-from smelt.program.instruction import AttributeValue, Dim, DotDims, Instruction, Program, Slot
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import AttributeValue, Dim, Instruction, Program, Slot
 
 
 def run(program: Program, keep: Callable[[Instruction], bool] = lambda dot: False) -> bool:

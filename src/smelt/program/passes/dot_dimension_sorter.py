@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from smelt.program.instruction import DotDims, Program
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Program
 
 
 def run(program: Program) -> bool:

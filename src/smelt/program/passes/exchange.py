@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import onnx_ir as ir
 
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.program.instruction import Dim, Instruction, Program
 from smelt.program.run_sizes import same
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from smelt.ir.dims import is_symbolic
-from smelt.ir.shapes import same_dim
+from smelt.ir.same_shape import same_dim
 from smelt.program.instruction import Dim, Instruction, Program
 from smelt.program.run_sizes import same
 

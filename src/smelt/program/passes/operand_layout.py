@@ -13,7 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from smelt.operators.contracting_order import Side, contracting_order
-from smelt.program.instruction import DotDims, Instruction, Program
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Instruction, Program
 
 
 def run(program: Program) -> bool:

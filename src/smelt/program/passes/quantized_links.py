@@ -13,13 +13,11 @@ from smelt.operators.formula import Arrays
 from smelt.program.instruction import Instruction
 from smelt.program.quantized_values import Values
 
-UNARY = frozenset(
-    {
-        *("Abs", "Ceil", "Elu", "Erf", "Exp", "Floor", "HardSigmoid", "HardSwish", "LeakyRelu"),
-        *("Neg", "Round", "Softplus", "Softsign", "Sqrt", "Tanh", "ThresholdedRelu", "Reciprocal"),
-        *("Relu", "Clip", "Sigmoid", "Selu", "Celu"),
-    }
-)
+UNARY = {"Clip", "Relu"} | {
+    name
+    for name, row in ROWS.items()
+    if row.operands == 1 and not row.is_test and (row.formula or row.array)
+}
 """Of one number by themselves."""
 
 BINARY = frozenset({"Add", "Sub", "Mul", "Div"})

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from smelt.program.instruction import DotDims, Instruction
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Instruction
 from smelt.program.quantized_values import Quantized, Step, Values, Weights, instruction_of
 
 NEAR = 4e-7

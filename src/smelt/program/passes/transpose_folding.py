@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from smelt.program.instruction import DotDims, Instruction, Program
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import Instruction, Program
 from smelt.program.passes.exchange import exchanged
 
 Producers = dict[int, Instruction]

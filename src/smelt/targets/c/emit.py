@@ -20,7 +20,7 @@ from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
 from smelt.program.settle import largest
 from smelt.runtime.c_library import ERROR_SINGULAR
-from smelt.targets.base import Artifact, Runner
+from smelt.targets.base import Artifact
 from smelt.targets.c import interface_file, report_file
 from smelt.targets.c.contract import INTERFACE_VERSION, bounds_of, ports, sizes_of
 from smelt.targets.c.cpus import CPUS
@@ -29,6 +29,7 @@ from smelt.targets.c.phases import CPlan
 from smelt.targets.c.project import project_files
 from smelt.targets.c.report_file import clock_file
 from smelt.targets.c.versions import VERSIONS
+from smelt.targets.settling import Runner
 
 if TYPE_CHECKING:
     import jinja2

@@ -8,7 +8,8 @@ from smelt.errors import ErrorList, Unsupported
 from smelt.frontends.onnx.bodies import attach_bodies
 from smelt.frontends.onnx.save import ModelFiles
 from smelt.program.legality import no_kernel
-from smelt.targets.base import Artifact, Plan, Runner
+from smelt.targets.base import Artifact, Plan
+from smelt.targets.settling import Runner
 
 NOT_EXPRESSED = "ONNX has no operator for it, and no function body that computes it"
 ON_HOST = "; target 'host' computes it"

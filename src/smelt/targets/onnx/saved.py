@@ -6,7 +6,7 @@ from pathlib import Path
 
 from smelt.runtime.interface import interface_of
 from smelt.runtime.runner import as_model, open_runner
-from smelt.targets.base import Saved
+from smelt.targets.saved_folder import Saved
 
 
 def open_folder(folder: Path) -> Saved | None:

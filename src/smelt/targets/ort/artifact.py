@@ -19,7 +19,8 @@ from smelt.frontends.onnx.save import INLINE_LIMIT, ModelFiles
 from smelt.ir.approximation import approximation_of
 from smelt.program.legality import no_kernel
 from smelt.runtime.session import Session, SessionAdvice, open_session
-from smelt.targets.base import Artifact, Plan, Runner
+from smelt.targets.base import Artifact, Plan
+from smelt.targets.settling import Runner
 
 ADVICE = "session.json"
 MAPPED = 1 << 16

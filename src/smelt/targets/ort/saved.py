@@ -12,8 +12,8 @@ from smelt.errors import UsageError
 from smelt.runtime.interface import interface_of
 from smelt.runtime.runner import as_model
 from smelt.runtime.session import Session, SessionAdvice, open_session
-from smelt.targets.base import Saved
 from smelt.targets.ort.artifact import ADVICE, run_model
+from smelt.targets.saved_folder import Saved
 
 
 def open_folder(folder: Path) -> Saved | None:

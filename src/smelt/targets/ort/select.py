@@ -16,7 +16,7 @@ from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, Op, op, var
 from smelt.ir.rule import Build, Match, Miss, Replacement, Rule
-from smelt.ir.shapes import same_dim, same_shape
+from smelt.ir.same_shape import same_dim, same_shape
 from smelt.operators.microsoft.declared import DOMAIN
 from smelt.passes.attention import expand_attention
 from smelt.passes.norms.fuse_elementwise_to_batchnorm import scale_and_offset

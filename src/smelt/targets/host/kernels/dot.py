@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from smelt.operators.dot_general import accumulator
 from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
-from smelt.program.instruction import DotDims
+from smelt.program.dot_dims import DotDims
 from smelt.targets.host.kernels.kernel import Array, Call, Shaped, Step, kernel
 
 EXACT = 2**53

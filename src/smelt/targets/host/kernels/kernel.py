@@ -18,7 +18,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from smelt.errors import ResourceLimit, Unsupported
-from smelt.program.instruction import AttributeValue, DotDims
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import AttributeValue
 from smelt.registry import Registry, modules_of, owner_of
 
 Array: TypeAlias = np.ndarray

@@ -10,12 +10,8 @@ from typing import TypeAlias
 import numpy as np
 
 from smelt.errors import UsageError
-from smelt.program.instruction import (
-    REDUCE_AT_RUN_TIME,
-    RUNNING_AT_RUN_TIME,
-    AttributeValue,
-    DotDims,
-)
+from smelt.program.dot_dims import DotDims
+from smelt.program.instruction import REDUCE_AT_RUN_TIME, RUNNING_AT_RUN_TIME, AttributeValue
 from smelt.targets.host.kernels.kernel import KERNELS, Array, Call, Step, kernel
 
 IDENTITIES = {"ReduceMax": -np.inf, "ReduceMin": np.inf}

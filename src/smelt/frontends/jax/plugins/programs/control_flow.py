@@ -14,7 +14,7 @@ from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.elementwise.arithmetic import where
 from smelt.frontends.jax.registry import lowers
-from smelt.ir.shapes import is_positive
+from smelt.ir.same_shape import is_positive
 
 Results: TypeAlias = tuple[ir.Value, ...]
 

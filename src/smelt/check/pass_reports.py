@@ -1,0 +1,36 @@
+"""What the passes of an optimization did, and what its verification has shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from smelt.passes.run import PassReport
+
+if TYPE_CHECKING:
+    from smelt.check.evidence import Evidence
+
+
+class Reports(list[PassReport]):
+    """What each run of a pass did, in order, and what the verification has shown, if asked for."""
+
+    evidence: Evidence | None = None
+
+    def __repr__(self) -> str:
+        changed = sum(report.changed for report in self)
+        nodes = f", {self[0].nodes_before} -> {self[-1].nodes_after} nodes" if self else ""
+        proof = f", {self.evidence}" if self.evidence else ""
+        return f"<Reports: {changed} of {len(self)} pass runs changed something{nodes}{proof}>"
+
+    def _repr_html_(self) -> str:
+        """The passes that changed something as a table, for notebooks."""
+        from smelt.ir.html.markup import table, titled
+
+        rows = [
+            (report.text, report.nodes_before, report.nodes_after, report.stats.rewrites, ms, rules)
+            for report in self
+            if report.changed
+            for ms in [1e3 * report.seconds]
+            for rules in [", ".join(f"{rule} x{n}" for rule, n in report.stats.fired.items())]
+        ]
+        header = ("pass", "nodes before", "after", "rewrites", "ms", "rules")
+        return titled(repr(self)[1:-1], table(rows, header))

@@ -1,0 +1,54 @@
+"""The shape of a Squeeze: what is not known of its axes stays unknown.
+
+onnx-shape-inference 0.4 takes away every 1 where the axes are computed at run time.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+from onnx_shape_inference import ShapeInferenceContext
+
+from smelt.ir.bounds import never_one
+from smelt.ir.listed_axes import listed_axes, without_repeats
+from smelt.ir.slice_shapes import at_run_time
+
+
+def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    source = node.inputs[0]
+    if source is None:
+        return False
+    if at_run_time(node, 1):
+        context.set_shape_and_dtype(node.outputs[0], _squeezed_rank(context, node), source.dtype)
+        return True
+    if source.shape is not None and (repeated := _repeated(node, len(source.shape))):
+        dims = [d for axis, d in enumerate(source.shape.dims) if axis not in repeated]
+        context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
+        return True
+    given = "axes" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
+    if given or source.shape is None or source.shape.is_static():
+        return False
+    # Without axes every 1 goes, and a symbolic dim may be one.
+    known = never_one(node.graph, source.shape)
+    shape = ir.Shape([dim for dim in source.shape if dim != 1]) if known else None
+    context.set_shape_and_dtype(node.outputs[0], shape, source.dtype)
+    return True
+
+
+def _repeated(node: ir.Node, rank: int) -> set[int]:
+    """The axes of a Squeeze from the front, if it names one twice, as ONNX Runtime allows."""
+    listed = listed_axes(node)
+    if len(without_repeats(listed, rank)) == len(listed):
+        return set()
+    axes = {axis + rank if axis < 0 else axis for axis in listed}
+    return axes if axes <= set(range(rank)) else set()
+
+
+def _squeezed_rank(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | None:
+    """A shape of unknown dims, if the number of axes tells the rank."""
+    source, axes = node.inputs[0], node.inputs[1]
+    if source is None or axes is None or source.shape is None or axes.shape is None:
+        return None
+    if len(axes.shape) != 1 or not isinstance(axes.shape[0], int):
+        return None
+    rank = len(source.shape) - axes.shape[0]
+    return ir.Shape([context.new_symbolic_dim() for _ in range(rank)]) if rank >= 0 else None
