@@ -42,14 +42,13 @@ def tile_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def reshape_at_run_time(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """Inputs: data and sizes. False, with nothing done, where all sizes but one are known: what is
-    left of the elements says that one."""
+    """Inputs: data and sizes. False, with nothing done, where no data tells the sizes, or all but
+    one are known: what is left of the elements says that one. Sizes that the model declares are no
+    such knowledge: the run is held to them."""
     output = node.outputs[0]
     dims = output.shape.dims if output.shape is not None else ()
-    told = [declared_size(cx, output, axis) for axis in range(len(dims))]
     unknown = [dim for dim in dims if _is_unknown(dim) or is_invented(str(dim))]
-    known = all(isinstance(dim, int) for dim in told)
-    if len(unknown) < 2 or known or not is_told_by_data(cx, node, [1]):
+    if len(unknown) == 1 or not is_told_by_data(cx, node, [1]):
         return False
     name_sizes(cx, output)
     slots = [cx.slot(node.inputs[0]), cx.slot(node.inputs[1])]
