@@ -145,15 +145,15 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
 
     names: dict[str, list[str]] = {}
     for item in known:
-        names.setdefault(plain(item), []).append(item)
-    given = plain(name)
+        names.setdefault(letters_of(item), []).append(item)
+    given = letters_of(name)
     begun = [item for item in names if given and item.startswith(given)]
     near = begun or difflib.get_close_matches(given, names)
     spelled = list(dict.fromkeys(each for item in near for each in names[item]))
     return f"did you mean {' or '.join(map(repr, spelled[:3]))}?" if spelled else otherwise
 
 
-def plain(name: str) -> str:
+def letters_of(name: str) -> str:
     """``name`` without what people do not remember: capitals, hyphens and underscores."""
     return name.replace("_", "").replace("-", "").lower()
 

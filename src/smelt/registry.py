@@ -49,7 +49,7 @@ class _Entry(Generic[Thing]):
         self.error: UsageError | None = None
         self.thing: Thing
 
-    def settle(self) -> None:
+    def load_now(self) -> None:
         if self.load is None:
             return
         try:
@@ -116,7 +116,7 @@ class Registry(Mapping[Key, Thing]):
         entry = self._entries[key]
         if entry.load is not None:
             with self._lock:
-                entry.settle()
+                entry.load_now()
         if entry.error is not None:
             raise entry.error.with_traceback(None)
         return entry.thing

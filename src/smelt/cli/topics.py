@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from smelt.error_codes import CODES
-from smelt.errors import UsageError, did_you_mean, plain
+from smelt.errors import UsageError, did_you_mean, letters_of
 
 LISTS = "`smelt passes` lists passes, `smelt targets` targets, and docs/errors.md error codes"
 
@@ -56,7 +56,8 @@ def find_topics(name: str) -> list[Topic]:
     near = [
         topic
         for topic in every
-        if topic not in exact and plain(name) in (plain(topic.spelling), plain(topic.name))
+        if topic not in exact
+        and letters_of(name) in (letters_of(topic.spelling), letters_of(topic.name))
     ]
     if exact or near:
         return [*exact, *near]

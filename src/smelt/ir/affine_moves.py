@@ -26,7 +26,7 @@ def reshaped(form: Affine, before: Sequence[Dim], after: Sequence[Dim]) -> Affin
     return Affine(form.start, tuple(steps)) if not kept else None
 
 
-def joined(forms: Sequence[Affine], sizes: Sequence[Dim], axis: int) -> Affine | None:
+def concatenated(forms: Sequence[Affine], sizes: Sequence[Dim], axis: int) -> Affine | None:
     """A Concat of ``forms``, of ``sizes`` along ``axis``, where each goes on where the one before
     it ends."""
     known = [1 if is_one(size) or is_one_unless_empty(size, sizes) else size for size in sizes]

@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 import onnx_ir as ir
 
 from smelt.ir.affine import COMPARISONS, Affine, uniform
-from smelt.ir.affine_moves import joined, reshaped
+from smelt.ir.affine_moves import concatenated, reshaped
 from smelt.ir.constants import Constants
 from smelt.ir.same_shape import same_dim
 from smelt.ir.told_dims import told_dim
@@ -121,7 +121,7 @@ def _concat(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine 
         return None
     axis = node.attributes.get_int("axis", 0) % _rank(value)
     sizes = [part.shape[axis] for part in node.inputs if part is not None and part.shape]
-    return joined(known, sizes, axis) if len(sizes) == len(known) else None
+    return concatenated(known, sizes, axis) if len(sizes) == len(known) else None
 
 
 def _sum(sign: int) -> Rule:

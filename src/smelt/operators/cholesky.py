@@ -19,7 +19,7 @@ from smelt.operators.linalg.batches import check_square
 from smelt.operators.linalg.matrices import (
     column,
     in_double,
-    places,
+    index_grid,
     product,
     row,
     size,
@@ -62,7 +62,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     """Column by column; one of a pivot that is not positive spoils the matrix."""
     lower = bool(attributes["lower"])
     source = a if lower else transposed(m, a)
-    r, c = places(m, a)
+    r, c = index_grid(m, a)
     failed = total(m, zeros_like(m, a), -2, -1) > 0.0
 
     def step(k: Tensor, factor: Tensor, failed: Tensor) -> tuple[Tensor, ...]:

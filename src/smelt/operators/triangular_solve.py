@@ -19,7 +19,7 @@ from smelt.operators.linalg.batches import check_square
 from smelt.operators.linalg.matrices import (
     column,
     in_double,
-    places,
+    index_grid,
     product,
     row,
     size,
@@ -76,8 +76,8 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor, b: Tensor) -> tuple[Tenso
     if bool(attributes["transpose_a"]) == left:
         a, lower = transposed(m, a), not lower
     right = b if left else transposed(m, b)
-    columns = places(m, a)[1]
-    r, count = places(m, right)[0], size(m, a, -1)
+    columns = index_grid(m, a)[1]
+    r, count = index_grid(m, right)[0], size(m, a, -1)
 
     def step(k: Tensor, x: Tensor) -> tuple[Tensor, ...]:
         i = k if lower else count - 1 - k

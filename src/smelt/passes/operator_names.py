@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 import onnx_ir as ir
 
-from smelt.errors import UsageError, did_you_mean, plain
+from smelt.errors import UsageError, did_you_mean, letters_of
 from smelt.ir import opset, scope
 
 ALIASES = {
@@ -45,10 +45,10 @@ def operator_names(owner: str, given: Iterable[str], model: ir.Model) -> frozens
     if not asked:
         return frozenset()
     own = {node.op_type for node in scope.nodes(model) if node.domain}
-    known = {plain(name): name for name in (*sorted(own), *opset.operators())}
+    known = {letters_of(name): name for name in (*sorted(own), *opset.operators())}
     found = set()
     for name in asked:
-        operator = ALIASES.get(name.lower(), known.get(plain(name)))
+        operator = ALIASES.get(name.lower(), known.get(letters_of(name)))
         if operator is None:
             raise UsageError(
                 "E603",

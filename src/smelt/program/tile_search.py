@@ -18,7 +18,7 @@ from smelt.program.storage import NeedsOf, no_needs
 from smelt.program.summing import STAGE, SUMMED, Summing
 from smelt.program.tile_bands import Bands, Tiling, ends
 from smelt.program.tile_regions import REGIONS, Box, RegionOf
-from smelt.program.tiling import Sizes, cuts_of, joined, part_of, split, tile_of
+from smelt.program.tiling import Sizes, cuts_of, merged_boxes, part_of, split, tile_of
 
 PAIR = 2
 """Axes up to which all sizes are tried; more are cut only where a pair does not fit."""
@@ -244,7 +244,7 @@ class _Search:
             tile = tile_of(self.program, instruction, box, self.regions)
             if tile is None:
                 return None
-            boxes = joined(tile.inputs, terms)
+            boxes = merged_boxes(tile.inputs, terms)
             touched = self._touched(instruction, boxes, tile.box, summed=SUMMED in sizes)
             for space, size in touched.items():
                 largest[space] = max(largest.get(space, 0), size)

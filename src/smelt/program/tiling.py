@@ -63,7 +63,7 @@ def split(
         steps = chain(program, one, part, sums, summing) if summing and sums else ((one, {}),)
         for number, (step, boxes) in enumerate(steps):
             carried = summing.carried if summing and number else None
-            made.emit(step, joined(tile.inputs, boxes), carried)
+            made.emit(step, merged_boxes(tile.inputs, boxes), carried)
     if len(tiles) > 1:
         starts = tuple(start for bounds in product(*cuts.values()) for start, _ in bounds)
         places: dict[str, AttributeValue | DotDims] = {"axes": tuple(cuts), "starts": starts}
@@ -73,7 +73,7 @@ def split(
     return made.instructions
 
 
-def joined(boxes: Mapping[int, Box], more: Mapping[int, Box]) -> dict[int, Box]:
+def merged_boxes(boxes: Mapping[int, Box], more: Mapping[int, Box]) -> dict[int, Box]:
     """The boxes of operands that two kinds of cuts leave, which are along different dims."""
     return {p: {**boxes.get(p, {}), **more.get(p, {})} for p in {**boxes, **more}}
 

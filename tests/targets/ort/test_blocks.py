@@ -7,7 +7,7 @@ import pytest
 
 from smelt.operators.microsoft.packed import unpacked
 from smelt.targets.ort import blocks
-from smelt.targets.ort.blocks import Packed, joined, pack
+from smelt.targets.ort.blocks import Packed, pack, two_a_byte
 
 RNG = np.random.default_rng(0)
 FORMS = [(bits, symmetric) for bits in (4, 8) for symmetric in (True, False)]
@@ -69,8 +69,8 @@ def test_a_range_over_zero_is_better_met_with_zero_points() -> None:
 
 def test_two_codes_are_a_byte_the_first_one_low() -> None:
     codes = np.array([[1, 2, 15]], np.uint8)
-    assert joined(codes, 4).tolist() == [[0x21, 0x0F]]
-    assert joined(codes, 8) is codes
+    assert two_a_byte(codes, 4).tolist() == [[0x21, 0x0F]]
+    assert two_a_byte(codes, 8) is codes
 
 
 def test_it_is_an_eighth_of_the_numbers_and_the_scales() -> None:

@@ -39,7 +39,7 @@ def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
         avals = tuple(atom.aval for atom in equation.invars)
         traced, _ = compat.make_jaxpr(
             lambda *raw: prng.ON_KEYS[name](avals, equation.params, *raw),
-            tuple(prng.plain(aval) for aval in avals),
+            tuple(prng.physical_struct(aval) for aval in avals),
         )
         # The implementation of one primitive may be written with typed keys again.
         return run(traced, values)
@@ -71,7 +71,7 @@ def _refusal(equation: compat.Equation) -> Unsupported | None:
 
 _KEYS = Representation(
     concerns=_is_key,
-    structs=lambda aval: [prng.plain(aval)],
+    structs=lambda aval: [prng.physical_struct(aval)],
     parts=lambda integers: [integers],
     whole=lambda parts: parts[0],
     split=prng.plain_array,

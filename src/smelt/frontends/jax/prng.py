@@ -18,7 +18,7 @@ def key_dtype() -> Any:
     return jax.eval_shape(lambda: jax.random.key(0)).dtype
 
 
-def plain(aval: Aval) -> Any:
+def physical_struct(aval: Aval) -> Any:
     """What ``aval`` is made of as a ``ShapeDtypeStruct``: for PRNG keys, arrays of integers."""
     return struct_of(core.physical_aval(aval))
 

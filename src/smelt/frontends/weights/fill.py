@@ -102,8 +102,8 @@ def fill_weights(
 
 def _by_weight(names: Mapping[str, str], weights: Sequence[str]) -> dict[str, str]:
     """``names`` with weights as the model calls them, which may be spelled as paths."""
-    called = {plain(weight): weight for weight in weights}
-    return {w if w in weights else called.get(plain(w), w): t for w, t in names.items()}
+    called = {compared(weight): weight for weight in weights}
+    return {w if w in weights else called.get(compared(w), w): t for w, t in names.items()}
 
 
 def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None) -> dict[str, str]:
@@ -113,7 +113,10 @@ def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None
     rest = sorted(present - set(told.values()))
     open_names = [name for name in weights if name not in told]
     best: dict[str, str] = {}
-    own, others = [(w, plain(w)) for w in open_names], [(t, plain(t)) for t in rest]
+    own, others = (
+        [(w, compared(w)) for w in open_names],
+        [(t, compared(t)) for t in rest],
+    )
     for cut in _beginnings([text for _, text in own]):
         for other_cut in _beginnings([text for _, text in others]):
             by_text = _by_text(others, other_cut)
@@ -123,7 +126,7 @@ def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None
     return {**best, **{w: t for w, t in told.items() if t in present}}
 
 
-def plain(name: str) -> str:
+def compared(name: str) -> str:
     """``name`` with one mark between its parts, and without ``value``, which variables end in."""
     text = re.sub(r"[\W_]+", "_", name).strip("_")
     return text.removesuffix("_value") or text
@@ -189,14 +192,14 @@ def _with_nearest(
 
     Names of one letter are like no other: there, arrays of the same shape and type are the guess.
     """
-    free = {plain(name): name for name in sorted(tensors.keys() - set(found.values()))}
+    free = {compared(name): name for name in sorted(tensors.keys() - set(found.values()))}
     shown: list[str] = []
     for name in missing[:SHOWN]:
         fitting = [text for text in free if _fits(tensors[free[text]], waiting[name], cast=True)]
         near = (
-            get_close_matches(plain(name), fitting, n=1)
-            or get_close_matches(plain(name), free, n=1)
-            or get_close_matches(plain(name), fitting, n=1, cutoff=0)
+            get_close_matches(compared(name), fitting, n=1)
+            or get_close_matches(compared(name), free, n=1)
+            or get_close_matches(compared(name), fitting, n=1, cutoff=0)
         )
         shown.append(f"{name} (perhaps {free[near[0]]})" if near else name)
     return [*shown, *missing[SHOWN:]]

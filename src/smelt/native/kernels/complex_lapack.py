@@ -11,7 +11,15 @@ from smelt.native.kernels.blas import ROWS
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack import BLOCK, DOMAIN, emit_order
-from smelt.native.kernels.lapack_calls import PREFIX, call, fill_nan, finite, joined, letter, parted
+from smelt.native.kernels.lapack_calls import (
+    PREFIX,
+    call,
+    fill_nan,
+    finite,
+    interleaved,
+    letter,
+    parted,
+)
 from smelt.program.storage import Needs
 
 NAMES = (
@@ -56,10 +64,10 @@ def _needs(instance: Instance) -> Needs:
     return Needs(workspace=elements * instance.type(0).size + 4 * integers)
 
 
-def emit_joined(cx: KernelContext, m: int, n: int, triangle: str = "") -> None:
+def emit_interleaved(cx: KernelContext, m: int, n: int, triangle: str = "") -> None:
     """Matrix ``b`` column by column to ``a``; of one of a Hermitian ``triangle`` the rest is 0."""
     body, (re, im) = cx.body, (f"{cx.input(part).name} + b * {m * n}" for part in range(2))
-    joined(cx, (re, im), "a", m, n)
+    interleaved(cx, (re, im), "a", m, n)
     if triangle:
         below = triangle == "upper"
         with body.loop("j", n), body.loop("i", m if below else "j", "j + 1" if below else 0):
@@ -113,7 +121,7 @@ def lu(cx: KernelContext) -> None:
         body.line("int info = 0;")
         body.line(f"int32_t *const pivot = {_at(cx, 2, min(m, n))};")
         body.line(f"int32_t *const order = {_at(cx, 3, m)};")
-        emit_joined(cx, m, n)
+        emit_interleaved(cx, m, n)
         call(cx, "getrf", m, n, "a", m, "(int *)pivot", is_complex=True)
         emit_apart(cx, "a", [_at(cx, i, m * n) for i in range(2)], m, n)
         emit_order(cx, m, min(m, n))
@@ -130,7 +138,7 @@ def qr(cx: KernelContext) -> None:
     room = BLOCK * max(m, n)
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        emit_joined(cx, m, n)
+        emit_interleaved(cx, m, n)
         call(cx, "geqrf", m, n, "a", m, "tau", "work", room, is_complex=True)
         body.line(f"memcpy(q, a, {2 * m * least * cx.type(0).size});")
         with body.loops(("i", "j"), (inner, n)):
@@ -184,7 +192,7 @@ def eigh(cx: KernelContext) -> None:
     vectors, values = [_at(cx, i, n * n) for i in range(2)], _at(cx, 2, n)
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        emit_joined(cx, n, n, "lower" if lower else "upper")
+        emit_interleaved(cx, n, n, "lower" if lower else "upper")
         with body.block(f"if (!{finite(cx, 'a', 2 * n * n)})"):
             fill_nan(cx, [*((each, n * n) for each in vectors), (values, n)])
             body.line("continue;")
@@ -233,7 +241,7 @@ def _decomposed(
     body.line(f"{t} *const reals = work + {2 * numbers};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
-        emit_joined(cx, m, n)
+        emit_interleaved(cx, m, n)
         with body.block(f"if (!{finite(cx, 'a', 2 * m * n)})"):
             fill_nan(cx, [(_at(cx, i, count), count) for i, count in enumerate(counts)])
             body.line("continue;")

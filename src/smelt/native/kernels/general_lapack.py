@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from smelt.native.kernels.complex_lapack import emit_apart, emit_joined
+from smelt.native.kernels.complex_lapack import emit_apart, emit_interleaved
 from smelt.native.kernels.complex_lapack import takes as takes_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
@@ -48,7 +48,7 @@ def _decomposed(
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
         body.line("int info = 0;")
         if inputs == 2:
-            emit_joined(cx, n, n)
+            emit_interleaved(cx, n, n)
         else:
             turned(cx, f"{cx.input(0).name} + b * {n * n}", "a", n, n)
         with body.block(f"if (!{finite(cx, 'a', size)})"):

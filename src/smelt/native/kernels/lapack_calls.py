@@ -29,7 +29,7 @@ TURN = f"""static void turned_T(const T *restrict from, T *restrict to, ptrdiff_
 }}
 """
 
-JOIN = f"""static void joined_T(const T *restrict re, const T *restrict im, T *restrict to,
+JOIN = f"""static void interleaved_T(const T *restrict re, const T *restrict im, T *restrict to,
     ptrdiff_t rows, ptrdiff_t columns)
 {{
 {BLOCKS}                    to[2 * (j * rows + i)] = re[i * columns + j];
@@ -121,15 +121,17 @@ def turned(cx: KernelContext, source: str, target: str, rows: int, columns: int)
     cx.body.line(f"{function}({source}, {target}, {rows}, {columns});")
 
 
-def joined(cx: KernelContext, parts: Sequence[str], target: str, rows: int, columns: int) -> None:
+def interleaved(
+    cx: KernelContext, parts: Sequence[str], target: str, rows: int, columns: int
+) -> None:
     """Copy a complex matrix of rows, by its parts, into pairs column by column."""
     t = cx.type(0).name
-    function = cx.call(f"joined_{t}", _typed(JOIN, t))
+    function = cx.call(f"interleaved_{t}", _typed(JOIN, t))
     cx.body.line(f"{function}({', '.join(parts)}, {target}, {rows}, {columns});")
 
 
 def parted(cx: KernelContext, source: str, parts: Sequence[str], rows: int, columns: int) -> None:
-    """What ``joined`` has done, undone."""
+    """What ``interleaved`` has done, undone."""
     t = cx.type(0).name
     function = cx.call(f"parted_{t}", _typed(PART, t))
     cx.body.line(f"{function}({source}, {', '.join(parts)}, {rows}, {columns});")

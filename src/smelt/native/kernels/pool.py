@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from smelt.native.kernels import joined_rows, pool_vectors
+from smelt.native.kernels import pool_vectors, pooled_rows
 from smelt.native.kernels.convolution.window import Window, refuse_window, window_of
 from smelt.native.kernels.extremes import extreme_of
 from smelt.native.kernels.instance import Instance
@@ -57,7 +57,7 @@ def max_pool(cx: KernelContext) -> None:
     if _fits_vectors(cx) and pool_vectors.takes(window):
         with _by_vectors(cx, lambda: _largest(cx, window)):
             cx.body.line("int odd = 0;")
-            pool_vectors.emit(cx, window, joined_rows.LARGEST, "a")
+            pool_vectors.emit(cx, window, pooled_rows.LARGEST, "a")
             with cx.body.block("if (odd)"), _pixels(cx, window):
                 _emit_largest(cx, window)
         return
@@ -103,7 +103,7 @@ def average_pool(cx: KernelContext) -> None:
                 f"    seen[q] = (float){counts[2]};",
             ]
         with _by_vectors(cx, lambda: _mean(cx, window), before):
-            pool_vectors.emit(cx, window, joined_rows.SUM, f"a / {divisor}")
+            pool_vectors.emit(cx, window, pooled_rows.SUM, f"a / {divisor}")
         return
     _mean(cx, window)
 

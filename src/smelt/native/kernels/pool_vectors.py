@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from smelt.native.kernels.convolution.padded_copy import dense_rows
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.extremes import LARGER
-from smelt.native.kernels.joined_rows import Joining, declare_down
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.pooled_rows import Joining, declare_down
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, SECONDS
 from smelt.program.run_sizes import Dim, Size, highest, larger, smaller
 

@@ -16,7 +16,7 @@ from smelt.native.kernels.fused import part_lines
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import Access, collapse
 from smelt.native.kernels.reduce import FLOATS, LANES, Reducer
-from smelt.native.kernels.row_sums import joined
+from smelt.native.kernels.row_sums import by_halves
 from smelt.program.instruction import Instruction
 from smelt.program.run_sizes import is_empty
 
@@ -125,7 +125,7 @@ def _emit_lanes(cx: KernelContext, walk: Walk) -> None:
             if whole < walk.sizes[inner]:
                 with body.loop("j", walk.sizes[inner] - whole):
                     walk.grow(cx, "lane[j]", names)
-        body.lines(joined(f"lane[j] = {walk.reducer.join('lane[j]', 'lane[j + {0}]')};"))
+        body.lines(by_halves(f"lane[j] = {walk.reducer.join('lane[j]', 'lane[j + {0}]')};"))
         body.line(f"{walk.write.at(names)} = {walk.reducer.finish('lane[0]')};")
 
 

@@ -7,7 +7,7 @@ from smelt.native.kernels.reduce import LANES
 from smelt.native.types import CType
 
 
-def joined(step: str) -> str:
+def by_halves(step: str) -> str:
     """C that joins lanes by halves, each an operation on vectors."""
     widths = [LANES >> i for i in range(1, LANES.bit_length())]
     loops = [f"    for (ptrdiff_t j = 0; j < {w}; ++j)\n        {step.format(w)}" for w in widths]
@@ -33,7 +33,7 @@ def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str, when: st
         const {t} v = x[i];
         sum += {expression};
     }}
-{joined("lane[j] += lane[j + {}];")}
+{by_halves("lane[j] += lane[j + {}];")}
     (void)c;
     return sum + lane[0];
 }}

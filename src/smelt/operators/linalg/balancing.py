@@ -18,7 +18,15 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.operators.formula import Nodes, Tensor
-from smelt.operators.linalg.matrices import column, ints, largest, places, product, row, transposed
+from smelt.operators.linalg.matrices import (
+    column,
+    index_grid,
+    ints,
+    largest,
+    product,
+    row,
+    transposed,
+)
 
 POWERS = 2.0 ** np.arange(41)
 """By which a row is scaled at once, at most."""
@@ -51,7 +59,7 @@ def power_of_two(m: Nodes, scale: Tensor) -> Tensor:
 def balanced(m: Nodes, parts: Sequence[Tensor], count: Tensor, *, scaling: bool) -> Balanced:
     """Of n = ``count`` rows; without ``scaling``, ``by`` is 1."""
     squares = _squares(parts)
-    r, c = places(m, squares)
+    r, c = index_grid(m, squares)
     beside = m.where(m.equal(r, c) | m.equal(squares, 0.0), 0.0, 1.0)
     zero = m.op("Cast", largest(m, squares) * 0.0, to=int(ir.DataType.INT64))
     place, end = _set_off(m, beside, zero + r, zero, zero + count)

@@ -19,7 +19,7 @@ from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
     column,
     in_double,
-    places,
+    index_grid,
     product,
     row,
     size,
@@ -58,7 +58,7 @@ def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
     """Column by column; one of a pivot that is not positive spoils the matrix."""
-    r, c = places(m, re)
+    r, c = index_grid(m, re)
     failed = total(m, zeros_like(m, re), -2, -1) > 0.0
 
     def step(k: Tensor, x: Tensor, y: Tensor, failed: Tensor) -> tuple[Tensor, ...]:

@@ -11,7 +11,14 @@ from smelt.operators.declare import Attributes
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.balancing import Balanced
 from smelt.operators.linalg.complex_schur_form import schur_form
-from smelt.operators.linalg.matrices import ints, places, product, row, size, transposed
+from smelt.operators.linalg.matrices import (
+    index_grid,
+    ints,
+    product,
+    row,
+    size,
+    transposed,
+)
 
 LAST = np.iinfo(np.int64).max
 
@@ -72,7 +79,7 @@ def of_triangular(
     As LAPACK has it for real matrices, vectors of real values are only scaled, and the largest
     element of others may be negative.
     """
-    r, c = places(m, matrix[0])
+    r, c = index_grid(m, matrix[0])
     diagonal = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
     is_real = pairs and pairs.is_real
     found = _times(m, basis, _triangular_vectors(m, matrix, is_real))
@@ -96,7 +103,7 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
     Where ``is_real``, a row, says so, a value and what does not belong to a pair of its vector are
     real, whatever rounding leaves.
     """
-    r, c = places(m, matrix[0])
+    r, c = index_grid(m, matrix[0])
     count = size(m, matrix[0], -1)
     values = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
     one = matrix[0] * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
@@ -151,7 +158,7 @@ def _unit(m: Nodes, vectors: Sequence[Tensor], scale: Tensor, kept: Tensor | Non
         x, y = m.where(kept, 1.0, m.where(back, -x, x)), m.where(kept, 0.0, m.where(back, -y, y))
     x, y = x / length, y / length
     turned = re * x + im * y, im * x - re * y
-    return turned[0], m.where(m.equal(places(m, re)[0], top), turned[1] * 0.0, turned[1])
+    return turned[0], m.where(m.equal(index_grid(m, re)[0], top), turned[1] * 0.0, turned[1])
 
 
 def _times(m: Nodes, a: Pair, b: Pair) -> Pair:

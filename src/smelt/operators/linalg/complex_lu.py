@@ -19,9 +19,9 @@ from smelt.operators.linalg.matrices import (
     column,
     count_to,
     in_double,
+    index_grid,
     ints,
     least,
-    places,
     row,
     size,
     total,
@@ -65,7 +65,7 @@ def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
     """Column by column: the largest element comes to the diagonal and clears what is below it."""
-    r, c = places(m, re)
+    r, c = index_grid(m, re)
     rows = size(m, re, -2)
     count = least(m, rows, size(m, re, -1))
     of_pivots = count_to(m, count)

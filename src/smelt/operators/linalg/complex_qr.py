@@ -18,10 +18,10 @@ from smelt.operators.linalg.matrices import (
     column,
     filled,
     in_double,
+    index_grid,
     ints,
     largest,
     least,
-    places,
     product,
     row,
     size,
@@ -61,11 +61,11 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
     """Reflection by reflection."""
-    r, c = places(m, re)
+    r, c = index_grid(m, re)
     rows = size(m, re, -2)
     count = least(m, rows, size(m, re, -1))
     none = filled(m, re, rows, rows, 0.0)
-    p, q = places(m, none)
+    p, q = index_grid(m, none)
     one = none + m.where(m.equal(p, q), 1.0, 0.0)
 
     def step(k: Tensor, re: Tensor, im: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.balancing import Balanced, balanced, power_of_two
-from smelt.operators.linalg.matrices import ints, is_finite, largest, places, size
+from smelt.operators.linalg.matrices import index_grid, ints, is_finite, largest, size
 from smelt.operators.linalg.unitary_rotations import Complex, Form, element, parts, rotated
 
 STEPS = 40
@@ -46,7 +46,7 @@ def schur_form(
     ]
     balance = balanced(m, scaled, count, scaling=scaling)
     matrix = m.op("Concat", *(m.op("Unsqueeze", p, ints(m, 1)) for p in balance.parts), axis=1)
-    r, c = places(m, matrix)
+    r, c = index_grid(m, matrix)
     one = m.op("Unsqueeze", m.where(m.equal(r, c), 1.0, 0.0), ints(m, 0))
     rows = matrix * 0.0 + m.op("Concat", one, one * 0.0, axis=0)
     form = _hessenberg(m, Form(matrix, rows), count)
@@ -73,7 +73,7 @@ def _hessenberg(m: Nodes, form: Form, count: Tensor) -> Form:
 
 def _cleared(m: Nodes, matrix: Tensor, row: Tensor, column: Tensor) -> Tensor:
     """``matrix`` with 0 at one place, so rounding leaves nothing there."""
-    r, c = places(m, matrix)
+    r, c = index_grid(m, matrix)
     cleared: Tensor = m.where(m.equal(r, row) & m.equal(c, column), 0.0, matrix)
     return cleared
 
@@ -127,7 +127,7 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
 def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor]:
     """``matrix`` without what is nothing on its subdiagonal, and the first and last row of the last
     block that is not triangular, ``[batch, 1, 1, 1]``; 0 and 0 if there is none."""
-    r, c = places(m, matrix)
+    r, c = index_grid(m, matrix)
     on, below = m.equal(r, c), m.equal(r, c + 1)
 
     def size(numbers: Tensor) -> Tensor:
@@ -161,7 +161,7 @@ def _start(
 ) -> Tensor:
     """The row from which a step begins: the last above which an element and the next are so small
     that what they make is nothing, or the first of the window."""
-    r, c = places(m, matrix)
+    r, c = index_grid(m, matrix)
 
     def line(mask: Tensor, a: Tensor, axis: int = -1) -> Tensor:
         return _total(m, m.where(mask, a, 0.0), axis)
@@ -199,7 +199,7 @@ def _as_place(m: Nodes, a: Tensor) -> Tensor:
 
 def _shift(m: Nodes, matrix: Tensor, high: Tensor, stuck: Tensor) -> Complex:
     """The eigenvalue of the last two rows of the window that is nearer to its last element."""
-    r, c = places(m, matrix)
+    r, c = index_grid(m, matrix)
     index = _as_place(m, high)
 
     def at(up: int, left: int) -> Complex:

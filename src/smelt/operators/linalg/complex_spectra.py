@@ -24,10 +24,10 @@ from smelt.operators.linalg.matrices import (
     count_to,
     filled,
     in_double,
+    index_grid,
     ints,
     largest,
     least,
-    places,
     product,
     size,
     total,
@@ -161,7 +161,7 @@ def _completed(
     square = total(m, re * re + im * im, -2)
     by = 1.0 / m.sqrt(m.where(square > 0.0, square, 1.0))
     none = filled(m, re, part[1], part[1], 0.0)
-    r, c = places(m, none)
+    r, c = index_grid(m, none)
     unit = none + m.where(m.equal(r, c), 1.0, 0.0)
     candidates = m.op("Concat", re * by, unit, axis=-1), m.op("Concat", im * by, none, axis=-1)
     return _orthonormal(m, candidates, count)
@@ -170,7 +170,7 @@ def _completed(
 def _hermitian(m: Nodes, a: Pair, lower: bool) -> tuple[Pair, Tensor]:
     """Orthonormal vectors in columns, and a row of eigenvalues that grow."""
     re, im = a
-    r, c = places(m, re)
+    r, c = index_grid(m, re)
     read = r >= c if lower else r <= c
     re = m.where(read, re, transposed(m, re))
     im = m.where(m.equal(r, c), 0.0, m.where(read, im, -transposed(m, im)))

@@ -18,7 +18,7 @@ from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
     column,
     in_double,
-    places,
+    index_grid,
     product,
     row,
     size,
@@ -57,7 +57,11 @@ def steps(
         a, lower = (transposed(m, a[0]), transposed(m, a[1])), not lower
     if not left:
         b = transposed(m, b[0]), transposed(m, b[1])
-    columns, r, count = places(m, a[0])[1], places(m, b[0])[0], size(m, a[0], -1)
+    columns, r, count = (
+        index_grid(m, a[0])[1],
+        index_grid(m, b[0])[0],
+        size(m, a[0], -1),
+    )
 
     def step(k: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         i = k if lower else count - 1 - k

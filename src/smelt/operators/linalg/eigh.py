@@ -18,9 +18,9 @@ from smelt.operators.linalg.batches import check_square, each
 from smelt.operators.linalg.jacobi import SWEEPS, partners, rotation, rounds_of, turned
 from smelt.operators.linalg.matrices import (
     in_double,
+    index_grid,
     ints,
     largest,
-    places,
     size,
     total,
     transposed,
@@ -58,7 +58,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     """Jacobi's rotations, until what is off the diagonal is lost in rounding."""
-    r, c = places(m, a)
+    r, c = index_grid(m, a)
     read = r >= c if attributes["lower"] else r <= c
     triangle = m.where(read, a, 0.0)
     mirrored = transposed(m, m.where(m.equal(r, c), 0.0, triangle))

@@ -13,7 +13,15 @@ import onnx_ir as ir
 
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.francis_values import Bands, Block, Decomposed, Indexes, Shifts
-from smelt.operators.linalg.matrices import column, ints, largest, places, product, row, transposed
+from smelt.operators.linalg.matrices import (
+    column,
+    index_grid,
+    ints,
+    largest,
+    product,
+    row,
+    transposed,
+)
 from smelt.operators.linalg.standard_blocks import standard
 
 STEPS = 30
@@ -36,7 +44,7 @@ def real_schur(
     what is: one row, or two in standard form.
     """
     limit = m.op("Max", count, 10) * STEPS
-    indexes = r, c = places(m, form)
+    indexes = r, c = index_grid(m, form)
 
     def is_open(last: Tensor, stuck: Tensor) -> Tensor:
         return (last >= 0) & (stuck <= limit)

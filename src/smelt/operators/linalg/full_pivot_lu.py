@@ -20,9 +20,9 @@ from smelt.operators.linalg.lu import counted, swapped
 from smelt.operators.linalg.matrices import (
     column,
     in_double,
+    index_grid,
     ints,
     least,
-    places,
     row,
     size,
     total,
@@ -68,7 +68,7 @@ def factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     """Pivot by pivot: rows and columns that change places are chosen by masks."""
-    r, c = places(m, a)
+    r, c = index_grid(m, a)
     height, width = size(m, a, -2), size(m, a, -1)
     count = m.op("Unsqueeze", height * width, ints(m, 0))
     flat = m.op("Concat", m.op("Shape", a, end=-2), count, axis=0)

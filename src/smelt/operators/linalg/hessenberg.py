@@ -21,8 +21,8 @@ from smelt.operators.linalg.matrices import (
     count_to,
     filled,
     in_double,
+    index_grid,
     ints,
-    places,
     product,
     size,
     total,
@@ -94,7 +94,7 @@ def tridiagonal_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tens
     """The form of Hessenberg of the symmetric matrix; the upper triangle is read from its end."""
     lower = bool(attributes["lower"])
     given = a if lower else _backward(m, a, -2, -1)
-    r, c = places(m, given)
+    r, c = index_grid(m, given)
     triangle = m.where(r >= c, given, 0.0)
     mirrored = transposed(m, m.where(m.equal(r, c), 0.0, triangle))
     reduced_to, taus = reduced(m, triangle + mirrored)
@@ -111,7 +111,7 @@ def tridiagonal_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tens
 
 def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
     """The packed form of Hessenberg, and one tau for each column but the last."""
-    r, c = places(m, a)
+    r, c = index_grid(m, a)
     count = m.op("Max", size(m, a, -1) - 1, ints_scalar(m, 0))
     taus = m.op("Squeeze", filled(m, a, ints_scalar(m, 1), count, 0.0), ints(m, -2))
     indexes = count_to(m, count)

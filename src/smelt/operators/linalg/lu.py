@@ -19,9 +19,9 @@ from smelt.operators.linalg.matrices import (
     column,
     count_to,
     in_double,
+    index_grid,
     ints,
     least,
-    places,
     row,
     size,
     total,
@@ -73,7 +73,7 @@ def permutation_of(pivots: np.ndarray, count: int) -> np.ndarray:
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     """Column by column: the largest element comes to the diagonal and clears what is below it."""
-    r, c = places(m, a)
+    r, c = index_grid(m, a)
     rows = size(m, a, -2)
     count = least(m, rows, size(m, a, -1))
     permutation = counted(m, a, rows)

@@ -92,7 +92,7 @@ def count_to(m: Nodes, end: Tensor) -> Tensor:
     return m.op("Range", 0, end, 1)
 
 
-def places(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
+def index_grid(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
     """The indexes of the rows, as a column, and those of the columns, as a row."""
     rows = m.op("Unsqueeze", count_to(m, size(m, a, -2)), ints(m, 1))
     return rows, m.op("Unsqueeze", count_to(m, size(m, a, -1)), ints(m, 0))

@@ -21,10 +21,10 @@ from smelt.operators.linalg.matrices import (
     count_to,
     filled,
     in_double,
+    index_grid,
     ints,
     largest,
     least,
-    places,
     product,
     row,
     size,
@@ -107,7 +107,7 @@ def pivoting_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor,
 
 def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tensor]:
     """The packed factors, one tau each, and the order of columns."""
-    r, c = places(m, a)
+    r, c = index_grid(m, a)
     count = least(m, size(m, a, -2), size(m, a, -1))
     one = ints_scalar(m, 1)
     taus = m.op("Squeeze", filled(m, a, one, count, 0.0), ints(m, -2))
@@ -172,7 +172,7 @@ def _longest_first(
 
 def product_steps(m: Nodes, attributes: Attributes, a: Tensor, taus: Tensor) -> tuple[Tensor, ...]:
     """From the last reflection to the first, which touch ever more of the identity."""
-    r, c = places(m, a)
+    r, c = index_grid(m, a)
     count = size(m, taus, -1)
     one = m.where(m.equal(r, c), 1.0, 0.0)
     q = zeros_like(m, a) + one

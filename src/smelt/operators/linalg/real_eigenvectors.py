@@ -18,7 +18,7 @@ from smelt.operators.linalg.complex_eigenvectors import (
 )
 from smelt.operators.linalg.francis_steps import bands, before, behind
 from smelt.operators.linalg.francis_values import Decomposed
-from smelt.operators.linalg.matrices import ints, places, product
+from smelt.operators.linalg.matrices import index_grid, ints, product
 from smelt.operators.linalg.real_schur_form import real_schur_form
 
 
@@ -44,7 +44,7 @@ def _triangular(m: Nodes, done: Decomposed) -> tuple[Pair, Pair, Tensor, Tensor]
     it.
     """
     form, vectors = done
-    r, c = places(m, form)
+    r, c = index_grid(m, form)
     b = bands(m, form, (r, c))
     above, left = m.abs(b.above), m.abs(b.left)
     seconds = left > 0.0

@@ -12,10 +12,10 @@ from smelt.operators.linalg.francis_steps import real_schur
 from smelt.operators.linalg.francis_values import Decomposed
 from smelt.operators.linalg.matrices import (
     column,
+    index_grid,
     ints,
     is_finite,
     largest,
-    places,
     product,
     size,
     transposed,
@@ -52,7 +52,7 @@ def real_schur_form(
 
 def _hessenberg(m: Nodes, matrix: Tensor, count: Tensor) -> Decomposed:
     """``matrix`` with zeros below its first subdiagonal, and the vectors that bring it there."""
-    r, c = places(m, matrix)
+    r, c = index_grid(m, matrix)
     one = matrix * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
 
     def step(k: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:

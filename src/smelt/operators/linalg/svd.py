@@ -20,10 +20,10 @@ from smelt.operators.linalg.jacobi import SWEEPS, partners, rotation, rounds_of,
 from smelt.operators.linalg.matrices import (
     filled,
     in_double,
+    index_grid,
     ints,
     largest,
     least,
-    places,
     size,
     total,
     transposed,
@@ -69,7 +69,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     s, columns, v, wrong = _turn(m, a)
     packed, taus, _ = factor(m, columns, pivoting=False)
     rows, count = size(m, a, -2), size(m, columns, -1)
-    r, c = places(m, packed)
+    r, c = index_grid(m, packed)
     heads = total(m, m.where(m.equal(r, c), packed, 0.0), -2)
     signs = m.where(heads < 0.0, -1.0, 1.0)
     if attributes["full_matrices"]:
@@ -119,7 +119,7 @@ def _turn(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         return turn + 1, quiet, a, v
 
     square = filled(m, a, count, count, 0.0)
-    r, c = places(m, square)
+    r, c = index_grid(m, square)
     start = (count * 0, count * 0, a, square + m.where(m.equal(r, c), 1.0, 0.0))
     going = lambda turn, quiet, *_: (quiet < rounds) & (turn < limit)  # noqa: E731
     _, quiet, a, v = m.loop(going, step, start)

@@ -15,7 +15,15 @@ import onnx_ir as ir
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.batches import check_matrices, each
-from smelt.operators.linalg.matrices import in_double, ints, places, row, size, total, zeros_like
+from smelt.operators.linalg.matrices import (
+    in_double,
+    index_grid,
+    ints,
+    row,
+    size,
+    total,
+    zeros_like,
+)
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
@@ -64,7 +72,7 @@ def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ..
     """Elimination downward, then substitution upward."""
     lower, first, second = (m.op("Unsqueeze", array, ints(m, -1)) for array in arrays[:3])
     b = arrays[3]
-    r, n = places(m, b)[0], size(m, b, -2)
+    r, n = index_grid(m, b)[0], size(m, b, -2)
     second = m.where(m.equal(r, n - 1), 0.0, second)
 
     def eliminate(

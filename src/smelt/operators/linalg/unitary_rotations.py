@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from smelt.operators.formula import Nodes, Tensor
-from smelt.operators.linalg.matrices import ints, places, transposed
+from smelt.operators.linalg.matrices import index_grid, ints, transposed
 
 
 class Complex(NamedTuple):
@@ -84,6 +84,6 @@ def _rows_times(m: Nodes, a: Tensor, p: Tensor, rotation: Tensor) -> Tensor:
     flat = m.op("Reshape", taken, parts_of_rows)
     turned = m.op("Reshape", m.op("MatMul", rotation, flat), m.op("Shape", taken))
     upper, lower = m.ops("Split", turned, outputs=2, axis=-2, num_outputs=2)
-    r = places(m, a)[0]
+    r = index_grid(m, a)[0]
     found: Tensor = m.where(m.equal(r, p), upper, m.where(m.equal(r, p + 1), lower, a))
     return found

@@ -53,8 +53,8 @@ def pack(weight: Array, bits: int, block: int, symmetric: bool) -> Packed:
         split = filled.reshape(-1, blocks, block)
         scales[part], zeros[part] = (_symmetric if symmetric else _asymmetric)(split, bits)
         whole = np.rint(split / scales[part, :, None]) + zeros[part, :, None]
-        codes[part] = joined(np.clip(whole, 0, (1 << bits) - 1).astype(np.uint8), bits)
-    return Packed(codes, scales, None if symmetric else joined(zeros, bits))
+        codes[part] = two_a_byte(np.clip(whole, 0, (1 << bits) - 1).astype(np.uint8), bits)
+    return Packed(codes, scales, None if symmetric else two_a_byte(zeros, bits))
 
 
 def _symmetric(split: Array, bits: int) -> tuple[Array, Array]:
@@ -78,7 +78,7 @@ def _not_zero(scales: Array) -> Array:
     return np.where(np.abs(scales) < np.finfo(np.float32).tiny, np.float32(1), scales)
 
 
-def joined(codes: Array, bits: int) -> Array:
+def two_a_byte(codes: Array, bits: int) -> Array:
     """Codes of 4 bits two a byte along the last axis, lower bits first; of 8 bits as they are."""
     if bits == 8:
         return codes

@@ -28,7 +28,7 @@ def padded(
     Elements go between first; then the edges grow, or are cut where the number is negative.
     """
     sizes = list(shape)
-    config = [(plain(low), plain(high), int(between)) for low, high, between in config]
+    config = [(as_int(low), as_int(high), int(between)) for low, high, between in config]
     for axis, (_, _, between) in enumerate(config):
         if between and not (isinstance(sizes[axis], int) and sizes[axis] <= 1):
             x, sizes[axis] = _dilated(cx, x, value, sizes, axis, int(between))
@@ -48,7 +48,7 @@ def padded(
     return cx.slice(x, starts, ends, axes)
 
 
-def plain(count: Dim) -> Dim:
+def as_int(count: Dim) -> Dim:
     """``count`` as an int if it is a number: derivatives pad by NumPy's."""
     return count if is_symbolic(count) else int(count)
 

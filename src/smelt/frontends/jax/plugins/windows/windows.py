@@ -13,7 +13,7 @@ import onnx_ir as ir
 from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.plugins.indexing.padding import plain
+from smelt.frontends.jax.plugins.indexing.padding import as_int
 from smelt.frontends.jax.plugins.programs.creation import counted
 from smelt.frontends.jax.plugins.windows.monoids import Monoid
 
@@ -66,7 +66,7 @@ def window_of(
     if any(is_symbolic(size) for size in sizes):
         raise cx.unsupported("the window has a symbolic size")
     numbers = [[int(n) for n in ns] for ns in (sizes, strides, dilations)]
-    pads = [(plain(low), plain(high)) for low, high in padding]
+    pads = [(as_int(low), as_int(high)) for low, high in padding]
     return Window(numbers[0], numbers[1], pads, numbers[2])
 
 
