@@ -19,6 +19,7 @@ from smelt.check.user_function import call
 from smelt.compiler import compile_model, trace
 from smelt.errors import InvalidModel, UsageError
 from smelt.runtime.complex_arrays import all_as_complex, on_complex
+from smelt.runtime.fitting_sizes import run_fitting
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.named_inputs import Chosen, Given, MadeUp, Maker, choose_inputs
@@ -119,17 +120,26 @@ def run_once(
     if source.interface is None:
         raise UsageError("E634", f"{source.name} says nothing of its inputs", fix="call it")
     rest = MadeUp("random", seed)
-    chosen = choose_inputs(source.interface, given, source.make_inputs, dims, rest)
-    say("opening")
-    runner = source.open(chosen.sizes)
-    say("running")
+    interface, tried = source.interface, list[Chosen]()
+
+    def choose(at: Mapping[str, int]) -> Chosen:
+        return choose_inputs(interface, given, source.make_inputs, at, rest)
+
+    def attempt(chosen: Chosen) -> Sequence[Value]:
+        tried.append(chosen)
+        say("opening")
+        runner = source.open(chosen.sizes)
+        say("running")
+        return runner(*chosen.values)
+
     try:
-        return source.named(runner(*chosen.values)), chosen
+        results, chosen = run_fitting(interface, choose, dims or {}, attempt)
     except InvalidModel as error:
-        if error.code == "E321" and chosen.sizes and not error.fix:
-            sizes = ", ".join(f"{name}={size}" for name, size in chosen.sizes.items())
-            error.fix = f"it ran at {sizes}; choose other sizes with --dim, or give inputs"
+        if error.code == "E321" and tried[0].sizes and not error.fix:
+            ran = ", ".join(f"{name}={size}" for name, size in tried[0].sizes.items())
+            error.fix = f"it ran at {ran}; choose other sizes with --dim, or give inputs"
         raise
+    return source.named(results), chosen
 
 
 def _of_model(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -18,8 +19,10 @@ from smelt.check.verification import Report, Trial
 from smelt.errors import SmeltError, UsageError
 from smelt.ir.out_of_memory import explains_memory
 from smelt.runtime.complex_arrays import all_as_pairs, on_complex
+from smelt.runtime.fitting_sizes import fitting
 from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Interface, Value
+from smelt.runtime.named_inputs import Maker
 from smelt.runtime.runner import open_runner
 from smelt.spans import span
 
@@ -145,8 +148,10 @@ def source_fails(error: SmeltError, sizes: Iterable[Mapping[str, int]]) -> Smelt
     tried = dict.fromkeys(sizes_in_words(each) for each in sizes if each)
     if error.code == "E321" and tried:
         error.what = f"the source itself fails at {'; '.join(tried)}: nothing to compare with"
-        name = next(iter(tried)).partition("=")[0]
-        error.fix = f"choose sizes that the model takes, such as --dim {name}=2,8"
+        named = " ".join(
+            f"--dim {each.partition('=')[0]}=2,8" for each in next(iter(tried)).split()
+        )
+        error.fix = f"choose sizes that the model takes together, as by {named}"
     return error
 
 
@@ -232,9 +237,16 @@ def made_up_cases(
     other: Interface | None = interfaces[1] if len(interfaces) > 1 else None
     if any(port.default is not None for port in interfaces[0].inputs):
         modes = (*modes, "moved")
-    for index, sizes in enumerate(trial_sizes(interfaces[0], other, dims)):
+    trials = trial_sizes(interfaces[0], other, dims)
+    kept = {*(dims or ()), *(fixed_sizes(interfaces[0], other) if other else ())}
+    attempt = partial(_run_at, first, makers[0])
+    for index, sizes in enumerate(fitting(interfaces[0], trials, kept, attempt)):
         for mode in modes:
             yield Case(makers[0](sizes, seed + index, mode), sizes, mode)
+
+
+def _run_at(source: Subject, make: Maker, sizes: Mapping[str, int]) -> None:
+    source.run(*make(sizes, 0, "normal"))
 
 
 __all__ = ["Comparison", "Report", "Tolerance", "verify"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import onnx_ir as ir
@@ -19,9 +20,10 @@ from smelt.frontends.onnx import clone
 from smelt.ir.bounds import note_bounds
 from smelt.ir.text import canonical
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
+from smelt.runtime.fitting_sizes import run_fitting
 from smelt.runtime.inputs import random_inputs
-from smelt.runtime.interface import interface_of
-from smelt.runtime.named_inputs import Given, choose_inputs
+from smelt.runtime.interface import Value, interface_of
+from smelt.runtime.named_inputs import Chosen, Given, choose_inputs
 from smelt.runtime.session import SessionAdvice
 from smelt.targets.ort.artifact import OrtArtifact
 from smelt.tuning.race import Standing, as_fed, opened_session, race, run_once
@@ -98,13 +100,9 @@ class _Search:
         self.say: Callable[[str], None] = print
         self.tried: list[dict[str, Any]] = []
         self.compiled: dict[Setup, OrtArtifact] = {}
-        make = lambda at, seed, mode: random_inputs(model, at, seed, mode)  # noqa: E731
-        interface = interface_of(model)
-        chosen = choose_inputs(interface, inputs, make, sizes)
-        names = [port.name for port in interface.inputs]
-        self.values = {n: v for n, v in zip(names, chosen.values, strict=True) if v is not None}
-        self.feeds = as_fed(interface, self.values)
-        self.sizes = chosen.sizes
+        self.inputs, self.sizes = inputs, dict(sizes)
+        self.values: dict[str, Value] = {}
+        self.feeds: dict[str, Any] = {}
 
     def found(self, first: Setup) -> OrtArtifact:
         """The artifact of the best setup, its report with what was tried."""
@@ -130,9 +128,21 @@ class _Search:
         return artifact
 
     def _run(self, source: OrtArtifact) -> None:
-        """Run the source once: what fails there is no fault of a candidate."""
+        """Run the source once, at sizes that fit: what fails there is no fault of a candidate."""
+        interface, session = interface_of(self.model), opened_session(source.opener())
+        make = partial(random_inputs, self.model)
+
+        def choose(sizes: Mapping[str, int]) -> Chosen:
+            return choose_inputs(interface, self.inputs, make, sizes)
+
+        def attempt(chosen: Chosen) -> None:
+            ports = zip(interface.inputs, chosen.values, strict=True)
+            self.values = {port.name: v for port, v in ports if v is not None}
+            self.feeds, self.sizes = as_fed(interface, self.values), chosen.sizes
+            run_once(session, self.feeds)
+
         try:
-            run_once(opened_session(source.opener()), self.feeds)
+            run_fitting(interface, choose, self.sizes, attempt)
         except InvalidModel as error:
             raise InvalidModel(
                 error.code,
