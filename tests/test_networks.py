@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import opt_einsum
 import pytest
 
 import smelt
-from smelt.errors import SmeltError, UsageError
+from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.operators import find
+from smelt.targets.base import Plan
+from smelt.targets.host import host
 
 EQUATIONS = {
     "ab,bc->ac": [(3, 4), (4, 5)],
@@ -74,6 +77,25 @@ def random_network(count: int, dims: int) -> tuple[str, list[tuple[int, ...]]]:
         for place in rng.choice(count, 2, replace=False):
             terms[place].append(opt_einsum.get_symbol(index))
     return ",".join(map("".join, terms)) + "->", [(2,) * len(term) for term in terms]
+
+
+def test_what_a_target_lowers_goes_through_no_passes() -> None:
+    artifact = smelt.compile_einsum("ab,bc->ac", [(3, 4), (4, 5)])
+    assert artifact.report["passes"] == []
+    assert [node.op_type for node in artifact.model.graph] == ["Einsum"]
+
+
+def test_a_target_that_does_not_lower_it_gets_its_body() -> None:
+    def schedule(plan: Plan) -> None:
+        if any(node.domain for node in plan.model.graph):
+            raise Unsupported("E201", "no operators beyond ONNX")
+        host.schedule(plan)
+
+    own = replace(host, computes=lambda model, node: not node.domain, schedule=schedule)
+    artifact = smelt.compile_einsum("ab,bc,cd->ad", [(3, 4), (4, 5), (5, 2)], target=own)
+    arrays = operands([(3, 4), (4, 5), (5, 2)])
+    np.testing.assert_allclose(artifact(*arrays)[0], arrays[0] @ arrays[1] @ arrays[2], rtol=1e-5)
+    assert all(not node.domain for node in artifact.model.graph)
 
 
 def test_many_operands_and_more_labels_than_letters() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from contextlib import suppress
+from dataclasses import fields, replace
 from operator import index
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.compiler import Source, compile_model
-from smelt.errors import UsageError
+from smelt.errors import ErrorList, Unsupported, UsageError
 from smelt.frontends import onnx as onnx_frontend
 from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.same_shape import Dim
@@ -105,6 +106,8 @@ def compile_einsum(
     if _shows_inputs(chosen):
         options = {"views": True, **options}
     if chosen.computes is not None:  # it lowers the contraction, and there is nothing to optimize
+        with suppress(Unsupported, ErrorList):  # which passes try first, and is half of a compile
+            return compile_model(model, target=replace(chosen, passes=""), pipeline="", **options)
         return compile_model(model, target=chosen, pipeline="", **options)
     expand(model, [EINSUM])
     return compile_model(model, target=chosen, **options)

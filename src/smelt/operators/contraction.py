@@ -101,6 +101,8 @@ def sizes_of(terms: Sequence[Labels], shapes: Sequence[Sequence[Dim]]) -> dict[s
     for term, shape in zip(terms, shapes, strict=True):
         for label, dim in zip(term, shape, strict=True):
             known = sizes.setdefault(label, dim)
+            if known is dim:
+                continue
             if known == 1:
                 sizes[label] = dim
             elif dim != 1 and not same_dim(known, dim):

@@ -14,7 +14,7 @@ from smelt.ir import text
 from smelt.program.instruction import Program
 from smelt.runtime.jit.cache import Cache
 from smelt.targets.base import Plan
-from smelt.targets.host import compiled, host, kept
+from smelt.targets.host import compiled, host, kept, phases
 from smelt.targets.host.compiled import compile_program
 from smelt.targets.host.kept import Kept, note_of, recall
 from smelt.targets.host.options import Options
@@ -73,6 +73,18 @@ def test_the_second_time_nothing_is_planned(planned: list[Program]) -> None:
     check(2.0)
     check(2.0)
     assert len(planned) == 1
+
+
+def test_the_second_time_nothing_is_prepared_for_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[Program] = []
+    monkeypatch.setattr(phases, "prepare", prepared.append)
+    for _ in range(2):
+        plan = Plan(text.parse(SCALED.format(factor=2.0)), Options(engine="native"))
+        host.schedule(plan)
+        host.allocate(plan)
+        (result,) = host.emit(plan)(X)
+        np.testing.assert_array_equal(result, 2 * X)
+    assert len(prepared) == 1
 
 
 def test_other_constants_are_another_program(planned: list[Program]) -> None:

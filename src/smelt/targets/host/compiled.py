@@ -13,6 +13,7 @@ import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -77,6 +78,18 @@ class Compiled:
         self._changed = threading.Condition()
         self._pending: list[Shapes] = []
 
+    @cached_property
+    def kept(self) -> Kept | None:
+        """What an earlier process kept of the program, if that is static."""
+        return recall(self.program, self.threads) if is_static(self.program) else None
+
+    def _at(self, shapes: Shapes) -> Program:
+        """The program for inputs of ``shapes``; raises UsageError E670 if they do not fit."""
+        own = tuple(self.program.slots[slot].shape for slot in self.program.inputs)
+        if shapes == own and is_static(self.program):
+            return self.program
+        return specialize(self.program, shapes)
+
     def _held(self) -> threading.Condition:
         if self._process != os.getpid():
             self._begin()
@@ -92,7 +105,7 @@ class Compiled:
             warnings.warn(warning, RuntimeWarning, stacklevel=4)
         if shapes in self._callers or (not self.waits and shapes in self._called):
             return self._callers.get(shapes)
-        static = specialize(self.program, shapes)
+        static = self._at(shapes)
         with self._held():
             if shapes not in self._callers and len(self._callers) < KEPT:
                 if self.waits:
@@ -139,7 +152,7 @@ class Compiled:
         shapes = self._pending[0]
         made = None
         try:
-            made = self._compile(specialize(self.program, shapes))
+            made = self._compile(self._at(shapes))
         finally:
             with self._changed:
                 self._callers[shapes] = made
@@ -148,7 +161,8 @@ class Compiled:
 
     def _compile(self, static: Program, *, only_kept: bool = False) -> Caller | None:
         try:
-            return compile_program(static, self.waits, only_kept, self.threads)
+            known = self.kept if static is self.program else None
+            return compile_program(static, self.waits, only_kept, self.threads, known)
         except (Unsupported, ErrorList) as error:
             self.why = str(error)
         except (SmeltError, OSError) as error:
@@ -183,17 +197,22 @@ def was_kept(program: Program, threads: int = 1) -> bool:
 
 
 def compile_program(
-    program: Program, waits: bool = True, only_kept: bool = False, threads: int = 1
+    program: Program,
+    waits: bool = True,
+    only_kept: bool = False,
+    threads: int = 1,
+    known: Kept | None = None,
 ) -> Caller | None:
     """What calls a static ``program`` compiled; None if the process ends meanwhile.
 
     ``waits``: whether this is no work of the background; ``only_kept``: whether to give None unless
-    the library is in the cache; ``threads``: into how many parts costly steps are cut.
+    the library is in the cache; ``threads``: into how many parts costly steps are cut; ``known``:
+    what an earlier process kept of the program, if that was looked up.
 
     Raises Unsupported, or an ErrorList of it, for what the engine lacks; UsageError E661 without a
     compiler, and what ``Toolchain.compile`` does.
     """
-    known = recall(program, threads)
+    known = recall(program, threads) if known is None else known
     if known is not None and not (known.calls_blas and blas.table() is None):
         found = Cache().find(known.key)
         if found is not None:

@@ -181,11 +181,12 @@ def plan_arena(plan: HostPlan) -> None:
 
     What is compiled before the first call has memory of its own: then it takes a call that NumPy
     runs after all, or a folder that is written, to lay out the program for NumPy. What its kernels
-    refuse is refused here in any case.
+    refuse is refused here in any case, but for programs that were compiled before.
     """
     waits = _options(plan).engine == "native" and not plan.steps.bodies
     plan.memory = None if waits else _laid_out(plan.steps)
-    if waits and is_static(plan.steps):
+    compiled = plan.steps.compiled
+    if waits and is_static(plan.steps) and (compiled is None or compiled.kept is None):
         prepare(plan.steps)
     if plan.memory is None:
         return
