@@ -6,9 +6,11 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 
+FIX = "export the model again, or correct these shapes or the attributes of the node"
+
 
 def contradiction(
-    node: ir.Node, why: str, what: str = "shapes contradict each other"
+    node: ir.Node, why: str, what: str = "shapes contradict each other", fix: str = FIX
 ) -> InvalidModel:
     """E317 with the node, the shapes of its operands, and what does not hold."""
     operands = ", ".join(_described(value) for value in node.inputs if value is not None)
@@ -17,7 +19,7 @@ def contradiction(
         what,
         at=f"node {node.name!r} ({node.op_type})",
         why=f"{why}; operands: {operands}" if operands else why,
-        fix="export the model again, or correct these shapes or the attributes of the node",
+        fix=fix,
     )
 
 

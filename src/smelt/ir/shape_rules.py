@@ -31,6 +31,7 @@ from smelt.ir.pool_shapes import counted_windows
 from smelt.ir.reduce_shapes import infer_reduction, with_sizes
 from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.resize_shapes import infer_resize
+from smelt.ir.ruled_out import why_ruled_out
 from smelt.ir.shape_registry import ShapeRule, registry, rewrap
 from smelt.ir.sizes_from_sizes import infer_mel, infer_one_hot, infer_pad, infer_split, infer_tile
 from smelt.ir.slice_shapes import at_run_time, bounded
@@ -57,7 +58,10 @@ def contain_failures() -> None:
 
 
 def check_results() -> None:
-    """Check what rules say of elements; a rule of ours that fails is an InternalError E907."""
+    """Check what rules say of elements; a rule of ours that fails is an InternalError E907.
+
+    Errors say which node they are about, and there is none for a node that is ruled out already.
+    """
     _wrap_all(_checked)
 
 
@@ -89,8 +93,11 @@ def _checked(rule: ShapeRule) -> ShapeRule:
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         try:
             rule(context, node)
-        except (OpUsageError, ShapeInferenceError, SmeltError):
+        except SmeltError:
             raise
+        except (OpUsageError, ShapeInferenceError) as error:
+            if not why_ruled_out(node):
+                raise OpUsageError(node, error.message) from error
         except _FAILURES as error:
             raise InternalError(
                 "E907",

@@ -32,6 +32,7 @@ from smelt.ir.invented_dims import (
     is_invented,
     without_invented,
 )
+from smelt.ir.ruled_out import rule_out
 from smelt.ir.shape_context import ShapeContext, forget_elements, forget_invented_elements
 from smelt.ir.shape_registry import ShapeRule, infer_everything, registry, take_over
 from smelt.ir.shape_rules import (
@@ -124,15 +125,9 @@ class ShapeInference:
         except OpUsageError as error:
             raise contradiction(error.node, error.message) from error
         except ShapeInferenceError as error:
-            raise self._contradiction(error) from error
-
-    def _contradiction(self, error: ShapeInferenceError) -> InvalidModel:
-        """The error for what a rule says of a node that it names only."""
-        for node in scope.nodes(self.model):
-            if (node.name, node.op_type) == (error.node_name, error.op_type):
-                return contradiction(node, error.message)
-        at = f"node {error.node_name!r} ({error.op_type})"
-        return InvalidModel("E317", "shapes contradict each other", at=at, why=error.message)
+            at = f"node {error.node_name!r} ({error.op_type})"
+            why = error.message
+            raise InvalidModel("E317", "shapes contradict each other", at=at, why=why) from error
 
     def _forget_names_of_results(self, graphs: Iterable[ir.Graph]) -> None:
         """Let dims of what ``graphs`` return that are called like no dim of an input have no name.
@@ -186,8 +181,18 @@ class ShapeInference:
         varying = -1
         while varying != (varying := varying_dims(self.model)):
             forget_invented_elements(self._context, every_value(self.model))
-            infer_everything(self.model)
+            self._infer_possible()
         self._reserved = False
+
+    def _infer_possible(self) -> None:
+        """Infer everything but what sizes rule out, which a run may leave out."""
+        while True:
+            try:
+                infer_everything(self.model)
+                return
+            except OpUsageError as error:
+                if not rule_out(self.model, error.node, error.message):
+                    raise
 
     def _infer_flat(self) -> bool:
         """Infer a model without subgraphs and functions, at half the cost of the library's walk.

@@ -18,13 +18,16 @@ from smelt.program.condition import Condition
 from smelt.program.instruction import Instruction, Program
 from smelt.program.run_sizes import Dim, Size, Undecided, maybe_one
 
+OPTIONAL = ("If", "Loop")
+"""Instructions whose bodies need not run."""
+
 
 def note_conditions(program: Program, *, certain: bool = True) -> None:
     """Fill in ``conditions``: what has to hold of the sizes of a run, each once, and in bodies of
     control flow what has to hold whenever they run.
 
     Raises Unsupported E201 for operands that fit together in no run, unless it is not ``certain``
-    that the program runs: a branch may be there for other sizes.
+    that the program runs: a branch may be there for other sizes, and a loop make no round.
     """
     found: dict[str, Condition] = {}
     for instruction in program.instructions:
@@ -34,7 +37,7 @@ def note_conditions(program: Program, *, certain: bool = True) -> None:
             if not each.holds:
                 found.setdefault(each.broken, each)
         for body in instruction.bodies:
-            note_conditions(body.program, certain=certain and instruction.op != "If")
+            note_conditions(body.program, certain=certain and instruction.op not in OPTIONAL)
     program.conditions = tuple(found.values())
 
 

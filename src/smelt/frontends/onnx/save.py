@@ -32,6 +32,7 @@ from smelt.ir.defaults import restore_defaults
 from smelt.ir.files import Content, destination, write_together
 from smelt.ir.names import name_values
 from smelt.ir.out_of_memory import explains_memory
+from smelt.ir.ruled_out import refuse_ruled_out
 from smelt.spans import span
 
 INLINE_LIMIT = 1_500_000_000
@@ -169,6 +170,7 @@ def _prepared(
 ) -> ir.Model:
     """A copy of ``model``, or itself if it is ``spent``, as it belongs into a file."""
     refuse_absent(model, "saved")
+    refuse_ruled_out(model)
     copy = model if spent else clone_model(model)
     bare = attach_bodies(copy)
     if not keep_bare:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from smelt.ir.control_flow_shapes import VARYING, is_unread
 from smelt.ir.loop_rounds import makes_a_round, rounds
 from smelt.ir.operand_facts.check import misfit
+from smelt.ir.ruled_out import ruled_out_in
 from smelt.ir.same_shape import same_dim
 from smelt.ir.scope import is_dead
 from smelt.program.instruction import FAIL, Dim
@@ -44,7 +45,7 @@ def branch(cx: ProgramBuilder, node: ir.Node) -> None:
 
 def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuilder]:
     """Both branches; one that surely cannot run ends the run, as results like the other's."""
-    broken = [misfit(graph, cx.elements, cx.opset) for graph in graphs]
+    broken = [ruled_out_in(graph) or misfit(graph, cx.elements, cx.opset) for graph in graphs]
     bodies = [lower_body(cx, g, ()) for g, bad in zip(graphs, broken, strict=True) if bad is None]
     if not bodies:
         raise cx.refuse("neither branch can run", "correct the operands in one of them")

@@ -15,6 +15,7 @@ from smelt.ir.defaults import default_of
 from smelt.ir.dims import binding_advice
 from smelt.ir.shapes import ShapeInference
 from smelt.native.computed import is_computed_once_bound
+from smelt.program.broken_branches import end_broken_branches
 from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
@@ -197,7 +198,10 @@ def plan_arena(plan: HostPlan) -> None:
 
 
 def _laid_out(program: HostProgram) -> Layout | None:
-    return lay_out(program) if program.parts is None and is_static(program) else None
+    if program.parts is not None or not is_static(program):
+        return None
+    end_broken_branches(program)
+    return lay_out(program)
 
 
 def write_folder(plan: HostPlan) -> Artifact:

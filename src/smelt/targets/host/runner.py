@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from smelt.errors import InvalidModel, Unsupported, UsageError
-from smelt.program.agreement import note_conditions
+from smelt.program.broken_branches import end_broken_branches
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan, plan_memory
 from smelt.program.passes import optimize
@@ -52,7 +52,7 @@ def lay_out(program: Program) -> Layout:
 def _fitting(program: Program) -> Program:
     """A static ``program``; raises UsageError E670 where sizes of operands do not fit together."""
     try:
-        note_conditions(program)
+        end_broken_branches(program)
     except Unsupported as error:
         raise UsageError(
             "E670",
@@ -121,6 +121,13 @@ class HostRunner:
             except IndexError as error:
                 raise InvalidModel(
                     "E321", "an index is out of range as the model runs", why=str(error)
+                ) from error
+            except ValueError as error:
+                raise InvalidModel(
+                    "E321",
+                    "an operator meets operands that do not fit as the model runs",
+                    why=str(error),
+                    fix="give inputs that the model takes",
                 ) from error
         if self.compiled is not None:
             self.compiled.ran(shapes)

@@ -15,9 +15,9 @@ def fail(call: Call) -> Step:
     def run(out: Array) -> None:
         raise UsageError(
             "E670",
-            "the branch that this run takes cannot be computed",
+            "a branch or loop that this run takes cannot be computed",
             why=f"this does not hold: {why}",
-            fix="give data that lead to the other branch, or correct the model",
+            fix="give data that lead elsewhere, or correct the model",
         )
 
     return Step(run)

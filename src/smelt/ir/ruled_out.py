@@ -1,0 +1,58 @@
+"""Nodes of branches that the sizes at hand rule out: their operands contradict each other.
+
+A branch may be there for other sizes than those that ``--dim`` gives, so the model is none the
+worse for it: whoever runs it ends the runs that take that branch. ONNX Runtime refuses to load such
+a model, so none is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.contradiction import contradiction
+from smelt.ir.loop_rounds import makes_a_round
+
+_WHY = "smelt.ruled_out"
+FIX = (
+    "leave the sizes open that one branch alone takes, correct this branch, or compile for c or "
+    "host, where only a run that takes it ends"
+)
+
+
+def rule_out(model: ir.Model, node: ir.Node, why: str) -> bool:
+    """Note that ``node`` cannot run; False, with nothing done, if each run of the model needs it,
+    or it is noted already."""
+    if _WHY in node.meta or node not in set(_optional(model)):
+        return False
+    node.meta[_WHY] = why
+    for output in node.outputs:
+        output.shape = None
+    return True
+
+
+def why_ruled_out(node: ir.Node) -> str:
+    """What does not hold of ``node``; empty if nothing is noted."""
+    return str(node.meta.get(_WHY, ""))
+
+
+def ruled_out_in(graph: ir.Graph) -> tuple[ir.Node, str] | None:
+    """A node of ``graph`` that cannot run, and what does not hold of it."""
+    return next(((node, why) for node in graph if (why := why_ruled_out(node))), None)
+
+
+def refuse_ruled_out(model: ir.Model) -> None:
+    """Raise InvalidModel E317 for a node that cannot run, which runtimes refuse to load."""
+    for node in _optional(model):
+        if _WHY in node.meta:
+            raise contradiction(node, why_ruled_out(node), fix=FIX)
+
+
+def _optional(model: ir.Model) -> Iterator[ir.Node]:
+    """The nodes that a run may leave out: in branches, and in loops that may make no round."""
+    for graph in scope.graphs(model):
+        for node in graph:
+            if node.op_type == "If" or (node.op_type == "Loop" and not makes_a_round(node)):
+                yield from scope.nested_nodes(node)
