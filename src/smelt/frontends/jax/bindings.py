@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax
+from jax import lax
 
 from smelt.frontends.jax import compat, patches
 from smelt.frontends.jax.replacement import Function
@@ -88,6 +89,12 @@ def binds(binding: Binding) -> Binding:
         )
     )
     return binding
+
+
+def in_front(operand: Any, dim: int) -> Any:
+    """``operand`` with ``dim`` as its first one, without the equation of a jitted function."""
+    others = [other for other in range(operand.ndim) if other != dim]
+    return lax.transpose(operand, (dim, *others)) if dim else operand
 
 
 @functools.lru_cache(maxsize=256)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 from jax import export
-from jax._src import debugging, literals
+from jax._src import config, debugging, literals
 from jax._src.export.shape_poly import _DimExpr
 from jax._src.lax.lax import _ragged_dot_general_impl, _sort_le_comparator, _sort_lt_comparator
 from jax.extend import core as jex_core
@@ -85,6 +85,12 @@ def has_x64() -> bool:
 def x64(enabled: bool) -> AbstractContextManager[Any]:
     """Switches 64-bit types on or off, for this thread and the time of a ``with`` block."""
     context: AbstractContextManager[Any] = jax.enable_x64(enabled)
+    return context
+
+
+def trace_context() -> Hashable:
+    """All settings of JAX that what it traces hangs on, as its own caches know them."""
+    context: Hashable = config.trace_context()
     return context
 
 

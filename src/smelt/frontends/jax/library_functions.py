@@ -100,6 +100,7 @@ EQUINOX_LAYER_NORM = LibraryFunction(
 ERROR_IF = ("x", "pred", "index", "msgs", "on_error")
 EQUINOX_ERROR_IF = LibraryFunction("equinox._errors:branched_error_if_impl", ERROR_IF)
 EQUINOX_ERROR_IF_JIT = LibraryFunction("equinox._errors:branched_error_if_impl_jit", ERROR_IF)
+EQUINOX_CONV = LibraryFunction("equinox.nn._conv:Conv.__call__", ("self", "x", "key"))
 EQUINOX_ATTENTION = LibraryFunction(
     "equinox.nn._attention:dot_product_attention",
     ("query", "key_", "value", "mask", "dropout", "key", "inference"),
@@ -116,5 +117,5 @@ ALL = (
     *(SHUFFLE, ASSOCIATIVE_SCAN, CONSTANT, EQUINOX_ROTARY),
     *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),
-    *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION, EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT),
+    *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION, EQUINOX_CONV, EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT),
 )

@@ -7,9 +7,10 @@ jaxpr, its calls and its loops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -36,6 +37,12 @@ COUNTED: Mapping[str, Mapping[str, str]] = {
     "cond": {},
 }
 """Loops, and their parameters that count operands: each with the one that counts those before."""
+
+
+Kept: TypeAlias = dict[tuple["Representation", Hashable], compat.ClosedJaxpr]
+"""What a jaxpr was converted to, by the kind of arrays and all else that a trace hangs on."""
+
+_KEPT: WeakKeyDictionary[compat.ClosedJaxpr, Kept] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -129,8 +136,19 @@ class _Conversion:
             return closed
         known = self._converted.get(id(closed))
         if known is None:
-            known = self._converted[id(closed)] = closed, self._traced(closed)
+            known = self._converted[id(closed)] = closed, self._kept(closed)
         return known[1]
+
+    def _kept(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
+        """``closed`` converted, which is kept as long as JAX keeps what it traced of an inner
+        function: drawing random numbers is the same few functions in every trace."""
+        if closed.consts or self._over_meshes:
+            return self._traced(closed)
+        kept = _KEPT.setdefault(closed, {})
+        key = self._kind, compat.trace_context()
+        if key not in kept:
+            kept[key] = self._traced(closed)
+        return kept[key]
 
     def _traced(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
         jaxpr, count = closed.jaxpr, len(closed.jaxpr.constvars)

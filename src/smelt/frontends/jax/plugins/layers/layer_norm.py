@@ -17,7 +17,7 @@ import onnx_ir as ir
 from jax import lax
 
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.bindings import Binding, Call, binds
+from smelt.frontends.jax.bindings import Binding, Call, binds, in_front
 from smelt.frontends.jax.library_functions import EQUINOX_LAYER_NORM, NNX_LAYER_NORM
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.registry import lowers
@@ -131,7 +131,7 @@ def batched_first(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequen
     """Any dims may be in front of those of the first operand."""
     if dims[0] is None or any(dim is not None for dim in dims[1:]):
         return None
-    return jnp.moveaxis(operands[0], dims[0], 0), *operands[1:]
+    return in_front(operands[0], dims[0]), *operands[1:]
 
 
 FLAX = Binding(

@@ -1,0 +1,162 @@
+"""The convolution of one image in equinox, which users map over a batch.
+
+The layer adds a batch of one, takes it away again and adds its bias; mapped, each of the three is
+equations and nodes of its own, which passes would have to take away again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import onnx_ir as ir
+from jax import lax
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.bindings import Binding, Call, binds
+from smelt.frontends.jax.library_functions import EQUINOX_CONV
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.layers.layer_norm import batched_first
+from smelt.frontends.jax.registry import lowers
+
+
+@lowers("equinox.conv")
+def conv(
+    cx: Lowering,
+    x: ir.Value,
+    w: ir.Value,
+    *bias: ir.Value,
+    strides: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> ir.Value:
+    """The operator has one dim in front: the rows of a batch."""
+    shape, kernel = cx.avals_in[0].shape, cx.avals_in[1].shape
+    front, image = shape[: -len(kernel) + 1], shape[-len(kernel) + 1 :]
+    if len(front) != 1:
+        x = cx.reshape(x, [_product(front), *image]) if front else cx.unsqueeze(x, [0])
+    result = cx.op(
+        "Conv",
+        x,
+        w,
+        *(cx.reshape(each, kernel[:1]) for each in bias),
+        group=groups,
+        kernel_shape=[int(size) for size in kernel[2:]],
+        strides=list(strides),
+        dilations=list(dilation),
+        pads=[low for low, _ in padding] + [high for _, high in padding],
+    )
+    if len(front) == 1:
+        return result
+    return cx.reshape(result, cx.avals_out[0].shape) if front else cx.squeeze(result, [0])
+
+
+def _product(sizes: Sequence[compat.Dim]) -> compat.Dim:
+    product: compat.Dim = 1
+    for size in sizes:
+        product = product * size
+    return product
+
+
+def _reference(
+    x: jax.Array,
+    w: jax.Array,
+    *bias: jax.Array,
+    strides: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Any:
+    """What equinox computes, with any dims in front."""
+    if x.ndim >= w.ndim:
+        inner = partial(
+            _reference, strides=strides, padding=padding, dilation=dilation, groups=groups
+        )
+        return jax.vmap(lambda image: inner(image, w, *bias))(x)
+    y = lax.conv_general_dilated(
+        lax.expand_dims(x, (0,)),
+        w,
+        strides,
+        padding,
+        rhs_dilation=dilation,
+        feature_group_count=groups,
+    )
+    y = lax.squeeze(y, (0,))
+    return y + bias[0] if bias else y
+
+
+def _result(
+    x: compat.Aval, w: compat.Aval, *bias: compat.Aval, groups: int, **window: Any
+) -> compat.Aval:
+    image = x.shape[1 - len(w.shape) :]
+    sizes = _sizes(image[1:], w.shape[2:], **window)
+    return compat.ShapedArray((*x.shape[: 1 - len(w.shape)], w.shape[0], *sizes), x.dtype)
+
+
+def _sizes(
+    image: Sequence[int],
+    kernel: Sequence[int],
+    strides: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+) -> list[int]:
+    """How often the window fits into each dim of the padded image."""
+    rows = zip(image, kernel, strides, padding, dilation, strict=True)
+    return [(n + sum(pads) - d * (k - 1) - 1) // s + 1 for n, k, s, pads, d in rows]
+
+
+def _call(layer: Any, x: Any, *, key: Any = None) -> Call | None:
+    """None where equinox complains or pads by other than zeros, for sizes that are not known, and
+    for other types than float32."""
+    w, bias = layer.weight, layer.bias
+    if layer.padding_mode != "ZEROS":
+        return None
+    operands = (x, w, bias) if layer.use_bias else (x, w)
+    if not all(isinstance(v, jax.Array | np.ndarray) and v.dtype == np.float32 for v in operands):
+        return None
+    spatial, groups = layer.num_spatial_dims, layer.groups
+    if x.ndim != spatial + 1 or w.ndim != spatial + 2 or not spatial:
+        return None
+    if not all(isinstance(size, int) and size > 0 for size in (*x.shape, *w.shape)):
+        return None
+    if x.shape[0] != w.shape[1] * groups or w.shape[0] % groups:
+        return None
+    if layer.use_bias and bias.shape != (w.shape[0], *[1] * spatial):
+        return None
+    padding, dilation = layer.padding, layer.dilation
+    if isinstance(padding, str):
+        reach = [d * (k - 1) + 1 for d, k in zip(dilation, w.shape[2:], strict=True)]
+        padding = tuple(lax.padtype_to_pads(x.shape[1:], reach, layer.stride, padding))
+    window = {"strides": layer.stride, "padding": padding, "dilation": dilation}
+    return (operands, {**window, "groups": groups}) if _is_plain(x, w, window) else None
+
+
+def _is_plain(x: Any, w: Any, window: dict[str, Any]) -> bool:
+    """True if every number is an int that the operator takes, and some window fits."""
+    if any(len(numbers) != w.ndim - 2 for numbers in window.values()):
+        return False
+    pads = [pad for pair in window["padding"] for pad in pair]
+    steps = [*window["strides"], *window["dilation"]]
+    if not all(isinstance(number, int) for number in (*pads, *steps)):
+        return False
+    if any(pad < 0 for pad in pads) or any(step < 1 for step in steps):
+        return False
+    return all(size > 0 for size in _sizes(x.shape[1:], w.shape[2:], **window))
+
+
+binds(
+    Binding(
+        EQUINOX_CONV.target,
+        "equinox.conv",
+        _result,
+        _call,
+        _reference,
+        batched_first,
+        optional=True,
+        parameters=EQUINOX_CONV.parameters,
+    )
+)
