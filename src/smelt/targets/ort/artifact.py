@@ -18,15 +18,11 @@ from smelt.frontends.onnx.bodies import attach_bodies
 from smelt.frontends.onnx.save import INLINE_LIMIT, ModelFiles
 from smelt.ir.approximation import approximation_of
 from smelt.program.legality import no_kernel
-from smelt.runtime.session import Session, SessionAdvice, open_session
+from smelt.runtime.session import MAPPED, Session, SessionAdvice, open_session
 from smelt.targets.base import Artifact, Plan
 from smelt.targets.settling import Runner
 
 ADVICE = "session.json"
-MAPPED = 1 << 16
-"""Bytes of a weight from which on it stands beside the model: to map one takes a session 14 us, to
-copy one out of the protobuf half a microsecond for each 1024 bytes."""
-
 NOT_EXPRESSED = "neither ONNX nor ONNX Runtime has an operator for it, and it has no body"
 
 

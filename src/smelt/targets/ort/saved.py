@@ -10,6 +10,7 @@ from typing import Any
 
 from smelt.errors import UsageError
 from smelt.runtime.interface import interface_of
+from smelt.runtime.kept_session import open_kept
 from smelt.runtime.runner import as_model
 from smelt.runtime.session import Session, SessionAdvice, open_session
 from smelt.targets.ort.artifact import ADVICE, run_model
@@ -36,9 +37,16 @@ class SavedForOrt(Saved):
     path: Path = Path()
     advice: SessionAdvice = field(default_factory=SessionAdvice)
 
-    def session(self, **changes: Any) -> Session:
-        """As that of the artifact that was saved."""
+    def session(self, *, kept: str | Path | None = None, **changes: Any) -> Session:
+        """As that of the artifact that was saved.
+
+        ``kept`` is a folder for what the runtime makes of the model as it opens it, from which
+        later sessions on this machine are opened in a part of the time. Raises UsageError E614 if
+        it cannot be written.
+        """
         advice = SessionAdvice.from_json({**self.advice.to_json(), **changes})
+        if kept is not None:
+            return open_kept(self.path, advice, Path(kept))
         return open_session(self.path, advice)
 
 

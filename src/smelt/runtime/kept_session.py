@@ -1,0 +1,96 @@
+"""What ONNX Runtime made of a model as it opened it, kept so that the next session opens sooner.
+
+A session of a convolutional network spends most of its opening on the runtime's optimizers, above
+all on filters laid out in blocks of channels. What they leave is bound to the release and to the
+vectors of the CPU, so it is no file to hand on: it lies in a folder of this machine, by a name that
+tells what it is of.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+import shutil
+import tempfile
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from smelt.errors import UsageError
+from smelt.runtime.onnxruntime import version
+from smelt.runtime.session import Session, SessionAdvice, open_session
+
+CPUINFO = Path("/proc/cpuinfo")
+FILE, WEIGHTS = "model.onnx", "model.onnx.data"
+PARTIAL = ".partial-"
+
+
+def open_kept(model: Path, advice: SessionAdvice, folder: Path) -> Session:
+    """A session of ``model``: of what an earlier one left in ``folder``, or one that leaves it.
+
+    What is kept of a file that has changed since is removed. Raises UsageError E614 where the
+    folder cannot be written, and what opening a session raises.
+    """
+    if advice.level == "disabled":
+        return open_session(model, advice)
+    owner, key = _name(model, advice)
+    entry = folder / f"{owner}-{key}"
+    if (entry / FILE).is_file():
+        try:
+            return open_session(entry / FILE, replace(advice, level="disabled", without=()))
+        except Exception:  # noqa: BLE001 - a type for each status of the runtime
+            shutil.rmtree(entry, ignore_errors=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=folder))
+    except OSError as error:
+        what = f"cannot write to {str(folder)!r}"
+        raise UsageError("E614", what, why=str(error), fix="kept= a folder of your own") from error
+    try:
+        session = open_session(model, advice, (partial / FILE, WEIGHTS))
+        if _is_whole(session, partial / FILE):
+            for old in folder.glob(f"{owner}-*"):
+                shutil.rmtree(old, ignore_errors=True)
+            with suppress(OSError):  # another process was first
+                partial.rename(entry)
+        return session
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _is_whole(session: Session, kept: Path) -> bool:
+    """False unless the kept model has the inputs and outputs of ``session``: constants that the
+    runtime folds stay listed as inputs of models up to IR version 3."""
+    advice = SessionAdvice(level="disabled", threads=1)
+    return _interface(open_session(kept, advice)) == _interface(session)
+
+
+def _interface(session: Session) -> list[tuple[str, str]]:
+    return [(v.name, v.type) for v in (*session.get_inputs(), *session.get_outputs())]
+
+
+def _name(model: Path, advice: SessionAdvice) -> tuple[str, str]:
+    """What tells the file, and what tells everything that its kept form hangs on."""
+    path = model.resolve()
+    files = [(f, f.stat()) for f in sorted(path.parent.glob(f"{path.name}*"))]
+    about = [(file.name, found.st_size, found.st_mtime_ns) for file, found in files]
+    said = (about, advice.level, sorted(advice.without), version(), _machine())
+    return _digest(str(path))[:16], _digest(json.dumps(said))[:16]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def _machine() -> str:
+    """The CPU with what it has, as far as the system tells."""
+    said = f"{platform.system()} {platform.machine()} {platform.processor()}"
+    with suppress(OSError):
+        text = CPUINFO.read_text(encoding="utf-8", errors="replace")
+        lines = re.findall(r"^(?:model name|flags|Features|CPU part)\s*:.*$", text, re.MULTILINE)
+        said += " ".join(sorted(set(lines)))
+    return said
