@@ -1,4 +1,4 @@
-"""Products of bytes by a constant matrix: the bits of exact sums."""
+"""Products of bytes by a matrix, a constant or computed: the bits of exact sums."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from c_library import Library, ops
+from c_library import Library, compile_text, ops
 from native.test_quantized_conv import BUILDS_OF_MANY, WIDE, skip_what_lacks
 from quantized_arithmetic import factors, requantized
 
@@ -42,6 +42,21 @@ CASES = {
 }
 
 
+COMPUTED = {
+    "few rows": ("int8[2,16] a, int8[16,8] b", "a, b"),
+    "nothing to sum": ("int8[9,0] a, int8[0,8] b", "a, b"),
+    "even": ("int8[12,16] a, int8[16,32] b", "a, b"),
+    "odd": ("int8[13,37] a, int8[37,21] b", "a, b"),
+    "unsigned": ("uint8[9,5] a, int8[5,7] b", "a, b"),
+    "a column": ("int8[24,33] a, int8[33,1] b", "a, b"),
+    "one product": ("int8[8,1] a, int8[1,40] b", "a, b"),
+    "batches": ("int8[3,5,10] a, int8[10,50] b", "a, b"),
+    "a zero point": ("int8[10,6] a, int8[6,17] b, int8 z", "a, b, z"),
+    "a large one": ("uint8[10,1030] a, int8[1030,18] b, uint8[1] z", "a, b, z"),
+}
+"""Operands, and what is multiplied: none is a constant."""
+
+
 def case_values(k: int, n: int, kind: str, zero: int) -> dict[str, np.ndarray]:
     found = values(k, n, kind, zero)
     return found | ({"az": np.int8(7)} if kind == "int8" else {})
@@ -62,6 +77,9 @@ def compiled(keys: Iterable[tuple[str, str, int]], flags: tuple[str, ...]) -> Li
         "g (uint8[3,9,5] a, int8[5,7] b, uint8 z) => (int32[3,9,7] y) "
         "{ y = MatMulInteger(a, b, z) }"
     )
+    for name, (operands, given) in COMPUTED.items():
+        graphs[name] = f"g ({operands}) => (y) {{ y = MatMulInteger({given}) }}"
+        held[name] = {}
     held["sums"] = {"b": np.random.default_rng(1).integers(-128, 128, (5, 7)).astype(np.int8)}
     return Library(graphs, flags=flags, values=held)
 
@@ -93,6 +111,37 @@ def test_the_zero_point_of_sums_may_come_at_run_time(library: Library) -> None:
     (got,) = library.run("sums", [a, np.asarray(200, np.uint8)])
     b = np.random.default_rng(1).integers(-128, 128, (5, 7))
     np.testing.assert_array_equal(got, (a.astype(int) - 200) @ b)
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_a_right_side_that_is_computed(library: Library, name: str) -> None:
+    model = library.models[name]
+    rng = np.random.default_rng(3)
+    inputs = []
+    for value in model.artifact.model.graph.inputs:
+        limits = np.iinfo(value.dtype.numpy())
+        drawn = rng.integers(limits.min, limits.max + 1, value.shape.numpy())
+        inputs.append(np.asarray(drawn, value.dtype.numpy()))
+    (got,) = library.run(name, inputs)
+    a, b, *zero = (array.astype(int) for array in inputs)
+    np.testing.assert_array_equal(got, (a - zero[0] if zero else a) @ b)
+    assert ops(model.artifact) == ["MatMulInteger"]
+
+
+@pytest.mark.parametrize(
+    ("operands", "given"),
+    [
+        ("int8[16] a, int8[16,8] b", "a, b"),
+        ("int8[16,8] a, int8[8] b", "a, b"),
+        ("int8[2,9,4] a, int8[2,4,8] b", "a, b"),
+        ("uint8[9,4] a, uint8[4,8] b", "a, b"),
+        ("int8[9,4] a, int8[4,8] b, int8 z, int8 w", "a, b, z, w"),
+        ("int8[9,4] a, int8[4,8] b, int8[9] z", "a, b, z"),
+    ],
+)
+def test_others_are_products_of_32_bits(operands: str, given: str) -> None:
+    artifact = compile_text(f"g ({operands}) => (y) {{ y = MatMulInteger({given}) }}")
+    assert "MatMulInteger" not in ops(artifact)
 
 
 def test_an_empty_sum_is_the_zero_point() -> None:

@@ -49,3 +49,17 @@ def test_products_of_nothing(shape: tuple[int, int, int]) -> None:
     rows, terms, columns = shape
     a, b = np.ones((rows, terms), np.int32), np.ones((terms, columns), np.int32)
     np.testing.assert_array_equal(product("int32", a, b), a @ b)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 9])
+@pytest.mark.parametrize("columns", [0, 1, 20])
+def test_bytes_by_bytes_of_any_size(rows: int, columns: int, compile_host) -> None:
+    """Compiled, the right side is laid out in each run; sums of bytes are never cut short."""
+    artifact = compile_host("g (int8[M,K] a, int8[K,N] b) => (y) { y = MatMulInteger(a, b) }")
+    rng = np.random.default_rng(rows)
+    for terms in (0, 1, 34):
+        a, b = (
+            rng.integers(-128, 128, shape).astype(np.int8)
+            for shape in ((rows, terms), (terms, columns))
+        )
+        np.testing.assert_array_equal(artifact(a, b)[0], a.astype(np.int32) @ b.astype(np.int32))

@@ -1,11 +1,14 @@
-"""QLinearMatMul and MatMulInteger by a constant matrix: bytes in memory, sums of 32 bits.
+"""QLinearMatMul and MatMulInteger by a matrix: bytes in memory, sums of 32 bits.
 
 Four neighbours of a row of the left side meet four of a column of the weights, which are laid out
-in panels. The left side keeps its zero point, whose part in the sums is taken from what they start
-with. QLinearMatMul may have a bias of its columns as a ninth input here.
+in panels: before, or for MatMulInteger in the run. The left side keeps its zero point, whose part
+in the sums is taken from what they start with. QLinearMatMul may have a bias of its columns as a
+ninth input here.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import onnx_ir as ir
@@ -13,6 +16,12 @@ import onnx_ir as ir
 from smelt.native.kernels.even_parts import parts_of_run
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.quantized.computed_right import (
+    is_computed,
+    pack_computed,
+    packed_bytes,
+    refuse_computed,
+)
 from smelt.native.kernels.quantized.finish import SPARE, Finish, finish_less_zero_point
 from smelt.native.kernels.quantized.lanes import MOST_SUMS
 from smelt.native.kernels.quantized.matrix_tile import matrix_tile
@@ -33,6 +42,8 @@ FEW_ROWS = {1: 8, 2: 4}
 
 
 def _refuse(instance: Instance) -> str | None:
+    if is_computed(instance):
+        return refuse_computed(instance)
     reason = refuse_operands(instance)
     if reason:
         return reason
@@ -58,7 +69,14 @@ def _left_bytes(instance: Instance) -> int:
 
 def _needs(instance: Instance) -> Needs:
     columns = instance.shape(places_of(instance).w)[1]
-    return Needs(workspace=_left_bytes(instance) + 4 * (columns + SPARE))
+    right = 0
+    if is_computed(instance):
+        right = packed_bytes(instance, _vectors(_rows(instance), columns))
+    return Needs(workspace=_left_bytes(instance) + 4 * (columns + SPARE) + right)
+
+
+def _rows(instance: Instance) -> int:
+    return math.prod(instance.shape(0)[:-1])
 
 
 def _vectors(rows: int, columns: int) -> int:
@@ -77,19 +95,13 @@ def _vectors(rows: int, columns: int) -> int:
 )
 def quantized_dot(cx: KernelContext) -> None:
     """Six rows at a time, and for them all panels of columns."""
-    y, body, weights = cx.output(), cx.body, less_zero_point(cx, 1)
-    depth, columns = weights.shape
+    y, body, (depth, columns) = cx.output(), cx.body, cx.shape(places_of(cx).w)
     rows = y.size // columns if columns else 0
     if highest(rows) == 0:
         return
-    wide = weights.dtype != np.int8
     vectors = _vectors(rows, columns)
-    type_ = C_TYPES[ir.DataType.INT16 if wide else ir.DataType.INT8]
-    packed = cx.constant(pack(weights, MOST_SUMS * vectors), type_)
     flip = 128 if cx.input(0).type.signed else 0
-    scratch = cx.scratch(C_TYPES[ir.DataType.UINT8])
-    start = f"{scratch} + {_left_bytes(cx)}"
-    finish = finish_less_zero_point(cx, weights.astype(np.int64).sum(0), flip, start)
+    packed, wide, finish = _right(cx, vectors, flip)
     by_column = highest(rows) < 2 * ROWS * body.parts
     row_loop, column_loop = body.loop, body.shared_loop
     if not by_column:
@@ -106,6 +118,22 @@ def quantized_dot(cx: KernelContext) -> None:
                 out = f"{y.name} + i * {columns} + j"
                 calls = [(name, f"{rest}, {given}") for name, rest in zip(tile, left, strict=True)]
                 _emit_tile(cx, calls, finish, out, columns, (part.length, vectors))
+
+
+def _right(cx: KernelContext, vectors: int, flip: int) -> tuple[str, bool, Finish]:
+    """The right side in panels, whether it is of 16 bits, and what becomes of sums by it."""
+    scratch = cx.scratch(C_TYPES[ir.DataType.UINT8])
+    start = f"{scratch} + {_left_bytes(cx)}"
+    if is_computed(cx):
+        after = f"{start} + {4 * (cx.shape(places_of(cx).w)[1] + SPARE)}"
+        packed, finish = pack_computed(cx, vectors, flip, start, after)
+        return packed, False, finish
+    weights = less_zero_point(cx, 1)
+    wide = weights.dtype != np.int8
+    type_ = C_TYPES[ir.DataType.INT16 if wide else ir.DataType.INT8]
+    packed = cx.constant(pack(weights, MOST_SUMS * vectors), type_)
+    sums = weights.astype(np.int64).sum(0)
+    return packed, wide, finish_less_zero_point(cx, sums, flip, start)
 
 
 def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) -> tuple[str, str]:

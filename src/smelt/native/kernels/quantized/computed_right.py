@@ -1,0 +1,103 @@
+"""A right side of a product of bytes that is computed: laid out as tiles read it, in each run.
+
+Its columns are summed on the way, for what the zero point of the left side takes from their sums.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.finish import SPARE, Finish
+from smelt.native.kernels.quantized.lanes import MOST_SUMS, declare
+from smelt.native.kernels.quantized.operands import BYTES, constant, is_given, places_of, zero_text
+
+PACK = """static IF_CALLED void pack_quads(const int8_t *restrict from, ptrdiff_t depth,
+    ptrdiff_t columns, ptrdiff_t panel, int8_t *restrict to)
+{
+    for (ptrdiff_t j = 0; j < columns; j += panel) {
+        const ptrdiff_t wide = columns - j < panel ? columns - j : panel;
+        for (ptrdiff_t k = 0; k < depth; k += 4, to += 4 * panel) {
+            const int8_t *a = from + k * columns + j, *b = a + columns;
+            const int8_t *c = b + columns, *d = c + columns;
+            if (k + 4 <= depth) {
+                for (ptrdiff_t e = 0; e < wide; ++e) {
+                    to[4 * e] = a[e];
+                    to[4 * e + 1] = b[e];
+                    to[4 * e + 2] = c[e];
+                    to[4 * e + 3] = d[e];
+                }
+            } else {
+                for (ptrdiff_t e = 0; e < wide; ++e)
+                    for (ptrdiff_t r = 0; r < 4; ++r)
+                        to[4 * e + r] = (int8_t)(k + r < depth ? a[r * columns + e] : 0);
+            }
+            for (ptrdiff_t e = 4 * wide; e < 4 * panel; ++e)
+                to[e] = 0;
+        }
+    }
+}
+static IF_CALLED void start_columns(const int8_t *restrict from, ptrdiff_t depth,
+    ptrdiff_t columns, ptrdiff_t spare, uint32_t zero, int32_t *restrict start)
+{
+    for (ptrdiff_t j = 0; j < columns + spare; ++j)
+        start[j] = 0;
+    for (ptrdiff_t k = 0; k < depth; ++k)
+        for (ptrdiff_t j = 0; j < columns; ++j)
+            start[j] += from[k * columns + j];
+    for (ptrdiff_t j = 0; j < columns; ++j)
+        start[j] = (int32_t)(0u - (uint32_t)start[j] * zero);
+}
+"""
+"""Quads of rows by panels of columns, zeros beyond the last of either; and what sums start with."""
+
+
+def is_computed(instance: Instance) -> bool:
+    """True if the right side is no constant."""
+    return constant(instance, places_of(instance).w) is None
+
+
+def refuse_computed(instance: Instance) -> str | None:
+    """Why a right side that is computed is not laid out, None if it is."""
+    places = places_of(instance)
+    w, zero = instance.slot(places.w), constant(instance, places.w_zero)
+    if places.scales is not None:
+        return "weights that are no constants"
+    if is_given(instance, places.w_zero) and (zero is None or zero.any()):
+        return "a zero point of weights that are no constants"
+    left = instance.slot(0)
+    if left is None or left.dtype not in BYTES or w is None or w.dtype != ir.DataType.INT8:
+        return "weights that are no constants of other types than int8"
+    sizes = [*left.shape, *w.shape]
+    if len(w.shape) != 2 or len(left.shape) < 2 or not all(type(n) is int for n in sizes):
+        return "weights that are no constants and no matrix of a known size"
+    point = instance.slot(places.x_zero)
+    if point is not None and point.size != 1:
+        return "several zero points of the left side"
+    return None
+
+
+def packed_bytes(instance: Instance, vectors: int) -> int:
+    """Of the right side, laid out."""
+    depth, columns = instance.shape(places_of(instance).w)
+    panel = max(1, MOST_SUMS * vectors)  # of no columns, there are no vectors
+    return 4 * -(-depth // 4) * panel * -(-columns // panel)
+
+
+def pack_computed(
+    cx: KernelContext, vectors: int, flip: int, start: str, packed: str
+) -> tuple[str, Finish]:
+    """The right side at ``packed``, and what sums start with at ``start``, of the scratch space:
+    that of unsigned bytes, which are those on the left with ``flip`` added."""
+    position = places_of(cx).w
+    depth, columns = cx.shape(position)
+    declare(cx)
+    cx.call("pack_quads", PACK)
+    w, body = cx.input(position).name, cx.body
+    body.line(f"int8_t *const right = (int8_t *)({packed});")
+    body.line(f"pack_quads({w}, {depth}, {columns}, {MOST_SUMS * vectors}, right);")
+    body.line(f"int32_t *const start = (int32_t *)(void *)({start});")
+    zero = f"(uint32_t)({zero_text(cx)} + {flip})"
+    body.line(f"start_columns({w}, {depth}, {columns}, {SPARE}, {zero}, start);")
+    return "right", Finish("start", "")
