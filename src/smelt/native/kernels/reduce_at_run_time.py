@@ -81,7 +81,7 @@ def _strides(shape: tuple[int, ...], axes: int, word: str, noop: int) -> tuple[s
         f"    for (ptrdiff_t d = {rank - 1}; d >= 0; --d) {{",
         "        count *= stride[d] ? 1 : size[d];",
         "        stride[d] *= step;",
-        "        step *= stride[d] ? size[d] : 1;",
+        "        step *= stride[d] && size[d] ? size[d] : 1;",
         "    }",
         "    (void)axes;",
         "    return count;",
