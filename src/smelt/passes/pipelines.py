@@ -121,7 +121,10 @@ EXPANDED = f"fixpoint({_EXPANDING}){{max={ROUNDS}}},dedup-op-and-var-names"
 layers expand to alike, such as a causal mask, is made once. Operators that are left without a
 kernel become what ONNX says they are."""
 
-PLANNED = f"fixpoint({_EXPANDING},sink-into-branches){{max={ROUNDS}}},dedup-op-and-var-names"
+PLANNED = (
+    f"fixpoint({_EXPANDING},sink-into-branches,level-loop-states){{max={ROUNDS}}},"
+    "dedup-op-and-var-names"
+)
 """The same for targets that plan memory before a run, so that each tensor has one rank."""
 
 EXPANDED_OPERATORS = frozenset({"Attention"})

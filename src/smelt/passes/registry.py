@@ -106,7 +106,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "replace_stack_reshape",
         "use_reflection_padding",
     ),
-    "functions": ("inline_operator_bodies", "sink_into_branches"),
+    "functions": ("inline_operator_bodies", "level_loop_states", "sink_into_branches"),
     "layout": (
         "hoist_transposes",
         "merge_consecutive_transposes",

@@ -1,0 +1,149 @@
+"""Let a Loop start with a vector of one where it starts with a scalar and goes on with vectors.
+
+    before   y = Loop(n, c, s[]) { (i, c, p) => (d, Cast(Add(p, t[1]))) }
+    after    y = Loop(n, c, Unsqueeze(s)[1]) { (i, c, p) => (d, Cast(Add(p, t[1]))) }
+
+Paddle's exporter writes such loops. Memory is planned for tensors of one rank, and what reads the
+scalar in the first round gives the same for a vector of one, if it is broadcast against a vector
+before anything else looks at it.
+
+Needs    (1) a state that starts as a scalar; (2) a body that returns a tensor of rank 1 for it, as
+         far as elementwise operators tell; (3) readers in the body that are elementwise, up to one
+         that broadcasts against a tensor of rank 1 or more.
+Keeps    (1) a Loop that may make no round, whose result is the scalar then; (2) what the body
+         returns as it got it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.ir.known_forms import is_known
+from smelt.ir.loop_rounds import makes_a_round
+from smelt.ir.node_inputs import set_input
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.operators.elementwise import BROADCASTING, FIRST_ONLY
+from smelt.passes.base import EXACT, Options, PassContext, graph_pass
+
+NAME = "level_loop_states"
+FIRST_STATE = 2
+"""Among the inputs of a Loop, and those of its body; its outputs have one input less ahead."""
+
+
+@graph_pass(NAME, __doc__, exactness=EXACT, default=False)
+def level_loop_states(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    levelled = False
+    for node in cx.index().nodes([("", "Loop")]):
+        if node.graph is None or not is_known(node) or not makes_a_round(node):  # keeps 1
+            continue
+        body = node.attributes["body"].as_graph()
+        for place in _scalars_at_first(node, body):
+            if rewriter.exhausted:
+                break
+            builder = rewriter.builder(node, [node], NAME)
+            front = builder.const_i64([0])
+            set_input(node, place, builder.op("Unsqueeze", node.inputs[place], front))
+            stats.fired[NAME] += 1
+            rewriter.count += 1
+            levelled = True
+    if levelled:
+        cx.shapes.infer_model()
+
+
+def _scalars_at_first(node: ir.Node, body: ir.Graph) -> list[int]:
+    """The inputs of a Loop that are scalars and states of which a round makes vectors of one."""
+    found = []
+    ranks = _Ranks(node, body)
+    for place in range(FIRST_STATE, len(node.inputs)):
+        start = node.inputs[place]
+        if start is None or start.shape is None or len(start.shape) != 0:  # needs 1
+            continue
+        after = body.outputs[place - 1]
+        if ranks.of(after) == 1 and _is_same_for_a_vector(body.inputs[place], ranks):  # needs 2
+            found.append(place)
+    return found
+
+
+def _is_same_for_a_vector(value: ir.Value, ranks: _Ranks) -> bool:
+    """True if all that reads the scalar ``value`` gives what it gives for a vector of it."""
+    pending, seen = [value], {value}
+    while pending:
+        one = pending.pop()
+        if one.is_graph_output():  # keeps 2
+            return False
+        for reader in one.consumers():
+            op_type = reader.op_type
+            if reader.domain or op_type not in FIRST_ONLY | BROADCASTING:  # needs 3
+                return False
+            others = [each for each in reader.inputs if each is not None and each not in seen]
+            if op_type in FIRST_ONLY and reader.inputs[0] is not one:
+                return False
+            if op_type in BROADCASTING and any(ranks.of(each) for each in others):
+                continue
+            fresh = [each for each in reader.outputs if each not in seen]
+            pending += fresh
+            seen.update(fresh)
+    return True
+
+
+class _Ranks:
+    """How many dims values of a body have in the first round, where elementwise operators tell.
+
+    Shapes of a body are not known if those of a state change.
+    """
+
+    def __init__(self, node: ir.Node, body: ir.Graph) -> None:
+        self._known: dict[ir.Value, int | None] = {
+            inner: _rank(start)
+            for inner, start in zip(body.inputs[FIRST_STATE:], node.inputs[2:], strict=True)
+        }
+
+    def of(self, value: ir.Value) -> int | None:
+        """The rank of ``value``; None if it is not known."""
+        pending = [value]
+        while pending:
+            last = pending[-1]
+            unseen = [each for each in self._read(last) if each not in self._known]
+            if last in self._known or not unseen:
+                pending.pop()
+                if last not in self._known:
+                    self._known[last] = self._computed(last)
+            else:
+                pending += unseen
+        return self._known[value]
+
+    def _read(self, value: ir.Value) -> Sequence[ir.Value]:
+        """What the rank of ``value`` hangs on."""
+        node = value.producer()
+        if node is None or node.domain or _rank(value) is not None:
+            return ()
+        if node.op_type in FIRST_ONLY:
+            return [each for each in node.inputs[:1] if each is not None]
+        if node.op_type in BROADCASTING:
+            return [each for each in node.inputs if each is not None]
+        if node.op_type == "If":
+            branches = (node.attributes.get(name) for name in ("then_branch", "else_branch"))
+            graphs = [each.as_graph() for each in branches if each is not None]
+            return [graph.outputs[value.index() or 0] for graph in graphs]
+        return ()
+
+    def _computed(self, value: ir.Value) -> int | None:
+        rank = _rank(value)
+        if rank is not None:
+            return rank
+        ranks = [self._known[each] for each in self._read(value)]
+        if not ranks or None in ranks:
+            return None
+        known = [rank for rank in ranks if rank is not None]
+        node = value.producer()
+        same = len(set(known)) == 1
+        return max(known) if same or (node is not None and node.op_type != "If") else None
+
+
+def _rank(value: ir.Value | None) -> int | None:
+    return None if value is None or value.shape is None else len(value.shape)
