@@ -8,13 +8,14 @@ from smelt.program.agreement import note_conditions
 from smelt.program.instruction import FAIL, Instruction, Program
 
 
-def end_broken_branches(program: Program) -> None:
+def end_broken_branches(program: Program, *, certain: bool = True) -> None:
     """Let bodies of ``program`` whose operands do not fit together do nothing but end the run.
 
     In place. A branch may be there for other sizes than those at hand, so it is no error that it
-    cannot run with these. Raises Unsupported E201 for operands that each run needs.
+    cannot run with these. Raises Unsupported E201 for operands that each run needs, unless it is
+    not ``certain`` that there is a run.
     """
-    note_conditions(program)
+    note_conditions(program, certain=certain)
     _end(program)
 
 

@@ -52,6 +52,9 @@ KEPT = {
     "sizes that may differ": graph("bij,bjk->bik", "N,2,3", "M,3,4", "B,2,4"),
     "a size of 1 that broadcasts": graph("bij,bjk->bik", "1,2,3", "5,3,4", "5,2,4"),
     "integers": graph("ij,jk->ik", "2,3", "3,4", "2,4", "int32"),
+    "bfloat16, of which ONNX Runtime has no MatMul": graph(
+        "ij,jk->ik", "2,3", "3,4", "2,4", "bfloat16"
+    ),
 }
 
 

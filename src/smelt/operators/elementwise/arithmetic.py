@@ -16,7 +16,8 @@ def mod(m: Arithmetic, x: Number, y: Number, *, fmod: int) -> Number:
     if fmod:
         return r
     floored = m.where(m.equal(r < 0.0, y < 0.0), r, r + y)
-    return m.where(m.equal(r, 0.0), m.where(y < 0.0, -0.0, 0.0), floored)
+    zero = m.op("Abs", r)
+    return m.where(m.equal(r, 0.0), m.where(y < 0.0, -zero, zero), floored)
 
 
 def power(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:

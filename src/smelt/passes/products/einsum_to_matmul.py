@@ -6,8 +6,8 @@
 So other passes see the products of attention, and weights.
 
 Needs    (1) one label that is summed over, and one that each operand has for itself, or several of
-         the first beside a matrix; (2) labels that occur once in a term; (3) floats; (4) equal
-         sizes of one label, since an Einsum may broadcast.
+         the first beside a matrix; (2) labels that occur once in a term; (3) floats that ONNX
+         Runtime has a MatMul for; (4) equal sizes of one label, since an Einsum may broadcast.
 Keeps    (1) what takes more than one Transpose, except beside a Softmax of batches and heads.
 """
 
@@ -27,6 +27,9 @@ from smelt.ir.walk import producer_of
 from smelt.operators.contraction import Equation, Labels, parse
 from smelt.passes.base import rounding, rule_pass
 
+MULTIPLIED = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
+"""ONNX Runtime has an Einsum of bfloat16 from opset 28 on, and no MatMul."""
+
 BEFORE_SOFTMAX = ("Mul", "Div", "Add", "Where", "Cast", "Max")
 """What scales, masks and biases scores."""
 
@@ -39,8 +42,8 @@ def product(m: Match, b: Builder) -> Replacement:
     x, y = m["x"], m["y"]
     if x.shape is None or y.shape is None or x.dtype != y.dtype:
         return None
-    if x.dtype is None or not x.dtype.is_floating_point():  # needs 3
-        return Miss("the operands are not known to be floats")
+    if x.dtype not in MULTIPLIED:  # needs 3
+        return Miss("the operands are not known to be floats that ONNX Runtime multiplies")
     equation = _equation(m.root, [len(x.shape), len(y.shape)])
     if equation is None or not _sizes_agree(equation, x.shape, y.shape):  # needs 2, needs 4
         return Miss("a label occurs twice in a term, or its sizes are not proved equal")
