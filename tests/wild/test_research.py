@@ -125,6 +125,29 @@ def _named(penzai):
     return scaled
 
 
+def _tails(numpyro):
+    """Distribution functions that TensorFlow Probability computes, for which shapes hold ints."""
+    import numpyro.distributions as dist
+
+    return lambda x: (
+        dist.StudentT(3.0, 0.5, 2.0).cdf(x),
+        dist.Beta(2.0, 3.0).cdf(jax.nn.sigmoid(x)),
+        dist.Gamma(2.0, 1.5).cdf(jnp.abs(x)),
+    )
+
+
+def _drawn(distrax):
+    """As many draws of a flow as there are rows, and how likely the rows are."""
+    moved = distrax.Chain([distrax.Block(distrax.ScalarAffine(0.5, 2.0), 1)])
+    flow = distrax.Transformed(distrax.MultivariateNormalDiag(jnp.zeros(4), jnp.ones(4)), moved)
+
+    def run(x):
+        drawn = flow.sample(seed=jax.random.key(0), sample_shape=(x.shape[0],))
+        return drawn, flow.log_prob(x)
+
+    return run
+
+
 QUICK = {
     "priorities": Case("flax", _priorities),
     "policy": Case("flax", _policy),
@@ -133,6 +156,8 @@ QUICK = {
 CASES = {
     "named axes": Case("penzai", _named),
     "mixture": Case("numpyro", _mixture, tolerance=1e-3),
+    "tails": Case("numpyro", _tails),
+    "drawn flow": Case("distrax", _drawn),
     "elliptical slices": Case("blackjax", _slices, tolerance=1e-3),
     "planning": Case("mctx", _searches, tolerance=1e-3),
 }

@@ -92,3 +92,33 @@ def test_what_jax_remembers_of_a_trace_is_for_traces_alone():
     assert "layer_norm" not in text
     assert "rsqrt" in text
     assert [node.op_type for node in trace(jitted, "f32[3,4]").graph] == ["LayerNormalization"]
+
+
+@pytest.mark.parametrize("wrapped", [jnp.sin, lambda x: x + 1], ids=["library", "somebody's"])
+def test_what_the_package_decorator_made_is_judged_by_what_it_wraps(monkeypatch, wrapped):
+    decorator = types.ModuleType("decorator")
+    decorator.__file__ = "/packages/decorator.py"
+    monkeypatch.setitem(sys.modules, "decorator", decorator)
+    names = {}
+    exec(compile("def made(x): return x", decorator.__file__, "exec"), names)
+    names["made"].__wrapped__ = wrapped
+    patch = patches.Patch("jax.numpy:made", lambda original: lambda x: original(x) * 2)
+    monkeypatch.setattr(jnp, "made", names["made"], raising=False)
+    with patches.PATCHES.refilled():
+        patches.register(patch)
+        (result,) = run(trace(lambda x: jnp.made(x) + 0, "f32[3]"), [np.ones(3, np.float32)])
+    assert result[0] == (2 if wrapped is jnp.sin else 1)
+
+
+def test_patches_of_modules_that_are_imported_meanwhile_are_in_place(monkeypatch):
+    late = types.ModuleType("late_library")
+    late.size = lambda x: int(x.shape[0])
+    patch = patches.Patch("late_library:size", lambda _: lambda x: x.shape[0], optional=True)
+
+    def fn(x):
+        monkeypatch.setitem(sys.modules, late.__name__, late)
+        return jnp.ones(late.size(x))
+
+    with patches.PATCHES.refilled():
+        patches.register(patch)
+        assert trace(fn, "f32[N]").graph.outputs[0].shape == ("N",)

@@ -12,6 +12,7 @@ from smelt.frontends.jax import (  # noqa: F401 - each registers what it has
     symbolic_numbers,
     symbolic_pieces,
     symbolic_sizes,
+    symbolic_tensor_shapes,
     symbolic_transforms,
 )
 from smelt.frontends.jax.bindings import Binding, binds

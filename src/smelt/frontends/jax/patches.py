@@ -105,10 +105,15 @@ def _leave_out(patch: Patch, why: str) -> None:
 def _is_of_library(function: Function, module: str) -> bool:
     """False if somebody else has put ``function`` there: what it does is not known.
 
-    Decorators of JAX, which equinox puts around its methods, are no change. Functions without code
-    of their own, as those of ``jax.jit``, and modules that are no packages are trusted.
+    Decorators of JAX, which equinox puts around its methods, are no change, nor are those made by
+    the package ``decorator``. Functions without code of their own, as those of ``jax.jit``, and
+    modules that are no packages are trusted.
     """
     code = getattr(function, "__code__", None)
+    made_by = getattr(sys.modules.get("decorator"), "__file__", None)
+    if code is not None and code.co_filename == made_by:
+        wrapped = getattr(function, "__wrapped__", None)
+        return wrapped is not None and _is_of_library(wrapped, module)
     folders = getattr(sys.modules[module.partition(".")[0]], "__path__", None)
     if code is None or folders is None:
         return True

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel, Unsupported, UsageError
+from smelt.errors import InvalidModel, SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import (
     compat,
     failures,
@@ -35,9 +35,10 @@ from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.nodes import Shared
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import Parameters, choose
-from smelt.frontends.jax.replacement import replaced
+from smelt.frontends.jax.replacement import Replacement, replaced
 from smelt.frontends.jax.size_cases import (
     Case,
+    Trace,
     alone,
     by_sizes,
     input_types,
@@ -132,11 +133,8 @@ def trace(
     state = state_of(fn)
     parameters = choose(state, input_params)
     structs, _ = specs.resolve(arguments.specs, constraints, x64)
-    # Calls that stay calls come last, so they call what stands in for code of libraries.
-    helping = patches.replacements(strict=strict)
-    with replaced([*SIZES, *helping, *selection.choose(functions)]):
-        of_sizes = partial(_traced, fn, arguments, parameters, x64, strict)
-        case = alone(of_sizes, structs) if strict else by_sizes(of_sizes, structs)
+    of_sizes = partial(_traced, fn, arguments, parameters, x64, strict)
+    case = _with_patches(of_sizes, structs, functions, strict)
     for leaf in leaves_of(case):
         modules.check_drawn(leaf.closed, state)
     read = parameters.read([leaf.closed for leaf in leaves_of(case)])
@@ -163,6 +161,30 @@ def trace(
     if checkpoint is not None:
         fill_weights(model, checkpoint, **(filling or {}))
     return model
+
+
+def _with_patches(
+    of_sizes: Trace, structs: Any, functions: selection.Functions, strict: bool
+) -> Case:
+    """What ``of_sizes`` gives for ``structs`` with what stands in for code of libraries.
+
+    Libraries import others where they first need them, whose patches come too late then; so it is
+    traced again with them if it fails.
+    """
+
+    def attempt(helping: Sequence[Replacement]) -> Case:
+        # Calls that stay calls come last, so they call what stands in for code of libraries.
+        with replaced([*SIZES, *helping, *selection.choose(functions)]):
+            return alone(of_sizes, structs) if strict else by_sizes(of_sizes, structs)
+
+    helping = patches.replacements(strict=strict)
+    try:
+        return attempt(helping)
+    except SmeltError:
+        now = patches.replacements(strict=strict)
+        if len(now) == len(helping):
+            raise
+    return attempt(now)
 
 
 def _in_types_of_onnx(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:

@@ -1,0 +1,95 @@
+"""Symbolic sizes in TensorFlow Probability on JAX and in distrax, which want ints.
+
+NumPyro computes the distribution functions of its beta and t distributions by that library, whose
+shapes are those of TensorFlow: of ints, or None for what is unknown. A symbolic size is neither,
+and what the library does with a size, to broadcast and to index, holds for it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from smelt.frontends.jax.compat import is_symbolic
+from smelt.frontends.jax.patches import Patch, register
+from smelt.frontends.jax.replacement import Function
+
+STATIC = "tensorflow_probability.substrates.jax.internal.prefer_static"
+DIMENSION = "tensorflow_probability.python.internal.backend.jax.gen.tensor_shape:Dimension.__init__"
+DISTRAX_MAP = "distrax._src.distributions.distribution:map"
+"""None is a function of ``library_functions``, all of which the development extra has."""
+
+
+def _vector(sizes: Iterable[Any]) -> np.ndarray:
+    """Sizes as the library computes with them, joined and indexed like numbers."""
+    listed = list(sizes)
+    vector = np.empty(len(listed), object)
+    vector[:] = listed
+    return vector
+
+
+def _is_open(sizes: Any) -> bool:
+    """True if ``sizes`` are those of a shape, and one of them is symbolic."""
+    is_vector = isinstance(sizes, list | tuple) or np.ndim(sizes) == 1
+    return is_vector and any(map(is_symbolic, sizes))
+
+
+def _dimension(_: Function) -> Function:
+    def init(dimension: Any, value: Any) -> Any:
+        if not is_symbolic(value):
+            return NotImplemented
+        dimension._value = value
+        return None
+
+    return init
+
+
+def _shape(original: Function) -> Function:
+    def shape(input: Any, *others: Any, **keywords: Any) -> Any:  # noqa: A002 - its name there
+        sizes = getattr(input, "shape", ())
+        return _vector(sizes) if _is_open(sizes) else original(input, *others, **keywords)
+
+    return shape
+
+
+def _shape_tensor(original: Function) -> Function:
+    def convert_to_shape_tensor(value: Any, *others: Any, **keywords: Any) -> Any:
+        if is_symbolic(value):
+            return value
+        sizes = value.as_list() if hasattr(value, "as_list") else value
+        if isinstance(sizes, list | tuple | np.ndarray) and _is_open(sizes):
+            return _vector(sizes)
+        return original(value, *others, **keywords)
+
+    return convert_to_shape_tensor
+
+
+def _rank(original: Function) -> Function:
+    def rank_from_shape(shape_tensor_fn: Any, tensorshape: Any = None) -> Any:
+        sizes = shape_tensor_fn() if callable(shape_tensor_fn) else shape_tensor_fn
+        if tensorshape is None and isinstance(sizes, np.ndarray) and _is_open(sizes):
+            return np.int32(len(sizes))
+        return original(shape_tensor_fn, tensorshape)
+
+    return rank_from_shape
+
+
+def _map(original: Function) -> Function:
+    """Of sizes that ``int`` reads, the sizes."""
+
+    def mapped(function: Function, /, *given: Iterable[Any]) -> Any:
+        if function is not int:
+            return original(function, *given)
+        return [size if is_symbolic(size) else function(size) for size in given[0]]
+
+    return mapped
+
+
+register(Patch(DIMENSION, _dimension, optional=True, after=TypeError))
+register(Patch(f"{STATIC}:shape", _shape, optional=True))
+register(Patch(f"{STATIC}:_shape", _shape, optional=True))
+register(Patch(f"{STATIC}:convert_to_shape_tensor", _shape_tensor, optional=True))
+register(Patch(f"{STATIC}:rank_from_shape", _rank, optional=True))
+register(Patch(DISTRAX_MAP, _map, optional=True))
