@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.runtime.interface import Interface, Port, Value
+from smelt.runtime.random_keys import key_data
 
 Run = Callable[..., Sequence[Value]]
 
@@ -30,7 +31,7 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
             fed[port.name] = port.default.numpy() if port.default is not None else None
             continue
         if not isinstance(value, list | dict):
-            value = np.asarray(value)
+            value = np.asarray(key_data(value))
             _check(port, value)
         fed[port.name] = value
     return fed

@@ -17,6 +17,7 @@ from smelt.ir.dims import size_of, symbols_of
 from smelt.runtime.complex_arrays import as_pairs
 from smelt.runtime.inputs import Mode, shape_at
 from smelt.runtime.interface import Interface, Port, Value
+from smelt.runtime.random_keys import key_data
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _array(name: str, given: object) -> np.ndarray | None:
     if given is None or isinstance(given, MadeUp):
         return None
     try:
-        return np.asarray(given)
+        return np.asarray(key_data(given))
     except ValueError as error:
         raise UsageError("E632", f"{name!r} is given what is no array", why=str(error)) from error
 

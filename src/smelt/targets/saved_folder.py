@@ -12,12 +12,14 @@ from smelt.runtime.complex_arrays import on_pairs
 from smelt.runtime.feed import leaving_out
 from smelt.runtime.input_ranges import Range
 from smelt.runtime.interface import Interface, Value
+from smelt.runtime.random_keys import on_key_data
 from smelt.targets.settling import Runner, is_ready
 
 
 def entry_of(interface: Interface, run: Runner) -> Runner:
-    """What a caller calls: complex arrays for pairs, and inputs with defaults may be left out."""
-    return leaving_out(interface, on_pairs(interface, run))
+    """What a caller calls: complex arrays for pairs, keys of JAX for their
+    integers, and inputs with defaults may be left out."""
+    return leaving_out(interface, on_key_data(interface, on_pairs(interface, run)))
 
 
 @dataclass(frozen=True)
