@@ -213,9 +213,8 @@ def compile_model(
     own = read_options(chosen, options)
     steps = language.parse_all(pipeline, chosen.passes)
     with paused_collector():
-        model = source_model(
-            source, specs, opset, {"x64": x64, "strict": strict, **(tracing or {})}
-        )
+        told = {"x64": x64, "strict": strict, "dft": _computes_dft(chosen), **(tracing or {})}
+        model = source_model(source, specs, opset, told)
         if model.functions and not chosen.functions:
             with span("inline"):
                 inline_functions(model)
@@ -244,6 +243,11 @@ def compile_model(
     return artifact
 
 
+def _computes_dft(target: Target) -> bool:
+    """True if ``target`` says itself what it computes, and has transforms of its own."""
+    return target.computes is not None and target.kernels is not None and "DFT" in target.kernels
+
+
 def _ready(part: ir.Model, target: Target, fallback: Target | None) -> None:
     """Let ``part``, which ``target`` does not take, be as ``fallback`` takes it."""
     assert fallback is not None
@@ -262,7 +266,7 @@ def source_model(
     """
     if is_exported(source) or (callable(source) and not isinstance(source, ir.Model)):
         return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
-    if specs or tracing.keys() - {"x64", "strict"}:
+    if specs or tracing.keys() - {"x64", "strict", "dft"}:
         what = "input specs and checkpoints belong to a JAX function, not to an ONNX model"
         raise UsageError("E608", what)
     if isinstance(source, ir.Model):

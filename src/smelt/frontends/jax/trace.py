@@ -27,7 +27,7 @@ from smelt.frontends.jax import (
     symbolic_numbers,
 )
 from smelt.frontends.jax.arguments import Arguments, bind
-from smelt.frontends.jax.complex_numbers import is_complex, with_pairs, without_complex
+from smelt.frontends.jax.complex_numbers import fourier, is_complex, with_pairs, without_complex
 from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.element_types import IR_VERSIONS, OPSETS, has_onnx_type
 from smelt.frontends.jax.functions import library, selection
@@ -81,6 +81,7 @@ def trace(
     weights: Sequence[str] | str = (),
     checkpoint: str | Path | None = None,
     filling: Mapping[str, Any] | None = None,
+    dft: bool = False,
 ) -> ir.Model:
     """The model that computes ``fn`` for inputs like ``input_specs``.
 
@@ -103,6 +104,8 @@ def trace(
     and arguments whose names match ``weights`` become weights of the model, named by their paths;
     ``checkpoint`` fills those without numbers at once, as ``smelt.fill_weights`` does later, whose
     options ``filling`` has.
+    Fourier transforms are products with matrices, which any runtime has; with ``dft``, those of
+    known lengths are nodes DFT, from opset 20 on, as ``compile`` has them for ``host`` and ``c``.
     Code that asks about open sizes, as ``if x.shape[0] > 3`` does, becomes cases among which the
     model chooses; a warning names them, and ``constraints`` leave one.
     A model does without checks of ``equinox.error_if``, of which a warning tells, and without
@@ -147,7 +150,8 @@ def trace(
     inputs = names.renamed(inputs, input_names, "input")
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
     names.check_apart(inputs, outputs)
-    with compat.x64(x64), replaced(open_comparisons.ORDERED):
+    transforms = fourier.as_nodes(dft and opset >= fourier.NODES_FROM)
+    with compat.x64(x64), replaced(open_comparisons.ORDERED), transforms:
         case = with_jaxprs(case, _in_types_of_onnx)
     constants = names.unique(list(state.arrays), {*inputs, *outputs, *held.names.values()})
     known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))

@@ -3,13 +3,14 @@
     before   t = Transpose<perm=(2, 0, 1)>(a)   y = Transpose<perm=(1, 2, 0)>(t)   z = Neg(y)
     after    z = Neg(a)
 
-A Transpose that moves dims of size 1 only is a Reshape, which is a view. What nobody reads any more
-goes with the dead code.
+A Transpose that moves dims of size 1 only is a Reshape, which is a view. What is cut into parts
+that are joined again is whole. What nobody reads any more goes with the dead code.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from smelt.ir.dims import is_symbolic
 from smelt.ir.same_shape import same_dim
@@ -23,6 +24,7 @@ def run(program: Program) -> bool:
     """Compose as far as it goes; true if anything changed. Bodies are left to their own runs."""
     producers: dict[int, Instruction] = {}
     same: dict[int, int] = {}
+    made: dict[int, int] = {}
     kept: list[Instruction] = []
     changed = False
     for instruction in program.instructions:
@@ -39,7 +41,22 @@ def run(program: Program) -> bool:
             kept.append(found)
             producers[output] = found
             continue
+        if instruction.op == "Slice":
+            producers[instruction.outputs[0]] = instruction
+        if instruction.op == "Concat":
+            whole, output = _whole(program, instruction, producers), instruction.outputs[0]
+            if whole is not None and _may_stand_for(program, whole, output):
+                same[output] = whole
+                changed = True
+                continue
+            if whole is not None and whole not in made and _may_be_made(program, whole, output):
+                made[whole] = output
+                changed = True
+                continue
         kept.append(instruction)
+    for instruction in kept if made else ():
+        instruction.inputs = tuple(made.get(slot, slot) for slot in instruction.inputs)
+        instruction.outputs = tuple(made.get(slot, slot) for slot in instruction.outputs)
     program.instructions = kept
     program.outputs = tuple(same.get(slot, slot) for slot in program.outputs)
     return changed
@@ -61,6 +78,23 @@ def _composed(
         reshape = replace(step, op="Reshape", attributes={})
         return _composed(program, reshape, producers)
     return step
+
+
+def _whole(program: Program, joined: Instruction, producers: dict[int, Instruction]) -> int | None:
+    """What the operands of a Concat are all parts of, cut along its axis, in their order."""
+    axis, end, source = cast(int, joined.attributes["axis"]), 0, -1
+    for slot in joined.inputs:
+        cut = producers.get(slot)
+        if cut is None or cut.op != "Slice" or len(cut.inputs) != 1:
+            return None
+        places = [cut.attributes[name] for name in ("axes", "starts", "steps")]
+        if places != [(axis,), (end,), (1,)] or source not in (-1, cut.inputs[0]):
+            return None
+        size = program.slots[slot].shape[axis]
+        if type(size) is not int:
+            return None
+        source, end = cut.inputs[0], end + size
+    return source if source >= 0 and program.slots[source].shape[axis] == end else None
 
 
 def _moves_ones_only(program: Program, step: Instruction) -> bool:
@@ -88,3 +122,10 @@ def _may_stand_for(program: Program, source: int, output: int) -> bool:
     """An output that is an input or a constant would be copied, and names of outputs are kept."""
     a, b = (replace(program.slots[slot], name="", shape=()) for slot in (source, output))
     return a == b and output not in program.outputs
+
+
+def _may_be_made(program: Program, source: int, output: int) -> bool:
+    """Whether what makes ``source``, if an instruction does, may make the ``output`` at once."""
+    a, b = (replace(program.slots[slot], name="", shape=()) for slot in (source, output))
+    given = (*program.inputs, *program.constants, *program.outputs)
+    return a == b and output in program.outputs and source not in given

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from jax import lax
 
+import smelt
+
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 16, 30, 63, 64, 65, 97, 100, 128, 210, 521, 1000, 1024]
 
 
@@ -98,3 +100,68 @@ def test_large_values_keep_their_relative_error(check):
     x = np.zeros((1, 100, 2), np.float32)
     x[0, 3] = 1e30, -1e30
     check(packed(jnp.fft.fft), "f32[1,100,2]", inputs=[[x]], rtol=1e-4, atol=1e25)
+
+
+TARGETS = {
+    "compiled": {"target": "host", "engine": "native"},
+    "numpy": {"target": "host", "engine": "numpy"},
+}
+
+
+def agree(fn, spec, shape, options, x64=False):
+    rng = np.random.default_rng(len(shape))
+    x = rng.standard_normal(shape).astype(np.float64 if x64 else np.float32)
+    artifact = smelt.compile(fn, spec, x64=x64, **options)
+    with jax.enable_x64(x64):
+        expected = np.asarray(fn(jnp.asarray(x)))
+    scale = np.abs(expected).max(initial=1.0)
+    atol = (1e-12 if x64 else 5e-6) * scale
+    np.testing.assert_allclose(artifact(x)[0], expected, rtol=0, atol=atol)
+    return [node.op_type for node in artifact.model.graph]
+
+
+@pytest.mark.parametrize("options", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("size", [1, 2, 5, 64, 97, 100, 521, 1024])
+def test_host_computes_transforms_as_such(size, options):
+    shape, spec = (3, size, 2), f"f32[3,{size},2]"
+    assert "DFT" in agree(packed(jnp.fft.fft), spec, shape, options)
+    assert "DFT" in agree(packed(jnp.fft.ifft), spec, shape, options)
+    assert "DFT" in agree(lambda x: parts(jnp.fft.rfft(x)), spec[:-3] + "]", shape[:-1], options)
+    for count in (2 * size - 1, 2 * size):
+        inverse = lambda x, n=count: jnp.fft.irfft(lax.complex(x[..., 0], x[..., 1]), n=n)  # noqa: E731
+        assert "DFT" in agree(inverse, spec, shape, options)
+
+
+@pytest.mark.parametrize("options", TARGETS.values(), ids=TARGETS)
+@pytest.mark.parametrize("fn", FUNCTIONS.values(), ids=FUNCTIONS.keys())
+def test_host_and_functions_of_jax_numpy_fft(fn, options):
+    agree(fn, "f32[3,4,6,2]", (3, 4, 6, 2), options)
+    agree(fn, "f64[3,4,6,2]", (3, 4, 6, 2), options, x64=True)
+
+
+def test_host_turns_no_axis_to_the_end():
+    fn = packed(lambda z: jnp.fft.fft(z, axis=0))
+    nodes = agree(fn, "f32[40,5,2]", (40, 5, 2), TARGETS["compiled"])
+    assert "DFT" in nodes
+    assert "Transpose" not in nodes
+
+
+def test_derivatives_and_batches_on_host():
+    def power(x):
+        return (jnp.abs(jnp.fft.rfft(x, axis=1)) ** 2).sum()
+
+    agree(jax.grad(power), "f32[3,30]", (3, 30), TARGETS["compiled"])
+    agree(jax.vmap(power), "f32[B,3,30]", (4, 3, 30), TARGETS["compiled"])
+    agree(packed(jnp.fft.fft), "f32[B,30,2]", (0, 30, 2), TARGETS["compiled"])
+
+
+def test_others_multiply_by_matrices():
+    """Runtimes have no DFT, or a slow one; its opset is 20, and lengths have to be known."""
+    fn, spec = packed(jnp.fft.fft), "f32[2,100,2]"
+    for artifact in (
+        smelt.compile(fn, spec),
+        smelt.compile(fn, spec, target="ort"),
+        smelt.compile(fn, spec, target="host", opset=19),
+        smelt.compile(fn, "f32[2,N,2]", target="host"),
+    ):
+        assert "DFT" not in {node.op_type for node in artifact.model.graph}

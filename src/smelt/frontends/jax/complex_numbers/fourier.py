@@ -1,4 +1,4 @@
-"""Fourier transforms of any length as products with matrices.
+"""Fourier transforms of any length: as products with matrices, or as nodes for who computes those.
 
 A short transform is one product. A long one falls into two by its factors (Cooley and Tukey), one
 of a large prime length becomes a convolution (Bluestein). The angles are reduced as integers first,
@@ -7,13 +7,16 @@ so the error stays that of the products.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from math import isqrt
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from smelt.frontends.jax import compat
 from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.frontends.jax.complex_numbers.parts import Array, Parts, Value, real
 
@@ -26,8 +29,65 @@ LONGEST_PRIME = 512
 FFT, IFFT, RFFT, IRFFT = range(4)
 
 
+NODES, NODES_FROM = "dft_parts", 20
+"""A transform that stays one node, and the opset that it is written for."""
+
+_AS_NODES: ContextVar[bool] = ContextVar("transforms are nodes", default=False)
+
+
+@contextmanager
+def as_nodes(wanted: bool) -> Iterator[None]:
+    """Whether transforms of known lengths stay nodes meanwhile."""
+    token = _AS_NODES.set(wanted)
+    try:
+        yield
+    finally:
+        _AS_NODES.reset(token)
+
+
+def _node_avals(
+    re: compat.Aval, *_: compat.Aval, axis: int, length: int, inverse: bool, onesided: bool
+) -> list[compat.Aval]:
+    kept = length // 2 + 1 if onesided and not inverse else length
+    shape = (*re.shape[:axis], kept, *re.shape[axis + 1 :])
+    return [compat.ShapedArray(shape, re.dtype)] * (1 if onesided and inverse else 2)
+
+
+_node = compat.Primitive(NODES)
+_node.multiple_results = True
+_node.def_abstract_eval(_node_avals)
+
+
+def _by_nodes(value: Value, kind: int, lengths: Sequence[int]) -> Value:
+    """Axis by axis; the last one is that of real numbers."""
+    inverse, rank = kind in (IFFT, IRFFT), len(_dims(value))
+    axes = range(rank - len(lengths), rank)
+    if kind == RFFT:
+        value = Parts(*_node.bind(value, **_ways(rank - 1, lengths[-1], False, True)))
+    for axis in reversed(axes if kind in (FFT, IFFT) else axes[:-1]):
+        given = (value.re, value.im) if isinstance(value, Parts) else (value,)
+        ways = _ways(axis, _dims(value)[axis], inverse, False)
+        value = Parts(*_node.bind(*given, **ways))
+    if kind != IRFFT:
+        return value
+    z = value if isinstance(value, Parts) else real(value)
+    (signal,) = _node.bind(z.re, z.im, **_ways(rank - 1, lengths[-1], True, True))
+    return signal
+
+
+def _dims(value: Value) -> tuple[Dim, ...]:
+    return tuple((value.re if isinstance(value, Parts) else value).shape)
+
+
+def _ways(axis: int, length: Dim, inverse: bool, onesided: bool) -> dict[str, Any]:
+    return {"axis": axis, "length": int(length), "inverse": inverse, "onesided": onesided}
+
+
 def transform(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
     """What the primitive ``fft`` computes over the last ``len(lengths)`` dims."""
+    transformed = (*lengths, *_dims(value)[-len(lengths) :])
+    if _AS_NODES.get() and not any(map(is_symbolic, transformed)) and 0 not in transformed:
+        return _by_nodes(value, kind, lengths)
     axes = list(range(-len(lengths), 0))
     if kind == RFFT:
         z = _along(value, axes[-1], lambda x: _real_forward(x, lengths[-1]))

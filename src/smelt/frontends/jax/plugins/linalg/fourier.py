@@ -1,0 +1,53 @@
+"""Fourier transforms that stay nodes: DFT, which takes and gives pairs of parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx_ir as ir
+
+from smelt.frontends.jax.complex_numbers.fourier import NODES
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.registry import lowers
+
+
+@lowers(NODES)
+def transform(
+    cx: Lowering,
+    *parts: ir.Value,
+    axis: int,
+    length: int,
+    inverse: bool,
+    onesided: bool,
+) -> tuple[ir.Value, ...]:
+    """Of complex numbers, or of real ones; half of a spectrum comes of real ones, or gives them.
+
+    JAX turns the axis to the end; a node has any axis, so it reads what is turned, and turns.
+    """
+    perm, parts = _turned(parts)
+    last, axis = cx.const_i64([-1]), axis if perm is None else perm[axis]
+    apart = [cx.op("Unsqueeze", part, last) for part in parts]
+    pairs = apart[0] if len(apart) == 1 else cx.op("Concat", *apart, axis=-1)
+    sizes = (cx.const_i64(length), cx.const_i64(axis))
+    result = cx.op("DFT", pairs, *sizes, inverse=int(inverse), onesided=int(onesided))
+    if inverse and onesided:
+        return (_back(cx, cx.op("Squeeze", result, last), perm),)
+    places = [cx.const_i64([place]) for place in range(3)]
+    cut = [cx.op("Slice", result, places[i], places[i + 1], last) for i in range(2)]
+    return tuple(_back(cx, cx.op("Squeeze", part, last), perm) for part in cut)
+
+
+def _turned(parts: tuple[ir.Value, ...]) -> tuple[Sequence[int] | None, tuple[ir.Value, ...]]:
+    """How all of ``parts`` are turned, and what is; None, and they themselves, if they are not."""
+    nodes = [part.producer() for part in parts]
+    if any(node is None or node.op_type != "Transpose" or node.domain for node in nodes):
+        return None, parts
+    turns = [(node.attributes["perm"].as_ints(), node.inputs[0]) for node in nodes if node]
+    given = tuple(value for _, value in turns if value is not None)
+    perm = turns[0][0]
+    same = len(given) == len(parts) and all(other == perm for other, _ in turns)
+    return (perm, given) if same else (None, parts)
+
+
+def _back(cx: Lowering, value: ir.Value, perm: Sequence[int] | None) -> ir.Value:
+    return value if perm is None else cx.op("Transpose", value, perm=perm)
