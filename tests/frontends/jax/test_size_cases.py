@@ -159,3 +159,13 @@ def test_what_holds_in_one_case_is_not_remembered_for_another(check):
         check(inner, "f32[N]", sizes=SIZES)
         with pytest.raises(SmeltError, match="E112"):
             trace(inner, "f32[N]", strict=True)
+
+
+def test_what_raises_along_every_way_tells_what_it_raises():
+    def fn(x):
+        half = x[:2] if x.shape[0] < 3 else x
+        raise ValueError(f"no such layer for rank {half.ndim}")
+
+    with pytest.raises(SmeltError, match="E113") as refused:
+        trace(fn, "f32[N]")
+    assert "no such layer for rank 1" in refused.value.why

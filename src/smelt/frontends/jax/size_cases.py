@@ -105,6 +105,8 @@ class _Search:
     trace: Trace
     count: int = 0
     first: SmeltError | None = None
+    raised: SmeltError | None = None
+    """What the function raises for sizes of some way, whatever they are."""
 
     def cases_of(self, structs: Any, scope: SymbolicScope | None, asked: frozenset[str]) -> Case:
         self.count += 1
@@ -120,8 +122,9 @@ class _Search:
             chosen = _chosen(ways, found)
             if isinstance(chosen, SmeltError):
                 raise _helped_by(error, ways, found) from error.__cause__
-            if chosen is None:
-                raise
+            if chosen is None:  # It raises along every way, so the question is not what is wrong.
+                told = self.raised or error
+                raise told from told.__cause__
         return chosen
 
     def _along(self, way: Way, structs: Any, scope: SymbolicScope, asked: frozenset[str]) -> Found:
@@ -135,6 +138,7 @@ class _Search:
                 return self._stating(said, structs, asked)
         except SmeltError as error:
             if self._raises_for_numbers(error, way, structs, scope):
+                self.raised = error
                 warnings.warn(
                     f"the model is not for sizes of which {way.text}, for which {error.what}:"
                     f" {error.why}",

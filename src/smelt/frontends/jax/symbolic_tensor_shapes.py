@@ -24,7 +24,7 @@ DISTRAX_MAP = "distrax._src.distributions.distribution:map"
 
 def _vector(sizes: Iterable[Any]) -> np.ndarray:
     """Sizes as the library computes with them, joined and indexed like numbers."""
-    listed = list(sizes)
+    listed = [size if is_symbolic(size) else int(size) for size in sizes]
     vector = np.empty(len(listed), object)
     vector[:] = listed
     return vector
