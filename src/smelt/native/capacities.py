@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from smelt.native.range_span import range_span
 from smelt.program.carried_sizes import rounds_of
 from smelt.program.instruction import (
     EXPAND_AT_RUN_TIME,
@@ -71,7 +72,7 @@ CAPACITIES: Mapping[str, Capacity] = {
     PAD_AT_RUN_TIME: _as_declared,
     TILE_AT_RUN_TIME: _as_declared,
     EXPAND_AT_RUN_TIME: _as_declared,
-    RANGE_AT_RUN_TIME: _as_declared,
+    RANGE_AT_RUN_TIME: range_span,
     RESHAPE_AT_RUN_TIME: _as_declared,
     "Loop": _of_rounds,
     "If": _larger_branch,

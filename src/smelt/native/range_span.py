@@ -1,0 +1,67 @@
+"""How many numbers a Range makes at most whose limit is counted from its start.
+
+A loop over rows reads one of them by ``Range(i, Min(n, i + 1), 1)``. A run that finds more ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from smelt.program.instruction import Instruction, Program
+
+MOVED = ("Reshape", "Cast", "Identity", "Expand")
+"""Instructions whose only element is that of their first operand."""
+
+MOST_LOOKED_AT = 100
+"""Instructions between a limit and its start."""
+
+Makers = Mapping[int, Instruction]
+
+
+def range_span(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+    """The most elements of a Range of positive steps; None if its limit is no start and more."""
+    start, delta, limit = instruction.inputs
+    step = program.constants.get(delta)
+    if step is None or step.size != 1 or step.reshape(-1)[0] <= 0:
+        return None
+    makers = {slot: each for each in program.instructions for slot in each.outputs}
+    distance = _distance(program, makers, _moved(makers, start), limit)
+    return None if distance is None else max(0, math.ceil(distance / float(step.reshape(-1)[0])))
+
+
+def _moved(makers: Makers, slot: int) -> int:
+    """Where the only element of ``slot`` comes from."""
+    maker = makers.get(slot)
+    while maker is not None and maker.op in MOVED:
+        slot = maker.inputs[0]
+        maker = makers.get(slot)
+    return slot
+
+
+def _distance(program: Program, makers: Makers, start: int, limit: int) -> float | None:
+    """How far ``limit`` is beyond ``start`` at most, where sums and minima tell."""
+    best: float | None = None
+    pending = [(_moved(makers, limit), 0.0)]
+    for _ in range(MOST_LOOKED_AT):
+        if not pending:
+            return best
+        slot, more = pending.pop()
+        maker = makers.get(slot)
+        if slot == start:
+            best = more if best is None else min(best, more)
+        elif maker is not None and maker.op == "Min":
+            pending += [(_moved(makers, each), more) for each in maker.inputs]
+        elif maker is not None and maker.op in ("Add", "Sub"):
+            a, b = maker.inputs
+            if maker.op == "Add" and a in program.constants:
+                a, b = b, a
+            added = program.constants.get(b)
+            if added is not None and added.size == 1 and np.isfinite(added.reshape(-1)[0]):
+                number = float(added.reshape(-1)[0])
+                pending.append(
+                    (_moved(makers, a), more + (-number if maker.op == "Sub" else number))
+                )
+    return best
