@@ -102,15 +102,22 @@ def compile_einsum(
     result = _contracted(model, parsed, slices, sizes, algebra, attributes)
     if given.kind == "c":
         mark_pairs(result, str(given))
-    chosen = find_target(target)
-    if _shows_inputs(chosen):
+    return _compiled(model, find_target(target), options, is_whole=not slices.labels)
+
+
+def _compiled(
+    model: ir.Model, target: Target, options: dict[str, Any], *, is_whole: bool
+) -> Artifact:
+    """``model``, one Einsum if it ``is_whole``, which passes would only try to lower."""
+    if _shows_inputs(target):
         options = {"views": True, **options}
-    if chosen.computes is not None:  # it lowers the contraction, and there is nothing to optimize
-        with suppress(Unsupported, ErrorList):  # which passes try first, and is half of a compile
-            return compile_model(model, target=replace(chosen, passes=""), pipeline="", **options)
-        return compile_model(model, target=chosen, pipeline="", **options)
-    expand(model, [EINSUM])
-    return compile_model(model, target=chosen, **options)
+    if target.computes is None:
+        expand(model, [EINSUM])
+        return compile_model(model, target=target, **options)
+    if is_whole:
+        with suppress(Unsupported, ErrorList):
+            return compile_model(model, target=replace(target, passes=""), pipeline="", **options)
+    return compile_model(model, target=target, pipeline="", **options)
 
 
 def over_semiring(model: Source, semiring: str | Semiring) -> Any:
