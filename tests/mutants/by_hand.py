@@ -251,6 +251,15 @@ SHOWN = [
         "{ a = Add(x, c) y = Sub(a, d) }",
     ),
     Shown(
+        "offset-to-bias",
+        "passes.products.offset_to_bias:_total",
+        "wide + steps",
+        "wide - steps",
+        "g (float[N,2] x) => (float[N,1] y, float[N,1] z) <float[2,2] w = {1,2,3,4}, "
+        "float[2] b = {1,2}, float one = {1}, int64[2] s = {1,1}> "
+        "{ a = Gemm(x, w, b) y, v = Split<axis=1>(a, s) z = Add(v, one) }",
+    ),
+    Shown(
         "fuse-layernorm-or-instancenorm",
         "passes.norms.moments:MomentReader._root_of",
         "axes, epsilon, is_centred",

@@ -66,6 +66,15 @@ SHOWN = [
         "{1.179,0.404,-0.824,0.892}> { c = Conv(x, w, b) y = Mul(c, s) }",
     ),
     Shown(
+        "fuse-conv-scale",
+        "passes.convolution.fuse_conv_scale:conv_of_scaled",
+        "factor.reshape(groups, 1, -1)",
+        "factor[::-1].reshape(groups, 1, -1)",
+        "g (float[N,4,6] x) => (float[N,2,?] y) <float[2,4,1] w = "
+        "{-0.658,-0.738,0.619,-0.826,0.331,0.198,-0.238,0.06}, "
+        "float[4,1] s = {0.999,1.341,0.869,0.89}> { a = Mul(x, s) y = Conv(a, w) }",
+    ),
+    Shown(
         "fuse-conv-bias",
         "passes.convolution.fuse_conv_bias:conv_plus",
         '-1.0 if m.root.op_type == "Sub" else 1.0',

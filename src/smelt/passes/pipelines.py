@@ -82,6 +82,7 @@ FUSE = _listed(
     "fuse-matmul-weight-bias",
     "fuse-linear-bias",
     "merge-constant-terms",
+    "offset-to-bias",
     "fuse-linear-scale",
     "fuse-gelu-exact",
     "fuse-gelu-tanh-approximation",

@@ -92,6 +92,7 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_transpose_matmul",
         "fuse_transpose_matmul_contrib",
         "unflatten_matmul",
+        "offset_to_bias",
         "unmerge_matmul",
     ),
     "tensors": (

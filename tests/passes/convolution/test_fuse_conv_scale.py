@@ -70,3 +70,63 @@ KEPT = {
 @pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
 def test_keeps(graph: str) -> None:
     check_unchanged(fuse_conv_scale, graph)
+
+
+def before(
+    body: str,
+    shape: tuple[int, ...] = (4, 1),
+    weight: tuple[int, ...] = (6, 4, 3),
+    *,
+    x: str = "N,4,8",
+    scale: str | None = None,
+    outputs: str = "",
+) -> str:
+    """What is scaled before a convolution of 4 channels."""
+    constants = ", ".join([tensor("w", weight), scale or tensor("s", shape, positive=True)])
+    return f"g (float[{x}] x) => (float[N,?,?] y{outputs}) <{constants}> {{ {body} }}"
+
+
+CONVOLVED = {
+    "times": before("a = Mul(x, s) y = Conv(a, w)"),
+    "times, the constant first": before("a = Mul(s, x) y = Conv(a, w)"),
+    "through": before("a = Div(x, s) y = Conv(a, w)"),
+    "padded by zeros, which a factor leaves": before("a = Mul(x, s) y = Conv<pads=[1,1]>(a, w)"),
+    "one number": before("a = Mul(x, s) y = Conv(a, w)", ()),
+    "one number as a tensor": before("a = Mul(x, s) y = Conv(a, w)", (1, 1, 1)),
+    "all axes": before("a = Mul(x, s) y = Conv(a, w)", (1, 4, 1)),
+    "groups": before("a = Mul(x, s) y = Conv<group=2>(a, w)", weight=(6, 2, 3)),
+    "depthwise": before("a = Mul(x, s) y = Conv<group=4>(a, w)", weight=(8, 1, 3)),
+    "transposed": before("a = Mul(x, s) y = ConvTranspose(a, w)", weight=(4, 6, 3)),
+    "transposed, of groups": before("a = Mul(x, s) y = ConvTranspose<group=2>(a, w)",
+        weight=(4, 3, 3)),
+    "a factor of 0": before("a = Mul(x, s) y = Conv(a, w)",
+        scale="float[4,1] s = {1.0, 0.0, -2.0, 0.5}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("graph", CONVOLVED.values(), ids=CONVOLVED.keys())
+def test_fuses_what_is_scaled_before(graph: str) -> None:
+    kind = "ConvTranspose" if "ConvTranspose" in graph else "Conv"
+    check_operators(fuse_conv_scale, graph, [kind], modes=("normal",))
+
+
+KEPT_BEFORE = {
+    "a constant through x": before("a = Div(s, x) y = Conv(a, w)"),
+    "division by zero": before("a = Div(x, s) y = Conv(a, w)", scale="float s = {0.0}"),
+    "varies along the row": before("a = Mul(x, s) y = Conv(a, w)", (8,)),
+    "widens the batch": before("a = Mul(x, s) y = Conv(a, w)", (2, 4, 1), x="1,4,8"),
+    "widens the channels": before("a = Mul(x, s) y = Conv(a, w)", x="N,1,8"),
+    "raises the rank": before("a = Mul(x, s) y = Conv(a, w)", (1, 4, 1), x="4,8"),
+    "overflows": before("a = Mul(x, s) y = Conv(a, w)", scale="float s = {3e38}"),
+    "read elsewhere": before("a = Mul(x, s) y = Conv(a, w) z = Neg(a)",
+        outputs=", float[N,4,8] z"),
+    "an output": before("a = Mul(x, s) y = Conv(a, w)", outputs=", float[N,4,8] a"),
+    "it is the weight that is scaled": before("a = Mul(w, s) y = Conv(x, a)"),
+    "the scale is no constant": "g (float[N,4,8] x, float[4,1] t) => (float[N,6,6] y) "
+        f"<{tensor('w', (6, 4, 3))}> {{ a = Mul(x, t) y = Conv(a, w) }}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("graph", KEPT_BEFORE.values(), ids=KEPT_BEFORE.keys())
+def test_keeps_what_is_scaled_before(graph: str) -> None:
+    check_unchanged(fuse_conv_scale, graph)

@@ -2,18 +2,23 @@
 
     before   x ─> Conv(W, b) ─> Mul(·, s) ─> y            after   x ─> Conv(W * s, b * s) ─> y
 
+    before   x ─> Mul(·, s) ─> Conv(W, b) ─> y            after   x ─> Conv(W * s, b) ─> y
+
 Needs    (1) a constant weight, and a constant of one element a channel, or one in all. It is
-         combined in float64 and rounded once. A Transpose may stand between the two.
+         combined in float64 and rounded once. A Transpose may stand between the two, if the
+         convolution comes first.
 Keeps    (1) ``s / conv``; (2) a division by 0; (3) constants that vary along another axis or widen
-         the result; (4) products that overflow. A weight that others read stays theirs.
+         the result; (4) products that overflow; (5) what is scaled and read elsewhere. A weight
+         that others read stays theirs.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.pattern import const, one_of, op
+from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.convolution.output_channels import (
@@ -22,6 +27,7 @@ from smelt.passes.convolution.output_channels import (
     convolution,
     perhaps_transposed,
 )
+from smelt.passes.convolution.rounded_product import round_product
 
 _conv = perhaps_transposed(convolution(CONSTANT_WEIGHT))  # needs 1
 _scale = const(name="scale", limit=None)
@@ -42,10 +48,49 @@ def conv_times(m: Match, b: Builder) -> Replacement:
     return conv.rebuild(b, factor, None if conv.bias is None else bias)  # keeps 2, 4
 
 
+_moved = one_of(
+    op("Mul", var("x"), _scale, commutative=True), op("Div", var("x"), _scale, name="through")
+)
+
+
+# needs 1, keeps 5
+@rule(op(["Conv", "ConvTranspose"], _moved, CONSTANT_WEIGHT, rest=True), same_shape=True)
+def conv_of_scaled(m: Match, b: Builder) -> Replacement:
+    weight, array = m.array("weight", limit=None), m.array("scale", limit=None)
+    x, groups = m["x"], int(opset.attribute(m.root, "group", m.opset))
+    if weight is None or array is None or x.shape is None or x.dtype is None:
+        return Miss("the constants or the shape are not known")
+    transposed = m.root.op_type == "ConvTranspose"
+    channels = weight.shape[0] if transposed else weight.shape[1] * groups
+    scale = _for_each(array, channels, len(x.shape))
+    if scale is None or weight.ndim != len(x.shape) or x.shape[1] != channels:  # keeps 3
+        return Miss("the constant is not one number for each channel")
+    with np.errstate(all="ignore"):
+        factor = 1 / scale if m.get("through") is not None else scale
+    blocks = weight.reshape(groups, -1, *weight.shape[1:])
+    by_group = factor.reshape(groups, -1, 1) if transposed else factor.reshape(groups, 1, -1)
+    spread = by_group.reshape(*by_group.shape, *(1,) * (weight.ndim - 2))
+    scaled = round_product(blocks, spread, x.dtype.numpy())
+    if scaled is None:  # keeps 2, 4
+        return Miss(f"the new weight does not fit {x.dtype}")
+    new = b.constant(scaled.reshape(weight.shape), name=m["weight"].name)
+    return b.like(m.root, x, new, *m.root.inputs[2:])
+
+
+def _for_each(array: np.ndarray, channels: int, rank: int) -> np.ndarray | None:
+    """A constant that meets what a convolution reads, as one float64 number for each channel."""
+    if array.ndim > rank or array.dtype.kind not in "fV":
+        return None
+    shape = (1,) * (rank - array.ndim) + array.shape
+    if shape[1] not in (1, channels) or array.size != shape[1]:
+        return None
+    return np.broadcast_to(array.reshape(-1).astype(np.float64), (channels,))
+
+
 fuse_conv_scale = rule_pass(
     "fuse_conv_scale",
     __doc__,
-    [conv_times],
+    [conv_times, conv_of_scaled],
     exactness=rounding(8, "weights are scaled before the sum instead of after it"),
     source="Core ML MIL: common::fuse_conv_scale",
 )

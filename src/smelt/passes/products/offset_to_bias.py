@@ -1,0 +1,212 @@
+"""Add a number to the bias of a layer where its result is split or moved first.
+
+    before   Gemm(x, W, b) ─> Split ─┬─> shift            after   Gemm(x, W, b | b + 1) ─> Split
+                                     └─> Add(·, 1) ─> scale
+
+    before   Gemm(x, W, b) ─> Reshape ─> Add(·, 1) ─> y   after   Gemm(x, W, b + 1) ─> Reshape ─> y
+
+Layers that scale what comes from others by ``1 + s`` (DiT, FLUX, StyleGAN) are such ones.
+
+Needs    (1) a Gemm without a bias or with a constant one, or a constant that is added, of the same
+         type as the number; the sum is computed in float64, rounded once and finite; (2) sizes of
+         the parts that are known. A Split may stand behind one Unsqueeze that leaves its axis the
+         last.
+Keeps    (1) constants that cancel to less than a sixteenth, since ``x + c - c`` rounds x; (2) parts
+         that something else reads, and layers that something else reads before they are split;
+         (3) a bias that would become larger than one number for each place of the parts; (4) a
+         Gemm that scales its bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.floats import is_float
+from smelt.ir.known_forms import is_known
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.passes.base import Options, PassContext, graph_pass, rounding
+from smelt.passes.convolution.rounded_product import round_to
+
+MOVES = frozenset({"Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose"})
+Offsets = dict[int, tuple[ir.Node, np.ndarray]]
+"""The Add behind an output of a Split, by its place, and the number that it adds."""
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """The node whose input ``place`` adds ``bias``, and what moves its result, first to last."""
+
+    node: ir.Node
+    place: int
+    bias: np.ndarray
+    moves: tuple[ir.Node, ...]
+
+    def rebuilt(self, b: Builder, bias: np.ndarray) -> ir.Value:
+        """The result with another bias, moved as before."""
+        inputs = [*self.node.inputs, None][: max(len(self.node.inputs), self.place + 1)]
+        inputs[self.place] = b.constant(bias)
+        value = b.like(self.node, *inputs)
+        for move in self.moves:
+            value = b.like(move, value, *move.inputs[1:])
+        return value
+
+
+@graph_pass("offset_to_bias", __doc__, exactness=rounding(4), after=("merge_constant_terms",))
+def offset_to_bias(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
+    for split, layer, bias, offsets in list(_split_layers(cx)):
+        if rewriter.exhausted:
+            return
+        adds = [add for add, _ in offsets.values()]
+        b = rewriter.builder(split, [layer.node, *layer.moves, split, *adds], "offset_to_bias")
+        inputs = [layer.rebuilt(b, bias), *split.inputs[1:]]
+        parts = b.add(
+            ir.Node(
+                "", "Split", inputs, list(split.attributes.values()), num_outputs=len(split.outputs)
+            )
+        )
+        for place, (add, _) in offsets.items():
+            if rewriter.exhausted:  # those that are left add by themselves to parts as they were
+                return
+            rewriter.replace(add, (parts[place],), trust_shape=True)
+            stats.fired["behind a Split"] += 1
+        if not rewriter.exhausted:
+            rewriter.replace(split, parts, trust_shape=True)
+    for add, layer, bias in list(_moved_layers(cx)):
+        if rewriter.exhausted:
+            return
+        b = rewriter.builder(add, [layer.node, *layer.moves, add], "offset_to_bias")
+        rewriter.replace(add, (layer.rebuilt(b, bias),), trust_shape=True)
+        stats.fired["behind a move"] += 1
+
+
+def _moved_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray]]:
+    """Each Add of a number to a layer that is moved, and the bias that does it."""
+    for add in cx.index().nodes([("", "Add")]):
+        found = _number(cx, add)
+        if found is None or not _is_move(found[0].producer()):
+            continue
+        value, number = found
+        layer = _layer(cx, value, add)
+        total = None if layer is None else _total(layer.bias, number.reshape(()))
+        if layer is not None and total is not None:
+            yield add, layer, total
+
+
+def _split_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray, Offsets]]:
+    """Each Split of a layer to whose parts numbers are added, and the bias that does it."""
+    for split in cx.index().nodes([("", "Split")]):
+        offsets = _offsets(cx, split)
+        whole, sizes = split.inputs[0], [out.shape for out in split.outputs]
+        if not offsets or not is_known(split) or whole is None or whole.shape is None:
+            continue
+        rank = len(whole.shape)
+        axis = int(opset.attribute(split, "axis", cx.model.opset_imports[""])) % max(rank, 1)
+        lengths = [None if shape is None else shape[axis] for shape in sizes]
+        layer = _layer(cx, whole, split)
+        if layer is None or not all(isinstance(n, int) for n in lengths):  # needs 2
+            continue
+        bias = _spread(layer, rank, axis, [n for n in lengths if isinstance(n, int)], offsets)
+        if bias is not None:
+            yield split, layer, bias, offsets
+
+
+def _spread(
+    layer: _Layer, rank: int, axis: int, lengths: Sequence[int], offsets: Offsets
+) -> np.ndarray | None:
+    """The bias of ``layer`` with the number of each part added at its places."""
+    if layer.moves:
+        kinds = [move.op_type for move in layer.moves]
+        before, after = layer.node.outputs[0].shape, layer.moves[-1].outputs[0].shape
+        if kinds != ["Unsqueeze"] or axis != rank - 1 or not before or not after:
+            return None
+        if before[-1] != after[-1] or before[-1] == 1:  # the axis is no other one
+            return None
+        rank -= len(after) - len(before)
+        axis = rank - 1
+    numbers = [float(offsets[n][1].item()) if n in offsets else 0.0 for n in range(len(lengths))]
+    steps = np.repeat(numbers, lengths).reshape(-1, *(1,) * (rank - 1 - axis))
+    bias = layer.bias.reshape((1,) * (rank - layer.bias.ndim) + layer.bias.shape)
+    if bias.ndim != rank or bias.shape[axis] not in (1, sum(lengths)):
+        return None
+    if np.broadcast(bias, steps).size > max(bias.size, sum(lengths)):  # keeps 3
+        return None
+    return _total(bias, steps)
+
+
+def _offsets(cx: PassContext, split: ir.Node) -> Offsets:
+    """Outputs that only an Add of a number reads."""
+    found: Offsets = {}
+    for place, output in enumerate(split.outputs):
+        if output.is_graph_output() or not scope.has_one_use(output):  # keeps 2
+            continue
+        (reader,) = scope.consumers(output)
+        number = _number(cx, reader) if reader.graph is split.graph else None
+        if number is not None:
+            found[place] = (reader, number[1])
+    return found
+
+
+def _number(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
+    """What ``add`` adds a number to, and the number."""
+    if (add.domain, add.op_type) != ("", "Add") or not is_known(add):
+        return None
+    for value, other in (add.inputs, add.inputs[::-1]):
+        array = cx.constants.get(other)
+        if value is None or array is None or array.size != 1 or not is_float(array.dtype):
+            continue
+        if value.shape is not None and array.ndim <= len(value.shape):
+            return value, array
+    return None
+
+
+def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:
+    """The layer that ``value`` is the result of, read by ``reader`` and nothing else."""
+    moves: list[ir.Node] = []
+    while True:
+        node = value.producer()
+        alone = scope.has_one_use(value) and not value.is_graph_output()  # keeps 2
+        if node is None or not alone or node.graph is not reader.graph or not is_known(node):
+            return None
+        if not _is_move(node):
+            break
+        moves.insert(0, node)
+        value = node.inputs[0]  # type: ignore[assignment]  # a move has an operand
+    if (node.domain, node.op_type) == ("", "Gemm"):
+        return _gemm(cx, node, tuple(moves))
+    if (node.domain, node.op_type) != ("", "Add"):
+        return None
+    for place, operand in enumerate(node.inputs):
+        bias = cx.constants.get(operand, limit=None)
+        if bias is not None and is_float(bias.dtype):
+            return _Layer(node, place, bias, tuple(moves))
+    return None
+
+
+def _gemm(cx: PassContext, node: ir.Node, moves: tuple[ir.Node, ...]) -> _Layer | None:
+    """A product with its bias, which is nothing where there is none."""
+    x, given = node.inputs[0], [*node.inputs, None][2]
+    if x is None or x.dtype is None or node.attributes.get_float("beta", 1.0) != 1.0:
+        return None  # keeps 4
+    bias = np.zeros(1, x.dtype.numpy()) if given is None else cx.constants.get(given, limit=None)
+    return _Layer(node, 2, bias, moves) if bias is not None and is_float(bias.dtype) else None
+
+
+def _is_move(node: ir.Node | None) -> bool:
+    return node is not None and not node.domain and node.op_type in MOVES
+
+
+def _total(bias: np.ndarray, steps: np.ndarray) -> np.ndarray | None:
+    """``bias + steps`` in the type of the bias; None where they cancel, or it is not finite."""
+    wide = bias.astype(np.float64)
+    total = wide + steps
+    larger = np.maximum(np.abs(wide), np.abs(steps))
+    if not np.isfinite(total).all() or (16 * np.abs(total) < larger).any():  # needs 1, keeps 1
+        return None
+    return round_to(total, bias.dtype)
