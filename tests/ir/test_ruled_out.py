@@ -87,3 +87,18 @@ def test_a_loop_that_may_make_no_round() -> None:
 def test_what_each_run_needs_is_refused(graph: str) -> None:
     with pytest.raises(InvalidModel, match="E317"):
         smelt.optimize(model(graph, 8))
+
+
+NESTED = """g (float[1,T] x, bool c, float[8,4] w, float[6,4] v) => (float[1,4] y) {
+  y = If<then_branch = t () => (p) { p = MatMul(x, w) },
+         else_branch = e () => (q) { q0 = If<then_branch = t1 () => (p1) { p1 = MatMul(x, v) },
+           else_branch = e1 () => (q1) { u = Neg(x) q1 = MatMul(u, v) }>(c) q = Neg(q0) }>(c) }"""
+
+
+@pytest.mark.parametrize("options", [{"target": "host", "engine": "numpy"}, {"target": "c"}])
+def test_a_branch_of_which_no_branch_can_run(options: dict[str, Any]) -> None:
+    artifact = smelt.compile(model(NESTED, 8), **options)
+    (result,) = artifact(X, np.array(True), W, V)
+    np.testing.assert_array_equal(result, np.full((1, 4), 8, np.float32))
+    with pytest.raises(UsageError, match="E670"):
+        artifact(X, np.array(False), W, V)

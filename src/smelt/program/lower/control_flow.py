@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
+from smelt.ir import scope
 from smelt.ir.control_flow_shapes import VARYING, is_unread
 from smelt.ir.loop_rounds import makes_a_round, rounds
 from smelt.ir.operand_facts.check import misfit
@@ -45,7 +46,7 @@ def branch(cx: ProgramBuilder, node: ir.Node) -> None:
 
 def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuilder]:
     """Both branches; one that surely cannot run ends the run, as results like the other's."""
-    broken = [ruled_out_in(graph) or misfit(graph, cx.elements, cx.opset) for graph in graphs]
+    broken = [_broken(cx, graph) for graph in graphs]
     bodies = [lower_body(cx, g, ()) for g, bad in zip(graphs, broken, strict=True) if bad is None]
     if not bodies:
         raise cx.refuse("neither branch can run", "correct the operands in one of them")
@@ -53,6 +54,17 @@ def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuild
         if bad is not None:
             bodies.insert(place, _failing(cx, *bad, bodies[0]))
     return bodies
+
+
+def _broken(cx: ProgramBuilder, graph: ir.Graph) -> tuple[ir.Node, str] | None:
+    """A node that no run of ``graph`` gets over, and what does not hold of it; None if there is
+    none."""
+    found = ruled_out_in(graph) or misfit(graph, cx.elements, cx.opset)
+    branching = (node for node in graph if node.op_type == "If" and not node.domain)
+    while found is None and (node := next(branching, None)) is not None:
+        each = [_broken(cx, branch) for branch in scope.subgraphs(node)]
+        found = each[0] if each and None not in each else None
+    return found
 
 
 def _failing(cx: ProgramBuilder, node: ir.Node, fact: str, like: ProgramBuilder) -> ProgramBuilder:
