@@ -94,6 +94,7 @@ USERS: dict[LibraryFunction, Callable[[], Fn]] = {
     library_functions.LINEN_NORMALIZE: lambda: _linen(nn.BatchNorm(use_running_average=True)),
     library_functions.EQUINOX_LAYER_NORM: lambda: jax.vmap(jax.vmap(eqx.nn.LayerNorm(4))),
     library_functions.EQUINOX_ATTENTION: _equinox_attention,
+    library_functions.NNX_CONV: lambda: nnx.Conv(4, 3, (2,), rngs=nnx.Rngs(0)),
     library_functions.EQUINOX_CONV: lambda: jax.vmap(eqx.nn.Conv1d(5, 3, 2, key=jax.random.key(0))),
 }
 

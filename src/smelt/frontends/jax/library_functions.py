@@ -74,6 +74,7 @@ FLAX_PARAMETER = LibraryFunction(
 NNX_LAYER_NORM = LibraryFunction(
     "flax.nnx.nn.normalization:LayerNorm.__call__", ("self", "x", "mask")
 )
+NNX_CONV = LibraryFunction("flax.nnx.nn.linear:Conv.__call__", ("self", "inputs", "out_sharding"))
 NNX_GROUP_NORM = LibraryFunction(
     "flax.nnx.nn.normalization:GroupNorm.__call__", ("self", "x", "mask")
 )
@@ -115,7 +116,7 @@ ALL = (
     *(DCT_INTERLEAVE, DCT_DEINTERLEAVE, SPLIT, PAD_WRAP, PAD_MIRROR),
     *(CONCRETE, FFT_SIZES, ATTENTION_RANGE, RFFTFREQ, SQUEEZE, INDICES),
     *(SHUFFLE, ASSOCIATIVE_SCAN, CONSTANT, EQUINOX_ROTARY),
-    *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE),
+    *(FLAX_PARAMETER, NNX_LAYER_NORM, NNX_GROUP_NORM, NNX_NORMALIZE, NNX_CONV),
     *(LINEN_LAYER_NORM, LINEN_GROUP_NORM, LINEN_NORMALIZE),
     *(EQUINOX_LAYER_NORM, EQUINOX_ATTENTION, EQUINOX_CONV, EQUINOX_ERROR_IF, EQUINOX_ERROR_IF_JIT),
 )

@@ -65,6 +65,10 @@ def test_one_image_and_maps_of_maps(check):
     assert operators(check(twice, "f32[3,2,B,5,4]"))["Conv"] == 1
 
 
+def test_a_batch_of_nothing(check):
+    check(jax.vmap(drawn(eqx.nn.Conv1d, 2, 3, 2)), "f32[0,2,5]", inputs=[[np.ones((0, 2, 5))]])
+
+
 def test_weights_that_are_mapped_over_stay_what_they_are(check):
     layers = eqx.filter_vmap(lambda key: eqx.nn.Conv1d(2, 3, 2, key=key))(jax.random.split(KEY, 4))
     mapped = eqx.filter_vmap(lambda layer, x: layer(x), in_axes=(eqx.if_array(0), None))

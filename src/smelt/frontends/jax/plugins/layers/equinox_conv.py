@@ -19,6 +19,7 @@ from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.library_functions import EQUINOX_CONV
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.plugins.layers.layer_norm import batched_first
 from smelt.frontends.jax.registry import lowers
 
@@ -33,10 +34,13 @@ def conv(
     padding: tuple[tuple[int, int], ...],
     dilation: tuple[int, ...],
     groups: int,
-) -> ir.Value:
+) -> ir.Value | list[Operand]:
     """The operator has one dim in front: the rows of a batch."""
     shape, kernel = cx.avals_in[0].shape, cx.avals_in[1].shape
     front, image = shape[: -len(kernel) + 1], shape[-len(kernel) + 1 :]
+    if 0 in front:
+        numbers: dict[str, Any] = {"strides": strides, "padding": padding, "dilation": dilation}
+        return cx.inline_traced(partial(_reference, **numbers, groups=groups))
     if len(front) != 1:
         x = cx.reshape(x, [_product(front), *image]) if front else cx.unsqueeze(x, [0])
     result = cx.op(
@@ -93,11 +97,11 @@ def _result(
     x: compat.Aval, w: compat.Aval, *bias: compat.Aval, groups: int, **window: Any
 ) -> compat.Aval:
     image = x.shape[1 - len(w.shape) :]
-    sizes = _sizes(image[1:], w.shape[2:], **window)
+    sizes = result_sizes(image[1:], w.shape[2:], **window)
     return compat.ShapedArray((*x.shape[: 1 - len(w.shape)], w.shape[0], *sizes), x.dtype)
 
 
-def _sizes(
+def result_sizes(
     image: Sequence[int],
     kernel: Sequence[int],
     strides: tuple[int, ...],
@@ -132,12 +136,13 @@ def _call(layer: Any, x: Any, *, key: Any = None) -> Call | None:
         reach = [d * (k - 1) + 1 for d, k in zip(dilation, w.shape[2:], strict=True)]
         padding = tuple(lax.padtype_to_pads(x.shape[1:], reach, layer.stride, padding))
     window = {"strides": layer.stride, "padding": padding, "dilation": dilation}
-    return (operands, {**window, "groups": groups}) if _is_plain(x, w, window) else None
+    fits = is_window(x.shape[1:], w.shape[2:], window)
+    return (operands, {**window, "groups": groups}) if fits else None
 
 
-def _is_plain(x: Any, w: Any, window: dict[str, Any]) -> bool:
+def is_window(image: Sequence[int], kernel: Sequence[int], window: dict[str, Any]) -> bool:
     """True if every number is an int that the operator takes, and some window fits."""
-    if any(len(numbers) != w.ndim - 2 for numbers in window.values()):
+    if any(len(numbers) != len(kernel) for numbers in window.values()):
         return False
     pads = [pad for pair in window["padding"] for pad in pair]
     steps = [*window["strides"], *window["dilation"]]
@@ -145,7 +150,7 @@ def _is_plain(x: Any, w: Any, window: dict[str, Any]) -> bool:
         return False
     if any(pad < 0 for pad in pads) or any(step < 1 for step in steps):
         return False
-    return all(size > 0 for size in _sizes(x.shape[1:], w.shape[2:], **window))
+    return all(size > 0 for size in result_sizes(image, kernel, **window))
 
 
 binds(

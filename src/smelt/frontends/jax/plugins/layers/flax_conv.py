@@ -1,0 +1,151 @@
+"""The convolution of flax nnx, channels last, with its bias: one equation, one operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import onnx_ir as ir
+from jax import lax
+
+from smelt.frontends.jax import compat
+from smelt.frontends.jax.bindings import Binding, Call, binds
+from smelt.frontends.jax.library_functions import NNX_CONV
+from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.plugins.layers.equinox_conv import is_window, result_sizes
+from smelt.frontends.jax.registry import lowers
+
+
+@lowers("flax.conv")
+def conv(
+    cx: Lowering,
+    x: ir.Value,
+    w: ir.Value,
+    *bias: ir.Value,
+    strides: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> ir.Value:
+    """Channels are moved first, as the operator has them, and back."""
+    kernel = cx.avals_in[1].shape
+    last = len(kernel) - 1
+    result = cx.op(
+        "Conv",
+        cx.transpose(x, (0, last, *range(1, last))),
+        cx.transpose(w, (last, last - 1, *range(last - 1))),
+        *bias,
+        group=groups,
+        kernel_shape=[int(size) for size in kernel[:-2]],
+        strides=list(strides),
+        dilations=list(dilation),
+        pads=[low for low, _ in padding] + [high for _, high in padding],
+    )
+    return cx.transpose(result, (0, *range(2, last + 1), 1))
+
+
+def _reference(
+    x: jax.Array,
+    w: jax.Array,
+    *bias: jax.Array,
+    strides: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Any:
+    """What flax computes of a batch of images."""
+    last = w.ndim - 1
+    image = (0, last, *range(1, last))
+    numbers = lax.ConvDimensionNumbers(image, (last, last - 1, *range(last - 1)), image)
+    y = lax.conv_general_dilated(
+        x,
+        w,
+        strides,
+        padding,
+        rhs_dilation=dilation,
+        dimension_numbers=numbers,
+        feature_group_count=groups,
+    )
+    return y + bias[0].reshape((1,) * last + bias[0].shape) if bias else y
+
+
+def _result(
+    x: compat.Aval, w: compat.Aval, *bias: compat.Aval, groups: int, **window: Any
+) -> compat.Aval:
+    sizes = result_sizes(x.shape[1:-1], w.shape[:-2], **window)
+    return compat.ShapedArray((x.shape[0], *sizes, w.shape[-1]), x.dtype)
+
+
+def _call(layer: Any, inputs: Any, out_sharding: Any = None) -> Call | None:
+    """None where flax complains, masks weights, dilates the input or pads by other than zeros, for
+    sizes that are not known, for more or less than one dim of a batch, and for other types than
+    float32."""
+    from flax.nnx.nn import dtypes
+
+    if out_sharding is not None or layer.mask is not None:
+        return None
+    if layer.promote_dtype is not dtypes.promote_dtype or layer.dtype not in (None, jnp.float32):
+        return None
+    is_own = layer.conv_general_dilated is lax.conv_general_dilated
+    if not is_own or layer.preferred_element_type is not None:
+        return None
+    w, bias = layer.kernel[...], layer.bias[...] if layer.use_bias else None
+    operands = (inputs, w) if bias is None else (inputs, w, bias)
+    if not all(isinstance(v, jax.Array | np.ndarray) and v.dtype == np.float32 for v in operands):
+        return None
+    if not _is_fitting(layer, inputs, w, bias):
+        return None
+    window = _window(layer, inputs.shape[1:-1], w.shape[:-2])
+    if window is None or not is_window(inputs.shape[1:-1], w.shape[:-2], window):
+        return None
+    return operands, {**window, "groups": layer.feature_group_count}
+
+
+def _is_fitting(layer: Any, x: Any, w: Any, bias: Any) -> bool:
+    groups = layer.feature_group_count
+    if w.ndim < 3 or x.ndim != w.ndim or w.shape[:-2] != layer.kernel_size:
+        return False
+    if not all(isinstance(size, int) for size in (*x.shape[1:], *w.shape)):
+        return False
+    if 0 in (*x.shape, *w.shape):
+        return False
+    if x.shape[-1] != w.shape[-2] * groups or w.shape[-1] % groups:
+        return False
+    return bias is None or bias.shape == w.shape[-1:]
+
+
+def _window(layer: Any, image: Any, kernel: Any) -> dict[str, Any] | None:
+    """Its numbers for each dim of the image, None for those that are no plain window."""
+    from flax.nnx.nn.linear import canonicalize_padding
+
+    def each(number: Any) -> tuple[int, ...]:
+        number = 1 if number is None else number
+        return (number,) * len(kernel) if isinstance(number, int) else tuple(number)
+
+    strides, dilation = each(layer.strides), each(layer.kernel_dilation)
+    padding = canonicalize_padding(layer.padding, len(kernel))
+    if any(step != 1 for step in each(layer.input_dilation)):
+        return None
+    if len(strides) != len(kernel) or len(dilation) != len(kernel):
+        return None
+    if isinstance(padding, str):
+        if padding not in ("SAME", "VALID"):
+            return None
+        reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+        padding = lax.padtype_to_pads(image, reach, strides, padding)
+    return {"strides": strides, "padding": tuple(map(tuple, padding)), "dilation": dilation}
+
+
+binds(
+    Binding(
+        NNX_CONV.target,
+        "flax.conv",
+        _result,
+        _call,
+        _reference,
+        optional=True,
+        parameters=NNX_CONV.parameters,
+    )
+)
