@@ -27,7 +27,7 @@ def unpacked(data: np.ndarray, dtype: ir.DataType, shape: tuple[int, ...]) -> np
     shifts = bits * np.arange(8 // bits, dtype=np.uint8)
     codes = (data[:, None] >> shifts) & np.uint8((1 << bits) - 1)
     flat = codes.reshape(-1)[: int(np.prod(shape))]
-    if dtype in (ir.DataType.INT4, ir.DataType.INT2):
+    if dtype.is_integer() and dtype.is_signed():
         half = np.uint8(1 << (bits - 1))
         return ((flat ^ half) - half).view(np.int8).astype(dtype.numpy()).reshape(shape)
     return flat.view(dtype.numpy()).reshape(shape)

@@ -20,7 +20,8 @@ OPSETS = range(18, 26)
 NARROW = frozenset(
     dtype
     for dtype in ir.DataType
-    if dtype.name.startswith(("FLOAT8", "FLOAT4", "INT4", "UINT4", "INT2", "UINT2"))
+    if (dtype.is_floating_point() and dtype.bitwidth <= 8)
+    or (dtype.is_integer() and dtype.bitwidth < 8)
 )
 """What most operators of ONNX do not take."""
 

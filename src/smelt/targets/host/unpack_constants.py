@@ -16,10 +16,9 @@ from smelt.native.storage_types import MOVES
 from smelt.program.instruction import Program
 
 BYTES = {
-    ir.DataType.INT4: ir.DataType.INT8,
-    ir.DataType.INT2: ir.DataType.INT8,
-    ir.DataType.UINT4: ir.DataType.UINT8,
-    ir.DataType.UINT2: ir.DataType.UINT8,
+    dtype: ir.DataType.INT8 if dtype.is_signed() else ir.DataType.UINT8
+    for dtype in ir.DataType
+    if dtype.is_integer() and dtype.bitwidth < 8
 }
 
 

@@ -109,5 +109,5 @@ def _range(dtype: ir.DataType) -> tuple[int, int]:
     bits = max(8, dtype.bitwidth)  # Types of 2 and 4 bits are packed into bytes.
     if dtype in (ir.DataType.INT8, ir.DataType.INT16):
         return -(1 << bits - 1), (1 << bits - 1) - 1
-    lowest = -128 if dtype in (ir.DataType.INT4, ir.DataType.INT2) else 0
-    return lowest, (1 << bits) - 1
+    is_packed_and_signed = dtype.bitwidth < 8 and dtype.is_integer() and dtype.is_signed()
+    return -128 if is_packed_and_signed else 0, (1 << bits) - 1
