@@ -7,6 +7,7 @@ from smelt.native.kernels import (
     complex_lapack,
     eigh_side_by_side,
     general_lapack,
+    small_complex_qr,
     svd_side_by_side,
 )
 from smelt.native.kernels.instance import Instance
@@ -16,10 +17,11 @@ from smelt.program.instruction import Program
 MANY = {
     "Eigh": (eigh_side_by_side.takes, eigh_side_by_side.EIGH),
     "ComplexEigh": (eigh_side_by_side.takes_parts, eigh_side_by_side.COMPLEX_EIGH),
+    "ComplexQR": (small_complex_qr.takes, small_complex_qr.NAME),
     "SVD": (svd_side_by_side.takes, svd_side_by_side.SVD),
     "SingularValues": (svd_side_by_side.takes, svd_side_by_side.SINGULAR_VALUES),
 }
-"""What small matrices are computed several at once by, with LAPACK for the last steps."""
+"""What small matrices are computed by: several at once, LAPACK for the last steps, or alone."""
 
 
 def call_lapack(program: Program) -> None:

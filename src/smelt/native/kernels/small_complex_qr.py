@@ -1,0 +1,135 @@
+"""QR of small complex matrices by their parts, one at a time: vectors go along rows.
+
+LAPACK's ``geqrf`` and ``ungqr`` take as long to call what they consist of as to compute. The
+reflections are those of its ``larfg``, so signs are, too.
+"""
+
+from __future__ import annotations
+
+import math
+
+from smelt.native.kernels.instance import Instance
+from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.lapack import DOMAIN
+from smelt.native.types import CType
+from smelt.program.storage import Needs
+
+NAME = f"{DOMAIN}.small::ComplexQR"
+MOST = 32
+"""Rows or columns beyond which products of blocks pay."""
+
+TEXT = """static void complex_qr_@t_@mx@n_@inner(@t *restrict re, @t *restrict im,
+    @t *restrict x, @t *restrict y, @t *restrict room)
+{
+    const ptrdiff_t m = @m, n = @n, inner = @inner;
+    const ptrdiff_t count = m < n ? m : n;
+    @t *const restrict taus = room, *const restrict vectors = taus + 2 * @most;
+    for (ptrdiff_t k = 0; k < count; ++k) {
+        @t *const restrict v = vectors + 2 * k * @most, *const restrict w = v + @most;
+        @t scale = 0, below = 0;
+        for (ptrdiff_t i = k; i < m; ++i) {
+            const @t p = fabs@f(re[i * n + k]), q = fabs@f(im[i * n + k]);
+            scale = p > scale ? p : scale;
+            scale = q > scale ? q : scale;
+        }
+        scale = scale > 0 ? scale : 1;
+        for (ptrdiff_t i = k; i < m; ++i) {
+            v[i] = re[i * n + k] / scale;
+            w[i] = im[i * n + k] / scale;
+            below += i > k ? v[i] * v[i] + w[i] * w[i] : 0;
+        }
+        const @t norm = sqrt@f(below + v[k] * v[k] + w[k] * w[k]), beta = v[k] < 0 ? norm : -norm;
+        const int still = below == 0 && w[k] == 0;
+        const @t a = still ? 0 : (beta - v[k]) / beta, b = still ? 0 : -w[k] / beta;
+        const @t p = still ? 1 : v[k] - beta, q = still ? 0 : w[k], length = p * p + q * q;
+        taus[2 * k] = a, taus[2 * k + 1] = b;
+        for (ptrdiff_t i = k + 1; i < m; ++i) {
+            const @t u = v[i];
+            v[i] = (u * p + w[i] * q) / length;
+            w[i] = (w[i] * p - u * q) / length;
+        }
+        v[k] = 1, w[k] = 0;
+        reflect_@t_@n(m, k, a, -b, v, w, re, im);
+        if (!still)
+            re[k * n + k] = beta * scale;
+    }
+    for (ptrdiff_t i = 0; i < m * inner; ++i)
+        x[i] = i / inner == i % inner, y[i] = 0;
+    for (ptrdiff_t k = count - 1; k >= 0; --k) {
+        const @t *const v = vectors + 2 * k * @most;
+        const @t a = taus[2 * k], b = taus[2 * k + 1];
+        reflect_@t_@inner(m, k, a, b, v, v + @most, x, y);
+    }
+}
+"""
+"""Of ``re`` and ``im``, ``m`` x ``n``, the triangle becomes that of the factor; ``x`` and ``y`` are
+the unitary one, ``m`` x ``inner``."""
+
+REFLECT = """static void reflect_@t_@n(ptrdiff_t m, ptrdiff_t k, @t a, @t b,
+    const @t *restrict v, const @t *restrict w, @t *restrict re, @t *restrict im)
+{
+    const ptrdiff_t n = @n;
+    @t along[@n], across[@n];
+    for (ptrdiff_t j = 0; j < n; ++j)
+        along[j] = across[j] = 0;
+    for (ptrdiff_t i = k; i < m; ++i)
+        for (ptrdiff_t j = 0; j < n; ++j) {
+            along[j] += v[i] * re[i * n + j] + w[i] * im[i * n + j];
+            across[j] += v[i] * im[i * n + j] - w[i] * re[i * n + j];
+        }
+    for (ptrdiff_t i = k; i < m; ++i) {
+        const @t p = a * v[i] - b * w[i], q = a * w[i] + b * v[i];
+        for (ptrdiff_t j = 0; j < n; ++j) {
+            re[i * n + j] -= p * along[j] - q * across[j];
+            im[i * n + j] -= p * across[j] + q * along[j];
+        }
+    }
+}
+"""
+"""``1 - (a + b i) (v + w i) (v + w i)^H`` times the rows from ``k`` on, which are ``n`` long."""
+
+
+def takes(instance: Instance) -> bool:
+    """Small matrices that are not empty, whose parts have one shape."""
+    shape, other = instance.shape(0), instance.shape(1)
+    types = {instance.type(part).name for part in range(2)}
+    return types <= {"float", "double"} and len(types) == 1 and shape == other and _is_small(shape)
+
+
+def _is_small(shape: tuple[int, ...]) -> bool:
+    return 0 not in shape and max(shape[-2:]) <= MOST
+
+
+def _needs(instance: Instance) -> Needs:
+    m, n = instance.shape(0)[-2:]
+    elements = 2 * m * n + 2 * MOST + 2 * MOST * min(m, n)
+    return Needs(workspace=elements * instance.type(0).size)
+
+
+@kernel(NAME, needs=_needs, shared=True)
+def small_qr(cx: KernelContext) -> None:
+    """Copy, factor, and store the triangle."""
+    body, t, (m, n) = cx.body, cx.type(0), cx.shape(0)[-2:]
+    inner = cx.output(0).shape[-1]
+    for width in sorted({n, inner}):
+        cx.call(f"reflect_{t.name}_{width}", _of(REFLECT, t, n=width))
+    name = f"complex_qr_{t.name}_{m}x{n}_{inner}"
+    cx.call(name, _of(TEXT, t, m=m, n=n, inner=inner))
+    body.line(f"{t.name} *const re = {cx.scratch(t)}, *const im = re + {m * n};")
+    with body.shared_loop("b", math.prod(cx.shape(0)[:-2])):
+        for number, part in enumerate(("re", "im")):
+            source = f"{cx.input(number).name} + b * {m * n}"
+            body.line(f"memcpy({part}, {source}, {m * n} * sizeof(*{part}));")
+        unitary = ", ".join(f"{cx.output(i).name} + b * {m * inner}" for i in range(2))
+        body.line(f"{name}(re, im, {unitary}, im + {m * n});")
+        with body.loops(("i", "j"), (inner, n)):
+            for number, part in enumerate(("re", "im")):
+                upper = f"i {'<' if number else '<='} j && i < {m}"
+                to = f"{cx.output(2 + number).name}[b * {inner * n} + i * {n} + j]"
+                body.line(f"{to} = {upper} ? {part}[i * {n} + j] : 0;")
+
+
+def _of(text: str, type_: CType, **sizes: int) -> str:
+    for name, size in {"most": MOST, **sizes}.items():
+        text = text.replace(f"@{name}", str(size))
+    return text.replace("@t", type_.name).replace("@f", type_.f)
