@@ -27,7 +27,8 @@ from smelt.frontends.jax import (
     symbolic_numbers,
 )
 from smelt.frontends.jax.arguments import Arguments, bind
-from smelt.frontends.jax.complex_numbers import fourier, is_complex, with_pairs, without_complex
+from smelt.frontends.jax.complex_numbers import is_complex, with_pairs, without_complex
+from smelt.frontends.jax.complex_numbers.fourier import NODES_FROM
 from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.element_types import IR_VERSIONS, OPSETS, has_onnx_type
 from smelt.frontends.jax.functions import library, selection
@@ -150,9 +151,8 @@ def trace(
     inputs = names.renamed(inputs, input_names, "input")
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
     names.check_apart(inputs, outputs)
-    transforms = fourier.as_nodes(dft and opset >= fourier.NODES_FROM)
-    with compat.x64(x64), replaced(open_comparisons.ORDERED), transforms:
-        case = with_jaxprs(case, _in_types_of_onnx)
+    with compat.x64(x64), replaced(open_comparisons.ORDERED):
+        case = with_jaxprs(case, partial(_in_types_of_onnx, dft=dft and opset >= NODES_FROM))
     constants = names.unique(list(state.arrays), {*inputs, *outputs, *held.names.values()})
     known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
@@ -191,11 +191,11 @@ def _with_patches(
     return attempt(now)
 
 
-def _in_types_of_onnx(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
+def _in_types_of_onnx(closed: compat.ClosedJaxpr, dft: bool) -> compat.ClosedJaxpr:
     """``closed`` with arrays in place of keys and complex numbers, all of it with lowerings."""
     closed = with_pairs(keys.without_keys(closed))
     _check_interface(closed.jaxpr)
-    closed = without_complex(closed)
+    closed = without_complex(closed, dft=dft)
     support.check_supported(closed.jaxpr)
     return closed
 

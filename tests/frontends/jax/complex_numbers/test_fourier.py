@@ -165,3 +165,11 @@ def test_others_multiply_by_matrices():
         smelt.compile(fn, "f32[2,N,2]", target="host"),
     ):
         assert "DFT" not in {node.op_type for node in artifact.model.graph}
+
+
+def test_what_is_kept_of_one_target_serves_no_other():
+    """JAX keeps what it traced of ``jnp.fft.fft``, and smelt what that became."""
+    for target in ("host", "onnx", "host", "ort"):
+        artifact = smelt.compile(jnp.fft.fft, "c64[8,100]", target=target)
+        found = "DFT" in {node.op_type for node in artifact.model.graph}
+        assert found == (target == "host")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.complex_numbers import rules
+from smelt.frontends.jax.complex_numbers.fourier import by_nodes
 from smelt.frontends.jax.complex_numbers.parts import (
     Parts,
     Value,
@@ -20,12 +22,13 @@ from smelt.frontends.jax.representation import Representation, Run, convert
 from smelt.frontends.jax.source_lines import place
 
 
-def without_complex(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
+def without_complex(closed: compat.ClosedJaxpr, *, dft: bool = False) -> compat.ClosedJaxpr:
     """``closed`` without complex numbers inside; it must have none at its interface.
 
-    Raises an ErrorList of Unsupported E105 for all primitives that have no rule for them.
+    With ``dft``, Fourier transforms stay transforms. Raises an ErrorList of Unsupported E105 for
+    all primitives that have no rule for them.
     """
-    return convert(closed, _COMPLEX)
+    return convert(closed, _WITH_TRANSFORMS if dft else _COMPLEX)
 
 
 def _structs(aval: compat.Aval) -> list[Any]:
@@ -76,3 +79,14 @@ _COMPLEX = Representation(
     apply=_apply,
     refusal=_refusal,
 )
+
+
+def _apply_or_keep(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
+    if equation.primitive.name != "fft":
+        return _apply(equation, values, run)
+    params = equation.params
+    return [by_nodes(values[0], int(params["fft_type"]), params["fft_lengths"])]
+
+
+_WITH_TRANSFORMS = replace(_COMPLEX, apply=_apply_or_keep)
+"""Another kind, for what a jaxpr was converted to is kept by kind."""

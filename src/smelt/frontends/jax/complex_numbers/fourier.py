@@ -7,9 +7,7 @@ so the error stays that of the products.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from math import isqrt
 from typing import Any
 
@@ -23,6 +21,9 @@ from smelt.frontends.jax.complex_numbers.parts import Array, Parts, Value, real
 SHORT = 64
 """Lengths up to here are one product, where that is the fastest."""
 
+STEPS_TO = 13
+"""Longer primes are none that a transform has steps for; it takes a convolution."""
+
 LONGEST_PRIME = 512
 """Primes up to here are one product, too."""
 
@@ -31,18 +32,6 @@ FFT, IFFT, RFFT, IRFFT = range(4)
 
 NODES, NODES_FROM = "dft_parts", 20
 """A transform that stays one node, and the opset that it is written for."""
-
-_AS_NODES: ContextVar[bool] = ContextVar("transforms are nodes", default=False)
-
-
-@contextmanager
-def as_nodes(wanted: bool) -> Iterator[None]:
-    """Whether transforms of known lengths stay nodes meanwhile."""
-    token = _AS_NODES.set(wanted)
-    try:
-        yield
-    finally:
-        _AS_NODES.reset(token)
 
 
 def _node_avals(
@@ -58,8 +47,16 @@ _node.multiple_results = True
 _node.def_abstract_eval(_node_avals)
 
 
-def _by_nodes(value: Value, kind: int, lengths: Sequence[int]) -> Value:
-    """Axis by axis; the last one is that of real numbers."""
+def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
+    """As ``transform``, by a node for each axis where all of them have known sizes.
+
+    The last one is that of real numbers.
+    """
+    transformed = (*lengths, *_dims(value)[-len(lengths) :])
+    if any(map(is_symbolic, transformed)) or 0 in transformed:
+        return transform(value, kind, lengths)
+    if kind in (RFFT, IRFFT) and len(lengths) == 1 and _is_short_prime(int(lengths[0])):
+        return transform(value, kind, lengths)
     inverse, rank = kind in (IFFT, IRFFT), len(_dims(value))
     axes = range(rank - len(lengths), rank)
     if kind == RFFT:
@@ -75,6 +72,11 @@ def _by_nodes(value: Value, kind: int, lengths: Sequence[int]) -> Value:
     return signal
 
 
+def _is_short_prime(length: int) -> bool:
+    """Whether a product takes less than steps of such a factor: .5 of it at 37, .35 at 61."""
+    return STEPS_TO < length <= SHORT and all(length % a for a in range(2, isqrt(length) + 1))
+
+
 def _dims(value: Value) -> tuple[Dim, ...]:
     return tuple((value.re if isinstance(value, Parts) else value).shape)
 
@@ -85,9 +87,6 @@ def _ways(axis: int, length: Dim, inverse: bool, onesided: bool) -> dict[str, An
 
 def transform(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
     """What the primitive ``fft`` computes over the last ``len(lengths)`` dims."""
-    transformed = (*lengths, *_dims(value)[-len(lengths) :])
-    if _AS_NODES.get() and not any(map(is_symbolic, transformed)) and 0 not in transformed:
-        return _by_nodes(value, kind, lengths)
     axes = list(range(-len(lengths), 0))
     if kind == RFFT:
         z = _along(value, axes[-1], lambda x: _real_forward(x, lengths[-1]))
