@@ -19,9 +19,9 @@ PACK = """static IF_CALLED void pack_quads(const int8_t *restrict from, ptrdiff_
     for (ptrdiff_t j = 0; j < columns; j += panel) {
         const ptrdiff_t wide = columns - j < panel ? columns - j : panel;
         for (ptrdiff_t k = 0; k < depth; k += 4, to += 4 * panel) {
-            const int8_t *a = from + k * columns + j, *b = a + columns;
-            const int8_t *c = b + columns, *d = c + columns;
+            const int8_t *a = from + k * columns + j;
             if (k + 4 <= depth) {
+                const int8_t *b = a + columns, *c = b + columns, *d = c + columns;
                 for (ptrdiff_t e = 0; e < wide; ++e) {
                     to[4 * e] = a[e];
                     to[4 * e + 1] = b[e];
