@@ -156,9 +156,30 @@ def _reached(diffrax):
     return ends
 
 
+def _image_layers(equinox):
+    """Convolutions of every kind mapped over a batch, with channels moved by the caller."""
+    nn, keys = equinox.nn, jax.random.split(jax.random.key(0), 4)
+    network = nn.Sequential([
+        nn.Conv2d(1, 4, 3, padding=1, key=keys[0]),
+        nn.Lambda(jax.nn.relu),
+        nn.Conv2d(4, 4, 3, stride=2, padding="SAME", groups=4, key=keys[1]),
+        nn.GroupNorm(2, 4),
+        nn.ConvTranspose2d(4, 2, 2, stride=2, key=keys[2]),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Conv2d(2, 3, 2, dilation=1, use_bias=False, key=keys[3]),
+    ])  # fmt: skip
+
+    def layer(x):
+        images = x[:, :, None] * jnp.linspace(-1, 1, 6)
+        return jax.vmap(network)(images[:, None])
+
+    return layer
+
+
 QUICK = {
     "splines": Case("flax", _splines),
     "joined sets": Case("flax", _joined),
+    "image layers": Case("equinox", _image_layers, (("N", 6),)),
 }
 CASES = {
     "experts": Case("flax", _experts),
