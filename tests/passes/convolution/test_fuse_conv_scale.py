@@ -4,6 +4,8 @@ import pytest
 from convolutions import CASES, conv_graph, tensor
 from rewrites import check_operators, check_unchanged
 
+from smelt.compiler import optimize_model
+from smelt.ir import text
 from smelt.passes.convolution.fuse_conv_scale import fuse_conv_scale
 
 
@@ -91,8 +93,6 @@ CONVOLVED = {
     "times, the constant first": before("a = Mul(s, x) y = Conv(a, w)"),
     "through": before("a = Div(x, s) y = Conv(a, w)"),
     "padded by zeros, which a factor leaves": before("a = Mul(x, s) y = Conv<pads=[1,1]>(a, w)"),
-    "one number": before("a = Mul(x, s) y = Conv(a, w)", ()),
-    "one number as a tensor": before("a = Mul(x, s) y = Conv(a, w)", (1, 1, 1)),
     "all axes": before("a = Mul(x, s) y = Conv(a, w)", (1, 4, 1)),
     "groups": before("a = Mul(x, s) y = Conv<group=2>(a, w)", weight=(6, 2, 3)),
     "depthwise": before("a = Mul(x, s) y = Conv<group=4>(a, w)", weight=(8, 1, 3)),
@@ -112,12 +112,16 @@ def test_fuses_what_is_scaled_before(graph: str) -> None:
 
 KEPT_BEFORE = {
     "a constant through x": before("a = Div(s, x) y = Conv(a, w)"),
-    "division by zero": before("a = Div(x, s) y = Conv(a, w)", scale="float s = {0.0}"),
+    "division by zero": before("a = Div(x, s) y = Conv(a, w)",
+        scale="float[4,1] s = {1.0, 0.0, 2.0, 3.0}"),
     "varies along the row": before("a = Mul(x, s) y = Conv(a, w)", (8,)),
+    "one number": before("a = Mul(x, s) y = Conv(a, w)", ()),
+    "one number as a tensor": before("a = Mul(x, s) y = Conv(a, w)", (1, 1, 1)),
     "widens the batch": before("a = Mul(x, s) y = Conv(a, w)", (2, 4, 1), x="1,4,8"),
     "widens the channels": before("a = Mul(x, s) y = Conv(a, w)", x="N,1,8"),
     "raises the rank": before("a = Mul(x, s) y = Conv(a, w)", (1, 4, 1), x="4,8"),
-    "overflows": before("a = Mul(x, s) y = Conv(a, w)", scale="float s = {3e38}"),
+    "overflows": before("a = Mul(x, s) y = Conv(a, w)",
+        scale="float[4,1] s = {1.0, 3e38, 2.0, 3.0}"),
     "read elsewhere": before("a = Mul(x, s) y = Conv(a, w) z = Neg(a)",
         outputs=", float[N,4,8] z"),
     "an output": before("a = Mul(x, s) y = Conv(a, w)", outputs=", float[N,4,8] a"),
@@ -130,3 +134,15 @@ KEPT_BEFORE = {
 @pytest.mark.parametrize("graph", KEPT_BEFORE.values(), ids=KEPT_BEFORE.keys())
 def test_keeps_what_is_scaled_before(graph: str) -> None:
     check_unchanged(fuse_conv_scale, graph)
+
+
+@pytest.mark.parametrize("half", ["y = Conv(h, w)", "y = Conv<pads=[1,1]>(h, w)"])
+def test_a_gelu_before_a_convolution_stays_whole(half: str) -> None:
+    body = f"d = Div(x, r) e = Erf(d) o = Add(e, one) m = Mul(x, o) h = Mul(m, half) {half}"
+    numbers = "float r = {1.4142135}, float one = {1.0}, float half = {0.5}"
+    model = text.parse(
+        f"g (float[N,4,8] x) => (float[N,6,?] y) <{tensor('w', (6, 4, 3))}, {numbers}> {{ {body} }}",
+        opset=17,
+    )
+    optimize_model(model)
+    assert [node.op_type for node in model.graph] == ["Gelu", "Conv"]

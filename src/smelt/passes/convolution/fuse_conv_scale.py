@@ -8,8 +8,9 @@ Needs    (1) a constant weight, and a constant of one element a channel, or one 
          combined in float64 and rounded once. A Transpose may stand between the two, if the
          convolution comes first.
 Keeps    (1) ``s / conv``; (2) a division by 0; (3) constants that vary along another axis or widen
-         the result; (4) products that overflow; (5) what is scaled and read elsewhere. A weight
-         that others read stays theirs.
+         the result; (4) products that overflow; (5) what is scaled and read elsewhere; (6) one
+         number before a convolution, which may be that of a Gelu or a HardSwish: rules and runtimes
+         know these as a whole. A weight that others read stays theirs.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ _moved = one_of(
 @rule(op(["Conv", "ConvTranspose"], _moved, CONSTANT_WEIGHT, rest=True), same_shape=True)
 def conv_of_scaled(m: Match, b: Builder) -> Replacement:
     weight, array = m.array("weight", limit=None), m.array("scale", limit=None)
+    if array is not None and array.size == 1:  # keeps 6
+        return Miss("the constant is one number, which may be part of an activation")
     x, groups = m["x"], int(opset.attribute(m.root, "group", m.opset))
     if weight is None or array is None or x.shape is None or x.dtype is None:
         return Miss("the constants or the shape are not known")
