@@ -91,8 +91,8 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
         "fuse_matmul_weight_bias",
         "fuse_transpose_matmul",
         "fuse_transpose_matmul_contrib",
-        "unflatten_matmul",
         "offset_to_bias",
+        "unflatten_matmul",
         "unmerge_matmul",
     ),
     "tensors": (
