@@ -14,7 +14,7 @@ from smelt.native.capacities import CAPACITIES
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import Kernel, KernelContext
 from smelt.native.writer import Writer
-from smelt.program.instruction import Instruction, Program
+from smelt.program.instruction import AT_RUN_TIME, FAIL, Instruction, Program
 from smelt.program.legality import ASKS
 from smelt.program.run_sizes import Size, Undecided
 
@@ -126,3 +126,12 @@ def _check_support(cx: KernelContext) -> None:
         read = _SIZE.search(text)
         if read or not name.isidentifier():
             raise Undecided(f"how much {read[0] if read else name} is")
+
+
+def may_end(instruction: Instruction) -> bool:
+    """Whether it, or one in its bodies, ends a run for what data say."""
+    return (
+        instruction.op in CAPACITIES
+        or instruction.op in (FAIL, *AT_RUN_TIME)
+        or any(may_end(each) for body in instruction.bodies for each in body.program.instructions)
+    )

@@ -9,19 +9,18 @@ import numpy as np
 
 from smelt.ir.packed import packed
 from smelt.native.body_function import body_text, error_of
-from smelt.native.capacities import CAPACITIES
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.kernel import KernelContext, as_bytes
 from smelt.native.kernels.support import keep_support
 from smelt.native.memory import needs_of
 from smelt.native.names import comment
 from smelt.native.repeated import is_repeated, once
-from smelt.native.run_time import emit, sizes_of
+from smelt.native.run_time import emit, may_end, sizes_of
 from smelt.native.sharing import part_function, parts_of
 from smelt.native.types import C_TYPES, CType
 from smelt.native.weights import Weight, digest
 from smelt.native.writer import Writer
-from smelt.program.instruction import AT_RUN_TIME, FAIL, Body, Instruction, Program
+from smelt.program.instruction import Body, Instruction, Program
 from smelt.program.memory import MemoryPlan
 from smelt.program.run_sizes import same
 from smelt.program.storage import Owner, Storage
@@ -211,7 +210,7 @@ class Unit:
 
     def _is_empty(self, instruction: Instruction) -> bool:
         """True if there is no element to compute, no size to find out, and nothing to fail."""
-        if _may_end(instruction):
+        if may_end(instruction):
             return False
         return all(same(self.program.slots[slot].size, 0) for slot in instruction.outputs)
 
@@ -297,12 +296,3 @@ def _aligned(at: str) -> str:
 
 def _cast(type_: str, pointer: str, raw: bool) -> str:
     return pointer if raw else f"({type_}){pointer}"
-
-
-def _may_end(instruction: Instruction) -> bool:
-    """Whether it, or one in its bodies, ends a run for what data say."""
-    return (
-        instruction.op in CAPACITIES
-        or instruction.op in (FAIL, *AT_RUN_TIME)
-        or any(_may_end(each) for body in instruction.bodies for each in body.program.instructions)
-    )

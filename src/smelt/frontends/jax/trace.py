@@ -10,38 +10,30 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel, SmeltError, Unsupported, UsageError
+from smelt.errors import InvalidModel, UsageError
 from smelt.frontends.jax import (
     compat,
-    failures,
-    implementations,
-    keys,
     modules,
     names,
     open_comparisons,
-    patches,
     registry,
     size_choices,
     specs,
-    support,
-    symbolic_numbers,
 )
-from smelt.frontends.jax.arguments import Arguments, bind
-from smelt.frontends.jax.complex_numbers import is_complex, with_pairs, without_complex
+from smelt.frontends.jax.arguments import bind
+from smelt.frontends.jax.complex_numbers import is_complex
 from smelt.frontends.jax.complex_numbers.fourier import NODES_FROM
 from smelt.frontends.jax.constants import ConstantPool
-from smelt.frontends.jax.element_types import IR_VERSIONS, OPSETS, has_onnx_type
+from smelt.frontends.jax.element_types import IR_VERSIONS, OPSETS
 from smelt.frontends.jax.functions import library, selection
+from smelt.frontends.jax.jaxprs import in_types_of_onnx, traced, with_patches
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.nodes import Shared
 from smelt.frontends.jax.operand import Operand
-from smelt.frontends.jax.parameters import Parameters, choose
-from smelt.frontends.jax.replacement import Replacement, replaced
+from smelt.frontends.jax.parameters import choose
+from smelt.frontends.jax.replacement import replaced
 from smelt.frontends.jax.size_cases import (
     Case,
-    Trace,
-    alone,
-    by_sizes,
     input_types,
     leaves_of,
     result_types,
@@ -60,9 +52,6 @@ from smelt.ir.empty_dims import note_never_empty, write_never_empty
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import register_all
 from smelt.spans import span
-
-SIZES = (*open_comparisons.REPLACEMENTS, *symbolic_numbers.REPLACEMENTS)
-"""What symbolic sizes do while smelt traces."""
 
 
 def trace(
@@ -137,8 +126,8 @@ def trace(
     state = state_of(fn)
     parameters = choose(state, input_params)
     structs, _ = specs.resolve(arguments.specs, constraints, x64)
-    of_sizes = partial(_traced, fn, arguments, parameters, x64, strict)
-    case = _with_patches(of_sizes, structs, functions, strict)
+    of_sizes = partial(traced, fn, arguments, parameters, x64, strict)
+    case = with_patches(of_sizes, structs, functions, strict)
     for leaf in leaves_of(case):
         modules.check_drawn(leaf.closed, state)
     read = parameters.read([leaf.closed for leaf in leaves_of(case)])
@@ -152,7 +141,7 @@ def trace(
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
     names.check_apart(inputs, outputs)
     with compat.x64(x64), replaced(open_comparisons.ORDERED):
-        case = with_jaxprs(case, partial(_in_types_of_onnx, dft=dft and opset >= NODES_FROM))
+        case = with_jaxprs(case, partial(in_types_of_onnx, dft=dft and opset >= NODES_FROM))
     constants = names.unique(list(state.arrays), {*inputs, *outputs, *held.names.values()})
     known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
@@ -165,39 +154,6 @@ def trace(
     if checkpoint is not None:
         fill_weights(model, checkpoint, **(filling or {}))
     return model
-
-
-def _with_patches(
-    of_sizes: Trace, structs: Any, functions: selection.Functions, strict: bool
-) -> Case:
-    """What ``of_sizes`` gives for ``structs`` with what stands in for code of libraries.
-
-    Libraries import others where they first need them, whose patches come too late then; so it is
-    traced again with them if it fails.
-    """
-
-    def attempt(helping: Sequence[Replacement]) -> Case:
-        # Calls that stay calls come last, so they call what stands in for code of libraries.
-        with replaced([*SIZES, *helping, *selection.choose(functions)]):
-            return alone(of_sizes, structs) if strict else by_sizes(of_sizes, structs)
-
-    helping = patches.replacements(strict=strict)
-    try:
-        return attempt(helping)
-    except SmeltError:
-        now = patches.replacements(strict=strict)
-        if len(now) == len(helping):
-            raise
-    return attempt(now)
-
-
-def _in_types_of_onnx(closed: compat.ClosedJaxpr, dft: bool) -> compat.ClosedJaxpr:
-    """``closed`` with arrays in place of keys and complex numbers, all of it with lowerings."""
-    closed = with_pairs(keys.without_keys(closed))
-    _check_interface(closed.jaxpr)
-    closed = without_complex(closed, dft=dft)
-    support.check_supported(closed.jaxpr)
-    return closed
 
 
 def _lower(
@@ -232,44 +188,6 @@ def _check_opset(opset: int) -> None:
     if opset not in OPSETS:
         what = f"opset {opset} is not one of {OPSETS[0]} to {OPSETS[-1]}"
         raise UsageError("E107", what, fix=f"give opset={OPSETS[0]} to opset={OPSETS[-1]}")
-
-
-def _traced(
-    fn: Callable[..., Any],
-    arguments: Arguments,
-    parameters: Parameters,
-    x64: bool,
-    strict: bool,
-    structs: tuple[Any, ...],
-) -> tuple[compat.ClosedJaxpr, Any]:
-    """The jaxpr of ``fn``, its inputs those of ``arguments`` and then ``parameters``."""
-
-    def call(given: Sequence[Any], values: Sequence[Any]) -> Any:
-        function, copies = parameters.function(fn, values)
-        result = arguments.call(function, given)
-        modules.check_written(copies)
-        failures.check_returned(fn, compat.leaves(result))
-        return result
-
-    with compat.x64(x64):
-        kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())
-        with span("jaxpr"):
-            closed, out = compat.make_jaxpr(call, (structs, kept))
-            if strict:
-                support.check_nothing_left_out(closed.jaxpr)
-            return implementations.inlined(closed), out
-
-
-def _check_interface(jaxpr: compat.Jaxpr) -> None:
-    for variable in (*jaxpr.invars, *jaxpr.outvars):
-        aval: compat.Aval = variable.aval
-        if not has_onnx_type(aval):
-            raise Unsupported(
-                "E105",
-                f"an input or output has the element type {aval.dtype}",
-                why="ONNX has no such element type, or no operators for it",
-                fix="convert it to a type that ONNX has where it enters or leaves the function",
-            )
 
 
 def _empty_model(name: str, inputs: list[str], opset: int) -> ir.Model:

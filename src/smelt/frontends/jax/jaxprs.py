@@ -1,0 +1,102 @@
+"""From a function to a jaxpr that has types of ONNX only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from smelt.errors import SmeltError, Unsupported
+from smelt.frontends.jax import (
+    compat,
+    failures,
+    implementations,
+    keys,
+    modules,
+    open_comparisons,
+    patches,
+    specs,
+    support,
+    symbolic_numbers,
+)
+from smelt.frontends.jax.arguments import Arguments
+from smelt.frontends.jax.complex_numbers import with_pairs, without_complex
+from smelt.frontends.jax.element_types import has_onnx_type
+from smelt.frontends.jax.functions import selection
+from smelt.frontends.jax.parameters import Parameters
+from smelt.frontends.jax.replacement import Replacement, replaced
+from smelt.frontends.jax.size_cases import Case, Trace, alone, by_sizes
+from smelt.spans import span
+
+SIZES = (*open_comparisons.REPLACEMENTS, *symbolic_numbers.REPLACEMENTS)
+"""What symbolic sizes do while smelt traces."""
+
+
+def with_patches(
+    of_sizes: Trace, structs: Any, functions: selection.Functions, strict: bool
+) -> Case:
+    """What ``of_sizes`` gives for ``structs`` with what stands in for code of libraries.
+
+    Libraries import others where they first need them, whose patches come too late then; so it is
+    traced again with them if it fails.
+    """
+
+    def attempt(helping: Sequence[Replacement]) -> Case:
+        # Calls that stay calls come last, so they call what stands in for code of libraries.
+        with replaced([*SIZES, *helping, *selection.choose(functions)]):
+            return alone(of_sizes, structs) if strict else by_sizes(of_sizes, structs)
+
+    helping = patches.replacements(strict=strict)
+    try:
+        return attempt(helping)
+    except SmeltError:
+        now = patches.replacements(strict=strict)
+        if len(now) == len(helping):
+            raise
+    return attempt(now)
+
+
+def traced(
+    fn: Callable[..., Any],
+    arguments: Arguments,
+    parameters: Parameters,
+    x64: bool,
+    strict: bool,
+    structs: tuple[Any, ...],
+) -> tuple[compat.ClosedJaxpr, Any]:
+    """The jaxpr of ``fn``, its inputs those of ``arguments`` and then ``parameters``."""
+
+    def call(given: Sequence[Any], values: Sequence[Any]) -> Any:
+        function, copies = parameters.function(fn, values)
+        result = arguments.call(function, given)
+        modules.check_written(copies)
+        failures.check_returned(fn, compat.leaves(result))
+        return result
+
+    with compat.x64(x64):
+        kept = tuple(specs.struct_of(array) for array in parameters.arrays.values())
+        with span("jaxpr"):
+            closed, out = compat.make_jaxpr(call, (structs, kept))
+            if strict:
+                support.check_nothing_left_out(closed.jaxpr)
+            return implementations.inlined(closed), out
+
+
+def in_types_of_onnx(closed: compat.ClosedJaxpr, dft: bool) -> compat.ClosedJaxpr:
+    """``closed`` with arrays in place of keys and complex numbers, all of it with lowerings."""
+    closed = with_pairs(keys.without_keys(closed))
+    _check_interface(closed.jaxpr)
+    closed = without_complex(closed, dft=dft)
+    support.check_supported(closed.jaxpr)
+    return closed
+
+
+def _check_interface(jaxpr: compat.Jaxpr) -> None:
+    for variable in (*jaxpr.invars, *jaxpr.outvars):
+        aval: compat.Aval = variable.aval
+        if not has_onnx_type(aval):
+            raise Unsupported(
+                "E105",
+                f"an input or output has the element type {aval.dtype}",
+                why="ONNX has no such element type, or no operators for it",
+                fix="convert it to a type that ONNX has where it enters or leaves the function",
+            )
