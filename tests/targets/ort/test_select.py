@@ -151,6 +151,15 @@ def test_a_capped_attention_with_shared_heads_is_spelled_where_it_has_many_score
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_attention_without_a_cap_warns_of_no_rule(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    """Exported models without a cap told their users of a rule that "never fired"."""
+    graph = f"{SIGNATURE.format(more='')} {{ y = Attention<{HEADS}, scale = 0.3>(q, k, v) }}"
+    assert _names(_compiled(graph, monkeypatch, CHEAP)) == ["MultiHeadAttention"]
+    assert not [str(each.message) for each in recwarn if "never fired" in str(each.message)]
+
+
 def test_one_without_a_cap_is_no_near_miss() -> None:
     head = CAPPED.format(b=2, t=128, s=128)
     source = text.parse(f"{head} {{ y = Attention<q_num_heads = 4, kv_num_heads = 2>(q, k, v) }}")

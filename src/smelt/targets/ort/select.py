@@ -211,10 +211,16 @@ def _attention(m: Match, b: Builder) -> Replacement:
     return results if len(results) > 1 else results[0]
 
 
-def _capped_sizes(m: Match) -> Sizes | Miss | None:
+def _has_past(node: ir.Node) -> bool:
+    return any(value is not None for value in node.inputs[4:6])
+
+
+def _is_capped(node: ir.Node) -> bool:
+    return bool(node.attributes.get_float("softcap", 0.0))
+
+
+def _capped_sizes(m: Match) -> Sizes | Miss:
     """Of an Attention that caps its scores, with heads in an axis of their own or not."""
-    if not m.root.attributes.get_float("softcap", 0.0):
-        return None
     q, k = m["q"].shape, m["k"].shape
     given = m.root.attributes.get_int("q_num_heads", 0)
     if q is None or k is None or len(q) not in (3, 4):
@@ -254,7 +260,10 @@ def _forms() -> tuple[tuple[Choice, str, Op | OneOf, SizesOf, Build], ...]:
     residual = op("Add", var("x"), var("s"))
     apart = op("Sum", var("x"), var("s"))
     biased = op("Add", var("x"), var("b"))
-    attention = op("Attention", var("q"), var("k"), var("v"), rest=True)
+    attention, cached, capped = (
+        op("Attention", var("q"), var("k"), var("v"), rest=True, where=where)
+        for where in (None, _has_past, _is_capped)
+    )
     moved = op("Transpose", var("k"), name="moved")
     sigmoid = op("Sigmoid", var("x"))
     rows = _row_sizes("x")
@@ -285,8 +294,8 @@ def _forms() -> tuple[tuple[Choice, str, Op | OneOf, SizesOf, Build], ...]:
             *(op("MatMul", var("a"), moved), _product_sizes, _product),
         ),
         (*(choices.ATTENTION, multi), attention, _attention_sizes(False), _attention),
-        (*(choices.CACHED_ATTENTION, multi), attention, _attention_sizes(True), _attention),
-        (*(choices.CAPPED_ATTENTION, "Tanh"), attention, _capped_sizes, _capped),
+        (*(choices.CACHED_ATTENTION, multi), cached, _attention_sizes(True), _attention),
+        (*(choices.CAPPED_ATTENTION, "Tanh"), capped, _capped_sizes, _capped),
         (
             *(choices.CHANNEL_AFFINE, "BatchNormalization"),
             *(scale_and_offset.pattern, _channel_sizes, scale_and_offset.build),
