@@ -211,14 +211,6 @@ def _attention(m: Match, b: Builder) -> Replacement:
     return results if len(results) > 1 else results[0]
 
 
-def _has_past(node: ir.Node) -> bool:
-    return any(value is not None for value in node.inputs[4:6])
-
-
-def _is_capped(node: ir.Node) -> bool:
-    return bool(node.attributes.get_float("softcap", 0.0))
-
-
 def _capped_sizes(m: Match) -> Sizes | Miss:
     """Of an Attention that caps its scores, with heads in an axis of their own or not."""
     q, k = m["q"].shape, m["k"].shape
@@ -262,7 +254,11 @@ def _forms() -> tuple[tuple[Choice, str, Op | OneOf, SizesOf, Build], ...]:
     biased = op("Add", var("x"), var("b"))
     attention, cached, capped = (
         op("Attention", var("q"), var("k"), var("v"), rest=True, where=where)
-        for where in (None, _has_past, _is_capped)
+        for where in (
+            None,
+            lambda node: any(value is not None for value in node.inputs[4:6]),
+            lambda node: node.attributes.get_float("softcap", 0.0) != 0,
+        )
     )
     moved = op("Transpose", var("k"), name="moved")
     sigmoid = op("Sigmoid", var("x"))
