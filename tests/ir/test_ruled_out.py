@@ -102,3 +102,27 @@ def test_a_branch_of_which_no_branch_can_run(options: dict[str, Any]) -> None:
     np.testing.assert_array_equal(result, np.full((1, 4), 8, np.float32))
     with pytest.raises(UsageError, match="E670"):
         artifact(X, np.array(False), W, V)
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_branch_that_is_taken_for_sure(taken: int) -> None:
+    """Of the model that it leaves, no file is written either."""
+    graph = BRANCHES.replace("bool c, ", "").replace(
+        "{\n  y", f"{{ c = Constant<value=bool {{{taken}}}>()\n  y"
+    )
+    optimized = smelt.optimize(model(graph, 8))
+    if taken:
+        assert [node.op_type for node in smelt.to_proto(optimized).graph.node] == ["MatMul"]
+        return
+    with pytest.raises(InvalidModel, match="E317"):
+        smelt.to_proto(optimized)
+
+
+def test_other_sizes_rule_out_other_branches() -> None:
+    optimized = smelt.optimize(model(BRANCHES, 8))
+    optimized.graph.inputs[0].shape = ir.Shape([1, 6])
+    artifact = smelt.compile(optimized, target="c")
+    (result,) = artifact(X[:, :6], np.array(False), W, V)
+    np.testing.assert_array_equal(result, np.full((1, 4), 6, np.float32))
+    with pytest.raises(UsageError, match="E670"):
+        artifact(X[:, :6], np.array(True), W, V)

@@ -28,9 +28,17 @@ def rule_out(model: ir.Model, node: ir.Node, why: str) -> bool:
     if _WHY in node.meta or node not in set(_optional(model)):
         return False
     node.meta[_WHY] = why
+    model.graph.meta[_WHY] = True
     for output in node.outputs:
         output.shape = None
     return True
+
+
+def forget_ruled_out(model: ir.Model) -> None:
+    """Take the notes back: inputs may have other sizes now."""
+    if model.graph.meta.pop(_WHY, False):
+        for node in scope.nodes(model):
+            node.meta.pop(_WHY, None)
 
 
 def why_ruled_out(node: ir.Node) -> str:
@@ -44,8 +52,11 @@ def ruled_out_in(graph: ir.Graph) -> tuple[ir.Node, str] | None:
 
 
 def refuse_ruled_out(model: ir.Model) -> None:
-    """Raise InvalidModel E317 for a node that cannot run, which runtimes refuse to load."""
-    for node in _optional(model):
+    """Raise InvalidModel E317 for a node that cannot run, which runtimes refuse to load.
+
+    It may stand in no branch any more, if the branch is the one that is taken.
+    """
+    for node in scope.nodes(model) if model.graph.meta.get(_WHY) else ():
         if _WHY in node.meta:
             raise contradiction(node, why_ruled_out(node), fix=FIX)
 

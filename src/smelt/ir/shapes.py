@@ -32,7 +32,7 @@ from smelt.ir.invented_dims import (
     is_invented,
     without_invented,
 )
-from smelt.ir.ruled_out import rule_out
+from smelt.ir.ruled_out import forget_ruled_out, rule_out
 from smelt.ir.shape_context import ShapeContext, forget_elements, forget_invented_elements
 from smelt.ir.shape_registry import ShapeRule, infer_everything, registry, take_over
 from smelt.ir.shape_rules import (
@@ -116,6 +116,7 @@ class ShapeInference:
         if self._context.opset < 9 and any(n.op_type == "Scan" for n in scope.nodes(self.model)):
             return
         self._reserve()
+        forget_ruled_out(self.model)
         self._forget_names_of_results([self.model.graph])
         try:
             with span("shapes"):
