@@ -177,7 +177,9 @@ def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:
         if not _is_move(node):
             break
         moves.insert(0, node)
-        value = node.inputs[0]  # type: ignore[assignment]  # a move has an operand
+        moved = node.inputs[0]
+        assert moved is not None  # a move has an operand
+        value = moved
     if (node.domain, node.op_type) == ("", "Gemm"):
         return _gemm(cx, node, tuple(moves))
     if (node.domain, node.op_type) != ("", "Add"):

@@ -25,9 +25,13 @@ def drawn(make, *sizes, **options):
     """The layer with weights that NumPy draws: JAX would compile for each of their shapes."""
     shapes = eqx.filter_eval_shape(lambda: make(*sizes, key=KEY, **options))
     rng = np.random.default_rng(0)
-    is_type = lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct)  # noqa: E731
-    draw = lambda s: jnp.asarray(rng.uniform(-0.5, 0.5, s.shape), s.dtype) if is_type(s) else s  # noqa: E731
-    return jax.tree.map(draw, shapes, is_leaf=is_type)
+
+    def draw(leaf):
+        if not isinstance(leaf, jax.ShapeDtypeStruct):
+            return leaf
+        return jnp.asarray(rng.uniform(-0.5, 0.5, leaf.shape), leaf.dtype)
+
+    return jax.tree.map(draw, shapes)
 
 
 @pytest.mark.parametrize(

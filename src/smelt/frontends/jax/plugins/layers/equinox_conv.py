@@ -20,6 +20,11 @@ from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.library_functions import EQUINOX_CONV
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.plugins.layers.conv_window import (
+    attributes_of,
+    is_window,
+    result_sizes,
+)
 from smelt.frontends.jax.plugins.layers.layer_norm import batched_first
 from smelt.frontends.jax.registry import lowers
 
@@ -48,11 +53,7 @@ def conv(
         x,
         w,
         *(cx.reshape(each, kernel[:1]) for each in bias),
-        group=groups,
-        kernel_shape=[int(size) for size in kernel[2:]],
-        strides=list(strides),
-        dilations=list(dilation),
-        pads=[low for low, _ in padding] + [high for _, high in padding],
+        **attributes_of(kernel[2:], strides, padding, dilation, groups),
     )
     if len(front) == 1:
         return result
@@ -101,18 +102,6 @@ def _result(
     return compat.ShapedArray((*x.shape[: 1 - len(w.shape)], w.shape[0], *sizes), x.dtype)
 
 
-def result_sizes(
-    image: Sequence[int],
-    kernel: Sequence[int],
-    strides: tuple[int, ...],
-    padding: tuple[tuple[int, int], ...],
-    dilation: tuple[int, ...],
-) -> list[int]:
-    """How often the window fits into each dim of the padded image."""
-    rows = zip(image, kernel, strides, padding, dilation, strict=True)
-    return [(n + sum(pads) - d * (k - 1) - 1) // s + 1 for n, k, s, pads, d in rows]
-
-
 def _call(layer: Any, x: Any, *, key: Any = None) -> Call | None:
     """None where equinox complains or pads by other than zeros, for sizes that are not known, and
     for other types than float32."""
@@ -138,19 +127,6 @@ def _call(layer: Any, x: Any, *, key: Any = None) -> Call | None:
     window = {"strides": layer.stride, "padding": padding, "dilation": dilation}
     fits = is_window(x.shape[1:], w.shape[2:], window)
     return (operands, {**window, "groups": groups}) if fits else None
-
-
-def is_window(image: Sequence[int], kernel: Sequence[int], window: dict[str, Any]) -> bool:
-    """True if every number is an int that the operator takes, and some window fits."""
-    if any(len(numbers) != len(kernel) for numbers in window.values()):
-        return False
-    pads = [pad for pair in window["padding"] for pad in pair]
-    steps = [*window["strides"], *window["dilation"]]
-    if not all(isinstance(number, int) for number in (*pads, *steps)):
-        return False
-    if any(pad < 0 for pad in pads) or any(step < 1 for step in steps):
-        return False
-    return all(size > 0 for size in result_sizes(image, kernel, **window))
 
 
 binds(

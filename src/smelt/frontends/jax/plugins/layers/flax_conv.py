@@ -14,7 +14,11 @@ from smelt.frontends.jax import compat
 from smelt.frontends.jax.bindings import Binding, Call, binds
 from smelt.frontends.jax.library_functions import NNX_CONV
 from smelt.frontends.jax.lowering import Lowering
-from smelt.frontends.jax.plugins.layers.equinox_conv import is_window, result_sizes
+from smelt.frontends.jax.plugins.layers.conv_window import (
+    attributes_of,
+    is_window,
+    result_sizes,
+)
 from smelt.frontends.jax.registry import lowers
 
 
@@ -37,11 +41,7 @@ def conv(
         cx.transpose(x, (0, last, *range(1, last))),
         cx.transpose(w, (last, last - 1, *range(last - 1))),
         *bias,
-        group=groups,
-        kernel_shape=[int(size) for size in kernel[:-2]],
-        strides=list(strides),
-        dilations=list(dilation),
-        pads=[low for low, _ in padding] + [high for _, high in padding],
+        **attributes_of(kernel[:-2], strides, padding, dilation, groups),
     )
     return cx.transpose(result, (0, *range(2, last + 1), 1))
 

@@ -1,0 +1,48 @@
+"""What layers of convolution of several libraries say of their windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def result_sizes(
+    image: Sequence[int],
+    kernel: Sequence[int],
+    strides: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+) -> list[int]:
+    """How often the window fits into each dim of the padded image."""
+    rows = zip(image, kernel, strides, padding, dilation, strict=True)
+    return [(n + sum(pads) - d * (k - 1) - 1) // s + 1 for n, k, s, pads, d in rows]
+
+
+def is_window(image: Sequence[int], kernel: Sequence[int], window: dict[str, Any]) -> bool:
+    """True if every number is an int that the operator takes, and some window fits."""
+    if any(len(numbers) != len(kernel) for numbers in window.values()):
+        return False
+    pads = [pad for pair in window["padding"] for pad in pair]
+    steps = [*window["strides"], *window["dilation"]]
+    if not all(isinstance(number, int) for number in (*pads, *steps)):
+        return False
+    if any(pad < 0 for pad in pads) or any(step < 1 for step in steps):
+        return False
+    return all(size > 0 for size in result_sizes(image, kernel, **window))
+
+
+def attributes_of(
+    kernel: Sequence[int],
+    strides: tuple[int, ...],
+    padding: tuple[tuple[int, int], ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> dict[str, Any]:
+    """The attributes of the operator for a ``kernel`` of these sizes."""
+    return {
+        "group": groups,
+        "kernel_shape": [int(size) for size in kernel],
+        "strides": list(strides),
+        "dilations": list(dilation),
+        "pads": [low for low, _ in padding] + [high for _, high in padding],
+    }
