@@ -22,7 +22,8 @@ SHORT = 64
 """Lengths up to here are one product, where that is the fastest."""
 
 STEPS_TO = 13
-"""Longer primes are none that a transform has steps for; it takes a convolution."""
+"""The largest prime that kernels of transforms have steps for (``RADICES`` of their plan); longer
+ones take a convolution."""
 
 LONGEST_PRIME = 512
 """Primes up to here are one product, too."""
