@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import EntryPoint
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from smelt.errors import UsageError
@@ -159,14 +160,15 @@ class Registry(Mapping[Key, Thing]):
             self._entries, self._filled = entries, True
 
 
-def modules_of(package: str) -> Callable[[], None]:
-    """What imports every module of ``package``, in the order of their names."""
+def modules_in(package: str) -> Iterator[ModuleType]:
+    """Every module of ``package``, imported, in the order of their names."""
+    for module in pkgutil.iter_modules(import_module(package).__path__):
+        yield import_module(f"{package}.{module.name}")
 
-    def fill() -> None:
-        for module in pkgutil.iter_modules(import_module(package).__path__):
-            import_module(f"{package}.{module.name}")
 
-    return fill
+def modules_of(package: str) -> Callable[[], object]:
+    """What imports every module of ``package``."""
+    return lambda: list(modules_in(package))
 
 
 def owner_of_point(point: EntryPoint) -> Owner:

@@ -21,7 +21,7 @@ import pytest
 
 from smelt.passes import registry
 
-LISTED = [(folder, name) for folder, names in registry.FOLDERS.items() for name in names]
+PLACES = [place for place, _ in registry.ours()]
 PROMISES = re.compile(r"^Needs {4}(?P<needs>.*)^Keeps {4}(?P<keeps>.*?)(?:\n\n|\Z)", re.M | re.S)
 COMMENT = re.compile(r"# (?:(\w+) )?((?:needs|keeps) \d.*)")
 LISTS = re.compile(r"(needs|keeps)((?:,? \d+)+)")
@@ -51,9 +51,9 @@ def noted(source: str, name: str = "") -> Numbers:
     return found
 
 
-@pytest.mark.parametrize(("folder", "name"), LISTED, ids=[name for _, name in LISTED])
-def test_every_number_of_the_page_is_in_the_code_and_none_else(folder: str, name: str) -> None:
-    module = import_module(f"smelt.passes.{folder}.{name}")
+@pytest.mark.parametrize("place", PLACES, ids=[place.rpartition(".")[2] for place in PLACES])
+def test_every_number_of_the_page_is_in_the_code_and_none_else(place: str) -> None:
+    module, name = import_module(place), place.rpartition(".")[2]
     assert module.__file__ is not None
     assert module.__doc__ is not None
     path = Path(module.__file__)

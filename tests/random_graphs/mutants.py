@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random_graphs.mutation import Mutant
 
-from smelt.passes.registry import FOLDERS
+from smelt.passes.registry import ours
 
-FOLDER = {name: folder for folder, names in FOLDERS.items() for name in names}
+FOLDER = {pass_.name: place.split(".")[2] for place, pass_ in ours()}
 
 
 def _mutants(focus: str, pass_: str, *changes: tuple[str, str, str]) -> list[Mutant]:

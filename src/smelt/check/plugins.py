@@ -76,7 +76,7 @@ def _plugin(
 def _our_passes(point: EntryPoint) -> frozenset[str]:
     if point.group != passes.ENTRY_POINTS:
         return frozenset()
-    return frozenset(name for names in passes.FOLDERS.values() for name in names)
+    return frozenset(pass_.name for _, pass_ in passes.ours())
 
 
 def _no_pass(extension: Extension) -> str:

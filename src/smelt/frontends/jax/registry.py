@@ -8,13 +8,12 @@ register ours. A package adds its own through the entry point group
 from __future__ import annotations
 
 import inspect
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from smelt.extensions import extensions
-from smelt.registry import Owner, Registry, modules_of
+from smelt.registry import Owner, Registry, modules_in, modules_of
 
 ENTRY_POINTS = "smelt.lowerings"
 
@@ -36,10 +35,8 @@ class Rule:
 
 
 def _import_all() -> None:
-    from smelt.frontends.jax import plugins
-
-    for room in pkgutil.iter_modules(plugins.__path__, f"{plugins.__name__}."):
-        modules_of(room.name)()
+    for room in modules_in("smelt.frontends.jax.plugins"):
+        modules_of(room.__name__)()
     extensions(ENTRY_POINTS)
 
 
