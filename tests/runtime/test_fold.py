@@ -49,6 +49,29 @@ def test_an_absent_operand_is_none():
     assert fold(text, np.float32([-5, 5]), None, np.float32(1))[0].tolist() == [-5, 1]
 
 
+@pytest.mark.parametrize("rank", ["", "[1]"])
+@pytest.mark.parametrize(
+    ("node", "one", "right"),
+    [
+        ("CumSum(x, one)", 0, [3, 4, 6]),
+        ("CumProd(x, one)", 0, [3, 3, 6]),
+        ("OneHot<axis = 0>(x, one, w)", 4, [[0, 0, 0], [0, 1, 0], [0, 0, 1], [1, 0, 0]]),
+    ],
+)
+def test_a_vector_of_one_is_a_scalar_to_runtimes(node, one, right, rank):
+    """PyTorch's TorchScript exporter writes the axis of a running sum so."""
+    shape = ",".join(map(str, np.shape(right)))
+    text = f"g (int64[3] x, int64{rank} one, int64[2] w) => (int64[{shape}] y) {{ y = {node} }}"
+    operands = (np.int64([3, 1, 2]), np.full((1,) if rank else (), one, np.int64), np.int64([0, 1]))
+    operands = operands[: 3 if "w" in node else 2]
+    assert fold(text, *operands, opset=26)[0].tolist() == right
+
+
+def test_an_axis_of_two_numbers_is_none():
+    text = "g (int64[3] x, int64[2] a) => (int64[3] y) { y = CumSum(x, a) }"
+    assert fold(text, np.int64([3, 1, 2]), np.int64([0, 0])) is None
+
+
 SUMS = {
     "ReduceL2": ("y = ReduceL2<keepdims=0>(x, a)", lambda x: np.sqrt((x * x).sum((0, 1)))),
     "ReduceMean": ("y = ReduceMean<keepdims=0>(x, a)", lambda x: x.mean((0, 1))),

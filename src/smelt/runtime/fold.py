@@ -65,6 +65,9 @@ SUMS = frozenset(
 """Operators that add up many numbers. NumPy adds them one after the other along all axes but the
 last: of float16, a sum of 8,192 came out by a quarter too small. So they are computed as double."""
 
+SCALARS = {"CumProd": 1, "CumSum": 1, "OneHot": 1}
+"""Places of operands that are scalars to the reference kernels, and to runtimes vectors of one."""
+
 Evaluate = Callable[[ir.Node, Inputs], list[np.ndarray] | None]
 
 
@@ -163,7 +166,10 @@ def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
     if own is not None and inputs and inputs[0] is not None and inputs[0].dtype == np.float64:
         return list(own(inputs, {}))
     sums = node.op_type in SUMS
-    read = [_as_double(x) for x in inputs] if sums else inputs
+    read = [_as_double(x) for x in inputs] if sums else list(inputs)
+    place = SCALARS.get(node.op_type)
+    if place is not None and (one := read[place]) is not None and one.size == 1:
+        read[place] = one.reshape(())
     try:
         results = _call(ir.serde.serialize_node(node), read, opset)
     except FAILURES:
