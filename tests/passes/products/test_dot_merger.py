@@ -51,6 +51,28 @@ def test_products_with_rows_and_without_are_two_groups() -> None:
     check_unchanged(dot_merger, graph(body, "float[N,6,3] p, float[N,6,5] q"))
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "splits"),
+    [
+        (2**19, 4, 0),  # 4 MiB of results
+        (2**19 - 1, 4, 1),
+        (2**19, 512, 0),
+        (2**19, 513, 1),  # the product itself takes long
+        ("N", 4, 1),
+    ],
+)
+def test_products_of_many_rows_and_few_columns_stay(
+    rows: int | str, columns: int, splits: int
+) -> None:
+    weights = ", ".join(tensor(name, (columns, 1)) for name in "uv")
+    model = text.parse(
+        f"g (float[{rows},{columns}] x) => (float[{rows},1] p, float[{rows},1] q) <{weights}> "
+        "{ i = MatMul(x, u) j = MatMul(x, v) p = Neg(i) q = Neg(j) }"
+    )
+    optimize_model(model, pipeline="dot-merger")
+    assert [node.op_type for node in model.graph].count("Split") == splits
+
+
 KEPT = {
     "one product": graph("i = MatMul(x, u) p = Neg(i)", "float[N,6,3] p"),
     "outputs": graph("p = MatMul(x, u) q = MatMul(x, v)", "float[N,6,3] p, float[N,6,5] q"),
