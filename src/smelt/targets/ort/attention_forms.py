@@ -1,0 +1,118 @@
+"""Forms of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.build import Builder
+from smelt.ir.pattern import Op, op, var
+from smelt.ir.rule import Match, Miss, Replacement
+from smelt.operators.microsoft.declared import DOMAIN
+from smelt.passes.attention import expand_attention
+from smelt.targets.ort import choices
+from smelt.targets.ort.form import Form, Sizes, SizesOf, number
+
+
+def _heads(m: Match) -> tuple[int, int] | Miss:
+    """How many heads, and the size of each; a Miss where MultiHeadAttention is not the same."""
+    given = {a.name: a.value for a in m.root.attributes.values()}
+    q, k, v = m.root.inputs[:3]
+    heads = given.pop("q_num_heads", None)
+    if heads is None or heads != given.pop("kv_num_heads", None):
+        return Miss("heads of keys are shared, or heads come first")
+    if any(value not in (0, 0.0) for name, value in given.items() if name != "scale"):
+        return Miss("it is causal, caps scores or hands them on")
+    shapes = [x.shape for x in (q, k, v) if x is not None and x.shape is not None]
+    if len(shapes) < 3 or len(m.root.outputs) > 3:
+        return Miss("shapes are not known, or scores are handed on")
+    wide = shapes[0][-1]
+    if not isinstance(wide, int) or wide % heads or shapes[2][-1] != wide:
+        return Miss("the size of a head is not a number, or values have another")
+    return heads, wide // heads
+
+
+def _attention_sizes(cached: bool) -> SizesOf:
+    def sizes(m: Match) -> Sizes | Miss:
+        found = _heads(m)
+        if isinstance(found, Miss):
+            return found
+        past = (*m.root.inputs, *(None,) * 6)[4:6]
+        if cached != (None not in past) or len(m.root.inputs) > 6 or any(past) != cached:
+            return Miss("there is a past" if not cached else "there is no past")
+        q, k = (x.shape for x in m.root.inputs[:2] if x is not None)
+        batch = q[0] if q is not None and isinstance(q[0], int) else 1
+        said = {"heads": found[0] * max(batch, 1), "size": found[1]}
+        rows = number(q[1]) if q is not None else None
+        if not cached:
+            return {"rows": rows, "keys": number(k[1]) if k is not None else None, **said}
+        before = past[0].shape if past[0] is not None else None
+        return {"rows": rows, "past": number(before[2]) if before is not None else None, **said}
+
+    return sizes
+
+
+def _attention(m: Match, b: Builder) -> Replacement:
+    q, k, v, bias, *past = (*m.root.inputs, *(None,) * 3)[:6]
+    if bias is not None and (
+        bias.shape is None or len(bias.shape) != 4 or bias.dtype != ir.DataType.FLOAT
+    ):
+        return Miss("the mask is no bias of 4 dims")
+    if any(value is not None and not scope.is_dead(value) for value in m.root.outputs[3:]):
+        return Miss("scores are handed on")
+    given = m.root.attributes.get("scale")
+    results = b.ops(
+        "MultiHeadAttention",
+        *(q, k, v, None, None, bias, *past),
+        outputs=len(m.root.outputs),
+        domain=DOMAIN,
+        num_heads=m.root.attributes.get_int("q_num_heads"),
+        scale=None if given is None else given.as_float(),
+    )
+    for result, old in zip(results, m.root.outputs, strict=True):
+        result.shape = old.shape
+    return results if len(results) > 1 else results[0]
+
+
+def _capped_sizes(m: Match) -> Sizes | Miss:
+    """Of an Attention that caps its scores, with heads in an axis of their own or not."""
+    q, k = m["q"].shape, m["k"].shape
+    given = m.root.attributes.get_int("q_num_heads", 0)
+    if q is None or k is None or len(q) not in (3, 4):
+        return Miss("shapes are not known")
+    heads = given or number(q[1])
+    before = (*m.root.inputs, *(None,) * 3)[4]
+    rows, keys = number(q[-2]), number(k[-2])
+    if before is not None:
+        past = before.shape[2] if before.shape is not None else None
+        keys = keys + past if keys and isinstance(past, int) else None
+    batch = q[0] if isinstance(q[0], int) else 1
+    return {"rows": rows, "keys": keys, "heads": heads and heads * max(batch, 1)}
+
+
+def _capped(m: Match, b: Builder) -> Replacement:
+    return expand_attention.attention.build(m, b)
+
+
+def _attention_node(where: Callable[[ir.Node], bool] | None) -> Op:
+    return op("Attention", var("q"), var("k"), var("v"), rest=True, where=where)
+
+
+def _has_past(node: ir.Node) -> bool:
+    return any(value is not None for value in node.inputs[4:6])
+
+
+def _has_cap(node: ir.Node) -> bool:
+    return node.attributes.get_float("softcap", 0.0) != 0
+
+
+_MULTI = "MultiHeadAttention"
+_any, _cached, _with_cap = map(_attention_node, (None, _has_past, _has_cap))
+
+FORMS = (
+    Form(choices.ATTENTION, _MULTI, _any, _attention_sizes(False), _attention),
+    Form(choices.CACHED_ATTENTION, _MULTI, _cached, _attention_sizes(True), _attention),
+    Form(choices.CAPPED_ATTENTION, "Tanh", _with_cap, _capped_sizes, _capped),
+)

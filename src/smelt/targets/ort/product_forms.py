@@ -1,0 +1,35 @@
+"""Forms of products."""
+
+from __future__ import annotations
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement
+from smelt.operators.microsoft.declared import DOMAIN
+from smelt.targets.ort import choices
+from smelt.targets.ort.form import Form, Sizes, number
+
+
+def _transposed(m: Match, b: Builder) -> Replacement:
+    moved = m.node("moved").attributes["perm"].as_ints()
+    rank = len(moved)
+    if rank < 3 or list(moved) != [*range(rank - 2), rank - 1, rank - 2]:
+        return Miss("the Transpose moves more than the last two axes")
+    product = b.op("FusedMatMul", m["a"], m["k"], domain=DOMAIN, transB=1)
+    # Which of two symbols a broadcast batch has, only the MatMul's own inference says soundly.
+    product.shape = m.root.outputs[0].shape
+    return product
+
+
+def _transposed_sizes(m: Match) -> Sizes | Miss:
+    a, k = m["a"].shape, m["k"].shape
+    if a is None or k is None or len(a) < 2 or len(k) < 2:
+        return Miss("the ranks are not known")
+    return {"rows": number(a[-2]), "inner": number(a[-1]), "columns": number(k[-2])}
+
+
+_transpose = op("MatMul", var("a"), op("Transpose", var("k"), name="moved"))
+
+FORMS = (
+    Form(choices.TRANSPOSED_PRODUCT, "FusedMatMul", _transpose, _transposed_sizes, _transposed),
+)

@@ -1,0 +1,112 @@
+"""Forms of what is computed for each row, or each channel."""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import Op, op, var
+from smelt.ir.rule import Build, Match, Miss, Replacement
+from smelt.ir.same_shape import same_dim, same_shape
+from smelt.operators.microsoft.declared import DOMAIN
+from smelt.passes.norms.fuse_elementwise_to_batchnorm import scale_and_offset
+from smelt.targets.ort import choices
+from smelt.targets.ort.form import Form, Sizes, SizesOf, number, rows_of
+
+
+def _row_sizes(name: str) -> SizesOf:
+    """Rows and width of the value bound to ``name``."""
+
+    def sizes(m: Match) -> Sizes | Miss:
+        value = m[name]
+        if value.shape is None or not len(value.shape):
+            return Miss("the rank is not known")
+        return {"rows": rows_of(value) or None, "width": number(value.shape[-1])}
+
+    return sizes
+
+
+def _layer_norm(form: str) -> Build:
+    """The runtime fuses an Add that nothing else reads; of operands of one shape, so nothing else
+    is worth a change."""
+
+    def build(m: Match, b: Builder) -> Replacement:
+        if not same_shape(m["x"].shape, m["s"].shape):
+            return Miss("the operands broadcast")
+        total = b.op(form, m["x"], m["s"])
+        return b.like(m.root, total, *m.root.inputs[1:])
+
+    return build
+
+
+def _biased(form: str) -> Build:
+    """The operator ``form``, of a sum with a bias of one dim."""
+
+    def build(m: Match, b: Builder) -> Replacement:
+        x, bias = m["x"], m["b"]
+        if x.shape is None or bias.shape is None:
+            return Miss("the shapes are not known")
+        if len(x.shape) < len(bias.shape):
+            x, bias = bias, x
+        if len(bias.shape or ()) != 1 or not same_dim(
+            (bias.shape or (1,))[0], (x.shape or (0,))[-1]
+        ):
+            return Miss("the bias does not have one number a column")
+        return b.op(form, x, bias, domain=DOMAIN)
+
+    return build
+
+
+def _biased_sizes(m: Match) -> Sizes | Miss | None:
+    """Rows and width of the operand of the higher rank."""
+    ranks = {name: len(m[name].shape or ()) for name in ("x", "b")}
+    return _row_sizes(max(ranks, key=lambda name: ranks[name]))(m)
+
+
+def _silu(m: Match, b: Builder) -> Replacement:
+    return b.op("QuickGelu", m["x"], domain=DOMAIN, alpha=1.0)
+
+
+def _channel_sizes(m: Match) -> Sizes | Miss:
+    """Channels and pixels of an x that is scaled and shifted channel by channel."""
+    if any(math.prod(m[name].shape or ()) == 1 for name in ("scale", "offset")):
+        return Miss("a constant is one number")
+    dims = m["x"].shape
+    if dims is None or len(dims) < 3:
+        return Miss("x is no tensor of rank 3 or more")
+    pixels = [number(dim) for dim in dims[2:]]
+    known = [size for size in pixels if size]
+    return {
+        "channels": number(dims[1]),
+        "pixels": math.prod(known) if len(known) == len(pixels) else None,
+    }
+
+
+def _normed(total: str) -> Op:
+    return op("LayerNormalization", op(total, var("x"), var("s")), rest=True)
+
+
+def _by_tanh(node: ir.Node) -> bool:
+    return node.attributes.get_string("approximate", "none") == "tanh"
+
+
+def _exact(node: ir.Node) -> bool:
+    return not _by_tanh(node)
+
+
+_rows = _row_sizes("x")
+_sum = op("Add", var("x"), var("b"))
+_gelu, _tanh_gelu = (op("Gelu", _sum, where=where) for where in (_exact, _by_tanh))
+_gated = op("Mul", var("x"), op("Sigmoid", var("x")), commutative=True)
+_affine, _normalized = scale_and_offset.pattern, scale_and_offset.build
+
+FORMS = (
+    Form(choices.RESIDUAL_LAYER_NORM, "Sum", _normed("Add"), _rows, _layer_norm("Sum")),
+    Form(choices.SUM_LAYER_NORM, "Add", _normed("Sum"), _rows, _layer_norm("Add")),
+    Form(choices.BIAS_GELU, "BiasGelu", _gelu, _biased_sizes, _biased("BiasGelu")),
+    Form(choices.BIAS_GELU_BY_TANH, "FastGelu", _tanh_gelu, _biased_sizes, _biased("FastGelu")),
+    Form(choices.SILU, "QuickGelu", _gated, _rows, _silu),
+    Form(choices.CHANNEL_AFFINE, "BatchNormalization", _affine, _channel_sizes, _normalized),
+)
