@@ -14,6 +14,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attribute, Attributes, Operator, Result, int_of, ints_of
+from smelt.operators.inputs import present
 
 DOMAIN = "smelt.c"
 CONV = ("kernel_shape", "strides", "dilations", "pads")
@@ -42,9 +43,8 @@ def reference(
     inputs: Sequence[np.ndarray | None], attributes: Attributes
 ) -> tuple[np.ndarray, ...]:
     """One product a kernel position, summed; then Relu."""
-    x, w, bias = (*inputs, None)[:3]
-    assert x is not None
-    assert w is not None
+    x, w = present(inputs[:2])
+    bias = (*inputs[2:], None)[0]
     kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
     rank, group = len(kernel), _group(attributes)
     padded = np.pad(x, [(0, 0), (0, 0), *zip(pads[:rank], pads[rank:], strict=True)])

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result, int_of
+from smelt.operators.inputs import present
 
 INT64, UINT64, DOUBLE = ir.DataType.INT64, ir.DataType.UINT64, ir.DataType.DOUBLE
 
@@ -68,8 +69,7 @@ def _target(attributes: Attributes) -> ir.DataType:
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """The same memory under another name."""
-    (x,) = inputs
-    assert x is not None
+    (x,) = present(inputs)
     return (np.ascontiguousarray(x).reshape(x.shape).view(_target(attributes).numpy()),)
 
 
@@ -77,8 +77,7 @@ def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
     """By a Cast between integers, through int64 where there are floats."""
-    (x,) = inputs
-    assert x is not None
+    (x,) = present(inputs)
     assert x.dtype is not None
     to = _target(attributes)
     if x.dtype not in FORMATS and to not in FORMATS:

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attributes
+from smelt.operators.inputs import present
 
 T = ir.DataType
 
@@ -43,8 +44,7 @@ def apart(
     b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
     """The Cast, behind a Clip without bounds, which changes nothing and which the runtime keeps."""
-    (x,) = given
-    assert x is not None
+    (x,) = present(given)
     assert x.dtype is not None
     wide = CLIPPED[x.dtype]
     same = x if x.dtype == wide else b.op("Cast", x, to=int(wide))

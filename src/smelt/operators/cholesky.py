@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_square
 from smelt.operators.linalg.matrices import (
     column,
@@ -40,8 +41,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Column by column, over all matrices of the batch at once."""
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
     lower = attributes["lower"]
     source = a if lower else np.swapaxes(a, -1, -2)
     n = a.shape[-1]

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.inputs import present
 from smelt.operators.semiring import Semiring, semiring_of, semiring_on
 
 WIDE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.INT64)
@@ -98,9 +99,7 @@ def _known(a: Dim, b: Dim) -> Dim:
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Aligns the dims by broadcasting, then combines and reduces in the accumulator type."""
-    lhs, rhs = inputs
-    assert lhs is not None
-    assert rhs is not None
+    lhs, rhs = present(inputs)
     semiring = semiring_of(attributes["semiring"])
     parts = groups(attributes, lhs.ndim, rhs.ndim)
     preferred = attributes["dtype"]

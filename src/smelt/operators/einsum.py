@@ -37,6 +37,7 @@ from smelt.operators.declare import (
     Result,
     ints_of,
 )
+from smelt.operators.inputs import present
 from smelt.operators.semiring import Semiring, semiring_of, semiring_on
 
 
@@ -50,7 +51,7 @@ def path_in(attributes: Attributes) -> Path | None:
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
     """The element type of the operands, and the sizes of the labels of the result."""
-    values = [value for value in inputs if value is not None]
+    values = present(inputs)
     pairs = bool(attributes["pairs"])
     dtype = _element_type(values, attributes)
     _check_path(path_in(attributes), len(values))
@@ -100,7 +101,7 @@ def _steps(shapes: Sequence[Sequence[Dim]], attributes: Attributes) -> tuple[tup
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """The steps of the path, one by one."""
-    arrays = [array for array in inputs if array is not None]
+    arrays = present(inputs)
     if attributes["pairs"]:
         kind = np.result_type(arrays[0].dtype, np.complex64)
         arrays = [np.ascontiguousarray(array).view(kind)[..., 0] for array in arrays]
@@ -157,7 +158,7 @@ def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...] | None:
     """The steps of the path as DotGenerals and what ONNX has."""
-    values = [value for value in inputs if value is not None]
+    values = present(inputs)
     shapes = [value.shape.dims for value in values if value.shape is not None]
     if len(shapes) < len(inputs) or attributes["pairs"]:
         return None

@@ -23,6 +23,7 @@ from smelt.ir.raise_opset import raise_opset
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import ShapeInference
 from smelt.operators.dot_general import reduced
+from smelt.operators.inputs import present
 from smelt.operators.semiring import Semiring, semiring_of
 from smelt.operators.sliced_einsum import sum_of
 
@@ -95,7 +96,7 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
 
 
 def _plus(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
-    return reduce(partial(_sum, b, semiring), _given(node))
+    return reduce(partial(_sum, b, semiring), present(node.inputs))
 
 
 def _sum(b: Builder, semiring: Semiring, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -107,11 +108,11 @@ def _sum(b: Builder, semiring: Semiring, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _times(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
-    return b.op(semiring.times, *_given(node))
+    return b.op(semiring.times, *present(node.inputs))
 
 
 def _reduced(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
-    x, axes = _given(node)[0], _axes(node)
+    x, axes = present(node.inputs)[0], _axes(node)
     nothing = node.attributes.get_int("noop_with_empty_axes", 0)
     if not axes:
         axes = () if nothing else tuple(range(_rank(x)))
@@ -132,7 +133,7 @@ def _axes(node: ir.Node) -> tuple[int, ...] | None:
 
 def _matmul(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
     """An Einsum, for which a dim of size 1 of a batch that broadcasts is taken off."""
-    x, y = _given(node)
+    x, y = present(node.inputs)
     left, right = _labels(_rank(x), "mk"), _labels(_rank(y), "kn")
     batch = max(left[:-2], right[:-2], key=len)
     out = batch + "m" * (_rank(x) > 1) + "n" * (_rank(y) > 1)
@@ -163,7 +164,9 @@ def _without(b: Builder, value: ir.Value, labels: str, label: str) -> tuple[ir.V
 
 def _einsum(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
     equation = node.attributes["equation"].as_string()
-    return b.op("Einsum", *_given(node), domain="smelt", equation=equation, semiring=str(semiring))
+    return b.op(
+        "Einsum", *present(node.inputs), domain="smelt", equation=equation, semiring=str(semiring)
+    )
 
 
 def _same(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
@@ -171,10 +174,6 @@ def _same(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
     kept = [each for name, each in node.attributes.items() if name != "semiring"]
     attributes = [*kept, ir.AttrString("semiring", str(semiring))]
     return b.add(ir.Node(node.domain, node.op_type, node.inputs, attributes))[0]
-
-
-def _given(node: ir.Node) -> list[ir.Value]:
-    return [value for value in node.inputs if value is not None]
 
 
 def _rank(value: ir.Value) -> int:

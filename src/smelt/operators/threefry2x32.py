@@ -16,6 +16,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.inputs import present
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 """Bits of the rotations of each round, for even and odd groups of four rounds."""
@@ -28,7 +29,7 @@ GROUPS = 5
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
     """Both results have the shape that the inputs broadcast to."""
-    values = [value for value in inputs if value is not None]
+    values = present(inputs)
     if len(values) != 4:
         raise ValueError("Threefry2x32 takes four operands")
     for value in values:

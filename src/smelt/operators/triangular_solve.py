@@ -15,6 +15,7 @@ import onnx_ir as ir
 from smelt.ir.same_shape import conflicting_shapes
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_square
 from smelt.operators.linalg.matrices import (
     column,
@@ -48,9 +49,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Substitution, row by row, over the whole batch at once."""
-    a, b = inputs
-    assert a is not None
-    assert b is not None
+    a, b = present(inputs)
     lower = bool(attributes["lower"])
     matrix, right = a, b
     if attributes["transpose_a"]:

@@ -18,6 +18,7 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import tensor_of
 from smelt.operators import cast_chains
 from smelt.operators.declare import Attributes, Body
+from smelt.operators.inputs import present
 
 T = ir.DataType
 Values = Sequence["ir.Value | None"]
@@ -43,7 +44,7 @@ def _chosen(test: str) -> Body:
     """Max or Min of any number of tensors, by comparisons, which are right."""
 
     def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-        first, *others = [value for value in given if value is not None]
+        first, *others = present(given)
         for other in others:
             first = b.op("Where", b.op(test, first, other), first, other)
         return (first,)
@@ -58,8 +59,7 @@ def _truncated(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Va
 
 
 def _sign(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    (x,) = given
-    assert x is not None
+    (x,) = present(given)
     wide = b.op("Sign", b.op("Cast", x, to=int(T.FLOAT)))
     return (b.op("Cast", wide, to=int(x.dtype or T.FLOAT16)),)
 
@@ -114,7 +114,7 @@ WRONG: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
 
 def _are_sizes(node: ir.Node) -> bool:
     """True if the operands are computed from sizes of tensors, which are below 2**31."""
-    pending, seen = [value for value in node.inputs if value is not None], 0
+    pending, seen = present(node.inputs), 0
     while pending:
         value = pending.pop()
         seen += 1

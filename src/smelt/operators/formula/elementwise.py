@@ -16,6 +16,7 @@ from smelt.operators.declare import Attributes, Operator, Result
 from smelt.operators.elementwise import Formula, Row
 from smelt.operators.formula.arrays import Arrays
 from smelt.operators.formula.nodes import Nodes
+from smelt.operators.inputs import present
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
@@ -68,7 +69,7 @@ def elementwise(
     def body(
         b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
     ) -> tuple[ir.Value, ...]:
-        values = [value for value in given if value is not None]
+        values = present(given)
         narrow = values[0].dtype
         assert narrow is not None
         wide = [_cast(b, value, ir.DataType.DOUBLE) for value in _broadcast(b, values)]
@@ -111,7 +112,7 @@ def _broadcast(b: Builder, values: Sequence[ir.Value]) -> list[ir.Value]:
 def _types(
     name: str, given: Sequence[ir.Value | None]
 ) -> tuple[ir.DataType | None, ir.Shape | None]:
-    values = [value for value in given if value is not None]
+    values = present(given)
     if not values:
         raise ValueError(f"{name} takes {len(given)} operands")
     dtypes = {value.dtype for value in values if value.dtype is not None}

@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.inputs import present
 from smelt.operators.lapack.ordinary_scale import ordinary_scale
 from smelt.operators.linalg.batches import each
 from smelt.operators.linalg.complex_eigenvectors import complex_eig_steps, schur_steps
@@ -56,9 +57,7 @@ def _parts_of(
     function: Decomposition, inputs: Sequence[np.ndarray | None], ranks: Sequence[int]
 ) -> tuple[np.ndarray, ...]:
     """Both parts of each result, which is a square matrix or, of rank 1, a row of one."""
-    re, im = inputs
-    assert re is not None
-    assert im is not None
+    re, im = present(inputs)
     n = re.shape[-1]
     shapes = [(n,) * rank for rank in ranks for _ in range(2)]
 

@@ -12,6 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.inputs import present
 from smelt.operators.lapack.ordinary_scale import ordinary_scale
 from smelt.operators.linalg.batches import check_square, each
 from smelt.operators.linalg.own_precision import in_own_precision
@@ -32,8 +33,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
     """``geev`` of LAPACK: vectors are columns of length 1; NaN for what is not finite."""
     from scipy.linalg import eig
 
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
     n = a.shape[-1]
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -8,6 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_square, each
 from smelt.operators.linalg.own_precision import in_own_precision
 from smelt.operators.linalg.real_schur_form import schur_steps
@@ -26,8 +27,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
     """``gees`` of LAPACK, in real form; NaN for what is not finite."""
     from scipy.linalg import schur
 
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
         if not np.isfinite(matrix).all():

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import each
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
@@ -37,9 +38,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Column by column, matrix by matrix."""
-    re, im = inputs
-    assert re is not None
-    assert im is not None
+    re, im = present(inputs)
     return each(_factor, (re.shape[-2:],) * 2, (re.dtype,) * 2, (re, im), (2, 2))
 
 

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import each, lesser
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.lu import counted, permutation_of, swapped
@@ -42,9 +43,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Column by column, matrix by matrix."""
-    re, im = inputs
-    assert re is not None
-    assert im is not None
+    re, im = present(inputs)
     rows, columns = re.shape[-2:]
     shapes = (rows, columns), (rows, columns), (min(rows, columns),), (rows,)
     return each(_factor, shapes, (re.dtype, re.dtype, np.int32, np.int32), (re, im), (2, 2))

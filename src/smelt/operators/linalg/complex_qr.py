@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import each, lesser
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
@@ -44,9 +45,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """``geqrf`` and ``ungqr`` of LAPACK."""
-    re, im = inputs
-    assert re is not None
-    assert im is not None
+    re, im = present(inputs)
     rows, columns = re.shape[-2:]
     full = bool(attributes["full_matrices"])
     inner = rows if full else min(rows, columns)

@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg import eigh
 from smelt.operators.linalg.batches import each, lesser
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
@@ -60,9 +61,7 @@ def infer_svd(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list
 
 def eigh_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``heevd`` of LAPACK, on the triangle that is asked for; the diagonal's real part counts."""
-    re, im = inputs
-    assert re is not None
-    assert im is not None
+    re, im = present(inputs)
     lower = bool(attributes.get("lower", 1))
 
     def decompose(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
@@ -78,9 +77,7 @@ def eigh_reference(inputs: Given, attributes: Attributes) -> Computed:
 
 def svd_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``gesdd`` of LAPACK."""
-    re, im = inputs
-    assert re is not None
-    assert im is not None
+    re, im = present(inputs)
     rows, columns = re.shape[-2:]
     count, full = min(rows, columns), bool(attributes.get("full_matrices", 0))
     left, right = (rows, rows if full else count), (columns if full else count, columns)

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from smelt.operators import triangular_solve
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
     column,
@@ -36,11 +37,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Substitution, row by row, over the whole batch at once."""
-    a_re, a_im, b_re, b_im = inputs
-    assert a_re is not None
-    assert a_im is not None
-    assert b_re is not None
-    assert b_im is not None
+    a_re, a_im, b_re, b_im = present(inputs)
     a = complex_of(a_re, -a_im if attributes["conjugate_a"] else a_im)
     (x,) = triangular_solve.reference((a, complex_of(b_re, b_im)), attributes)
     return np.ascontiguousarray(x.real), np.ascontiguousarray(x.imag)

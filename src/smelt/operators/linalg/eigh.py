@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_square, each
 from smelt.operators.linalg.jacobi import SWEEPS, partners, rotation, rounds_of, turned
 from smelt.operators.linalg.matrices import (
@@ -43,8 +44,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """``syevd`` of LAPACK."""
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
     lower = bool(attributes["lower"])
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:

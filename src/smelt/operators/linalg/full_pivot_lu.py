@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_matrices, each
 from smelt.operators.linalg.lu import counted, swapped
 from smelt.operators.linalg.matrices import (
@@ -43,8 +44,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Pivot by pivot, matrix by matrix."""
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     shapes = (rows, columns), (rows,), (columns,)
     return each(factor, shapes, (a.dtype, np.int32, np.int32), (a,), (2,))

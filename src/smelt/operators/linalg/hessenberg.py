@@ -15,6 +15,7 @@ import onnx_ir as ir
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_square, each
 from smelt.operators.linalg.matrices import (
     column,
@@ -57,8 +58,7 @@ def hessenberg_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``gehrd`` of LAPACK."""
     from scipy.linalg.lapack import get_lapack_funcs
 
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
     n = a.shape[-1]
     (gehrd,) = get_lapack_funcs(("gehrd",), dtype=a.dtype)
 
@@ -73,8 +73,7 @@ def tridiagonal_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``sytrd`` of LAPACK."""
     from scipy.linalg.lapack import get_lapack_funcs
 
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
     n, lower = a.shape[-1], attributes["lower"]
     (sytrd,) = get_lapack_funcs(("sytrd",), dtype=a.dtype)
 

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result, int_of
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_matrices, each, lesser
 from smelt.operators.linalg.matrices import (
     column,
@@ -42,8 +43,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Column by column, matrix by matrix."""
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     shapes = (rows, columns), (min(rows, columns),), (rows,)
     return each(_factor, shapes, (a.dtype, np.int32, np.int32), (a,), (2,))

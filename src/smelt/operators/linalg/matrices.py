@@ -15,6 +15,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attributes, Body
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import REAL
 
 Steps = Callable[..., Sequence[Tensor]]
@@ -31,7 +32,7 @@ def in_double(steps: Steps, *ranks: int) -> Body:
     def body(
         b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
     ) -> tuple[ir.Value, ...]:
-        values = [value for value in given if value is not None]
+        values = present(given)
         narrow, m = values[0].dtype, Nodes(b)
         assert narrow is not None
         double = ir.DataType.DOUBLE

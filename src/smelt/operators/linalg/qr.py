@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_matrices, each, lesser
 from smelt.operators.linalg.matrices import (
     column,
@@ -48,8 +49,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """``geqrf`` of LAPACK."""
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
     rows, columns = a.shape[-2:]
 
     def factor(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -64,8 +64,7 @@ def pivoting_reference(inputs: Given, attributes: Attributes) -> Computed:
     """``geqp3`` of LAPACK."""
     from scipy.linalg.lapack import get_lapack_funcs
 
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     (geqp3,) = get_lapack_funcs(("geqp3",), dtype=a.dtype)
 
@@ -81,9 +80,7 @@ def pivoting_reference(inputs: Given, attributes: Attributes) -> Computed:
 
 def product_reference(inputs: Given, attributes: Attributes) -> Computed:
     """From the last reflection to the first."""
-    a, taus = inputs
-    assert a is not None
-    assert taus is not None
+    a, taus = present(inputs)
 
     def multiply(packed: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, ...]:
         q = np.eye(*packed.shape, dtype=packed.dtype)

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_matrices, each, lesser
 from smelt.operators.linalg.jacobi import SWEEPS, partners, rotation, rounds_of, turned
 from smelt.operators.linalg.matrices import (
@@ -49,8 +50,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """``gesdd`` of LAPACK."""
-    (a,) = inputs
-    assert a is not None
+    (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     count, full = min(rows, columns), bool(attributes.get("full_matrices", 0))
     shapes = (count,), (rows, rows if full else count), (columns if full else count, columns)

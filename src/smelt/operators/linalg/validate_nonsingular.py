@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_matrices
 
 
@@ -26,8 +27,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
     """Raises InvalidModel E331 for the first matrix that is singular."""
-    (u,) = inputs
-    assert u is not None
+    (u,) = present(inputs)
     diagonals = np.diagonal(u, axis1=-2, axis2=-1)
     broken = (diagonals == 0) | ~np.isfinite(diagonals)
     if broken.any():

@@ -10,7 +10,8 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attributes, Computed, Given
 from smelt.operators.elementwise.functions import erf
-from smelt.operators.microsoft.declared import Values, first, floats, given, like_first, operator
+from smelt.operators.inputs import first, given
+from smelt.operators.microsoft.declared import Values, floats, like_first, operator
 
 
 def _sum(inputs: Given) -> np.ndarray:

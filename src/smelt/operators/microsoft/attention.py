@@ -15,7 +15,8 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
-from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.inputs import first, given
+from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
 HIDDEN = -10000.0
 """What is added to the scores of keys that the mask hides, unless an attribute says otherwise."""

@@ -8,6 +8,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.operators.declare import Attribute, Attributes, Operator, Result
+from smelt.operators.inputs import first
 
 DOMAIN = "com.microsoft"
 RUNTIME = "ONNX Runtime"
@@ -29,19 +30,6 @@ def ints(**defaults: int | None) -> tuple[Attribute, ...]:
 def floats(**defaults: float | None) -> tuple[Attribute, ...]:
     """Attributes of one float each, none of them required."""
     return tuple(Attribute(name, ir.AttributeType.FLOAT, v) for name, v in defaults.items())
-
-
-def given(inputs: Values, place: int) -> ir.Value | None:
-    """The input at ``place``; None if it is absent."""
-    return inputs[place] if place < len(inputs) else None
-
-
-def first(inputs: Values) -> ir.Value:
-    """The first input; raises ValueError if it is absent."""
-    value = given(inputs, 0)
-    if value is None:
-        raise ValueError("the first input is missing")
-    return value
 
 
 def like_first(results: int = 1) -> Callable[[Values, Attributes], Sequence[Result]]:

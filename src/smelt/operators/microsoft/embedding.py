@@ -9,7 +9,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attributes, Computed, Given, Result
-from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.inputs import first, given, present
+from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.quantized import dequantized
 
 INT32 = ir.DataType.INT32
@@ -34,9 +35,8 @@ def _embedded(
     places: np.ndarray | None,
     attributes: Attributes,
 ) -> Computed:
-    words, positions, segments = tables
-    assert words is not None
-    assert positions is not None
+    words, positions = present(tables[:2])
+    segments = tables[2]
     total = words[ids] + positions[np.arange(ids.shape[1]) if places is None else places]
     if kinds is not None and segments is not None:
         total = total + segments[kinds]

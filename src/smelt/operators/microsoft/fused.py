@@ -11,7 +11,8 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Result, int_of
-from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.inputs import first, given, present
+from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.products import infer_product
 from smelt.operators.microsoft.windows import ATTRIBUTES, DILATIONS, KERNEL, windows_of
 
@@ -85,9 +86,8 @@ def _infer_conv(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _conv(inputs: Given, attributes: Attributes) -> Computed:
-    x, w, bias, more = (*inputs, None, None)[:4]
-    assert x is not None
-    assert w is not None
+    x, w = present(inputs[:2])
+    bias, more = (*inputs[2:], None, None)[:2]
     views = windows_of(attributes, w.shape[2:]).views(x, 0)
     groups, inner = int_of(attributes, "group"), tuple(range(-(w.ndim - 2), 0))
     parts = zip(np.split(views, groups, 1), np.split(w, groups), strict=True)
@@ -113,9 +113,8 @@ def _infer_gemm(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _gemm(inputs: Given, attributes: Attributes) -> Computed:
-    a, b, c = (*inputs, None)[:3]
-    assert a is not None
-    assert b is not None
+    a, b = present(inputs[:2])
+    c = given(inputs, 2)
     left, right = (a.T if attributes["transA"] else a), (b.T if attributes["transB"] else b)
     alpha, beta = attributes["alpha"], attributes["beta"]
     assert isinstance(alpha, int | float)

@@ -11,7 +11,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Result
-from smelt.operators.microsoft.declared import Values, first, given, operator
+from smelt.operators.inputs import first, given, present
+from smelt.operators.microsoft.declared import Values, operator
 from smelt.operators.microsoft.quantized import dequantized, requantized
 
 AXIS = (Attribute("axis", ir.AttributeType.INT),)
@@ -41,18 +42,16 @@ def _infer_dequantize(inputs: Values, attributes: Attributes) -> Sequence[Result
 
 
 def _quantize(inputs: Given, attributes: Attributes) -> Computed:
-    x, scale, zero = (*inputs, None)[:3]
-    assert x is not None
-    assert scale is not None
+    x, scale = present(inputs[:2])
+    zero = given(inputs, 2)
     dtype = np.dtype(np.uint8) if zero is None else zero.dtype
     step = _along(scale.astype(np.float32), x, attributes)
     return (requantized(x.astype(np.float32), step, _along(zero, x, attributes), dtype),)
 
 
 def _dequantize(inputs: Given, attributes: Attributes) -> Computed:
-    x, scale, zero = (*inputs, None)[:3]
-    assert x is not None
-    assert scale is not None
+    x, scale = present(inputs[:2])
+    zero = given(inputs, 2)
     step = _along(scale.astype(np.float32), x, attributes)
     real = dequantized(x, step, _along(zero, x, attributes))
     with np.errstate(over="ignore"):  # half floats end at 65504

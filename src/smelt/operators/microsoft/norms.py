@@ -9,7 +9,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attributes, Computed, Given, Result
-from smelt.operators.microsoft.declared import Values, first, floats, given, operator
+from smelt.operators.inputs import first, given
+from smelt.operators.microsoft.declared import Values, floats, operator
 
 F32 = ir.DataType.FLOAT
 

@@ -11,7 +11,8 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
-from smelt.operators.microsoft.declared import Values, first, given, ints, operator
+from smelt.operators.inputs import first, given, present
+from smelt.operators.microsoft.declared import Values, ints, operator
 
 BITS = (2, 4, 8)
 
@@ -42,10 +43,8 @@ def zero_points(zeros: np.ndarray | None, n: int, blocks: int, bits: int) -> np.
 
 def product(inputs: Given, attributes: Attributes) -> Computed:
     """The product with the weights, each block less its zero point and times its scale."""
-    a, codes, scales, zeros, places, bias = (*inputs, *(None,) * 6)[:6]
-    assert a is not None
-    assert codes is not None
-    assert scales is not None
+    a, codes, scales = present(inputs[:3])
+    zeros, places, bias = (*inputs[3:], *(None,) * 3)[:3]
     n, k, bits, block = (int_of(attributes, name) for name in ("N", "K", "bits", "block_size"))
     blocks = -(-k // block)
     numbers = unpacked(codes.reshape(n, -1), bits, blocks * block).astype(np.float64)
@@ -152,10 +151,8 @@ def infer_rows(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 def rows(inputs: Given, attributes: Attributes) -> Computed:
     """The chosen numbers, less the zero points of their blocks, times the scales."""
-    data, indices, scales, zeros = (*inputs, None)[:4]
-    assert data is not None
-    assert indices is not None
-    assert scales is not None
+    data, indices, scales = present(inputs[:3])
+    zeros = given(inputs, 3)
     bits, block = int_of(attributes, "bits"), int_of(attributes, "block_size")
     axis = int_of(attributes, "quantize_axis") % data.ndim
     offsets = np.zeros(()) if zeros is None else zeros.astype(np.float32)

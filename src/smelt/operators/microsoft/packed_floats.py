@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attributes, Computed, Given, int_of
+from smelt.operators.inputs import present
 from smelt.operators.microsoft.declared import Values, ints, operator
 from smelt.operators.microsoft.packed import infer_product
 
@@ -32,10 +33,7 @@ def _shape(attributes: Attributes) -> tuple[int, int]:
 
 
 def _product(inputs: Given, attributes: Attributes) -> Computed:
-    a, codes, greatest = inputs
-    assert a is not None
-    assert codes is not None
-    assert greatest is not None
+    a, codes, greatest = present(inputs)
     shape, block = _shape(attributes), int_of(attributes, "block_size")
     numbers = np.stack([codes >> 4, codes & 15], -1).reshape(-1)[: prod(shape)]
     table = np.asarray(TABLES[int_of(attributes, "quant_type")], np.float32)
@@ -47,8 +45,7 @@ def _product(inputs: Given, attributes: Attributes) -> Computed:
 
 def _body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
     """Codes chosen from the table, in blocks, times the greatest of each, then the product."""
-    a, codes, greatest = inputs
-    assert a is not None
+    a, codes, greatest = present(inputs)
     shape, block = _shape(attributes), int_of(attributes, "block_size")
     kind = int_of(attributes, "quant_type")
     size = prod(shape)

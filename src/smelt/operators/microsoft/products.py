@@ -11,7 +11,8 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attributes, Computed, Given, Result
-from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.inputs import first, given, present
+from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
 
 def _order(rank: int, attributes: Attributes, side: str) -> list[int]:
@@ -52,9 +53,7 @@ def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def product(inputs: Given, attributes: Attributes) -> Computed:
-    a, b = inputs
-    assert a is not None
-    assert b is not None
+    a, b = present(inputs)
     left = a.transpose(_order(a.ndim, attributes, "A"))
     right = b.transpose(_order(b.ndim, attributes, "B"))
     return ((np.matmul(left, right) * attributes["alpha"]).astype(a.dtype),)

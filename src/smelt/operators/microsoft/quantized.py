@@ -15,7 +15,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
-from smelt.operators.microsoft.declared import Values, first, floats, operator
+from smelt.operators.inputs import first, present
+from smelt.operators.microsoft.declared import Values, floats, operator
 
 X = ("X", "X_scale", "X_zero_point?")
 A, B = (tuple(f"{name}{rest}" for rest in ("", "_scale", "_zero_point?")) for name in "AB")
@@ -84,11 +85,6 @@ def _declared(
         reference=reference,
         body=body,
     )
-
-
-def present(values: Sequence[ir.Value | None]) -> list[ir.Value]:
-    """Without those that are absent."""
-    return [value for value in values if value is not None]
 
 
 def _leaky(x: np.ndarray, alpha: float) -> np.ndarray:

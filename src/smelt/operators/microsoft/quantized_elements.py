@@ -10,9 +10,10 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
-from smelt.operators.microsoft.declared import Values, first, given, ints, like_first, operator
+from smelt.operators.inputs import first, given, present
+from smelt.operators.microsoft.declared import Values, ints, like_first, operator
 from smelt.operators.microsoft.products import together
-from smelt.operators.microsoft.quantized import dequantized, present, requantized
+from smelt.operators.microsoft.quantized import dequantized, requantized
 
 
 def _infer_concat(inputs: Values, attributes: Attributes) -> Sequence[Result]:
@@ -30,9 +31,7 @@ def _infer_concat(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _concat(inputs: Given, attributes: Attributes) -> Computed:
-    scale, zero = inputs[:2]
-    assert scale is not None
-    assert zero is not None
+    scale, zero = present(inputs[:2])
     parts = [dequantized(*inputs[i : i + 3]) for i in range(2, len(inputs), 3)]
     joined = np.concatenate(parts, int_of(attributes, "axis"))
     return (requantized(joined, scale, zero, zero.dtype),)

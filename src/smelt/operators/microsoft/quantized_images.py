@@ -15,8 +15,9 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attributes, Computed, Given, Result, int_of, ints_of
-from smelt.operators.microsoft.declared import Values, first, given, ints, operator
-from smelt.operators.microsoft.quantized import dequantized, present, requantized
+from smelt.operators.inputs import first, given, present
+from smelt.operators.microsoft.declared import Values, ints, operator
+from smelt.operators.microsoft.quantized import dequantized, requantized
 from smelt.operators.microsoft.windows import ATTRIBUTES, DILATIONS, KERNEL, LAST, windows_of
 
 QUANTIZED = ("X", "x_scale", "x_zero_point?", "y_scale", "y_zero_point?")
@@ -113,8 +114,7 @@ def _pool_body(op: str) -> object:
 
 
 def _greatest(inputs: Given, attributes: Attributes) -> Computed:
-    (x,) = inputs
-    assert x is not None
+    (x,) = present(inputs)
     kernel = ints_of(attributes, "kernel_shape")
     views = windows_of(attributes, kernel).views(np.moveaxis(x, -1, 1), np.iinfo(x.dtype).min)
     return (np.moveaxis(views.max(tuple(range(-len(kernel), 0))), 1, -1),)
@@ -141,14 +141,8 @@ def _infer_convolution(inputs: Values, attributes: Attributes) -> Sequence[Resul
 
 
 def _convolution(inputs: Given, attributes: Attributes) -> Computed:
-    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias = (*inputs, None)[:9]
-    assert x is not None
-    assert w is not None
-    assert x_zero is not None
-    assert y_zero is not None
-    assert x_scale is not None
-    assert w_scale is not None
-    assert y_scale is not None
+    x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = present(inputs[:8])
+    bias = given(inputs, 8)
     ones = (1,) * (w.ndim - 1)
     image = _channels_second(x, attributes).astype(np.int32) - x_zero.astype(np.int32)
     weights = w.astype(np.int32) - np.asarray(w_zero, np.int32).reshape(-1, *ones)

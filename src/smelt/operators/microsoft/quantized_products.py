@@ -13,7 +13,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
-from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.inputs import first, given, present
+from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.products import infer_product
 from smelt.operators.microsoft.quantized import requantized
 
@@ -42,11 +43,8 @@ def _infer_int32(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _to_float(inputs: Given, attributes: Attributes) -> Computed:
-    a, b, a_scale, b_scale, a_zero, b_zero, bias = (*inputs, *(None,) * 7)[:7]
-    assert a is not None
-    assert b is not None
-    assert a_scale is not None
-    assert b_scale is not None
+    a, b, a_scale, b_scale = present(inputs[:4])
+    a_zero, b_zero, bias = (*inputs[4:], *(None,) * 3)[:3]
     sums = _sums(a, b, a_zero, b_zero).astype(np.float32) * (a_scale * b_scale)
     return (sums if bias is None else sums + bias,)
 
@@ -89,9 +87,7 @@ def _wide_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.V
 
 
 def _wide(inputs: Given, attributes: Attributes) -> Computed:
-    a, b = inputs
-    assert a is not None
-    assert b is not None
+    a, b = present(inputs)
     return (_sums(a, b, None, None),)
 
 

@@ -18,7 +18,8 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attribute, Attributes, Computed, Given, Result
-from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.inputs import first, given
+from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.quantized_products import quantized_at_run_time
 
 FLOAT = ir.DataType.FLOAT

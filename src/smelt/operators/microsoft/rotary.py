@@ -7,6 +7,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.operators.declare import Attributes, Computed, Given, int_of
+from smelt.operators.inputs import present
 from smelt.operators.microsoft.declared import Values, floats, ints, like_first, operator
 
 
@@ -24,11 +25,7 @@ def turned(heads: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: boo
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    x, positions, cos, sin = inputs
-    assert x is not None
-    assert positions is not None
-    assert cos is not None
-    assert sin is not None
+    x, positions, cos, sin = present(inputs)
     heads = x
     if x.ndim == 3:
         batch, length, width = x.shape
@@ -45,9 +42,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
     """ONNX's own RotaryEmbedding, where positions are given one by one."""
-    x, positions, cos, sin = inputs
-    assert x is not None
-    assert positions is not None
+    x, positions, cos, sin = present(inputs)
     rank = None if positions.shape is None else len(positions.shape)
     heads = int_of(attributes, "num_heads")
     if rank != 2 or x.shape is None or attributes["is_packed_batching"]:

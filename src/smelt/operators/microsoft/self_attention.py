@@ -23,8 +23,9 @@ from smelt.operators.declare import (
     int_of,
     ints_of,
 )
+from smelt.operators.inputs import first, given
 from smelt.operators.microsoft.attention import shown
-from smelt.operators.microsoft.declared import Values, first, floats, given, ints, operator
+from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
 FLOAT, INT32, INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
 NEVER = float(np.finfo(np.float32).min)
