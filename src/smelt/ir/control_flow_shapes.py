@@ -7,6 +7,7 @@ loop carries keeps the shape that it starts with. Neither is so: a loop may appe
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
@@ -15,6 +16,7 @@ from smelt.ir import scope
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.loop_rounds import makes_a_round, rounds
 from smelt.ir.shape_registry import ShapeRule
+from smelt.ir.state_types import is_tensor
 
 
 def merge(
@@ -28,23 +30,27 @@ def merge(
 
 
 def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Claims every If whose results are tensors."""
+    """Claims every If, but where one branch gives a tensor and the other something else."""
     branches = [node.attributes.get(name) for name in ("then_branch", "else_branch")]
     if any(branch is None or branch.is_ref() for branch in branches):
         return False
     first, second = (branch.as_graph().outputs for branch in branches if branch is not None)
     if len(first) != len(second) or len(first) != len(node.outputs):
         return False
-    if not all(_is_tensor(value) for value in (*first, *second)):
+    pairs = list(zip(first, second, strict=True))
+    if any(x.type and y.type and x.type != y.type for x, y in pairs if not _are_tensors(x, y)):
         return False
-    for output, x, y in zip(node.outputs, first, second, strict=True):
+    for output, (x, y) in zip(node.outputs, pairs, strict=True):
+        if not _are_tensors(x, y):
+            context.set_type(output, deepcopy(x.type or y.type))
+            continue
         dtype = x.dtype if x.dtype is not None else y.dtype
         _set(context, output, merge(context, x.shape, y.shape), dtype)
     return True
 
 
 def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Claims every Loop whose results are tensors.
+    """Claims every Loop. What it carries that is no tensor has one type in all rounds.
 
     What is carried keeps the dims that a round returns as it got them. The others become symbols of
     the body, which stand for another size in each round: they are *varying*, and the body has to
@@ -53,7 +59,7 @@ def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
     leaves it, if there is one.
     """
     body = _body(node)
-    if body is None or not all(_is_tensor(value) for value in body.outputs):
+    if body is None:
         return False
     carried = len(node.inputs) - 2
     ranked = _has_steady_ranks(node, body)
@@ -63,6 +69,9 @@ def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
         _forget(body, inputs=False)
     for index, output in enumerate(node.outputs):
         inner = body.outputs[index + 1]
+        if index < carried and not _are_tensors(body.inputs[index + 2], inner):
+            context.set_type(output, deepcopy(inner.type or body.inputs[index + 2].type))
+            continue
         if index < carried:
             shape = _carried_out(context, node, body, index) if ranked else None
         elif ranked and inner.shape is not None:
@@ -185,7 +194,7 @@ def _has_steady_ranks(node: ir.Node, body: ir.Graph) -> bool:
     """True if every round returns tensors of the ranks that it got, and all are known, but for
     what the body does not read."""
     for values in _carry(node, body):
-        if is_unread(values[1]):
+        if is_unread(values[1]) or not _are_tensors(*values[1:]):
             continue
         shapes = [value.shape for value in values if value is not None]
         ranks = {None if shape is None else len(shape) for shape in shapes}
@@ -232,8 +241,8 @@ def _same(x: int | ir.SymbolicDim, y: int | ir.SymbolicDim) -> bool:
     return x.value is not None and x.value == y.value
 
 
-def _is_tensor(value: ir.Value) -> bool:
-    return value.type is None or isinstance(value.type, ir.TensorType)
+def _are_tensors(*values: ir.Value) -> bool:
+    return all(map(is_tensor, values))
 
 
 def _set(

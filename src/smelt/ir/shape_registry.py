@@ -19,6 +19,7 @@ from onnx_shape_inference import registry as _theirs
 from smelt.errors import InternalError
 from smelt.ir import scope
 from smelt.ir.invented_dims import invented_names
+from smelt.ir.state_types import type_states
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
@@ -34,6 +35,9 @@ NAMED = "_registry"
 NAMES = "_constraints", "collect_symbol_names"
 """What it calls the one that finds the names of dims, and the function for it. That one reads each
 name as an expression, which names such as ``a::b`` are not."""
+
+PROPAGATE = "_propagate_types_to_subgraph_inputs"
+"""What it calls the function that tells the body of a loop which types it gets."""
 
 
 @cache
@@ -86,7 +90,18 @@ def _walk() -> ModuleType:
     if not hasattr(getattr(module, constraints, None), collect):
         raise InternalError("E902", f"{WALK} does not ask {constraints}.{collect} any more")
     setattr(module, constraints, SimpleNamespace(**{collect: _invented_below}))
+    if not hasattr(module, PROPAGATE):
+        raise InternalError("E902", f"{WALK} does not call {PROPAGATE} any more")
+    setattr(module, PROPAGATE, _with_types(getattr(module, PROPAGATE)))
     return module
+
+
+def _with_types(theirs: ShapeRule) -> ShapeRule:
+    def propagate(context: ShapeInferenceContext, node: ir.Node) -> None:
+        type_states(node)
+        theirs(context, node)
+
+    return propagate
 
 
 def _invented_below(graph: ir.Graph) -> set[str]:

@@ -1,0 +1,25 @@
+"""Types of what a loop carries that is no tensor, where its body leaves them open.
+
+The library knows element types only: it would take a sequence of floats for a tensor of them.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import onnx_ir as ir
+
+
+def is_tensor(value: ir.Value) -> bool:
+    """False for a value that is known to be a sequence or an optional."""
+    return value.type is None or isinstance(value.type, ir.TensorType)
+
+
+def type_states(node: ir.Node) -> None:
+    """Tell the body of ``node``, if that is a Loop, which of its inputs are no tensors."""
+    body = node.attributes.get("body") if node.op_type == "Loop" and not node.domain else None
+    if body is None or body.is_ref():
+        return
+    for start, before in zip(node.inputs[2:], body.as_graph().inputs[2:], strict=False):
+        if start is not None and before.type is None and not is_tensor(start):
+            before.type = deepcopy(start.type)  # who sets an element type writes into the object
