@@ -16,7 +16,7 @@ from smelt.native.kernels.kernel import Kernel, KernelContext
 from smelt.native.writer import Writer
 from smelt.program.instruction import AT_RUN_TIME, FAIL, Instruction, Program
 from smelt.program.legality import ASKS
-from smelt.program.run_sizes import Size, Undecided
+from smelt.program.run_sizes import Size, Undecided, same
 
 _SIZE = re.compile(r"\bdim\d+\b")
 _ARRAY = re.compile(r"^ *(?!return\b|else\b)(?:const )?\w+ \w+\[[^\]]*\b(dim\d+)\b", re.M)
@@ -85,6 +85,8 @@ def refusal(kernel: Kernel, program: Program, instruction: Instruction) -> str |
     """Why ``kernel`` is not right at all sizes within their bounds, None if it is."""
     try:
         why = kernel.refuse(Instance(program, instruction))
+        if computes_nothing(program, instruction):
+            return why
         if why is None and kernel.needs(Instance(program, instruction)).view_of != 0:
             bodies = tuple(f"body{i}" for i in range(len(instruction.bodies)))
             cx = KernelContext(program, instruction, body_names=bodies, body=Writer(1))
@@ -135,3 +137,12 @@ def may_end(instruction: Instruction) -> bool:
         or instruction.op in (FAIL, *AT_RUN_TIME)
         or any(may_end(each) for body in instruction.bodies for each in body.program.instructions)
     )
+
+
+def computes_nothing(program: Program, instruction: Instruction) -> bool:
+    """Whether there is no element to compute, no size to find out, and nothing to fail.
+
+    No kernel is asked to write that, so none looks whether its result is empty.
+    """
+    outputs = [slot for slot in instruction.outputs if slot >= 0]
+    return not may_end(instruction) and all(same(program.slots[slot].size, 0) for slot in outputs)

@@ -15,7 +15,7 @@ from smelt.native.kernels.support import keep_support
 from smelt.native.memory import needs_of
 from smelt.native.names import comment
 from smelt.native.repeated import is_repeated, once
-from smelt.native.run_time import emit, may_end, sizes_of
+from smelt.native.run_time import computes_nothing, emit, sizes_of
 from smelt.native.sharing import part_function, parts_of
 from smelt.native.types import C_TYPES, CType
 from smelt.native.weights import Weight, digest
@@ -97,7 +97,9 @@ class Unit:
             self._add_copy(index, slot)
 
     def _add(self, step: int, instruction: Instruction) -> None:
-        if needs_of(self.program, instruction).view_of is not None or self._is_empty(instruction):
+        if needs_of(self.program, instruction).view_of is not None:
+            return
+        if computes_nothing(self.program, instruction):
             return
         bodies = [self._body(instruction, body) for body in instruction.bodies]
         cx = KernelContext(
@@ -207,12 +209,6 @@ class Unit:
         error = error_of(instruction, inner)
         name = self._function(instruction, body_text(inner), "Body", fails=bool(error))
         return name, error
-
-    def _is_empty(self, instruction: Instruction) -> bool:
-        """True if there is no element to compute, no size to find out, and nothing to fail."""
-        if may_end(instruction):
-            return False
-        return all(same(self.program.slots[slot].size, 0) for slot in instruction.outputs)
 
     def _storage(self, slot: int) -> Storage:
         storage = self.memory.assignment.of_slot[slot]

@@ -16,7 +16,7 @@ from smelt.native.kernels.kernel import FLOAT, NUMBER, KernelContext, kernel
 from smelt.native.kernels.nest import index
 from smelt.native.kernels.vector import PRELUDE
 from smelt.native.types import CType
-from smelt.program.run_sizes import Size, if_any, is_empty, same, surely_below
+from smelt.program.run_sizes import Size, if_any, same, surely_below
 
 FEW = 16
 """Elements of a row below which one loop is as fast as two."""
@@ -86,8 +86,6 @@ def _better(type_: CType, sign: str, top: str, *, last: bool) -> str:
 def arg_reduce(cx: KernelContext) -> None:
     """The first position of the extreme, or the last if ``select_last_index``."""
     output = cx.output()
-    if is_empty(output.shape):
-        return
     cx.need_some((cx.shape(0) or (1,))[cx.int("axis")])
     sign = ">" if cx.instruction.op == "ArgMax" else "<"
     shape, axis, last = cx.shape(0) or (1,), cx.int("axis"), bool(cx.int("select_last_index"))
@@ -155,8 +153,6 @@ def _emit_beside(
 def hardmax(cx: KernelContext) -> None:
     """1 at the first largest element of each row, 0 elsewhere."""
     output = cx.output()
-    if is_empty(output.shape):
-        return
     with _rows(cx, cx.int("axis")) as (count, at):
         _find(cx, count, at, ">", last=False)
         with cx.body.loop("i", count):

@@ -10,7 +10,6 @@ from smelt.native.kernels.convolution.window import refuse_window, window_of
 from smelt.native.kernels.finish import overwritable
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
-from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 
 
@@ -44,8 +43,6 @@ def _scatter(cx: KernelContext) -> None:
     """The bias first; then rows of the kernel, the part inside the output found for each row."""
     x, w, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     bias, window, group = cx.optional(2), window_of(cx), cx.int("group")
-    if is_empty(y.shape):
-        return
     filters, channels = w.shape[1], x.shape[1] // group
     image, pixels, positions = (
         math.prod(window.input),

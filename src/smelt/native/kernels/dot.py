@@ -23,7 +23,7 @@ from smelt.native.kernels.tile import Algebra, Product, columns_for, emit_column
 from smelt.native.kernels.vector_dot import Matrices, pack, panel_workspace
 from smelt.native.kernels.vector_tile import Beside, Finish
 from smelt.program.dot_dims import DotDims
-from smelt.program.run_sizes import Size, highest, is_empty, lowest, same, surely_below
+from smelt.program.run_sizes import Size, highest, lowest, same, surely_below
 from smelt.program.storage import Needs
 
 FEWEST_COLUMNS = 4
@@ -128,11 +128,7 @@ def dot_general(cx: KernelContext) -> None:
     """Loops over batches, panels of columns, and tiles of rows."""
     layout = layout_of_instance(cx)
     assert layout is not None
-    m, n = layout.m, layout.n
     variables = [f"b{i}" for i in range(len(layout.batch))]
-    sizes = [axis.size for axis in layout.batch]
-    if is_empty((*sizes, m.size, n.size)):
-        return
     if not algebra.is_sum_product(cx):
         _emit_semiring(cx, layout, variables)
         return

@@ -19,7 +19,6 @@ from smelt.native.kernels.lapack_calls import fill_nan, finite
 from smelt.native.kernels.operand import Operand
 from smelt.native.types import C_TYPES
 from smelt.operators.linalg.own_precision import PRECISION
-from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 
 BALANCE = {"eig_balance": eig_balance_text.BALANCE}
@@ -90,8 +89,6 @@ def _schur(cx: KernelContext, *, is_complex: bool, balanced: bool) -> Iterator[N
 def eig(cx: KernelContext) -> None:
     """Blocks of two rows are made triangular; vectors of the second of a pair are conjugates."""
     n, body = cx.shape(0)[-1], cx.body
-    if is_empty(cx.shape(0)):
-        return
     _call(cx, (NUMBERS, REAL, BALANCE, {"eig_pairs": PAIRS, "eig_vector": VECTOR}))
     with _schur(cx, is_complex=False, balanced=True):
         body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
@@ -109,8 +106,6 @@ def eig(cx: KernelContext) -> None:
 def complex_eig(cx: KernelContext) -> None:
     """Vectors by the triangular form."""
     n, body = cx.shape(0)[-1], cx.body
-    if is_empty(cx.shape(0)):
-        return
     _call(cx, (COMPLEX, BALANCE, {"eig_vector": VECTOR}))
     with _schur(cx, is_complex=True, balanced=True):
         body.line("eig_number *const form = (eig_number *)t, *const basis = (eig_number *)z;")
@@ -144,19 +139,17 @@ def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
 @kernel("smelt::Schur", kinds=FLOAT, needs=_needs)
 def schur(cx: KernelContext) -> None:
     """What was exchanged before steps began is exchanged back in the vectors."""
-    if not is_empty(cx.shape(0)):
-        _call(cx, (REAL,))
-        with _schur(cx, is_complex=False, balanced=False):
-            _emit_form(cx, ("",))
+    _call(cx, (REAL,))
+    with _schur(cx, is_complex=False, balanced=False):
+        _emit_form(cx, ("",))
 
 
 @kernel("smelt::ComplexSchur", kinds=FLOAT, needs=_needs)
 def complex_schur(cx: KernelContext) -> None:
     """As ``Schur``."""
-    if not is_empty(cx.shape(0)):
-        _call(cx, (COMPLEX,))
-        with _schur(cx, is_complex=True, balanced=False):
-            _emit_form(cx, ("2 * ", "2 * "))
+    _call(cx, (COMPLEX,))
+    with _schur(cx, is_complex=True, balanced=False):
+        _emit_form(cx, ("2 * ", "2 * "))
 
 
 def _emit_form(cx: KernelContext, parts: tuple[str, ...]) -> None:

@@ -44,8 +44,6 @@ def gather(cx: KernelContext) -> None:
     source, indices, output = cx.input(0), cx.input(1), cx.output()
     axis = cx.int("axis")
     size, inner = source.shape[axis], math.prod(source.shape[axis + 1 :])
-    if is_empty(output.shape):
-        return
     with cx.body.loops(("i", "j"), (math.prod(source.shape[:axis]), indices.size)):
         _position(cx, indices, "j", size, clamp=True)
         with cx.body.loop("k", inner):
@@ -76,8 +74,6 @@ def gather_nd(cx: KernelContext) -> None:
     outer = math.prod(indices.shape[:batch])
     rows = math.prod(indices.shape[batch:-1])
     slab = math.prod(source.shape[batch:])
-    if is_empty(output.shape):
-        return
     with cx.body.loops(("b", "r"), (outer, rows)):
         cx.body.line(f"const {source.type.name} *from = {source.name} + b * {slab};")
         for dim in range(depth):

@@ -127,8 +127,6 @@ def group_normalization(cx: KernelContext) -> None:
     scale, bias = cx.input(1).name, cx.input(2).name
     samples, channels, *spatial = source.shape
     inner, groups = math.prod(spatial), _groups(cx)
-    if is_empty(source.shape):
-        return
     width = channels // groups
     samples = cast(int, if_any(samples, inner))
     with cx.body.loops(("n", "g"), (samples, groups)):

@@ -18,7 +18,7 @@ from smelt.native.kernels.quantized.lanes import MOST_SUMS
 from smelt.native.kernels.quantized.nibble_tile import NIBBLES, nibble_tile, padded_row
 from smelt.native.kernels.quantized.operands import constant, is_given
 from smelt.native.types import C_TYPES
-from smelt.program.run_sizes import highest, is_empty
+from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
 ROWS, VECTORS = 6, 2
@@ -76,8 +76,6 @@ def _needs(instance: Instance) -> Needs:
 def packed_dot(cx: KernelContext) -> None:
     """A few rows at a time, and for them all panels of columns."""
     x, y, body, blocks = cx.input(0), cx.output(), cx.body, Blocks.of(cx)
-    if is_empty(y.shape):
-        return
     rows, scratch = y.size // blocks.columns, cx.scratch(C_TYPES[ir.DataType.FLOAT])
     vectors = ONE_ROW_VECTORS if highest(rows) == 1 else VECTORS
     weights, scales, zeros, bias = _constants(cx, blocks, MOST_SUMS * vectors)

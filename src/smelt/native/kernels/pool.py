@@ -218,8 +218,6 @@ def _output_pixels(cx: KernelContext, window: Window) -> Iterator[None]:
     """Loops over the output; each dim knows which kernel positions ``low..high`` are inside."""
     x, y, body = cx.input(0), cx.output(), cx.body
     body.line(f"{y.type.name} *out = {y.name};")
-    if is_empty(y.shape):
-        body.line("(void)out;")
     with body.loop("c", y.shape[0] * y.shape[1]):
         body.line(f"const {x.type.name} *image = {x.name} + c * {math.prod(window.input)};")
         with _pixels(cx, window):

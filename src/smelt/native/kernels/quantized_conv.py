@@ -33,7 +33,6 @@ from smelt.native.kernels.quantized.tables import int_table
 from smelt.native.kernels.quantized.tile import ROWS, VECTORS, convolution_tile
 from smelt.native.kernels.quantized.wide_tile import VECTORS as WIDE_VECTORS
 from smelt.native.types import C_TYPES
-from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 
 
@@ -78,8 +77,6 @@ def _needs(instance: Instance) -> Needs:
 def quantized_conv(cx: KernelContext) -> None:
     """Bands of rows; in each, all filters, six at a time, over all groups of pixels."""
     window, weights, body = window_of(cx), _weights(cx), cx.body
-    if is_empty(cx.output_shape()):
-        return
     if depthwise.takes(weights, window):
         depthwise.emit(cx, window, weights)
         return

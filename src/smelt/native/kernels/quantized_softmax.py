@@ -13,7 +13,6 @@ from smelt.native.kernels.quantized.rounded import rounded
 from smelt.native.kernels.quantized.runs import last_of, quantize_run
 from smelt.native.types import C_TYPES
 from smelt.program.quantized import SOFTMAX
-from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 
 EXPONENTIALS = """static float exponentials(const unsigned char *restrict x, ptrdiff_t n,
@@ -46,8 +45,6 @@ def _refuse(instance: Instance) -> str | None:
 def softmax(cx: KernelContext) -> None:
     """Row by row: exponentials and their sum, then bytes of their quotients."""
     x, y, body = cx.input(0), cx.output(), cx.body
-    if is_empty(x.shape):
-        return
     size = x.shape[-1]
     if is_fixed(cx):
         _emit_fixed(cx, size)

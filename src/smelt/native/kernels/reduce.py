@@ -17,7 +17,7 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import Access, collapse
 from smelt.native.types import CType, fill_types
-from smelt.program.run_sizes import is_empty, same, surely_below
+from smelt.program.run_sizes import same, surely_below
 
 LANES = 16
 
@@ -152,8 +152,6 @@ def reduce(cx: KernelContext) -> None:
     """Row by row where the innermost loop is kept, some short ones at once, else one by one."""
     reducer = Reducer(cx, TABLES[cx.type(0).kind][cx.instruction.op], _count(cx))
     loops = loops_of(cx)
-    if is_empty(cx.output_shape()):
-        return
     if reducer.type.kind == "float" and _has_short_rows(loops):
         _emit_short_rows(cx, reducer, loops)
     elif loops.sizes and not loops.reduced[-1] and any(loops.reduced):

@@ -14,7 +14,7 @@ from typing import cast
 from smelt.native.kernels.elementwise import combine
 from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
 from smelt.program.instruction import RUNNING_AT_RUN_TIME
-from smelt.program.run_sizes import if_any, is_empty, same
+from smelt.program.run_sizes import if_any, same
 
 RUNNING = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 ROWS = 8
@@ -24,8 +24,6 @@ ROWS = 8
 @kernel(*RUNNING, kinds=NUMBER)
 def running(cx: KernelContext) -> None:
     """By rows of neighbours, or row by row along the axis."""
-    if is_empty(cx.output_shape()):
-        return
     shape, axis = cx.shape(0) or (1,), cx.int("axis")
     outer, count, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
     if same(inner, 1):

@@ -14,7 +14,7 @@ from smelt.native.kernels.nest import index
 from smelt.native.kernels.row_sums import call_when, sum_of
 from smelt.native.kernels.vector import PRELUDE
 from smelt.native.types import CType
-from smelt.program.run_sizes import if_any, is_empty, same
+from smelt.program.run_sizes import if_any, same
 from smelt.program.storage import Needs
 
 COLUMNS = 64
@@ -30,8 +30,6 @@ def _in_place(instance: Instance) -> Needs:
 def softmax(cx: KernelContext) -> None:
     """Relative to the largest element of each row, so that nothing overflows."""
     shape, axis = cx.input(0).shape, cx.int("axis")
-    if is_empty(shape):
-        return
     count = shape[axis] if shape else 1
     inner = math.prod(shape[axis + 1 :])
     outer = cast(int, if_any(math.prod(shape[:axis]), count))

@@ -22,7 +22,6 @@ from smelt.native.kernels.fourier.work import Work
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
 from smelt.program.instruction import SPECTRUM
-from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 
 
@@ -33,8 +32,7 @@ def _needs(instance: Instance) -> Needs:
 @kernel(SPECTRUM, needs=_needs, kinds=FLOAT, shared=True)
 def spectrum(cx: KernelContext) -> None:
     """Rows are loaded, transformed and stored."""
-    if not is_empty(cx.output_shape()):
-        _Emitter(cx, Work.of(cx)).emit()
+    _Emitter(cx, Work.of(cx)).emit()
 
 
 class _Emitter:

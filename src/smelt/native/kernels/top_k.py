@@ -16,7 +16,7 @@ from smelt.native.kernels.kernel import NUMBER, KernelContext, kernel
 from smelt.native.kernels.sorted_places import sort_row
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import TOP_K_AT_RUN_TIME
-from smelt.program.run_sizes import if_any, is_empty, same
+from smelt.program.run_sizes import if_any, same
 from smelt.program.storage import Needs
 
 
@@ -71,8 +71,6 @@ def top_k(cx: KernelContext) -> None:
     axis = cx.int("axis")
     count, kept = x.shape[axis], values.shape[axis]
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    if is_empty(values.shape):
-        return
     if _sorts(cx):
         _sort(cx, outer, inner)
         return

@@ -10,7 +10,6 @@ import math
 
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
 from smelt.native.kernels.operand import Operand
-from smelt.program.run_sizes import is_empty
 from smelt.program.storage import Needs
 from smelt.runtime.c_library import ERROR_SINGULAR
 
@@ -31,8 +30,6 @@ def cholesky(cx: KernelContext) -> None:
     """Column by column; a pivot that is not positive makes the whole triangle NaN."""
     a, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
     n, lower = a.shape[-1], cx.int("lower")
-    if is_empty(a.shape):
-        return
 
     def at(matrix: str, i: str, j: str) -> str:
         return f"{matrix}[{i} * {n} + {j}]" if lower else f"{matrix}[{j} * {n} + {i}]"

@@ -19,7 +19,6 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded
 from smelt.native.types import CType
-from smelt.program.run_sizes import is_empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,6 @@ def emit(cx: KernelContext, window: Window) -> None:
     channels, filters = channels_of(cx)
     depth = channels * math.prod(window.kernel)
     pixels, image = math.prod(window.output), math.prod(window.input)
-    if is_empty(y.shape):
-        return
     product = Product(
         x.type,
         y.type,
