@@ -12,6 +12,7 @@ from smelt.runtime.runner import open_runner
 
 DIM_0 = "d = Shape<start=0,end=1>(x)"
 DIM_1 = "e = Shape<start=1,end=2>(x)"
+DIM_2 = "f = Shape<start=2,end=3>(x)"
 
 CONSTANT = {
     "a dim that stays at its place": (
@@ -39,6 +40,21 @@ CONSTANT = {
         f"{{ {DIM_0} {DIM_1} f = Min(e, most) s = Concat<axis=0>(d, f, c) y = Reshape(x, s) }}",
         "g (float[B,S,3,4] x) => (float[B,S,12] y) <int64[3] k = {0,0,12}> { y = Reshape(x, k) }",
     ),
+    "a dim of 1 between unknown ones": (
+        f"g (float[B,H,W] x) => (float[B,1,H,W] y) <int64[1] one = {{1}}> "
+        f"{{ {DIM_0} {DIM_1} {DIM_2} s = Concat<axis=0>(d, one, e, f) y = Reshape(x, s) }}",
+        "g (float[B,H,W] x) => (float[B,1,H,W] y) <int64[1] k = {1}> { y = Unsqueeze(x, k) }",
+    ),
+    "dims of 1 around unknown ones": (
+        f"g (float[B,1,W] x) => (float[1,B,1,1,W,1] y) <int64[1] one = {{1}}> "
+        f"{{ {DIM_0} {DIM_2} s = Concat<axis=0>(one, d, one, one, f, one) y = Reshape(x, s) }}",
+        "g (float[B,1,W] x) => (float[1,B,1,1,W,1] y) <int64[3] k = {0,3,5}> { y = Unsqueeze(x, k) }",
+    ),
+    "a dim of 1 that goes": (
+        f"g (float[B,1,W,H] x) => (float[B,W,H] y) "
+        f"{{ {DIM_0} {DIM_2} h = Shape<start=3,end=4>(x) s = Concat<axis=0>(d, f, h) y = Reshape<allowzero=1>(x, s) }}",
+        "g (float[B,1,W,H] x) => (float[B,W,H] y) <int64[1] k = {1}> { y = Squeeze(x, k) }",
+    ),
     "an Expand of other dims": (
         f"g (float[B,1,4] x) => (float[B,3,4] y) <int64[2] c = {{3,4}}> "
         f"{{ {DIM_0} s = Concat<axis=0>(d, c) y = Expand(x, s) }}",
@@ -60,6 +76,14 @@ KEPT = {
     "two dims at other places": (
         f"g (float[B,S,4] x) => (float[S,B,4] y) <int64[1] c = {{4}}> "
         f"{{ {DIM_0} {DIM_1} s = Concat<axis=0>(e, d, c) y = Reshape(x, s) }}"
+    ),
+    "dims that change their places around a 1": (
+        f"g (float[B,S,4] x) => (float[S,1,B,4] y) <int64[1] one = {{1}}, int64[1] four = {{4}}> "
+        f"{{ {DIM_0} {DIM_1} s = Concat<axis=0>(e, one, d, four) y = Reshape(x, s) }}"
+    ),
+    "a dim of 1 beside a product": (
+        f"g (float[B,S,H,4] x) => (float[N,1,H,4] y) <int64[1] one = {{1}}, int64[1] c = {{4}}> "
+        f"{{ {DIM_0} {DIM_1} {DIM_2} p = Mul(d, e) s = Concat<axis=0>(p, one, f, c) y = Reshape(x, s) }}"
     ),
     "a 0 that means 0": (
         f"g (float[B,0] x) => (float[B,0,4] y) <int64[2] c = {{0,4}}> "

@@ -4,6 +4,8 @@
     after    x: B,S,768 ─> Reshape([0, 0, 12, 64]) ─> y
 
 In a Reshape a dim that x has at the same place becomes 0, and one other unknown dim becomes -1.
+One that adds dims of size 1, or takes such away, beside several unknown ones is an Unsqueeze or a
+Squeeze, as in the variance along a middle axis that PyTorch's exporter spells out.
 In an Expand a dim that x has at the same place becomes 1. A Resize is given its sizes along those
 axes alone that get another size, if these are numbers.
 
@@ -40,9 +42,18 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
     if result is not None and len(result) == len(elements):
         elements = [n if isinstance(n, int) else d for n, d in zip(elements, result, strict=True)]
     target = reshape_operand(m["x"].shape, elements, zero_is_zero)
-    if target is None:
+    if target is not None:
+        return b.op("Reshape", m["x"], b.const_i64(target))
+    source = m["x"].shape
+    if source is None or 0 in elements:
         return Miss("no constant says the shape")
-    return b.op("Reshape", m["x"], b.const_i64(target))
+    for name, axes in (
+        ("Unsqueeze", added_ones(source.dims, elements)),
+        ("Squeeze", added_ones(elements, source.dims)),
+    ):
+        if axes:
+            return b.op(name, m["x"], b.const_i64(axes))
+    return Miss("no constant says the shape")
 
 
 @rule(op("Expand", var("x"), var("shape")), same_shape=True)
@@ -110,6 +121,21 @@ def reshape_operand(
         return target
     beside = [n for n in target if n != -1]
     return target if inferred == 1 and all(n > 0 for n in beside) else None  # keeps 1
+
+
+def added_ones(fewer: Sequence[Dim], more: Sequence[Dim]) -> list[int] | None:
+    """The places in ``more`` of the dims of size 1 that it has beside ``fewer``; None if it has
+    others, or has not all of those."""
+    axes: list[int] = []
+    left = list(fewer)
+    for index, dim in enumerate(more):
+        if left and same_dim(left[0], dim):
+            del left[0]
+        elif isinstance(dim, int) and dim == 1:
+            axes.append(index)
+        else:
+            return None
+    return None if left else axes
 
 
 remove_symbolic_reshape = rule_pass(
