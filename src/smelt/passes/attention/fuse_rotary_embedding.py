@@ -9,6 +9,9 @@
     before   Add(Mul(x, cos), Mul(Reshape(stack(-x[..., 1::2], x[..., ::2])), sin))
     after    RotaryEmbedding<interleaved=1>(x, cos[..., ::2], sin[..., ::2], positions)
 
+    before   Reshape(stack(x1 * cos - x2 * sin, x1 * sin + x2 * cos)), of the neighbours x1 and x2
+    after    RotaryEmbedding<interleaved=1>(x, cos, sin, positions)
+
     before   Concat(RotaryEmbedding(x[..., :R], ...), x[..., R:])
     after    RotaryEmbedding<rotary_embedding_dim=R>(x, ...)
 
@@ -19,7 +22,8 @@
     after    Reshape(RotaryEmbedding<num_heads=H>(x)) in heads
 
 PyTorch's models are written the first way, those of JAX often the second, GPT-J and Cohere the
-third; GPT-NeoX and Phi turn a part of each head. The angles have as many rows as x has positions;
+third; those that multiply complex numbers, as Llama was published, the fourth; GPT-NeoX and Phi
+turn a part of each head. The angles have as many rows as x has positions;
 positions of which there is an array for all batches are counted. A factor of x goes behind, where
 an Attention takes it in. In ONNX Runtime the operator takes 0.3 of the time of what it replaces at
 64 positions or more.
@@ -34,20 +38,16 @@ Keeps    (1) inner results that something else reads; (2) a result of another sh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, Op, Pattern, Var, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim, same_shape
-from smelt.passes.attention.rotary_angles import angles_of
+from smelt.passes.attention.rotary_neighbours import products_of_neighbours
+from smelt.passes.attention.rotary_operator import TYPES, rotary_of, rotated
 from smelt.passes.attention.rotary_pairs import is_interleaved, numbers_of, once, stacks_pairs
 from smelt.passes.base import rounding, rule_pass
-
-OPSET = 23
-TYPES = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
 _x = var("x")
 _whole = var("whole")
@@ -104,7 +104,7 @@ def _of_turned(m: Match, b: Builder, source: ir.Value) -> Replacement:
     if x is not source:
         cut = m.node("x")
         x = b.like(cut, source, *cut.inputs[1:])
-    return _rotated(x, m, b, cos, sin, stacked)
+    return rotated(x, m, b, cos, sin, stacked)
 
 
 @rule(  # keeps 1
@@ -121,7 +121,7 @@ def _of_turned(m: Match, b: Builder, source: ir.Value) -> Replacement:
 )
 def products_of_halves(m: Match, b: Builder) -> Replacement:
     refused = _unfit(m, m.root, m["x"], interleaved=False)
-    return _rotated(m["x"], m, b, m["cos"], m["sin"], False) if refused is None else refused
+    return rotated(m["x"], m, b, m["cos"], m["sin"], False) if refused is None else refused
 
 
 def _unfit(m: Match, concat: ir.Node | None, source: ir.Value, interleaved: bool) -> Miss | None:
@@ -138,32 +138,6 @@ def _unfit(m: Match, concat: ir.Node | None, source: ir.Value, interleaved: bool
     return None
 
 
-def _rotated(
-    x: ir.Value, m: Match, b: Builder, cos: ir.Value, sin: ir.Value, interleaved: bool
-) -> Replacement:
-    angles = angles_of(x, cos, sin)
-    if angles is None:  # needs 5
-        return Miss("angles are not the same for all heads, or not one row for each position")
-    if m.opset < OPSET:  # needs 1
-        return Miss(f"RotaryEmbedding begins with opset {OPSET}", opset=OPSET)
-    given = angles.operands(b)
-    order = [ir.AttrInt64("interleaved", 1)] if interleaved else []
-    if angles.rows == 2:
-        return _rotary_of([x, *given], order, b)
-    heads, size = angles.heads, angles.size
-    if not isinstance(heads, int):
-        return Miss("the number of heads is not known")
-    flat = b.op("Reshape", x, b.const_i64([0, 0, heads * size]))  # of B,S,H,D
-    rotated = _rotary_of([flat, *given], [*order, ir.AttrInt64("num_heads", heads)], b)
-    return b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
-
-
-def _rotary_of(
-    inputs: Sequence[ir.Value | None], attributes: Iterable[ir.Attr], b: Builder
-) -> ir.Value:
-    return b.add(ir.Node("", "RotaryEmbedding", inputs, attributes))[0]
-
-
 @rule(op("RotaryEmbedding", op("Transpose", _x, perm=(0, 2, 1, 3)), rest=True))
 def heads_last(m: Match, b: Builder) -> Replacement:
     """Rows as a product leaves them, so that an Attention can take them so, too."""
@@ -173,7 +147,7 @@ def heads_last(m: Match, b: Builder) -> Replacement:
         return Miss("heads and their sizes are not numbers")
     flat = b.op("Reshape", m["x"], b.const_i64([0, 0, heads * size]))
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
-    rotated = _rotary_of([flat, *m.root.inputs[1:]], attributes, b)
+    rotated = rotary_of([flat, *m.root.inputs[1:]], attributes, b)
     apart = b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
     return b.op("Transpose", apart, perm=[0, 2, 1, 3])
 
@@ -194,7 +168,7 @@ def heads_of_one_position(m: Match, b: Builder) -> Replacement:
     if one != 1 and heads != 1:
         return Miss("there may be more than one position")
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
-    rotated = _rotary_of([rows, *m.root.inputs[1:]], attributes, b)
+    rotated = rotary_of([rows, *m.root.inputs[1:]], attributes, b)
     if one != 1:
         return b.op("Unsqueeze", rotated, b.const_i64([1]))
     return b.op("Reshape", rotated, b.const_i64([0, heads, 1, size]))
@@ -209,7 +183,7 @@ def factor_behind(m: Match, b: Builder) -> Replacement:
     factor = m.scalar("factor")
     if factor is None or not same_shape(m["x"].shape, m.root.outputs[0].shape):
         return None
-    turned = _rotary_of([m["x"], *m.root.inputs[1:]], m.root.attributes.values(), b)
+    turned = rotary_of([m["x"], *m.root.inputs[1:]], m.root.attributes.values(), b)
     return b.op("Mul", turned, m["factor"])
 
 
@@ -245,14 +219,14 @@ def rest_of_a_head(m: Match, b: Builder) -> Replacement:
         return None
     attributes = [*node.attributes.values(), ir.AttrInt64("rotary_embedding_dim", turned)]
     if m.get("flat") is None and m.get("apart") is None:
-        return _rotary_of([whole, *node.inputs[1:]], attributes, b)
+        return rotary_of([whole, *node.inputs[1:]], attributes, b)
     heads, apart = whole.shape[2], m.get("apart")
     if apart is None or not same_shape(apart.shape, front.shape) or not isinstance(heads, int):
         return None
     if node.attributes.get_int("num_heads", 0) != heads:
         return Miss("the heads are not those of the rows")
     flat = b.op("Reshape", whole, b.const_i64([0, 0, heads * size]))
-    rotated = _rotary_of([flat, *node.inputs[1:]], attributes, b)
+    rotated = rotary_of([flat, *node.inputs[1:]], attributes, b)
     return b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
 
 
@@ -260,7 +234,7 @@ fuse_rotary_embedding = rule_pass(
     "fuse_rotary_embedding",
     __doc__,
     [
-        *(turned_pairs, turned_part, products_of_halves, factor_behind),
+        *(turned_pairs, turned_part, products_of_halves, products_of_neighbours, factor_behind),
         *(rest_of_a_head, heads_last, heads_of_one_position),
     ],
     exactness=rounding(4, "a product and a sum may be rounded once"),

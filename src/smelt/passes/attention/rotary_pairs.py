@@ -115,10 +115,9 @@ def _keeps_last(node: ir.Node, rank: int, m: Match) -> bool:
 def _joined(value: ir.Value) -> ir.Value | None:
     """a of Concat(a, a) along the last axis."""
     node = producer_of(value, "Concat")
-    if node is None or value.shape is None or len(node.inputs) != 2:
+    if node is None or len(node.inputs) != 2 or not is_along_last(node):
         return None
-    last = node.attributes.get_int("axis", 0) in (-1, len(value.shape) - 1)
-    return node.inputs[0] if last and node.inputs[0] is node.inputs[1] else None
+    return node.inputs[0] if node.inputs[0] is node.inputs[1] else None
 
 
 def _repeated(value: ir.Value, b: Builder) -> ir.Value | None:
@@ -151,8 +150,20 @@ def stacks_pairs(turned: ir.Node, constants: Constants) -> bool:
     shape, merged = (node.outputs[0].shape if node else None for node in (stack, turned))
     if stack is None or shape is None or merged is None or not _is_paired(shape, merged):
         return False
-    if stack.attributes.get_int("axis", 0) not in (-1, len(shape) - 1):
-        return False
     apart = [producer_of(value, "Unsqueeze") for value in stack.inputs]
-    axes = [opset.axes_of(node, constants, index=1) for node in apart if node is not None]
-    return len(axes) == 2 and all(each in ((-1,), (len(shape) - 1,)) for each in axes)
+    if len(apart) != 2 or not is_along_last(stack):
+        return False
+    return all(node is not None and is_of_last(node, constants) for node in apart)
+
+
+def is_along_last(concat: ir.Node) -> bool:
+    """True if a Concat joins along the last axis."""
+    shape = concat.outputs[0].shape
+    return shape is not None and concat.attributes.get_int("axis", 0) in (-1, len(shape) - 1)
+
+
+def is_of_last(node: ir.Node, constants: Constants) -> bool:
+    """True for an Unsqueeze that adds a last axis, or a Squeeze that takes it."""
+    longer = (node.outputs[0] if node.op_type == "Unsqueeze" else node.inputs[0]) or ir.Value()
+    last = len(longer.shape) - 1 if longer.shape is not None else -1
+    return opset.axes_of(node, constants, index=1) in ((-1,), (last,))

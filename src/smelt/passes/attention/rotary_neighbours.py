@@ -1,0 +1,101 @@
+"""Rotary embeddings that turn neighbours by products, and stack the two results.
+
+So complex numbers are multiplied: (x1 + i x2) (cos + i sin). The neighbours are every second number
+of a head, or the two of a last dim that was split off.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import OneOf, Op, one_of, op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.same_shape import same_dim, same_shape
+from smelt.passes.attention.rotary_operator import TYPES, rotated
+from smelt.passes.attention.rotary_pairs import (
+    is_along_last,
+    is_interleaved,
+    is_of_last,
+    numbers_of,
+)
+
+_pairs = var("pairs")
+
+
+def _part(name: str, output: int) -> OneOf:
+    cuts = (
+        op("Slice", _pairs, rest=True, name=name),
+        op("Split", _pairs, rest=True, output=output, name=name),
+    )
+    return one_of(*(op("Squeeze", cut, rest=True, name=f"{name} alone") for cut in cuts), *cuts)
+
+
+def _times(part: OneOf, factor: str) -> Op:
+    return op("Mul", part, var(factor), commutative=True)
+
+
+_low, _high = _part("low", 0), _part("high", 1)
+_first = op("Sub", _times(_low, "cos"), _times(_high, "sin"))
+_second = op("Add", _times(_high, "cos"), _times(_low, "sin"), commutative=True)
+_stack = one_of(
+    op(
+        "Concat",
+        op("Unsqueeze", _first, rest=True, name="first"),
+        op("Unsqueeze", _second, rest=True, name="second"),
+        name="stack",
+    ),
+    op("Concat", _first, _second, name="stack"),
+)
+
+
+@rule(op("Reshape", _stack, rest=True))
+def products_of_neighbours(m: Match, b: Builder) -> Replacement:
+    pairs = m["pairs"]
+    if pairs.shape is None or pairs.dtype not in TYPES or not _fits(m):
+        return Miss("the parts are not the neighbours of the last dim, or have no kernel")
+    x, cos, sin = pairs, m["cos"], m["sin"]
+    if len(pairs.shape) == 5:
+        half = pairs.shape[3]
+        if not isinstance(half, int):
+            return Miss("the size of a head is not a number")
+        x = b.op("Reshape", pairs, b.const_i64([0, 0, 0, 2 * half]))
+    if m.get("first") is None:
+        if any(each.shape is None or each.shape[-1:] != (1,) for each in (cos, sin)):
+            return Miss("the angles are not one for each pair")
+        cos, sin = (b.op("Squeeze", each, b.const_i64([-1])) for each in (cos, sin))
+    if not _broadcasts(x, m["stack"]):
+        return Miss("angles add dims to x")
+    turned = rotated(x, m, b, cos, sin, True)
+    if isinstance(turned, Miss) or same_shape(x.shape, m.root.outputs[0].shape):
+        return turned
+    target = m.constants.ints(m.root.inputs[1])
+    if target is None or 0 in target[3:]:
+        return Miss("no constant says the shape")
+    return b.op("Reshape", turned, b.const_i64(target))
+
+
+def _fits(m: Match) -> bool:
+    """True if the parts are the first and the second of each pair, and are stacked as such."""
+    pairs, parts = m["pairs"], (m["low"], m["high"])
+    apart = [m.node(name) for name in ("first", "second") if m.get(name) is not None]
+    alone = [m.node(name) for name in ("low alone", "high alone") if m.get(name) is not None]
+    if not is_along_last(m.node("stack")):
+        return False
+    if not all(is_of_last(node, m.constants) for node in (*apart, *alone)):
+        return False
+    if pairs.shape is not None and len(pairs.shape) == 4:
+        if not apart or alone:
+            return False
+        return is_interleaved(pairs, *parts, pairs, m.constants) is True
+    if pairs.shape is None or len(pairs.shape) != 5 or len(alone) != len(apart):
+        return False
+    places = [numbers_of(part, pairs, m.constants) for part in parts]
+    return pairs.shape[-1] == 2 and places == [range(1), range(1, 2)]
+
+
+def _broadcasts(x: ir.Value, stack: ir.Value) -> bool:
+    """True if the products have the shape of x."""
+    if x.shape is None or stack.shape is None or len(stack.shape) != 5:
+        return False
+    return all(map(same_dim, x.shape[:3], stack.shape[:3]))

@@ -1,0 +1,43 @@
+"""``RotaryEmbedding``, made of x and the cosines and sines of its pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.rule import Match, Miss
+from smelt.passes.attention.rotary_angles import angles_of
+
+OPSET = 23
+TYPES = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
+"""Of which ONNX Runtime has kernels."""
+
+
+def rotated(
+    x: ir.Value, m: Match, b: Builder, cos: ir.Value, sin: ir.Value, interleaved: bool
+) -> ir.Value | Miss:
+    """x turned by the angles of its pairs."""
+    angles = angles_of(x, cos, sin)
+    if angles is None:  # needs 5
+        return Miss("angles are not the same for all heads, or not one row for each position")
+    if m.opset < OPSET:  # needs 1
+        return Miss(f"RotaryEmbedding begins with opset {OPSET}", opset=OPSET)
+    given = angles.operands(b)
+    order = [ir.AttrInt64("interleaved", 1)] if interleaved else []
+    if angles.rows == 2:
+        return rotary_of([x, *given], order, b)
+    heads, size = angles.heads, angles.size
+    if not isinstance(heads, int):
+        return Miss("the number of heads is not known")
+    flat = b.op("Reshape", x, b.const_i64([0, 0, heads * size]))  # of B,S,H,D
+    rotated = rotary_of([flat, *given], [*order, ir.AttrInt64("num_heads", heads)], b)
+    return b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
+
+
+def rotary_of(
+    inputs: Sequence[ir.Value | None], attributes: Iterable[ir.Attr], b: Builder
+) -> ir.Value:
+    """One node ``RotaryEmbedding``."""
+    return b.add(ir.Node("", "RotaryEmbedding", inputs, attributes))[0]
