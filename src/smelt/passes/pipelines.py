@@ -48,6 +48,7 @@ SIMPLIFY = _listed(
     "remove-symbolic-reshape",
     "sink-expand",
     "sink-unit-dims",
+    "split-before-reshape",
     "hoist-bias",
     "merge-consecutive-reshapes",
     "merge-consecutive-transposes",

@@ -245,17 +245,16 @@ def _factored(name: str) -> OneOf:
     )
 
 
+def _moved(name: str) -> Op:
+    return op(("Reshape", "Transpose"), _factored(name), rest=True, name="moved")
+
+
 @rule(
     one_of(
         op("Attention", _factored("q"), var("k"), var("v"), optional(var("bias"))),
+        op("Attention", _moved("q"), var("k"), var("v"), optional(var("bias"))),
         op("Attention", var("q"), _factored("k"), var("v"), optional(var("bias"))),
-        op(
-            "Attention",
-            var("q"),
-            op("Transpose", _factored("k"), perm=(0, 1, 3, 2), name="turned"),
-            var("v"),
-            optional(var("bias")),
-        ),
+        op("Attention", var("q"), _moved("k"), var("v"), optional(var("bias"))),
     )
 )
 def scaled_operand(m: Match, b: Builder) -> Replacement:
@@ -264,16 +263,18 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
     scale = _scale(m, given=given.as_float()) if given is not None else None
     if scale is None:
         return Miss("the scale is not one positive number")
-    turned = m.get("turned")
-    k = m["k"] if turned is None else b.op("Transpose", m["k"], perm=[0, 1, 3, 2])
-    for value, factored in zip((m["q"], k), m.root.inputs[:2], strict=True):
+    operands = []
+    for value, operand in zip((m["q"], m["k"]), m.root.inputs[:2], strict=True):
+        moved = m.node("moved") if operand is m.get("moved") else None
+        factored = moved.inputs[0] if moved is not None else operand
         if factored is None or not same_shape(value.shape, factored.shape):
             return Miss("the factor raises the rank")
+        operands.append(b.like(moved, value, *moved.inputs[1:]) if moved is not None else value)
     if len(m.root.outputs) > 1:
         return Miss("keys or scores are handed on")
     kept = [a for a in m.root.attributes.values() if a.name != "scale"]
     attributes = [*kept, ir.AttrFloat32("scale", scale)]
-    inputs = [m["q"], k, m["v"], m.get("bias")]
+    inputs = [*operands, m["v"], m.get("bias")]
     return b.add(ir.Node("", "Attention", inputs[: len(m.root.inputs)], attributes))[0]
 
 

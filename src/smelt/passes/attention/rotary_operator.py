@@ -20,9 +20,9 @@ def rotated(
 ) -> ir.Value | Miss:
     """x turned by the angles of its pairs."""
     angles = angles_of(x, cos, sin)
-    if angles is None:  # needs 5
+    if angles is None:  # fuse_rotary_embedding needs 5
         return Miss("angles are not the same for all heads, or not one row for each position")
-    if m.opset < OPSET:  # needs 1
+    if m.opset < OPSET:  # fuse_rotary_embedding needs 1
         return Miss(f"RotaryEmbedding begins with opset {OPSET}", opset=OPSET)
     given = angles.operands(b)
     order = [ir.AttrInt64("interleaved", 1)] if interleaved else []

@@ -26,6 +26,7 @@ from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim, same_dim
 from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.simplify.merge_consecutive_reshapes import inserted
 
 AXES_OPSET = 18
 
@@ -44,15 +45,11 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
     target = reshape_operand(m["x"].shape, elements, zero_is_zero)
     if target is not None:
         return b.op("Reshape", m["x"], b.const_i64(target))
-    source = m["x"].shape
-    if source is None or 0 in elements:
-        return Miss("no constant says the shape")
-    for name, axes in (
-        ("Unsqueeze", added_ones(source.dims, elements)),
-        ("Squeeze", added_ones(elements, source.dims)),
-    ):
+    x, y = m["x"], m.root.outputs[0]
+    for op_type, fewer, more in (("Unsqueeze", x, y), ("Squeeze", y, x)):
+        axes = inserted(fewer.shape, more.shape)
         if axes:
-            return b.op(name, m["x"], b.const_i64(axes))
+            return b.op(op_type, x, b.const_i64(axes))
     return Miss("no constant says the shape")
 
 
@@ -121,21 +118,6 @@ def reshape_operand(
         return target
     beside = [n for n in target if n != -1]
     return target if inferred == 1 and all(n > 0 for n in beside) else None  # keeps 1
-
-
-def added_ones(fewer: Sequence[Dim], more: Sequence[Dim]) -> list[int] | None:
-    """The places in ``more`` of the dims of size 1 that it has beside ``fewer``; None if it has
-    others, or has not all of those."""
-    axes: list[int] = []
-    left = list(fewer)
-    for index, dim in enumerate(more):
-        if left and same_dim(left[0], dim):
-            del left[0]
-        elif isinstance(dim, int) and dim == 1:
-            axes.append(index)
-        else:
-            return None
-    return None if left else axes
 
 
 remove_symbolic_reshape = rule_pass(

@@ -1,0 +1,95 @@
+"""Cut a dim before a Reshape splits it, where other Reshapes put it together again.
+
+    before   x: B,S,3*H*D ─> Reshape(B,S,3,H,D) ─> Split(2) ─> Reshape(B,S,H*D) each ─> q, k, v
+    after    x ─> Split(2) into H*D each ─> q, k, v
+
+So are queries, keys and values cut from one product in most vision transformers of PyTorch. A part
+of another shape keeps one Reshape. Flatten, Squeeze and Unsqueeze count as Reshapes.
+
+Needs    (1) a Reshape that splits one dim into numbers, of which the first is cut; (2) parts that
+         Reshapes alone read.
+Keeps    (1) a Reshape that something else reads, and parts that a graph returns.
+"""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.same_shape import same_dim
+from smelt.passes.base import EXACT, rule_pass
+from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, constant_shape
+
+
+@rule(op("Split", op("Reshape", var("x"), rest=True, name="apart"), rest=True))  # keeps 1
+def cut_first(m: Match, b: Builder) -> Replacement:
+    shape, pieces = m["x"].shape, m["apart"].shape
+    parts = [part for part in m.root.outputs if part.shape is not None]
+    if shape is None or pieces is None or len(parts) < len(m.root.outputs):
+        return None
+    axis = int(opset.attribute(m.root, "axis", m.opset)) % len(pieces)
+    inner = _size_of_a_piece(shape, pieces, axis)
+    if inner is None:  # needs 1
+        return Miss("it is not the first of the dims into which one dim is split")
+    if not all(map(_is_for_reshapes, parts)):  # needs 2
+        return Miss("something else than a Reshape reads a part")
+    sizes = [part.shape[axis] for part in parts if part.shape is not None]
+    numbers = [size * inner for size in sizes if isinstance(size, int)]
+    if len(numbers) < len(parts):
+        return None
+    split = ir.Node(
+        "",
+        "Split",
+        [m["x"], b.const_i64(numbers)],
+        [ir.AttrInt64("axis", axis)],
+        num_outputs=len(parts),
+    )
+    cut = b.add(split)
+    targets = [
+        constant_shape(value.shape, part.shape) for value, part in zip(cut, parts, strict=True)
+    ]
+    if any(target is None for target in targets):
+        return Miss("no constant says the shape of a part")
+    return tuple(
+        b.op("Reshape", value, b.const_i64(target or ()))
+        for value, target in zip(cut, targets, strict=True)
+    )
+
+
+def _size_of_a_piece(shape: ir.Shape, pieces: ir.Shape, axis: int) -> int | None:
+    """How many numbers one step along ``axis`` of ``pieces`` is of that axis of ``shape``."""
+    added = len(pieces) - len(shape)
+    if added < 1 or axis >= len(shape):
+        return None
+    split = pieces.dims[axis : axis + added + 1]
+    numbers = [dim for dim in split if isinstance(dim, int)]
+    if len(numbers) < len(split) or math.prod(numbers) != shape[axis]:
+        return None
+    beside = zip(
+        (*shape.dims[:axis], *shape.dims[axis + 1 :]),
+        (*pieces.dims[:axis], *pieces.dims[axis + added + 1 :]),
+        strict=True,
+    )
+    return math.prod(numbers[1:]) if all(same_dim(x, y) for x, y in beside) else None
+
+
+def _is_for_reshapes(part: ir.Value) -> bool:
+    uses = part.uses()
+    readers = (use.node for use in uses)
+    return not part.is_graph_output() and all(
+        not node.domain and node.op_type in RESHAPES and node.inputs[0] is part for node in readers
+    )
+
+
+split_before_reshape = rule_pass(
+    "split_before_reshape",
+    __doc__,
+    [cut_first],
+    exactness=EXACT,
+    before=("merge_consecutive_reshapes",),
+)
