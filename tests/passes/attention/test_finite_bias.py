@@ -73,6 +73,9 @@ FUSED = {
     "a product of queries and distances": (graph(
         "d = MatMul(q, e) b = GatherElements<axis=3>(d, i) w = Add(s, b)", "int64[N,3,5,7] i",
         tensor("e", (8, 9))), "MatMul GatherElements"),
+    "a table by pairs of places": (graph(
+        "g = GatherND(e, i) f = Flatten<axis=1>(g) b = Transpose<perm=[1,0]>(f) w = Add(s, b)",
+        "int64[7,5,1] i", tensor("e", (8,)),), "GatherND Flatten"),
     "decomposed positions, then a mask": (graph(
         'd = Einsum<equation="bhqc,kc->bhqk">(q, e) a = Add(s, d) b = Where(m, c, low) w = Add(a, b)',
         "bool[N,1,5,7] m", tensor("e", (7, 8))), "Einsum Where Add"),

@@ -20,7 +20,7 @@ from smelt.passes.attention.causal_mask import FLOOR, LOW
 
 _MOVES = (
     *("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather", "Tile"),
-    "GatherElements",
+    *("Flatten", "GatherElements", "GatherND"),
 )
 """Operators whose results are elements of their first input."""
 
