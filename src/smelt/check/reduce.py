@@ -21,12 +21,13 @@ from smelt.check.reduction.interface import (
     inline_calls,
 )
 from smelt.check.reduction.nodes import drop_nodes
-from smelt.check.reduction.search import Check, OutOfRuns, Search, infer
+from smelt.check.reduction.search import Check, OutOfRuns, Search
 from smelt.check.reduction.sizes import shrink_sizes
 from smelt.check.reduction.weights import forget_weights
 from smelt.errors import UsageError
 from smelt.frontends.onnx import load
 from smelt.ir import scope
+from smelt.ir.shapes import infer_within
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,7 +98,7 @@ def reduce(
             why="what is not there cannot be kept",
             fix="try the check by hand on the model",
         )
-    infer(model)
+    infer_within(model)
     complete = True
     try:
         _shrink(search)

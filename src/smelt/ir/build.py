@@ -168,6 +168,10 @@ class Builder:
         """An int64 constant: rank 0 for an int, rank 1 for a sequence."""
         return self.constant(int64_array(numbers))
 
+    def cast(self, value: ir.Value, to: ir.DataType) -> ir.Value:
+        """``value`` as ``to``; itself if it is that."""
+        return value if value.dtype == to else self.op("Cast", value, to=int(to))
+
     def mean(self, x: ir.Value | None, axes: Sequence[int], *, keepdims: int = 1) -> ir.Value:
         """The mean over ``axes``, which are an attribute before opset 18 and an input after."""
         if self.model.opset_imports.get("", 1) < 18:

@@ -15,6 +15,7 @@ from onnx_shape_inference import ShapeInferenceContext
 from smelt.ir import scope
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.loop_rounds import makes_a_round, rounds
+from smelt.ir.same_shape import same_dim
 from smelt.ir.shape_registry import ShapeRule
 from smelt.ir.state_types import is_tensor
 
@@ -26,7 +27,7 @@ def merge(
     if a is None or b is None or len(a) != len(b):
         return None
     pairs = zip(a.dims, b.dims, strict=True)
-    return ir.Shape([x if _same(x, y) else context.new_symbolic_dim() for x, y in pairs])
+    return ir.Shape([x if same_dim(x, y) else context.new_symbolic_dim() for x, y in pairs])
 
 
 def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
@@ -213,7 +214,7 @@ def _widen(context: ShapeInferenceContext, node: ir.Node, body: ir.Graph) -> boo
             continue
         known = before.meta.get(VARYING, frozenset())
         rows = enumerate(zip(start.shape, before.shape, after.shape, strict=True))
-        found = {i for i, (x, y, z) in rows if not (_same(x, y) and _same(y, z))} - known
+        found = {i for i, (x, y, z) in rows if not (same_dim(x, y) and same_dim(y, z))} - known
         if found:
             dims = enumerate(before.shape.dims)
             before.shape = ir.Shape(
@@ -233,12 +234,6 @@ def _forget(body: ir.Graph, *, inputs: bool) -> None:
     if inputs:
         for value in body.inputs[2:]:
             value.shape = None
-
-
-def _same(x: int | ir.SymbolicDim, y: int | ir.SymbolicDim) -> bool:
-    if isinstance(x, int) or isinstance(y, int):
-        return isinstance(x, int) and isinstance(y, int) and x == y
-    return x.value is not None and x.value == y.value
 
 
 def _are_tensors(*values: ir.Value) -> bool:

@@ -82,6 +82,14 @@ def nodes_below(graph: ir.Graph) -> Iterator[ir.Node]:
         pending.extend(reversed(inner))
 
 
+def values(model: ir.Model) -> Iterator[ir.Value]:
+    """Every input of a graph and every result of a node of ``model``, graph by graph."""
+    for graph in graphs(model):
+        yield from graph.inputs
+        for node in graph:
+            yield from node.outputs
+
+
 def nested_nodes(node: ir.Node) -> Iterator[ir.Node]:
     """Every node inside the subgraphs of ``node``, at any depth."""
     pending = [] if is_flat(node) else list(subgraphs(node))
@@ -103,10 +111,10 @@ def captures(node: ir.Node) -> tuple[ir.Value, ...]:
     for graph in inner_graphs:
         for value in graph.outputs:
             found.setdefault(value)
-    return tuple(value for value in found if _home(value) not in inner_graphs)
+    return tuple(value for value in found if home(value) not in inner_graphs)
 
 
-def _home(value: ir.Value) -> ir.Graph | None:
+def home(value: ir.Value) -> ir.Graph | None:
     """The graph that computes ``value``; an outer value that a branch returns stays outer."""
     producer = value.producer()
     return producer.graph if producer is not None else value.graph

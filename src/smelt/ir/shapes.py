@@ -278,3 +278,12 @@ class ShapeInference:
             self._of_outputs = invented_names(self.model.graph.outputs)
         self._given = invented_names(every_value(self.model))
         self._context.reserve_symbol_names(self._given)
+
+
+def infer_within(model: ir.Model) -> None:
+    """Types of all values of ``model``; dims that inference made up get no names."""
+    shapes = ShapeInference(model)
+    try:
+        shapes.infer_model()
+    finally:
+        shapes.restore_interface()

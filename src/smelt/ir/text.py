@@ -17,6 +17,7 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel
 from smelt.ir import constants, scope
 from smelt.ir.opaque_types import opaque_type_of
+from smelt.ir.partition import is_constant_node
 
 LITERAL = 16
 """Constants of up to this many elements are printed in full."""
@@ -70,7 +71,12 @@ class _Printer:
             stack: list[tuple[ir.Node | None, bool]] = [(root, False)]
             while stack:
                 node, expanded = stack.pop()
-                if node is None or node in done or node.graph is not graph or _is_literal(node):
+                if (
+                    node is None
+                    or node in done
+                    or node.graph is not graph
+                    or is_constant_node(node)
+                ):
                     continue
                 if expanded:
                     done[node] = None
@@ -141,10 +147,6 @@ def _number(item: np.generic) -> str:
     if item.dtype.kind in "Vf":
         return str(np.float32(item) if item.dtype.itemsize <= 4 else np.float64(item))
     return str(item.item())
-
-
-def _is_literal(node: ir.Node) -> bool:
-    return len(node.outputs) == 1 and constants.tensor_of(node.outputs[0]) is not None
 
 
 def type_of(value: ir.Value, dim: Callable[[int | ir.SymbolicDim], str] = str) -> str:

@@ -47,7 +47,7 @@ def apart(
     (x,) = present(given)
     assert x.dtype is not None
     wide = CLIPPED[x.dtype]
-    same = x if x.dtype == wide else b.op("Cast", x, to=int(wide))
+    same = b.cast(x, wide)
     spelled: dict[str, Any] = dict(attributes)
     return (b.op("Cast", b.op("Clip", same), **spelled),)
 

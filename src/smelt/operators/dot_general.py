@@ -132,13 +132,13 @@ def body(
     if semiring.is_of_truths:
         wide = ir.DataType.BOOL
     parts = groups(attributes, len(lhs.shape), len(rhs.shape))
-    left, right = _cast(b, lhs, wide), _cast(b, rhs, wide)
+    left, right = b.cast(lhs, wide), b.cast(rhs, wide)
     if attributes["semiring"] == "sum_product":
         equation = _equation(parts, len(lhs.shape), len(rhs.shape))
         result = b.op("Einsum", left, right, equation=equation)
     else:
         result = _reduction(b, left, right, parts, semiring)
-    return (_cast(b, result, output),)
+    return (b.cast(result, output),)
 
 
 def _body_type(dtype: ir.DataType) -> ir.DataType:
@@ -146,10 +146,6 @@ def _body_type(dtype: ir.DataType) -> ir.DataType:
         return dtype
     # Integers wrap around, so a wider type and a Cast back give the same bits.
     return ir.DataType.INT32 if dtype.bitwidth < 32 else ir.DataType.INT64
-
-
-def _cast(b: Builder, value: ir.Value, to: ir.DataType) -> ir.Value:
-    return value if value.dtype == to else b.op("Cast", value, to=int(to))
 
 
 def _equation(parts: Groups, lhs_rank: int, rhs_rank: int) -> str:

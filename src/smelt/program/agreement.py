@@ -16,7 +16,7 @@ from smelt.operators.elementwise import ELEMENTWISE
 from smelt.program.agreeing_sizes import AT_MOST, EQUAL, Shape, broadcast
 from smelt.program.condition import Condition
 from smelt.program.instruction import Instruction, Program
-from smelt.program.run_sizes import Dim, Size, Undecided, maybe_one
+from smelt.program.run_sizes import Size, Undecided, maybe_one, told
 
 OPTIONAL = ("If", "Loop")
 """Instructions whose bodies need not run."""
@@ -68,10 +68,6 @@ def _never(instruction: Instruction, condition: Condition) -> Unsupported:
         "E201",
         f"the operands of {instruction.op} do not fit together",
         at=f"node {instruction.origin!r}",
-        why=f"{_told(condition.size)} is never {relation} {_told(condition.other)}",
+        why=f"{told(condition.size)} is never {relation} {told(condition.other)}",
         fix="give its operands sizes that its operator takes",
     )
-
-
-def _told(size: Dim) -> str:
-    return size.told if isinstance(size, Size) else str(size)

@@ -14,10 +14,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from smelt.errors import InternalError, UsageError
+from smelt.errors import UsageError
 from smelt.program.instruction import Instruction, Program
 from smelt.program.layout import Layout
 from smelt.program.passes import last_use
+from smelt.program.verify import broken
 
 RELAYOUT = "Relayout"
 """Copies a tensor into another layout: those of its two slots."""
@@ -216,7 +217,7 @@ def verify_layouts(program: Program, table: Mapping[str, LayoutsOf]) -> None:
     changes a layout or cuts a block, or a constant is not of the sizes that its layout stores."""
     for slot, array in program.constants.items():
         if array.shape != program.slots[slot].stored:
-            raise _broken(f"the constant {program.slots[slot].name!r} is not stored as it says")
+            raise broken(f"the constant {program.slots[slot].name!r} is not stored as it says")
     for step, instruction in enumerate(program.instructions):
         told = layouts_of(program, instruction, table)
         pairs = [
@@ -233,7 +234,7 @@ def verify_layouts(program: Program, table: Mapping[str, LayoutsOf]) -> None:
         wrong = wrong or _cuts(program, instruction)
         if wrong:
             shown = ", ".join(str(program.slots[s].layout or "rows") for s, _ in pairs if s >= 0)
-            raise _broken(f"step {step} ({instruction.op}) finds its tensors as {shown}")
+            raise broken(f"step {step} ({instruction.op}) finds its tensors as {shown}")
 
 
 def _cuts(program: Program, instruction: Instruction) -> bool:
@@ -247,9 +248,3 @@ def _cuts(program: Program, instruction: Instruction) -> bool:
     bounds = zip(instruction.ints("starts"), instruction.ints("stops"), strict=True)
     box = dict(zip(instruction.ints("axes"), bounds, strict=True))
     return slot.box(box) is None
-
-
-def _broken(what: str) -> InternalError:
-    return InternalError(
-        "E963", what, why="a phase of the target made it so", fix="report this with the model"
-    )

@@ -99,7 +99,7 @@ class Size:
             return difference == 0
         if difference.low > 0 or difference.high < 0:
             return False
-        raise Undecided(f"whether {self.told} is {_told(other)}")
+        raise Undecided(f"whether {self.told} is {told(other)}")
 
     def __lt__(self, other: Dim) -> bool:
         return _is_below(self, other)
@@ -216,7 +216,8 @@ def smaller(a: Dim, b: Dim) -> Dim:
     return Size.named(f"({a} < {b} ? {a} : {b})", *ends)
 
 
-def _told(size: object) -> str:
+def told(size: object) -> str:
+    """``size`` as messages speak of it."""
     return size.told if isinstance(size, Size) else str(size)
 
 
@@ -259,13 +260,13 @@ def _is_below(a: Dim, b: Dim) -> bool:
         return True
     if lowest(difference) >= 0:
         return False
-    raise Undecided(f"whether {_told(a)} is below {_told(b)}")
+    raise Undecided(f"whether {told(a)} is below {told(b)}")
 
 
 def _quotient(size: Size, by: Dim) -> Dim:
     """``size // by``: a polynomial where every term is divided without a rest."""
     if lowest(by) <= 0:
-        raise Undecided(f"what divides by {_told(by)}")
+        raise Undecided(f"what divides by {told(by)}")
     if same(by, 1):
         return size
     if highest(size) <= 0:

@@ -22,15 +22,15 @@ def verify_program(program: Program) -> None:
     for step, instruction in enumerate(program.instructions):
         for slot in (*instruction.inputs, *instruction.outputs):
             if slot >= len(program.slots):
-                raise _broken(f"step {step} ({instruction.op}) names slot {slot}, which is none")
+                raise broken(f"step {step} ({instruction.op}) names slot {slot}, which is none")
         early = [slot for slot in instruction.inputs if slot >= 0 and slot not in known]
         if early:
             name = program.slots[early[0]].name
-            raise _broken(f"step {step} ({instruction.op}) reads {name!r} before it is written")
+            raise broken(f"step {step} ({instruction.op}) reads {name!r} before it is written")
         known.update(instruction.outputs)
     missing = [program.slots[slot].name for slot in program.outputs if slot not in known]
     if missing:
-        raise _broken(f"the output {missing[0]!r} is never written")
+        raise broken(f"the output {missing[0]!r} is never written")
     for body in program.bodies:
         verify_program(body.program)
 
@@ -41,7 +41,7 @@ def verify_memory(plan: MemoryPlan | SpacesPlan) -> None:
     for space, end, placed in _spaces(plan):
         for storage, offset in placed:
             if offset < 0 or offset + storage.size > end:
-                raise _broken(f"{_name(plan, storage)} leaves the {end} bytes of {space}")
+                raise broken(f"{_name(plan, storage)} leaves the {end} bytes of {space}")
         live: dict[int, list[tuple[int, int, Storage]]] = defaultdict(list)
         for storage, offset in placed:
             for first, last, size in storage.spans():
@@ -61,7 +61,7 @@ def _verify_step(
     for (_, stop, one), (start, _, other) in pairwise(taken):
         if start < stop:
             names = f"{_name(plan, one)} and {_name(plan, other)}"
-            raise _broken(f"{names} share bytes at step {step}")
+            raise broken(f"{names} share bytes at step {step}")
 
 
 def _spaces(
@@ -80,7 +80,8 @@ def _name(plan: MemoryPlan | SpacesPlan, storage: Storage) -> str:
     return repr(names or f"scratch of step {storage.first}")
 
 
-def _broken(what: str) -> InternalError:
+def broken(what: str) -> InternalError:
+    """The error for a program that a phase left in disorder."""
     return InternalError(
         "E963", what, why="a phase of the target made it so", fix="report this with the model"
     )

@@ -19,6 +19,7 @@ from smelt.ir import scope
 from smelt.ir.absent import refuse_absent
 from smelt.ir.bounds import told_bounds
 from smelt.ir.partition import Part, is_constant_node, partition
+from smelt.ir.text import operator
 from smelt.spans import span
 from smelt.targets.backend import emit_selected, rules_of, select_around
 from smelt.targets.base import Artifact, Target
@@ -117,11 +118,7 @@ def _price(target: Target[Any, Any], own: Any, nodes: Sequence[ir.Node]) -> floa
 
 def _count(nodes: Iterable[ir.Node]) -> dict[str, int]:
     """How many nodes there are of each operator; constants are none."""
-    return dict(Counter(_named(node) for node in nodes if not is_constant_node(node)))
-
-
-def _named(node: ir.Node) -> str:
-    return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    return dict(Counter(operator(node) for node in nodes if not is_constant_node(node)))
 
 
 def elsewhere(parts: Sequence[Part], refused: Mapping[ir.Node, str]) -> list[dict[str, Any]]:
@@ -130,7 +127,7 @@ def elsewhere(parts: Sequence[Part], refused: Mapping[ir.Node, str]) -> list[dic
     for part in parts:
         for node in () if part.taken else part.nodes:
             why = refused[node] or "its region costs more than it saves"
-            found.setdefault((_named(node), why), []).append(node)
+            found.setdefault((operator(node), why), []).append(node)
     return [
         {"operator": name, "why": why, "count": len(nodes), "node": nodes[0].name}
         for (name, why), nodes in found.items()

@@ -12,7 +12,7 @@ from smelt.frontends.onnx import check_model
 from smelt.ir import scope
 from smelt.ir.extraction import keep_needed, needed_inputs
 from smelt.ir.names import name_values
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes import infer_within
 
 Check: TypeAlias = Callable[[ir.Model], bool]
 """True if the model, which is a copy, still shows it."""
@@ -82,7 +82,7 @@ def completed(model: ir.Model) -> bool:
     try:
         name_values(model)
         check_model(model)
-        infer(model)
+        infer_within(model)
     except SmeltError:
         return False
     return True
@@ -95,15 +95,6 @@ def _ports(model: ir.Model) -> tuple[ir.Value, ...]:
 def _is_typed(value: ir.Value) -> bool:
     """True if inputs and outputs may be declared so: with an element type and a rank."""
     return value.dtype is not None and value.shape is not None
-
-
-def infer(model: ir.Model) -> None:
-    """Types of all values; names of dims that inference makes up are not kept."""
-    shapes = ShapeInference(model)
-    try:
-        shapes.infer_model()
-    finally:
-        shapes.restore_interface()
 
 
 def sweep(count: Callable[[], int], tries: Sequence[Callable[[range], int]]) -> bool:

@@ -15,7 +15,7 @@ from smelt.ir.defaults import default_of, restore_defaults
 from smelt.ir.extraction import become_inputs, keep_needed, named_values, needed_inputs
 from smelt.ir.names import values_of
 from smelt.ir.opaque_types import opaque_type_of
-from smelt.ir.shapes import ShapeInference
+from smelt.ir.shapes import infer_within
 
 SHOWN = 8
 """Inputs that are named where some are missing."""
@@ -38,7 +38,7 @@ def extract(
     model = load(source, as_is=True)
     values = named_values(model.graph)
     _check_names(model, values, inputs, outputs)
-    _infer(model)
+    infer_within(model)
     if outputs is not None:
         model.graph.outputs.clear()
         model.graph.outputs.extend(values[name] for name in outputs)
@@ -50,15 +50,6 @@ def extract(
     keep_needed(model)
     check_model(model)
     return model
-
-
-def _infer(model: ir.Model) -> None:
-    """Types of inner values; dims that inference made up get no names."""
-    shapes = ShapeInference(model)
-    try:
-        shapes.infer_model()
-    finally:
-        shapes.restore_interface()
 
 
 def _check_names(

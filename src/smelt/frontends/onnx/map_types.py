@@ -33,7 +33,7 @@ def without_map_types(proto: onnx.ModelProto, found: Scopes) -> tuple[onnx.Model
 
 def note_map_types(model: ir.Model, types: Types) -> None:
     """Note in the values of ``model`` the types that were left out."""
-    for value in _values(model) if types else ():
+    for value in scope.values(model) if types else ():
         type_ = types.get(value.name or "")
         if type_ is not None:
             set_opaque_type(value, type_)
@@ -43,19 +43,12 @@ def proto_of(model: ir.Model) -> onnx.ModelProto:
     """``model`` as protobuf, with the types that were left out."""
     with silent_onnx_ir():
         proto = ir.to_proto(model)
-    noted = {value.name: opaque_type_of(value) for value in _values(model)}
+    noted = {value.name: opaque_type_of(value) for value in scope.values(model)}
     types = {name: type_ for name, type_ in noted.items() if type_ is not None}
     for info in _infos(scopes(proto)) if types else ():
         if info.name in types:
             info.type.ParseFromString(types[info.name].data)
     return proto
-
-
-def _values(model: ir.Model) -> Iterator[ir.Value]:
-    for graph in scope.graphs(model):
-        yield from graph.inputs
-        for node in graph:
-            yield from node.outputs
 
 
 def _infos(found: Scopes) -> Iterator[onnx.ValueInfoProto]:

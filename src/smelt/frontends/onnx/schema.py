@@ -8,6 +8,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.frontends.onnx.checks.control_flow import check_body
+from smelt.frontends.onnx.checks.walk import place
 from smelt.ir import scope
 from smelt.ir.constants import tensor_of
 from smelt.ir.opset import versions
@@ -49,7 +50,7 @@ def _check_node(node: ir.Node, version: int, types: Types) -> None:
         raise InvalidModel(
             "E307",
             f"opset {version} has no operator {node.op_type}",
-            at=_place(node),
+            at=place(node),
             fix="the model may need a newer opset, or the operator lacks its domain",
         )
     for why in misfits(node, signature):
@@ -115,12 +116,8 @@ def _say(dtype: ir.DataType) -> str:
     return dtype.name.lower()
 
 
-def _place(node: ir.Node) -> str:
-    return f"node {node.name!r} ({node.op_type})"
-
-
 def _wrong(node: ir.Node, why: str) -> InvalidModel:
-    return InvalidModel("E308", "a node does not fit its operator", at=_place(node), why=why)
+    return InvalidModel("E308", "a node does not fit its operator", at=place(node), why=why)
 
 
 def _first_that_takes(node: ir.Node, index: int, dtype: ir.DataType, opset: int) -> int | None:
@@ -138,7 +135,7 @@ def _mistyped(node: ir.Node, why: str, since: int | None = None) -> InvalidModel
     return InvalidModel(
         "E309",
         "element types do not go together",
-        at=_place(node),
+        at=place(node),
         why=why,
         fix=f"put a Cast between them{later}",
     )

@@ -72,10 +72,10 @@ def elementwise(
         values = present(given)
         narrow = values[0].dtype
         assert narrow is not None
-        wide = [_cast(b, value, ir.DataType.DOUBLE) for value in _broadcast(b, values)]
+        wide = [b.cast(value, ir.DataType.DOUBLE) for value in _broadcast(b, values)]
         m = Nodes(b)
         result = formula(m, *map(m.tensor, wide))
-        return (_cast(b, result.value, narrow),)
+        return (b.cast(result.value, narrow),)
 
     return Elementwise(
         domain=domain,
@@ -89,10 +89,6 @@ def elementwise(
         any_rank=True,
         row=Row(name, domain=domain, operands=len(inputs), formula=formula, **facts),
     )
-
-
-def _cast(b: Builder, value: ir.Value, to: ir.DataType) -> ir.Value:
-    return value if value.dtype == to else b.op("Cast", value, to=int(to))
 
 
 def _broadcast(b: Builder, values: Sequence[ir.Value]) -> list[ir.Value]:

@@ -81,7 +81,7 @@ def _body(op: str, narrow: int) -> Any:
 
 def _to_float(b: Builder, value: ir.Value | None) -> ir.Value:
     assert value is not None
-    return value if value.dtype == FLOAT else b.op("Cast", value, to=int(FLOAT))
+    return b.cast(value, FLOAT)
 
 
 def _meeting(b: Builder, value: ir.Value, inputs: Values, attributes: Attributes) -> ir.Value:
@@ -113,7 +113,7 @@ def _dequantize_spelled_out(b: Builder, inputs: Values, attributes: Attributes) 
         less = _meeting(b, _to_float(b, zero), inputs, attributes)
         centred = b.op("Sub", centred, less)
     real = b.op("Mul", centred, _meeting(b, _to_float(b, scale), inputs, attributes))
-    return real if scale.dtype == FLOAT else b.op("Cast", real, to=int(scale.dtype))
+    return b.cast(real, scale.dtype)
 
 
 OPERATORS = (

@@ -57,18 +57,18 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
     if 0 in (*lhs.shape.dims, *rhs.shape.dims):
         return _zeros(b, lhs, rhs, parts, output)
     if not parts.lhs_contracting:
-        return _cast(b, _outer(b, _cast(b, lhs, wide), _cast(b, rhs, wide), parts), output)
+        return b.cast(_outer(b, b.cast(lhs, wide), b.cast(rhs, wide), parts), output)
     plan = _plan(lhs, rhs, parts)
     if plan is None:  # keeps 1
         results = OPERATOR.body(b, (lhs, rhs), attributes) if OPERATOR.body else None
         return results[0] if results else None
     bytes_ = (lhs.dtype, rhs.dtype) in BYTES and b.takes("MatMulInteger")
     if bytes_ and min(len(lhs.shape), len(rhs.shape)) > 1:
-        return _cast(b, plan.build(b, "MatMulInteger", lhs, rhs), output)
-    lhs, rhs = _cast(b, lhs, wide), _cast(b, rhs, wide)
+        return b.cast(plan.build(b, "MatMulInteger", lhs, rhs), output)
+    lhs, rhs = b.cast(lhs, wide), b.cast(rhs, wide)
     result = _vector(b, lhs, rhs, parts) or _gemm(b, lhs, rhs, parts)
     result = result or plan.build(b, "MatMul", lhs, rhs)
-    return _cast(b, result, output)
+    return b.cast(result, output)
 
 
 def _ordered(parts: Groups, lhs: ir.Shape, rhs: ir.Shape) -> Groups:
@@ -88,10 +88,6 @@ def _wide(output: ir.DataType) -> ir.DataType:
     if output.is_floating_point() or output.bitwidth >= 32:
         return output
     return ir.DataType.INT32
-
-
-def _cast(b: Builder, x: ir.Value, to: ir.DataType) -> ir.Value:
-    return x if x.dtype == to else b.op("Cast", x, to=int(to))
 
 
 def _zeros(

@@ -100,7 +100,7 @@ class _Carrier:
             return initial
         returned = _through_identity(self.body.outputs[self.form.body_output + index])  # needs 1
         if returned is not inner and returned is not _through_identity(initial):  # keeps 1, 2
-            if _home(returned) is not self.body:
+            if scope.home(returned) is not self.body:
                 self.miss("the body returns an outer value that the loop does not start with")
             return None
         if any(not _may_stand_for(initial, v) for v in (inner, *self.node.outputs[index:][:1])):
@@ -174,11 +174,6 @@ def _through_identity(value: ir.Value) -> ir.Value:
             break
         value, node = source, source.producer()
     return value
-
-
-def _home(value: ir.Value) -> ir.Graph | None:
-    producer = value.producer()
-    return producer.graph if producer is not None else value.graph
 
 
 def _may_stand_for(value: ir.Value, other: ir.Value) -> bool:

@@ -9,7 +9,7 @@ Keeps    (1) symbols that are not named. It changes the interface, so only by re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -66,7 +66,7 @@ def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
     _check_known(model, sizes, unnamed.values())
     interface = {*model.graph.inputs, *model.graph.outputs}
     changed = _bind_unnamed(unnamed, sizes)
-    for value in _values(model):
+    for value in scope.values(model):
         bound = _bind(value.shape, sizes)
         if bound is not None:
             value.shape = bound
@@ -112,13 +112,6 @@ def _check_known(model: ir.Model, sizes: Mapping[str, int], unnamed: Iterable[st
                 f"no input has a dim called {name!r}",
                 why=f"the symbolic dims are {', '.join(known) or 'none'}",
             )
-
-
-def _values(model: ir.Model) -> Iterator[ir.Value]:
-    for graph in scope.graphs(model):
-        yield from graph.inputs
-        for node in graph:
-            yield from node.outputs
 
 
 def _bind(shape: ir.Shape | None, sizes: Mapping[str, int]) -> ir.Shape | None:

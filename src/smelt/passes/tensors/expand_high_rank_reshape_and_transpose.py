@@ -24,6 +24,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim
+from smelt.ir.sizes import dim_product
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.tensors.stack import RESHAPES, dims_of
@@ -84,7 +85,7 @@ def _fewer(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], list[in
         else:
             runs.append([axis])
     by_place = sorted(runs)
-    sizes = [_product([dims[axis] for axis in run]) for run in by_place]
+    sizes = [dim_product([dims[axis] for axis in run]) for run in by_place]
     return sizes, [by_place.index(run) for run in runs]
 
 
@@ -99,15 +100,8 @@ def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list
             end += 1
         cuts = (0, start, begin, end, len(current))
         blocks = [current[i:j] for i, j in pairwise(cuts)]
-        yield [_product([sizes[axis] for axis in block]) for block in blocks], [0, 2, 1, 3]
+        yield [dim_product([sizes[axis] for axis in block]) for block in blocks], [0, 2, 1, 3]
         current = [*blocks[0], *blocks[2], *blocks[1], *blocks[3]]
-
-
-def _product(dims: Sequence[Dim]) -> Dim:
-    product: Dim = 1
-    for dim in dims:
-        product = dim * product
-    return product
 
 
 def _unknown(dims: Sequence[Dim]) -> list[Dim]:

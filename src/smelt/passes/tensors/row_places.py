@@ -7,7 +7,8 @@ import onnx_ir as ir
 from smelt.ir.affine import Affine
 from smelt.ir.affine_proof import AffineProof
 from smelt.ir.constants import Constants
-from smelt.ir.same_shape import Dim, same_dim
+from smelt.ir.same_shape import same_dim
+from smelt.ir.sizes import dim_product
 from smelt.ir.told_dims import told_dim
 from smelt.ir.walk import producer_of
 
@@ -25,16 +26,9 @@ def counts_rows(indices: ir.Value, rows: ir.Value, source: ir.Value, constants: 
     form = proof.of(indices)
     if form is not None and all(isinstance(dim, int) for dim in dims):
         return form == _counted([int(d) for d in dims if isinstance(d, int)]) and same_dim(
-            rows.shape[0], _product(dims)
+            rows.shape[0], dim_product(dims)
         )
     return _counts_pairs(indices, source, proof)
-
-
-def _product(dims: tuple[Dim, ...]) -> Dim:
-    product: Dim = 1
-    for dim in dims:
-        product = dim * product
-    return product
 
 
 def _counted(sizes: list[int]) -> Affine:

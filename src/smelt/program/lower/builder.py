@@ -17,6 +17,7 @@ from smelt.ir.dims import binding_advice
 from smelt.ir.opset import attribute, attribute_names
 from smelt.ir.provenance import origin_of
 from smelt.ir.quantization import quantization_of
+from smelt.ir.state_types import is_tensor
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import AttributeValue, Body, Dim, Instruction, Program, Slot
 from smelt.program.lower.by_data import ByData
@@ -102,7 +103,7 @@ class ProgramBuilder:
 
     def define(self, value: ir.Value) -> int:
         """A new slot for ``value``, whose dtype and rank must be known."""
-        if value.dtype is None or value.shape is None or not _is_tensor(value):
+        if value.dtype is None or value.shape is None or not is_tensor(value):
             raise self.refuse(f"the element type or rank of {value.name!r} is not known")
         slot = self._of_value(value, value.dtype, value.shape.dims)
         self._slots[value] = slot
@@ -216,8 +217,9 @@ class ProgramBuilder:
                 found[name] = tuple(value) if isinstance(value, list) else value
         return found
 
-    def rank(self, value: ir.Value) -> int:
-        """The rank of ``value``."""
+    def rank(self, value: ir.Value | None) -> int:
+        """The rank of ``value``, which is not absent."""
+        assert value is not None
         return len(self.shape(self.slot(value)))
 
     def ints(self, node: ir.Node, name: str, index: int | None = None) -> tuple[int, ...] | None:
@@ -271,10 +273,6 @@ class ProgramBuilder:
     def axis(self, axis: int, rank: int) -> int:
         """``axis`` counted from the front."""
         return self.axes((axis,), rank)[0]
-
-
-def _is_tensor(value: ir.Value) -> bool:
-    return value.type is None or isinstance(value.type, ir.TensorType)
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:

@@ -12,9 +12,7 @@ from smelt.program.lower.registry import lowers
 
 
 def _rank(cx: ProgramBuilder, node: ir.Node) -> int:
-    value = node.inputs[0]
-    assert value is not None
-    return cx.rank(value)
+    return cx.rank(node.inputs[0])
 
 
 @lowers("Gather", "GatherElements")

@@ -13,6 +13,7 @@ from smelt.ir.invented_dims import is_invented
 from smelt.ir.same_shape import same_shape
 from smelt.ir.sizes_from_sizes import UNEVEN, split_evenly
 from smelt.ir.slice_shapes import at_run_time, window_sizes
+from smelt.operators.inputs import first
 from smelt.program.instruction import EXPAND_AT_RUN_TIME, REST, Dim
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.movement_at_run_time import (
@@ -29,21 +30,15 @@ from smelt.program.lower.registry import lowers
 @lowers("Transpose")
 def transpose(cx: ProgramBuilder, node: ir.Node) -> None:
     """``perm`` is filled in: output dim i is input dim ``perm[i]``."""
-    rank = cx.rank(_data(node))
+    rank = cx.rank(node.inputs[0])
     perm = cx.axes(cx.ints(node, "perm") or range(rank - 1, -1, -1), rank)
     cx.keep(node, perm=perm)
-
-
-def _data(node: ir.Node) -> ir.Value:
-    value = node.inputs[0]
-    assert value is not None
-    return value
 
 
 @lowers("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
     """A Reshape to the shape of its output slot, whatever computes that shape in the graph."""
-    data, output = _data(node), node.outputs[0]
+    data, output = first(node.inputs), node.outputs[0]
     if same_shape(data.shape, output.shape):
         cx.alias(output, cx.slot(data))
         return
@@ -60,7 +55,7 @@ def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
 def _may_lose_more(cx: ProgramBuilder, node: ir.Node) -> bool:
     """True for a Squeeze without axes of open dims that may be 1, whatever is declared."""
     told = "axes" in node.attributes or cx.input(node, 1) is not None
-    return not told and not never_one(node.graph, cx.shape(cx.slot(_data(node))))
+    return not told and not never_one(node.graph, cx.shape(cx.slot(node.inputs[0])))
 
 
 @lowers("Expand")
@@ -99,7 +94,7 @@ def tile(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("Concat")
 def concat(cx: ProgramBuilder, node: ir.Node) -> None:
     """``axis`` counts from the front."""
-    cx.keep(node, axis=cx.axis(node.attributes.get_int("axis", 1), cx.rank(_data(node))))
+    cx.keep(node, axis=cx.axis(node.attributes.get_int("axis", 1), cx.rank(node.inputs[0])))
 
 
 @lowers("Slice")
@@ -120,7 +115,7 @@ def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
     if starts is None or ends is None:
         raise cx.refuse("starts or ends are missing")
     given, steps = cx.ints(node, "axes", 3), cx.ints(node, "steps", 4)
-    axes = cx.axes(range(len(starts)) if given is None else given, cx.rank(_data(node)))
+    axes = cx.axes(range(len(starts)) if given is None else given, cx.rank(node.inputs[0]))
     steps = (1,) * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise cx.refuse("starts, ends, axes and steps do not fit each other")
@@ -148,7 +143,7 @@ def _window(cx: ProgramBuilder, node: ir.Node, sizes: Mapping[int, int]) -> None
 @lowers("Split")
 def split(cx: ProgramBuilder, node: ir.Node) -> None:
     """One Slice an output."""
-    data = _data(node)
+    data = node.inputs[0]
     source = cx.slot(data)
     axis = cx.axis(node.attributes.get_int("axis", 0), cx.rank(data))
     if is_told_by_data(cx, node, [1]):
@@ -183,7 +178,7 @@ def pad(cx: ProgramBuilder, node: ir.Node) -> None:
     if is_told_by_data(cx, node, range(1, 4)):
         pad_at_run_time(cx, node)
         return
-    data = _data(node)
+    data = node.inputs[0]
     rank = cx.rank(data)
     given = cx.places(node, "pads", 1)
     if given is None:
@@ -277,7 +272,7 @@ def constant_of_shape(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("Shape", "Size")
 def shape(cx: ProgramBuilder, node: ir.Node) -> None:
     """Sizes as data: ``start`` and ``end`` are resolved; Size multiplies them."""
-    rank = cx.rank(_data(node))
+    rank = cx.rank(node.inputs[0])
     start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", rank)
     first, last, _ = slice(start, end).indices(rank)
     cx.keep(node, start=first, end=max(first, last))

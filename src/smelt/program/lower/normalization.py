@@ -104,8 +104,6 @@ def instance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("LayerNormalization", "RMSNormalization")
 def layer_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
     """Over all dims from ``axis`` on; the mean and deviation only if something reads them."""
-    source = node.inputs[0]
-    assert source is not None
     outputs = list(node.outputs)
     while len(outputs) > 1 and is_dead(outputs[-1]):
         outputs.pop()
@@ -113,7 +111,7 @@ def layer_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
         node.op_type,
         cx.inputs(node),
         [cx.define(value) for value in outputs],
-        axis=cx.axis(node.attributes.get_int("axis", -1), cx.rank(source)),
+        axis=cx.axis(node.attributes.get_int("axis", -1), cx.rank(node.inputs[0])),
         epsilon=node.attributes.get_float("epsilon", 1e-5),
         stash_type=node.attributes.get_int("stash_type", 1),
     )

@@ -36,9 +36,7 @@ IDENTITY_WITHOUT_AXES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "R
 @lowers(*REDUCTIONS)
 def reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     """Attributes ``axes`` and ``keepdims``; no axes given means all."""
-    source = node.inputs[0]
-    assert source is not None
-    rank = cx.rank(source)
+    rank = cx.rank(node.inputs[0])
     told = cx.input(node, 1)
     if told is not None and cx.constants.ints(told) is None:
         _reduce_at_run_time(cx, node)
@@ -47,7 +45,7 @@ def reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     if not axes and node.attributes.get_int("noop_with_empty_axes", 0) != 0:
         if node.op_type not in IDENTITY_WITHOUT_AXES:
             raise cx.refuse("noop_with_empty_axes, of which versions of ONNX differ")
-        cx.alias(node.outputs[0], cx.slot(source))
+        cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
         return
     every = tuple(sorted(cx.axes(axes or range(rank), rank)))
     _reduce(cx, node, node.op_type, every, node.attributes.get_int("keepdims", 1))
@@ -91,10 +89,8 @@ def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("GlobalAveragePool", "GlobalMaxPool")
 def global_pool(cx: ProgramBuilder, node: ir.Node) -> None:
     """A reduction over the spatial dims."""
-    source = node.inputs[0]
-    assert source is not None
     op = "ReduceMean" if node.op_type == "GlobalAveragePool" else "ReduceMax"
-    _reduce(cx, node, op, tuple(range(2, cx.rank(source))), 1)
+    _reduce(cx, node, op, tuple(range(2, cx.rank(node.inputs[0]))), 1)
 
 
 @lowers("GlobalLpPool")
@@ -115,11 +111,9 @@ def global_norm(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("ArgMax", "ArgMin")
 def arg_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
     """Attributes ``axis``, ``keepdims``, ``select_last_index``."""
-    source = node.inputs[0]
-    assert source is not None
     cx.keep(
         node,
-        axis=cx.axis(node.attributes.get_int("axis", 0), cx.rank(source)),
+        axis=cx.axis(node.attributes.get_int("axis", 0), cx.rank(node.inputs[0])),
         keepdims=node.attributes.get_int("keepdims", 1),
         select_last_index=node.attributes.get_int("select_last_index", 0),
     )
@@ -128,10 +122,8 @@ def arg_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
 @lowers("CumSum", "CumProd")
 def cumulative_sum(cx: ProgramBuilder, node: ir.Node) -> None:
     """``axis`` is an attribute, or a second input where the data of a run tell it."""
-    source = node.inputs[0]
-    assert source is not None
     ends = {name: node.attributes.get_int(name, 0) for name in ("exclusive", "reverse")}
-    inputs: tuple[int, ...] = (cx.slot(source),)
+    inputs: tuple[int, ...] = (cx.slot(node.inputs[0]),)
     if cx.by_data(cx.input(node, 1)):
         inputs = (*inputs, cx.slot(node.inputs[1]))
         outputs = (cx.define(node.outputs[0]),)
@@ -140,5 +132,5 @@ def cumulative_sum(cx: ProgramBuilder, node: ir.Node) -> None:
     axis = cx.ints(node, "axis", 1)
     if axis is None:
         raise cx.refuse("the axis is missing")
-    place = cx.axis(axis[0], cx.rank(source))
+    place = cx.axis(axis[0], cx.rank(node.inputs[0]))
     cx.emit(node.op_type, inputs, (cx.define(node.outputs[0]),), axis=place, **ends)

@@ -28,7 +28,7 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
     the inner one, after which rows lie together.
     """
     if is_told_by_data(cx, node, range(1, 4)):
-        resize_at_run_time(cx, node, _axes(cx, node, cx.rank(_data(node))), _sampling(cx, node))
+        resize_at_run_time(cx, node, _axes(cx, node, cx.rank(node.inputs[0])), _sampling(cx, node))
         return
     source, output = cx.slot(node.inputs[0]), cx.define(node.outputs[0])
     sizes, goal = cx.shape(source), cx.shape(output)
@@ -57,12 +57,6 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
         if is_rounded(steps[0][1], dtype):
             source = cx.emit_new("Round", (source,), goal)
         _narrow(cx, source, output)
-
-
-def _data(node: ir.Node) -> ir.Value:
-    value = node.inputs[0]
-    assert value is not None
-    return value
 
 
 def _narrow(cx: ProgramBuilder, source: int, output: int) -> None:

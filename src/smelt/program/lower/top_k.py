@@ -15,19 +15,17 @@ def top_k(cx: ProgramBuilder, node: ir.Node) -> None:
 
     They are always sorted, equal ones by their place. NaN counts as larger than any number.
     """
-    source = node.inputs[0]
-    assert source is not None
-    axis = cx.axis(node.attributes.get_int("axis", -1), cx.rank(source))
+    axis = cx.axis(node.attributes.get_int("axis", -1), cx.rank(node.inputs[0]))
     largest = node.attributes.get_int("largest", 1)
     if cx.by_data(cx.input(node, 1)):
         outputs = tuple(cx.define(value) for value in node.outputs)
-        inputs = (cx.slot(source), cx.slot(node.inputs[1]))
+        inputs = (cx.slot(node.inputs[0]), cx.slot(node.inputs[1]))
         cx.emit(TOP_K_AT_RUN_TIME, inputs, outputs, axis=axis, largest=largest)
         return
     counts = cx.places(node, "k", 1)
     if not counts:
         raise cx.refuse("k is computed as the model runs", "fix k in the model")
-    slot = cx.slot(source)
+    slot = cx.slot(node.inputs[0])
     shape = tuple(counts[0] if i == axis else dim for i, dim in enumerate(cx.shape(slot)))
     size = cx.shape(slot)[axis]
     if isinstance(counts[0], int) and (

@@ -63,7 +63,7 @@ def prepare(program: Program) -> tuple[Prepared, ...]:
     """
     arrays: dict[int, Array] = {}
     for slot in (*program.inputs, *program.constants):
-        arrays[slot] = _dense(program, slot)
+        arrays[slot] = dense(program, slot)
     for slot, constant in program.constants.items():
         arrays[slot] = constant
     returned = set(program.outputs)
@@ -71,7 +71,7 @@ def prepare(program: Program) -> tuple[Prepared, ...]:
     errors: list[Unsupported] = []
     for instruction in program.instructions:
         for slot in instruction.outputs:
-            arrays[slot] = _dense(program, slot)
+            arrays[slot] = dense(program, slot)
         try:
             prepared.append(_prepare(instruction, arrays, returned))
         except Unsupported as error:
@@ -117,7 +117,8 @@ def _fits(call: Call, position: int) -> bool:
     return source.shape == target.shape and source.dtype == target.dtype
 
 
-def _dense(program: Program, slot: int) -> Array:
+def dense(program: Program, slot: int) -> Array:
+    """An array of the type of ``slot`` that lies row by row and has no memory."""
     described = program.slots[slot]
     return imaginary(described.sizes, np.dtype(described.dtype.numpy()))
 

@@ -7,7 +7,8 @@ import numpy as np
 from smelt.program.instruction import Instruction, Program
 from smelt.runtime.jit.caller import Caller
 from smelt.targets.host.kernels import VIEWS, Call, View
-from smelt.targets.host.kernels.kernel import Array, imaginary
+from smelt.targets.host.kernels.kernel import Array
+from smelt.targets.host.prepare import dense
 
 
 def views_of(program: Program) -> Caller | None:
@@ -18,7 +19,7 @@ def views_of(program: Program) -> Caller | None:
     None if one of them has to be computed, or is a constant, or cannot be shown by strides of an
     input that lies densely.
     """
-    arrays = {slot: _dense(program, slot) for slot in program.inputs}
+    arrays = {slot: dense(program, slot) for slot in program.inputs}
     chains: dict[int, tuple[int, tuple[View, ...]]] = {
         slot: (place, ()) for place, slot in enumerate(program.inputs)
     }
@@ -59,10 +60,5 @@ def _view(program: Program, step: Instruction, arrays: dict[int, Array]) -> View
     make = VIEWS.get(step.op)
     if make is None or len(step.inputs) != 1 or step.inputs[0] not in arrays:
         return None
-    inputs, outputs = (arrays[step.inputs[0]],), (_dense(program, step.outputs[0]),)
+    inputs, outputs = (arrays[step.inputs[0]],), (dense(program, step.outputs[0]),)
     return make(Call(step.op, step.attributes, inputs, outputs, step.origin))
-
-
-def _dense(program: Program, slot: int) -> Array:
-    described = program.slots[slot]
-    return imaginary(described.sizes, np.dtype(described.dtype.numpy()))

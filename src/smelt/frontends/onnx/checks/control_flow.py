@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel
+from smelt.frontends.onnx.checks.walk import place
 
 Types = Mapping[ir.Value, ir.DataType]
 """Element types that follow from the operators; beyond them, those that values declare."""
@@ -59,7 +60,7 @@ def _check_pair(
     raise InvalidModel(
         "E309",
         "element types do not go together",
-        at=_place(node),
+        at=place(node),
         why=f"{words} have the types {first} and {second}",
     )
 
@@ -159,12 +160,8 @@ def _ends(
     return (one[0] if one else None), (other[0] if other else None)
 
 
-def _place(node: ir.Node) -> str:
-    return f"node {node.name!r} ({node.op_type})"
-
-
 def _unfit(node: ir.Node, why: str) -> InvalidModel:
-    return InvalidModel("E322", "a subgraph does not fit its node", at=_place(node), why=why)
+    return InvalidModel("E322", "a subgraph does not fit its node", at=place(node), why=why)
 
 
 _FITS: Mapping[str, Callable[[ir.Node, int], Iterable[Fit]]] = {

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 import onnx
+import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.frontends.onnx.structure import MAX_DEPTH
@@ -76,6 +77,6 @@ def _subgraphs(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
     yield from attribute.graphs
 
 
-def place(node: onnx.NodeProto) -> str:
+def place(node: onnx.NodeProto | ir.Node) -> str:
     """How messages point at a node."""
     return f"node {node.name!r} ({node.op_type})"

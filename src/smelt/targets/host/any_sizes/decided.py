@@ -10,6 +10,7 @@ from smelt.errors import ErrorList, Unsupported
 from smelt.ir import scope
 from smelt.ir.dims import names_of
 from smelt.ir.partition import is_constant_node
+from smelt.ir.state_types import is_tensor
 from smelt.passes.pipelines import EXPANDED_OPERATORS
 from smelt.program.lower import lower_alone
 from smelt.program.lower.registry import lowering_of
@@ -72,10 +73,10 @@ def _follows(model: ir.Model, node: ir.Node, known: set[str | None]) -> bool:
 def is_hopeless(model: ir.Model) -> bool:
     """True if a node is refused whatever sizes it has: there is neither a lowering nor a body, or
     all are known, or it makes or takes no tensors."""
-    if not all(map(_is_tensor, model.graph.inputs)):
+    if not all(map(is_tensor, model.graph.inputs)):
         return True
     for node in scope.nodes(model):
-        if not all(map(_is_tensor, node.outputs)):
+        if not all(map(is_tensor, node.outputs)):
             return True
         if is_constant_node(node) or node.op_type in scope.GRAPH_CARRIERS:
             continue
@@ -86,7 +87,7 @@ def is_hopeless(model: ir.Model) -> bool:
 
 
 def _is_refused(model: ir.Model, node: ir.Node) -> bool:
-    if is_constant_node(node) or not (node.domain or all(map(_is_known, _values(node)))):
+    if is_constant_node(node) or not (node.domain or all(map(is_known, _values(node)))):
         return False
     try:
         lower_alone(model, node)
@@ -100,9 +101,6 @@ def _values(node: ir.Node) -> Iterator[ir.Value]:
         yield from (value for value in (*each.inputs, *each.outputs) if value is not None)
 
 
-def _is_tensor(value: ir.Value) -> bool:
-    return value.type is None or isinstance(value.type, ir.TensorType)
-
-
-def _is_known(value: ir.Value) -> bool:
+def is_known(value: ir.Value) -> bool:
+    """Whether all sizes of ``value`` are numbers."""
     return value.shape is not None and all(isinstance(dim, int) for dim in value.shape.dims)

@@ -12,7 +12,7 @@ from smelt.errors import ErrorList, Unsupported
 from smelt.ir.partition import is_constant_node
 from smelt.ir.shapes import ShapeInference
 from smelt.targets.host.any_sizes.chain import Chain
-from smelt.targets.host.any_sizes.decided import decided_nodes
+from smelt.targets.host.any_sizes.decided import decided_nodes, is_known
 from smelt.targets.host.any_sizes.kept_plans import KeptPlans
 from smelt.targets.host.any_sizes.planning import (
     Computes,
@@ -59,7 +59,7 @@ class AnySizes:
         self._model = model.clone()
         self._run: Runner | None = None
         self._plans = KeptPlans(planner.planning)
-        self._known = all(map(_has_sizes, model.graph.inputs))
+        self._known = all(map(is_known, model.graph.inputs))
         try:
             self._run = planner.plan(model, self._known)
         except (Unsupported, ErrorList) as error:
@@ -89,7 +89,3 @@ class AnySizes:
     def parts(self) -> int:
         """How many parts run one after the other."""
         return self._run.parts if isinstance(self._run, Chain) else 1
-
-
-def _has_sizes(value: ir.Value) -> bool:
-    return value.shape is not None and all(isinstance(dim, int) for dim in value.shape.dims)

@@ -37,8 +37,8 @@ def folded(
 ) -> list[ir.Value]:
     """``xs`` folded over ``axes``, in a type that runtimes compute in, and cast back."""
     shape = tuple(cx.avals_in[0].shape)
-    wide = [Operand(_wide(cx, computed, x), shape) for x in xs]
-    starts = [_wide(cx, computed, start) for start in initial]
+    wide = [Operand(computed.wide(cx, x), shape) for x in xs]
+    starts = [computed.wide(cx, start) for start in initial]
     results = fold_axes(cx, computed, wide, [int(axis) for axis in axes], starts)
     return [
         cx.cast(result.value, np.dtype(aval.dtype))
@@ -51,8 +51,3 @@ def folded_by(cx: Lowering, name: str, x: ir.Value, axes: Sequence[int]) -> ir.V
     computed = of_primitive(name, np.dtype(cx.avals_in[0].dtype))
     assert computed.neutral is not None
     return folded(cx, computed, [x], axes, [cx.constant(computed.neutral[0])])[0]
-
-
-def _wide(cx: Lowering, computed: Monoid, x: ir.Value) -> ir.Value:
-    assert x.dtype is not None
-    return cx.cast(x, computed.widened(x.dtype))

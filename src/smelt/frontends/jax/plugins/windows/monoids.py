@@ -95,6 +95,11 @@ class Monoid:
         """The type to compute in; a computation of its own gets its operands as they are."""
         return WIDER.get(dtype, dtype) if self.names else dtype
 
+    def wide(self, cx: Lowering, x: ir.Value) -> ir.Value:
+        """``x`` in the type to compute in."""
+        assert x.dtype is not None
+        return cx.cast(x, self.widened(x.dtype))
+
 
 def of_primitive(name: str, dtype: np.dtype) -> Monoid:
     """The monoid of a primitive on elements of ``dtype``."""

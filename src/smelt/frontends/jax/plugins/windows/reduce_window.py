@@ -67,14 +67,12 @@ def fold_windows(
         return [cx.expand(fill, shape) for fill in fills]
     sizes = tuple(padded_shape(source, config))
     grown = [
-        Operand(
-            padded(cx, _wide(cx, computed, x), _wide(cx, computed, fill), source, config), sizes
-        )
+        Operand(padded(cx, computed.wide(cx, x), computed.wide(cx, fill), source, config), sizes)
         for x, fill in zip(xs, fills, strict=True)
     ]
     results = fold(cx, computed, grown, window, shape)
     if initial:
-        starts = [_wide(cx, computed, start) for start in initial]
+        starts = [computed.wide(cx, start) for start in initial]
         before = [Operand(cx.expand(start, shape), shape) for start in starts]
         results = computed.combine(cx, before, results)
     return [
@@ -125,8 +123,3 @@ def _is_padded(window: Window, base_dilation: Sequence[int]) -> bool:
 
 def _is_empty(shape: Sequence[Dim]) -> bool:
     return any(isinstance(size, int) and size == 0 for size in shape)
-
-
-def _wide(cx: Lowering, computed: Monoid, x: ir.Value) -> ir.Value:
-    assert x.dtype is not None
-    return cx.cast(x, computed.widened(x.dtype))
