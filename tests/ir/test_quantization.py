@@ -55,7 +55,6 @@ def test_channels_have_scales_of_their_own() -> None:
     )
     found = quantization_of(model.graph.inputs[0])
     assert found == Quantization((0.5, 1.0, 2.0), (0, 1, 2), 1)
-    assert not found.per_tensor
 
 
 def test_blocks_are_no_channels() -> None:

@@ -22,11 +22,6 @@ class Quantization:
     zero_point: tuple[int, ...]
     axis: int | None = None
 
-    @property
-    def per_tensor(self) -> bool:
-        """True if one scale serves all elements."""
-        return self.axis is None
-
 
 @dataclass(frozen=True, slots=True)
 class _Place:

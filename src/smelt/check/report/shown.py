@@ -21,9 +21,3 @@ def shown(text: str | None, limit: int = LIMIT) -> str:
     if _UNSEEN.search(kept):
         kept = _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", kept)
     return kept if len(text) <= limit else f"{kept}… ({len(text):,} characters)"
-
-
-def lines(text: str, limit: int = 20_000) -> str:
-    """The same for text of several lines, which stay lines."""
-    parts = text[:limit].split("\n")
-    return "\n".join(shown(part, limit) for part in parts) + ("\n…" if len(text) > limit else "")

@@ -25,7 +25,6 @@ Jaxpr = jex_core.Jaxpr
 Equation = jex_core.JaxprEqn
 Literal = jex_core.Literal
 Var = jex_core.Var
-DropVar = jex_core.DropVar
 ragged_dot_general: Callable[..., Any] = _ragged_dot_general_impl
 Primitive: Any = jex_core.Primitive
 _JAXPRS = (ClosedJaxpr, Jaxpr)

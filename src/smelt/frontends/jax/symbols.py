@@ -10,15 +10,12 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeVar
 
 import onnx_ir as ir
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.ir.build import Builder
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,6 @@ from smelt.ir.same_shape import Dim
 from smelt.operators.declare import Attribute, Attributes, ints_of
 from smelt.operators.microsoft.declared import ints
 
-Pads = list[tuple[int, int]]
-
 _INTS, _STRING = ir.AttributeType.INTS, ir.AttributeType.STRING
 ATTRIBUTES = (
     *(Attribute(name, _INTS) for name in ("pads", "strides")),

@@ -27,9 +27,6 @@ from smelt.ir.same_shape import is_positive, same_dim
 from smelt.ir.sizes import COUNTED, dim_product, size_of
 from smelt.passes.base import rounding, rule_pass
 
-AXES_INPUT = 18
-"""The opset from which ReduceMean takes its axes as an input."""
-
 _sum = op("ReduceSum", var("x"), rest=True, name="sum")
 _constant = const(name="constant")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.complex_numbers.parts import Parts
+from smelt.frontends.jax.complex_numbers.parts import Parts, primitive
 from smelt.frontends.jax.source_lines import place
 
 EIG, COMPLEX_EIG, COMPLEX_SCHUR = "eig_parts", "complex_eig_parts", "complex_schur_parts"
@@ -21,14 +21,9 @@ def _schur_avals(re: compat.Aval, im: compat.Aval) -> list[compat.Aval]:
     return [compat.ShapedArray(re.shape, re.dtype)] * 4
 
 
-_eig_parts, _complex_eig, _complex_schur = map(compat.Primitive, (EIG, COMPLEX_EIG, COMPLEX_SCHUR))
-for _primitive, _avals in (
-    (_eig_parts, _eig_avals),
-    (_complex_eig, _eig_avals),
-    (_complex_schur, _schur_avals),
-):
-    _primitive.multiple_results = True
-    _primitive.def_abstract_eval(_avals)
+_eig_parts = primitive(EIG, _eig_avals)
+_complex_eig = primitive(COMPLEX_EIG, _eig_avals)
+_complex_schur = primitive(COMPLEX_SCHUR, _schur_avals)
 
 
 def eig(equation: compat.Equation, operands: list[Any]) -> list[Parts]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.compat import Dim, is_symbolic
-from smelt.frontends.jax.complex_numbers.parts import Array, Parts, Value, real
+from smelt.frontends.jax.complex_numbers.parts import Array, Parts, Value, primitive, real
 
 SHORT = 64
 """Lengths up to here are one product, where that is the fastest."""
@@ -43,9 +43,7 @@ def _node_avals(
     return [compat.ShapedArray(shape, re.dtype)] * (1 if onesided and inverse else 2)
 
 
-_node = compat.Primitive(NODES)
-_node.multiple_results = True
-_node.def_abstract_eval(_node_avals)
+_node = primitive(NODES, _node_avals)
 
 
 def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import jax.numpy as jnp
 import numpy as np
+
+from smelt.frontends.jax import compat
 
 Array: TypeAlias = Any
 """A real array, or a tracer of one."""
@@ -91,3 +94,11 @@ def grouped(arrays: Any, complex_ones: Any) -> list[Value]:
     """The reverse of ``flat``: two arrays for each True, one for each False."""
     source = iter(arrays)
     return [Parts(next(source), next(source)) if two else next(source) for two in complex_ones]
+
+
+def primitive(name: str, avals: Callable[..., list[compat.Aval]]) -> compat.Primitive:
+    """A primitive on parts, of the types of results that ``avals`` gives."""
+    made = compat.Primitive(name)
+    made.multiple_results = True
+    made.def_abstract_eval(avals)
+    return made

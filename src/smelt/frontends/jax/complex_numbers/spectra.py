@@ -6,7 +6,7 @@ from typing import Any
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.complex_numbers.parts import Parts, Value
+from smelt.frontends.jax.complex_numbers.parts import Parts, Value, primitive
 from smelt.frontends.jax.source_lines import place
 
 COMPLEX_EIGH, COMPLEX_SVD = "complex_eigh_parts", "complex_svd_parts"
@@ -31,16 +31,9 @@ def _values_avals(re: compat.Aval, im: compat.Aval) -> list[compat.Aval]:
     return _svd_avals(re, im, full_matrices=False)[:1]
 
 
-_complex_eigh, _complex_svd, _complex_values = map(
-    compat.Primitive, (COMPLEX_EIGH, COMPLEX_SVD, COMPLEX_VALUES)
-)
-for _primitive, _avals in (
-    (_complex_eigh, _eigh_avals),
-    (_complex_svd, _svd_avals),
-    (_complex_values, _values_avals),
-):
-    _primitive.multiple_results = True
-    _primitive.def_abstract_eval(_avals)
+_complex_eigh = primitive(COMPLEX_EIGH, _eigh_avals)
+_complex_svd = primitive(COMPLEX_SVD, _svd_avals)
+_complex_values = primitive(COMPLEX_VALUES, _values_avals)
 
 
 def eigh(equation: compat.Equation, values: list[Any]) -> list[Value]:

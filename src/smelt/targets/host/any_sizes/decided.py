@@ -16,9 +16,6 @@ from smelt.program.lower import lower_alone
 from smelt.program.lower.registry import lowering_of
 from smelt.program.specialize import unknown_sizes
 
-FOUND = ("NonZero", "Compress", "Unique", "NonMaxSuppression")
-"""Operators that find out how much they give."""
-
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 
 DECIDING: Mapping[str, Sequence[int]] = {

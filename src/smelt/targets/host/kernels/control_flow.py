@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 from smelt.targets.host.kernels.selected import checked
-
-Bound = Callable[..., tuple[Array, ...]]
 
 
 @kernel("If")
