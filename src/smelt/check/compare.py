@@ -211,11 +211,8 @@ def _compare_floats(
         error = np.where(same, 0.0, np.abs(wide - other))
         error = np.where(np.isnan(error), np.inf, error)
         relative = np.where(same, 0.0, error / np.abs(wide))
-        finite = np.isfinite(wide) & np.isfinite(other)
-        bound = np.maximum(tolerance.atol + tolerance.rtol * np.abs(wide), allowed)
-        passed = same | (finite & ((distance <= tolerance.ulp) | (error <= bound)))
-    if tolerance.signed_zero:
-        passed &= ~((wide == 0) & (other == 0) & (np.signbit(wide) != np.signbit(other)))
+        passed = _passed(wide, other, distance, error, tolerance, allowed)
+    finite = np.isfinite(wide) & np.isfinite(other)
     failed = ~passed & ~unstable
     counted = np.where(unstable, 0.0, error)
     worst = _index(
@@ -240,6 +237,24 @@ def _compare_floats(
         actual=str(actual[worst]),
         unstable=int((~passed & unstable).sum()),
     )
+
+
+def _passed(
+    expected: np.ndarray,
+    actual: np.ndarray,
+    distance: np.ndarray,
+    error: np.ndarray,
+    tolerance: Tolerance,
+    allowed: np.ndarray,
+) -> np.ndarray:
+    """Which elements one of the bounds admits, or an error that is ``allowed``."""
+    finite = np.isfinite(expected) & np.isfinite(actual)
+    bound = np.maximum(tolerance.atol + tolerance.rtol * np.abs(expected), allowed)
+    passed = (distance == 0) | (finite & ((distance <= tolerance.ulp) | (error <= bound)))
+    if tolerance.signed_zero:
+        zeros = (expected == 0) & (actual == 0)
+        passed &= ~(zeros & (np.signbit(expected) != np.signbit(actual)))
+    return np.asarray(passed)
 
 
 def _part(error: float, magnitude: float) -> float:

@@ -142,10 +142,7 @@ def find_path(
     """
     count = len(equation.terms)
     if not isinstance(optimize, str) and not callable(optimize):
-        try:
-            path = [tuple(int(i) for i in pair) for pair in optimize]
-        except (TypeError, ValueError) as error:
-            raise UsageError("E658", f"{optimize!r} is no path", fix="pairs of numbers") from error
+        path = _pairs(optimize)
         check_path(path, count)
         return path
     trivial: list[tuple[int, ...]] = [(0, 1)] if count == 2 else []
@@ -165,10 +162,7 @@ def find_path(
         better = _finder(THOROUGH)(inputs, out, counts, memory_limit)
         random.setstate(given)
         answer = min(answer, better, key=lambda path: _products(path, inputs, out, counts))
-    try:
-        found = [tuple(int(i) for i in pair) for pair in answer]
-    except (TypeError, ValueError) as error:
-        raise UsageError("E658", f"{answer!r} is no path", fix="pairs of numbers") from error
+    found = _pairs(answer)
     if callable(optimize) and all(len(pair) < 3 for pair in found):
         check_path(found, count)
     if any(len(pair) > 2 for pair in found):
@@ -192,6 +186,13 @@ def _products(
         total += prod(counts[label] for label in read)
         left.append(read & out.union(*left))
     return total
+
+
+def _pairs(path: Path) -> list[tuple[int, ...]]:
+    try:
+        return [tuple(int(i) for i in pair) for pair in path]
+    except (TypeError, ValueError) as error:
+        raise UsageError("E658", f"{path!r} is no path", fix="pairs of numbers") from error
 
 
 def _finder(name: str) -> Finder:

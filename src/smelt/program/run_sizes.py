@@ -99,7 +99,7 @@ class Size:
             return difference == 0
         if difference.low > 0 or difference.high < 0:
             return False
-        raise Undecided(f"whether {self.told} is {told(other)}")
+        raise Undecided(f"whether {told(self)} is {told(other)}")
 
     def __lt__(self, other: Dim) -> bool:
         return _is_below(self, other)
@@ -120,12 +120,12 @@ class Size:
         return hash(frozenset(self.terms.items()))
 
     def __index__(self) -> NoReturn:
-        raise Undecided(f"how much {self.told} is")
+        raise Undecided(f"how much {told(self)} is")
 
     __int__ = __float__ = __round__ = __index__
 
     def __truediv__(self, *other: object, **options: object) -> NoReturn:
-        raise Undecided(f"how much {self.told} is")
+        raise Undecided(f"how much {told(self)} is")
 
     __rtruediv__ = __array__ = __divmod__ = __rdivmod__ = __truediv__
 
@@ -141,11 +141,6 @@ class Size:
 
     def __repr__(self) -> str:
         return str(self)
-
-    @property
-    def told(self) -> str:
-        """The size and its bounds, for messages."""
-        return f"{self} ({self.low} to {self.high})"
 
 
 Dim: TypeAlias = int | Size
@@ -217,8 +212,8 @@ def smaller(a: Dim, b: Dim) -> Dim:
 
 
 def told(size: object) -> str:
-    """``size`` as messages speak of it."""
-    return size.told if isinstance(size, Size) else str(size)
+    """The size and its bounds, for messages."""
+    return f"{size} ({size.low} to {size.high})" if isinstance(size, Size) else str(size)
 
 
 def _polynomial(size: Dim) -> Size:

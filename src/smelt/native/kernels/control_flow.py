@@ -7,6 +7,7 @@ state is written beside it and then copied over it, since a body may read a stat
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -171,6 +172,26 @@ def _carried_sizes(cx: KernelContext) -> list[tuple[int, int, int, int]]:
     return list(found.values())
 
 
+@contextmanager
+def _rounds(cx: KernelContext, trip: str, counted: bool, most: object) -> Iterator[None]:
+    """For round ``i``; of those that are ``done``, counted if a size is found so, at ``most``."""
+    body = cx.body
+    if counted:
+        going = f"{cx.input(1).name}[0]" if cx.slot(1) is not None else "1"
+        body.line(f"uint8_t going = {going};")
+    if most is not None:
+        body.line("int64_t done = 0;")
+    test = " && going" if counted else ""
+    with body.block(f"for (int64_t i = 0; i < {trip}{test}; ++i)"):
+        if most is not None:
+            cx.may_fail()
+            body.line(f"if (done++ == {most})")
+            body.line("    return 1;")
+        if counted:
+            body.line("const uint8_t before = going;")
+        yield
+
+
 @kernel("Loop", kinds=ANY, needs=_loop_needs, refuse=_refuse)
 def loop(cx: KernelContext) -> None:
     """States live in the outputs; rows of operands and results are pointed at."""
@@ -185,21 +206,9 @@ def loop(cx: KernelContext) -> None:
     results = [cx.output(count + i) for i in range(len(writes))]
     rest = range(2 + count + len(rows), len(cx.instruction.inputs))
     trip, counted = _trip(cx, rows), bool(cx.attributes["counted"])
-    if counted:
-        going = f"{cx.input(1).name}[0]" if cx.slot(1) is not None else "1"
-        body.line(f"uint8_t going = {going};")
     finds = bool(cx.attributes["finds"])
-    if finds:
-        body.line("int64_t done = 0;")
-    test = " && going" if counted else ""
-    with body.block(f"for (int64_t i = 0; i < {trip}{test}; ++i)"):
-        if finds:
-            cx.may_fail()
-            body.line(f"if (done++ == {highest(results[0].shape[0])})")
-            body.line("    return 1;")
-        inputs, outputs = (["&i", "&before"], ["&going"]) if counted else ([], [])
-        if counted:
-            body.line("const uint8_t before = going;")
+    inputs, outputs = (["&i", "&before"], ["&going"]) if counted else ([], [])
+    with _rounds(cx, trip, counted, highest(results[0].shape[0]) if finds else None):
         left = _places_of_states(cx, states)
         inputs += [state.name for state in states]
         inputs += [_row(row, back, trip) for row, back in zip(rows, reads, strict=True)]

@@ -111,12 +111,17 @@ def packed_dot(cx: KernelContext) -> None:
                 arguments = f"{blocks.count}, {size}, {', '.join(given)}"
                 body.line(f"if (finite) {tiles[0]}({arguments});")
                 body.line(f"else {tiles[1]}({arguments});")
-                body.line(f"const ptrdiff_t left = {blocks.columns} - j;")
-                wide = f"{vectors} * SUMS"
-                body.line(f"const ptrdiff_t n = left < {wide} ? left : {wide};")
-                with body.loop("m", part.length):
-                    to = f"{y.name} + (i + m) * {blocks.columns} + j"
-                    body.line(f"memcpy({to}, results + m * {wide}, (size_t)n * sizeof(float));")
+                _emit_results(cx, part.length, blocks.columns, f"{vectors} * SUMS")
+
+
+def _emit_results(cx: KernelContext, rows: int, columns: int, wide: str) -> None:
+    """From column ``j`` on, those that there are."""
+    body = cx.body
+    body.line(f"const ptrdiff_t left = {columns} - j;")
+    body.line(f"const ptrdiff_t n = left < {wide} ? left : {wide};")
+    with body.loop("m", rows):
+        to = f"{cx.output().name} + (i + m) * {columns} + j"
+        body.line(f"memcpy({to}, results + m * {wide}, (size_t)n * sizeof(float));")
 
 
 def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str, str, str]:

@@ -114,19 +114,9 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
     sampler = Sampler(m, x, wide)
     if 0 in x.shape[2:]:
         raise cx.refuse("an image without pixels")
-    half = (
-        node.attributes.get_string("coordinate_transformation_mode", _first_frame(cx))
-        == "half_pixel"
-    )
     count = boxes.shape[0]
-    scaled = boxes * node.attributes.get_float("spatial_scale", 1.0) - (0.5 if half else 0.0)
-    axes = []
-    for axis, pooled in enumerate((height, width)):
-        start, end = (scaled.rows(i, i + 1, 1) for i in (1 - axis, 3 - axis))
-        extent = end - start if half else m.op("Max", end - start, 1.0)
-        steps = (np.arange(pooled * samples) + 0.5) / (pooled * samples)
-        axes.append(start + extent * m.constant(steps.reshape(1, -1), wide))
     rows, columns = height * samples, width * samples
+    axes = _sampled(cx, node, boxes, (rows, columns))
     y = axes[0].reshape(count, rows, 1).expand(count, rows, columns)
     z = axes[1].reshape(count, 1, columns).expand(count, rows, columns)
     places = [axis.reshape(count, rows * columns) for axis in (y, z)]
@@ -136,6 +126,23 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
     op = "ReduceMax" if node.attributes.get_string("mode", "avg") == "max" else "ReduceMean"
     pooled_all = parts.reduce(op, 2, 4).transpose(0, 3, 1, 2)
     m.give(node.outputs[0], pooled_all.cast(kept))
+
+
+def _sampled(
+    cx: ProgramBuilder, node: ir.Node, boxes: Array, counts: tuple[int, int]
+) -> list[Array]:
+    """Where samples of each box lie, [R, count], along the two axes of the image."""
+    m = Steps(cx)
+    told = node.attributes
+    half = told.get_string("coordinate_transformation_mode", _first_frame(cx)) == "half_pixel"
+    scaled = boxes * told.get_float("spatial_scale", 1.0) - (0.5 if half else 0.0)
+    axes = []
+    for axis, count in enumerate(counts):
+        start, end = (scaled.rows(i, i + 1, 1) for i in (1 - axis, 3 - axis))
+        extent = end - start if half else m.op("Max", end - start, 1.0)
+        steps = (np.arange(count) + 0.5) / count
+        axes.append(start + extent * m.constant(steps.reshape(1, -1), boxes.dtype))
+    return axes
 
 
 def _first_frame(cx: ProgramBuilder) -> str:

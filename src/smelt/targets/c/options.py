@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from smelt.errors import UsageError, did_you_mean
 from smelt.native.names import check_identifier
 from smelt.targets.c.cpus import CPUS
 
-WEIGHTS = ("auto", "hex", "string", "incbin", "bin")
-PROJECTS = ("none", "main", "cmake", "zephyr")
-QUANTIZED = ("integers", "floats", "fixed")
+KNOWN: Mapping[str, tuple[str, ...]] = {
+    "weights": ("auto", "hex", "string", "incbin", "bin"),
+    "cpu": tuple(CPUS),
+    "project": ("none", "main", "cmake", "zephyr"),
+    "quantized": ("integers", "floats", "fixed"),
+}
+"""The values of options that are words."""
+
 ALIGNMENTS = (8, 4096)
 """Bytes: the widest element, and a page."""
 
@@ -55,45 +61,25 @@ class Options:
     def __post_init__(self) -> None:
         check_identifier(self.name)
         if self.name == "report":
-            raise UsageError(
-                "E660",
-                "target 'c' takes no option name='report'",
-                why="report.json is the report of a library, and its interface would be called so",
-                fix="choose another with --option name=...",
+            raise refused(
+                "name='report'",
+                "report.json is the report of a library, and its interface would be called so",
+                "choose another with --option name=...",
             )
-        for option, value, known in (
-            ("weights", self.weights, WEIGHTS),
-            ("cpu", self.cpu, tuple(CPUS)),
-            ("project", self.project, PROJECTS),
-            ("quantized", self.quantized, QUANTIZED),
-        ):
+        for option, known in KNOWN.items():
+            value = getattr(self, option)
             if value not in known:
-                raise UsageError(
-                    "E660",
-                    f"target 'c' takes no option {option}={value!r}",
-                    why=f"{option} is one of {', '.join(known)}",
-                    fix=did_you_mean(value, known, ""),
-                )
+                one_of = f"{option} is one of {', '.join(known)}"
+                raise refused(f"{option}={value!r}", one_of, did_you_mean(value, known, ""))
         if not 1 <= self.threads <= MOST_THREADS:
-            raise UsageError(
-                "E660",
-                f"target 'c' takes no option threads={self.threads}",
-                why=f"it is a number from 1 to {MOST_THREADS}",
-            )
+            raise refused(f"threads={self.threads}", f"it is a number from 1 to {MOST_THREADS}")
         if self.arena is not None and self.arena < 0:
-            raise UsageError(
-                "E660",
-                f"target 'c' takes no option arena={self.arena}",
-                why="it is the most bytes that the arena may have",
-            )
+            raise refused(f"arena={self.arena}", "it is the most bytes that the arena may have")
         lowest, highest = ALIGNMENTS
         bytes_ = self.arena_alignment
         if not lowest <= bytes_ <= highest or bytes_ & (bytes_ - 1):
-            raise UsageError(
-                "E660",
-                f"target 'c' takes no option alignment={self.alignment}",
-                why=f"it is a power of 2 from {lowest} to {highest}",
-            )
+            why = f"it is a power of 2 from {lowest} to {highest}"
+            raise refused(f"alignment={self.alignment}", why)
 
     @property
     def arena_alignment(self) -> int:
@@ -105,3 +91,8 @@ class Options:
         if self.weights != "auto":
             return self.weights
         return "hex" if weights_bytes <= SMALL else "incbin"
+
+
+def refused(given: str, why: str, fix: str = "") -> UsageError:
+    """The error for an option that is no such."""
+    return UsageError("E660", f"target 'c' takes no option {given}", why=why, fix=fix)

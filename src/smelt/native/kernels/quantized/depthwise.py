@@ -16,7 +16,7 @@ import onnx_ir as ir
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.finish import SPARE, finish_less_zero_point
+from smelt.native.kernels.quantized.finish import SPARE, Finish, finish_less_zero_point
 from smelt.native.kernels.quantized.fixed_point import is_fixed
 from smelt.native.kernels.quantized.fourths import AS_SUMS, Stored, as_bytes
 from smelt.native.kernels.quantized.lanes import MOST_SUMS
@@ -182,12 +182,18 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
                 given = f"plane, rows * {size.pitch}, {packed} + o * {taps.weights[0].size}"
                 ends = f", {finish.factors}[o], last" if finish.is_bytes else ""
                 body.line(f"{tile}({given}, {finish.bias}[o]{ends}, results);")
-                with body.loop("r", "rows"):
-                    to, from_ = f"out + r * {size.wide}", f"results + r * {size.pitch}"
-                    if finish.is_bytes:
-                        body.line(f"memcpy({to}, {from_}, {size.wide});")
-                    else:
-                        finish.store(body, to, y.type.name, from_, str(size.wide), "o")
+                _emit_results(cx, size, finish)
+
+
+def _emit_results(cx: KernelContext, size: Band, finish: Finish) -> None:
+    """Rows of plane ``o`` without the pixels between them."""
+    body = cx.body
+    with body.loop("r", "rows"):
+        to, from_ = f"out + r * {size.wide}", f"results + r * {size.pitch}"
+        if finish.is_bytes:
+            body.line(f"memcpy({to}, {from_}, {size.wide});")
+        else:
+            finish.store(body, to, cx.output().type.name, from_, str(size.wide), "o")
 
 
 def _pack(cx: KernelContext, taps: Taps) -> str:
