@@ -118,3 +118,34 @@ KEPT = {
 @pytest.mark.parametrize("source", KEPT.values(), ids=KEPT.keys())
 def test_keeps(source: str) -> None:
     check_unchanged(fuse_rotary_embedding, source)
+
+
+ROWS = "int64[1] i = {1}, int64[1] e = {9}, int64[1] b = {2}, int64[2] c = {2,3}, int64[2] steps = {1,2}"
+BEHIND = (
+    "x = Slice(w, i, e, b) p = Slice(w, c0, ends, c, steps) q = Slice(w, c1, ends1, c, steps) "
+    "n = Neg(q) nn = Unsqueeze(n, m) pp = Unsqueeze(p, m) st = Concat<axis=-1>(nn, pp) "
+    "t = Reshape(st, whole) l = Mul(x, cos) r = Mul(t, sin) y = Add(l, r)"
+)
+CONSTANTS = (
+    f"{ROWS}, int64[1] m = {{-1}}, int64[4] whole = {{0,0,0,4}}, int64[2] c0 = {{1,0}}, "
+    "int64[2] c1 = {1,1}, int64[2] ends = {9223372036854775807,4}, int64[2] ends1 = {4,4}, "
+    "float[3,4] cos = {1,1,0.5,0.5,0,0,0.2,0.2,0.3,0.3,0.4,0.4}, "
+    "float[3,4] sin = {0,0,0.5,0.5,1,1,0.8,0.8,0.7,0.7,0.9,0.9}"
+)
+
+
+def test_rows_behind_a_prefix() -> None:
+    """As in EVA-02, whose class token is not turned; slices of slices are one by then."""
+    interface = "g (float[N,2,4,4] w) => (float[N,2,3,4] y)"
+    source = f"{interface} <{CONSTANTS}> {{ {BEHIND} }}"
+    wave = "float[3,2] co = {1,0.5,0,0.2,0.3,0.4}, float[3,2] si = {0,0.5,1,0.8,0.7,0.9}"
+    check_rewrite(
+        fuse_rotary_embedding,
+        source,
+        f"{interface} <{ROWS}, {wave}, int64[2] halves = {{-1,2}}, int64[3] line = {{0,1,2}}, "
+        "int64[1] three = {3}> { x = Slice(w, i, e, b) d = Shape<start=0,end=1>(w) "
+        "s = Concat<axis=0>(d, three) at = Expand(line, s) l = Reshape(co, halves) "
+        "r = Reshape(si, halves) y = RotaryEmbedding<interleaved=1>(x, l, r, at) }",
+    )
+    others = source.replace("c1 = {1,1}", "c1 = {0,1}").replace("ends1 = {4,4}", "ends1 = {3,4}")
+    check_unchanged(fuse_rotary_embedding, others)

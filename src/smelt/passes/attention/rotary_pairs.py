@@ -6,6 +6,8 @@ A head x0 ... x5 is paired by halves, as (x0, x3), (x1, x4), (x2, x5), or interl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import onnx_ir as ir
 
 from smelt.ir import opset
@@ -13,42 +15,65 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.rule import Match
 from smelt.ir.same_shape import same_dim
-from smelt.ir.slices import cuts_of
+from smelt.ir.slices import Cut, cuts_of
 from smelt.ir.walk import producer_of
 from smelt.operators.elementwise import UNARY
+
+NOTHING: Mapping[int, object] = {}
+"""Cut beside the last axis."""
 
 DEEP = 16
 """Operators between the angles and where they are written twice; models have about five."""
 
 
-def numbers_of(value: ir.Value, source: ir.Value, constants: Constants) -> range | None:
-    """The places along the last dim of ``source`` that ``value`` has, if that is all it lacks."""
+def numbers_of(
+    value: ir.Value,
+    source: ir.Value,
+    constants: Constants,
+    beside: Mapping[int, object] = NOTHING,
+) -> range | None:
+    """The places along the last dim of ``source`` that ``value`` has, if that is all it lacks
+    but for what is cut ``beside``, along other axes."""
     if source.shape is None or value.shape is None or not isinstance(source.shape[-1], int):
         return None
     size, last = source.shape[-1], len(source.shape) - 1
     if value is source:
-        return range(size)
+        return None if beside else range(size)
     node = producer_of(value, "Slice", "Split")
     if node is None or node.inputs[0] is not source:
         return None
     if node.op_type == "Slice":
         cuts = cuts_of(node, constants)
-        return (
-            range(size)[slice(*cuts[last])] if cuts is not None and list(cuts) == [last] else None
-        )
+        if cuts is None or _beside(cuts, source.shape) != beside:
+            return None
+        return range(size)[slice(*cuts[last])] if last in cuts else range(size)
     widths = [part.shape[-1] if part.shape is not None else None for part in node.outputs]
     sizes = [width for width in widths if isinstance(width, int)]
-    if node.attributes.get_int("axis", 0) not in (-1, last) or len(sizes) < len(widths):
+    if beside or node.attributes.get_int("axis", 0) not in (-1, last) or len(sizes) < len(widths):
         return None
     start = sum(sizes[: value.index() or 0])
     return range(start, start + sizes[value.index() or 0])
+
+
+def _beside(cuts: Mapping[int, Cut], shape: ir.Shape) -> dict[int, object]:
+    """What is cut along other axes than the last, in one form for equal cuts where sizes tell."""
+    dims = enumerate(shape.dims[:-1])
+    return {
+        axis: range(dim)[slice(*cuts[axis])] if isinstance(dim, int) else cuts[axis]
+        for axis, dim in dims
+        if axis in cuts
+    }
 
 
 def is_interleaved(
     x: ir.Value, first: ir.Value, second: ir.Value, source: ir.Value, constants: Constants
 ) -> bool | None:
     """How ``first`` and ``second`` hold the pairs of ``x``, a part of ``source``; None if not."""
-    places, *pair = (numbers_of(value, source, constants) for value in (x, first, second))
+    node = producer_of(x, "Slice") if x is not source else None
+    cuts = cuts_of(node, constants) if node is not None else None
+    beside = _beside(cuts, source.shape) if cuts and source.shape is not None else NOTHING
+    values = (x, first, second)
+    places, *pair = (numbers_of(value, source, constants, beside) for value in values)
     if places is None or len(places) % 2 or not places:
         return None
     half = len(places) // 2
