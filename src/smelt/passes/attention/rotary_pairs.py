@@ -13,9 +13,10 @@ import onnx_ir as ir
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
+from smelt.ir.rows import Cut
 from smelt.ir.rule import Match
 from smelt.ir.same_shape import same_dim
-from smelt.ir.slices import Cut, cuts_of
+from smelt.ir.slices import cuts_of
 from smelt.ir.walk import producer_of
 from smelt.operators.elementwise import UNARY
 
