@@ -14,6 +14,12 @@ import pytest
 # that, one operator at a time; it is read as JAX is imported, in child processes, too.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
+# Loops as XLA emits them without MLIR take half as long to compile, and modules in one part less than
+# in several. By the first, XLA reduces several axes in another order, and keeps other bits of NaN:
+# tests of these ask for the default.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+)
 
 # Tests of what is computed need no C compiler, which takes a second for each; those of engines ask
 # for one.

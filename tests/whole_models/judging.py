@@ -12,7 +12,7 @@ from whole_models.whole import Sizes, WholeModel
 
 import smelt
 from smelt.frontends.jax import specs
-from smelt.runtime.runner import run
+from smelt.runtime.runner import open_runner
 
 
 def traced(model: WholeModel, **options: Any) -> ir.Model:
@@ -25,13 +25,14 @@ def traced(model: WholeModel, **options: Any) -> ir.Model:
 def assert_computes_the_same(model: WholeModel, conversions: Sequence[ir.Model]) -> None:
     """Each of ``conversions`` gives what JAX gives, at every size of ``model``."""
     source = jax.jit(model.function) if model.compiled else model.function
+    runners = [open_runner(conversion) for conversion in conversions]
     for seed, sizes in enumerate(model.sizes):
         arguments = _arguments(model, np.random.default_rng(seed), sizes)
         with jax.enable_x64(model.x64):
             expected = [np.asarray(leaf) for leaf in jax.tree.leaves(source(*arguments))]
         given = [np.asarray(leaf) for leaf in jax.tree.leaves(arguments)]
-        for conversion in conversions:
-            _assert_close(run(conversion, given), expected)
+        for run in runners:
+            _assert_close(run(*given), expected)
 
 
 def _arguments(model: WholeModel, rng: np.random.Generator, sizes: Sizes) -> tuple[Any, ...]:

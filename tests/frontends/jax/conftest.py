@@ -14,8 +14,8 @@ import pytest
 from smelt.frontends.jax import specs, trace
 from smelt.frontends.jax.compat import x64 as jax_x64
 from smelt.frontends.onnx import to_proto
+from smelt.ir.cloning import clone_model
 from smelt.ir.worklist import Worklist
-from smelt.operators import attach_functions
 from smelt.passes.base import PassContext
 from smelt.passes.canonicalize.legalize_dot_general import legalize_dot_general
 
@@ -27,12 +27,15 @@ def legalized(model: ir.Model) -> ir.Model:
     return model
 
 
-def run(model: ir.Model, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The outputs of ``model`` in ONNX Runtime, its own optimizations off."""
+Run = Callable[[Sequence[np.ndarray]], list[np.ndarray]]
+
+
+def opened(model: ir.Model) -> Run:
+    """``model``, which is spent, in ONNX Runtime, its own optimizations off."""
     import onnx
     import onnxruntime as ort
 
-    proto = to_proto(model)
+    proto = to_proto(model, spent=True)
     onnx.checker.check_model(proto, full_check=False)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -40,7 +43,7 @@ def run(model: ir.Model, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
     options.log_severity_level = 4
     session = ort.InferenceSession(proto.SerializeToString(), options, ["CPUExecutionProvider"])
     names = [value.name for value in session.get_inputs()]
-    return session.run(None, dict(zip(names, inputs, strict=True)))
+    return lambda inputs: session.run(None, dict(zip(names, inputs, strict=True)))
 
 
 def random_inputs(structs: Sequence[Any], sizes: Mapping[str, int], seed: int) -> list[np.ndarray]:
@@ -96,10 +99,6 @@ ONE_BY_ONE = {"elementwise", "indexing", "linalg"}
 """Folders of functions that are few operators each, and whose edges XLA may simplify by jit. JAX
 compiles all others as one, which takes half as long as operator by operator, at each size."""
 
-SIMPLE_LOOPS = {"xla_cpu_use_fusion_emitters": False}
-"""Loops as XLA emits them without MLIR, which takes half as long. By this, it reduces several axes in
-another order, and keeps other bits of NaN: what tests that gives options of its own."""
-
 
 @pytest.fixture
 def check(request: pytest.FixtureRequest) -> Check:
@@ -118,14 +117,13 @@ def check(request: pytest.FixtureRequest) -> Check:
         rtol: float = 2e-5,
         atol: float = 1e-6,
         compiled: bool = by_jit,
-        compiler_options: Mapping[str, bool] = SIMPLE_LOOPS,
+        compiler_options: Mapping[str, bool] | None = None,
         **options: Any,
     ) -> ir.Model:
         x64 = options.get("x64", False)
         kwargs = options.get("kwargs", {})
         model = trace(fn, *given, **options)
-        copy = legalized(model.clone())
-        attach_functions(copy)
+        run = opened(legalized(clone_model(model)))
         tree = jax.tree.structure((*given, *kwargs.values()))
         structs = specs.resolve((*given, *kwargs.values()), options.get("constraints", ()), x64)[1]
         symbolic = any(not isinstance(dim, int) for s in structs for dim in s.shape)
@@ -141,7 +139,7 @@ def check(request: pytest.FixtureRequest) -> Check:
                     source(*jax.tree.unflatten(tree, map(jax.numpy.asarray, arrays)))
                 )
                 expected = [np.asarray(jax.numpy.asarray(leaf)) for leaf in expected]
-            assert_same(run(copy, arrays), expected, rtol, atol)
+            assert_same(run(arrays), expected, rtol, atol)
         return model
 
     return check
@@ -150,4 +148,4 @@ def check(request: pytest.FixtureRequest) -> Check:
 @pytest.fixture
 def computed() -> Callable[[ir.Model, Sequence[np.ndarray]], list[np.ndarray]]:
     """``computed(model, inputs)``: the outputs of a model as it was traced."""
-    return lambda model, inputs: run(legalized(model.clone()), inputs)
+    return lambda model, inputs: opened(legalized(clone_model(model)))(inputs)

@@ -53,7 +53,8 @@ COMPLEX = {"sph_harm_y", "wofz"}
 @pytest.mark.parametrize("name", CASES)
 def test_converts(check, name):
     fn, *numbers = CASES[name]
-    check(fn, *["f32[7]"] * len(numbers), inputs=[numbers], rtol=3e-4, atol=1e-6)
+    specs = ["f32[7]"] * len(numbers)
+    check(fn, *specs, inputs=[numbers], rtol=3e-4, atol=1e-6, compiled=True)
 
 
 def test_every_public_function_is_here():
