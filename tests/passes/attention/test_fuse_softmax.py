@@ -33,6 +33,30 @@ def test_fuses(body: str) -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["Softmax", "LogSoftmax"])
+@pytest.mark.parametrize("axis", [2, -1])
+def test_a_maximum_that_is_taken_away_before(kind: str, axis: int) -> None:
+    end = f"y = {kind}<axis={axis}>"
+    squeezed = "n = ReduceMax<keepdims=0>(x, a) m = Unsqueeze(n, a)"
+    for largest in ("m = ReduceMax(x, a)", squeezed):
+        source = f"{G} {{ {largest} d = Sub(x, m) {end}(d) }}"
+        check_rewrite(fuse_softmax, source, f"{G} {{ {end}(x) }}")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "m = ReduceMax(x, b) d = Sub(x, m) y = Softmax<axis=2>(d)",
+        "m = ReduceMax(x) d = Sub(x, m) y = Softmax<axis=2>(d)",
+        "m = ReduceMin(x, a) d = Sub(x, m) y = Softmax<axis=2>(d)",
+        "m = ReduceMax(x, a) d = Sub(m, x) y = Softmax<axis=2>(d)",
+        "n = Neg(x) m = ReduceMax(n, a) d = Sub(x, m) y = Softmax<axis=2>(d)",
+    ],
+)
+def test_what_else_is_taken_away_stays(body: str) -> None:
+    check_unchanged(fuse_softmax, f"{G} {{ {body} }}")
+
+
 def test_another_axis() -> None:
     body = KEEP.replace("(x, a)", "(x, b)").replace("(e, a)", "(e, b)")
     check_rewrite(

@@ -7,6 +7,11 @@
     before   d = x - m; Sub(d, Log(ReduceSum(Exp(d)))) ─> y
     after    x ─> LogSoftmax(axis) ─> y
 
+    before   Softmax(x - ReduceMax(x)), or LogSoftmax
+    after    Softmax(x)
+
+The operator takes the maximum away itself, so models that do so before do it twice.
+
 JAX writes a Max with -inf around the maximum, squeezes and restores the reduced dim, and sums half
 floats in single precision. It hands NaN on through ``Where(IsNaN(s), s, m)`` with a sum of squares
 ``s``: a guard that says nothing new here, for NaN reaches the sum of exponentials in any case.
@@ -61,6 +66,20 @@ def log_softmax(m: Match, b: Builder) -> Replacement:
     return _fused(m, b, "LogSoftmax")
 
 
+@rule(op(("Softmax", "LogSoftmax"), _shifted))  # keeps 1
+def shifted(m: Match, b: Builder) -> Replacement:
+    x, node = m["x"], m.root
+    if x.shape is None:
+        return None
+    axis = int(opset.attribute(node, "axis", m.opset)) % len(x.shape)
+    taken = [m.node(name) for name in ("max", "squares") if m.get(name) is not None]
+    if any(axis != _axis(each, m.constants) for each in taken):  # needs 1
+        return Miss("the maximum is not over the axis of the softmax alone")
+    if not _is_kept(m.get("max_moved") or m["max"], x, axis):
+        return Miss("the max does not stand against the axis that it reduced")
+    return b.like(node, x)
+
+
 def _fused(m: Match, b: Builder, op_type: str) -> Replacement:
     x = m["x"]
     if x.shape is None or x.dtype is None or not x.dtype.is_floating_point():  # keeps 3
@@ -99,6 +118,6 @@ def _is_kept(value: ir.Value, x: ir.Value, axis: int) -> bool:
 fuse_softmax = rule_pass(
     "fuse_softmax",
     __doc__,
-    [softmax, log_softmax],
+    [softmax, log_softmax, shifted],
     exactness=rounding(16, "runtimes sum in another order"),
 )
