@@ -39,6 +39,7 @@ from smelt.ir import scope
 from smelt.ir.shapes import ShapeInference
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.latency import take_turns
+from smelt.runtime.session import STOP_SPINNING
 from smelt.targets.ort import ort
 
 SIZES = {"batch": 2, "images": 2, "length": 32, "past": 31, "total": 32}
@@ -94,6 +95,7 @@ def _session(data: bytes, threads: int, optimized: bool = True) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
+    options.add_session_config_entry(STOP_SPINNING, "1")
     options.graph_optimization_level = (
         levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     )

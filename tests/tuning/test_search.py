@@ -12,7 +12,7 @@ import pytest
 import smelt
 from smelt.errors import InvalidModel, SmeltError
 from smelt.ir import text
-from smelt.runtime.session import SessionAdvice
+from smelt.runtime.session import STOP_SPINNING, SessionAdvice
 from smelt.targets.ort.saved import read_advice
 from smelt.tuning import search, tune_model
 from smelt.tuning.race import Standing, race
@@ -177,6 +177,20 @@ def test_an_equal_candidate_stands_at_one() -> None:
     first, second = race(opens, feeds, 0.3, 1)
     assert first.ratio == first.creation == 1
     assert 0.5 < second.ratio < 2
+
+
+def test_sessions_that_race_leave_the_cores_to_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On several threads, those of one session would wait in a loop while the other runs."""
+    opened = []
+
+    def watched(opens: Sequence[Any], *given: Any) -> list[Standing]:
+        opened.extend(each().get_session_options() for each in opens)
+        return [Standing(1.0, 1.0, 1.0, 1.0)] * len(opens)
+
+    monkeypatch.setattr(search, "race", watched)
+    advice = tune_model(MODEL, seconds=0.1, sizes={"N": 2}, threads=2).advice
+    assert {each.get_session_config_entry(STOP_SPINNING) for each in opened} == {"1"}
+    assert advice.spinning_after_run
 
 
 def test_sizes_of_unknown_dims_are_refused() -> None:

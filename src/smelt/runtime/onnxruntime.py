@@ -18,6 +18,7 @@ from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.reference import Reference
 from smelt.runtime.serialize import serialize
+from smelt.runtime.session import STOP_SPINNING
 from smelt.runtime.values import from_ort, is_native, to_ort
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def _open(
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 4  # a failure is an exception; what ORT logs beside it is noise
+    options.add_session_config_entry(STOP_SPINNING, "1")  # or it slows those that it is timed with
     levels = ort.GraphOptimizationLevel
     level = levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     options.graph_optimization_level = level

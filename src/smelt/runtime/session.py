@@ -19,6 +19,9 @@ MAPPED = 1 << 16
 """Bytes of a weight from which on it stands beside the model: to map one takes a session 14 us, to
 copy one out of the protobuf half a microsecond for each 1024 bytes."""
 
+STOP_SPINNING = "session.force_spinning_stop"
+"""The option by which threads stop to wait in a loop once a run is over."""
+
 WEIGHTS_OF_KEPT = "session.optimized_model_external_initializers"
 
 LEVELS = {
@@ -36,14 +39,16 @@ class SessionAdvice:
 
     ``level`` is one of ``LEVELS``; ``without`` names graph optimizers that are left out.
     ``threads`` work within an operator, 0 for one a core. ``spinning``: whether idle threads wait
-    in a loop. ``arena``: whether freed memory is kept. ``flush_denormals``: whether numbers below
-    the least normal one become 0, which changes results.
+    in a loop, and ``spinning_after_run``: whether they go on for a while when a run is over, which
+    slows whatever else the process runs then. ``arena``: whether freed memory is kept.
+    ``flush_denormals``: whether numbers below the least normal one become 0, which changes results.
     """
 
     level: str = "all"
     without: tuple[str, ...] = ()
     threads: int = 0
     spinning: bool = True
+    spinning_after_run: bool = True
     arena: bool = True
     flush_denormals: bool = False
 
@@ -72,7 +77,9 @@ TAKES = {
     "level": f"one of {', '.join(LEVELS)}",
     "without": "a list of names of graph optimizers",
     "threads": "a whole number, 0 for one a core",
-    **dict.fromkeys(("spinning", "arena", "flush_denormals"), "true or false"),
+    **dict.fromkeys(
+        ("spinning", "spinning_after_run", "arena", "flush_denormals"), "true or false"
+    ),
 }
 """The options of ``SessionAdvice``, and what each is."""
 
@@ -98,6 +105,8 @@ def session_options(advice: SessionAdvice) -> ort.SessionOptions:
     options.enable_cpu_mem_arena = advice.arena
     if not advice.spinning:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if not advice.spinning_after_run:
+        options.add_session_config_entry(STOP_SPINNING, "1")
     if advice.flush_denormals:
         options.add_session_config_entry("session.set_denormal_as_zero", "1")
     return options

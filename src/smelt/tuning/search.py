@@ -186,8 +186,9 @@ class _Search:
         return self.compiled[graph].advised(setup.advice)
 
     def against(self, one: OrtArtifact, other: OrtArtifact, seconds: float) -> Standing:
-        """How ``other`` stands against ``one``."""
-        return race([one.opener(), other.opener()], self.feeds, seconds, self.threads)[1]
+        """How ``other`` stands against ``one``: neither may wait in a loop while the other runs."""
+        opens = [each.opener(spinning_after_run=False) for each in (one, other)]
+        return race(opens, self.feeds, seconds, self.threads)[1]
 
 
 def _same(one: OrtArtifact, other: OrtArtifact) -> bool:

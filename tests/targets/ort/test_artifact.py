@@ -16,7 +16,7 @@ from smelt.conformance import CASES, Case, conform
 from smelt.errors import SmeltError
 from smelt.ir import text
 from smelt.runtime.inputs import random_inputs
-from smelt.runtime.session import SessionAdvice
+from smelt.runtime.session import STOP_SPINNING, SessionAdvice
 from smelt.targets.ort import ort
 from smelt.targets.ort.artifact import MAPPED, OrtArtifact
 from smelt.targets.ort.saved import SavedForOrt, open_folder, read_advice
@@ -113,6 +113,16 @@ def test_the_folder_keeps_the_advice(tmp_path: Path) -> None:
     ]
     assert saved.session(threads=2).get_session_options().intra_op_num_threads == 2
     np.testing.assert_allclose(saved.load()(X)[0], artifact(X)[0], rtol=1e-6)
+
+
+def test_threads_stop_to_wait_in_a_loop_after_a_run_where_that_is_wanted() -> None:
+    for spinning_after_run in (True, False):
+        options = _artifact().session(spinning_after_run=spinning_after_run).get_session_options()
+        if spinning_after_run:
+            with pytest.raises(RuntimeError):
+                options.get_session_config_entry(STOP_SPINNING)
+        else:
+            assert options.get_session_config_entry(STOP_SPINNING) == "1"
 
 
 @pytest.mark.parametrize(

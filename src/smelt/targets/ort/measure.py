@@ -68,7 +68,8 @@ def measured(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, fl
         )
         try:
             session = open_session(
-                serialize(model).proto.SerializeToString(), SessionAdvice(threads=threads)
+                serialize(model).proto.SerializeToString(),
+                SessionAdvice(threads=threads, spinning_after_run=False),
             )
         except Exception as error:
             if "NOT_IMPLEMENTED" in str(error) or "No Op registered" in str(error):
