@@ -56,6 +56,14 @@ def test_a_missing_file_or_a_folder_is_refused(smelt, tmp_path, monkeypatch, com
     assert_refused(smelt(command, source), 2, "E6")
 
 
+@pytest.mark.parametrize("command", ["verify", "bisect", "run"])
+def test_a_negative_seed_is_refused(smelt, write, command):
+    models = [write()] * (2 if command == "verify" else 1)
+    result = smelt(command, *models, "--seed", "-1")
+    assert result.exit_code == 2
+    assert "--seed" in result.stderr
+
+
 BAD_ARGUMENTS = {
     "unknown pass": (["--pipeline", "no-such-pass"], "E601"),
     "pipeline syntax": (["--pipeline", "fixpoint(("], "E602"),

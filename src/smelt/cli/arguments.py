@@ -51,6 +51,12 @@ def write_model(model: ir.Model, destination: str, **options: Any) -> None:
         save(model, destination, **options)
 
 
+def one_document(as_json: bool, destination: str | None) -> None:
+    """Raise UsageError E637 if both the model and ``--json`` go to standard output."""
+    if as_json and destination == STANDARD:
+        raise UsageError("E637", "standard output cannot take both the model and --json")
+
+
 def find_function(reference: str) -> Callable[..., Any]:
     """The callable that ``pkg.mod:fn`` names, imported with the current folder on the path.
 

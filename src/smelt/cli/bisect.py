@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smelt.cli.arguments import STANDARD, parse_dims, read_model, write_model
-from smelt.cli.command import Dims, Json, Pipeline, command, note, print_json
+from smelt.cli.arguments import STANDARD, one_document, parse_dims, read_model, write_model
+from smelt.cli.command import Dims, Json, Model, Pipeline, Seed, command, note, print_json
 from smelt.cli.progress import progress
 from smelt.cli.reporting import Report, reporting
-from smelt.errors import ExitStatus, UsageError
+from smelt.errors import ExitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @command
 def bisect(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file, or - for stdin.")],
+    model: Model,
     pipeline: Pipeline = "default",
     dim: Dims = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    seed: Seed = 0,
     reduce: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write the smallest model on which the pass is wrong."),
@@ -42,8 +42,7 @@ def bisect(
     from smelt.check.reduce import reduce as shrink
     from smelt.compiler import optimize_model
 
-    if as_json and reduce == STANDARD:
-        raise UsageError("E637", "standard output cannot take both the model and --json")
+    one_document(as_json, reduce)
 
     watched = True
 

@@ -29,6 +29,12 @@ from smelt.errors import (
 )
 from smelt.ir.out_of_memory import is_out_of_memory
 
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A file, or - for stdin.")]
+Output = Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
+X64 = Annotated[
+    bool, typer.Option("--x64", help="Trace with 64-bit types, as JAX_ENABLE_X64=1 does.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 Dims = Annotated[
     list[str] | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from smelt.cli.arguments import STANDARD, bounded_dims, parse_options
-from smelt.cli.command import Pipeline, RunDims, Target, command, note, print_json
+from smelt.cli.command import X64, Pipeline, RunDims, Target, command, note, print_json
 from smelt.cli.comparing import compared, trials
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.given import Samples
@@ -71,9 +71,7 @@ def compile_(
         typer.Option("--verify-phases", help="Check the graph, the program and the memory plan."),
     ] = False,
     opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this first.")] = None,
-    x64: Annotated[
-        bool, typer.Option("--x64", help="Trace with 64-bit types, as JAX_ENABLE_X64=1 does.")
-    ] = False,
+    x64: X64 = False,
     *,
     weights: Weights,
     tuning: Tuning,

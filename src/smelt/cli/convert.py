@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from smelt.cli.arguments import find_function, write_model
-from smelt.cli.command import Pipeline, Target, command, note, print_json
+from smelt.cli.arguments import find_function, one_document, write_model
+from smelt.cli.command import X64, Output, Pipeline, Target, command, note, print_json
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.tracing import (
     ChannelsFirst,
@@ -32,7 +32,7 @@ def convert(
         str,
         typer.Argument(metavar="PKG.MOD:FN|FILE", help="The function, or what jax.export wrote."),
     ],
-    output: Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")],
+    output: Output,
     specs: Input = None,
     static: Static = None,
     input_name: InputNames = None,
@@ -41,9 +41,7 @@ def convert(
     channels_first: ChannelsFirst = None,
     constraint: Constraints = None,
     opset: Annotated[int | None, typer.Option(help="ONNX opset of the result.")] = None,
-    x64: Annotated[
-        bool, typer.Option("--x64", help="Trace with 64-bit types, as JAX_ENABLE_X64=1 does.")
-    ] = False,
+    x64: X64 = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse checks and prints, which are left out.")
     ] = False,
@@ -66,8 +64,7 @@ def convert(
     if watching.dry_run:
         show_dry_run(pipeline, watching.as_json, target)
         return
-    if watching.as_json and output == "-":
-        raise UsageError("E637", "standard output cannot take both the model and --json")
+    one_document(watching.as_json, output)
     if external_data and output == "-":
         raise UsageError("E637", "weights beside the model need a file, not standard output")
     positional, keyword = parse_inputs(specs)

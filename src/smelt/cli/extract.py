@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from smelt.cli.arguments import STANDARD, read_model, write_model
-from smelt.cli.command import Json, command, note, print_json
+from smelt.cli.arguments import one_document, read_model, write_model
+from smelt.cli.command import Json, Model, Output, command, note, print_json
 from smelt.cli.progress import progress, size_of
 from smelt.errors import UsageError
 
 
 @command
 def extract(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file, or - for stdin.")],
-    output: Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")],
+    model: Model,
+    output: Output,
     inputs: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,8 +44,7 @@ def extract(
     from smelt.ir.extraction import named_values
     from smelt.runtime.interface import interface_of
 
-    if as_json and output == STANDARD:
-        raise UsageError("E637", "standard output cannot take both the model and --json")
+    one_document(as_json, output)
     if not inputs and not outputs:
         raise UsageError("E637", "nothing says where the part begins or ends", fix="--outputs NAME")
     with progress(f"reading {model}{size_of(model)}") as shown:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from smelt.cli.arguments import bind_dims, read_model
-from smelt.cli.command import Dims, Json, command, print_json
+from smelt.cli.command import Dims, Json, Model, command, print_json
 from smelt.cli.inspect_text import SHOWN, producer, sections
 from smelt.cli.layout import printable
 from smelt.cli.progress import progress, size_of
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @command
 def inspect(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file, or - for stdin.")],
+    model: Model,
     listed: Annotated[
         Literal["nodes", "weights"] | None,
         typer.Option("--list", help="Only these, one a line, the columns separated by tabs."),

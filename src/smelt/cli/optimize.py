@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from smelt.cli.arguments import STANDARD, read_model, split_dims, write_model
-from smelt.cli.command import BoundDims, Pipeline, command, note, print_json
+from smelt.cli.arguments import one_document, read_model, split_dims, write_model
+from smelt.cli.command import BoundDims, Output, Pipeline, command, note, print_json
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.given import Samples, read_samples
 from smelt.cli.layout import table
@@ -28,7 +28,7 @@ MISSES_SHOWN = 4
 @command
 def optimize(
     model: Annotated[str, typer.Argument(metavar="IN", help="A file, or - for stdin.")],
-    output: Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")],
+    output: Output,
     pipeline: Pipeline = "default",
     verify: Annotated[
         Literal["off", "final", "each"],
@@ -75,8 +75,7 @@ def optimize(
     if watching.dry_run:
         show_dry_run(steps, watching.as_json)
         return
-    if watching.as_json and output == STANDARD:
-        raise UsageError("E637", "standard output cannot take both the model and --json")
+    one_document(watching.as_json, output)
     if samples and verify == "off":
         raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
     doing = f"reading {model}{size_of(model)}"

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from smelt.cli.arguments import STANDARD, read_model, write_model
-from smelt.cli.command import Json, command, note, print_json
+from smelt.cli.arguments import one_document, read_model, write_model
+from smelt.cli.command import Json, Model, Output, command, note, print_json
 from smelt.cli.progress import progress
 from smelt.errors import UsageError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @command
 def reduce(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A file, or - for stdin.")],
+    model: Model,
     check: Annotated[
         str,
         typer.Option(
@@ -25,7 +25,7 @@ def reduce(
             help="Run on each candidate, whose path is put in for {} or comes last.",
         ),
     ],
-    output: Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")],
+    output: Output,
     status: Annotated[
         str,
         typer.Option(
@@ -53,8 +53,7 @@ def reduce(
     from smelt.check.command_check import CommandCheck
     from smelt.check.reduce import reduce as shrink
 
-    if as_json and output == STANDARD:
-        raise UsageError("E637", "standard output cannot take both the model and --json")
+    one_document(as_json, output)
     still_there = CommandCheck(check, _wanted(status), timeout, text)
     read = read_model(model, as_is=True)
     with progress("running the check on the model") as shown:

@@ -9,7 +9,7 @@ import typer
 
 from smelt.cli import completion
 from smelt.cli.arguments import STANDARD, bind_dims, find_function, is_function
-from smelt.cli.command import Dims, Json, command, note, print_json
+from smelt.cli.command import Dims, Json, Seed, command, note, print_json
 from smelt.cli.given import Given, GivenFile, GivenInputs, read_given
 from smelt.cli.layout import table
 from smelt.cli.progress import progress, size_of
@@ -46,7 +46,7 @@ def run(
     input_file: GivenFile = None,
     dim: Dims = None,
     target: RunTarget = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")] = 0,
+    seed: Seed = 0,
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="The .npz of results, or - for stdout.")
     ] = None,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from smelt.cli.arguments import STANDARD, find_function, is_function, parse_dims, read_model
-from smelt.cli.command import Dims, Json, command, print_json
+from smelt.cli.command import Dims, Json, Seed, command, print_json
 from smelt.cli.given import Samples, read_samples
 from smelt.cli.progress import progress
 from smelt.cli.reporting import Report, reporting
@@ -27,7 +27,7 @@ def verify(
     b: Annotated[str, typer.Argument(metavar="B", help="What should compute the same.")],
     dim: Dims = None,
     samples: Samples = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random inputs.")] = 0,
+    seed: Seed = 0,
     rtol: Annotated[float | None, typer.Option(help="Relative error allowed.")] = None,
     atol: Annotated[float | None, typer.Option(help="Absolute error allowed.")] = None,
     ulp: Annotated[float | None, typer.Option(help="Units in the last place allowed.")] = None,
