@@ -19,11 +19,10 @@ from smelt.native.kernels.convolution.parts import (
     strides_beside,
 )
 from smelt.native.kernels.convolution.window import Window, channels_of, window_of
-from smelt.native.kernels.even_parts import WIDE
+from smelt.native.kernels.even_parts import WIDE, emit_vectors
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.tile_walk import STRIDED, packed_rows
-from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_tile import Tile
 from smelt.program.storage import Needs
 
@@ -110,15 +109,6 @@ def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window, fetch
 
     body.line(f"const ptrdiff_t wide = count - q < {PANEL} ? count - q : {PANEL};")
     with body.block("for (ptrdiff_t l = 0; l < wide; l += 2 * LANES)"):
-        body.line("const ptrdiff_t left = wide - l;")
-        if 0 < pixels % PANEL <= MOST_LANES and when != f"!({WIDE})":
-            if not when:
-                body.line(f"#if {WIDE}")
-            with body.block("if (left <= LANES)"):
-                tile(1, "0, left", WIDE)
-            body.line("else")
-            if not when:
-                body.line("#endif")
-        tile(2, "0, left < 2 * LANES ? left : 2 * LANES", when)
+        emit_vectors(body, pixels, when, tile)
         if fetched:
             body.line(f"ahead += {fetched * terms};")

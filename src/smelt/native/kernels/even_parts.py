@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest
 
@@ -25,6 +26,23 @@ def by_registers(
         body.line(head)
         yield when, parts
     body.line("#endif")
+
+
+def emit_vectors(
+    body: Writer, columns: int, when: str, tile: Callable[[int, str, str], None]
+) -> None:
+    """A ``tile`` of two vectors at column ``l`` of ``wide``; of one where that holds what is left,
+    as there only is with more registers. ``columns`` are those of all panels of ``2 * LANES``."""
+    body.line("const ptrdiff_t left = wide - l;")
+    if 0 < columns % (2 * MOST_LANES) <= MOST_LANES and when != f"!({WIDE})":
+        if not when:
+            body.line(f"#if {WIDE}")
+        with body.block("if (left <= LANES)"):
+            tile(1, "0, left", WIDE)
+        body.line("else")
+        if not when:
+            body.line("#endif")
+    tile(2, "0, left < 2 * LANES ? left : 2 * LANES", when)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,22 +118,25 @@ def _shifted(cx: KernelContext, window: Window, channels: int, most: int) -> str
 """
 
 
+def _copy(cx: KernelContext, step: int) -> str:
+    """What writes pixels ``step`` apart from ``j`` on to ``high``."""
+    if step == 2:
+        cx.call("copy_seconds", SECONDS)
+        return (
+            "if (j < high)\n"
+            "                    copy_seconds(image + from + 2 * j, at + j, high - j);\n"
+            "                j = j < high ? high : j;"
+        )
+    pixel = "j" if step == 1 else f"j * {step}"
+    return f"for (; j < high; ++j)\n                    at[j] = image[from + {pixel}];"
+
+
 def _windowed(cx: KernelContext, window: Window, channels: int) -> str:
     """By channel and kernel position, the rows of the image that the pixels lie in."""
     (i0, i1, i2), (_, o1, o2) = window.input, window.output
     (k0, k1, k2), (s0, s1, s2) = window.kernel, window.strides
     (d0, d1, d2), (p0, p1, p2) = window.dilations, window.begin
-    step = channels * math.prod(window.kernel) * PANEL
-    copy = f"for (; j < high; ++j)\n                    at[j] = image[from + j * {s2}];"
-    if s2 == 1:
-        copy = "for (; j < high; ++j)\n                    at[j] = image[from + j];"
-    elif s2 == 2:
-        cx.call("copy_seconds", SECONDS)
-        copy = (
-            "if (j < high)\n"
-            "                    copy_seconds(image + from + 2 * j, at + j, high - j);\n"
-            "                j = j < high ? high : j;"
-        )
+    step, copy = channels * math.prod(window.kernel) * PANEL, _copy(cx, s2)
     return f"""    const ptrdiff_t first_column = p % {o2}, first_row = p / {o2};
     for (ptrdiff_t c = 0; c < {channels}; ++c)
     for (ptrdiff_t k0 = 0; k0 < {k0}; ++k0)

@@ -78,6 +78,22 @@ def groups(cx: KernelContext, window: Window) -> Iterator[None]:
         yield
 
 
+def _zeros(low: int, high: int) -> str:
+    return f"for (ptrdiff_t q = {low}; q < {high}; ++q)\n            to[q] = 0;"
+
+
+def _copy(cx: KernelContext, low: int, high: int, step: int) -> str:
+    """Columns ``low`` to ``high`` from every ``step``th pixel."""
+    if step == 1:
+        return f"memcpy(to + {low}, image + at + {low}, {4 * (high - low)});"
+    if step == 2:
+        cx.call("LANES", PRELUDE)
+        cx.call("copy_seconds", SECONDS)
+        return f"copy_seconds(image + at + {2 * low}, to + {low}, {high - low});"
+    loop = f"for (ptrdiff_t q = {low}; q < {high}; ++q)"
+    return f"{loop}\n            to[q] = image[at + q * {step}];"
+
+
 def padded_rows(
     cx: KernelContext,
     window: Window,
@@ -99,20 +115,10 @@ def padded_rows(
     name = (
         f"rows_{height}x{width}_{pitch}_{down}_{step}_{first + window.begin[2]}_{window.begin[2]}"
     )
-    copy = (
-        f"for (ptrdiff_t q = {low}; q < {high}; ++q)\n            to[q] = image[at + q * {step}];"
-    )
-    if step == 1:
-        copy = f"memcpy(to + {low}, image + at + {low}, {4 * (high - low)});"
-    elif step == 2:
-        cx.call("LANES", PRELUDE)
-        cx.call("copy_seconds", SECONDS)
-        copy = f"copy_seconds(image + at + {2 * low}, to + {low}, {high - low});"
-    edges = [f"for (ptrdiff_t q = 0; q < {low}; ++q)\n            to[q] = 0;"] if low else []
-    edges += [copy] if high > low else []
-    if high < pitch:
-        edges.append(f"for (ptrdiff_t q = {high}; q < {pitch}; ++q)\n            to[q] = 0;")
-    inside = "\n        ".join(edges)
+    pieces = [_zeros(0, low)] if low else []
+    pieces += [_copy(cx, low, high, step)] if high > low else []
+    pieces += [_zeros(high, pitch)] if high < pitch else []
+    inside = "\n        ".join(pieces)
     text = f"""static void {name}(const float *restrict image, float *restrict to, ptrdiff_t y,
     ptrdiff_t rows)
 {{

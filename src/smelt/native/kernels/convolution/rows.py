@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from smelt.native.kernels.convolution.filters import Rows, packed, tiles
 from smelt.native.kernels.convolution.parts import finish_by_filter, groups, is_float
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.even_parts import WIDE
+from smelt.native.kernels.even_parts import emit_vectors
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.tile_walk import Walk
@@ -197,16 +197,7 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
         made = Tile(rows.count, vectors, walk, "row" if bias else "", finish, when=when)
         made.call(cx, arguments, f"out + o * {pixels} + {here}", pixels, stored, start)
 
-    cx.body.line("const ptrdiff_t left = wide - l;")
-    if 0 < window.output[2] % PANEL <= MOST_LANES and when != f"!({WIDE})":
-        if not when:
-            cx.body.line(f"#if {WIDE}")
-        with cx.body.block("if (left <= LANES)"):
-            tile(1, "0, left", WIDE)
-        cx.body.line("else")
-        if not when:
-            cx.body.line("#endif")
-    tile(2, "0, left < 2 * LANES ? left : 2 * LANES", when)
+    emit_vectors(cx.body, window.output[2], when, tile)
 
 
 def _walk(window: Window, across: int, block: int) -> Walk:
