@@ -153,6 +153,12 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     return f"did you mean {' or '.join(map(repr, spelled[:3]))}?" if spelled else otherwise
 
 
+def listed(names: Sequence[str], shown: int) -> str:
+    """The first ``shown`` of ``names``, and how many there are more."""
+    more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
+    return f"{', '.join(names[:shown])}{more}"
+
+
 def letters_of(name: str) -> str:
     """``name`` without what people do not remember: capitals, hyphens and underscores."""
     return name.replace("_", "").replace("-", "").lower()

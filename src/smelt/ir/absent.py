@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel
+from smelt.errors import InvalidModel, listed
 from smelt.ir import scope
 
 if TYPE_CHECKING:
@@ -73,10 +73,9 @@ def refuse_absent(model: ir.Model, doing: str) -> None:
 
 def refusal(names: Sequence[str], doing: str) -> InvalidModel:
     """The error E342: the weights ``names`` are needed, and have no numbers yet."""
-    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
     return InvalidModel(
         "E342",
-        f"weights without numbers cannot be {doing}: {', '.join(names[:SHOWN])}{more}",
+        f"weights without numbers cannot be {doing}: {listed(names, SHOWN)}",
         why="the function was traced with abstract weights",
         fix="smelt.fill_weights(model, checkpoint), or smelt convert --weights CHECKPOINT",
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from smelt.errors import UsageError
+from smelt.errors import UsageError, listed
 
 _RESERVED = re.compile(r"(val|const|loop)_\d+")
 
@@ -67,13 +67,15 @@ def renamed(names: Sequence[str], given: Given | None, kind: str) -> list[str]:
     if isinstance(given, Mapping):
         unknown = [old for old in given if old not in names]
         if unknown:
-            raise _wrong(kind, f"there is no {kind} {unknown[0]!r}", _listed(names, kind))
+            raise _wrong(
+                kind, f"there is no {kind} {unknown[0]!r}", f"the {kind}s are {listed(names, 20)}"
+            )
         result = [given.get(name, name) for name in names]
     else:
         result = list(given)
         if len(result) != len(names):
             what = f"{len(result)} names are given for {len(names)} {kind}s"
-            raise _wrong(kind, what, _listed(names, kind))
+            raise _wrong(kind, what, f"the {kind}s are {listed(names, 20)}")
     _check(result, kind)
     return result
 
@@ -100,8 +102,3 @@ def _check(names: Sequence[Any], kind: str) -> None:
 def _wrong(kind: str, why: str, fix: str) -> UsageError:
     fix = fix or "give each input and output a name of its own"
     return UsageError("E108", f"the {kind} names are wrong", why=why, fix=fix)
-
-
-def _listed(names: Sequence[str], kind: str, shown: int = 20) -> str:
-    more = f" and {len(names) - shown} more" if len(names) > shown else ""
-    return f"the {kind}s are {', '.join(names[:shown])}{more}"

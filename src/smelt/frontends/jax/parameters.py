@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from smelt.errors import UsageError
+from smelt.errors import UsageError, listed
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.interpreter import live_equations
 from smelt.frontends.jax.state import Copy, State, Substitution, is_abstract
@@ -113,8 +113,7 @@ def _is_chosen(name: str, patterns: Sequence[str]) -> bool:
 def _listed(names: list[str]) -> str:
     if not names:
         return "pass arrays to the function as arguments"
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"its arrays are {', '.join(names[:SHOWN])}{more}"
+    return f"its arrays are {listed(names, SHOWN)}"
 
 
 def _constants(closed: compat.ClosedJaxpr) -> Iterator[object]:

@@ -7,7 +7,7 @@ numbers, JAX's own code is traced.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -92,15 +92,18 @@ def _concrete(original: Function) -> Function:
     return concrete_or_error
 
 
-def _map(original: Function) -> Function:
-    """Of sizes that ``operator.index`` reads, the sizes."""
+def map_by(reader: Function) -> Callable[[Function], Function]:
+    """What stands in for ``map``: of sizes that ``reader`` reads, the sizes."""
 
-    def mapped(function: Function, /, *given: Iterable[Any]) -> Any:
-        if function is not operator.index:
-            return original(function, *given)
-        return [size if is_symbolic(size) else function(size) for size in given[0]]
+    def stand_in(original: Function) -> Function:
+        def mapped(function: Function, /, *given: Iterable[Any]) -> Any:
+            if function is not reader:
+                return original(function, *given)
+            return [size if is_symbolic(size) else function(size) for size in given[0]]
 
-    return mapped
+        return mapped
+
+    return stand_in
 
 
 def _rfftfreq(original: Function) -> Function:
@@ -214,7 +217,7 @@ for _function, _stand_in in (
     (DIAG_INDICES_INSIDE, _diag_indices),
     (CONVOLVE, _convolve),
     (CONCRETE, _concrete),
-    (FFT_SIZES, _map),
+    (FFT_SIZES, map_by(operator.index)),
     (RFFTFREQ, _rfftfreq),
     (SQUEEZE, _squeeze),
 ):

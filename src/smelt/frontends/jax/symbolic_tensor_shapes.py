@@ -15,6 +15,7 @@ import numpy as np
 from smelt.frontends.jax.compat import is_symbolic
 from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
+from smelt.frontends.jax.symbolic_sizes import map_by
 
 STATIC = "tensorflow_probability.substrates.jax.internal.prefer_static"
 DIMENSION = "tensorflow_probability.python.internal.backend.jax.gen.tensor_shape:Dimension.__init__"
@@ -76,20 +77,9 @@ def _rank(original: Function) -> Function:
     return rank_from_shape
 
 
-def _map(original: Function) -> Function:
-    """Of sizes that ``int`` reads, the sizes."""
-
-    def mapped(function: Function, /, *given: Iterable[Any]) -> Any:
-        if function is not int:
-            return original(function, *given)
-        return [size if is_symbolic(size) else function(size) for size in given[0]]
-
-    return mapped
-
-
 register(Patch(DIMENSION, _dimension, optional=True, after=TypeError))
 register(Patch(f"{STATIC}:shape", _shape, optional=True))
 register(Patch(f"{STATIC}:_shape", _shape, optional=True))
 register(Patch(f"{STATIC}:convert_to_shape_tensor", _shape_tensor, optional=True))
 register(Patch(f"{STATIC}:rank_from_shape", _rank, optional=True))
-register(Patch(DISTRAX_MAP, _map, optional=True))
+register(Patch(DISTRAX_MAP, map_by(int), optional=True))

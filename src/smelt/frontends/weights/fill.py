@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel, UsageError
+from smelt.errors import InvalidModel, UsageError, listed
 from smelt.frontends.weights.cast import cast as cast_tensor
 from smelt.frontends.weights.cast import is_castable
 from smelt.frontends.weights.given import Tensors, tensors_of
@@ -91,7 +91,7 @@ def fill_weights(
             raise InvalidModel(
                 "E340",
                 "the checkpoint does not fit the model",
-                why="; ".join(f"{kind} {_listed(each)}" for kind, each in problems.items()),
+                why="; ".join(f"{kind} {listed(each, SHOWN)}" for kind, each in problems.items()),
                 fix="; ".join(WAYS_OUT[kind] for kind in problems),
             )
         filling = {n: _filling(tensors[found[n]], value, cast) for n, value in waiting.items()}
@@ -247,8 +247,3 @@ def _filling(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> ir.Tenso
         return ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=value.name)
     tensor.name = value.name
     return tensor
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return f"{', '.join(names[:SHOWN])}{more}"

@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel
+from smelt.errors import InvalidModel, listed
 from smelt.frontends.onnx.mapped import map_file
 
 LONGEST_HEADER = 100_000_000
@@ -71,12 +71,11 @@ def shards(path: Path) -> list[Path]:
 def _check_there(index: Path, names: Sequence[str]) -> None:
     missing = [name for name in names if not (index.parent / name).is_file()]
     if missing:
-        more = f" and {len(missing) - SHOWN:,} more" if len(missing) > SHOWN else ""
         raise InvalidModel(
             "E341",
             f"cannot read {index.name!r}",
             why=f"{len(missing)} of the {len(names)} files that it names are not beside it: "
-            f"{', '.join(missing[:SHOWN])}{more}",
+            f"{listed(missing, SHOWN)}",
             fix="put all files of the checkpoint into the folder of the index",
         )
 

@@ -23,7 +23,7 @@ from smelt.operators.declare import (
     int_of,
     ints_of,
 )
-from smelt.operators.inputs import first, given
+from smelt.operators.inputs import first, given, present
 from smelt.operators.microsoft.attention import shown
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
@@ -180,10 +180,9 @@ def _infer_plain(inputs: Values, said: Attributes) -> Sequence[Result]:
 
 
 def _plain(inputs: Given, said: Attributes) -> Computed:
-    x, weights, bias, mask, past, scores_bias, length = (*inputs, *(None,) * 7)[:7]
+    x, weights = present(inputs[:2])
+    bias, mask, past, scores_bias, length = (*inputs[2:], *(None,) * 5)[:5]
     _refuse_uncovered(said, length)
-    assert x is not None
-    assert weights is not None
     qkv = x @ weights
     return _attend(qkv if bias is None else qkv + bias, mask, past, scores_bias, said)
 
@@ -207,12 +206,9 @@ def _infer_bytes(inputs: Values, said: Attributes) -> Sequence[Result]:
 
 
 def _bytes(inputs: Given, said: Attributes) -> Computed:
-    x, w, bias, x_scale, w_scale, mask, x_zero, w_zero, past = (*inputs, *(None,) * 9)[:9]
+    x, w, bias, x_scale, w_scale = present(inputs[:5])
+    mask, x_zero, w_zero, past = (*inputs[5:], *(None,) * 4)[:4]
     _refuse_uncovered(said, None)
-    assert x is not None
-    assert w is not None
-    assert x_scale is not None
-    assert w_scale is not None
     less = [np.int32(0) if zero is None else zero.astype(np.int32) for zero in (x_zero, w_zero)]
     sums = (x.astype(np.int32) - less[0]) @ (w.astype(np.int32) - less[1])
     qkv = sums.astype(np.float32) * (x_scale * w_scale) + bias
