@@ -83,6 +83,13 @@ def find_function(reference: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
+def opened_source(source: str) -> Any:
+    """The function that ``source`` names, the bytes on standard input for ``-``, or the file."""
+    if is_function(source):
+        return find_function(source)
+    return sys.stdin.buffer.read() if source == STANDARD else source
+
+
 def _not_imported(reference: str, error: Exception) -> UsageError:
     file, _, function = reference.partition(":")
     fix = "name a function as package.module:function, importable from this folder"

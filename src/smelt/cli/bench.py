@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smelt.cli import completion
-from smelt.cli.arguments import STANDARD, bind_dims, find_function, is_function
+from smelt.cli.arguments import STANDARD, bind_dims, is_function, opened_source
 from smelt.cli.command import Dims, Json, command, note, print_json
 from smelt.cli.given import Given, GivenFile, GivenInputs, read_given
 from smelt.cli.kernels import bench_kernels
@@ -122,11 +122,7 @@ def _candidates(
         if own is not None and targets:
             raise UsageError("E637", f"{source!r} names a target, and --target does, too")
         say(f"reading {base}")
-        opened: Any = base
-        if is_function(base):
-            opened = find_function(base)
-        elif base == STANDARD:
-            opened = sys.stdin.buffer.read()
+        opened = opened_source(base)
         specs = given.specs if is_function(base) else ((), {})
         for target in (own,) if own else targets or (None,):
             name = f"{base}@{target}" if target else base

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from smelt.cli import completion
-from smelt.cli.arguments import STANDARD, bind_dims, find_function, is_function
+from smelt.cli.arguments import STANDARD, bind_dims, is_function, opened_source
 from smelt.cli.command import Dims, Json, Seed, command, note, print_json
 from smelt.cli.given import Given, GivenFile, GivenInputs, read_given
 from smelt.cli.layout import table
@@ -62,11 +62,7 @@ def run(
     if as_json and output == STANDARD:
         raise UsageError("E637", "standard output cannot take both the results and --json")
     given = read_given(inputs, input_file, function=is_function(source))
-    opened: Any = source
-    if is_function(source):
-        opened = find_function(source)
-    elif source == STANDARD:
-        opened = sys.stdin.buffer.read()
+    opened = opened_source(source)
     dims = bind_dims(dim)
     with progress(f"reading {source}{size_of(source)}") as shown:
         chosen_source = candidate(opened, source, target, given.specs, dims)

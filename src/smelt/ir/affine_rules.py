@@ -208,7 +208,14 @@ def _at(form: Affine, axis: int, index: Affine, others: list[int]) -> Affine:
     return Affine(form.start, tuple(others)).plus(chosen)
 
 
-def _is_counted_from_0(index: Affine, dims: tuple[ir.SymbolicDim | int, ...]) -> bool:
+def _is_counted_from_0(index: Affine, indices: ir.Value | None) -> bool:
+    """Whether none of the ``indices`` that ``index`` is the form of is negative."""
+    if indices is None or indices.shape is None:
+        return False
+    return _is_not_negative(index, indices.shape.dims)
+
+
+def _is_not_negative(index: Affine, dims: tuple[ir.SymbolicDim | int, ...]) -> bool:
     low, _ = index.bounds(dims)
     return low is not None and low >= 0
 
@@ -217,10 +224,7 @@ def _gather(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine 
     data, index = (proof.of(operand, depth) for operand in node.inputs)
     if data is not None and data.is_uniform:
         return uniform(data.start, _rank(value))
-    indices = node.inputs[1]
-    if data is None or index is None or indices is None or indices.shape is None:
-        return None
-    if not _is_counted_from_0(index, indices.shape.dims):
+    if data is None or index is None or not _is_counted_from_0(index, node.inputs[1]):
         return None
     axis = node.attributes.get_int("axis", 0) % len(data.steps)
     before, after = data.steps[:axis], data.steps[axis + 1 :]
@@ -232,10 +236,7 @@ def _gather_elements(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -
     data, index = (proof.of(operand, depth) for operand in node.inputs)
     if data is not None and data.is_uniform:
         return data
-    indices = node.inputs[1]
-    if data is None or index is None or indices is None or indices.shape is None:
-        return None
-    if not _is_counted_from_0(index, indices.shape.dims):
+    if data is None or index is None or not _is_counted_from_0(index, node.inputs[1]):
         return None
     axis = node.attributes.get_int("axis", 0) % len(data.steps)
     others = [0 if i == axis else step for i, step in enumerate(data.steps)]
@@ -252,7 +253,7 @@ def _gather_nd(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affi
     parts = proof.parts(indices, depth)
     if parts is None or indices is None or indices.shape is None:
         return None
-    if not all(_is_counted_from_0(part, indices.shape.dims[:-1]) for part in parts):
+    if not all(_is_not_negative(part, indices.shape.dims[:-1]) for part in parts):
         return None
     rest = data.steps[len(parts) :]
     form = Affine(data.start, (0,) * (len(indices.shape) - 1) + rest)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import onnx_ir as ir
 
@@ -55,12 +58,7 @@ def softmax(cx: KernelContext) -> None:
     read, run = cx.call("exponentials", EXPONENTIALS), quantize_run(cx)
     near = rounded(cx, f"{cx.scratch(C_TYPES[ir.DataType.FLOAT])}[i] / all", 0, 512)
     body.line(last_of(zero, y.type.signed))
-    with body.shared_loop("o", x.size // size):
-        body.line(f"const {x.type.name} *from = {x.name} + o * {size};")
-        body.line(f"{y.type.name} *to = {y.name} + o * {size};")
-        where = "(const unsigned char *)from"
-        if cx.int("from_max"):
-            where = _emit_less_largest(cx)
+    with _rows(cx) as where:
         body.line(f"const float all = {read}({where}, {size}, {table.name}, scratch) * {scale};")
         body.line(f"ptrdiff_t i = {run}(scratch, {size}, all, last, (unsigned char *)to);")
         with body.block(f"for (; i < {size}; ++i)"):
@@ -70,18 +68,24 @@ def softmax(cx: KernelContext) -> None:
 
 
 def _emit_fixed(cx: KernelContext, size: int) -> None:
-    x, y, body = cx.input(0), cx.output(), cx.body
+    y, body = cx.output(), cx.body
     table = cx.program.constants[cx.instruction.inputs[1]]
     function, given = fixed_softmax(cx, table, cx.float("y_scale"))
     zero, low = cx.int("y_zero"), -128 if y.type.signed else 0
+    with _rows(cx) as where:
+        ends = f"{zero}, {low}, (unsigned char *)to"
+        body.line(f"{function}({where}, {size}, {given}, {ends});")
+
+
+@contextmanager
+def _rows(cx: KernelContext) -> Iterator[str]:
+    """For each row ``from`` with its results ``to``: the bytes that exponentials are taken of."""
+    x, y, body = cx.input(0), cx.output(), cx.body
+    size = x.shape[-1]
     with body.shared_loop("o", x.size // size):
         body.line(f"const {x.type.name} *from = {x.name} + o * {size};")
         body.line(f"{y.type.name} *to = {y.name} + o * {size};")
-        where = "(const unsigned char *)from"
-        if cx.int("from_max"):
-            where = _emit_less_largest(cx)
-        ends = f"{zero}, {low}, (unsigned char *)to"
-        body.line(f"{function}({where}, {size}, {given}, {ends});")
+        yield _emit_less_largest(cx) if cx.int("from_max") else "(const unsigned char *)from"
 
 
 def _emit_less_largest(cx: KernelContext) -> str:

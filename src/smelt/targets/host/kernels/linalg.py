@@ -30,18 +30,22 @@ def cholesky(call: Call) -> Step:
     return Step(run)
 
 
+def _flags_of_trsm(call: Call) -> dict[str, int]:
+    return {
+        "side": 0 if call.integer("left_side") else 1,
+        "lower": call.integer("lower"),
+        "trans_a": call.integer("transpose_a"),
+        "diag": call.integer("unit_diagonal"),
+    }
+
+
 @kernel("smelt::TriangularSolve")
 def triangular_solve(call: Call) -> Step:
     """``trsm`` for each system; it divides by a zero on the diagonal, where LAPACK would refuse."""
     from scipy.linalg.blas import get_blas_funcs
 
     (trsm,) = get_blas_funcs(("trsm",), dtype=call.input(0).dtype)
-    flags = {
-        "side": 0 if call.integer("left_side") else 1,
-        "lower": call.integer("lower"),
-        "trans_a": call.integer("transpose_a"),
-        "diag": call.integer("unit_diagonal"),
-    }
+    flags = _flags_of_trsm(call)
     empty = 0 in call.outputs[0].shape
 
     def run(a: Array, b: Array, out: Array) -> None:
@@ -94,12 +98,7 @@ def complex_triangular_solve(call: Call) -> Step:
     from scipy.linalg.blas import get_blas_funcs
 
     (trsm,) = get_blas_funcs(("trsm",), dtype=np.result_type(call.input(0).dtype, np.complex64))
-    flags = {
-        "side": 0 if call.integer("left_side") else 1,
-        "lower": call.integer("lower"),
-        "trans_a": call.integer("transpose_a"),
-        "diag": call.integer("unit_diagonal"),
-    }
+    flags = _flags_of_trsm(call)
     sign, empty = -1 if call.integer("conjugate_a") else 1, 0 in call.outputs[0].shape
 
     def run(a_re: Array, a_im: Array, b_re: Array, b_im: Array, re: Array, im: Array) -> None:
