@@ -8,7 +8,6 @@ divides numbers only.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
@@ -17,10 +16,9 @@ from smelt.ir.bounded_sizes import inside_bound
 from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.idle_bounds import without_idle_bounds
 from smelt.ir.invented_dims import is_invented
+from smelt.ir.same_shape import Dim
 from smelt.ir.shape_registry import ShapeRule
 from smelt.ir.tracked_elements import LARGEST
-
-Dim: TypeAlias = int | ir.SymbolicDim
 
 
 def chosen(theirs: ShapeRule) -> ShapeRule:

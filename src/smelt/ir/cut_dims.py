@@ -14,8 +14,7 @@ import onnx_ir as ir
 
 from smelt.ir.bounded_sizes import inside_bound
 from smelt.ir.onnx_ir_private import expression_of
-
-Dim: TypeAlias = int | ir.SymbolicDim
+from smelt.ir.same_shape import Dim
 
 _Bounds: TypeAlias = Sequence[tuple[ir.SymbolicDim, int]]
 """Dims and what they are at most."""

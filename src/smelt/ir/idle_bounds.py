@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations
-from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -18,8 +17,7 @@ from smelt.ir.dim_texts import is_plain
 from smelt.ir.dims import symbols_of
 from smelt.ir.empty_dims import any_may_be_none, from_one, may_be_none, with_zeros
 from smelt.ir.onnx_ir_private import expression_of
-
-Dim: TypeAlias = int | ir.SymbolicDim
+from smelt.ir.same_shape import Dim
 
 _DECIDES = re.compile(r"Max\(0, ([A-Za-z_]\w*) - [1-9]\d*\)|Min\([1-9]\d*, ([A-Za-z_]\w*)\)")
 """Bounds of one size, which decide in some runs wherever that may be 0."""

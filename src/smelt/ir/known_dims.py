@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.ir.invented_dims import is_invented
-
-Dim = int | ir.SymbolicDim
+from smelt.ir.same_shape import Dim
 
 
 def says_more(new: Dim, old: Dim) -> bool:

@@ -17,7 +17,8 @@ import onnx_ir as ir
 
 from smelt.ir import loop_refinement, scope
 from smelt.ir.constants import is_constant
-from smelt.ir.known_dims import Dim, merged, says_more
+from smelt.ir.known_dims import merged, says_more
+from smelt.ir.same_shape import Dim
 from smelt.ir.shapes import ShapeInference
 
 Facts: TypeAlias = tuple[ir.Shape | None, ir.DataType | None, tuple[Dim, ...] | None]

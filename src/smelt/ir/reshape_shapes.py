@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from math import prod
-from typing import TypeAlias
 
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.cut_dims import bound_of
 from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.same_shape import Dim
 from smelt.ir.shape_registry import ShapeRule
-
-Dim: TypeAlias = int | ir.SymbolicDim
 
 
 def counted_first(theirs: ShapeRule) -> ShapeRule:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
 
 import onnx_ir as ir
 
@@ -12,8 +11,7 @@ from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.empty_dims import expression_from_zero
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.rows import LONGEST
-
-Dim: TypeAlias = int | ir.SymbolicDim
+from smelt.ir.same_shape import Dim
 
 _SUM_LESS_ROWS = re.compile(r"\([\w+* ]+\) - ")
 """A sum of names and numbers, of which something is taken away."""

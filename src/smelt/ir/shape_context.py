@@ -16,7 +16,8 @@ from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
 from smelt.ir.dim_texts import symbolic_dim
 from smelt.ir.invented_dims import is_invented
-from smelt.ir.known_dims import Dim, merged
+from smelt.ir.known_dims import merged
+from smelt.ir.same_shape import Dim
 
 
 class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library has no types

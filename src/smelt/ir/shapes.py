@@ -33,6 +33,7 @@ from smelt.ir.invented_dims import (
     without_invented,
 )
 from smelt.ir.ruled_out import forget_ruled_out, rule_out
+from smelt.ir.same_shape import Dim
 from smelt.ir.shape_context import ShapeContext, forget_elements, forget_invented_elements
 from smelt.ir.shape_registry import ShapeRule, infer_everything, registry, take_over
 from smelt.ir.shape_rules import (
@@ -42,8 +43,6 @@ from smelt.ir.shape_rules import (
 )
 from smelt.ir.tracked_elements import check_elements
 from smelt.spans import span
-
-Dim = int | ir.SymbolicDim
 
 
 @cache

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
-
-import onnx_ir as ir
+from typing import Any
 
 from smelt.ir.bounds import Bounds
 from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.onnx_ir_private import expression_of
-
-Dim: TypeAlias = int | ir.SymbolicDim
+from smelt.ir.same_shape import Dim
 
 
 def difference(left: Dim, right: Dim, bounds: Mapping[str, Bounds]) -> Bounds | None:

@@ -5,15 +5,12 @@ They are equal parts of an open axis, and pads and depths that a model computes 
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.dim_texts import is_arithmetic
+from smelt.ir.same_shape import Dim
 from smelt.ir.slice_shapes import at_run_time
-
-Dim: TypeAlias = int | ir.SymbolicDim
 
 UNEVEN = 18
 """The opset since which the last part of a Split may be smaller."""

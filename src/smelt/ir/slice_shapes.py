@@ -11,7 +11,8 @@ from smelt.ir.floors import one_floor
 from smelt.ir.idle_bounds import without_idle_bounds
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.rows import UNBOUNDED, Cut, count_open_rows, rows_taken
-from smelt.ir.rows_between import Dim, rows_between, without_bound
+from smelt.ir.rows_between import rows_between, without_bound
+from smelt.ir.same_shape import Dim
 from smelt.ir.shape_registry import ShapeRule
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)

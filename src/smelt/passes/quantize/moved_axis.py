@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.same_shape import same_dim
+from smelt.ir.same_shape import Dim, same_dim
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that keep the order of all elements."""
-
-Dim: TypeAlias = int | ir.SymbolicDim
 
 
 def moved_axis(node: ir.Node, axis: int) -> int | None:
