@@ -77,8 +77,8 @@ from smelt.passes.attention.split_heads import rows_of
 from smelt.passes.attention.stacked_heads import stacked_heads
 from smelt.passes.attention.window_mask import window_mask
 from smelt.passes.base import rounding, rule_pass
+from smelt.passes.first_opsets import not_yet
 
-OPSET = 23
 TINY = 1e-30
 """Scales between this and its inverse are numbers in float32, too."""
 
@@ -144,8 +144,8 @@ def attention(m: Match, b: Builder) -> Replacement:
     bias = bias_of(m, b)
     if isinstance(bias, Miss):
         return bias
-    if m.opset < OPSET:  # needs 1
-        return Miss(f"Attention begins with opset {OPSET}", opset=OPSET)
+    if early := not_yet(m, "Attention"):  # needs 1
+        return early
     k = b.op("Transpose", keys, perm=[0, 1, 3, 2])
     q = q if by_head is None else b.op("Mul", q, by_head)
     attributes = [ir.AttrFloat32("scale", scale)]

@@ -9,8 +9,8 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.rule import Match, Miss
 from smelt.passes.attention.rotary_angles import angles_of
+from smelt.passes.first_opsets import not_yet
 
-OPSET = 23
 TYPES = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 """Of which ONNX Runtime has kernels."""
 
@@ -22,8 +22,8 @@ def rotated(
     angles = angles_of(x, cos, sin)
     if angles is None:  # fuse_rotary_embedding needs 5
         return Miss("angles are not the same for all heads, or not one row for each position")
-    if m.opset < OPSET:  # fuse_rotary_embedding needs 1
-        return Miss(f"RotaryEmbedding begins with opset {OPSET}", opset=OPSET)
+    if early := not_yet(m, "RotaryEmbedding"):  # fuse_rotary_embedding needs 1
+        return early
     given = angles.operands(b)
     order = [ir.AttrInt64("interleaved", 1)] if interleaved else []
     if angles.rows == 2:

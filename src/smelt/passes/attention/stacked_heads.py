@@ -26,10 +26,8 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim, is_positive, same_dim
 from smelt.ir.sizes import dim_product
 from smelt.ir.walk import producer_of
+from smelt.passes.first_opsets import not_yet
 from smelt.passes.told_size import told_size
-
-OPSET = 23
-"""From which on there is an ``Attention`` for it."""
 
 BESIDE, FIRST = (0, 1, 3, 2, 4), (0, 3, 2, 1, 4)
 """How heads go before the sequence, which lies beside them, or two axes before; and how back."""
@@ -76,8 +74,8 @@ def stacked_heads(m: Match, b: Builder) -> Replacement:
     moved = [value for value in joined if value is not None]
     if len(moved) < 3:
         return Miss("no input tells the length of a sequence")
-    if m.opset < OPSET:
-        return Miss(f"Attention begins with opset {OPSET}", opset=OPSET)
+    if early := not_yet(m, "Attention"):
+        return early
     apart = [*q[:3], _width(v)]
     merged = _reshaped(_mixed(moved, together, m, b), [dim_product(q[:2]), *apart[2:]], b)
     if merged is not None and m.get("first") is not None:

@@ -14,10 +14,8 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim, same_shape
+from smelt.passes.first_opsets import not_yet
 from smelt.passes.told_size import told_shape
-
-OPSET = 23
-"""From which on there is an ``Attention`` to add it."""
 
 _apart = op("Reshape", var("scores"), rest=True, name="apart")
 _masked = op("Add", _apart, const(name="mask"), commutative=True)
@@ -44,8 +42,8 @@ def window_mask(m: Match, b: Builder) -> Replacement:
         apart[2],
     ):
         return Miss("the mask is not one of each window")
-    if m.opset < OPSET:
-        return Miss(f"Attention begins with opset {OPSET}", opset=OPSET)
+    if early := not_yet(m, "Attention"):
+        return early
     times = told_shape([apart[0], 1, 1, 1, 1], b.graph, b)
     if times is None:
         return Miss("no input tells how many images there are")

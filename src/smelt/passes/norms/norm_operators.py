@@ -13,6 +13,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.rule import Match, Miss
 from smelt.ir.same_shape import Dim, same_dim
+from smelt.passes.first_opsets import not_yet
 from smelt.passes.norms.moments import Deviation
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 
@@ -26,8 +27,8 @@ def normalize(deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
     x, axes = deviation.x, deviation.axes
     if x.dtype not in FLOATS or x.shape is None:
         return Miss("x is not known to be floating-point, or has an unknown rank")
-    if not deviation.centred and m.opset < 23:
-        return Miss("RMSNormalization begins with opset 23", opset=23)
+    if not deviation.centred and (early := not_yet(m, "RMSNormalization")):
+        return early
     if x.dtype == ir.DataType.DOUBLE and float(np.float32(deviation.epsilon)) != deviation.epsilon:
         return Miss("a float32 attribute cannot hold the epsilon")
     rank = len(x.shape)
@@ -96,8 +97,8 @@ def channel_constants(x: ir.Value, b: Builder) -> tuple[ir.Value, ir.Value]:
 def _over_last(x: ir.Value, deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
     assert x.shape is not None
     assert x.dtype is not None
-    if m.opset < 17:
-        return Miss("LayerNormalization begins with opset 17", opset=17)
+    if early := not_yet(m, "LayerNormalization"):
+        return early
     axis = len(x.shape) - len(deviation.axes)
     sizes = [size for size in x.shape.dims[axis:] if isinstance(size, int)]
     if len(sizes) < len(deviation.axes):
