@@ -90,10 +90,15 @@ class SizedLibrary:
     def check(self, name: str, sizes: Mapping[str, int], seed: int = 0) -> None:
         """The results are those of ONNX Runtime, with its sizes."""
         inputs = self.inputs(name, sizes, seed)
-        reference = self._references.setdefault(name, OnnxRuntime(self.models[name].model))
         got = self._runners[name](*inputs)
-        for mine, theirs in zip(got, reference(*inputs), strict=True):
+        for mine, theirs in zip(got, self._reference(name)(*inputs), strict=True):
             assert_same(mine, np.asarray(theirs), rtol=1e-4, atol=1e-5)
+
+    def _reference(self, name: str) -> OnnxRuntime:
+        """The session of a model, which all of its sizes share."""
+        if name not in self._references:
+            self._references[name] = OnnxRuntime(self.models[name].model)
+        return self._references[name]
 
     def run(self, name: str, *inputs: np.ndarray) -> tuple[np.ndarray, ...]:
         return self._runners[name](*inputs)

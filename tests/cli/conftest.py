@@ -13,13 +13,14 @@ from smelt.cli.main import app
 
 @pytest.fixture
 def smelt():
-    """Call ``smelt`` with arguments; the result has exit_code, stdout and stderr."""
+    """Call ``smelt`` with arguments, and environment; the result has exit_code, stdout and stderr."""
     runner = CliRunner()
 
-    def call(*arguments, stdin=None):
+    def call(*arguments, stdin=None, **environment):
         # In a context of its own, because flags such as --with-weights hold for a process.
         run = copy_context().run
-        return run(runner.invoke, app, [str(item) for item in arguments], input=stdin)
+        words = [str(item) for item in arguments]
+        return run(runner.invoke, app, words, input=stdin, env=environment, prog_name="smelt")
 
     return call
 

@@ -36,9 +36,9 @@ def test_wrong_arguments_are_json_where_it_is_asked_for(arguments):
     assert result.stderr == ""
 
 
-def test_the_status_is_the_same_with_json(write):
-    assert call("inspect", "missing.onnx", "--json").returncode == 2
-    assert call("inspect", str(write()), "--json").returncode == 0
+def test_the_status_is_the_same_with_json(smelt, write):
+    assert smelt("inspect", "missing.onnx", "--json").exit_code == 2
+    assert smelt("inspect", write(), "--json").exit_code == 0
 
 
 @pytest.mark.parametrize("variable", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
@@ -57,7 +57,7 @@ def test_no_escapes_where_none_are_wanted(variable):
         ("bash", "smelt config opt", "optimize"),
     ],
 )
-def test_shells_complete_names(shell, line, found):
+def test_shells_complete_names(smelt, shell, line, found):
     words = line.split(" ")
     environment = {
         "_SMELT_COMPLETE": f"complete_{shell}",
@@ -66,7 +66,12 @@ def test_shells_complete_names(shell, line, found):
         "_TYPER_COMPLETE_ARGS": line,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    assert found in call(**environment).stdout
+    assert found in smelt(**environment).stdout
+
+
+def test_a_process_completes_commands():
+    environment = {"COMP_WORDS": "smelt expl", "COMP_CWORD": "1"}
+    assert "explain" in call(_SMELT_COMPLETE="complete_bash", **environment).stdout
 
 
 @pytest.mark.parametrize("word", ["maybe", "yes", "Off"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,18 +30,23 @@ def _both(name: str, *arrays: np.ndarray, **attributes: int) -> Results:
     results = ", ".join(f"y{i}" for i in range(len(operator.outputs)))
     listed = ", ".join(f"{key}={value}" for key, value in attributes.items())
     written = f"<{listed}>" if listed else ""
-    model = text.parse(
-        f"g ({inputs}) => ({results}) {{ {results} = smelt.{name}{written}({operands}) }}"
-    )
-    ShapeInference(model).infer_model()
-    assert operators.attach_functions(model) == ()
+    body = _body(f"g ({inputs}) => ({results}) {{ {results} = smelt.{name}{written}({operands}) }}")
     defaults = {attribute.name: attribute.default for attribute in operator.attributes}
     expected = tuple(operator.reference(arrays, {**defaults, **attributes}))
-    got = OnnxRuntime(model)(*arrays)
+    got = body(*arrays)
     for ours, theirs in zip(got, expected, strict=True):
         assert ours.shape == theirs.shape
         assert ours.dtype == theirs.dtype
     return got, expected
+
+
+@cache
+def _body(graph: str) -> OnnxRuntime:
+    """The ONNX body of the operator in ``graph``, which all arrays of its types and ranks share."""
+    model = text.parse(graph)
+    ShapeInference(model).infer_model()
+    assert operators.attach_functions(model) == ()
+    return OnnxRuntime(model)
 
 
 @pytest.fixture
