@@ -126,23 +126,22 @@ def _arrays(specs: Sequence[str]) -> list[Any]:
     return arrays
 
 
-def _assert_runs(model: Any, fn: Callable[..., Any], arrays: Sequence[Any]) -> None:
-    assert {node.domain for node in scope.nodes(model)} == {""}
-    results = open_runner(model, "onnxruntime")(*arrays)
+def _assert_run(models: Sequence[Any], fn: Callable[..., Any], arrays: Sequence[Any]) -> None:
     expected = jax.tree.leaves(fn(*map(jnp.asarray, arrays)))
-    for ours, theirs in zip(results, expected, strict=True):
-        assert ours.dtype == theirs.dtype
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+    for model in models:
+        assert {node.domain for node in scope.nodes(model)} == {""}
+        results = open_runner(model, "onnxruntime")(*arrays)
+        for ours, theirs in zip(results, expected, strict=True):
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_what_a_loop_carries_keeps_its_type(name: str) -> None:
     fn, specs = STEPS[name]
-    arrays = _arrays(specs)
-    _assert_runs(smelt.compile(fn, *specs, target="onnx").model, fn, arrays)
+    compiled = smelt.compile(fn, *specs, target="onnx").model
     once = smelt.optimize(smelt.trace(fn, *specs))
-    _assert_runs(once, fn, arrays)
-    _assert_runs(smelt.optimize(once), fn, arrays)
+    _assert_run([compiled, once, smelt.optimize(once)], fn, _arrays(specs))
 
 
 def _attended(q: Any, keys: Any, values: Any, i: Any) -> Any:
@@ -188,9 +187,9 @@ def test_greedy_decoding_with_a_cache(specs: str) -> None:
         np.zeros((2, 6), np.int32),
     ]
     decode = _decode(5)
-    model = smelt.compile(decode, *given, target="onnx").model
-    _assert_runs(model, decode, arrays)
-    _assert_runs(smelt.optimize(smelt.optimize(smelt.trace(decode, *given))), decode, arrays)
+    compiled = smelt.compile(decode, *given, target="onnx").model
+    twice = smelt.optimize(smelt.optimize(smelt.trace(decode, *given)))
+    _assert_run([compiled, twice], decode, arrays)
 
 
 @pytest.mark.parametrize("target", ["onnx", "host", "c"])
