@@ -79,3 +79,48 @@ def test_an_array_that_may_be_written_to_is_copied() -> None:
     source.flags.writeable = False
     (kept,) = fold.evaluate_node(transpose, [source], opset=20) or []
     assert np.may_share_memory(kept, source)
+
+
+@pytest.mark.parametrize("source", [X, X[::-1], X.astype(np.float16), X > 3, X.astype(np.int64)])
+@pytest.mark.parametrize(
+    ("indices", "batches"),
+    [
+        ([[0, 1], [1, -1], [-2, 0]], None),
+        ([[[0, 1, 3]], [[1, -1, -4]]], 0),
+        ([[0], [1]], 0),
+        ([[0], [-1]], 1),
+        ([[[0], [1], [-1]], [[1], [1], [0]]], 1),
+        ([[[0, 1], [1, 1]], [[1, -1], [1, 0]]], 1),
+    ],
+)
+def test_a_gather_nd_is_that_of_the_kernel(source, indices, batches) -> None:
+    at = np.asarray(indices, np.int64)
+    gather = node("GatherND", 2, **({} if batches is None else {"batch_dims": batches}))
+    found, expected = moved(gather, [source, at]), fold._run(gather, [source, at], 20)
+    assert found is not None
+    assert expected is not None
+    assert (found.dtype, found.shape) == (expected[0].dtype, expected[0].shape)
+    assert np.array_equal(found, expected[0])
+
+
+@pytest.mark.parametrize(
+    ("indices", "batches"),
+    [
+        ([[0, 5]], 0),
+        ([[-3]], 0),
+        ([[0, 0, 0, 0]], 0),
+        ([[0], [0], [0]], 1),
+        ([0], 1),
+        (np.zeros((2, 0)), 0),
+        (0, 0),
+    ],
+)
+def test_indices_that_do_not_fit_are_left_to_the_kernel(indices, batches) -> None:
+    gather = node("GatherND", 2, batch_dims=batches)
+    assert moved(gather, [X, np.asarray(indices, np.int64)]) is None
+
+
+def test_no_index_reads_nothing() -> None:
+    found = moved(node("GatherND", 2), [X, np.zeros((0, 2), np.int64)])
+    assert found is not None
+    assert found.shape == (0, 4)
