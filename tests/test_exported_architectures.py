@@ -29,7 +29,7 @@ GUARDED = ENCODER.replace("Attention", "Attention Where")
 GATED = "MatMul Split Sigmoid Mul Mul MatMul Add"
 ROTATED = "RotaryEmbedding RotaryEmbedding"
 ROTARY = f"Attention MatMul Add RMSNormalization {GATED} RMSNormalization MatMul Split {ROTATED}"
-COPIED = "Reshape Expand Reshape"
+COPIED = "Reshape Expand"
 CAPPED = "MatMul Mul Div Tanh Mul Add"
 GEMMA2 = (
     "Softmax MatMul Transpose Reshape MatMul RMSNormalization Add RMSNormalization MatMul Split "

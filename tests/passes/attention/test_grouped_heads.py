@@ -28,6 +28,23 @@ def test_keys_and_values_are_shared() -> None:
     )
 
 
+ONE_GROUP = (
+    "g (float[B,6,S,4] q, float[B,S,4] x, float[B,S,5] z) => (float[B,6,S,5] y) "
+    "<int64[2] a = {1, 2}, int64[2] p = {2, 3}, int64[1] g = {1}, int64[1] h = {3}, "
+    "int64[5] c = {1,1,6,1,1}> "
+    "{ xu = Unsqueeze(x, p) xe = Expand(xu, c) xs = Squeeze(xe, h) k = Transpose<perm=[0,2,1,3]>(xs) "
+    "zu = Unsqueeze(z, a) ze = Expand(zu, c) v = Squeeze(ze, g) y = Attention<scale=0.5>(q, k, v) }"
+)
+
+
+def test_one_group_is_shared_by_all_heads() -> None:
+    """Its Reshape takes away a dim of 1, so it is a Squeeze, and either dim of 1 is the copied one."""
+    source = text.parse(ONE_GROUP, 23)
+    model = optimize(source)
+    assert "Expand" not in [node.op_type for node in model.graph]
+    check_same_numbers(source, model, fuse_attention.exactness)
+
+
 ROWS = (
     "g (float[B,S,24] q0, float[B,S,8] x0, float[B,S,8] z0) => (float[B,S,24] y) "
     "<int64[4] h = {0,0,6,4}, int64[4] g = {0,0,2,4}, int64[1] at = {2}, "

@@ -54,7 +54,8 @@ def _copied(value: ir.Value, walk: Walk) -> _Copied | None:
     turned = walk.up(value, "Transpose")
     if turned is not None and permutation(turned) != _HEADS_AND_ROWS:
         return None
-    merge = walk.up(turned.inputs[0] if turned is not None else value, "Reshape")
+    # Of one group, the Reshape that merges it is a Squeeze, and it may be the one that is copied.
+    merge = walk.up(turned.inputs[0] if turned is not None else value, "Reshape", "Squeeze")
     merged = merge.outputs[0].shape if merge is not None else None
     expand = walk.up(merge.inputs[0], "Expand") if merge is not None else None
     source = expand.inputs[0] if expand is not None else None
@@ -65,14 +66,13 @@ def _copied(value: ir.Value, walk: Walk) -> _Copied | None:
     if small is None or large is None or len(merged) != 4 or not len(small) == len(large) == 5:
         return None
     groups = small[at - 1]
-    if not isinstance(groups, int) or small[at] != 1 or not _only_copied(small, large, at):
+    if not isinstance(groups, int) or small[at] != 1:
+        return None
+    copied = {at - 1, at} if groups == 1 else {at}
+    if not all(same_dim(small[i], large[i]) for i in range(5) if i not in copied):
         return None
     kept: list[Dim] = [*large[: at - 1], *large[at + 1 :]]
     others = [*merged[: at - 1], *merged[at:]]
     if not all(same_dim(dim, other) for dim, other in zip(kept, others, strict=True)):
         return None
     return _Copied(source, at, groups, turned is not None)
-
-
-def _only_copied(small: ir.Shape, large: ir.Shape, at: int) -> bool:
-    return all(same_dim(small[i], large[i]) for i in range(5) if i != at)

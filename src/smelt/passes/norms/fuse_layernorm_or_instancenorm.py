@@ -6,8 +6,8 @@
 Over the last axes it is a LayerNormalization, over those of an image an InstanceNormalization,
 unless its scale or bias has the shape of the image; over groups of channels an
 InstanceNormalization between Reshapes that make one channel of each (``fuse-group-norm`` makes that
-one operator), and without the mean an RMSNormalization. Over the channels, or over an image whose
-channels are last, it stands between two Transposes.
+one operator), and without the mean an RMSNormalization. Over the channels, of which there are 64 or
+more, or over an image whose channels are last, it stands between two Transposes.
 
 Needs    (1) opset 17 (RMSNormalization 23); (2) known sizes where there is no scale yet; (3) one
          positive epsilon that a float32 attribute holds exactly, however small.
