@@ -40,6 +40,15 @@ SHOWN = [
         "g (float[4] x) => (float[4] y) <int64[2] p = {1,-1}> { a = Pad(x, p) y = Exp(a) }",
     ),
     Shown(
+        "split-before-reshape",
+        "passes.simplify.split_before_reshape:cut_first",
+        "zip(cut, targets, strict=True)",
+        "zip(cut[::-1], targets, strict=True)",
+        "g (float[2,12] x) => (float[2,6] p, float[2,6] q) <int64[4] s = {2,2,2,3}, "
+        "int64[2] n = {1,1}, int64[2] r = {2,6}> { h = Reshape(x, s) a, b = Split<axis=1>(h, n) "
+        "c = Reshape(a, r) d = Reshape(b, r) p = Exp(c) q = Neg(d) }",
+    ),
+    Shown(
         "select-optimization",
         "passes.simplify.select_optimization:known_choice",
         'm["b"] if not mask.any() else Miss("the condition is true at some places only")',
