@@ -135,7 +135,10 @@ def test_reduced_precision(check, name, form):
 def test_no_bits_of_the_significand(check):
     x = np.array([1, 1.4, 1.5, 1.6, -3, 0.1, np.inf, -np.inf, 7e4, np.nan], np.float32)
     by_default = {"xla_cpu_use_fusion_emitters": True}  # Other loops leave no NaN either.
-    reduced = lambda x: lax.reduce_precision(x, 5, 0)  # noqa: E731
+
+    def reduced(x):
+        return lax.reduce_precision(x, 5, 0)
+
     checked(check, reduced, "f32", x, compiled=True, compiler_options=by_default)
 
 

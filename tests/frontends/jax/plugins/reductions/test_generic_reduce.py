@@ -124,7 +124,10 @@ INTEGER_FNS = {
 def test_integers_wrap_and_keep_all_bits(check, fn, dtype):
     rows = np.array(BIG[dtype], DTYPES[dtype])
     for shape in ("2,3", "B,S"):
-        each = lambda x: [fn(x, axes) for axes in ((0,), (1,), (0, 1))]  # noqa: E731
+
+        def each(x):
+            return [fn(x, axes) for axes in ((0,), (1,), (0, 1))]
+
         check(each, f"{dtype}[{shape}]", inputs=[[rows]], x64=True)
 
 
@@ -135,7 +138,10 @@ RUNNING = [lax.cumsum, lax.cumprod, lax.cummax, lax.cummin, lax.cumlogsumexp]
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("shape", ["3,7", "S,3", "2,B", "0,3", "1,1"])
 def test_running_in_both_directions(check, fn, reverse, shape):
-    run = lambda x: [fn(x, axis, reverse) for axis in (0, 1)]  # noqa: E731
+
+    def run(x):
+        return [fn(x, axis, reverse) for axis in (0, 1)]
+
     check(run, f"f32[{shape}]", rtol=1e-4, atol=1e-5)
     if fn is not lax.cumlogsumexp:
         check(run, f"i32[{shape}]")
@@ -145,14 +151,20 @@ def test_running_in_both_directions(check, fn, reverse, shape):
 @pytest.mark.parametrize("shape", ["3,4", "3,S"])
 def test_running_through_infinities_and_nan(check, fn, shape):
     rows = [[1, -np.inf, 2, np.inf], [0, np.nan, 1, 2], [-np.inf, -np.inf, -np.inf, 3]]
-    run = lambda x: [fn(x, 1, reverse) for reverse in (False, True)]  # noqa: E731
+
+    def run(x):
+        return [fn(x, 1, reverse) for reverse in (False, True)]
+
     check(run, f"f32[{shape}]", inputs=[[rows]], rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["i8", "u8", "u32", "i64", "u64", "f16", "f64"])
 def test_running_element_types(check, dtype):
     near = 2e-2 if dtype == "f16" else 1e-12
-    run = lambda x: [fn(x, 1) for fn in RUNNING[:4]]  # noqa: E731
+
+    def run(x):
+        return [fn(x, 1) for fn in RUNNING[:4]]
+
     check(run, f"{dtype}[2,5]", x64=True, rtol=near, atol=near)
 
 
