@@ -61,6 +61,25 @@ SHOWN = [
         "q = Slice(x, i, j) r = Slice(x, j, e) u = Neg(p) v = Exp(q) w = Abs(r) }",
     ),
     Shown(
+        "strided-slices-to-transpose",
+        "passes.tensors.strided_slices_to_transpose:_order",
+        "return order",
+        "return order[::-1]",
+        "g (float[2,4,4,8] x) => (float[2,2,2,32] y) <int64[2] a = {1,2}, int64[2] t = {2,2}, "
+        "int64[2] e = {9,9}, int64[2] p = {0,0}, int64[2] q = {1,0}, int64[2] r = {0,1}, "
+        "int64[2] s = {1,1}> { k = Slice(x, p, e, a, t) l = Slice(x, q, e, a, t) "
+        "m = Slice(x, r, e, a, t) n = Slice(x, s, e, a, t) y = Concat<axis=-1>(k, l, m, n) }",
+    ),
+    Shown(
+        "gather-moved-rows",
+        "passes.tensors.row_moves:_rotation",
+        "taken += rows",
+        "taken = [*rows, *taken]",
+        "g (float[2,4,32] x) => (float[2,4,32] y) <int64[1] o = {0}, int64[1] i = {1}, "
+        "int64[1] e = {4}, int64[1] a = {1}> { p = Slice(x, o, i, a) q = Slice(x, i, e, a) "
+        "y = Concat<axis=1>(q, p) }",
+    ),
+    Shown(
         "sum-residuals",
         "passes.norms.sum_residuals:sum_residuals",
         "*added.inputs",

@@ -31,6 +31,7 @@ SIMPLIFY = _listed(
     "fuse-stack-split",
     "gather-to-split-fusion",
     "merge-consecutive-slices",
+    "strided-slices-to-transpose",
     "merge-consecutive-concats",
     "fuse-onehot-matmul-to-gather",
     "concat-to-pixel-shuffle",
@@ -141,10 +142,10 @@ CLEANUP = _listed(
 
 DEFAULT = (
     f"fixpoint(dead-code-elimination,canonicalize,simplify,quantize,fuse){{max={ROUNDS}}},"
-    "sum-residuals,cleanup"
+    "sum-residuals,gather-moved-rows,merge-consecutive-reshapes,cleanup"
 )
-"""Dead nodes go first, because what nobody needs may not keep two nodes apart; Sums come last,
-because rules know a sum of two as Add."""
+"""Dead nodes go first, because what nobody needs may not keep two nodes apart; Sums and Gathers of
+rows come last, because rules know a sum of two as Add, and halves that are swapped as Slices."""
 
 FAST_MATH = "divide-to-multiply{fast=true}"
 """What rounds more than it must; only by name, or with ``--fast-math``."""

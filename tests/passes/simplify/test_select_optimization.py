@@ -50,6 +50,49 @@ def test_both_operands_are_one() -> None:
     )
 
 
+TWICE = {
+    "false, the same": ("Where(c, a, i)", "Where(c, h, k)", "Where(c, a, k)"),
+    "true, the same": ("Where(c, i, a)", "Where(c, h, k)", "Where(c, h, a)"),
+    "false, the opposite": ("Where(c, a, i)", "Where(n, h, k)", "Where(c, a, h)"),
+    "true, the opposite": ("Where(c, i, a)", "Where(n, h, k)", "Where(c, k, a)"),
+    "the outer one is the opposite": ("Where(n, a, i)", "Where(c, h, k)", "Where(c, h, a)"),
+    "the outer one, in the true branch": ("Where(n, i, a)", "Where(c, h, k)", "Where(c, a, k)"),
+}
+CHOICES = "g (bool[N,2] c, float[N,2] a, float[N,2] h, float[N,2] k) => (float[N,2] y)"
+
+
+@pytest.mark.parametrize(("outer", "inner", "after"), TWICE.values(), ids=TWICE.keys())
+def test_a_condition_that_was_asked_before(outer: str, inner: str, after: str) -> None:
+    negated = "n = Not(c) " if "n," in outer + inner else ""
+    check_rewrite(
+        select_optimization,
+        f"{CHOICES} {{ {negated}i = {inner} w = {outer} y = Neg(w) }}",
+        f"{CHOICES} {{ w = {after} y = Neg(w) }}",
+    )
+
+
+def test_an_inner_choice_that_something_else_reads_stays_for_it() -> None:
+    check_rewrite(
+        select_optimization,
+        f"{CHOICES} {{ i = Where(c, h, k) w = Where(c, a, i) y = Mul(w, i) }}",
+        f"{CHOICES} {{ i = Where(c, h, k) w = Where(c, a, k) y = Mul(w, i) }}",
+    )
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        "g (bool[N,2] c, bool[N,2] d, float[N,2] a, float[N,2] h, float[N,2] k) => "
+        "(float[N,2] y) { i = Where(d, h, k) w = Where(c, a, i) y = Neg(w) }",
+        "g (bool[2] c, float[2] a, float[N,2] h, float[2] k) => (float[N,2] y) "
+        "{ i = Where(c, h, k) w = Where(c, a, i) y = Neg(w) }",
+    ],
+    ids=["another condition", "what is left out broadcasts the rest"],
+)
+def test_inner_choices_that_stay(graph: str) -> None:
+    check_unchanged(select_optimization, graph)
+
+
 def test_the_choice_is_an_output() -> None:
     check_rewrite(
         select_optimization,

@@ -3,6 +3,8 @@
     before   Where(all true, a, b) ─> y                    after   a ─> y
     before   Where(c, a, a) ─> y                           after   a ─> y
     before   Where(size of x > 0, a, b) ─> y               after   a ─> y
+    before   Where(c, a, Where(c, b, d)) ─> y              after   Where(c, a, d) ─> y
+    before   Where(c, a, Where(Not(c), b, d)) ─> y         after   Where(c, a, b) ─> y
     before   Where(mask, -inf, b) ─> y                     after   Add(b, mask ? -inf : -0) ─> y
 
 The last form only with the option ``assume-finite``: where b is infinite or NaN under the mask,
@@ -48,6 +50,33 @@ def known_choice(m: Match, b: Builder) -> Replacement:
 @rule(op("Where", var("condition"), var("a"), var("a")))
 def no_choice(m: Match, b: Builder) -> Replacement:
     return m["a"]
+
+
+_again = op("Where", var("condition"), var("hit"), var("miss"), name="inner", shared=True)
+_negated = op("Not", var("condition"), shared=True)
+_opposite = op("Where", _negated, var("miss"), var("hit"), name="inner", shared=True)
+
+
+@rule(
+    one_of(
+        op("Where", var("condition"), var("a"), one_of(_again, _opposite)),
+        op("Where", _negated, one_of(_again, _opposite), var("a")),
+    )
+)  # needs 2
+def known_where_not_so(m: Match, b: Builder) -> Replacement:
+    """An inner choice by the same condition, in the branch where that is false."""
+    return b.op("Where", m["condition"], m["a"], m["miss"])
+
+
+@rule(
+    one_of(
+        op("Where", var("condition"), one_of(_again, _opposite), var("a")),
+        op("Where", _negated, var("a"), one_of(_again, _opposite)),
+    )
+)  # needs 2
+def known_where_so(m: Match, b: Builder) -> Replacement:
+    """An inner choice by the same condition, in the branch where that is true."""
+    return b.op("Where", m["condition"], m["hit"], m["a"])
 
 
 _zero = const(0, ulp=0)
@@ -100,7 +129,10 @@ class Masks:
 select_optimization = rule_pass(
     "select_optimization",
     __doc__,
-    [known_choice, no_choice, something_there, infinite_where_masked],
+    [
+        *(known_choice, no_choice, something_there),
+        *(known_where_not_so, known_where_so, infinite_where_masked),
+    ],
     exactness=ONE_OPERAND,
     declares=lambda options, stats: HIDDEN_IS_FINITE if options.assume_finite else ONE_OPERAND,
     options_type=Masks,

@@ -1,0 +1,225 @@
+"""Nodes that only move rows of a tensor, or leave some out, as one order of places.
+
+Of a tensor of dims ``prefix ... suffix``, a move changes the order of what lies between the first
+``prefix`` dims and the last ``suffix`` ones: those of the prefix count copies of the same, those of
+the suffix are one row. A chain of moves is an array of the places that its result reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.constants import Constants
+from smelt.ir.known_forms import is_known
+from smelt.ir.rows import rows_taken
+from smelt.ir.same_shape import Dim, same_dim
+from smelt.ir.slices import cuts_of
+from smelt.ir.walk import producer_of
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+from smelt.passes.tensors.stack import RESHAPES, concat_axis
+
+Places = np.ndarray
+"""Integers: for each place between prefix and suffix the place of the source that it holds."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """``nodes``, the last of which makes ``result`` of ``source`` alone.
+
+    ``apply`` gives from places those after the move, and the number of dims of the prefix.
+    ``copies`` is False if elements keep their order in memory.
+    """
+
+    nodes: tuple[ir.Node, ...]
+    source: ir.Value
+    result: ir.Value
+    prefix: int
+    suffix: int
+    apply: Callable[[Places, int], Places]
+    copies: bool = True
+
+
+@dataclass(frozen=True)
+class Chain:
+    """``moves`` together: ``places`` of the ``rows`` of the first source that the result holds."""
+
+    moves: tuple[Move, ...]
+    prefix: int
+    suffix: int
+    places: Places
+    rows: int
+    row_bytes: int
+
+
+def move_to(result: ir.Value | None, constants: Constants) -> Move | None:
+    """The move that makes ``result``; None if it is made in another way."""
+    node = result.producer() if result is not None else None
+    if node is None or node.domain or result is None or not is_known(node):
+        return None
+    read = _READERS.get(node.op_type)
+    source = node.inputs[0] if node.inputs else None
+    if read is None or source is None or source.shape is None or result.shape is None:
+        return None
+    return read(node, source, result, constants)
+
+
+def chain_of(moves: Sequence[Move], most_rows: int) -> Chain | None:
+    """``moves``, each of which reads the one before, as one; None if sizes between are not known
+    or places are more than ``most_rows``."""
+    first, dtype = moves[0].source, moves[0].source.dtype
+    shapes = [first.shape, *(move.result.shape for move in moves)]
+    least = min(len(shape) for shape in shapes if shape is not None)
+    prefix = min(move.prefix for move in moves)
+    suffix = min(least - prefix, *(move.suffix for move in moves))
+    middles = [_between(shape, prefix, suffix) for shape in shapes]
+    row = _between(first.shape, len(first.shape or ()) - suffix, 0)
+    if dtype is None or row is None or middles[0] is None or None in middles:
+        return None
+    if not 0 < prod(middles[0]) <= most_rows:
+        return None
+    places = np.arange(prod(middles[0]), dtype=np.int32).reshape(middles[0])
+    for move, middle in zip(moves, middles[1:], strict=True):
+        places = move.apply(places, prefix)
+        if middle is not None:
+            places = places.reshape(middle)
+    if not 0 < places.size <= most_rows:
+        return None
+    row_bytes = int(prod(row) * dtype.itemsize)
+    return Chain(tuple(moves), prefix, suffix, places, prod(middles[0]), row_bytes)
+
+
+def _between(shape: ir.Shape | None, prefix: int, suffix: int) -> list[int] | None:
+    """The dims of ``shape`` behind ``prefix`` and before ``suffix`` ones, if they are numbers."""
+    dims = shape.dims[prefix : len(shape) - suffix] if shape is not None else (None,)
+    numbers = [dim for dim in dims if isinstance(dim, int)]
+    return numbers if len(numbers) == len(dims) else None
+
+
+def _reshape(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants) -> Move:
+    before, after = source.shape or ir.Shape([]), result.shape or ir.Shape([])
+    prefix = _equal(before.dims, after.dims)
+    suffix = _equal(before.dims[prefix:][::-1], after.dims[prefix:][::-1])
+    return Move((node,), source, result, prefix, suffix, lambda places, _: places, copies=False)
+
+
+def _equal(before: Sequence[Dim], after: Sequence[Dim]) -> int:
+    """How many first dims of both are proved equal."""
+    count = 0
+    for one, other in zip(before, after, strict=False):
+        if not same_dim(one, other):
+            break
+        count += 1
+    return count
+
+
+def _transpose(
+    node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants
+) -> Move | None:
+    perm = permutation(node)
+    if perm is None:
+        return None
+    moved = [axis for axis, old in enumerate(perm) if axis != old]
+    prefix, end = (moved[0], moved[-1] + 1) if moved else (len(perm), len(perm))
+
+    def apply(places: Places, kept: int) -> Places:
+        return places.transpose([perm[kept + i] - kept for i in range(places.ndim)])
+
+    return Move((node,), source, result, prefix, len(perm) - end, apply)
+
+
+def _slice(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants) -> Move | None:
+    cuts = cuts_of(node, constants)
+    rows = {axis: _rows(source, axis, cut) for axis, cut in (cuts or {}).items()}
+    if not rows or source.shape is None:
+        return None
+
+    def apply(places: Places, kept: int) -> Places:
+        for axis, taken in rows.items():
+            places = places.take(taken or [], axis - kept)
+        return places
+
+    if None in rows.values():
+        return None
+    return Move((node,), source, result, min(rows), len(source.shape) - 1 - max(rows), apply)
+
+
+def _gather(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants) -> Move | None:
+    axis = node.attributes.get_int("axis", 0)
+    taken = constants.get(node.inputs[1], None)
+    if taken is None or taken.ndim != 1 or source.shape is None:
+        return None
+    axis %= len(source.shape)
+    size = source.shape[axis]
+    if not isinstance(size, int) or not ((-size <= taken) & (taken < size)).all():
+        return None
+    return _along(axis, taken, (node,), source, result)
+
+
+def _rotation(
+    node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants
+) -> Move | None:
+    """A Concat of parts of one value along one axis, such as ``jnp.roll`` and ``torch.roll``."""
+    axis = concat_axis(node)
+    whole: ir.Value | None = None
+    taken: list[int] = []
+    makers = []
+    for piece in node.inputs:
+        maker = producer_of(piece, "Slice", "Split")
+        value = maker.inputs[0] if maker is not None else None
+        rows = _part(maker, piece, axis, constants)
+        if maker is None or value is None or rows is None or whole not in (None, value):
+            return None
+        whole = value
+        taken += rows
+        makers.append(maker)
+    if axis is None or whole is None or whole.shape is None:
+        return None
+    return _along(axis, np.asarray(taken), (*dict.fromkeys(makers), node), whole, result)
+
+
+def _along(
+    axis: int, taken: Places, nodes: tuple[ir.Node, ...], source: ir.Value, result: ir.Value
+) -> Move:
+    rank = len(source.shape or ())
+    return Move(
+        nodes, source, result, axis, rank - 1 - axis, lambda p, kept: p.take(taken, axis - kept)
+    )
+
+
+def _part(
+    maker: ir.Node | None, piece: ir.Value | None, axis: int | None, constants: Constants
+) -> Sequence[int] | None:
+    """The rows along ``axis`` that ``piece`` is, a result of ``maker``; None if it is cut
+    otherwise."""
+    source = maker.inputs[0] if maker is not None else None
+    if source is None or axis is None or maker is None or piece is None:
+        return None
+    if maker.op_type == "Slice":
+        cuts = cuts_of(maker, constants)
+        return _rows(source, axis, cuts[axis]) if cuts is not None and set(cuts) == {axis} else None
+    rank = len(source.shape) if source.shape is not None else 0
+    if not rank or maker.attributes.get_int("axis", 0) % rank != axis:
+        return None
+    parts = maker.outputs[: maker.outputs.index(piece) + 1]
+    sizes = [part.shape[axis] if part.shape is not None else None for part in parts]
+    known = [size for size in sizes if isinstance(size, int)]
+    return range(sum(known[:-1]), sum(known)) if len(known) == len(parts) else None
+
+
+def _rows(source: ir.Value, axis: int, cut: tuple[int, int, int]) -> Sequence[int] | None:
+    size = source.shape[axis] if source.shape is not None else None
+    return rows_taken(size, cut) if isinstance(size, int) else None
+
+
+_READERS: dict[str, Callable[[ir.Node, ir.Value, ir.Value, Constants], Move | None]] = {
+    **dict.fromkeys(RESHAPES, _reshape),
+    "Transpose": _transpose,
+    "Slice": _slice,
+    "Gather": _gather,
+    "Concat": _rotation,
+}
