@@ -12,6 +12,7 @@ from backend_cases import node_cases
 
 from smelt.errors import InvalidModel
 from smelt.ir import text
+from smelt.ir.empty_dims import may_be_empty
 from smelt.ir.same_shape import conflicting_shapes, is_positive, same_shape
 from smelt.ir.shapes import ShapeInference
 
@@ -177,6 +178,29 @@ def test_the_last_positions_of_a_table_fit_the_tokens_where_they_broadcast() -> 
     )
     assert shapes_of(graph)["cut"] == "Min(S, 64)"
     assert shapes_of(graph)["y"] == "B,S"
+
+
+@pytest.mark.parametrize(
+    ("clip", "dim"),
+    {
+        "Clip(s, zero, w)": "Min(64, S)",
+        "Clip(s, , w)": "Min(64, S)",
+        "Clip(s, w)": "Max(64, S)",
+        "Clip(s, zero)": "S",
+        "Clip(s)": "S",
+        "Clip(w, zero, s)": "Min(S, 64)",
+        "Clip(s, zero, n)": None,
+    }.items(),
+)
+def test_sizes_between_bounds(clip: str, dim: str | None) -> None:
+    graph = (
+        "g (float[B,S] x, int64 n) => () { v = Shape<start=1>(x) i = Constant<value_int=0>() s = Gather(v, i) "
+        "w = Constant<value_int=64>() zero = Constant<value_int=0>() "
+        f"c = {clip} o = Constant<value_ints=[1]>() t = Reshape(c, o) y = ConstantOfShape(t) }}"
+    )
+    with may_be_empty("S"):
+        found = shapes_of(graph)["y"]
+    assert found == dim if dim else found.isidentifier()
 
 
 def test_an_axis_count_tells_the_rank() -> None:

@@ -49,6 +49,22 @@ SHOWN = [
         "c = Reshape(a, r) d = Reshape(b, r) p = Exp(c) q = Neg(d) }",
     ),
     Shown(
+        "fuse-shape-slice",
+        "passes.simplify.fuse_shape_slice:_place",
+        "all(map(same_dim, elements, dims[start:]))",
+        "same_dim(elements[0], dims[start])",
+        "g (float[B,S,T] x) => (int64[2] y) { b = Shape<end=1>(x) t = Shape<start=2>(x) "
+        "y = Concat<axis=0>(b, t) }",
+    ),
+    Shown(
+        "drop-zero-state",
+        "passes.simplify.drop_zero_state:state_of_zeros",
+        "_is_zero(value, m)",
+        "value is not None",
+        "g (float[2,1,1] x, float[1,1,1] h) => (float[2,1,1,1] y) <float[1,1,1] w = {1}, "
+        "float[1,1,1] r = {2}> { y = RNN<hidden_size=1>(x, w, r, , , h) }",
+    ),
+    Shown(
         "select-optimization",
         "passes.simplify.select_optimization:known_choice",
         'm["b"] if not mask.any() else Miss("the condition is true at some places only")',

@@ -154,6 +154,25 @@ def smaller(theirs: ShapeRule) -> ShapeRule:
     return _of_pairs(theirs, lambda a, b: _bounded("Min", min, a, b))
 
 
+def clipped(theirs: ShapeRule) -> ShapeRule:
+    """A rule for Clip of sizes, which is Min of one bound and of Max of the other and a size."""
+
+    def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        theirs(context, node)
+        sizes, *bounds = [*node.inputs, None, None][:3]
+        found = context.get_symbolic_value(sizes) if sizes is not None else None
+        if found is None or node.outputs[0].dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+            return
+        for name, of, value in (("Max", max, bounds[0]), ("Min", min, bounds[1])):
+            if value is not None:
+                (bound,) = context.get_symbolic_value(value) or [context.new_symbolic_dim()]
+                cut = [_bounded(name, of, bound, each) for each in found]
+                found = [context.new_symbolic_dim() if one is None else one for one in cut]
+        context.set_symbolic_value(node.outputs[0], found)
+
+    return infer
+
+
 def counted_down(theirs: ShapeRule) -> ShapeRule:
     """A rule for Range by -1, as ``Range(N - 1, -1, -1)`` counts the rows of an axis backwards.
 

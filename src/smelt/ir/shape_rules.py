@@ -20,7 +20,15 @@ from onnx_shape_inference import (
 )
 
 from smelt.errors import InternalError, SmeltError
-from smelt.ir.chosen_sizes import chosen, counted_down, divided, larger, left_over, smaller
+from smelt.ir.chosen_sizes import (
+    chosen,
+    clipped,
+    counted_down,
+    divided,
+    larger,
+    left_over,
+    smaller,
+)
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
 from smelt.ir.element_type import told_by_schema
 from smelt.ir.floors import flattened
@@ -257,6 +265,7 @@ _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
     **dict.fromkeys(
         ("Attention", "BatchNormalization", "LinearAttention", "RMSNormalization"), _typed_by_schema
     ),
+    "Clip": clipped,
     "Conv": flattened,
     "Div": divided,
     "Max": larger,

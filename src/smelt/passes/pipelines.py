@@ -47,6 +47,7 @@ SIMPLIFY = _listed(
     "fold-index-wrap",
     "merge-consecutive-paddings",
     "remove-symbolic-reshape",
+    "drop-zero-state",
     "sink-expand",
     "sink-unit-dims",
     "split-before-reshape",
@@ -56,6 +57,7 @@ SIMPLIFY = _listed(
     "reduce-transposes",
     "hoist-transposes",
     "remove-redundant-ops",
+    "fuse-shape-slice",
     "divide-to-multiply",
 )
 """Fewer nodes with the same bits."""

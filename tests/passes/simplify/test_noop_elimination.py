@@ -20,6 +20,9 @@ DROPPED = {
     "Cast to its own type": "a = Cast<to=1>(x)",
     "CastLike a value of its own type": "a = CastLike(x, one)",
     "two negations": "n = Neg(x) a = Neg(n)",
+    "-1 * -1 * x": "n = Mul(x, minus) a = Mul(minus, n)",
+    "x / -1, negated": "n = Div(x, minus) a = Neg(n)",
+    "-x * -1": "n = Neg(x) a = Mul(n, minus)",
     "identity Transpose": "a = Transpose<perm=[0,1]>(x)",
     "Reshape to its own shape": "a = Reshape(x, keep)",
     "Reshape to a shape computed from its own": "s = Shape(x) a = Reshape(x, s)",
@@ -35,7 +38,7 @@ DROPPED = {
     "Split in one": "a = Split<num_outputs=1>(x)",
     "Flatten of a matrix": "a = Flatten(x)",
 }
-CONSTANTS = """<float zero = {0.0}, float one = {1.0}, float[4] ones = {1,1,1,1}, int64[2] ones_i = {1,1},
+CONSTANTS = """<float zero = {0.0}, float one = {1.0}, float minus = {-1.0}, float[4] ones = {1,1,1,1}, int64[2] ones_i = {1,1},
     int64[2] keep = {0,4}, int64[4] zeros_i = {0,0,0,0}, float minus_inf = {-inf}, float inf = {inf},
     int64[2] zeros_2 = {0,0}, int64[2] ends = {9223372036854775807,4}, int64[2] axes = {0,1},
     int64[1] zeros_1 = {0}, int64[1] end = {9223372036854775807}, int64[1] first = {0}>"""
@@ -53,6 +56,11 @@ KEPT = {
     ),
     "a constant that raises the rank": (
         "g (float[4] x) => (float[1,4] y) <float[1,1] c = {0}> { a = Add(x, c) y = Exp(a) }"
+    ),
+    "negated once": "g (float[4] x) => (float[4] y) <float c = {-1}, float d = {1.5}> { a = Mul(x, c) y = Mul(a, d) }",
+    "a divisor that is negated": "g (float[4] x) => (float[4] y) <float c = {-1}> { a = Mul(x, c) y = Div(c, a) }",
+    "negated up": (
+        "g (float[4] x) => (float[2,4] y) <float[2,1] c = {-1,-1}, float d = {-1}> { a = Mul(x, d) y = Mul(a, c) }"
     ),
     "nearly zero": "g (float[4] x) => (float[4] y) <float c = {1e-12}> { a = Add(x, c) y = Exp(a) }",
     "one / x": "g (float[4] x) => (float[4] y) <float c = {1}> { a = Div(c, x) y = Exp(a) }",

@@ -18,7 +18,7 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.pattern import Op, const, op, var
+from smelt.ir.pattern import OneOf, Op, Pattern, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, Rule, rule
 from smelt.ir.slices import cuts_of
 from smelt.passes.base import EXACT, exact_but_zero_sign, rule_pass
@@ -28,12 +28,24 @@ _x = var("x")
 _zeros, _ones = const(every=0), const(every=1)
 
 
-def _rule(name: str, pattern: Op, build: Callable[[Match, Builder], Replacement]) -> Rule:
+def _rule(name: str, pattern: Op | OneOf, build: Callable[[Match, Builder], Replacement]) -> Rule:
     return rule(pattern, name=name)(build)
 
 
 def _input(m: Match, b: Builder) -> Replacement:
     return m["x"]
+
+
+_minus = const(every=-1)
+
+
+def _negated(x: Pattern) -> tuple[Op, ...]:
+    """``x`` with the other sign; a product may be written in either order."""
+    return (
+        op("Neg", x, shared=True),
+        op("Mul", x, _minus, commutative=True, shared=True),
+        op("Div", x, _minus, shared=True),
+    )
 
 
 def _keeps_order(transpose: ir.Node) -> bool:
@@ -58,7 +70,11 @@ NEUTRAL = [
 ALWAYS = [
     _rule("identity", op("Identity", _x), _input),  # keeps 3
     _rule("identity_transpose", op("Transpose", _x, where=_keeps_order), _input),
-    _rule("double_negation", op("Neg", op("Neg", _x, shared=True)), _input),
+    _rule(
+        "double_negation",
+        one_of(*(outer for inner in _negated(_x) for outer in _negated(inner))),
+        _input,
+    ),
     _rule("double_not", op("Not", op("Not", _x, shared=True)), _input),
     _rule("concat_of_one", op("Concat", _x), _input),
     _rule("extremum_of_one", op(["Max", "Min"], _x), _input),

@@ -1,0 +1,73 @@
+"""Take away first states of zeros, with which recurrent layers begin anyway.
+
+    before   LSTM(x, W, R, B, , Expand(0, [1, batch, 5]), zeros) ─> y
+    after    LSTM(x, W, R, B) ─> y
+
+PyTorch's exporters write such states, of a size that they compute where the batch is open.
+
+Needs    (1) a state that is zeros: a constant, a ConstantOfShape, or elements of such.
+Keeps    (1) -0, which is the last state of a sequence of no steps. A state that is not as large as
+         the batch is an error no longer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Replacement, rule
+from smelt.ir.walk import producer_of
+from smelt.passes.base import EXACT, rule_pass
+
+_STATES = (5, 6)
+"""Inputs: the first state, and the first cell, which only an LSTM has."""
+
+_MOVES = (
+    *("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather", "Tile"),
+    *("Flatten", "Split", "Identity"),
+)
+"""Operators whose results are elements of their first input."""
+
+DEEP = 16
+"""Operators between a state and the zero it is made of; exporters write at most three."""
+
+
+@rule(op(["LSTM", "GRU", "RNN"], var("x"), rest=True), same_shape=True)
+def state_of_zeros(m: Match, b: Builder) -> Replacement:
+    node = m.root
+    kept = [
+        None if index in _STATES and _is_zero(value, m) else value  # needs 1
+        for index, value in enumerate(node.inputs)
+    ]
+    if kept == list(node.inputs):
+        return None
+    while kept[-1] is None:
+        kept.pop()
+    attributes = list(node.attributes.values())
+    return b.add(ir.Node("", node.op_type, kept, attributes, num_outputs=len(node.outputs)))
+
+
+def _is_zero(value: ir.Value | None, m: Match) -> bool:
+    """True if all elements are known to be 0, and none is -0."""
+    for _ in range(DEEP):
+        array = m.array(value)
+        if array is not None:
+            return m.constants.is_filled(value, 0) and not np.signbit(array).any()  # keeps 1
+        node = producer_of(value, "ConstantOfShape", *_MOVES)
+        if node is None:
+            return False
+        if node.op_type == "ConstantOfShape":
+            filled = node.attributes.get("value")
+            return filled is None or _is_plain_zero(filled.as_tensor())
+        value = node.inputs[0]
+    return False
+
+
+def _is_plain_zero(tensor: ir.TensorProtocol) -> bool:
+    array = np.asarray(tensor.numpy(), np.float64)
+    return not array.any() and not np.signbit(array).any()
+
+
+drop_zero_state = rule_pass("drop_zero_state", __doc__, [state_of_zeros], exactness=EXACT)

@@ -1,0 +1,83 @@
+"""Read dims that lie side by side by one Shape.
+
+    before   Unsqueeze(Gather(Shape(x: B,S,16), 1), [0]) ─> y
+    after    Shape(x, start=1, end=2) ─> y
+
+    before   Concat(Shape(x: B,S,16)[0], Shape(x)[1], [16]) ─> y
+    after    Shape(x) ─> y
+
+PyTorch's TorchScript exporter reads each dim as a number and makes vectors of them.
+
+Needs    (1) a vector whose elements inference knows to be dims of a tensor that it was read from,
+         one beside the other; (2) opset 15, from which on Shape has a start and an end.
+Keeps    (1) vectors of numbers alone, which are constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.same_shape import Dim, same_dim
+from smelt.ir.walk import producer_of
+from smelt.passes.base import EXACT, rule_pass
+
+START_OPSET = 15  # needs 2
+
+_PICKS = ("Gather", "Slice", "Unsqueeze", "Squeeze", "Reshape")
+"""Operators whose results are elements of their first input."""
+
+DEEP = 4
+"""Such operators between a Shape and the vector; exporters write two."""
+
+
+@rule(op(["Concat", *_PICKS], var("read"), rest=True), min_opset=START_OPSET, same_shape=True)
+def dims_side_by_side(m: Match, b: Builder) -> Replacement:
+    result = m.root.outputs[0]
+    if result.dtype != ir.DataType.INT64 or result.shape is None or len(result.shape) != 1:
+        return None
+    tensors = list(_tensors(m.root))
+    elements = b.shapes.elements(result) if tensors else None
+    if not elements or all(isinstance(item, int) for item in elements):  # keeps 1
+        return None
+    for tensor in tensors:
+        start = _place(elements, tensor.shape)  # needs 1
+        if tensor.shape is None or start is None:
+            continue
+        end = start + len(elements)
+        return b.op(
+            "Shape",
+            tensor,
+            start=start or None,
+            end=end if end < len(tensor.shape) else None,
+        )
+    return Miss("the elements are no dims of one tensor, side by side")
+
+
+def _tensors(node: ir.Node) -> Iterator[ir.Value]:
+    """Tensors whose dims are among what ``node`` reads."""
+    for value in node.inputs if node.op_type == "Concat" else node.inputs[:1]:
+        maker = producer_of(value, "Shape", *_PICKS)
+        for _ in range(DEEP):
+            if maker is None or maker.op_type == "Shape":
+                break
+            maker = producer_of(maker.inputs[0], "Shape", *_PICKS)
+        tensor = maker.inputs[0] if maker is not None and maker.op_type == "Shape" else None
+        if tensor is not None:
+            yield tensor
+
+
+def _place(elements: Sequence[Dim], shape: ir.Shape | None) -> int | None:
+    """From which axis on ``shape`` has the dims ``elements``; None if nowhere."""
+    dims = list(shape or ())
+    for start in range(len(dims) - len(elements) + 1):
+        if all(map(same_dim, elements, dims[start:])):
+            return start
+    return None
+
+
+fuse_shape_slice = rule_pass("fuse_shape_slice", __doc__, [dims_side_by_side], exactness=EXACT)
