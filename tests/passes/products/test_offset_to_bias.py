@@ -50,6 +50,37 @@ def test_a_number_behind_a_split_goes_into_the_bias(graph: str) -> None:
     check_operators(offset_to_bias, graph, kinds, modes=("normal",))
 
 
+ROWS = f"{W}, float[2] r = {{0.5, -1.5}}, float[1,2] s = {{2, 3}}"
+BOTH = "u, v = Split<axis=-1>(g, sizes) p = Add(u, r) q = Add(s, v)"
+
+
+def test_rows_behind_a_product_without_a_bias_become_one() -> None:
+    graph = split(f"g = MatMul(x, w) {BOTH}", ROWS)
+    check_operators(offset_to_bias, graph, ["MatMul", "Add", "Split"], modes=("normal",))
+
+
+def test_rows_go_into_a_bias() -> None:
+    graph = split(f"g = Gemm(x, w, b) {BOTH}", f"{ROWS}, {B}")
+    check_operators(offset_to_bias, graph, ["Gemm", "Split"], modes=("normal",))
+
+
+APART = {
+    "a part without a row": split(f"g = MatMul(x, w) {BOTH}".replace("Add(s, v)", "Neg(v)"), ROWS),
+    "a matrix": split(f"g = MatMul(x, w) {BOTH}", f"{W}, float[2] r = {{1, 2}}, float[3,2] s = "
+                      "{1, 2, 3, 4, 5, 6}").replace("float[N,3] x", "float[3,3] x")
+                      .replace("float[N,2]", "float[3,2]"),
+    "no constant matrix": split(f"g = MatMul(x, x) {BOTH}", ROWS.partition(", ")[2]).replace(
+        "float[N,3] x", "float[4,4] x").replace("float[N,2]", "float[4,2]"),
+    "a product that is read": split(f"g = MatMul(x, w) {BOTH} z = Neg(g)", ROWS,
+                                    f"{HALVES}, float[N,4] z"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", APART)
+def test_rows_that_stay(case: str) -> None:
+    check_unchanged(offset_to_bias, APART[case])
+
+
 TABLE = """
 g (float[N,24] x) => (float[N,2,4] p, float[N,4,4] q) <{}, {}, int64[2] sizes = {{2, 4}}> {{
     i = Constant<value_ints=[0, 6, 4]>() r = Reshape(x, i) g = Add(r, t)

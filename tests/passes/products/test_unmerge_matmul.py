@@ -50,6 +50,25 @@ UNMERGED = {
 }  # fmt: skip
 
 
+ONES = {
+    "of the result": (
+        graph(Q + "s = MatMul(q3, t) y = Reshape(s, apart)").replace("{-1,3,5,5}", "{-1,3,5,1,5}")
+        .replace("int64[4] apart", "int64[5] apart").replace("(float[N,3,5,5] y)", "(float[N,3,5,1,5] y)"),
+        "Transpose MatMul Unsqueeze"),
+    "of an operand": (
+        graph(Q + "s = MatMul(q3, t) y = Reshape(s, apart)").replace(
+            "float[N,3,5,8] q", "float[N,3,1,5,8] q"), "Squeeze Transpose MatMul"),
+    "of both, at other places": (
+        graph(Q + "s = MatMul(q3, t) y = Reshape(s, apart)").replace("float[N,3,5,8] q", "float[N,1,3,5,8] q")
+        .replace("float[N,3,5,8] k", "float[N,3,5,8,1] k"), "Squeeze Squeeze Transpose MatMul"),
+    "the heads are one": (
+        graph(Q + "s = MatMul(q3, t) y = Reshape(s, apart)").replace("N,3,", "N,1,").replace("{-1,3,5,5}", "{-1,1,5,5}"),
+        "Transpose MatMul"),
+}  # fmt: skip
+"""TensorFlow's exporter writes einsums of heads with dims of 1."""
+UNMERGED |= {f"a dim of 1 {case}": graphs for case, graphs in ONES.items()}
+
+
 @pytest.mark.parametrize(("before", "after"), UNMERGED.values(), ids=UNMERGED.keys())
 def test_unmerges(before: str, after: str) -> None:
     check_operators(unmerge_matmul, before, after.split())

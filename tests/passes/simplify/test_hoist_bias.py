@@ -33,7 +33,26 @@ def test_moves_every_shape_that_is_a_row(bias: tuple[int, ...], add: str) -> Non
     check_operators(hoist_bias, graph(bias, add), ["MatMul", "Add", "Reshape"])
 
 
+def test_moves_a_row_to_one_part_of_a_product() -> None:
+    head = "g (float[N,5,4] x) => (float[N,5,2,3] y, float[N,5,2] z)"
+    cut = "a, b = Split<axis=2>(p, n) z = Neg(b)"
+    numbers = f"{tensor('w', (4, 8))}, int64[4] s = {{0,0,2,3}}, int64[2] n = {{6,2}}"
+    row = tensor("c", (2, 3)).split("= ")[1]
+    check_rewrite(
+        hoist_bias,
+        f"{head} <{numbers}, {tensor('c', (2, 3))}> "
+        f"{{ p = MatMul(x, w) {cut} r = Reshape(a, s) y = Add(r, c) }}",
+        f"{head} <{numbers}, float[6] c = {row}> "
+        f"{{ p = MatMul(x, w) {cut} r = Add(a, c) y = Reshape(r, s) }}",
+    )
+
+
 KEPT = {
+    "a part that is read elsewhere": (
+        f"g (float[N,5,4] x) => (float[N,5,2,3] y, float[N,5,6] z) <{tensor('w', (4, 8))}, "
+        f"{tensor('c', (2, 3))}, int64[4] s = {{0,0,2,3}}, int64[2] n = {{6,2}}> {{ "
+        "p = MatMul(x, w) a, b = Split<axis=2>(p, n) z = Neg(a) r = Reshape(a, s) y = Add(r, c) }"
+    ),
     "it varies along the rows": graph((5, 2, 3)),
     "the product is an output": graph((2, 3), outputs=", float[N,5,6] p"),
     "the product is read elsewhere": graph(

@@ -47,6 +47,28 @@ def test_what_works_alike_without_them_comes_first(before: str, after: str) -> N
     check_rewrite(sink_unit_dims, f"{G} {{ {PUT} {before} {TAKE} }}", f"{G} {{ {after} {TAKE} }}")
 
 
+SPLITS = {
+    "it splits a dim, too": ("float[N,6] x", "0,3,1,2", "v = Transpose<perm=[0,2,1]>(k)", "0,3,2"),
+    "a first dim of 1 stays": (
+        "float[1,6] x", "1,3,1,2", "v = Transpose<perm=[0,2,1]>(k)", "1,3,2"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SPLITS)
+def test_a_reshape_that_puts_a_dim_in(case: str) -> None:
+    x, put, transpose, split = SPLITS[case]
+    rows = x.split("[")[1].split(",")[0]
+    head, take = f"g ({x}) => (float[{rows},6] y)", "int64[2] s = {0,6}"
+    check_rewrite(
+        sink_unit_dims,
+        f"{head} <int64[4] p = {{{put}}}, {take}> "
+        "{ u = Reshape(x, p) t = Transpose<perm=[0,3,2,1]>(u) y = Reshape(t, s) }",
+        f"{head} <int64[3] p = {{{split}}}, {take}, int64[1] i = {{2}}> "
+        f"{{ k = Reshape(x, p) {transpose} t = Unsqueeze(v, i) y = Reshape(t, s) }}",
+    )
+
+
 def test_a_chain_is_walked_to_its_end() -> None:
     chain = "a = Mul(u, z) b = Softmax(a) t = Transpose<perm=[1,2,0,3]>(b)"
     source = f"{G} {{ {PUT} {chain} {TAKE} }}"

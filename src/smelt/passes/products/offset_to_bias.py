@@ -1,16 +1,20 @@
-"""Add a number to the bias of a layer where its result is split or moved first.
+"""Add a number, or a row, to the bias of a layer where its result is split or moved first.
 
     before   Gemm(x, W, b) ─> Split ─┬─> shift            after   Gemm(x, W, b | b + 1) ─> Split
                                      └─> Add(·, 1) ─> scale
 
     before   Gemm(x, W, b) ─> Reshape ─> Add(·, 1) ─> y   after   Gemm(x, W, b + 1) ─> Reshape ─> y
 
-Layers that scale what comes from others by ``1 + s`` (DiT, FLUX, StyleGAN) are such ones.
+    before   MatMul(x, W) ─> Split ─> Add(·, c1), Add(·, c2), Add(·, c3) ─> q, k, v
+    after    MatMul(x, W) ─> Add(c1 | c2 | c3) ─> Split ─> q, k, v
+
+Layers that scale what comes from others by ``1 + s`` (DiT, FLUX, StyleGAN) are such ones, and
+products that are merged before their biases are near, as those of TensorFlow.
 
 Needs    (1) a Gemm without a bias or with a constant one, or a constant that is added, of the same
          type as the number; the sum is computed in float64, rounded once and finite; (2) sizes of
          the parts that are known. A Split may stand behind one Unsqueeze that leaves its axis the
-         last.
+         last. For rows it splits the last axis, and a product without a bias has all parts added.
 Keeps    (1) constants that cancel to less than a sixteenth, since ``x + c - c`` rounds x; (2) parts
          that something else reads, and layers that something else reads before they are split;
          (3) a bias that would become larger than one number for each place of the parts; (4) a
@@ -30,9 +34,11 @@ from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
 from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Rewriter
+from smelt.ir.walk import producer_of
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
 from smelt.passes.convolution.rounded_product import round_to
+from smelt.passes.quantize.groups import is_integer_product
 
 MOVES = frozenset({"Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose"})
 Offsets = dict[int, tuple[ir.Node, np.ndarray]]
@@ -41,18 +47,24 @@ Offsets = dict[int, tuple[ir.Node, np.ndarray]]
 
 @dataclass(frozen=True)
 class _Layer:
-    """The node whose input ``place`` adds ``bias``, and what moves its result, first to last."""
+    """The node whose input ``place`` adds ``bias``, and what moves its result, first to last.
+
+    A product has no place for a bias: an Add is put behind it.
+    """
 
     node: ir.Node
-    place: int
+    place: int | None
     bias: np.ndarray
     moves: tuple[ir.Node, ...]
 
     def rebuilt(self, b: Builder, bias: np.ndarray) -> ir.Value:
         """The result with another bias, moved as before."""
-        inputs = [*self.node.inputs, None][: max(len(self.node.inputs), self.place + 1)]
-        inputs[self.place] = b.constant(bias)
-        value = b.like(self.node, *inputs)
+        if self.place is None:
+            value = b.op("Add", self.node.outputs[0], b.constant(bias.reshape(-1)))
+        else:
+            inputs = [*self.node.inputs, None][: max(len(self.node.inputs), self.place + 1)]
+            inputs[self.place] = b.constant(bias)
+            value = b.like(self.node, *inputs)
         for move in self.moves:
             value = b.like(move, value, *move.inputs[1:])
         return value
@@ -109,7 +121,7 @@ def _split_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray
         rank = len(whole.shape)
         axis = int(opset.attribute(split, "axis", cx.model.opset_imports[""])) % max(rank, 1)
         lengths = [None if shape is None else shape[axis] for shape in sizes]
-        layer = _layer(cx, whole, split)
+        layer = _layer(cx, whole, split) or _product(cx, whole, split, offsets)
         if layer is None or not all(isinstance(n, int) for n in lengths):  # needs 2
             continue
         bias = _spread(layer, rank, axis, [n for n in lengths if isinstance(n, int)], offsets)
@@ -130,8 +142,16 @@ def _spread(
             return None
         rank -= len(after) - len(before)
         axis = rank - 1
-    numbers = [float(offsets[n][1].item()) if n in offsets else 0.0 for n in range(len(lengths))]
-    steps = np.repeat(numbers, lengths).reshape(-1, *(1,) * (rank - 1 - axis))
+    added = [offsets[n][1] if n in offsets else np.zeros(1) for n in range(len(lengths))]
+    if any(row.size not in (1, n) for row, n in zip(added, lengths, strict=True)):
+        return None
+    if axis != rank - 1 and any(row.size != 1 for row in added):
+        return None
+    rows = [
+        np.broadcast_to(row.reshape(-1).astype(np.float64), n)
+        for row, n in zip(added, lengths, strict=True)
+    ]
+    steps = np.concatenate(rows).reshape(-1, *(1,) * (rank - 1 - axis))
     bias = layer.bias.reshape((1,) * (rank - layer.bias.ndim) + layer.bias.shape)
     if bias.ndim != rank or bias.shape[axis] not in (1, sum(lengths)):
         return None
@@ -147,23 +167,46 @@ def _offsets(cx: PassContext, split: ir.Node) -> Offsets:
         if output.is_graph_output() or not scope.has_one_use(output):  # keeps 2
             continue
         (reader,) = scope.consumers(output)
-        number = _number(cx, reader) if reader.graph is split.graph else None
-        if number is not None:
-            found[place] = (reader, number[1])
+        row = _row(cx, reader) if reader.graph is split.graph else None
+        if row is not None:
+            found[place] = (reader, row[1])
     return found
 
 
 def _number(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
     """What ``add`` adds a number to, and the number."""
+    found = _row(cx, add)
+    return found if found is not None and found[1].size == 1 else None
+
+
+def _row(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
+    """What ``add`` adds a constant row to, or a number, and that."""
     if (add.domain, add.op_type) != ("", "Add") or not is_known(add):
         return None
     for value, other in (add.inputs, add.inputs[::-1]):
-        array = cx.constants.get(other)
-        if value is None or array is None or array.size != 1 or not is_float(array.dtype):
+        array = cx.constants.get(other, limit=None)
+        if value is None or array is None or array.size != (array.shape or (1,))[-1]:
             continue
-        if value.shape is not None and array.ndim <= len(value.shape):
+        if not is_float(array.dtype) or not array.size or value.shape is None:
+            continue
+        if array.ndim <= len(value.shape):
             return value, array
     return None
+
+
+def _product(cx: PassContext, value: ir.Value, split: ir.Node, offsets: Offsets) -> _Layer | None:
+    """A product without a bias, read by ``split`` alone, to all parts of which a row is added."""
+    node = producer_of(value, "MatMul")
+    alone = scope.has_one_use(value) and node is not None and node.graph is split.graph
+    if node is None or not alone or value.shape is None or value.dtype is None:
+        return None
+    if len(offsets) != len(split.outputs) or is_integer_product(node):
+        return None
+    size = value.shape[-1] if len(value.shape) else None
+    if not isinstance(size, int) or cx.constants.get(node.inputs[1], limit=None) is None:
+        return None
+    zeros = np.full((*(1,) * (len(value.shape) - 1), size), -0.0, value.dtype.numpy())
+    return _Layer(node, None, zeros, ())
 
 
 def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:

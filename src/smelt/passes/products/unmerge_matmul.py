@@ -6,7 +6,8 @@
 
 Models that were written for ``torch.bmm`` and ``torch.baddbmm``, which take three dims, merge and
 split them around each product of an attention. Between may stand Transposes of the last two dims,
-a Softmax over the last, and sums and products with numbers, constants, or values of B*H,M,N.
+a Softmax over the last, and sums and products with numbers, constants, or values of B*H,M,N. What
+is merged, and the result, may have dims of 1 between, as TensorFlow's einsums of heads.
 
 Needs    (1) the same first two dims, proved, of all that is merged and of the result; (2) the last
          two dims as they were; (3) for other values, sizes that are numbers or dims of inputs.
@@ -14,6 +15,9 @@ Keeps    (1) what something else reads with its dims merged.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
 
 import onnx_ir as ir
 
@@ -31,6 +35,9 @@ from smelt.passes.told_size import told_shape
 PARTS_OF_SHAPE = 15
 """The opset from which on Shape gives some of the dims."""
 
+MOST_DIMS = 8
+"""Dims of what is merged, with those of 1."""
+
 LONGEST = 10
 """Nodes between the last Reshape and those that merge."""
 
@@ -39,45 +46,64 @@ _BY_ELEMENT = ("Add", "Sub", "Mul", "Div", "Max", "Min")
 
 @rule(op("Reshape", var("merged"), rest=True), needs=("MatMul",))
 def split_again(m: Match, b: Builder) -> Replacement:
-    result = m.root.outputs[0].shape
-    if result is None or len(result) != 4 or not _is_merged(result, m["merged"].shape):
-        return None
+    result, merged = m.root.outputs[0].shape, m["merged"].shape
     if producer_of(m["merged"], "MatMul", "Softmax", *_BY_ELEMENT) is None:
         return None
-    lift = _Lift(m, b, result)
+    apart = _apart(result, merged)
+    if result is None or apart is None:
+        return None
+    lift = _Lift(m, b, [dim for axis, dim in enumerate(result.dims) if axis not in apart][:2])
     if not lift.may(m["merged"]) or not lift.has_product:  # needs 1, 2
         return None
     if against := m.replaces(lift.walk):  # keeps 1
         return against
     lifted = lift.built(m["merged"])
-    return Miss("no input tells a size") if lifted is None else lifted  # needs 3
+    if lifted is None:
+        return Miss("no input tells a size")  # needs 3
+    return b.op("Unsqueeze", lifted, b.const_i64(apart)) if apart else lifted
 
 
-def _is_merged(apart: ir.Shape | None, merged: ir.Shape | None) -> bool:
-    """True for B,H,M,N and a shape of three dims whose last two are M,N."""
-    if apart is None or merged is None or len(apart) != 4 or len(merged) != 3:
-        return False
-    return all(map(same_dim, apart.dims[2:], merged.dims[1:]))
+def _apart(
+    apart: ir.Shape | None, merged: ir.Shape | None, lead: Sequence[Dim] | None = None
+) -> tuple[int, ...] | None:
+    """The dims of 1 of ``apart`` without which it is B,H,M,N, where ``merged`` has the last two
+    dims M,N and ``lead``, if it is given, is B,H; None if there are no such."""
+    if apart is None or merged is None or len(merged) != 3 or not 4 <= len(apart) <= MOST_DIMS:
+        return None
+    ones = [axis for axis, dim in enumerate(apart.dims) if dim == 1]
+    for axes in combinations(ones, len(apart) - 4):
+        dims = [dim for axis, dim in enumerate(apart.dims) if axis not in axes]
+        kept = lead is None or all(map(same_dim, dims[:2], lead))
+        if kept and all(map(same_dim, dims[2:], merged.dims[1:])):
+            return axes
+    return None
 
 
 class _Lift:
-    """What is computed with merged dims, with the first two dims of ``result`` instead."""
+    """What is computed with merged dims, with the two dims ``lead`` instead."""
 
-    def __init__(self, m: Match, b: Builder, result: ir.Shape) -> None:
+    def __init__(self, m: Match, b: Builder, lead: list[Dim]) -> None:
         self.m = m
         self.b = b
-        self.lead: list[Dim] = list(result.dims[:2])
+        self.lead = lead
         self.walk: Walk = m.walk()
         self.has_product = False
         self.known: dict[ir.Value, ir.Value] = {}
 
-    def before_merge(self, value: ir.Value) -> ir.Value | None:
-        """What a Reshape makes ``value`` of by merging those two dims."""
+    def before_merge(self, value: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
+        """What a Reshape makes ``value`` of by merging those two dims, and the dims of 1 that it
+        has beside them."""
         node = producer_of(value, "Reshape")
         source = node.inputs[0] if node is not None else None
-        if source is None or source.shape is None or not _is_merged(source.shape, value.shape):
-            return None
-        return source if all(map(same_dim, self.lead, source.shape.dims)) else None
+        axes = _apart(source.shape, value.shape, self.lead) if source is not None else None
+        return (source, axes) if source is not None and axes is not None else None
+
+    def split(self, value: ir.Value) -> ir.Value | None:
+        """``value`` with four dims, before it was merged."""
+        found = self.before_merge(value)
+        if found is None or not found[1]:
+            return found[0] if found is not None else None
+        return self.b.op("Squeeze", found[0], self.b.const_i64(found[1]))
 
     def may(self, value: ir.Value | None, depth: int = 0) -> bool:
         """True if ``value`` is made of what is merged; ``walk`` takes what makes it."""
@@ -123,7 +149,7 @@ class _Lift:
     def built(self, value: ir.Value) -> ir.Value | None:
         """``value`` with four dims; None if a size of another operand cannot be told."""
         if value not in self.known:
-            made = self.before_merge(value) or self._made(value)
+            made = self.split(value) or self._made(value)
             if made is None:
                 return None
             self.known[value] = made
@@ -152,7 +178,7 @@ class _Lift:
         array = self.m.array(value, limit=None)
         if number is not None and array is not None:
             return self.b.constant(array.reshape(()))
-        source = self.before_merge(value)
+        source = self.split(value)
         if source is not None:
             return source
         assert value.shape is not None

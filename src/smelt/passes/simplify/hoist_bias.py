@@ -3,7 +3,8 @@
     before   MatMul ─> p: B,S,H*D ─> Reshape(B,S,H,D) ─> Add(c: H,D) ─> y
     after    MatMul ─> p ─> Add(c: H*D) ─> Reshape(B,S,H,D) ─> y
 
-A product and its bias side by side are one linear layer to other passes, and to runtimes.
+A product and its bias side by side are one linear layer to other passes, and to runtimes. The
+product may be one part of several that a Split takes from one.
 
 Needs    (1) a Reshape that only splits the last dim, into sizes that are known; (2) a constant
          that has no more dims than those two, others being 1.
@@ -16,21 +17,30 @@ from __future__ import annotations
 
 import numpy as np
 
+from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim
+from smelt.ir.walk import producer_of
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.quantize.groups import is_integer_product
 
-_product = op("MatMul", var("x"), var("w"), name="product")  # keeps 3
-_split = op("Reshape", _product, var("shape"), name="split")
+_split = op("Reshape", var("product"), var("shape"), name="split")  # keeps 3
 
 
-@rule(op("Add", _split, const(name="c", limit=None), commutative=True), same_shape=True)
+@rule(
+    op("Add", _split, const(name="c", limit=None), commutative=True),
+    same_shape=True,
+    needs=("MatMul",),
+)
 def bias_of_split_rows(m: Match, b: Builder) -> Replacement:
     before, after, c = m["product"].shape, m["split"].shape, m.array("c", limit=None)
-    if is_integer_product(m.node("product")):  # keeps 2
+    parts = producer_of(m["product"], "Split")
+    product = producer_of(m["product"] if parts is None else parts.inputs[0], "MatMul")
+    if product is None or not scope.has_one_use(m["product"]):  # keeps 3
+        return None
+    if is_integer_product(product):  # keeps 2
         return Miss("the product is of dequantized operands, and the constant is not")
     if before is None or after is None or c is None or len(after) != len(before) + 1:
         return Miss("the Reshape does not split one dim")

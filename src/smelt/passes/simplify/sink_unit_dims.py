@@ -3,7 +3,8 @@
     before   x: B,H,S,S ─> Reshape(B,H,S,1,S) ─> Mul(2) ─> Softmax ─> Transpose ─> Reshape ─> y
     after    x ─> Mul(2) ─> Softmax ─> Transpose ─> Unsqueeze ─> Reshape ─> y
 
-The two at the end then merge. Grouped attention with one group leaves such chains.
+The two at the end then merge. Grouped attention with one group leaves such chains. A Reshape that
+splits dims too, as TensorFlow's einsums of heads have, splits them alone.
 
 Needs    (1) a chain of Transpose, Softmax and operators that work element by element, each read
          once, that ends in a Reshape; (2) other operands that have size 1 at those dims, or lack
@@ -15,6 +16,7 @@ Keeps    (1) dims that another operand repeats; (2) a Softmax over such a dim; (
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from typing import TypeAlias
 
 import numpy as np
@@ -25,11 +27,12 @@ from smelt.ir.build import Builder
 from smelt.ir.known_forms import is_known
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.same_shape import same_dim
 from smelt.operators.elementwise import UNARY
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.commuted import without_axes
 from smelt.passes.layout.merge_consecutive_transposes import permutation
-from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, inserted
+from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, constant_shape, inserted
 
 Axes: TypeAlias = tuple[int, ...]
 LONGEST = 12
@@ -56,22 +59,46 @@ _put = op(["Reshape", "Unsqueeze"], var("x"), rest=True, name="put")
 def unit_dims(m: Match, b: Builder) -> Replacement:
     put = m["put"]
     axes = inserted(m["x"].shape, put.shape)
+    others = None if axes else _without_ones(m["x"].shape, put.shape)
+    axes = others[0] if others is not None else axes
     if not axes:
         return None
     after = _through(m.root, put, axes)
     if after is None or not _ends_in_a_reshape(m.root.outputs[0], after):
         return Miss("no Reshape behind takes the dims away")
+    x = m["x"] if others is None else b.op("Reshape", m["x"], b.const_i64(others[1]))
     if m.root.op_type == "Transpose":
         perm = permutation(m.root)
         assert perm is not None
-        value = b.op("Transpose", m["x"], perm=without_axes(perm, axes))
+        value = b.op("Transpose", x, perm=without_axes(perm, axes))
     elif m.root.op_type in _SOFTMAX:
-        value = b.op(m.root.op_type, m["x"], axis=_kept_axis(m.root, put, axes))
+        value = b.op(m.root.op_type, x, axis=_kept_axis(m.root, put, axes))
     else:
         rank = len(m.root.outputs[0].shape or ())
-        operands = [_squeezed(m, b, v, axes, rank) for v in m.root.inputs if v is not None]
+        operands = [
+            x if v is put else _squeezed(m, b, v, axes, rank)
+            for v in m.root.inputs
+            if v is not None
+        ]
         value = b.like(m.root, *operands)
     return b.op("Unsqueeze", value, b.const_i64(after))
+
+
+def _without_ones(
+    source: ir.Shape | None, result: ir.Shape | None
+) -> tuple[Axes, list[int]] | None:
+    """The dims of 1 of ``result`` behind the first dims of both that are the same, and the operand
+    of a Reshape from ``source`` without them."""
+    if source is None or result is None:
+        return None
+    same = takewhile(lambda pair: same_dim(*pair), zip(source, result, strict=False))
+    first = sum(1 for _ in same)
+    axes = tuple(axis for axis in range(first, len(result)) if result[axis] == 1)
+    if not axes:
+        return None
+    kept = [dim for axis, dim in enumerate(result.dims) if axis not in axes]
+    target = constant_shape(source, ir.Shape(kept))
+    return (axes, target) if target is not None else None
 
 
 def _ends_in_a_reshape(value: ir.Value, axes: Axes) -> bool:
@@ -141,8 +168,6 @@ def _axes_of_operand(shape: ir.Shape, axes: Axes, rank: int) -> Axes:
 
 
 def _squeezed(m: Match, b: Builder, value: ir.Value, axes: Axes, rank: int) -> ir.Value:
-    if value is m["put"]:
-        return m["x"]
     assert value.shape is not None
     axes_here = _axes_of_operand(value.shape, axes, rank)
     if not axes_here:
