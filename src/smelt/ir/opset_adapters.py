@@ -140,6 +140,14 @@ def _resize(node: ir.Node, rewriter: Rewriter) -> None:
     rewriter.replace(node, [resized], trust_shape=True)
 
 
+def _resize_without_empty(node: ir.Node, rewriter: Rewriter) -> None:
+    """Before 13 no operand may be absent, so it is empty; within a body the checker of ONNX then
+    takes sizes and scales to be given both."""
+    for index, value in list(enumerate(node.inputs))[1:3]:
+        if value is not None and value.shape is not None and list(value.shape) == [0]:
+            node.replace_input_with(index, None)
+
+
 def _resize_11(build: Builder, x: ir.Value | None, scales: ir.Value | None, mode: str) -> ir.Value:
     return build.op(
         "Resize",
@@ -224,6 +232,7 @@ ADAPTERS: dict[tuple[str, int], Adapter] = {
     ("Unsqueeze", 13): _ints_to_input("axes"),
     ("ReduceSum", 13): _ints_to_input("axes"),
     ("Split", 13): _ints_to_input("split"),
+    ("Resize", 13): _resize_without_empty,
     ("Softmax", 13): _softmax,
     ("LogSoftmax", 13): _softmax,
     ("Hardmax", 13): _softmax,

@@ -161,6 +161,30 @@ def test_one_trip_that_grows() -> None:
     )
 
 
+def test_one_trip_with_a_sequence() -> None:
+    """PyTorch cuts a tensor at constant places by a Loop that puts parts into a sequence."""
+    check_rewrite(
+        fold_control_flow,
+        "g (float[N] x, float[N] z) => (float[P] y) <int64 m = {1}> { e = SequenceConstruct(z) "
+        "s = Loop(m, , e) <body = b (int64 i, bool k, seq(float[M]) v) => (bool k, seq(float[M]) w) "
+        "{ p = Exp(x) w = SequenceInsert(v, p) }> y = ConcatFromSequence<axis=0>(s) }",
+        "g (float[N] x, float[N] z) => (float[P] y) { e = SequenceConstruct(z) p = Exp(x) "
+        "s = SequenceInsert(e, p) y = ConcatFromSequence<axis=0>(s) }",
+    )
+
+
+def test_one_trip_that_returns_a_sequence_beside_what_it_stacks() -> None:
+    check_rewrite(
+        fold_control_flow,
+        "g (float[2] x) => (float[P] y, float[1,2] t) <int64 m = {1}> { e = SequenceConstruct(x) "
+        "s, t = Loop(m, , e) <body = b (int64 i, bool k, seq(float[2]) v) => "
+        "(bool k, seq(float[2]) w, float[2] u) { u = Exp(x) w = SequenceInsert(v, u) }> "
+        "y = ConcatFromSequence<axis=0>(s) }",
+        "g (float[2] x) => (float[P] y, float[1,2] t) <int64[1] a = {0}> { e = SequenceConstruct(x) "
+        "u = Exp(x) s = SequenceInsert(e, u) t = Unsqueeze(u, a) y = ConcatFromSequence<axis=0>(s) }",
+    )
+
+
 KEPT = {
     "a condition of the caller": "g (float[N] x, bool c) => (float[N] y) "
     f"{{ y = {branches('p = Exp(x)', 'q = Abs(x)')} }}",

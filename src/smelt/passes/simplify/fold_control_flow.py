@@ -14,7 +14,7 @@ Needs    (1) a constant condition; (2) a constant number of trips of 0 or 1, wit
          body says constantly that it ends runs one; (3) a Scan over dims of 1 that stacks in
          front.
 Keeps    (1) what a Loop stacks in no trips, unless the dims of a slice are known; (2) a body of
-         sequences or optionals.
+         optionals.
 """
 
 from __future__ import annotations
@@ -173,8 +173,8 @@ class _Folder:
     ) -> None:
         """Raise Refused unless ``body`` can run in the graph around it."""
         # keeps 2
-        if not all(isinstance(v.type, ir.TensorType) for v in (*node.outputs, *body.inputs)):
-            raise Refused(f"the {node.op_type} carries what is no tensor")
+        if not all(isinstance(v.type, _KNOWN) for v in (*node.outputs, *body.inputs)):
+            raise Refused(f"the {node.op_type} carries an optional")
         if any(scope.carries_graphs(inner) for inner in body) and not _is_static(inputs):
             raise Refused("dims within its body have symbols of their own")
         for output, inner in zip(node.outputs, outputs, strict=True):
@@ -204,6 +204,9 @@ class _Folder:
             builder.discard()
             raise
         self.stats.fired[rule] += 1
+
+
+_KNOWN = (ir.TensorType, ir.SequenceType)
 
 
 def _axes(node: ir.Node, name: str, count: int) -> list[int]:
