@@ -32,6 +32,36 @@ def test_a_matmul_becomes_a_gemm(inputs: str, before: str, flags: str, dtype: st
     )
 
 
+FLIPPED = "p = Transpose<perm=[0,2,1,3]>(k) r = Transpose<perm=[0,2,3,1]>(q) m = MatMul(p, r) "
+HEADS = "g (float[B,S,3,8] k, float[B,T,3,8] q) => (float[B,3,T,S] y)"
+
+
+def test_a_product_that_is_transposed_behind_is_turned_round() -> None:
+    check_rewrite(
+        fuse_transpose_matmul,
+        f"{HEADS} {{ {FLIPPED} y = Transpose<perm=[0,1,3,2]>(m) }}",
+        f"{HEADS} {{ p = Transpose<perm=[0,2,1,3]>(q) r = Transpose<perm=[0,2,3,1]>(k) "
+        "y = MatMul(p, r) }",
+        modes=("normal",),
+    )
+
+
+UNTURNED = {
+    "other axes": f"{HEADS} {{ {FLIPPED} y = Transpose<perm=[0,1,2,3]>(m) }}".replace("T,S] y", "S,T] y"),
+    "the product is read": f"{HEADS} {{ {FLIPPED} y = Transpose<perm=[0,1,3,2]>(m) z = Neg(m) }}".replace(
+        "y) {", "y, float[B,3,S,T] z) {"),
+    "an operand that is read": f"{HEADS} {{ {FLIPPED} y = Transpose<perm=[0,1,3,2]>(m) z = Neg(r) }}".replace(
+        "y) {", "y, float[B,3,8,T] z) {"),
+    "an operand as it is": "g (float[B,3,S,8] k, float[B,T,3,8] q) => (float[B,3,T,S] y) { "
+    "r = Transpose<perm=[0,2,3,1]>(q) m = MatMul(k, r) y = Transpose<perm=[0,1,3,2]>(m) }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNTURNED)
+def test_products_that_are_not_turned(case: str) -> None:
+    check_unchanged(fuse_transpose_matmul, UNTURNED[case])
+
+
 GEMMS = {
     "first": ("a, b", "t = Transpose(a) y = Gemm(t, b)", "<transA=1>(a, b)"),
     "back again": ("a, b", "t = Transpose(a) y = Gemm<transA=1>(t, b)", "(a, b)"),

@@ -71,6 +71,25 @@ def test_a_condition_that_was_asked_before(outer: str, inner: str, after: str) -
     )
 
 
+COUNTED = "f = Cast<to={}>(c) n = Not(c) g = Cast<to={}>(n) p = Mul(a, f) q = Mul(g, b) y = Add({})"
+
+
+@pytest.mark.parametrize("operands", ["p, q", "q, p"])
+@pytest.mark.parametrize(("dtype", "number"), [("int32", 6), ("int64", 7)])
+def test_integers_that_products_choose(dtype: str, number: int, operands: str) -> None:
+    head = f"g (bool[N,1] c, {dtype}[N,2] a, {dtype}[2] b) => ({dtype}[N,2] y)"
+    check_rewrite(
+        select_optimization,
+        f"{head} {{ {COUNTED.format(number, number, operands)} }}",
+        f"{head} {{ y = Where(c, a, b) }}",
+    )
+
+
+def test_floats_that_products_choose_may_be_infinite() -> None:
+    head = "g (bool[N,1] c, float[N,2] a, float[2] b) => (float[N,2] y)"
+    check_unchanged(select_optimization, f"{head} {{ {COUNTED.format(1, 1, 'p, q')} }}")
+
+
 def test_an_inner_choice_that_something_else_reads_stays_for_it() -> None:
     check_rewrite(
         select_optimization,

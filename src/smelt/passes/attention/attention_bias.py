@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.ir.affine_moves import is_one
 from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
 from smelt.ir.cut_dims import all_equal_if_broadcast
 from smelt.ir.rule import Match, Miss
 from smelt.ir.same_shape import same_dim
@@ -180,14 +181,18 @@ def _expanded(
 
 
 def _shows_each_row(mask: ir.Value | None, shown: bool, m: Match) -> bool:
-    """True if each row of ``mask`` has a key where it is ``shown``."""
-    queries = m["q"].shape
-    if mask is None or queries is None:
-        return False
-    array = m.array(mask, None)
+    return mask is not None and shows_each_row(mask, shown, m["q"].shape, m.constants)
+
+
+def shows_each_row(
+    mask: ir.Value, shown: bool, queries: ir.Shape | None, constants: Constants
+) -> bool:
+    """True if each row of ``mask`` has a key where it is ``shown``; dim 2 of ``queries`` counts
+    them."""
+    array = constants.get(mask, None)
     if array is not None:
         return bool((array == shown).any(-1).all())
-    return on_diagonal(mask, queries[2], m.constants) == shown
+    return queries is not None and on_diagonal(mask, queries[2], constants) == shown
 
 
 def _missing_of(mask: ir.Value, m: Match) -> tuple[bool, bool] | None:

@@ -8,9 +8,13 @@
     after    p = Softmax(scores + Where(mask, 0, low)); y = MatMul(p, v);
              Where(any key of the row, Reshape(Transpose(y)), 0)
 
-Of one query, a Reshape alone merges heads, also those that share keys and stand as its rows. A row
-of weights is NaN where all its keys are hidden, or where a score is no finite number. Which rows of
-a mask hide all keys is the same for all layers, so it is computed once.
+    before   p = Softmax(Where(mask, scores, low)); y = MatMul(Where(mask, p, 0), v)
+    after    the same: what is hidden has no weight, unless all keys of a row are hidden
+
+Keras masks weights again, by ``Where`` or by products (``masked_scores.py``). Of one query, a
+Reshape alone merges heads, also those that share keys and stand as its rows. A row of weights is
+NaN where all its keys are hidden, or where a score is no finite number. Which rows of a mask hide
+all keys is the same for all layers, so it is computed once.
 
 In half floats the largest number of a row of a mask is taken away from it, so that a row that hides
 all its keys by a finite number has weights, whatever its scores add up to.
@@ -30,18 +34,22 @@ import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
-from smelt.ir.pattern import const, one_of, op, var
+from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
-from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.attention.causal_mask import FLOOR
 from smelt.passes.attention.half_bias import half_bias, is_relative
+from smelt.passes.attention.masked_weights import masked_again, rows_masked_again
+from smelt.passes.attention.rows_without_keys import (
+    BOOLS,
+    is_for_all_heads,
+    merged_heads,
+    rank_of_merged,
+    with_zero_rows,
+)
 from smelt.passes.base import rounding, rule_pass
 
 HALF = ir.DataType.FLOAT16
-
-BOOLS = 20
-"""The opset from which on ReduceMax and ReduceMin take bools."""
 
 _guarded = op("Where", op("IsNaN", var("p")), const(0), var("p"))
 
@@ -73,14 +81,7 @@ def _in_half(softmax: ir.Node, m: Match, b: Builder) -> Replacement:
 _product = op("MatMul", _guarded, var("v"), name="product")
 
 
-@rule(
-    one_of(
-        op("Reshape", op("Transpose", _product, perm=(0, 2, 1, 3), name="moved"), rest=True),
-        op("Reshape", _product, rest=True),
-    ),
-    needs=("Softmax",),
-    same_shape=True,
-)
+@rule(merged_heads(_product), needs=("Softmax",), same_shape=True)
 def guard_of_mask(m: Match, b: Builder) -> Replacement:
     walk = m.walk()
     walk.take(m.nodes)
@@ -97,8 +98,8 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     if m.opset < BOOLS:  # needs 3
         return Miss(f"ReduceMax takes bools from opset {BOOLS} on", opset=BOOLS)
     mask = choice.inputs[0]
-    rank = _rank_of_merged(m, mask)
-    if mask is None or rank is None or not _is_for_all_heads(mask):  # needs 4
+    rank = rank_of_merged(m, mask)
+    if mask is None or rank is None or not is_for_all_heads(mask):  # needs 4
         return Miss("the mask differs between heads, or heads are not merged")
     against = m.replaces(walk)
     if against is not None:  # keeps 1
@@ -107,35 +108,7 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     numbers = [low if m.scalar(x) == -np.inf else x for x in choice.inputs[1:]]
     bias = b.op("Where", mask, *numbers)
     weights = b.op("Softmax", b.op("Add", scores, bias), axis=-1)
-    heads = b.op("MatMul", weights, m["v"])
-    if m.get("moved") is not None:
-        heads = b.op("Transpose", heads, perm=[0, 2, 1, 3])
-    merged = b.add(ir.Node("", "Reshape", [heads, m.root.inputs[1]], m.root.attributes.values()))[0]
-    return b.op("Where", *_rows(b, mask, merged, rank, hides=numbers[0] is low))
-
-
-def _rank_of_merged(m: Match, mask: ir.Value | None) -> int | None:
-    """The rank of B,S,H*D, or of B,H*D for one query; None if the result is neither.
-
-    Heads that share keys may stand as queries of theirs, B,G,R,D, under a mask for all queries.
-    """
-    shape, product = m.root.outputs[0].shape, m["product"].shape
-    if shape is None or product is None or len(product) != 4:
-        return None
-    if m.get("moved") is not None:
-        return 3 if len(shape) == 3 else None
-    heads, queries, size = product.dims[1:]
-    for_all = mask is not None and mask.shape is not None and mask.shape[-2] == 1
-    if not isinstance(queries, int) or not (queries == 1 or for_all):
-        return None
-    if not isinstance(heads, int) or not isinstance(size, int):
-        return None
-    width = heads * queries * size
-    merged = [[product[0], width], [product[0], 1, width]]
-    for dims in merged:
-        if len(dims) == len(shape) and all(map(same_dim, dims, shape)):
-            return len(dims)
-    return None
+    return with_zero_rows(m, b, weights, mask, rank, hides=numbers[0] is low)
 
 
 def _softmax(m: Match, walk: Walk) -> ir.Node | Miss:
@@ -193,27 +166,9 @@ def _hidden(add: ir.Node, m: Match) -> tuple[ir.Value, ir.Node] | None:
     return None
 
 
-def _is_for_all_heads(mask: ir.Value) -> bool:
-    """True for a mask of rows and keys, or of batches and those, and one head."""
-    shape = mask.shape
-    return shape is not None and (len(shape) == 2 or (len(shape) == 4 and shape[1] == 1))
-
-
-def _rows(
-    b: Builder, mask: ir.Value, merged: ir.Value, rank: int, hides: bool
-) -> tuple[ir.Value, ...]:
-    """Operands of the Where that puts zeros into rows without a key; ``hides``: True hides one."""
-    op_type = "ReduceMin" if hides else "ReduceMax"
-    rows = b.op(op_type, mask, b.const_i64([-1]), keepdims=1)
-    if mask.shape is not None and len(mask.shape) == 4:
-        rows = b.op("Squeeze", rows, b.const_i64([1] if rank == 3 else [1, 2]))
-    zero = b.constant(np.zeros((), np.float32))
-    return (rows, zero, merged) if hides else (rows, merged, zero)
-
-
 drop_softmax_guard = rule_pass(
     "drop_softmax_guard",
     __doc__,
-    [guard_without_mask, guard_of_mask],
+    [guard_without_mask, guard_of_mask, masked_again, rows_masked_again],
     exactness=rounding(4, "a row whose scores are no finite numbers shows it"),
 )

@@ -24,6 +24,9 @@
     before   a mask of windows, added to their scores while images and windows are apart (Swin)
     after    Add(scores, mask), which becomes a bias
 
+    before   Softmax(scores * Cast(mask) + low * Cast(Not(mask))), as TensorFlow's exporter chooses
+    after    Softmax(scores + Where(mask, 0, low)), which becomes a bias
+
     before   q, k, v: A,B,S,H,D, heads first, as of rows, columns, blocks or windows
     after    the same of A*B sequences, which become one ``Attention``
 
@@ -72,6 +75,7 @@ from smelt.passes.attention.attention_bias import bias_of
 from smelt.passes.attention.cached_heads import cached_heads
 from smelt.passes.attention.causal_attention import causal
 from smelt.passes.attention.grouped_heads import grouped
+from smelt.passes.attention.masked_scores import scores_by_products
 from smelt.passes.attention.normed_heads import normed_heads
 from smelt.passes.attention.split_heads import rows_of
 from smelt.passes.attention.stacked_heads import stacked_heads
@@ -283,7 +287,7 @@ fuse_attention = rule_pass(
     __doc__,
     [
         *(window_mask, stacked_heads, attention, normed_heads, heads_inside, cached_heads),
-        *(scaled_operand, causal, grouped),
+        *(scores_by_products, scaled_operand, causal, grouped),
     ],
     exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),
     after=("fuse_softmax",),

@@ -3,13 +3,16 @@
     before   w ─> Transpose ─┐                             after   x, w ─> Gemm(transB) ─> y
              x ──────────────┴─> MatMul ─> y
 
+    before   MatMul(Transpose(k), Transpose(q)) ─> Transpose(0, 1, 3, 2) ─> y
+    after    MatMul(Transpose(q), Transpose(k)) ─> y, in other orders
+
 A Transpose before a Gemm becomes its transA or transB. Where the ranks are higher, which Gemm does
-not have, a constant is transposed now.
+not have, a constant is transposed now. Einsums of heads in TensorFlow and Keras have the last form.
 
 Needs    (1) operands of rank 2 in float16, float or double; (2) or a constant that only the
          Transpose reads.
-Keeps    (1) permutations of other axes; (2) integers, which Gemm kernels lack; (3) a Transpose
-         that something else reads stays for that.
+Keeps    (1) permutations of other axes behind a product, and before one of rank 2; (2) integers,
+         which Gemm kernels lack; (3) a Transpose that something else reads stays for that.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
+from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 GEMM = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 """Element types for which runtimes have a Gemm."""
@@ -72,6 +76,24 @@ def swaps_matrices(node: ir.Node) -> bool:
     return rank >= 2 and axes == [*range(rank - 2), rank - 1, rank - 2]
 
 
+_left, _right = op("Transpose", var("a"), name="left"), op("Transpose", var("b"), name="right")
+
+
+@rule(op("Transpose", op("MatMul", _left, _right)), same_shape=True)
+def flipped_product(m: Match, b: Builder) -> Replacement:
+    """The product of both operands transposed, in the other order."""
+    left, right = (permutation(m.node(name)) for name in ("left", "right"))
+    if left is None or right is None or len(left) != len(right) or len(left) < 2:
+        return None
+    if not swaps_matrices(m.root):  # keeps 1
+        return Miss("the Transpose behind does not swap two axes")
+    turned = [(*perm[:-2], perm[-1], perm[-2]) for perm in (right, left)]
+    operands = [
+        b.op("Transpose", x, perm=perm) for x, perm in zip((m["b"], m["a"]), turned, strict=True)
+    ]
+    return b.op("MatMul", *operands)
+
+
 _weight = op("Transpose", const(name="weight", limit=None), name="moved")
 
 
@@ -89,7 +111,7 @@ def matmul_of_constant(m: Match, b: Builder) -> Replacement:
 fuse_transpose_matmul = rule_pass(
     "fuse_transpose_matmul",
     __doc__,
-    [matmul_of_transposed, gemm_of_transposed, matmul_of_constant],
+    [flipped_product, matmul_of_transposed, gemm_of_transposed, matmul_of_constant],
     exactness=rounding(4),
     source="Core ML MIL: common::fuse_transpose_matmul",
 )

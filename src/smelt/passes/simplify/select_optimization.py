@@ -5,6 +5,7 @@
     before   Where(size of x > 0, a, b) ─> y               after   a ─> y
     before   Where(c, a, Where(c, b, d)) ─> y              after   Where(c, a, d) ─> y
     before   Where(c, a, Where(Not(c), b, d)) ─> y         after   Where(c, a, b) ─> y
+    before   a * Cast(c) + b * Cast(Not(c)) ─> y           after   Where(c, a, b) ─> y
     before   Where(mask, -inf, b) ─> y                     after   Add(b, mask ? -inf : -0) ─> y
 
 The last form only with the option ``assume-finite``: where b is infinite or NaN under the mask,
@@ -15,7 +16,7 @@ Needs    (1) a constant condition, or a number of elements computed from sizes o
          that is chosen, since the others may broadcast it. For the sum a constant filled with
          infinities, on either side.
 Keeps    (1) conditions that are true at some places only; (2) masks whose sum would need a
-         constant larger than condition and infinities are now.
+         constant larger than condition and infinities are now; (3) products of floats.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
@@ -79,6 +81,20 @@ def known_where_so(m: Match, b: Builder) -> Replacement:
     return b.op("Where", m["condition"], m["hit"], m["a"])
 
 
+_kept = op("Mul", var("a"), op("Cast", var("c"), rest=True, shared=True), commutative=True)
+_negation = op("Cast", op("Not", var("c"), shared=True), rest=True, shared=True)
+_other = op("Mul", var("b"), _negation, commutative=True)
+
+
+@rule(op("Add", _kept, _other, commutative=True))
+def integers_by_products(m: Match, b: Builder) -> Replacement:
+    """So TensorFlow's exporter counts indices from the end."""
+    y, c = m.root.outputs[0], m["c"]
+    if c.dtype != ir.DataType.BOOL or y.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
+        return Miss("of floats, 0 times infinity is NaN")  # keeps 3
+    return b.op("Where", c, m["a"], m["b"])
+
+
 _zero = const(0, ulp=0)
 
 
@@ -131,7 +147,7 @@ select_optimization = rule_pass(
     __doc__,
     [
         *(known_choice, no_choice, something_there),
-        *(known_where_not_so, known_where_so, infinite_where_masked),
+        *(known_where_not_so, known_where_so, integers_by_products, infinite_where_masked),
     ],
     exactness=ONE_OPERAND,
     declares=lambda options, stats: HIDDEN_IS_FINITE if options.assume_finite else ONE_OPERAND,

@@ -65,7 +65,7 @@ def gather_moved_rows(
 def _chain(concat: ir.Node, constants: Constants) -> Chain | None:
     """The longest chain of moves around ``concat`` that one Gather does faster."""
     roll = move_to(concat.outputs[0], constants)
-    if roll is None or not _is_closed(roll):
+    if roll is None or not _is_closed(roll):  # needs 1
         return None
     moves = [roll]
     while len(moves) < MOST_MOVES:

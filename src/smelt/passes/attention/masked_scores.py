@@ -1,0 +1,134 @@
+"""Scores and weights that a condition chooses, by ``Where`` or as TensorFlow's exporter multiplies.
+
+choice     Where(c, x, number), or Where(c, number, x)
+product    x * Cast(c) + number * Cast(Not(c)), where 0 * x is NaN for an x that is not finite
+constant   x * ones + numbers, of ones and zeros, and numbers where those are zeros
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.walk import producer_of
+from smelt.passes.attention.attention_bias import LOW_ENOUGH
+from smelt.passes.attention.causal_mask import FLOOR
+
+
+@dataclass(frozen=True)
+class Choice:
+    """``value`` where ``condition`` holds, or does not hold if that ``hides``; else ``number``."""
+
+    condition: ir.Value | np.ndarray
+    value: ir.Value
+    number: float
+    hides: bool = False
+
+
+def choice_of(value: ir.Value | None, constants: Constants) -> Choice | None:
+    """The choice between another value and a number that ``value`` is."""
+    node = producer_of(value, "Where")
+    if node is not None and node.inputs[0] is not None:
+        for place in (1, 2):
+            number, chosen = constants.scalar(node.inputs[place]), node.inputs[3 - place]
+            if number is not None and chosen is not None:
+                return Choice(node.inputs[0], chosen, float(number), hides=place == 1)
+    return product_of(value, constants) or _zeroed(value, constants)
+
+
+def _zeroed(value: ir.Value | None, constants: Constants) -> Choice | None:
+    mul = producer_of(value, "Mul")
+    for factor, x in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
+        ones = _ones(factor, constants)
+        if x is not None and ones is not None:
+            return Choice(ones, x, 0.0)
+    return None
+
+
+def product_of(value: ir.Value | None, constants: Constants) -> Choice | None:
+    """The choice that ``value`` is, if it is made by products and a sum."""
+    add = producer_of(value, "Add")
+    for product, rest in (add.inputs, add.inputs[::-1]) if add is not None else ():
+        mul = producer_of(product, "Mul")
+        for factor, x in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
+            found = None if x is None else _chosen(factor, x, rest, constants)
+            if found is not None:
+                return found
+    return None
+
+
+def _chosen(
+    factor: ir.Value | None, x: ir.Value, rest: ir.Value | None, constants: Constants
+) -> Choice | None:
+    condition = _ones(factor, constants)
+    if isinstance(condition, ir.Value):
+        number = _elsewhere(rest, condition, constants)
+        return None if number is None else Choice(condition, x, number)
+    numbers = constants.get(rest, limit=None)
+    if condition is None or numbers is None:
+        return None
+    if np.broadcast_shapes(condition.shape, numbers.shape) != condition.shape:
+        return None
+    numbers = np.broadcast_to(numbers, condition.shape)
+    elsewhere = np.unique(numbers[~condition])
+    if numbers[condition].any() or len(elsewhere) != 1:
+        return None
+    return Choice(condition, x, float(elsewhere[0]))
+
+
+def _ones(factor: ir.Value | None, constants: Constants) -> ir.Value | np.ndarray | None:
+    """The truth that ``factor`` is 1 or 0 for, or a constant of both."""
+    condition = _truth(factor)
+    if condition is not None:
+        return condition
+    ones = constants.get(factor, limit=None)
+    if ones is None or not ones.ndim or not np.isin(ones, (0, 1)).all() or ones.all():
+        return None
+    return ones.astype(np.bool_)
+
+
+def _truth(factor: ir.Value | None) -> ir.Value | None:
+    """The truth that ``factor`` is 1 or 0 for."""
+    cast = producer_of(factor, "Cast")
+    truth = cast.inputs[0] if cast is not None else None
+    return truth if truth is not None and truth.dtype == ir.DataType.BOOL else None
+
+
+def _elsewhere(rest: ir.Value | None, condition: ir.Value, constants: Constants) -> float | None:
+    """The number that ``rest`` is where ``condition`` does not hold; it is 0 where that holds."""
+    if constants.is_filled(rest, 0):
+        return 0.0
+    mul = producer_of(rest, "Mul")
+    for number, factor in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
+        negated = producer_of(_truth(factor), "Not")
+        given = constants.scalar(number)
+        if negated is not None and negated.inputs[0] is condition and given is not None:
+            return float(given) if np.isfinite(given) else None
+    return None
+
+
+_chosen_scores = op("Add", var("one"), var("other"), name="chosen")
+
+
+@rule(op("MatMul", op("Softmax", _chosen_scores, name="weights"), var("v")))
+def scores_by_products(m: Match, b: Builder) -> Replacement:
+    """What hides a score is added to it: a NaN or infinity shows, -infinity, of which the product
+    makes NaN, is hidden."""
+    choice = product_of(m["chosen"], m.constants)
+    if choice is None or choice.value.dtype != ir.DataType.FLOAT:
+        return None
+    if not choice.number <= LOW_ENOUGH:
+        return Miss("what hides a score is not below all scores")
+    zero, low = np.float32(0), np.float32(FLOOR)
+    if isinstance(choice.condition, np.ndarray):
+        bias = b.constant(np.where(choice.condition, zero, low))
+    else:
+        bias = b.op("Where", choice.condition, b.constant(zero), b.constant(low))
+    weights = b.like(m.node("weights"), b.op("Add", choice.value, bias))
+    return b.op("MatMul", weights, m["v"])

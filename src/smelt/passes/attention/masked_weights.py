@@ -1,0 +1,118 @@
+"""Weights that are masked after their softmax, as the scores were before it.
+
+A hidden key has no weight then, unless all keys of its row are hidden: such rows are zeros.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.walk import producer_of
+from smelt.passes.attention.attention_bias import LOW_ENOUGH, shows_each_row
+from smelt.passes.attention.causal_mask import FLOOR
+from smelt.passes.attention.masked_scores import Choice, choice_of
+from smelt.passes.attention.rows_without_keys import (
+    BOOLS,
+    is_for_all_heads,
+    merged_heads,
+    rank_of_merged,
+    with_zero_rows,
+)
+
+_product = op("MatMul", var("w"), var("v"), name="product")
+
+
+@rule(op("MatMul", var("w"), var("v")), needs=("Softmax",), same_shape=True)
+def masked_again(m: Match, b: Builder) -> Replacement:
+    """Where each row has a key, masking once is enough."""
+    found = _masked_twice(m)
+    if found is None:
+        return None
+    mask = found.condition
+    if isinstance(mask, np.ndarray):
+        shown = bool(mask.ndim and mask.any(-1).all())
+    else:
+        shown = shows_each_row(mask, not found.hides, m["w"].shape, m.constants)
+    return b.op("MatMul", _weights(found, b), m["v"]) if shown else Miss("a row may have no key")
+
+
+@rule(merged_heads(_product), needs=("Softmax",), same_shape=True)
+def rows_masked_again(m: Match, b: Builder) -> Replacement:
+    found = _masked_twice(m)
+    if found is None or isinstance(found.condition, np.ndarray):
+        return None
+    mask = found.condition
+    rank = rank_of_merged(m, mask)
+    if rank is None or not is_for_all_heads(mask):
+        return Miss("the mask differs between heads, or heads are not merged")
+    if m.opset < BOOLS:
+        return Miss(f"ReduceMax takes bools from opset {BOOLS} on", opset=BOOLS)
+    return with_zero_rows(m, b, _weights(found, b), mask, rank, found.hides)
+
+
+def _masked_twice(m: Match) -> Choice | None:
+    """The mask of the scores, which hides the weights, too."""
+    again = choice_of(m["w"], m.constants)
+    softmax = producer_of(again.value, "Softmax") if again is not None else None
+    if again is None or again.number or softmax is None or softmax.inputs[0] is None:
+        return None
+    rank = len(again.value.shape) if again.value.shape is not None else 0
+    if again.value.dtype != ir.DataType.FLOAT or not rank:
+        return None
+    if opset.attribute(softmax, "axis", m.opset) not in (-1, rank - 1):
+        return None
+    first = _mask_of(softmax.inputs[0], m)
+    return first if first is not None and _is_same(first, again) else None
+
+
+def _mask_of(scores: ir.Value, m: Match) -> Choice | None:
+    """What hides scores, by replacing them or by what is added."""
+    choice = choice_of(scores, m.constants)
+    if choice is not None and choice.number <= LOW_ENOUGH:
+        return choice
+    add = producer_of(scores, "Add")
+    for value, bias in (add.inputs, add.inputs[::-1]) if add is not None else ():
+        found = None if value is None else _added_mask(value, bias, m)
+        if found is not None:
+            return found
+    return None
+
+
+def _added_mask(value: ir.Value, bias: ir.Value | None, m: Match) -> Choice | None:
+    node, array = producer_of(bias, "Where"), m.array(bias, limit=None)
+    if array is not None and array.size and array.dtype == np.float32:
+        shown = array == 0
+        hides = (array[~shown] <= LOW_ENOUGH).all()
+        return Choice(shown, value, float(FLOOR)) if hides and not shown.all() else None
+    numbers = [m.scalar(each) for each in node.inputs[1:]] if node is not None else []
+    if node is None or node.inputs[0] is None or None in numbers or 0 not in numbers:
+        return None
+    low = sum(float(number) for number in numbers if number is not None)
+    hides_where_true = numbers[1] == 0
+    return Choice(node.inputs[0], value, low, hides_where_true) if low <= LOW_ENOUGH else None
+
+
+def _is_same(first: Choice, again: Choice) -> bool:
+    one, other = first.condition, again.condition
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        try:
+            return bool(np.equal(*np.broadcast_arrays(one, other)).all())
+        except ValueError:
+            return False
+    return one is other and first.hides == again.hides
+
+
+def _weights(mask: Choice, b: Builder) -> ir.Value:
+    """The softmax of scores to which is added what hides them."""
+    zero, low = np.float32(0), np.float32(FLOOR)
+    if isinstance(mask.condition, np.ndarray):
+        bias = b.constant(np.where(mask.condition, zero, low))
+    else:
+        numbers = (low, zero) if mask.hides else (zero, low)
+        bias = b.op("Where", mask.condition, *map(b.constant, numbers))
+    return b.op("Softmax", b.op("Add", mask.value, bias), axis=-1)

@@ -1,0 +1,68 @@
+"""Zeros in the rows of an attention whose mask hides all keys, behind where heads are merged."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.pattern import OneOf, Op, one_of, op
+from smelt.ir.rule import Match
+from smelt.ir.same_shape import same_dim
+
+BOOLS = 20
+"""The opset from which on ReduceMax and ReduceMin take bools."""
+
+
+def merged_heads(product: Op) -> OneOf:
+    """The pattern of heads B,H,S,D that are merged, to B,S,H*D where a Transpose is between."""
+    moved = op("Transpose", product, perm=(0, 2, 1, 3), name="moved")
+    return one_of(op("Reshape", moved, rest=True), op("Reshape", product, rest=True))
+
+
+def rank_of_merged(m: Match, mask: ir.Value | None) -> int | None:
+    """The rank of B,S,H*D, or of B,H*D for one query; None if the result is neither.
+
+    The match names the product of weights and values ``product``, and a Transpose behind it
+    ``moved``. Heads that share keys may stand as queries of theirs, B,G,R,D, under a mask for all
+    queries.
+    """
+    shape, product = m.root.outputs[0].shape, m["product"].shape
+    if shape is None or product is None or len(product) != 4:
+        return None
+    if m.get("moved") is not None:
+        return 3 if len(shape) == 3 else None
+    heads, queries, size = product.dims[1:]
+    for_all = mask is not None and mask.shape is not None and mask.shape[-2] == 1
+    if not isinstance(queries, int) or not (queries == 1 or for_all):
+        return None
+    if not isinstance(heads, int) or not isinstance(size, int):
+        return None
+    width = heads * queries * size
+    merged = [[product[0], width], [product[0], 1, width]]
+    for dims in merged:
+        if len(dims) == len(shape) and all(map(same_dim, dims, shape)):
+            return len(dims)
+    return None
+
+
+def is_for_all_heads(mask: ir.Value) -> bool:
+    """True for a mask of rows and keys, or of batches and those, and one head."""
+    shape = mask.shape
+    return shape is not None and (len(shape) == 2 or (len(shape) == 4 and shape[1] == 1))
+
+
+def with_zero_rows(
+    m: Match, b: Builder, weights: ir.Value, mask: ir.Value, rank: int, hides: bool
+) -> ir.Value:
+    """The values by ``weights``, heads merged as in the match, and zeros for rows without a key;
+    ``hides``: True in ``mask`` hides one."""
+    heads = b.op("MatMul", weights, m["v"])
+    if m.get("moved") is not None:
+        heads = b.op("Transpose", heads, perm=[0, 2, 1, 3])
+    merged = b.add(ir.Node("", "Reshape", [heads, m.root.inputs[1]], m.root.attributes.values()))[0]
+    rows = b.op("ReduceMin" if hides else "ReduceMax", mask, b.const_i64([-1]), keepdims=1)
+    if mask.shape is not None and len(mask.shape) == 4:
+        rows = b.op("Squeeze", rows, b.const_i64([1] if rank == 3 else [1, 2]))
+    zero = b.constant(np.zeros((), np.float32))
+    return b.op("Where", rows, *((zero, merged) if hides else (merged, zero)))
