@@ -40,6 +40,11 @@ CONSTANT = {
         f"{{ {DIM_0} {DIM_1} f = Min(e, most) s = Concat<axis=0>(d, f, c) y = Reshape(x, s) }}",
         "g (float[B,S,3,4] x) => (float[B,S,12] y) <int64[3] k = {0,0,12}> { y = Reshape(x, k) }",
     ),
+    "a -1 for a number, beside a product of dims": (
+        f"g (float[B,12,8] x) => (float[N,4,6] y) <int64[1] c = {{4}}, int64[2] r = {{-1,6}}> "
+        f"{{ {DIM_0} p = Mul(d, c) s = Concat<axis=0>(p, r) y = Reshape(x, s) }}",
+        "g (float[B,12,8] x) => (float[N,4,6] y) <int64[3] k = {-1,4,6}> { y = Reshape(x, k) }",
+    ),
     "a dim of 1 between unknown ones": (
         f"g (float[B,H,W] x) => (float[B,1,H,W] y) <int64[1] one = {{1}}> "
         f"{{ {DIM_0} {DIM_1} {DIM_2} s = Concat<axis=0>(d, one, e, f) y = Reshape(x, s) }}",

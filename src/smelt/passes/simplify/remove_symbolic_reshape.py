@@ -3,7 +3,8 @@
     before   x: B,S,768 ─> Reshape(Concat(Shape(x)[0], Shape(x)[1], 12, 64)) ─> y
     after    x: B,S,768 ─> Reshape([0, 0, 12, 64]) ─> y
 
-In a Reshape a dim that x has at the same place becomes 0, and one other unknown dim becomes -1.
+In a Reshape a dim that x has at the same place becomes 0, and one other unknown dim becomes -1,
+which a -1 for a number makes room for.
 One that adds dims of size 1, or takes such away, beside several unknown ones is an Unsqueeze or a
 Squeeze, as in the variance along a middle axis that PyTorch's exporter spells out.
 In an Expand a dim that x has at the same place becomes 1. A Resize is given its sizes along those
@@ -41,7 +42,7 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
     zero_is_zero = m.root.attributes.get_int("allowzero", 0) == 1
     result = m.root.outputs[0].shape
     if result is not None and len(result) == len(elements):
-        elements = [n if isinstance(n, int) else d for n, d in zip(elements, result, strict=True)]
+        elements = [_told(n, d) for n, d in zip(elements, result, strict=True)]
     target = reshape_operand(m["x"].shape, elements, zero_is_zero)
     if target is not None:
         return b.op("Reshape", m["x"], b.const_i64(target))
@@ -97,6 +98,12 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
     attributes = [*kept, ir.AttrInt64s("axes", [a for a, _ in other])]
     inputs = [m["x"], None, None, b.const_i64(numbers)]
     return b.add(ir.Node("", "Resize", inputs, attributes))[0]
+
+
+def _told(element: Dim, dim: Dim) -> Dim:
+    """What the shape of the result says, where the element is no number, or a -1 for a number."""
+    is_number = isinstance(element, int)
+    return element if is_number and (element != -1 or not isinstance(dim, int)) else dim
 
 
 def reshape_operand(
