@@ -47,6 +47,21 @@ def test_parts_of_zeros_go() -> None:
     )
 
 
+def test_zeros_of_both_directions_go() -> None:
+    """TensorFlow's exporter joins the states of two layers."""
+    g = "g (float[T,B,3] x) => (float[T,2,B,2] y)"
+    weights = WEIGHTS + ", " + WEIGHTS.replace(" w =", " w2 =").replace(" r =", " r2 =")
+    both = "ww = Concat<axis=0>(w, w2) rr = Concat<axis=0>(r, r2)"
+    layer = 'LSTM<hidden_size=2, direction="bidirectional">'
+    check_rewrite(
+        drop_zero_state,
+        f"{g} <{weights}, {NUMBERS}> {{ {both} {SHAPE} z = ConstantOfShape(s) "
+        f"zz = Concat<axis=0>(z, z) y = {layer}(x, ww, rr, , , zz, zz) }}",
+        f"{g} <{weights}> {{ {both} y = {layer}(x, ww, rr) }}",
+        modes=("normal",),
+    )
+
+
 def test_constants_go_and_others_stay() -> None:
     g = "g (float[T,1,3] x, float[1,1,2] first) => (float[T,1,1,2] y, float[1,1,2] h, float[1,1,2] c)"
     check_rewrite(
@@ -99,6 +114,7 @@ KEPT = {
     "minus zero, spread": "Expand(minus, s)",
     "a number of the caller": "Expand(given, s)",
     "zeros and a one": "Pad(zeros, pads, number)",
+    "zeros beside what a caller gives": "Concat<axis=2>(zeros, one)",
 }
 
 
@@ -106,7 +122,7 @@ KEPT = {
 def test_keeps(made: str) -> None:
     check_unchanged(
         drop_zero_state,
-        "g (float[T,1,3] x, float given) => (float[T,1,1,2] y, float[1,1,2] h, float[1,1,2] c) "
+        "g (float[T,1,3] x, float given, float[1,1,1] one) => (float[T,1,1,2] y, float[1,1,2] h, float[1,1,2] c) "
         f"<{WEIGHTS}, int64[3] s = {{1,1,2}}, float minus = {{-0.0}}, float number = {{1}}, "
         "float[1,1,1] zeros = {0}, int64[6] pads = {0,0,0,0,0,1}> "
         f"{{ z = {made} {LSTM}(x, w, r, , , z, z) }}",

@@ -5,7 +5,8 @@
 
 PyTorch's exporters write such states, of a size that they compute where the batch is open.
 
-Needs    (1) a state that is zeros: a constant, a ConstantOfShape, or elements of such.
+Needs    (1) a state that is zeros: a constant, a ConstantOfShape, or elements of such, joined
+         or not.
 Keeps    (1) -0, which is the last state of a sequence of no steps. A state that is not as large as
          the batch is an error no longer.
 """
@@ -30,8 +31,8 @@ _MOVES = (
 )
 """Operators whose results are elements of their first input."""
 
-DEEP = 16
-"""Operators between a state and the zero it is made of; exporters write at most three."""
+DEEP = 6
+"""Operators between a state and the zero it is made of; exporters write at most four."""
 
 
 @rule(op(["LSTM", "GRU", "RNN"], var("x"), rest=True), same_shape=True)
@@ -49,20 +50,19 @@ def state_of_zeros(m: Match, b: Builder) -> Replacement:
     return b.add(ir.Node("", node.op_type, kept, attributes, num_outputs=len(node.outputs)))
 
 
-def _is_zero(value: ir.Value | None, m: Match) -> bool:
+def _is_zero(value: ir.Value | None, m: Match, depth: int = 0) -> bool:
     """True if all elements are known to be 0, and none is -0."""
-    for _ in range(DEEP):
-        array = m.array(value)
-        if array is not None:
-            return m.constants.is_filled(value, 0) and not np.signbit(array).any()  # keeps 1
-        node = producer_of(value, "ConstantOfShape", *_MOVES)
-        if node is None:
-            return False
-        if node.op_type == "ConstantOfShape":
-            filled = node.attributes.get("value")
-            return filled is None or _is_plain_zero(filled.as_tensor())
-        value = node.inputs[0]
-    return False
+    array = m.array(value)
+    if array is not None:
+        return m.constants.is_filled(value, 0) and not np.signbit(array).any()  # keeps 1
+    node = producer_of(value, "Concat", "ConstantOfShape", *_MOVES)
+    if node is None or depth == DEEP:
+        return False
+    if node.op_type == "ConstantOfShape":
+        filled = node.attributes.get("value")
+        return filled is None or _is_plain_zero(filled.as_tensor())
+    read = set(node.inputs) if node.op_type == "Concat" else {node.inputs[0]}
+    return all(_is_zero(each, m, depth + 1) for each in read)
 
 
 def _is_plain_zero(tensor: ir.TensorProtocol) -> bool:
