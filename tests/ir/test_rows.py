@@ -80,6 +80,12 @@ def test_texts(cut: tuple[int, int, int], text: str | None) -> None:
         ("M - 3", "N", None),
         ("_d0", "N", None),
         (-1, "N", None),
+        ("-N", LAST, "N"),
+        ("-N", "N", "N"),
+        ("-N", "N - 1", None),
+        ("-N", 5, None),
+        ("-M", LAST, None),
+        ("1 - N", LAST, None),
     ],
 )
 def test_rows_between_sizes(start: int | str, end: int | str, rows: str | None) -> None:
@@ -104,6 +110,21 @@ def test_rows_of_a_sum_that_surely_has_those_left_out(
 ) -> None:
     last = ir.SymbolicDim(end) if isinstance(end, str) else end
     assert str(rows_between(ir.SymbolicDim(size), start, last)) == rows
+
+
+@pytest.mark.parametrize(
+    ("size", "start", "rows"),
+    [
+        ("Min(N, 64)", "-N", "Min(N, 64)"),
+        ("N + 1", "-N - 1", "N + 1"),
+        ("Min(N, 64)", "-M", None),
+        ("Max(N, 64)", "-N", None),
+        ("N + 1", "-N", None),
+    ],
+)
+def test_all_rows_from_behind(size: str, start: str, rows: str | None) -> None:
+    found = rows_between(ir.SymbolicDim(size), ir.SymbolicDim(start), LAST)
+    assert (None if found is None else str(found)) == rows
 
 
 @pytest.mark.parametrize("name", ["9**9**9**9", "batch size", "a,b", "1/0", "N)", "x" * 2000])

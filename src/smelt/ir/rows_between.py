@@ -16,10 +16,15 @@ from smelt.ir.same_shape import Dim
 _SUM_LESS_ROWS = re.compile(r"\([\w+* ]+\) - ")
 """A sum of names and numbers, of which something is taken away."""
 
+_CUT = re.compile(r"Min\((\w+), \d+\)")
+"""What a table with a number of rows leaves of a size."""
+
 
 def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
     """Rows of an axis of ``size`` from ``start`` to ``end``; None where one may be below 0."""
     whole = _text(size)
+    if whole is not None and _is_all_from_behind(size, start, end):
+        return size
     if whole is None or not _is_a_place(start):
         return None
     if start == 0 and isinstance(end, ir.SymbolicDim) and _without_two(size, end):
@@ -41,6 +46,22 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
         taken = f"({first})" if _less(start, size) is not None else first
         text = f"Max(0, {last} - {taken})"
     return ir.SymbolicDim(without_bound(text))
+
+
+def _is_all_from_behind(size: Dim, start: Dim, end: Dim) -> bool:
+    """True of ``x[-N :]`` of N rows, or of min(N, 64); of none, ``x[-0 :]`` leaves none, too."""
+    if not isinstance(start, ir.SymbolicDim) or not isinstance(size, ir.SymbolicDim):
+        return False
+    if end != size and not (isinstance(end, int) and end >= LONGEST):
+        return False
+    if not is_arithmetic(start) or is_invented(str(start)):
+        return False
+    cut = _CUT.fullmatch(str(size))
+    most = size if cut is None else ir.SymbolicDim(cut[1])
+    try:
+        return str(most + start) == "0"
+    except (ValueError, TypeError, ArithmeticError):
+        return False
 
 
 def without_bound(text: str) -> str:

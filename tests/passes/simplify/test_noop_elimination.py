@@ -82,6 +82,15 @@ KEPT = {
     "Reshape with two symbols": (
         "g (float[N,M] x, int64[2] s) => (float[P,Q] y) { a = Reshape(x, s) y = Exp(a) }"
     ),
+    "a Slice of fewer rows from behind": (
+        "g (float[N] x, float[M] k) => (float[P] y) <int64[1] e = {9223372036854775807}, "
+        "int64[1] a = {0}, int64[1] t = {1}> "
+        "{ n = Shape(k) s = Neg(n) b = Slice(x, s, e, a, t) y = Exp(b) }"
+    ),
+    "a Slice of all rows backwards": (
+        "g (float[N] x, int64[1] s) => (float[N] y) <int64[1] e = {-9223372036854775807}, "
+        "int64[1] a = {0}, int64[1] t = {-1}> { b = Slice(x, s, e, a, t) y = Exp(b) }"
+    ),
     "CastLike a value of another type": (
         "g (float[4] x, double z) => (double[4] y) { a = CastLike(x, z) y = Exp(a) }"
     ),
@@ -103,6 +112,15 @@ KEPT = {
 @pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
 def test_keeps(graph: str) -> None:
     check_unchanged(noop_elimination, graph)
+
+
+def test_a_slice_of_all_rows_from_behind() -> None:
+    check_rewrite(
+        noop_elimination,
+        "g (float[N] x) => (float[N] y) <int64[1] e = {9223372036854775807}, int64[1] a = {0}, "
+        "int64[1] t = {1}> { n = Shape(x) s = Neg(n) b = Slice(x, s, e, a, t) y = Exp(b) }",
+        "g (float[N] x) => (float[N] y) { y = Exp(x) }",
+    )
 
 
 def test_integers_too() -> None:

@@ -30,6 +30,17 @@ GONE = {
         "{ t = Shape(x) e = Expand(c, t) y = Add(x, e) }",
         "g (float[B,3] x, float[3] c, int64[2] s) => (float[B,3] y) { y = Add(x, c) }",
     ),
+    "to the shape of an operand of unknown dims": (
+        "g (bool[B,1,1,K] c, float[B,2,S,P] x, float low) => (float[?,?,?,?] y) "
+        "{ t = Shape(x) e = Expand(c, t) y = Where(e, low, x) }",
+        "g (bool[B,1,1,K] c, float[B,2,S,P] x, float low) => (float[?,?,?,?] y) "
+        "{ y = Where(c, low, x) }",
+    ),
+    "to the shape of an operand, of which it has more dims": (
+        "g (float[A,B,3] c, float[B,3] x) => (float[?,?,?] y) "
+        "{ t = Shape(x) e = Expand(c, t) y = Sub(x, e) }",
+        "g (float[A,B,3] c, float[B,3] x) => (float[?,?,?] y) { y = Sub(x, c) }",
+    ),
     "one that something else reads": (
         f"g (float[2,3,4] x, float[1,3,1] c) => (float[2,3,4] y, float[2,3,4] e) <{S}> "
         "{ e = Expand(c, s) y = Add(x, e) }",
@@ -68,6 +79,10 @@ KEPT = {
     "{ e = Expand(c, s) y = Add(x, e) }",
     "to a size that is not known": "g (float[B,3] x, float[3] c, int64[2] s) => (float[P,Q] y) "
     "{ e = Expand(c, s) y = Add(x, e) }",
+    "to a part of the shape of an operand": "g (float[1] c, float[B,P] x) => (float[?,?] y) "
+    "{ t = Shape<end=1>(x) e = Expand(c, t) y = Add(x, e) }",
+    "to the shape of what is no operand": "g (float[1,1] c, float[B,P] x, float[C,Q] z) "
+    "=> (float[?,?] y) { t = Shape(z) e = Expand(c, t) y = Add(x, e) }",
     "before a choice, read elsewhere": f"g (bool[1,3,1] c) => (float[2,3,4] y, bool[2,3,4] e) "
     f"<{S}, float a = {{1}}, float b = {{2}}> {{ e = Expand(c, s) y = Where(e, a, b) }}",
     "beside a number of more dims": "g (float[3] c) => (float[1,2,3] y) "

@@ -3,7 +3,8 @@
     before   Add(x: B,H,S,S, Expand(c: 1,1,S,1))  after   Add(x, c)
     before   Where(Expand(mask), 0, low)         after   Expand(Where(mask, 0, low))
 
-Needs    (1) for the first, other operands that have each dim of the result, or have it expanded to;
+Needs    (1) for the first, other operands that have each dim of the result, or have it expanded to,
+             or one to whose Shape it is expanded, whatever that is;
          (2) for the second, no other operand but constants of one element, of no higher rank.
 Keeps    (1) an Expand that something else reads, where the operator would go before it.
 """
@@ -32,17 +33,28 @@ def broadcast_instead(m: Match, b: Builder) -> Replacement:
             continue
         others = [other for i, other in enumerate(m.root.inputs) if i != index]
         x = expand.inputs[0]
-        if x is None or result is None or not _broadcast_to(result, [x, *others]):  # needs 1
+        if x is None or not (
+            _expanded_to_one_of(expand, others) or _broadcast_to(result, [x, *others])  # needs 1
+        ):
             return Miss("the other operands are not proved to have the dims of the result")
         inputs = [*m.root.inputs[:index], x, *m.root.inputs[index + 1 :]]
         return b.add(ir.Node("", m.root.op_type, inputs, m.root.attributes.values()))[0]
     return None
 
 
-def _broadcast_to(result: ir.Shape, operands: list[ir.Value | None]) -> bool:
+def _expanded_to_one_of(expand: ir.Node, others: list[ir.Value | None]) -> bool:
+    """True if it is expanded against the shape of one of ``others``, with which the operator itself
+    broadcasts: to broadcast with one shape twice is to do it once."""
+    shape = producer_of(expand.inputs[1], "Shape")
+    if shape is None or shape.attributes:  # of a part of the dims
+        return False
+    return any(other is shape.inputs[0] for other in others)
+
+
+def _broadcast_to(result: ir.Shape | None, operands: list[ir.Value | None]) -> bool:
     """True if each dim of ``result`` is one of an operand, whatever is broadcast."""
     shapes = [operand.shape for operand in operands if operand is not None]
-    if any(shape is None for shape in shapes):
+    if result is None or any(shape is None for shape in shapes):
         return False
     return all(
         any(
