@@ -61,6 +61,15 @@ SHOWN = [
         "q = Slice(x, i, j) r = Slice(x, j, e) u = Neg(p) v = Exp(q) w = Abs(r) }",
     ),
     Shown(
+        "fuse-pixel-shuffle",
+        "passes.tensors.fuse_pixel_shuffle:blocks_moved",
+        ".reshape(size**2, channels).T",
+        ".reshape(channels, size**2).T",
+        "g (float[2,3,4,4] x) => (float[2,12,2,2] y) <int64[6] s = {2,3,2,2,2,2}, "
+        "int64[4] o = {2,12,2,2}> { r = Reshape(x, s) t = Transpose<perm=[0,1,3,5,2,4]>(r) "
+        "y = Reshape(t, o) }",
+    ),
+    Shown(
         "strided-slices-to-transpose",
         "passes.tensors.strided_slices_to_transpose:_order",
         "return order",

@@ -102,6 +102,7 @@ FUSE = _listed(
     "fuse-swish",
     "dot-merger",
     "attention",
+    "fuse-pixel-shuffle",
     "transpose-to-reshape",
     "slices-to-split",
 )
