@@ -15,7 +15,7 @@ took .2 to .57, with the Gather .15 to .5.
 Needs    (1) rank 6 between and a block that is a square of numbers; (2) sizes around that are
          proved, or constants that say them; (3) element types for which runtimes have the operator;
          (4) for the third, channels that are a number, and a target without kernels of its own.
-Keeps    (1) what something else reads between.
+Keeps    (1) what something else reads between; (2) tensors without elements.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _split = op("Reshape", var("x"), rest=True, name="split")
 def blocks_moved(m: Match, b: Builder) -> Replacement:
     x, y, apart = m["x"], m.root.outputs[0], m["split"].shape
     form = _FORMS.get(tuple(permutation(m.node("moved")) or ()))
-    if form is None or apart is None or len(apart) != 6:  # needs 1
+    if form is None or apart is None or len(apart) != 6 or 0 in apart.dims:  # needs 1, keeps 2
         return None
     size = apart[form.block[0]]
     if not isinstance(size, int) or size < 2 or apart[form.block[1]] != size:
