@@ -75,6 +75,15 @@ KEPT = {
     "batch": padded(CONV, "1,0,1,0,0,2"),
     "automatic": padded('y = Conv<auto_pad="SAME_UPPER">(p, w)', "0,0,1,0,0,2"),
     "maximum": padded("y = MaxPool<kernel_shape=[3]>(p)", "0,0,1,0,0,2"),
+    "a maximum that would be left alone with the Pad": padded(
+        "a = AveragePool<kernel_shape=[3]>(p) b = MaxPool<kernel_shape=[3]>(p) y = Sub(a, b)",
+        "0,0,1,0,0,2",
+    ),
+    "such a maximum behind a Transpose": padded(
+        "a = AveragePool<kernel_shape=[3]>(p) t = Transpose<perm=[0,2,1]>(p) "
+        "b = MaxPool<kernel_shape=[1]>(t) c = Transpose<perm=[0,2,1]>(b) d = ReduceMax(c) y = Sub(a, d)",
+        "0,0,1,0,0,2",
+    ),
     "maximum behind -inf": padded(
         "y = MaxPool<kernel_shape=[3]>(p)", "0,0,1,0,0,2", more="float low = {-inf}"
     ).replace("pads)", "pads, low)"),

@@ -9,7 +9,9 @@ Needs    (1) constant pads of spatial axes only, not negative, by the constant 0
 Keeps    (1) what may be empty without the padding, by numbers or by bounds from 0 on: its windows
          are the same, but runtimes refuse to pool it; (2) other modes and values; (3) a Pad that
          others read stays for them; (4) pads of the batch or of channels; (5) maxima: 0 is not
-         neutral, and instead of -inf a MaxPool of ONNX Runtime pads with the lowest number.
+         neutral, and instead of -inf a MaxPool of ONNX Runtime pads with the lowest number; (6) a
+         Pad that a MaxPool reads, too: of one that nothing else reads ONNX Runtime makes padding of
+         the MaxPool, as if 0 were neutral, and has other maxima where numbers are negative.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from collections.abc import Iterable
 
 import onnx_ir as ir
 
-from smelt.ir import opset
+from smelt.ir import opset, scope
 from smelt.ir.bounds import said_empty
 from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, var
@@ -36,6 +38,8 @@ _source = one_of(_pad, op("Transpose", _pad, name="moved", shared=True))
     same_shape=True,
 )
 def pad_inside(m: Match, b: Builder) -> Replacement:
+    if _is_pooled(m.node("padded").outputs[0]):  # keeps 6
+        return Miss("a MaxPool would be alone to read the Pad, which ONNX Runtime gets wrong")
     pads = _spatial_pads(m, said_empty(b.model.graph))  # needs 1
     if isinstance(pads, Miss):
         return pads
@@ -54,6 +58,15 @@ def pad_inside(m: Match, b: Builder) -> Replacement:
     source = m["x"] if m.get("moved") is None else b.like(m.node("moved"), m["x"])
     inputs = (source, *m.root.inputs[1:])
     return b.add(ir.Node("", m.root.op_type, inputs, list(attributes.values())))[0]
+
+
+def _is_pooled(value: ir.Value) -> bool:
+    """True if a MaxPool reads ``value``, perhaps behind a Transpose."""
+    return any(
+        reader.op_type == "MaxPool"
+        or (reader.op_type == "Transpose" and _is_pooled(reader.outputs[0]))
+        for reader in scope.consumers(value)
+    )
 
 
 def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
