@@ -7,12 +7,14 @@ of each of B,S among them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
+from smelt.ir.cut_dims import equal_if_broadcast
 from smelt.ir.same_shape import Dim, same_dim
 from smelt.passes.told_size import told_size
 
@@ -47,6 +49,10 @@ class Angles:
             whole = [_of_rank_four(value, b) for value in (self.cos, self.sin)]
             return [b.op("Squeeze", value, axes) for value in whole]
         rows = [b.op("Reshape", value, b.const_i64([-1, half])) for value in (self.cos, self.sin)]
+        if not all(self._has_all_rows(value) for value in (self.cos, self.sin)):
+            # Of a table that is too short, an Expand fails, but not each runtime's Gather.
+            target = b.op("Concat", *self._sizes(b), b.const_i64([half]), axis=0)
+            return [b.op("Expand", value, target) for value in rows]
         return [*rows, self._positions(b)]
 
     def _positions(self, b: Builder) -> ir.Value:
@@ -54,13 +60,21 @@ class Angles:
         batch, count = self.shape[0], self.shape[self.rows]
         if isinstance(batch, int) and isinstance(count, int):
             return b.constant(np.tile(np.arange(count, dtype=np.int64), (batch, 1)))
-        sizes = [self._size(axis, b) for axis in (0, self.rows)]
+        sizes = self._sizes(b)
         if isinstance(count, int):
             line = b.const_i64(range(count))
         else:
             end = b.op("Squeeze", sizes[1], b.const_i64([0]))
             line = b.op("Range", b.const_i64(0), end, b.const_i64(1))
         return b.op("Expand", line, b.op("Concat", *sizes, axis=0))
+
+    def _has_all_rows(self, angles: ir.Value) -> bool:
+        """True if there is a row for each position at any size, not only where they broadcast."""
+        return same_dim(_four(angles.shape or ())[self.rows], self.shape[self.rows])
+
+    def _sizes(self, b: Builder) -> list[ir.Value]:
+        """How many batches and positions x has."""
+        return [self._size(axis, b) for axis in (0, self.rows)]
 
     def _size(self, axis: int, b: Builder) -> ir.Value:
         """The size of x along ``axis``, of an input where one says it, so that layers share it."""
@@ -82,13 +96,23 @@ def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
     """The axis of x along which ``angles`` differ, if that is all, but for batches."""
     if angles is None or not 2 <= len(angles) <= 4 or not isinstance(x[3], int):
         return None
-    dims: list[Dim] = [*(1,) * (4 - len(angles)), *angles.dims]
-    batch, first, second, half = dims
+    batch, first, second, half = _four(angles)
     if half != x[3] // 2 or not (batch == 1 or same_dim(batch, x[0])):
         return None
-    if first == 1 and same_dim(second, x[2]):
+    if first == 1 and _as_many(second, x[2]):
         return 2
-    return 1 if second == 1 and same_dim(first, x[1]) else None
+    return 1 if second == 1 and _as_many(first, x[1]) else None
+
+
+def _four(shape: Iterable[Dim]) -> list[Dim]:
+    """The dims of ``shape`` as it broadcasts to four."""
+    dims = list(shape)
+    return [*(1,) * (4 - len(dims)), *dims]
+
+
+def _as_many(rows: Dim, positions: Dim) -> bool:
+    """True if there is a row for each position, wherever angles of a cut table broadcast to x."""
+    return same_dim(rows, positions) or equal_if_broadcast(rows, positions)
 
 
 def _is_shared(value: ir.Value) -> bool:
