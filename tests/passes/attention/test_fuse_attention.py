@@ -190,6 +190,20 @@ def test_heads_are_normalized_before_they_go_first(axis: int) -> None:
     assert norm.inputs[0] is model.graph.inputs[0]
 
 
+def test_heads_are_scaled_before_they_go_first() -> None:
+    """As Swin V2 does with a number for each head, so that an Attention can split them off inside."""
+    source = (
+        "g (float[N,5,3,8] q0, float[N,3,7,8] k, float[N,3,7,6] v) => (float[N,3,5,6] y) "
+        "<float[3,1,1] c = {1, 2, 3}> { q = Transpose<perm=[0,2,1,3]>(q0) "
+        "t = Transpose<perm=[0,1,3,2]>(k) s = MatMul(q, t) a = Mul(s, c) p = Softmax(a) "
+        "y = MatMul(p, v) }"
+    )
+    kinds = ["Transpose", "Transpose", "Mul", "Transpose", "Attention"]
+    model = check_operators(fuse_attention, source, kinds, modes=("normal",))
+    (factor,) = [node for node in model.graph if node.op_type == "Mul"]
+    assert factor.inputs[0] is model.graph.inputs[0]
+
+
 def test_a_norm_of_more_than_a_head_stays() -> None:
     source = NORMED.format(axis=2).replace("float[8] w", "float[5,8] w")
     check_unchanged(fuse_attention, source)

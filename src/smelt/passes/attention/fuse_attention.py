@@ -62,7 +62,6 @@ Keeps    (1) choices of -inf that may hide a row, for runtimes differ in what th
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import opset
@@ -74,6 +73,7 @@ from smelt.ir.same_shape import is_positive, same_dim, same_shape
 from smelt.passes.attention.attention_bias import bias_of
 from smelt.passes.attention.cached_heads import cached_heads
 from smelt.passes.attention.causal_attention import causal
+from smelt.passes.attention.factor_by_head import factor_by_head, times_by_head
 from smelt.passes.attention.grouped_heads import grouped
 from smelt.passes.attention.masked_scores import scores_by_products
 from smelt.passes.attention.normed_heads import normed_heads
@@ -137,7 +137,7 @@ def attention(m: Match, b: Builder) -> Replacement:
         return Miss("scores are not capped by one positive number")
     if cap and any(m.get(name) is not None for name in ("mask", "hidden", "bias")):  # needs 10
         return Miss("scores are capped before a mask, which older runtimes cap, too")
-    by_head = _factor_by_head(m)
+    by_head = factor_by_head(m)
     scale = _scale(m) if by_head is None else 1.0
     if scale is not None and any(m.get(name) is not None for name in LATE):
         scale = _scale(m, LATE, scale)
@@ -151,7 +151,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     if early := not_yet(m, "Attention"):  # needs 1
         return early
     k = b.op("Transpose", keys, perm=[0, 1, 3, 2])
-    q = q if by_head is None else b.op("Mul", q, by_head)
+    q = q if by_head is None else times_by_head(q, by_head, m, b)
     attributes = [ir.AttrFloat32("scale", scale)]
     if cap:
         attributes.append(ir.AttrFloat32("softcap", float(cap)))
@@ -165,17 +165,6 @@ def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
     if any(shape is None or len(shape) != 4 for shape in shapes):
         return False
     return all(same_dim(q.shape[i], s[i]) for s in shapes[1:] for i in (0, 1) if s and q.shape)
-
-
-def _factor_by_head(m: Match) -> ir.Value | None:
-    """The factor of the scores, if it has a number for each head, as in Swin V2."""
-    factor = m.get("factor")
-    array = m.array(factor, None) if factor is not None else None
-    if array is None or factor is None or array.size == 1 or not 3 <= array.ndim <= 4:
-        return None
-    heads = m["q"].shape[1] if m["q"].shape is not None else None
-    fits = array.shape[-3:] == (heads, 1, 1) and array.size == heads
-    return factor if fits and bool(np.isfinite(array).all()) else None
 
 
 def _scale(
