@@ -6,6 +6,14 @@ from mutants.shown import Shown
 
 SHOWN = [
     Shown(
+        "guard-padded-maximum",
+        "passes.convolution.guard_padded_maximum:pool_of_zeros",
+        'any(opset.attribute(pool, "pads", m.opset) or ())',
+        "False",
+        "g (float[1,1,N,M] x) => (float[1,1,A,B] y) <int64[8] pads = {0,0,1,1,0,0,1,1}> "
+        "{ p = Pad(x, pads) y = MaxPool<kernel_shape=[3,3], pads=[1,1,1,1]>(p) }",
+    ),
+    Shown(
         "fuse-dilated-conv",
         "passes.convolution.fuse_dilated_conv:_crops",
         "not any(p < c for p, c in zip(pads, crops, strict=True))",

@@ -75,6 +75,7 @@ FUSE = _listed(
     "compose-conv1d",
     "fuse-dilated-conv",
     "fuse-pad-conv",
+    "guard-padded-maximum",
     "drop-taps-in-padding",
     "fuse-conv-batchnorm",
     "fuse-conv-scale",

@@ -1,0 +1,68 @@
+"""Keep zeros around an image apart from the padding of the MaxPool that reads them.
+
+    before   x ─> Pad(0) ─> MaxPool ─> y
+    after    x ─> Pad(0) ─> MaxPool(auto_pad = VALID) ─> y
+
+ONNX Runtime (1.31) makes such a Pad padding of the pool, which is of -inf: where all numbers of a
+window at the edge are negative, its maximum is not the 0 that it should be. It does so only where
+the pool is alone to read the Pad, so passes that take other readers away would change results.
+Pools that say that they do not pad are left alone, and compute the same.
+
+Needs    (1) a Pad that nothing else reads, with the constant 0; (2) a pool without padding of its
+         own that rounds sizes down.
+Keeps    (1) numbers that are known to be 0 or more, behind a Relu, with less padding than the
+         kernel: the maxima are the same; (2) a pool whose places something reads.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import opset, scope
+from smelt.ir.build import Builder
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.walk import producer_of
+from smelt.passes.base import EXACT, rule_pass
+
+_NOT_NEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Abs", "Exp", "Sqrt", "Softmax", "Softplus")
+
+
+@rule(
+    op("MaxPool", op("Pad", var("x"), rest=True, name="padded")),  # needs 1
+    min_opset=11,
+    same_shape=True,
+)
+def pool_of_zeros(m: Match, b: Builder) -> Replacement:
+    pad, pool = m.node("padded"), m.root
+    value = pad.inputs[2] if len(pad.inputs) > 2 else None
+    if opset.attribute(pad, "mode", m.opset) != "constant":
+        return None
+    if value is not None and not m.constants.is_number(value, 0):
+        return None
+    if opset.attribute(pool, "auto_pad", m.opset) not in (None, "NOTSET"):
+        return None
+    if any(opset.attribute(pool, "pads", m.opset) or ()):  # needs 2
+        return Miss("the pool has padding of its own")
+    if opset.attribute(pool, "ceil_mode", m.opset):
+        return Miss("the pool rounds sizes up")
+    if any(not scope.is_dead(places) for places in pool.outputs[1:]):  # keeps 2
+        return Miss("something reads the places of the maxima")
+    if _is_harmless(m, pad):  # keeps 1
+        return Miss("no number is below 0")
+    kept = [a for a in pool.attributes.values() if a.name not in ("auto_pad", "pads")]
+    attributes = [*kept, ir.AttrString("auto_pad", "VALID")]
+    (result,) = b.add(ir.Node("", "MaxPool", pool.inputs, attributes))
+    return (result, *[None] * (len(pool.outputs) - 1))
+
+
+def _is_harmless(m: Match, pad: ir.Node) -> bool:
+    """True if -inf around the numbers has the maxima that 0 has."""
+    kernel = opset.attribute(m.root, "kernel_shape", m.opset)
+    pads = m.ints(pad.inputs[1])
+    if pads is None or producer_of(m["x"], *_NOT_NEGATIVE) is None:
+        return False
+    return bool(max(pads, default=0) < min(kernel))
+
+
+guard_padded_maximum = rule_pass("guard_padded_maximum", __doc__, [pool_of_zeros], exactness=EXACT)
