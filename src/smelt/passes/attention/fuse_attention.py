@@ -42,7 +42,8 @@ told by what it holds, however it was made. The attribute ``softcap`` caps score
 Needs    (1) opset 23; (2) float32 or float16; (3) a Softmax over the keys;
          (4) equal batches and heads; (5) a positive scale, or a number for each head; (6) no size
          that may be 0 where none of the inputs is, or where bounds from 0 on were given: nothing
-         has the same attention, but ONNX Runtime refuses it; (7) a mask that broadcasts to the
+         has the same attention, but ONNX Runtime refuses it, as it refuses a Conv that leaves
+         nothing; (7) a mask that broadcasts to the
          scores, with ``low`` at most -1e30, beside which every score vanishes, or -1e9 where it
          replaces scores to which nothing is added, or what is added: one or two values, of finite
          constants, integers, truth and, in float32, products of matrices, that are chosen, moved,
@@ -80,6 +81,7 @@ from smelt.passes.attention.normed_heads import normed_heads
 from smelt.passes.attention.split_heads import rows_of
 from smelt.passes.attention.stacked_heads import stacked_heads
 from smelt.passes.attention.window_mask import window_mask
+from smelt.passes.attention.window_rows import is_of_a_convolution
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.first_opsets import not_yet
 
@@ -128,7 +130,10 @@ def attention(m: Match, b: Builder) -> Replacement:
         return Miss("batches and heads are not proved equal")
     empty = said_empty(b.model.graph)
     sizes = [dim for value in (q, keys, v) for dim in value.shape or ()]
-    if not all(is_positive(dim, empty) for dim in sizes):  # needs 6
+    graph = b.model.graph
+    if not all(
+        is_positive(dim, empty) or is_of_a_convolution(dim, graph) for dim in sizes
+    ):  # needs 6
         return Miss("a size may be 0, of which runtimes have no attention")
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):  # needs 3
         return Miss("the softmax is not over the keys")
