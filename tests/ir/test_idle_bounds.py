@@ -36,6 +36,15 @@ def test_others_stay(text: str) -> None:
         assert without_idle_bounds(dim) is dim
 
 
+@pytest.mark.parametrize("text", ["Max(0, floor(13*_d2/N) + 3)", "Min(N, floor(M/N) + Min(N, M))"])
+def test_a_size_that_is_divided_by_stays_in_a_bound(text: str) -> None:
+    """The rest of a Reshape to a batch of another tensor: where that is 0, there is no size."""
+    with may_be_empty(["N", "M"]):
+        dim = ir.SymbolicDim(text)
+        assert without_idle_bounds(dim) is dim
+        assert not is_one_unless_empty(dim, [dim])
+
+
 def test_no_bound_is_read_where_no_dim_may_be_0(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(dim: ir.SymbolicDim) -> None:
         raise AssertionError(f"SymPy is given {dim}")

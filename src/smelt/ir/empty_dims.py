@@ -148,8 +148,14 @@ def _one_less(name: str) -> str:
 
 
 def with_zeros(text: str, names: Set[str]) -> Any:
-    """The expression of a dim's ``text`` where the sizes called ``names`` are 0, the others not."""
-    return from_one(_NAME.sub(lambda m: "0" if m[0] in names else m[0], text))
+    """The expression of a dim's ``text`` where the sizes called ``names`` are 0, the others not;
+    one that equals nothing, itself not even, where a bound is of what is divided by them."""
+    import sympy
+
+    try:
+        return from_one(_NAME.sub(lambda m: "0" if m[0] in names else m[0], text))
+    except ValueError:
+        return sympy.nan
 
 
 @lru_cache(maxsize=4096)
