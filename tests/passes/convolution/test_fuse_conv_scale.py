@@ -110,7 +110,23 @@ def test_fuses_what_is_scaled_before(graph: str) -> None:
     check_operators(fuse_conv_scale, graph, [kind], modes=("normal",))
 
 
+SWISH = "g = Sigmoid(x) m = Mul(x, g)"
+
+
+@pytest.mark.parametrize("shape", [(), (1, 1, 1)], ids=str)
+def test_fuses_one_number_behind_a_whole_swish(shape: tuple[int, ...]) -> None:
+    """The gain of an NF-net."""
+    graph = before(f"{SWISH} a = Mul(m, s) y = Conv<pads=[1,1]>(a, w)", shape)
+    check_operators(fuse_conv_scale, graph, ["Sigmoid", "Mul", "Conv"], modes=("normal",))
+
+
 KEPT_BEFORE = {
+    "one number behind a gate of something else": before(
+        "n = Neg(x) g = Sigmoid(n) m = Mul(x, g) a = Mul(m, s) y = Conv(a, w)", ()),
+    "one number behind a Swish, read elsewhere": before(
+        f"{SWISH} a = Mul(m, s) y = Conv(a, w) z = Neg(a)", (), outputs=", float[N,4,8] z"),
+    "one number that raises the rank": before(
+        f"{SWISH} a = Mul(m, s) y = Conv(a, w)", (1, 1, 1, 1), weight=(6, 4, 3, 3)),
     "a constant through x": before("a = Div(s, x) y = Conv(a, w)"),
     "division by zero": before("a = Div(x, s) y = Conv(a, w)",
         scale="float[4,1] s = {1.0, 0.0, 2.0, 3.0}"),

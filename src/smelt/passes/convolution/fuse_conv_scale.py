@@ -10,17 +10,20 @@ Needs    (1) a constant weight, and a constant of one element a channel, or one 
 Keeps    (1) ``s / conv``; (2) a division by 0; (3) constants that vary along another axis or widen
          the result; (4) products that overflow; (5) what is scaled and read elsewhere; (6) one
          number before a convolution, which may be that of a Gelu or a HardSwish: rules and runtimes
-         know these as a whole. A weight that others read stays theirs.
+         know these as a whole; behind a whole Swish, as in NF-nets, it is not. A weight that others
+         read stays theirs.
 """
 
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir as ir
 
 from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.walk import producer_of
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.convolution.output_channels import (
     CONSTANT_WEIGHT,
@@ -58,7 +61,7 @@ _moved = one_of(
 @rule(op(["Conv", "ConvTranspose"], _moved, CONSTANT_WEIGHT, rest=True), same_shape=True)
 def conv_of_scaled(m: Match, b: Builder) -> Replacement:
     weight, array = m.array("weight", limit=None), m.array("scale", limit=None)
-    if array is not None and array.size == 1:  # keeps 6
+    if array is not None and array.size == 1 and not _is_swish(m["x"]):  # keeps 6
         return Miss("the constant is one number, which may be part of an activation")
     x, groups = m["x"], int(opset.attribute(m.root, "group", m.opset))
     if weight is None or array is None or x.shape is None or x.dtype is None:
@@ -78,6 +81,18 @@ def conv_of_scaled(m: Match, b: Builder) -> Replacement:
         return Miss(f"the new weight does not fit {x.dtype}")
     new = b.constant(scaled.reshape(weight.shape), name=m["weight"].name)
     return b.like(m.root, x, new, *m.root.inputs[2:])
+
+
+def _is_swish(value: ir.Value) -> bool:
+    """True for a number times its own sigmoid."""
+    product = producer_of(value, "Mul", "Swish")
+    if product is None or product.op_type == "Swish":
+        return product is not None
+    for x, gate in (product.inputs, product.inputs[::-1]):
+        sigmoid = producer_of(gate, "Sigmoid")
+        if sigmoid is not None and sigmoid.inputs[0] is x:
+            return True
+    return False
 
 
 def _for_each(array: np.ndarray, channels: int, rank: int) -> np.ndarray | None:
