@@ -55,6 +55,9 @@ def test_rows_of_a_mask_that_has_a_column_for_each_key() -> None:
     [
         *((3, 3, True), (1, 3, False), ("S", "S", True), ("S", "T", False), (1, "S", False)),
         *(("Min(S, 64)", "S", True), ("Min(1, S)", "S", False), ("Min(S, T)", "S", False)),
+        ("Max(0, S - 1)", "S - 1", True),
+        ("Max(0, S - 2)", "S - 1", False),
+        ("Max(1, S - 1)", "S - 1", False),
     ],
 )
 def test_a_size_that_is_the_whole_one(size: int | str, whole: int | str, equal: bool) -> None:

@@ -54,13 +54,14 @@ def all_equal_if_broadcast(dims: Sequence[Dim], wholes: Sequence[Dim]) -> list[b
 
 
 def equal_if_broadcast(dim: Dim, whole: Dim) -> bool:
-    """True if ``dim`` is ``whole`` wherever it broadcasts to it: as S is, and Min(512, S)."""
+    """True if ``dim`` is ``whole`` wherever it broadcasts to it: as S is, and Min(512, S), and
+    Max(0, S), for S is a size."""
     if isinstance(dim, int) or isinstance(whole, int):
         return isinstance(dim, int) and isinstance(whole, int) and dim == whole
     if dim.value == whole.value:
         return dim.value is not None
     bound = bound_of(dim, whole)
-    return bound is not None and bound > 1
+    return (bound is not None and bound > 1) or _bounded((whole, dim)) is whole
 
 
 def bound_of(cut: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
