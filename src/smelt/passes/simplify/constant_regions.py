@@ -20,6 +20,9 @@ INSIDE = 1 << 24
 """Bytes of each result inside a region, however small the constants that it begins with: the table
 of positions of a Swin V2 goes through a layer of hundreds of channels to one for each head."""
 
+PLACES = 64
+"""Bytes of constants of integers by which a region does not grow."""
+
 LAYERS = 4
 """Times its limit that the results of a region may have which computes products."""
 
@@ -79,8 +82,15 @@ def _grown(node: ir.Node, may_fold: Callable[[ir.Node], bool], shared: bool) -> 
 
 def _neighbours(node: ir.Node, shared: bool) -> Iterator[ir.Node]:
     for value in (*node.inputs, *node.outputs) if shared else node.outputs:
-        if value is not None and scope.num_uses(value) <= MOST:
+        if value is not None and scope.num_uses(value) <= MOST and not _is_place(value):
             yield from scope.consumers(value)
+
+
+def _is_place(value: ir.Value) -> bool:
+    """True for a few integers, such as where gates are cut: nothing is won if they go, and all
+    layers share them."""
+    tensor = constants.tensor_of(value)
+    return tensor is not None and tensor.dtype == ir.DataType.INT64 and tensor.nbytes <= PLACES
 
 
 def _only_inside(value: ir.Value, region: set[ir.Node]) -> bool:
