@@ -151,6 +151,7 @@ KEPT = {
     "rows of 8 bytes in two moves": graph(
         ROLL + ROLL_COLUMNS + "y = Neg(c)", "float[N,4,6,2]", "float[N,4,6,2]"
     ),
+    "strings": graph(ROLL + "y = Identity(r)", "string[2,4,128]", "string[2,4,128]"),
     "an open size along the axis": graph(ROLL + "y = Neg(r)", "float[N,H,6,32]", "float[N,H,6,32]"),
     "an open size behind the axis": graph(ROLL + "y = Neg(r)", "float[N,4,W,C]", "float[N,4,W,C]"),
     "parts of two values": (

@@ -72,6 +72,9 @@ def test_any_type_whose_rows_have_16_bytes(dtype: str) -> None:
 
 
 KEPT = {
+    "strings": graph(
+        f"{CUTS} y = Concat<axis=-1>(p, q, r, s)", "string[2,4,6,16]", "string[2,2,3,64]"
+    ),
     "a place twice": graph(f"{CUTS} y = Concat<axis=-1>(p, q, r, r)"),
     "an order that no axes count": graph(f"{CUTS} y = Concat<axis=-1>(p, q, s, r)"),
     "a place that is missing": graph(f"{CUTS} y = Concat<axis=-1>(p, q, r)", y="float[N,2,3,24]"),

@@ -71,14 +71,14 @@ def move_to(result: ir.Value | None, constants: Constants) -> Move | None:
 def chain_of(moves: Sequence[Move], most_rows: int) -> Chain | None:
     """``moves``, each of which reads the one before, as one; None if sizes between are not known
     or places are more than ``most_rows``."""
-    first, dtype = moves[0].source, moves[0].source.dtype
+    first = moves[0].source
     shapes = [first.shape, *(move.result.shape for move in moves)]
     least = min(len(shape) for shape in shapes if shape is not None)
     prefix = min(move.prefix for move in moves)
     suffix = min(least - prefix, *(move.suffix for move in moves))
     middles = [_between(shape, prefix, suffix) for shape in shapes]
-    row = _between(first.shape, len(first.shape or ()) - suffix, 0)
-    if dtype is None or row is None or middles[0] is None or None in middles:
+    row = first.shape.dims[len(first.shape) - suffix :] if first.shape is not None else ()
+    if middles[0] is None or None in middles:
         return None
     if not 0 < prod(middles[0]) <= most_rows:
         return None
@@ -89,8 +89,16 @@ def chain_of(moves: Sequence[Move], most_rows: int) -> Chain | None:
             places = places.reshape(middle)
     if not 0 < places.size <= most_rows:
         return None
-    row_bytes = int(prod(row) * dtype.itemsize)
-    return Chain(tuple(moves), prefix, suffix, places, prod(middles[0]), row_bytes)
+    size = row_bytes(row, first.dtype)
+    return Chain(tuple(moves), prefix, suffix, places, prod(middles[0]), size)
+
+
+def row_bytes(dims: Sequence[Dim], dtype: ir.DataType | None) -> int:
+    """The bytes of a tensor of ``dims``; 0 if that is not known, as of strings."""
+    numbers = [dim for dim in dims if isinstance(dim, int)]
+    if dtype in (None, ir.DataType.STRING) or len(numbers) < len(dims):
+        return 0
+    return int(prod(numbers) * dtype.itemsize)
 
 
 def _between(shape: ir.Shape | None, prefix: int, suffix: int) -> list[int] | None:

@@ -26,10 +26,10 @@ from smelt.ir.pattern import op, var
 from smelt.ir.rows import rows_taken
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim
-from smelt.ir.sizes import dim_product
 from smelt.ir.slices import cuts_of
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
+from smelt.passes.tensors.row_moves import row_bytes
 from smelt.passes.tensors.stack import concat_axis
 
 LEAST = 16
@@ -116,13 +116,12 @@ def _apart(
     return split, perm
 
 
-def _kept_bytes(dims: Sequence[Dim], perm: Sequence[int], dtype: ir.DataType | None) -> float:
+def _kept_bytes(dims: Sequence[Dim], perm: Sequence[int], dtype: ir.DataType | None) -> int:
     """The bytes of the last dims that stay where they are, 0 if they are not known."""
     kept = len(perm)
     while kept and perm[kept - 1] == kept - 1:
         kept -= 1
-    size = dim_product(dims[kept:])
-    return size * dtype.itemsize if isinstance(size, int) and dtype is not None else 0
+    return row_bytes(dims[kept:], dtype)
 
 
 strided_slices_to_transpose = rule_pass(
