@@ -144,12 +144,11 @@ CLEANUP = _listed(
 )
 """What is left over: dead nodes, equal constants, clashing names."""
 
-DEFAULT = (
-    f"fixpoint(dead-code-elimination,canonicalize,simplify,quantize,fuse){{max={ROUNDS}}},"
-    "sum-residuals,gather-moved-rows,merge-consecutive-reshapes,cleanup"
-)
-"""Dead nodes go first, because what nobody needs may not keep two nodes apart; Sums and Gathers of
-rows come last, because rules know a sum of two as Add, and halves that are swapped as Slices."""
+_ROUNDS = f"fixpoint(dead-code-elimination,canonicalize,simplify,quantize,fuse){{max={ROUNDS}}}"
+DEFAULT = f"fixpoint({_ROUNDS},gather-moved-rows){{max={ROUNDS}}},sum-residuals,cleanup"
+"""Dead nodes go first, because what nobody needs may not keep two nodes apart; Gathers of rows and
+Sums come last, because rules know halves that are swapped as Slices, and a sum of two as Add. What
+is next to each other once rows are gathered is looked at again."""
 
 FAST_MATH = "divide-to-multiply{fast=true}"
 """What rounds more than it must; only by name, or with ``--fast-math``."""
