@@ -97,6 +97,20 @@ def test_a_constant_triangle_is_the_causal_mask() -> None:
 
 
 KEPT = {
+    "zeros that repeat the weights": graph(
+        "m = Where(c, s, low) p = Softmax(m) f = Cast<to=1>(c) fp = Mul(f, p) w = Add(fp, o)",
+        constants=", float[2,1,1,1] o = {0, 0}",
+    )
+    .replace("float[2,5,24] x", "float[N,5,24] x")
+    .replace("float[2,5,24] y", "float[M,5,24] y")
+    .replace("bool[2,", "bool[N,"),
+    "a mask that repeats the weights": graph(
+        "fs = Mul(f, s) m = Add(fs, a) p = Softmax(m) w = Mul(g, p)",
+        constants=f", float[5,5] f = {{{TRIANGLE}}}, float[5,5] a = {{{ABOVE}}}, "
+        f"float[2,1,5,5] g = {{{TRIANGLE}, {TRIANGLE}}}",
+    )
+    .replace("float[2,5,24] x", "float[N,5,24] x")
+    .replace("float[2,5,24] y", "float[M,5,24] y"),
     "another mask for the weights": graph(
         BY_CHOICE + "w = Where(d, p, zero)", inputs=", bool[2,1,1,5] d"
     ),

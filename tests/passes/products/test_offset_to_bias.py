@@ -65,6 +65,16 @@ def test_rows_go_into_a_bias() -> None:
 
 
 APART = {
+    "one column, split along its rows": (
+        f"g (float[N,4,3] x) => (float[N,2,1] p, float[N,2,1] q) <{tensor('w', (3, 1))}, {ONE}, "
+        "int64[2] sizes = {2, 2}> { g = MatMul(x, w) u, v = Split<axis=1>(g, sizes) "
+        "p = Add(u, one) q = Add(v, one) }"
+    ),
+    "a row that repeats a part": (
+        f"g (float[N,3] x) => (float[N,2] p, float[N,3] q) <{tensor('w', (3, 4))}, float[2] r = "
+        "{0.5, 2}, float[3] s = {1, 2, 3}, int64[2] sizes = {1, 3}> { g = MatMul(x, w) "
+        "u, v = Split<axis=1>(g, sizes) p = Add(u, r) q = Add(v, s) }"
+    ),
     "a part without a row": split(f"g = MatMul(x, w) {BOTH}".replace("Add(s, v)", "Neg(v)"), ROWS),
     "a matrix": split(f"g = MatMul(x, w) {BOTH}", f"{W}, float[2] r = {{1, 2}}, float[3,2] s = "
                       "{1, 2, 3, 4, 5, 6}").replace("float[N,3] x", "float[3,3] x")

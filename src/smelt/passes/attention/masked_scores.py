@@ -102,7 +102,7 @@ def _truth(factor: ir.Value | None) -> ir.Value | None:
 
 def _elsewhere(rest: ir.Value | None, condition: ir.Value, constants: Constants) -> float | None:
     """The number that ``rest`` is where ``condition`` does not hold; it is 0 where that holds."""
-    if constants.is_filled(rest, 0):
+    if constants.scalar(rest) == 0:
         return 0.0
     mul = producer_of(rest, "Mul")
     for number, factor in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
@@ -111,6 +111,15 @@ def _elsewhere(rest: ir.Value | None, condition: ir.Value, constants: Constants)
         if negated is not None and negated.inputs[0] is condition and given is not None:
             return float(given) if np.isfinite(given) else None
     return None
+
+
+def added_instead(choice: Choice, b: Builder) -> ir.Value:
+    """What hides scores as ``choice`` does where it is added to them: 0, or the lowest number."""
+    numbers = [np.float32(FLOOR), np.float32(0)]
+    chosen = numbers if choice.hides else numbers[::-1]
+    if isinstance(choice.condition, np.ndarray):
+        return b.constant(np.where(choice.condition, *chosen))
+    return b.op("Where", choice.condition, *map(b.constant, chosen))
 
 
 _chosen_scores = op("Add", var("one"), var("other"), name="chosen")
@@ -125,10 +134,5 @@ def scores_by_products(m: Match, b: Builder) -> Replacement:
         return None
     if not choice.number <= LOW_ENOUGH:
         return Miss("what hides a score is not below all scores")
-    zero, low = np.float32(0), np.float32(FLOOR)
-    if isinstance(choice.condition, np.ndarray):
-        bias = b.constant(np.where(choice.condition, zero, low))
-    else:
-        bias = b.op("Where", choice.condition, b.constant(zero), b.constant(low))
-    weights = b.like(m.node("weights"), b.op("Add", choice.value, bias))
+    weights = b.like(m.node("weights"), b.op("Add", choice.value, added_instead(choice, b)))
     return b.op("MatMul", weights, m["v"])

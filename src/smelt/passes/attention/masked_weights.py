@@ -12,10 +12,11 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.same_shape import same_shape
 from smelt.ir.walk import producer_of
 from smelt.passes.attention.attention_bias import LOW_ENOUGH, shows_each_row
 from smelt.passes.attention.causal_mask import FLOOR
-from smelt.passes.attention.masked_scores import Choice, choice_of
+from smelt.passes.attention.masked_scores import Choice, added_instead, choice_of
 from smelt.passes.attention.rows_without_keys import (
     BOOLS,
     is_for_all_heads,
@@ -67,7 +68,11 @@ def _masked_twice(m: Match) -> Choice | None:
     if opset.attribute(softmax, "axis", m.opset) not in (-1, rank - 1):
         return None
     first = _mask_of(softmax.inputs[0], m)
-    return first if first is not None and _is_same(first, again) else None
+    if first is None or not _is_same(first, again):
+        return None
+    # One value has broadcast with the scores before; an equal constant may repeat the weights.
+    of_one_value = isinstance(first.condition, ir.Value)
+    return first if of_one_value or same_shape(again.value.shape, m["w"].shape) else None
 
 
 def _mask_of(scores: ir.Value, m: Match) -> Choice | None:
@@ -109,10 +114,4 @@ def _is_same(first: Choice, again: Choice) -> bool:
 
 def _weights(mask: Choice, b: Builder) -> ir.Value:
     """The softmax of scores to which is added what hides them."""
-    zero, low = np.float32(0), np.float32(FLOOR)
-    if isinstance(mask.condition, np.ndarray):
-        bias = b.constant(np.where(mask.condition, zero, low))
-    else:
-        numbers = (low, zero) if mask.hides else (zero, low)
-        bias = b.op("Where", mask.condition, *map(b.constant, numbers))
-    return b.op("Softmax", b.op("Add", mask.value, bias), axis=-1)
+    return b.op("Softmax", b.op("Add", mask.value, added_instead(mask, b)), axis=-1)

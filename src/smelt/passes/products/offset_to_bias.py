@@ -14,7 +14,8 @@ products that are merged before their biases are near, as those of TensorFlow.
 Needs    (1) a Gemm without a bias or with a constant one, or a constant that is added, of the same
          type as the number; the sum is computed in float64, rounded once and finite; (2) sizes of
          the parts that are known. A Split may stand behind one Unsqueeze that leaves its axis the
-         last. For rows it splits the last axis, and a product without a bias has all parts added.
+         last; (3) the last axis, where rows are added, or where a product has no bias yet: then to
+         each of its parts.
 Keeps    (1) constants that cancel to less than a sixteenth, since ``x + c - c`` rounds x; (2) parts
          that something else reads, and layers that something else reads before they are split;
          (3) a bias that would become larger than one number for each place of the parts; (4) a
@@ -121,7 +122,9 @@ def _split_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray
         rank = len(whole.shape)
         axis = int(opset.attribute(split, "axis", cx.model.opset_imports[""])) % max(rank, 1)
         lengths = [None if shape is None else shape[axis] for shape in sizes]
-        layer = _layer(cx, whole, split) or _product(cx, whole, split, offsets)
+        layer = _layer(cx, whole, split)
+        if layer is None and axis == rank - 1:
+            layer = _product(cx, whole, split, offsets)
         if layer is None or not all(isinstance(n, int) for n in lengths):  # needs 2
             continue
         bias = _spread(layer, rank, axis, [n for n in lengths if isinstance(n, int)], offsets)
@@ -200,7 +203,7 @@ def _product(cx: PassContext, value: ir.Value, split: ir.Node, offsets: Offsets)
     alone = scope.has_one_use(value) and node is not None and node.graph is split.graph
     if node is None or not alone or value.shape is None or value.dtype is None:
         return None
-    if len(offsets) != len(split.outputs) or is_integer_product(node):
+    if len(offsets) != len(split.outputs) or is_integer_product(node):  # needs 3
         return None
     size = value.shape[-1] if len(value.shape) else None
     if not isinstance(size, int) or cx.constants.get(node.inputs[1], limit=None) is None:
