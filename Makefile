@@ -6,7 +6,7 @@ BIN := .venv/bin
 # each would compile the compiler first.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo test test-all coverage check collected format bench docs picture site clean
+.PHONY: help setup demo test test-all coverage mutants check collected format bench docs picture site clean
 
 help:
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -36,6 +36,10 @@ test-all: check .venv/.ray .venv/.docs ## the same with the slow tests, and what
 
 coverage: setup ## the lines of src/ that the tests of CI do not run, by file
 	$(BIN)/python -m slipcover --skip-covered -m pytest -n 2 --dist worksteal -m 'not slow'
+
+mutants: setup ## one-line mistakes in what differs from main, or in src/ by SEED=7, that no test notices
+	PYTHONPATH=tests $(BIN)/python -m mutants $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
+		$(if $(IN),--inside $(IN)) $(if $(ROOM),--room)
 
 check: setup
 	$(BIN)/ruff format --check
