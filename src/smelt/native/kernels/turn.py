@@ -2,6 +2,10 @@
 
 Four rows of four elements of 32 bits are turned in registers. Where one side has two or three,
 vectors of four go beyond them: what is stored too much is written over by the next ones.
+
+The functions have the type of the elements, and only vectors, which ``may_alias``, read it as
+float. A compiler may assume that a store of float changes no integer and move loads of integers
+over it, so no scalar is read or written as another type than its own.
 """
 
 from __future__ import annotations
@@ -14,8 +18,8 @@ from smelt.program.run_sizes import Size, is_empty, same
 FEWEST = 16
 """Elements of a plane from which a call pays."""
 
-PLANE = """static APART void turn_plane(const float *restrict from, ptrdiff_t step,
-    float *restrict to, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t columns)
+PLANE = """static APART void turn_@t_plane(const @t *restrict from, ptrdiff_t step,
+    @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t columns)
 {
 #if LANES > 1
     const ptrdiff_t tall = rows - rows % 4, wide = columns - columns % 4;
@@ -23,7 +27,8 @@ PLANE = """static APART void turn_plane(const float *restrict from, ptrdiff_t st
         const ptrdiff_t end = tall - first < 16 ? tall : first + 16;
         for (ptrdiff_t c = 0; c < wide; c += 4)
             for (ptrdiff_t r = first; r < end; r += 4)
-                turn_four(from + r * step + c, step, to + c * pitch + r, pitch);
+                turn_four((const float *)(from + r * step + c), step,
+                    (float *)(to + c * pitch + r), pitch);
     }
 #else
     const ptrdiff_t tall = 0, wide = 0;
@@ -37,8 +42,8 @@ PLANE = """static APART void turn_plane(const float *restrict from, ptrdiff_t st
 }
 """
 
-FEW_ROWS = """static APART void turn_FEW_rows(const float *restrict from, ptrdiff_t step,
-    float *restrict to, ptrdiff_t pitch, ptrdiff_t columns)
+FEW_ROWS = """static APART void turn_FEW_@t_rows(const @t *restrict from, ptrdiff_t step,
+    @t *restrict to, ptrdiff_t pitch, ptrdiff_t columns)
 {
     ptrdiff_t c = 0;
 #if LANES > 1
@@ -60,8 +65,8 @@ FEW_ROWS = """static APART void turn_FEW_rows(const float *restrict from, ptrdif
 """
 """For rows that are written one right after the other."""
 
-FEW_COLUMNS = """static APART void turn_FEW_columns(const float *restrict from, ptrdiff_t step,
-    float *restrict to, ptrdiff_t pitch, ptrdiff_t rows)
+FEW_COLUMNS = """static APART void turn_FEW_@t_columns(const @t *restrict from, ptrdiff_t step,
+    @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows)
 {
     ptrdiff_t r = 0;
 #if LANES > 1
@@ -120,22 +125,23 @@ def emit(cx: KernelContext, write: Access, read: Access) -> None:
     there = index([to.strides[dim] for dim in others], names, to.offset)
     rows, columns = sizes[-1], sizes[turned]
     step, pitch = source.strides[-1], to.strides[turned]
-    given = f"(const float *)({source.array} + {first}), {step}, "
-    given += f"(float *)({to.array} + {there}), {pitch}"
+    type_ = read.type.name
+    given = f"{source.array} + {first}, {step}, {to.array} + {there}, {pitch}"
     cx.call("LANES", PRELUDE)
     counts = [sizes[dim] for dim in others]
     with cx.body.loops(names, counts, cx.body.widest(counts)):
         if _is_few(rows) and same(pitch, rows):
             text = FEW_ROWS.replace("FEW", str(rows)).replace("LAST", str(rows - 1))
-            name = cx.call(f"turn_{rows}_rows", text)
-            cx.body.line(f"{name}({given}, {columns});")
+            name, sizes = f"turn_{rows}_{type_}_rows", (columns,)
         elif _is_few(columns) and same(step, columns):
             text = FEW_COLUMNS.replace("THIRD", _THIRD if columns == 3 else "")
-            name = cx.call(f"turn_{columns}_columns", text.replace("FEW", str(columns)))
-            cx.body.line(f"{name}({given}, {rows});")
+            text = text.replace("FEW", str(columns))
+            name, sizes = f"turn_{columns}_{type_}_columns", (rows,)
         else:
             cx.call("turn_four", TURN)
-            cx.body.line(f"{cx.call('turn_plane', PLANE)}({given}, {rows}, {columns});")
+            text, name, sizes = PLANE, f"turn_{type_}_plane", (rows, columns)
+        cx.call(name, text.replace("@t", type_))
+        cx.body.line(f"{name}({given}, {', '.join(map(str, sizes))});")
 
 
 def _is_few(size: int) -> bool:
