@@ -14,8 +14,13 @@ OPEN = {"H": (1, 9), "W": (1, 9)}
 X = "g (float[1,2,H,W] x) => (float[1,2,P,Q] y)"
 
 
-def by(attributes: str, scales: str = "1,1,2,3", head: str = X) -> Sized:
-    return Sized(f"{head} <float[4] s = {{{scales}}}> {{ y = Resize<{attributes}>(x, , s) }}", OPEN)
+def by(attributes: str, scales: str = "1,1,2,3", head: str = X, roi: str = "") -> Sized:
+    given = f", float[8] r = {{{roi}}}" if roi else ""
+    return Sized(
+        f"{head} <float[4] s = {{{scales}}}{given}> "
+        f"{{ y = Resize<{attributes}>(x, {'r' if roi else ''}, s) }}",
+        OPEN,
+    )
 
 
 def to(attributes: str, sizes: str = "1,2,7,4", roi: str = "") -> Sized:
@@ -42,6 +47,8 @@ MODELS = {
     "nearest by scales": by(mode("nearest", "asymmetric", ', nearest_mode = "floor"')),
     "outside left out": by(mode("cubic", more=", exclude_outside = 1, cubic_coeff_a = -0.5")),
     "crop": to(CROP, roi="0,0,0.2,-0.4,1,1,0.9,1.3"),
+    "corners by fractions": by(mode("linear", "align_corners"), "1,1,0.6,1.7"),
+    "crop by fractions": by(CROP, "1,1,0.6,1.7", roi="0,0,0.2,-0.4,1,1,0.9,1.3"),
     "bytes": by(mode("nearest"), head=X.replace("float", "uint8")),
     "as another": Sized(
         "g (float[1,1,H,W] x, float[1,1,P,Q] z) => (float[1,1,P,Q] y) "

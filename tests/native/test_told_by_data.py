@@ -66,6 +66,10 @@ CASES = {
         _sized("1,8", 'mode="linear", coordinate_transformation_mode="align_corners"'),
         [IMAGE, np.array([1, 8])],
     ),
+    "corners by fractions": (
+        _scaled("3,8", 'mode="linear", coordinate_transformation_mode="align_corners"'),
+        [IMAGE, np.float32([1, 1, 0.6, 1.7])],
+    ),
     "antialias": (
         _scaled("2,4", 'mode="linear", antialias=1'),
         [IMAGE, np.float32([1, 1, 0.4, 0.8])],

@@ -1,7 +1,10 @@
 """Where an axis that is resized reads its source, and with which weights.
 
 Resize is separable: each axis on its own reads a few rows of the source for each row of the
-result. Formulas are those of ONNX's Resize. Where a rounding decides which row is read, coordinates
+result. Formulas are those of ONNX's Resize, whose "length_resized" is the whole number of rows of
+the result, as for PyTorch and its exporters and for ONNX Runtime. (ONNX's reference takes the size
+times the scale, so that ``align_corners`` misses the last corner where that product has a
+fraction.) Where a rounding decides which row is read, coordinates
 are computed in float32 in the order of ONNX Runtime, so that it is the same row; else in float64.
 Formulas are read by NumPy where scales are constants, and as instructions where data tell them.
 """
@@ -113,21 +116,24 @@ def place_of(
     start: Number,
     end: Number,
 ) -> Number:
-    """The formula of ONNX for row ``i``; ``length`` is the size times the scale, before it is
-    rounded to ``count``."""
+    """Return where row ``i`` of ``count`` lies among ``size`` rows.
+
+    ``length`` is the size times the scale, with its fraction; only ``half_pixel_symmetric`` is
+    defined by it.
+    """
     match mode:
         case "asymmetric":
             return i / scale
         case "tf_half_pixel_for_nn":
             return (i + 0.5) / scale
         case "align_corners":
-            return m.op("Where", m.op("Equal", length, 1), i * 0, i * (size - 1) / (length - 1))
+            return m.op("Where", m.op("Equal", count, 1), i * 0, i * (size - 1) / (count - 1))
         case "pytorch_half_pixel":
-            return m.op("Where", length > 1, (i + 0.5) / scale - 0.5, i * 0)
+            return m.op("Where", count > 1, (i + 0.5) / scale - 0.5, i * 0)
         case "tf_crop_and_resize":
             middle = (start + end) * 0.5 * (size - 1) + i * 0
-            many = start * (size - 1) + i * (end - start) * (size - 1) / (length - 1)
-            return m.op("Where", m.op("Equal", length, 1), middle, many)
+            many = start * (size - 1) + i * (end - start) * (size - 1) / (count - 1)
+            return m.op("Where", m.op("Equal", count, 1), middle, many)
         case "half_pixel_symmetric":
             offset = size / 2 * (1 - count / length)
             return offset + (i + 0.5) / scale - 0.5
