@@ -88,7 +88,8 @@ class Slot:
     ``space`` names the memory that it lives in, the one arena if empty. ``quantization`` says
     which numbers its integers stand for, where that is known. ``layout`` says how its elements lie
     in memory, row by row if it is None; ``shape`` is that of the tensor in any case. Where each run
-    has sizes of its own, a ``run_sizes.Size`` stands in the shape for a number.
+    has sizes of its own, a ``run_sizes.Size`` stands in the shape for a number. ``bytewise``: each
+    element has a byte or more, as in arrays of NumPy; else those of less than a byte are packed.
     """
 
     dtype: ir.DataType
@@ -97,6 +98,7 @@ class Slot:
     space: str = ""
     quantization: Quantization | None = None
     layout: Layout | None = None
+    bytewise: bool = False
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -118,8 +120,9 @@ class Slot:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, elements packed; raises ValueError if a dim is symbolic."""
+        """Bytes in memory; raises ValueError if a dim is symbolic."""
         size, bits = prod(self.stored), int(self.dtype.bitwidth)
+        bits = max(bits, 8) if self.bytewise else bits
         return size * (bits // 8) if bits % 8 == 0 else (size * bits + 7) // 8
 
     @property

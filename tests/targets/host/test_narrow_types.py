@@ -1,4 +1,4 @@
-"""Floats of 8 bits, and weights of 4 and 2: what ONNX's reference computes, on both engines."""
+"""Floats of 8 bits, and numbers of 4 and 2: what ONNX's reference computes, on both engines."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import smelt
-from smelt.errors import ErrorList
-from smelt.ir.shapes import ShapeInference
-from smelt.program.lower import lower
-from smelt.targets.host.unpack_constants import unpack_constants
+from smelt.targets.registry import find_target
 
 FLOATS = ("FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ")
 EXTREMES = np.array([[1.5, -2, 1e6, np.nan], [np.inf, -np.inf, -0.0, 0.01]], np.float32)
@@ -79,10 +76,49 @@ def test_weights_of_few_bits(name: str, least: int) -> None:
     check(proto, np.eye(2, 4, dtype=np.float32), np.arange(1, 5, dtype=np.float32))
 
 
-def test_numbers_of_4_bits_that_a_run_computes_are_refused() -> None:
-    graph = "g (float[4] x) => (float[4] y) { t = Cast<to=22>(x) y = Cast<to=1>(t) }"
-    with pytest.raises(ErrorList, match="int4"):
-        smelt.compile(model(graph), target="host")
+SMALL = ("INT4", "UINT4", "INT2", "UINT2", "FLOAT4E2M1", "FLOAT8E8M0")
+NUMBERS = np.array([[0, 1, 2, 3, 1.3], [-0.0, 0.6, 2.5, 1, 3]], np.float32)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_numbers_that_a_run_takes_computes_and_returns(name: str) -> None:
+    """Rows of 5 elements do not fill bytes; the engine takes and gives packed ones."""
+    to, small = getattr(TensorProto, name), name.lower()
+    body = f"t = Cast<to={to}>(x) u = Transpose(t) v = Transpose(p) y = Cast<to=1>(u) "
+    body += "z = Reshape(v, s)"
+    head = f"g (float[2,5] x, {small}[2,5] p) => ({small}[2,5] t, float[5,2] y, {small}[10] z)"
+    proto = model(f"{head} <int64[1] s = {{-1}}> {{ {body} }}")
+    proto.opset_import[0].version = 25
+    given = np.abs(NUMBERS)[::-1].astype(onnx_ir.DataType[name].numpy())
+    results = {
+        engine: smelt.compile(proto, target="host", engine=engine)(NUMBERS, given)
+        for engine in ("numpy", "native")
+    }
+    results["c"] = smelt.compile(proto, target="c")(NUMBERS, given)
+    moved = given.T.astype(np.float32)
+    for t, y, z in results.values():
+        assert t.dtype == z.dtype == given.dtype
+        np.testing.assert_array_equal(t.T.astype(np.float32), y)
+        np.testing.assert_array_equal(y, results["c"][1])
+        np.testing.assert_array_equal(z.astype(np.float32), moved.reshape(-1))
+
+
+def test_powers_of_two_round_up() -> None:
+    """As ``round_mode`` says by default; the sign goes, and infinities become NaN."""
+    x = np.float32([0, 3, 4, -5, 1e-45, 3.4e38, np.inf, np.nan])
+    body = "t = Cast<to=24>(x) y = Cast<to=1>(t) u = Cast<to=24,saturate=0>(x) z = Cast<to=1>(u)"
+    proto = model(f"g (float[8] x) => (float[8] y, float[8] z) {{ {body} }}")
+    proto.opset_import[0].version = 24
+    least, most = 2.0**-127, 2.0**127
+    for engine in ("numpy", "native"):
+        y, z = smelt.compile(proto, target="host", engine=engine)(x)
+        lead = [least, 4, 4, 8, 2 * least]
+        np.testing.assert_array_equal(y, np.float32([*lead, most, np.nan, np.nan]))
+        np.testing.assert_array_equal(z, np.float32([*lead, np.nan, np.nan, np.nan]))
+
+
+def test_the_types_of_host_are_those_of_c() -> None:
+    assert find_target("host").limits.dtypes == find_target("c").limits.dtypes
 
 
 def test_bits_of_4_are_not_read_as_bits_of_8() -> None:
@@ -91,9 +127,6 @@ def test_bits_of_4_are_not_read_as_bits_of_8() -> None:
     )
     proto = model(source, q=helper.make_tensor("q", TensorProto.INT4, [2], [-1, 3]))
     proto.opset_import[0].version = 26
-    read = onnx_ir.from_proto(proto)
-    ShapeInference(read).infer_model()
-    program = lower(read)
-    before = [slot.dtype for slot in program.slots]
-    unpack_constants(program)
-    assert [slot.dtype for slot in program.slots] == before
+    for engine in ("numpy", "native"):
+        (y,) = smelt.compile(proto, target="host", engine=engine)(np.zeros(2, np.float32))
+        np.testing.assert_array_equal(y, np.float32([15, 3]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.scope import is_dead
 from smelt.operators.elementwise import ROWS
 from smelt.program.instruction import AttributeValue, Dim
 from smelt.program.lower.builder import ABSENT, ProgramBuilder
@@ -76,32 +75,6 @@ def cast(cx: ProgramBuilder, node: ir.Node) -> None:
 def identity(cx: ProgramBuilder, node: ir.Node) -> None:
     """The output is the slot of the input."""
     cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
-
-
-@lowers("Dropout")
-def dropout(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inference only, where it is the identity."""
-    training = cx.input(node, 2)
-    if training is not None and cx.constants.scalar(training) is None:
-        raise cx.refuse("whether it trains is decided while the model runs")
-    ratio = cx.input(node, 1)
-    idle = ratio is not None and cx.constants.scalar(ratio) == 0
-    if training is not None and cx.constants.scalar(training) and not idle:
-        raise cx.refuse("a Dropout that trains is random")
-    if len(node.outputs) > 1 and not is_dead(node.outputs[1]):
-        _full_mask(cx, node)
-    if node.attributes.get_float("ratio", 0.5) < 0:
-        raise cx.refuse("the ratio is negative")
-    cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
-
-
-def _full_mask(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The mask of a Dropout that drops nothing."""
-    if cx.opset < 10:
-        raise cx.refuse("the mask of a Dropout before opset 10")
-    mask = node.outputs[1]
-    mask.type, mask.shape = ir.TensorType(ir.DataType.BOOL), node.outputs[0].shape
-    cx.emit("Expand", (cx.constant(np.asarray(True), "kept"),), (cx.define(mask),))
 
 
 @lowers("Pow")

@@ -19,6 +19,7 @@ from typing import TypeAlias
 import numpy as np
 
 from smelt.errors import ErrorList, SmeltError, Unsupported
+from smelt.ir.packed import packed, unpacked
 from smelt.native.call_blas import call_blas
 from smelt.native.call_lapack import call_lapack
 from smelt.native.convolve_by_panels import convolve_by_panels
@@ -262,7 +263,30 @@ def _caller(program: Program, kept: Kept, library: ctypes.CDLL, threads: int) ->
     assert run is not None
     inputs, outputs = _ports(program, program.inputs), _ports(program, program.outputs)
     needed, short = kept.memory_bytes, kept.is_short
-    return caller(Entry(run, library, inputs, outputs, kept.weights, needed, short))
+    made = caller(Entry(run, library, inputs, outputs, kept.weights, needed, short))
+    few_bits = any(
+        program.slots[slot].dtype.bitwidth < 8 for slot in (*program.inputs, *program.outputs)
+    )
+    return _packing(program, made) if few_bits else made
+
+
+def _packing(program: Program, call: Caller) -> Caller:
+    """Return what packs inputs of less than a byte an element for ``call``, and unpacks results."""
+    inputs, outputs = (
+        [program.slots[slot] for slot in slots] for slots in (program.inputs, program.outputs)
+    )
+
+    def packing(*given: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        if len(given) != len(inputs):
+            return None
+        pairs = zip(given, inputs, strict=True)
+        results = call(*(packed(array, slot.dtype) for array, slot in pairs))
+        if results is None:
+            return None
+        found = zip(results, outputs, strict=True)
+        return tuple(unpacked(array, slot.dtype, slot.sizes) for array, slot in found)
+
+    return packing
 
 
 def _library(text: str) -> ctypes.CDLL:
@@ -271,9 +295,12 @@ def _library(text: str) -> ctypes.CDLL:
 
 
 def _ports(program: Program, slots: Sequence[int]) -> list[Port]:
+    """What the library takes or returns: elements of less than a byte as packed bytes."""
     described = (program.slots[slot] for slot in slots)
     return [
-        Port(np.dtype(slot.dtype.numpy()), tuple(int(str(dim)) for dim in slot.shape))
+        Port(np.dtype(slot.dtype.numpy()), slot.sizes)
+        if slot.dtype.bitwidth >= 8
+        else Port(np.dtype(np.uint8), (slot.nbytes,))
         for slot in described
     ]
 

@@ -18,7 +18,6 @@ from smelt.program.specialize import specialize
 from smelt.targets.host.kernels import Call, kernel_of
 from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.taken import taken
-from smelt.targets.host.unpack_constants import unpack_constants
 
 Watch = Callable[[Instruction, Sequence[Array]], None]
 
@@ -41,7 +40,6 @@ def run(program: Program, *inputs: Array, watch: Watch | None = None) -> tuple[A
     described = (program.slots[slot] for slot in program.inputs)
     arrays = [taken(slot, array) for slot, array in zip(described, inputs, strict=True)]
     static = specialize(program.copy(), tuple(array.shape for array in arrays))
-    unpack_constants(static)
     try:
         with np.errstate(all="ignore"):
             results = _run(static, watch, *arrays)

@@ -15,6 +15,7 @@ from smelt.ir.defaults import default_of
 from smelt.ir.dims import binding_advice
 from smelt.ir.shapes import ShapeInference
 from smelt.native.computed import is_computed_once_bound
+from smelt.native.types import C_TYPES
 from smelt.program.broken_branches import end_broken_branches
 from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
@@ -34,7 +35,6 @@ from smelt.targets.host.kernels.kernel import Array
 from smelt.targets.host.options import Options
 from smelt.targets.host.prepare import is_foreign, prepare, refusal
 from smelt.targets.host.runner import HostRunner, Layout, lay_out
-from smelt.targets.host.unpack_constants import BYTES, unpack_constants
 from smelt.targets.host.views import views_of
 
 
@@ -52,27 +52,8 @@ class HostProgram(Program):
 HostPlan: TypeAlias = Plan[HostProgram, Layout | None]
 """Sizes that are known only at run time leave no layout to plan."""
 
-DTYPES = frozenset(
-    {
-        ir.DataType.BOOL,
-        ir.DataType.FLOAT8E4M3FN,
-        ir.DataType.FLOAT8E4M3FNUZ,
-        ir.DataType.FLOAT8E5M2,
-        ir.DataType.FLOAT8E5M2FNUZ,
-        ir.DataType.FLOAT16,
-        ir.DataType.BFLOAT16,
-        ir.DataType.FLOAT,
-        ir.DataType.DOUBLE,
-        ir.DataType.INT8,
-        ir.DataType.INT16,
-        ir.DataType.INT32,
-        ir.DataType.INT64,
-        ir.DataType.UINT8,
-        ir.DataType.UINT16,
-        ir.DataType.UINT32,
-        ir.DataType.UINT64,
-    }
-)
+DTYPES = frozenset(C_TYPES)
+"""NumPy with ``ml_dtypes`` has every element type that the native engine has."""
 
 
 def plan_steps(plan: HostPlan) -> None:
@@ -136,7 +117,6 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
             compiled = Compiled(own, waits=waits, threads=options.threads)
     finally:
         shapes.restore_interface()
-    unpack_constants(program)
     optimize(program, decompose=is_static(program), strided=is_static(program))
     _check(program)
     check_sizes_known(program, binding_advice(model.graph.inputs))
@@ -172,7 +152,7 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
             _check(body.program)
     except (Unsupported, ErrorList):
         return False
-    if node.domain and any(slot.dtype in BYTES for slot in program.slots):
+    if node.domain and any(slot.dtype.bitwidth < 8 for slot in program.slots):
         return False
     return not any(refusal(each) or is_foreign(each.op) for each in program.instructions)
 

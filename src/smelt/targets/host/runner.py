@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,7 @@ class Layout:
 
 def lay_out(program: Program) -> Layout:
     """Order, prepare and plan a static Program, its bodies first: each becomes a function."""
+    program.slots = [replace(slot, bytewise=True) for slot in program.slots]
     for body in program.bodies:
         inner = lay_out(body.program)
         body.plan = Binder(inner.memory, inner.prepared).bind()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import ml_dtypes
 import numpy as np
@@ -183,6 +184,18 @@ def _given(array: Array | None) -> Array:
     return array
 
 
+def _to_powers(x: Array, out: Array, *, saturate: bool) -> None:
+    """Write the powers of 2 at or above the magnitudes of ``x``; infinities and NaN become NaN.
+
+    What saturates stays at the largest power. ``ml_dtypes`` rounds to the nearest power instead.
+    """
+    bits = x.astype(np.float32).view(np.uint32)
+    exponent = bits >> 23 & 255
+    above = exponent + (bits & 0x7FFFFF > 0)
+    above = np.minimum(above, 254) if saturate else above
+    np.copyto(out.view(np.uint8), np.where(exponent == 255, 255, above), casting="unsafe")
+
+
 @kernel("Cast")
 def cast(call: Call) -> Step:
     """Floats to integers truncate; what is out of range is undefined in ONNX.
@@ -190,6 +203,8 @@ def cast(call: Call) -> Step:
     To floats of 8 bits by way of float32, and to the largest of them where ``saturate`` is set.
     """
     to = call.outputs[0].dtype
+    if to == ml_dtypes.float8_e8m0fnu:
+        return Step(partial(_to_powers, saturate=bool(call.integer("saturate"))))
     if to not in FLOATS_OF_A_BYTE:
         return Step(lambda x, out: np.copyto(out, x, casting="unsafe"))
     largest = float(ml_dtypes.finfo(to).max) if call.integer("saturate") else np.inf

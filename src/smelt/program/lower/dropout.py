@@ -1,0 +1,66 @@
+"""Dropout: the identity. A run that would drop elements, which is random, ends with an error."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.scope import is_dead
+from smelt.program.instruction import FAIL
+from smelt.program.lower.arrays import Array, Steps
+from smelt.program.lower.builder import ProgramBuilder
+from smelt.program.lower.registry import lowers
+
+DROPS_NOTHING = "a Dropout is not training, or its ratio is 0"
+
+
+@lowers("Dropout")
+def dropout(cx: ProgramBuilder, node: ir.Node) -> None:
+    """Inputs that are no constants may say that it trains, or its ratio: then the run decides."""
+    if node.attributes.get_float("ratio", 0.5) < 0:
+        raise cx.refuse("the ratio is negative")
+    drops = _drops(cx, node)
+    if drops is True:
+        raise cx.refuse("a Dropout that trains is random")
+    if len(node.outputs) > 1 and not is_dead(node.outputs[1]):
+        _full_mask(cx, node)
+    slot = cx.slot(node.inputs[0])
+    cx.alias(node.outputs[0], _unless(cx, drops, slot, node) if drops is not False else slot)
+
+
+def _drops(cx: ProgramBuilder, node: ir.Node) -> bool | Array:
+    """Whether it is training with a ratio other than 0; an Array where the run decides."""
+    m, ratio, training = Steps(cx), cx.input(node, 1), cx.input(node, 2)
+    trains = cx.constants.scalar(training) if training is not None else False
+    share = cx.constants.scalar(ratio) if ratio is not None else 0.5
+    if trains is not None and share is not None:
+        return bool(trains) and share != 0
+    if trains is False or share == 0:
+        return False
+    drops = [] if training is None or trains is not None else [m.array(training).reshape()]
+    if ratio is not None and share is None:
+        drops.append(m.op("Not", m.op("Equal", m.array(ratio).reshape(), 0)))
+    return drops[0] if len(drops) == 1 else m.op("And", *drops)
+
+
+def _unless(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:
+    """What ``slot`` holds, as the result of an If that ends the run where ``drops`` is true."""
+    fails, keeps = ProgramBuilder(cx.model, cx), ProgramBuilder(cx.model, cx)
+    fails.node = node
+    shape, dtype = cx.shape(slot), cx.dtype(slot)
+    fails.program.outputs = (fails.emit_new(FAIL, (), shape, dtype=dtype, why=DROPS_NOTHING),)
+    keeps.program.outputs = (keeps.slot(node.inputs[0]),)
+    keeps.program.inputs = tuple(keeps.captured.values())
+    result = cx.new(dtype, shape, node.outputs[0].name or "")
+    inputs = (drops.slot, *keeps.captured)
+    cx.emit_control("If", inputs, (result,), (fails.program, keeps.program), split=0)
+    return result
+
+
+def _full_mask(cx: ProgramBuilder, node: ir.Node) -> None:
+    """The mask of a Dropout that drops nothing."""
+    if cx.opset < 10:
+        raise cx.refuse("the mask of a Dropout before opset 10")
+    mask = node.outputs[1]
+    mask.type, mask.shape = ir.TensorType(ir.DataType.BOOL), node.outputs[0].shape
+    cx.emit("Expand", (cx.constant(np.asarray(True), "kept"),), (cx.define(mask),))
