@@ -40,7 +40,7 @@ def test_a_run_that_drops_nothing_is_the_identity(name: str, target: str) -> Non
         given = {"x": X, "r": np.float32(ratio), "t": np.array(training)}
         inputs = [given[value.name] for value in artifact.model.graph.inputs]
         if drops(name, ratio, training):
-            with pytest.raises(SmeltError, match="E670|E321"):
+            with pytest.raises(SmeltError, match=r"E670|E321"):
                 artifact(*inputs)
             continue
         y, mask = artifact(*inputs)
