@@ -19,8 +19,18 @@ PLAIN = ("-std=c99", "-w", "-DSMELT_NO_DISPATCH")
 TRUSTED = (*PLAIN, "-O1", "-fno-strict-aliasing")
 LEVELS = ("-O2", "-O2 -fno-strict-aliasing", "-O3", "-O3 -fno-strict-aliasing", "-O3 -march=native")
 CODES = {
-    **{"float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7},
-    **{"bool": 9, "float16": 10, "double": 11, "uint32": 12, "uint64": 13},
+    "float": 1,
+    "uint8": 2,
+    "int8": 3,
+    "uint16": 4,
+    "int16": 5,
+    "int32": 6,
+    "int64": 7,
+    "bool": 9,
+    "float16": 10,
+    "double": 11,
+    "uint32": 12,
+    "uint64": 13,
 }
 RUNNING = ("int32", "int64", "uint32", "uint64", "float", "double")
 SUMMED = (*RUNNING, "int8", "uint8", "int16", "uint16")
