@@ -9,9 +9,9 @@ lists operators, spelled as in ONNX or as in Core ML (``reduce_mean``); ``skip-n
 
 Needs    (1) values that float16 holds, up to 65504, at every step.
 Keeps    (1) in float32: operators that ONNX defines for nothing narrower, random and quantizing
-         ones, running sums, scales of Resize, statistics of BatchNormalization; (2) an operator
-         with a finite constant over 65504. A constant that would vanish becomes the smallest
-         number.
+         ones, running and scattered sums, scales of Resize, statistics of BatchNormalization,
+         places of GridSample; (2) an operator with a finite constant over 65504, or with a result
+         of unknown type. A constant that would vanish becomes the smallest number.
 """
 
 from __future__ import annotations
@@ -34,16 +34,32 @@ from smelt.passes.operator_names import check_node_patterns, operator_names
 LARGEST = 65504.0
 SMALLEST = 2.0**-24
 WIDE, HALF = ir.DataType.FLOAT, ir.DataType.FLOAT16
+FIRST_WITH_CASTS = 6
+"""The opset from which Cast names its type by a number; before, by a text."""
 
 KEPT = frozenset(  # keeps 1
     {
         *opset.RANDOM,
         *scope.GRAPH_CARRIERS,
-        *("Cast", "CastLike", "Constant", "ConstantOfShape", "EyeLike", "Shape", "Size"),
-        *("CumSum", "DequantizeLinear", "DynamicQuantizeLinear", "QuantizeLinear", "Range"),
+        *("BitCast", "Cast", "CastLike", "Constant", "ConstantOfShape", "EyeLike", "Shape", "Size"),
+        *("BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix"),
+        *("CumSum", "DequantizeLinear", "DynamicQuantizeLinear", "MeanVarianceNormalization"),
+        *("QLinearMatMul", "QuantizeLinear", "Range"),
     }
 )
 """Operators that stay as they are: they fix their types by attributes, or lose too much."""
+
+SCATTERS = frozenset({"ScatterElements", "ScatterND"})
+"""Operators whose reductions stay in float32: ONNX Runtime has none of float16."""
+
+WIDE_VARIABLES = {
+    "BatchNormalization": {"T1", "T2", "U"},  # scale, bias and statistics
+    "Dropout": {"T1"},  # the ratio
+    "GridSample": {"T2"},  # places in the image
+    "OneHot": {"T1", "T2"},  # indices and the depth
+    "Resize": {"T2"},  # the region
+}
+"""Type variables of an operator that stay float32 beside a float16 one: places, sizes, statistics."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +106,9 @@ def add_fp16_cast(
             chosen = _float_places(node, versions[graph])
             if chosen is None:
                 continue
+            if versions[graph] < FIRST_WITH_CASTS:
+                stats.miss("node in float16", "Cast names types otherwise before opset 6", node)
+                continue
             reason = narrow.convert(node, *chosen)
             if reason is None:
                 stats.fired["node in float16"] += 1
@@ -102,31 +121,42 @@ Places = tuple[list[int], list[int]]
 
 
 def _float_places(node: ir.Node, version: int) -> Places | None:
-    """The inputs and the outputs of ``node`` that can go to float16 together; None if none."""
+    """Return the float32 inputs and outputs of ``node`` that go to float16; None if no input does.
+
+    All type variables of the operator that may be float16 go together, since runtimes have no
+    kernels for most mixtures of types that ONNX allows. ``WIDE_VARIABLES`` are the exceptions.
+    """
     schema = opset.schema(node.op_type, version)
-    if schema is None or not is_known(node):
+    if schema is None or not is_known(node) or _is_untyped(node):
+        return None
+    if node.attributes.get_string("reduction", "none") != "none" and node.op_type in SCATTERS:
         return None
     allowed = {
         constraint.type_param_str
         for constraint in schema.type_constraints
         if "tensor(float16)" in constraint.allowed_type_strs
     }
+    allowed -= WIDE_VARIABLES.get(node.op_type, set())
     ins = _types(node.inputs, [formal.type_str for formal in schema.inputs])
     outs = _types(node.outputs, [formal.type_str for formal in schema.outputs])
-    # Without floating-point results, as in Greater, what the first operand has.
-    chosen = {type_ for _, type_ in outs or ins[:1]} & allowed
-    if node.op_type == "Pow":
-        chosen |= {"T1"}  # Few runtimes mix the types of base and exponent.
-    places = [[index for index, type_ in group if type_ in chosen] for group in (ins, outs)]
+    places = [[index for index, type_ in group if type_ in allowed] for group in (ins, outs)]
     return (places[0], places[1]) if places[0] else None
 
 
+def _is_untyped(node: ir.Node) -> bool:
+    """True if the type of a result is unknown, so that no Cast could restore it."""
+    return any(value.type is None and value.name for value in node.outputs)
+
+
 def _types(values: Sequence[ir.Value | None], formal: Sequence[str]) -> list[tuple[int, str]]:
-    """The float32 ones of ``values`` with their type variables; the last formal may repeat."""
+    """Return the float32 tensors of ``values`` with their type variables; the last formal may repeat."""
     return [
         (index, formal[min(index, len(formal) - 1)])
         for index, value in enumerate(values)
-        if value is not None and value.dtype == WIDE and formal
+        if value is not None
+        and value.dtype == WIDE
+        and not isinstance(value.type, ir.SequenceType | ir.OptionalType)
+        and formal
     ]
 
 
