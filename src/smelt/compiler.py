@@ -29,7 +29,7 @@ from smelt.passes.base import PassContext
 from smelt.passes.interface.image_input_preprocess import put_channels_first
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.passes.opset import bring_to_opset, raise_where_needed
-from smelt.passes.run import Observer, count_nodes, run
+from smelt.passes.run import Observer, PassReport, count_nodes, run
 from smelt.spans import span
 from smelt.targets.backend import rules_of
 from smelt.targets.base import Artifact, Target
@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 Verify: TypeAlias = Literal["off", "final", "each"]
+
+MOST_TURNS = 4
+"""How often passes may make operators that ONNX Runtime lacks of those that took their place."""
 
 HIGHEST_OPSET = 23
 """The ONNX opset that models are raised to at most where a pass needs it: that which JAX
@@ -153,12 +156,28 @@ def optimize_model(
         while raised := raise_where_needed(cx, reports, highest_opset, last_opset, watching):
             asked = {report.text for report in reports if report.stats.interface}
             reports += [raised, *run(cx, language.without(steps, asked), watching)]
+        reports += _without_gaps(cx, steps, reports, watching)
         cx.shapes.restore_interface()
         if verify != "off":
             checker.finish(model)
             reports.evidence = checker.evidence
         told.note(nodes_after=cx.index().count)
     return reports
+
+
+def _without_gaps(
+    cx: PassContext, steps: language.Steps, reports: Reports, watching: Sequence[Observer]
+) -> list[PassReport]:
+    """Write in standard operators what ONNX Runtime lacks, and run ``steps`` on them once more,
+    without those that changed the interface."""
+    asked = {report.text for report in reports if report.stats.interface}
+    made: list[PassReport] = []
+    for _ in range(MOST_TURNS):
+        found = list(run(cx, language.parse("replace-runtime-gaps"), watching))
+        if not any(report.stats.fired for report in found):
+            break
+        made += [*found, *run(cx, language.without(steps, asked), watching)]
+    return made
 
 
 @explains_memory("optimize")

@@ -63,6 +63,7 @@ def optimize(
 
     The output is written in one step at the end; whatever fails, a file that stood there stays.
     """
+    from smelt.cli.runtime_notes import runtime_notes
     from smelt.compiler import HIGHEST_OPSET, optimize_model
     from smelt.ir import scope
     from smelt.ir.provenance import write_to_metadata
@@ -101,20 +102,18 @@ def optimize(
         seen.shown.say(f"writing {output}")
         write_model(work, output)
     nodes = before, count_nodes(work)
+    changes = [change for report in reports for change in report.stats.interface]
+    notes = list(runtime_notes(work, changes))
     if watching.as_json:
         facts = {"output": output, "nodes": nodes, "verified": verify, **_facts(reports)}
+        facts["notes"] = notes
         print_json({"schema": "smelt.optimize/1", **facts, **seen.clock.facts()})
         return
     if stats:
         note(table(_rows(reports), ("pass", "ms", "nodes", "rewrites", "rules")))
     note(f"{output}: {nodes[0]} nodes became {nodes[1]}")
-    _tell(reports)
-
-
-def _tell(reports: Reports) -> None:
-    """What became of the interface, and what proves the result."""
-    for change in (change for report in reports for change in report.stats.interface):
-        note(str(change))
+    for line in (*map(str, changes), *notes):
+        note(line)
     if reports.evidence is not None:
         note(str(reports.evidence))
 

@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
+from smelt.ir.integer_bounds import IntegerBounds
+
 Range: TypeAlias = tuple[int | None, int | None]
 """The least and the greatest that an element may be; None where nothing bounds it."""
 
@@ -24,7 +26,8 @@ _SAME = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
 def ranges_of(value: ir.Value, depth: int = DEPTH) -> list[Range] | None:
     """The range of each element of ``value`` in order; None unless it holds a known few integers.
 
-    Sees through constants, Concat, Min, Max, Clip and what keeps elements as they are.
+    Sees through constants, Concat, Min, Max, Clip and what keeps elements as they are; elements of
+    other operators have the bounds of all of them.
     """
     numbers = _constant(value)
     if numbers is not None:
@@ -33,12 +36,17 @@ def ranges_of(value: ir.Value, depth: int = DEPTH) -> list[Range] | None:
     if count is None:
         return None
     node = value.producer()
-    if node is None or node.domain or depth == 0:
-        return [ANY] * count
-    found = _produced(node, depth - 1)
+    found = None if node is None or node.domain or depth == 0 else _produced(node, depth - 1)
     if found is not None and len(found) == 1:
         found *= count
-    return found if found is not None and len(found) == count else [ANY] * count
+    return found if found is not None and len(found) == count else [_of_all(value)] * count
+
+
+def _of_all(value: ir.Value) -> Range:
+    """Return the bounds of all elements of ``value``, if they are closer than those of its type."""
+    bounds = IntegerBounds()
+    found = bounds.of(value)
+    return ANY if found is None or found == bounds.limits(value) else found
 
 
 def _produced(node: ir.Node, depth: int) -> list[Range] | None:

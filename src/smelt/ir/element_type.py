@@ -68,12 +68,12 @@ def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.V
     if signature is None:
         return None
     result = signature.outputs[min(value.index() or 0, len(signature.outputs) - 1)]
-    if result.variable is None:
-        return next(iter(result.types)) if len(result.types) == 1 else None
+    if len(result.types) == 1:
+        return next(iter(result.types))
     alike = [
         given
         for formal, given in zip(signature.inputs, node.inputs, strict=False)
-        if given is not None and formal.variable == result.variable
+        if given is not None and formal.variable is not None and formal.variable == result.variable
     ]
     return next((given for given in alike if given.dtype is not None), alike[0] if alike else None)
 

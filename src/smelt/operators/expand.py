@@ -15,11 +15,11 @@ from smelt.ir.rule import Match, Miss, Replacement, Rule
 from smelt.ir.same_shape import conflicting_shapes
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.worklist import Worklist
-from smelt.operators.declare import Operator
+from smelt.operators.declare import Definition, Operator
 from smelt.operators.registry import all_operators
 
 
-def expand_node(b: Builder, node: ir.Node, operator: Operator) -> tuple[ir.Value, ...] | None:
+def expand_node(b: Builder, node: ir.Node, operator: Definition) -> tuple[ir.Value, ...] | None:
     """Build the meaning of ``node`` with ``b``; None, with nothing built, if it has no body."""
     built = operator.build_body(b, tuple(node.inputs), operator.attributes_of(node))
     if built is None or len(built) < len(node.outputs):

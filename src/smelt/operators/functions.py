@@ -36,10 +36,13 @@ MAX_DEPTH = 32
 """Bodies within bodies; beyond it an operator is taken to need itself."""
 
 
-def attach_functions(model: ir.Model, *, fill_gaps: bool = True) -> tuple[ir.Node, ...]:
+def attach_functions(
+    model: ir.Model, *, fill_gaps: bool = True, of_source: bool = True
+) -> tuple[ir.Node, ...]:
     """Add a function for each extension operator in use, and let the nodes call them.
 
-    With ``fill_gaps`` also for what ONNX Runtime lacks, as far as element types are known.
+    With ``fill_gaps`` also for what ONNX Runtime lacks, as far as element types are known; without
+    ``of_source``, what it computes wrong in the source stays.
 
     Operators that a body uses get functions, too, and the graphs that call them their imports.
     Returns the nodes whose operator has no body here, because ONNX cannot express it or because
@@ -50,7 +53,7 @@ def attach_functions(model: ir.Model, *, fill_gaps: bool = True) -> tuple[ir.Nod
     operator whose body needs itself.
     """
     restore_operators(model)
-    attachment = _Attachment(model, fill_gaps)
+    attachment = _Attachment(model, fill_gaps, of_source)
     roots = [(model.graph, model.opset_imports)]
     roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
     bare = [node for graph, imports in roots for node in attachment.attach_below(graph, imports)]
@@ -63,9 +66,10 @@ def attach_functions(model: ir.Model, *, fill_gaps: bool = True) -> tuple[ir.Nod
 class _Attachment:
     """The functions that are made for one model, one for each instance of an operator."""
 
-    def __init__(self, model: ir.Model, fill_gaps: bool) -> None:
+    def __init__(self, model: ir.Model, fill_gaps: bool, of_source: bool) -> None:
         self.model = model
         self.fill_gaps = fill_gaps
+        self.of_source = of_source
         self.types = ElementTypes(opset_of(model))
         self.functions: dict[Instance, ir.Function | None] = {}
         self.bodies: dict[Instance, list[ir.Function]] = {}
@@ -94,7 +98,9 @@ class _Attachment:
     def definition_of(self, node: ir.Node) -> Definition | None:
         if node.domain:
             return find(node.domain, node.op_type)
-        found = stand_in(node, self.types) if self.fill_gaps else None
+        if not self.fill_gaps:
+            return None
+        found = stand_in(node, self.types, of_source=self.of_source)
         if found is not None:
             # The body depends on those of inputs; later nodes cannot ask what becomes a call.
             self.types.note((*node.inputs, *node.outputs))

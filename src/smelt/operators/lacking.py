@@ -14,16 +14,17 @@ from typing import Any
 
 import onnx_ir as ir
 
+from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.element_type import ElementTypes
-from smelt.ir.opset import attribute_names, default_attribute
+from smelt.ir.opset import attribute_names, default_attribute, opset_of
 from smelt.operators import empty_einsum
 from smelt.operators.declare import Attribute, Attributes, Body, Definition
 from smelt.operators.elementwise import ROWS as ROWS_OF_ELEMENTS
 from smelt.operators.empty_einsum import has_empty_operand
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.special import error, trigonometric
-from smelt.operators.wrong import WRONG, is_wrong
+from smelt.operators.wrong import OF_SOURCE, WRONG, is_wrong
 
 DOMAIN = "smelt"
 """Where the functions live."""
@@ -176,8 +177,10 @@ def typed_input(op_type: str) -> int:
     return 1 if op_type in ("Where", "Pow") else 0
 
 
-def stand_in(node: ir.Node, types: ElementTypes) -> Definition | None:
+def stand_in(node: ir.Node, types: ElementTypes, *, of_source: bool = True) -> Definition | None:
     """What computes ``node`` in ONNX Runtime, which cannot itself; None if it can.
+
+    Without ``of_source``, nodes of the source that the runtime computes wrong stay as they are.
 
     A node whose element type nothing tells stays as it is, and so does one whose attributes are
     those of the function around it.
@@ -190,7 +193,9 @@ def stand_in(node: ir.Node, types: ElementTypes) -> Definition | None:
     if dtype is None or any(attribute.is_ref() for attribute in given):
         return None
     key = node.op_type, dtype
-    body = WRONG[key] if is_wrong(node, dtype) else LACKING.get(key)
+    body = LACKING.get(key)
+    if (of_source or OF_SOURCE not in node.meta) and is_wrong(node, dtype):
+        body = WRONG[key]
     if has_empty_operand(node):
         body = empty_einsum.zeros
     if body is None:
@@ -204,3 +209,15 @@ def stand_in(node: ir.Node, types: ElementTypes) -> Definition | None:
         body=body,
         any_rank=True,
     )
+
+
+def wrong_in_source(model: ir.Model) -> list[ir.Node]:
+    """Return the nodes of the source that ONNX Runtime may compute wrong, and that stay."""
+    types = ElementTypes(opset_of(model))
+    found = []
+    for node in scope.nodes(model):
+        value = node.inputs[0] if OF_SOURCE in node.meta and node.inputs else None
+        dtype = None if value is None else types.of(value)
+        if dtype is not None and is_wrong(node, dtype):
+            found.append(node)
+    return found

@@ -76,7 +76,7 @@ def problem(model: onnx.ModelProto) -> str:
     try:
         onnx.checker.check_model(model, full_check=True)
         ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    except Exception as error:  # of many types, all of which are shown
+    except Exception as error:  # noqa: BLE001 - of many types, all of which are shown
         return str(error)
     return ""
 

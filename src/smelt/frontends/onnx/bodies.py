@@ -25,24 +25,27 @@ FIRST_WITH_FUNCTIONS = 8
 DOMAIN = "smelt"
 
 
-def attach_bodies(model: ir.Model, *, fill_gaps: bool = True) -> tuple[ir.Node, ...]:
+def attach_bodies(
+    model: ir.Model, *, fill_gaps: bool = True, of_source: bool = True
+) -> tuple[ir.Node, ...]:
     """Give ``model`` the body of each extension operator in it, and return those without.
 
     What we make but do not know, such as an operator of a later version, counts as without;
     operators of other domains that nobody declared are the user's, and stay. Functions are
     inlined where what their nodes get depends on who calls them. With ``fill_gaps``, operators
-    that ONNX Runtime lacks for their element types get bodies, too.
+    that ONNX Runtime lacks for their element types get bodies, too; without ``of_source``, nodes of
+    the source that it computes wrong do not.
     """
-    if not _extensions(model) and not (fill_gaps and _has_gaps(model)):
+    if not _extensions(model) and not (fill_gaps and _has_gaps(model, of_source)):
         return ()
     if any(_depends_on_caller(f.graph) for f in model.functions.values()):
         inline_functions(model)
-    bare = attach_functions(model, fill_gaps=fill_gaps)
+    bare = attach_functions(model, fill_gaps=fill_gaps, of_source=of_source)
     if any(map(_untyped, bare)):
         restore_operators(model)
         shapes = ShapeInference(model)
         shapes.infer_model()
-        bare = attach_functions(model, fill_gaps=fill_gaps)
+        bare = attach_functions(model, fill_gaps=fill_gaps, of_source=of_source)
         shapes.restore_interface()
     if model.functions:
         model.ir_version = max(model.ir_version, FIRST_WITH_FUNCTIONS)
@@ -107,9 +110,10 @@ def _extensions(model: ir.Model) -> bool:
     )
 
 
-def _has_gaps(model: ir.Model) -> bool:
+def _has_gaps(model: ir.Model, of_source: bool) -> bool:
     types = ElementTypes(opset_of(model))
-    return any(stand_in(node, types) is not None for node in scope.nodes(model))
+    found = (stand_in(node, types, of_source=of_source) for node in scope.nodes(model))
+    return any(body is not None for body in found)
 
 
 def _depends_on_caller(graph: ir.Graph) -> bool:

@@ -26,6 +26,7 @@ from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.protobuf_tensors import leave_messages_alone
 from smelt.ir.raise_opset import LOWEST_GOAL, raise_opset, spell_out_withdrawn
 from smelt.operators import restore_operators
+from smelt.operators.wrong import note_source
 from smelt.spans import span
 
 
@@ -99,6 +100,7 @@ def _checked(source: Source) -> ir.Model:
     keep_opaque(model)
     name_nodes(model)
     set_aside_defaults(model)
+    note_source(model)
     return model
 
 

@@ -172,7 +172,7 @@ def _prepared(
     refuse_absent(model, "saved")
     refuse_ruled_out(model)
     copy = model if spent else clone_model(model)
-    bare = attach_bodies(copy)
+    bare = attach_bodies(copy, of_source=False)
     if not keep_bare:
         refuse_bare(bare)
     restore_defaults(copy)

@@ -59,7 +59,7 @@ WIDE_VARIABLES = {
     "OneHot": {"T1", "T2"},  # indices and the depth
     "Resize": {"T2"},  # the region
 }
-"""Type variables of an operator that stay float32 beside a float16 one: places, sizes, statistics."""
+"""Type variables that stay float32 beside a float16 one: places, sizes, statistics."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _is_untyped(node: ir.Node) -> bool:
 
 
 def _types(values: Sequence[ir.Value | None], formal: Sequence[str]) -> list[tuple[int, str]]:
-    """Return the float32 tensors of ``values`` with their type variables; the last formal may repeat."""
+    """Return the float32 tensors of ``values`` with type variables; the last formal may repeat."""
     return [
         (index, formal[min(index, len(formal) - 1)])
         for index, value in enumerate(values)

@@ -27,7 +27,7 @@ def write_model(plan: Plan[None, None]) -> Artifact:
     Raises an ErrorList of Unsupported E201 for extension operators that ONNX cannot express.
     """
     model = plan.model
-    lacking = attach_bodies(model)
+    lacking = attach_bodies(model, of_source=False)
     if lacking:
         raise ErrorList(map(_refused, lacking))
     files = ModelFiles(model, f"{plan.options.name}.onnx")

@@ -1,0 +1,62 @@
+"""Replace operators that ONNX Runtime lacks, or computes wrong, by standard operators.
+
+    before   Max(a: int64, b: int64) ─> y
+    after    Where(Greater(a, b), a, b) ─> y
+
+For models that are written: ``operators/lacking.py`` and ``operators/wrong.py`` list the operators,
+by element type. It follows every pipeline of ``optimize`` and of the target ``onnx``.
+
+Needs    (1) a known element type; (2) for what is computed wrong, integers that may be large, where
+         their bounds say nothing less.
+Keeps    (1) what the source itself has computed wrong; (2) everything where the target has kernels
+         of its own.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir.element_type import ElementTypes
+from smelt.ir.opset import opset_of
+from smelt.ir.rewrite import Refused, Rewriter
+from smelt.ir.worklist import RuleStats
+from smelt.operators.expand import expand_node
+from smelt.operators.lacking import stand_in
+from smelt.passes.base import Options, PassContext, graph_pass, rounding
+
+NAME = "replace_runtime_gaps"
+
+
+@graph_pass(
+    NAME,
+    __doc__,
+    exactness=rounding(64, "a body rounds after each of its operators"),
+    default=False,
+)
+def replace_runtime_gaps(
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
+) -> None:
+    if cx.computes is not None or cx.kernels is not None:  # keeps 2
+        return
+    types = ElementTypes(opset_of(cx.model))
+    for graph in cx.index().graphs:
+        for node in list(graph):
+            if node not in rewriter.dead:
+                _replace(rewriter, node, types, stats)
+
+
+def _replace(rewriter: Rewriter, node: ir.Node, types: ElementTypes, stats: RuleStats) -> None:
+    operator = stand_in(node, types, of_source=False)  # needs 1, 2, keeps 1
+    if operator is None or rewriter.exhausted:
+        return
+    b = rewriter.builder(node, [node], NAME)
+    results = expand_node(b, node, operator)
+    if results is None:
+        return
+    try:
+        rewriter.replace(node, results, trust_shape=True, rule=NAME)
+    except Refused as refused:
+        b.discard()
+        stats.miss(NAME, str(refused), node)
+        return
+    stats.fired[node.op_type] += 1

@@ -1,0 +1,83 @@
+"""Written models hold standard operators alone, and what the source had stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+from rewrites import check_operators
+
+import smelt
+from smelt.ir import text
+from smelt.operators.lacking import wrong_in_source
+from smelt.passes.functions.replace_runtime_gaps import replace_runtime_gaps
+from smelt.runtime.onnxruntime import OnnxRuntime
+
+MODELS = sorted((Path(__file__).parents[2] / "models").glob("*.onnx"))
+WIDE = "g (int64[4] x, int64[4] z) => (int64[4] y) { y = Max(x, z) }"
+RANGES = """g (float[B,S] x) => (int64[M,N] m)
+<int64 zero = {0}, int64 one = {1}, int64[1] a0 = {0}, int64[1] a1 = {1}> {
+    n = Shape<start=0,end=1>(x) q = Squeeze(n) r = Range(zero, q, one)
+    i = Unsqueeze(r, a1) k = Unsqueeze(r, a0) m = Max(i, k)
+}"""
+NEW = {
+    "large integers": (WIDE, "Greater Where"),
+    "a choice of booleans": (
+        "g (bool[4] c, bool[4] x, bool[4] z) => (bool[4] y) { y = Where(c, x, z) }",
+        "And Not And Or",
+    ),
+    "places in ranges are small": (RANGES, "Shape Squeeze Range Unsqueeze Unsqueeze Max"),
+    "clamped places": (
+        "g (int64[4] x) => (int64[4] y) <int64 a = {0}, int64 b = {9}> "
+        "{ c = Clip(x, a, b) y = Max(c, a) }",
+        "Clip Max",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_what_is_new(name: str) -> None:
+    graph, operators = NEW[name]
+    check_operators(replace_runtime_gaps, graph, operators.split())
+
+
+def as_source(graph: str) -> onnx.ModelProto:
+    """``graph`` as another tool writes it: its operators, no functions."""
+    return ir.to_proto(text.parse(graph, 18))
+
+
+def test_what_the_source_says_is_told_and_stays() -> None:
+    proto = as_source(WIDE)
+    model = smelt.optimize(smelt.load(proto))
+    assert [node.op_type for node in model.graph] == ["Max"]
+    assert [node.op_type for node in wrong_in_source(model)] == ["Max"]
+    assert only_standard(smelt.to_proto(model))
+    x, z = np.array([2**40, -(2**40), 5, 2**33]), np.array([1, 2**40, 2**62, -1])
+    np.testing.assert_array_equal(OnnxRuntime(model)(x, z)[0], np.maximum(x, z))
+    (node,) = smelt.compile(proto, target="ort").model.graph
+    assert node.domain == "smelt"
+
+
+def test_small_integers_of_the_source_are_not_told() -> None:
+    assert not wrong_in_source(smelt.load(as_source(RANGES)))
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_exports_get_no_function_and_no_domain(path: Path) -> None:
+    source = onnx.load(path)
+    done = smelt.optimize(source)
+    assert only_standard(done, source)
+    files = smelt.compile(source, target="onnx").files
+    (name,) = (name for name in files if name.endswith(".onnx"))
+    assert only_standard(onnx.load_from_string(files[name]), source)
+
+
+def only_standard(model: onnx.ModelProto, source: onnx.ModelProto | None = None) -> bool:
+    """True if ``model`` has no domain and no function but ONNX's own and those of ``source``."""
+    known = {"", "ai.onnx.ml"} | {i.domain for i in (source.opset_import if source else ())}
+    functions = {(f.domain, f.name) for f in (source.functions if source else ())}
+    domains = {item.domain for item in model.opset_import}
+    return domains <= known and {(f.domain, f.name) for f in model.functions} <= functions
