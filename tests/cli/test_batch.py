@@ -66,6 +66,7 @@ def test_models_are_verified_with_those_in_the_folder(smelt, write, tmp_path, do
     first, second = document(result)["models"]
     assert (first["error"], second["error"]["code"]) == (None, "E702")
     assert first["evidence"]["sizes"] == [{"B": 1}, {"B": 3}]
+    assert "B=1, normal inputs, seed 0: output 'y'[" in second["error"]["at"][0]
 
 
 def test_settings_are_options_of_each_model(smelt, write, tmp_path, monkeypatch, document):

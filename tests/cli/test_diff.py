@@ -64,9 +64,49 @@ def test_versions_and_the_interface(compare):
     assert lines[:3] == [
         "opset: 20 -> 21",
         "opset mine: none -> 1",
-        "! output 0 'y' is now called 'z'",
+        "! output 'y' is now called 'z'",
     ]
     assert facts["versions"] == {"opset": [20, 21], "opset mine": [None, 1]}
+
+
+INTERFACES = {
+    "a size that was open": ("float[B,4] x", "float[2,4] x", "input 'x' was float[B,4], is float[2,4]"),
+    "a dim of another name": ("float[B,4] x", "float[N,4] x", "input 'x' was float[B,4], is float[N,4]"),
+    "a dim without a name": ("float[B,4] x", "float[?,4] x", "input 'x' was float[B,4], is float[?,4]"),
+    "a size that is open now": ("float[B,4] y", "float[B,K] y", "output 'y' was float[B,4], is float[B,K]"),
+    "another type": ("int64[2] u", "int32[2] u", "input 'u' was int64[2], is int32[2]"),
+    "another rank": ("int64[2] u", "int64[2,1] u", "input 'u' was int64[2], is int64[2,1]"),
+    "another name": ("int64[2] u", "int64[2] t", "input 'u' is now called 't'"),
+    "one more": ("int64[2] u", "int64[2] u, int64[3] t", "input 't' is new: int64[3]"),
+    "one less": (", int64[2] u", "", "input 'u' is gone"),
+    "another order": ("float[B,4] x, int64[2] u", "int64[2] u, float[B,4] x",
+                      "the inputs x, u come in another order: u, x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), INTERFACES.values(), ids=INTERFACES)
+def test_each_change_of_the_interface_is_told_and_is_a_difference(compare, old, new, sentence):
+    model = HEADER + "g (float[B,4] x, int64[2] u) => (float[B,4] y) { y = Relu(x) }"
+    assert old in model
+    result, lines, facts = compare(model, model.replace(old, new, 1))
+    assert result.exit_code == 1
+    assert f"! {sentence}" in lines
+    assert sentence in facts["interface"]
+
+
+def test_a_default_is_part_of_the_interface(compare):
+    weight = HEADER + "g (float[2] x) => (float[2] y) <float[2] v = {1,2}> { y = Add(x, v) }"
+    given = weight.replace("float[2] x)", "float[2] x, float[2] v)")
+    result, lines, _ = compare(given, given.replace("<float[2] v = {1,2}>", ""))
+    assert (result.exit_code, lines[0]) == (1, "! input 'v' lost its default")
+
+
+def test_unnamed_dims_have_no_names_to_compare(compare):
+    model = HEADER + "g (float[?,4] x, float[?,4] u) => (float[?,4] y) { y = Add(x, u) }"
+    lines = compare(model, model.replace("float[?,4] x", "float[3,4] x"))[1]
+    assert [line for line in lines if line.startswith("!")] == [
+        "! input 'x' was float[?,4], is float[3,4]"
+    ]
 
 
 def test_weights_that_came_went_or_changed(compare):

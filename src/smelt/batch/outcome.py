@@ -102,10 +102,8 @@ def _difference(document: Mapping[str, Any]) -> dict[str, Any]:
         what = f"{b!r} does not have the interface of {a!r}"
         return Mismatch("E700", what, at=document["interface"][:8]).to_json()
     what = f"{b!r} does not compute what {a!r} computes"
-    failures = [trial["failure"] for trial in document["trials"] if trial["failure"]]
-    return Mismatch(
-        "E702", what, at=failures[:8], why=f"allowed: {document['tolerance']}"
-    ).to_json()
+    places = document["problems"][:8]
+    return Mismatch("E702", what, at=places, why=f"allowed: {document['tolerance']}").to_json()
 
 
 READERS = {"optimize": _optimized, "compile": _compiled, "verify": _verified}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import onnx_ir as ir
 
@@ -45,6 +46,50 @@ def _compare_ports(place: str, a: Port, b: Port) -> Iterator[str]:
         if isinstance(before, int) and isinstance(after, int) and before != after:
             yield f"{place} {a.name!r} was {a}, is {b}"
             return
+
+
+def interface_changes(a: Interface, b: Interface) -> list[str]:
+    """Every change from ``a`` to ``b`` in one sentence each: number, names, order, types, the sizes
+    and names of dims, defaults. Stricter than ``disagreements``, which asks whether callers of
+    ``a`` can call ``b``."""
+    found: list[str] = []
+    for word, left, right in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
+        old, new = ([port.name for port in ports] for ports in (left, right))
+        after = {port.name: port for port in right}
+        if len(old) != len(new):
+            found.append(f"{len(old)} {word}s became {len(new)}")
+        if set(old) == set(new) and old != new:
+            found.append(f"the {word}s {', '.join(old)} come in another order: {', '.join(new)}")
+        elif len(old) == len(new):
+            after = {name: port for name, port in zip(old, right, strict=True)}
+        else:
+            found += [f"{word} {name!r} is gone" for name in old if name not in after]
+            found += [
+                f"{word} {port.name!r} is new: {port}" for port in right if port.name not in old
+            ]
+        pairs = ((port, after[port.name]) for port in left if port.name in after)
+        found += [f"{word} {text}" for pair in pairs for text in _port_changes(*pair)]
+    return found
+
+
+def _port_changes(a: Port, b: Port) -> Iterator[str]:
+    if a.name != b.name:
+        yield f"{a.name!r} is now called {b.name!r}"
+    if _declared(a) != _declared(b):
+        yield f"{b.name!r} was {_declared(a)}, is {_declared(b)}"
+    if (a.default is None) != (b.default is None):
+        yield f"{b.name!r} {'has a default now' if a.default is None else 'lost its default'}"
+
+
+def _declared(port: Port) -> str:
+    """The type as the model declares it: the names that unnamed dims go by here are left out."""
+    shape = tuple(
+        ir.SymbolicDim(None)
+        if isinstance(dim, ir.SymbolicDim) and dim.value in port.unnamed
+        else dim
+        for dim in port.shape or ()
+    )
+    return str(port if port.shape is None else replace(port, shape=shape))
 
 
 def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[dict[str, int]]:

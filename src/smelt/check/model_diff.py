@@ -9,13 +9,13 @@ from typing import Any
 
 import onnx_ir as ir
 
-from smelt.check.agreement import disagreements
+from smelt.check.agreement import interface_changes
 from smelt.check.changes import node_changes
 from smelt.errors import SmeltError
 from smelt.frontends.onnx import clone
 from smelt.ir import scope, text
 from smelt.ir.collector import paused_collector
-from smelt.ir.listing import listing, told_apart
+from smelt.ir.listing import listing, node_text, told_apart
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.unified_diff import unified_diff
 from smelt.runtime.interface import interface_of
@@ -53,8 +53,8 @@ class ModelDiff:
 
     ``versions`` are the IR version and the opsets that differ, None for a domain that is not
     imported; ``operators`` the counts before and after of every operator of either; ``removed``
-    and ``added`` the nodes that only one has. ``text`` is the unified diff of the listings, with
-    inferred types; the order of nodes shows only there.
+    and ``added`` the nodes that only one has, ``reordered`` says that the same nodes stand in another
+    order. ``text`` is the unified diff of the listings, with inferred types.
     """
 
     versions: dict[str, tuple[int | None, int | None]]
@@ -64,6 +64,7 @@ class ModelDiff:
     removed: list[str]
     added: list[str]
     text: list[str]
+    reordered: bool = False
 
     def __bool__(self) -> bool:
         nodes = self.removed or self.added
@@ -87,6 +88,7 @@ class ModelDiff:
             "removed": self.removed,
             "added": self.added,
             "text": self.text,
+            "reordered": self.reordered,
         }
 
 
@@ -98,13 +100,18 @@ def model_diff(before: ir.Model, after: ir.Model) -> ModelDiff:
     names = sorted(counts[0].keys() | counts[1].keys())
     return ModelDiff(
         versions=_versions(before, after),
-        interface=disagreements(interface_of(before), interface_of(after)),
+        interface=interface_changes(interface_of(before), interface_of(after)),
         operators={name: (counts[0][name], counts[1][name]) for name in names},
         weights=_weights(before, after),
         removed=removed,
         added=added,
         text=unified_diff(*told_apart(listing(_typed(before)), listing(_typed(after)))),
+        reordered=not (removed or added) and _order(before) != _order(after),
     )
+
+
+def _order(model: ir.Model) -> list[str]:
+    return [node_text(node) for node in scope.nodes(model)]
 
 
 def _typed(model: ir.Model) -> ir.Model:

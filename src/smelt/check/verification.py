@@ -144,6 +144,7 @@ class Report:
             "mean_rel": self.mean_rel,
             "approximation": self.approximation,
             "interface": self.interface,
+            "problems": self.problems(),
             "trials": [trial.to_json() for trial in self.trials],
         }
 

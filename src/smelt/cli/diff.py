@@ -31,7 +31,8 @@ def diff(
 
     The text is a unified diff of ONNX text, with inferred types and without large weights. A node
     counts as the same if it has the same operator, attributes, inputs and outputs, wherever it
-    stands. The exit status is 1 if anything differs.
+    stands. A renamed dim, or a size that was open and is fixed, is a change of the interface. The
+    exit status is 1 if anything differs but the order of nodes.
     """
     from smelt.check.model_diff import model_diff
 
@@ -44,7 +45,9 @@ def diff(
     elif found:
         print("\n".join([*_counts(found), *([] if stat else _text(a, b, found))]))
     else:
-        print("the same nodes, in another order" if found.text else "the same nodes")
+        print("the same nodes, in another order" if found.reordered else "the same nodes")
+        if found.text and not found.reordered and not stat:
+            print("\n".join(_text(a, b, found)))
     if found:
         raise typer.Exit(int(ExitStatus.MISMATCH))
 
