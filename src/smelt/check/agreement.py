@@ -61,7 +61,7 @@ def interface_changes(a: Interface, b: Interface) -> list[str]:
         if set(old) == set(new) and old != new:
             found.append(f"the {word}s {', '.join(old)} come in another order: {', '.join(new)}")
         elif len(old) == len(new):
-            after = {name: port for name, port in zip(old, right, strict=True)}
+            after = dict(zip(old, right, strict=True))
         else:
             found += [f"{word} {name!r} is gone" for name in old if name not in after]
             found += [

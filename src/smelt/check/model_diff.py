@@ -53,8 +53,8 @@ class ModelDiff:
 
     ``versions`` are the IR version and the opsets that differ, None for a domain that is not
     imported; ``operators`` the counts before and after of every operator of either; ``removed``
-    and ``added`` the nodes that only one has, ``reordered`` says that the same nodes stand in another
-    order. ``text`` is the unified diff of the listings, with inferred types.
+    and ``added`` the nodes that only one has, ``reordered`` says that the same nodes stand in
+    another order. ``text`` is the unified diff of the listings, with inferred types.
     """
 
     versions: dict[str, tuple[int | None, int | None]]

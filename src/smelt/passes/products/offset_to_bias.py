@@ -73,7 +73,7 @@ class _Layer:
 
 @graph_pass("offset_to_bias", __doc__, exactness=rounding(4), after=("merge_constant_terms",))
 def offset_to_bias(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
-    for split, layer, bias, offsets in list(_split_layers(cx)):
+    for split, layer, bias, offsets in list(_split_layers(cx, stats)):
         if rewriter.exhausted:
             return
         adds = [add for add, _ in offsets.values()]
@@ -112,7 +112,9 @@ def _moved_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray
             yield add, layer, total
 
 
-def _split_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray, Offsets]]:
+def _split_layers(
+    cx: PassContext, stats: RuleStats
+) -> Iterator[tuple[ir.Node, _Layer, np.ndarray, Offsets]]:
     """Each Split of a layer to whose parts numbers are added, and the bias that does it."""
     for split in cx.index().nodes([("", "Split")]):
         offsets = _offsets(cx, split)
@@ -124,7 +126,7 @@ def _split_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray
         lengths = [None if shape is None else shape[axis] for shape in sizes]
         layer = _layer(cx, whole, split)
         if layer is None and axis == rank - 1:
-            layer = _product(cx, whole, split, offsets)
+            layer = _product(cx, whole, split, offsets, stats)
         if layer is None or not all(isinstance(n, int) for n in lengths):  # needs 2
             continue
         bias = _spread(layer, rank, axis, [n for n in lengths if isinstance(n, int)], offsets)
@@ -197,15 +199,21 @@ def _row(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
     return None
 
 
-def _product(cx: PassContext, value: ir.Value, split: ir.Node, offsets: Offsets) -> _Layer | None:
+def _product(
+    cx: PassContext, value: ir.Value, split: ir.Node, offsets: Offsets, stats: RuleStats
+) -> _Layer | None:
     """A product without a bias, read by ``split`` alone, to all parts of which a row is added."""
     node = producer_of(value, "MatMul")
     alone = scope.has_one_use(value) and node is not None and node.graph is split.graph
     if node is None or not alone or value.shape is None or value.dtype is None:
         return None
-    if len(offsets) != len(split.outputs) or is_integer_product(node):  # needs 3
+    if len(offsets) != len(split.outputs):  # needs 3
         return None
     size = value.shape[-1] if len(value.shape) else None
+    if is_integer_product(node):  # needs 3
+        why = "a runtime may multiply the dequantized operands as integers"
+        stats.miss("offset_to_bias", why, split)
+        return None
     if not isinstance(size, int) or cx.constants.get(node.inputs[1], limit=None) is None:
         return None
     zeros = np.full((*(1,) * (len(value.shape) - 1), size), -0.0, value.dtype.numpy())

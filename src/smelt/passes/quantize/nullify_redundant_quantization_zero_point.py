@@ -33,6 +33,7 @@ from smelt.passes.quantize.quantization import Quantization, type_without_zero_p
 NAME = "nullify_redundant_quantization_zero_point"
 
 _PAIRS = (("UINT4", "INT4"), ("UINT8", "INT8"), ("UINT16", "INT16"))
+HELD = "keep-groups: runtimes find quantized groups by their zero points"
 FIRST_WITH_TYPE = 21
 """The opset from which on an attribute of QuantizeLinear can say the type of the result."""
 
@@ -46,18 +47,21 @@ OTHER_SIGN = {ir.DataType[a]: ir.DataType[b] for x, y in _PAIRS for a, b in ((x,
 def nullify_redundant_quantization_zero_point(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Groups
 ) -> None:
-    if options.keep_groups and has_groups(cx.index()):  # keeps 3
-        return
-    nullifier = _Nullifier(cx, rewriter, stats)
+    held = options.keep_groups and has_groups(cx.index())
+    nullifier = _Nullifier(cx, rewriter, stats, held=held)
     for node in cx.index().nodes([("", "QuantizeLinear"), ("", "DequantizeLinear")]):
         if node not in rewriter.dead:
             nullifier.visit(node)
 
 
 class _Nullifier:
-    """Looks at each node once; a pair is changed when its QuantizeLinear is met."""
+    """Looks at each node once; a pair is changed when its QuantizeLinear is met. ``held`` nodes
+    stay, and are told as near misses."""
 
-    def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
+    def __init__(
+        self, cx: PassContext, rewriter: Rewriter, stats: RuleStats, *, held: bool
+    ) -> None:
+        self.held = held
         self.constants = cx.constants
         self.opsets = cx.index().opsets
         self.rewriter = rewriter
@@ -70,6 +74,9 @@ class _Nullifier:
         zero_points = q.zero_points(self.constants)
         if zero_points is None:  # needs 1
             self.stats.miss(NAME, "the zero point is not constant", node)
+        elif self.held:  # keeps 3
+            if not zero_points.any() or self.is_middle(q):
+                self.stats.miss(NAME, HELD, node)
         elif not zero_points.any():
             self.drop(node, q)
         elif self.is_middle(q):

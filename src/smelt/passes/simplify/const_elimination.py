@@ -164,7 +164,11 @@ class _Folder:
             return [known]
         if opset.is_random(node):
             return None
-        if self.cx.evaluate is None or time.process_time() > self.stop_at:
+        if self.cx.evaluate is None:
+            return None
+        if time.process_time() > self.stop_at:
+            why = f"the {self.options.seconds:g} s for folding are over"
+            self.stats.miss("const_elimination", why, node)
             return None
         read = [self.cx.constants.get(value, limit=None) for value in node.inputs]
         if any(a is None and v is not None for a, v in zip(read, node.inputs, strict=True)):

@@ -116,8 +116,6 @@ def something_there(m: Match, b: Builder) -> Replacement:
 
 @rule(one_of(op("Where", _mask, _infinite, var("x")), op("Where", _mask, var("x"), _infinite)))
 def infinite_where_masked(m: Match, b: Builder) -> Replacement:
-    if not m.options.assume_finite:
-        return None
     mask, infinite = m.array("mask", limit=None), m.array("infinite", limit=None)
     if mask is None or infinite is None or not is_float(infinite.dtype):
         return None
@@ -126,6 +124,8 @@ def infinite_where_masked(m: Match, b: Builder) -> Replacement:
     shape = np.broadcast_shapes(mask.shape, infinite.shape)
     if np.prod(shape, dtype=np.int64) > max(mask.size, infinite.size):  # keeps 2
         return Miss("the sum would need a larger constant")
+    if not m.options.assume_finite:
+        return Miss("what the mask hides may be NaN or infinite (--assume-finite)")
     masked = mask if m.root.inputs[1] is m["infinite"] else ~mask
     term = np.where(masked, infinite, np.asarray(-0.0, dtype=infinite.dtype))
     return b.op("Add", m["x"], b.constant(term))
