@@ -49,8 +49,8 @@ class Row:
     nodes_before: int
     nodes_after: int
     seconds: float
-    max_ulp: float
-    max_abs: float
+    ulp: float
+    error: float
     agrees: bool
     latency_before: float | None = None
     latency_after: float | None = None
@@ -73,8 +73,8 @@ def jax_rows() -> Iterator[Row]:
             count_nodes(traced),
             count_nodes(optimized),
             seconds,
-            report.max_ulp,
-            report.max_abs,
+            report.worst.ulp,
+            report.worst.error,
             report.ok,
             before,
             after,
@@ -98,8 +98,8 @@ def onnx_rows() -> Iterator[Row]:
             count_nodes(source),
             count_nodes(optimized),
             seconds,
-            report.max_ulp,
-            report.max_abs,
+            report.worst.ulp,
+            report.worst.error,
             report.ok,
             before,
             after,
@@ -122,8 +122,8 @@ def c_rows() -> Iterator[Row]:
             count_nodes(traced),
             count_nodes(artifact.model),
             seconds,
-            report.max_ulp,
-            report.max_abs,
+            report.worst.ulp,
+            report.worst.error,
             report.ok,
             before,
             after,
@@ -161,7 +161,7 @@ def _median_time(artifact: smelt.Artifact, inputs: list[np.ndarray]) -> float:
 def show(rows: list[Row]) -> None:
     """The table, on stdout."""
     table = Table(title="what smelt made of them")
-    for heading in ("model", "nodes", "compile s", "max ulp", "max abs", "ms before", "ms after"):
+    for heading in ("model", "nodes", "compile s", "error", "ulp", "ms before", "ms after"):
         table.add_column(heading, justify="left" if heading == "model" else "right")
     table.add_column("arena bytes", justify="right")
     table.add_column("result")
@@ -170,8 +170,8 @@ def show(rows: list[Row]) -> None:
             row.model,
             f"{row.nodes_before} -> {row.nodes_after}",
             f"{row.seconds:.2f}",
-            f"{row.max_ulp:g}",
-            f"{row.max_abs:.1e}",
+            f"{row.error:.1e}",
+            f"{row.ulp:.2g}",
             "" if row.latency_before is None else f"{row.latency_before:.3f}",
             "" if row.latency_after is None else f"{row.latency_after:.3f}",
             "" if row.arena_bytes is None else f"{row.arena_bytes:,}",

@@ -107,8 +107,23 @@ def test_the_worst_element_is_named():
     found = one(np.float32([[1, 2], [3, 4]]), np.float32([[1, 2], [3, 7]]))
     assert found.where == (1, 1)
     assert (found.expected, found.actual, found.failed) == ("4.0", "7.0", 1)
-    assert found.max_abs == 3
-    assert found.max_rel == 0.75
+    assert found.error == 3
+
+
+def test_the_largest_error_is_that_of_one_element():
+    """The ulp of a number near 0 and the absolute error of a large one belong to no element."""
+    expected = np.float32([1e-6, 1000])
+    actual = np.float32([1.1e-6, 1000.5])
+    found = one(expected, actual, slack=[np.array([1e-4, 1.0])], margin=10)
+    assert found.ok
+    assert (found.where, found.expected, found.actual) == ((1,), "1000.0", "1000.5")
+    assert (found.error, found.ulp, found.allowed) == (0.5, 5.0, 10)
+    assert str(found) == "output '0': largest error 0.5 (5 ulp, 10 allowed)"
+
+
+def test_without_a_measure_an_ulp_is_the_last_place_of_the_element():
+    found = one(np.float32([1, 1024]), np.float32([1, 1024.0625]), Tolerance(ulp=1000))
+    assert (found.ulp, found.error, found.allowed) == (512, 0.0625, 0)
 
 
 def test_slack_admits_elements_and_leaves_out_infinite_ones():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -30,11 +31,19 @@ def test_the_reports_hold_the_evidence(verify: Verify) -> None:
     assert found.versions == (found.passes if verify == "each" else 1)
     assert found.seconds > 0
     document = json.loads(json.dumps(found.to_json()))
-    assert document["max_ulp"] == found.max_ulp
-    assert f"verified ({verify}): {found.passes} pass run" in str(found)
-    one = replace(found, passes=1, inputs=["normal"])
-    assert "1 pass run that changed something, 1 kind of inputs" in str(one)
-    assert "B=1; B=3" in str(found)
+    assert document["worst"]["ulp"] == found.worst.ulp
+    when = "after each of" if verify == "each" else "after"
+    assert str(found) == f"verified {when} {found.passes} changes at B=1,3: equal bits"
+    assert " 1 change at " in str(replace(found, passes=1))
+
+
+def test_the_error_is_told_with_what_is_allowed() -> None:
+    layer = "g (float[B,4] x) => (float[B,4] y) { e = Exp(x) one = Constant<value_float=1.0>() "
+    layer += "n = Neg(x) f = Exp(n) a = Add(f, one) s = Div(one, a) y = Mul(s, e) }"
+    found = optimize_model(text.parse(layer), verify="final", dims={"B": (1, 3)}).evidence
+    assert found is not None
+    words = r"verified after \d changes? at B=1,3: (largest error \S+ \(\S+ ulp, \d+ allowed\)|equal bits)"
+    assert re.fullmatch(words, str(found))
 
 
 @pytest.mark.parametrize("verify", ["final", "each"])

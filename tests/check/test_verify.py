@@ -21,7 +21,7 @@ def test_a_model_agrees_with_itself_at_each_size():
     report = verify(graph, graph)
     assert report.ok
     assert [trial.sizes for trial in report.trials] == [{"B": 1}, {"B": 1}, {"B": 3}, {"B": 3}]
-    assert report.max_ulp == 0
+    assert report.worst.ulp == 0
     report.check()
 
 

@@ -40,7 +40,7 @@ def test_optimize_says_what_was_verified(smelt, write, report, tmp_path):
     numbers = data(report.read_text())["numbers"]
     assert numbers["title"].endswith("verified each")
     assert [row["sizes"] for row in numbers["rows"]] == ["B=1", "B=1", "B=3", "B=3"]
-    assert all(row["max_abs"] == 0 for row in numbers["rows"])
+    assert all(row["error"] == 0 for row in numbers["rows"])
 
 
 def test_a_report_may_go_to_standard_output_but_not_with_something_else(smelt, write, tmp_path):

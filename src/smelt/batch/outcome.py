@@ -90,8 +90,7 @@ def _evidence(document: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "mode": "verify",
         "sizes": [size for index, size in enumerate(sizes) if size not in sizes[:index]],
-        "max_ulp": document["max_ulp"],
-        "max_abs": document["max_abs"],
+        "worst": document["worst"],
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import onnx_ir as ir
@@ -136,6 +136,16 @@ def fixed_sizes(a: Interface, b: Interface) -> dict[str, int]:
             if isinstance(dim, ir.SymbolicDim) and dim.value and isinstance(size, int):
                 found.setdefault(dim.value, size)
     return found
+
+
+def sizes_together(trials: Iterable[Mapping[str, int]]) -> str:
+    """The sizes of several trials as messages give them: ``batch=1,2 seq=8``."""
+    found: dict[str, dict[int, None]] = {}
+    for sizes in trials:
+        for name, size in sizes.items():
+            found.setdefault(name, {})[size] = None
+    texts = (f"{name}={','.join(map(str, sizes))}" for name, sizes in found.items())
+    return " ".join(texts) or "fixed sizes"
 
 
 def sizes_in_words(sizes: Mapping[str, int]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from smelt.ir.floats import is_float, spacing, ulp_distance
+from smelt.ir.floats import is_float, ulp_distance
 from smelt.runtime.interface import Value
 
 
@@ -38,10 +38,13 @@ EXACT = Tolerance()
 class Comparison:
     """How one output compares.
 
-    ``max_ulp`` is the largest distance of two elements, ``scaled_ulp`` the largest absolute error
-    in units of the largest magnitude of the output, ``peak_rel`` the same error as a part of it,
-    ``mean_rel`` the mean error as a part of the mean magnitude. ``where`` is the index of the
-    worst element that fails, or of the worst at all; ``expected`` and ``actual`` are its values.
+    ``where``, ``expected``, ``actual``, ``error`` and ``ulp`` are the index, the values, the
+    absolute error and the error in ulp of one element: of those that fail, or else of all, the one
+    with the most ulp. One ulp is what a rounding moves the element by: as measured on the source
+    where that was asked, which allows ``allowed`` of them, else one unit in its last place.
+
+    ``peak_rel`` is the largest error as a part of the largest magnitude of the output,
+    ``mean_rel`` the mean error as a part of the mean magnitude.
     ``failed`` counts elements beyond tolerance, ``unstable`` those that were left out because the
     source itself is not determined there. ``problem`` says what makes the whole output differ.
     """
@@ -50,10 +53,9 @@ class Comparison:
     kind: str
     failed: int = 0
     elements: int = 0
-    max_ulp: float = 0.0
-    scaled_ulp: float = 0.0
-    max_abs: float = 0.0
-    max_rel: float = 0.0
+    ulp: float = 0.0
+    allowed: float = 0.0
+    error: float = 0.0
     peak_rel: float = 0.0
     mean_rel: float = 0.0
     where: tuple[int, ...] = ()
@@ -73,11 +75,26 @@ class Comparison:
         if self.problem:
             return f"output {self.name!r}: {self.problem}"
         if self.ok:
-            return f"output {self.name!r}: equal within {self.max_ulp:g} ulp ({self.max_abs:.3g})"
+            return f"output {self.name!r}: {error_in_words(self)}"
+        allowed = f", {self.allowed:g} allowed" if self.allowed else ""
         return (
             f"output {self.name!r}{list(self.where)}: expected {self.expected}, got {self.actual}"
-            f" ({self.max_ulp:.4g} ulp, {self.failed} of {self.elements} elements differ)"
+            f" ({self.ulp:.3g} ulp{allowed}; {self.failed} of {self.elements} elements differ)"
         )
+
+
+def worst(found: Iterable[Comparison]) -> Comparison:
+    """The one of ``found`` whose element has the largest error: failed ones first, then by ulp."""
+    none = Comparison("", "")
+    return max(found, key=lambda each: (not each.ok, each.ulp, each.error), default=none)
+
+
+def error_in_words(found: Comparison) -> str:
+    """``largest error 1.7e-06 (7 ulp, 80 allowed)``; ``equal bits`` where there is none."""
+    if not found.error:
+        return "equal bits"
+    allowed = f", {found.allowed:g} allowed" if found.allowed else ""
+    return f"largest error {found.error:.2g} ({found.ulp:.2g} ulp{allowed})"
 
 
 Slack = Sequence[np.ndarray | None]
@@ -91,8 +108,9 @@ def compare(
     *,
     names: Sequence[str] = (),
     slack: Slack = (),
+    margin: float = 0.0,
 ) -> list[Comparison]:
-    """Compare outputs pairwise; ``slack`` is allowed beyond ``tolerance``.
+    """Compare outputs pairwise; ``slack`` is allowed beyond ``tolerance``: ``margin`` ulp.
 
     Dtypes and shapes must be equal. A list of another length is one comparison that failed.
     """
@@ -103,13 +121,25 @@ def compare(
     for index, (left, right) in enumerate(zip(expected, actual, strict=True)):
         name = names[index] if index < len(names) else str(index)
         allowed = slack[index] if index < len(slack) else None
-        found += _compare_value(name, left, right, tolerance, allowed)
+        limit = Limit(tolerance, allowed, margin)
+        found += _compare_value(name, left, right, limit)
     return found
 
 
-def _compare_value(
-    name: str, expected: Value, actual: Value, tolerance: Tolerance, slack: np.ndarray | None
-) -> list[Comparison]:
+@dataclass(frozen=True)
+class Limit:
+    """What one output may differ by: by ``tolerance``, or by ``slack``, which is ``margin`` ulp."""
+
+    tolerance: Tolerance = EXACT
+    slack: np.ndarray | None = None
+    margin: float = 0.0
+
+    def without_slack(self) -> Limit:
+        """The tolerance alone."""
+        return Limit(self.tolerance)
+
+
+def _compare_value(name: str, expected: Value, actual: Value, limit: Limit) -> list[Comparison]:
     if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
         if len(expected) != len(actual):
             problem = f"{len(expected)} tensors were expected, {len(actual)} came"
@@ -118,26 +148,20 @@ def _compare_value(
         return [
             comparison
             for index, (left, right) in enumerate(pairs)
-            for comparison in _compare_value(f"{name}[{index}]", left, right, tolerance, None)
+            for comparison in _compare_value(f"{name}[{index}]", left, right, limit.without_slack())
         ]
     if isinstance(expected, dict) and isinstance(actual, dict):
         if expected.keys() != actual.keys():
             return [Comparison(name, "map", problem=f"the keys are {[*actual]!r:.60}")]
         left, right = (np.asarray([side[key] for key in expected]) for side in (expected, actual))
-        return [compare_arrays(name, left, right, tolerance, slack)]
+        return [compare_arrays(name, left, right, limit)]
     if expected is None or actual is None:
         problem = "" if expected is actual else f"expected {expected!r:.40}, got {actual!r:.40}"
         return [Comparison(name, "optional", problem=problem)]
-    return [compare_arrays(name, np.asarray(expected), np.asarray(actual), tolerance, slack)]
+    return [compare_arrays(name, np.asarray(expected), np.asarray(actual), limit)]
 
 
-def compare_arrays(
-    name: str,
-    expected: np.ndarray,
-    actual: np.ndarray,
-    tolerance: Tolerance = EXACT,
-    slack: np.ndarray | None = None,
-) -> Comparison:
+def compare_arrays(name: str, expected: np.ndarray, actual: np.ndarray, limit: Limit) -> Comparison:
     """Compare two arrays; see ``compare``."""
     kind = _kind(expected)
     text = all(array.dtype.kind in "OUST" for array in (expected, actual))
@@ -149,13 +173,13 @@ def compare_arrays(
         return Comparison(name, kind, problem=problem)
     if expected.size == 0:
         return Comparison(name, kind)
-    if slack is not None and slack.shape != expected.shape:
-        slack = None
+    if limit.slack is not None and limit.slack.shape != expected.shape:
+        limit = limit.without_slack()
     if expected.dtype.kind == "c":
-        return _compare_complex(name, expected, actual, tolerance)
+        return _compare_complex(name, expected, actual, limit)
     if is_float(expected.dtype):
-        return _compare_floats(name, expected, actual, tolerance, slack)
-    return _compare_exactly(name, expected, actual, slack)
+        return _compare_floats(name, expected, actual, limit)
+    return _compare_exactly(name, expected, actual, limit.slack)
 
 
 def _kind(array: np.ndarray) -> str:
@@ -163,12 +187,12 @@ def _kind(array: np.ndarray) -> str:
 
 
 def _compare_complex(
-    name: str, expected: np.ndarray, actual: np.ndarray, tolerance: Tolerance
+    name: str, expected: np.ndarray, actual: np.ndarray, limit: Limit
 ) -> Comparison:
     def parts(array: np.ndarray) -> np.ndarray:
         return np.stack([array.real, array.imag], axis=-1)
 
-    return compare_arrays(name, parts(expected), parts(actual), tolerance)
+    return compare_arrays(name, parts(expected), parts(actual), limit.without_slack())
 
 
 def _compare_exactly(
@@ -186,7 +210,7 @@ def _compare_exactly(
         _kind(expected),
         failed=int(failed.sum()),
         elements=expected.size,
-        max_abs=error,
+        error=error,
         where=worst,
         expected=str(expected[worst]),
         actual=str(actual[worst]),
@@ -195,13 +219,9 @@ def _compare_exactly(
 
 
 def _compare_floats(
-    name: str,
-    expected: np.ndarray,
-    actual: np.ndarray,
-    tolerance: Tolerance,
-    slack: np.ndarray | None,
+    name: str, expected: np.ndarray, actual: np.ndarray, limit: Limit
 ) -> Comparison:
-    allowed = np.zeros(expected.shape) if slack is None else slack
+    allowed = np.zeros(expected.shape) if limit.slack is None else limit.slack
     unstable = np.isposinf(allowed)
     allowed = np.where(unstable, 0.0, allowed)
     with np.errstate(all="ignore"):
@@ -210,14 +230,17 @@ def _compare_floats(
         same = distance == 0
         error = np.where(same, 0.0, np.abs(wide - other))
         error = np.where(np.isnan(error), np.inf, error)
-        relative = np.where(same, 0.0, error / np.abs(wide))
-        passed = _passed(wide, other, distance, error, tolerance, allowed)
+        ulp = distance
+        if limit.margin:
+            ulp = np.where(same, 0.0, error * limit.margin / allowed)
+            ulp = np.where(np.isnan(ulp), np.inf, ulp)
+        passed = _passed(wide, other, distance, error, limit.tolerance, allowed)
     finite = np.isfinite(wide) & np.isfinite(other)
     failed = ~passed & ~unstable
     counted = np.where(unstable, 0.0, error)
-    worst = _index(
-        np.argmax(np.where(failed, 1.0 + error, 0.0) if failed.any() else counted), expected.shape
-    )
+    ulp = np.where(unstable, 0.0, ulp)
+    ranked = np.where(failed, 1.0 + ulp, 0.0) if failed.any() else ulp
+    worst = _index(np.argmax(ranked), expected.shape)
     scale = np.max(np.abs(wide[np.isfinite(wide)]), initial=0.0)
     largest = float(np.max(counted))
     magnitude = np.sum(np.abs(wide), where=finite)
@@ -226,10 +249,9 @@ def _compare_floats(
         _kind(expected),
         failed=int(failed.sum()),
         elements=expected.size,
-        max_ulp=float(np.max(np.where(unstable, 0.0, distance))),
-        scaled_ulp=largest / float(spacing(np.asarray(scale), expected.dtype)),
-        max_abs=largest,
-        max_rel=float(np.max(np.where(unstable | np.isnan(relative), 0.0, relative))),
+        ulp=float(ulp[worst]),
+        allowed=limit.margin,
+        error=float(counted[worst]),
         peak_rel=_part(largest, scale),
         mean_rel=_part(np.sum(counted, where=finite), magnitude),
         where=worst,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from smelt.check.agreement import sizes_in_words
+from smelt.check.agreement import sizes_in_words, sizes_together
 from smelt.check.case import Case
-from smelt.check.compare import Comparison
+from smelt.check.compare import Comparison, error_in_words, worst
 from smelt.passes.base import EXACT, Exactness, together
 
 
@@ -17,10 +17,9 @@ class Evidence:
     """How the result of a pipeline was held against its source.
 
     ``passes`` counts the pass runs that changed the model, ``declared`` is what they allow together
-    and ``versions`` how many of their results were run. ``max_ulp`` is the largest error in units
-    in the last place of the largest magnitude of its output, ``max_abs`` the largest error; both
-    are those of the last version against the source. ``seconds`` is wall-clock time, the runs of
-    the source included. ``compared`` are the outputs of the last version, each at its inputs.
+    and ``versions`` how many of their results were run. ``seconds`` is wall-clock time, the runs of
+    the source included. ``compared`` are the outputs of the last version, each at its inputs,
+    against those of the source.
     """
 
     mode: str
@@ -30,11 +29,14 @@ class Evidence:
     passes: int = 0
     versions: int = 0
     declared: Exactness = EXACT
-    max_ulp: float = 0.0
-    max_abs: float = 0.0
     undetermined: int = 0
     seconds: float = 0.0
     compared: list[tuple[Case, Comparison]] = field(default_factory=list)
+
+    @property
+    def worst(self) -> Comparison:
+        """The output of the last version with the largest error."""
+        return worst(item for _, item in self.compared)
 
     def note(
         self,
@@ -48,8 +50,6 @@ class Evidence:
         self.compared = [(Case((), case.sizes, case.inputs), item) for case, item in compared]
         self.sizes = list({sizes_in_words(c.sizes): c.sizes for c, _ in compared}.values())
         self.inputs = list(dict.fromkeys(case.inputs for case, _ in compared))
-        self.max_ulp = max((item.scaled_ulp for _, item in compared), default=0.0)
-        self.max_abs = max((item.max_abs for _, item in compared), default=0.0)
         self.undetermined = sum(item.unstable for _, item in compared)
 
     def to_json(self) -> dict[str, Any]:
@@ -61,8 +61,7 @@ class Evidence:
             "passes": self.passes,
             "versions": self.versions,
             "declared": str(self.declared),
-            "max_ulp": self.max_ulp,
-            "max_abs": self.max_abs,
+            "worst": self.worst.to_json(),
             "undetermined": self.undetermined,
             "seconds": self.seconds,
             "outputs": [
@@ -83,15 +82,7 @@ class Evidence:
 
     def __str__(self) -> str:
         if not self.versions:
-            return f"verified ({self.mode}): no pass changed anything"
-        sizes = "; ".join(sizes_in_words(each) for each in self.sizes)
-        error = "equal bits"
-        if self.max_abs:
-            error = f"largest error {self.max_ulp:.3g} ulp ({self.max_abs:.3g})"
-        runs = "pass run" if self.passes == 1 else "pass runs"
-        kinds = "kind" if len(self.inputs) == 1 else "kinds"
-        return (
-            f"verified ({self.mode}): {self.passes} {runs} that changed something, "
-            f"{len(self.inputs)} {kinds} of inputs at {sizes}: {error}, declared {self.declared}, "
-            f"in {self.seconds:.1f} s"
-        )
+            return "nothing to verify: no pass changed anything"
+        changes = f"{self.passes} change{'s' * (self.passes != 1)}"
+        when = f"after each of {changes}" if self.mode == "each" else f"after {changes}"
+        return f"verified {when} at {sizes_together(self.sizes)}: {error_in_words(self.worst)}"

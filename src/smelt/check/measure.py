@@ -19,13 +19,21 @@ from smelt.check.compare import Slack
 from smelt.check.perturbed import PerturbedModel, jitter
 from smelt.check.subject import Subject
 from smelt.errors import SmeltError, Unsupported
+from smelt.ir import scope
 from smelt.ir.floats import float_info, is_float, spacing
+from smelt.ir.invented_dims import every_value
 from smelt.runtime.interface import Value
 from smelt.runtime.runner import RunnerName, open_runner
 
 PERTURBED_RUNS = 3
 MARGIN = 16.0
 """Allowed multiple of the largest movement of the perturbed runs, which are few."""
+
+HALF_MARGIN = 6.0
+"""The same where a model computes in 16 bits. There every step is perturbed, by a whole unit where
+rounding errs by half of one, and sixteen times the error would be as large as the numbers."""
+
+HALF = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 FLOOR_ULP = 4.0
 """Allowed for each element whatever the perturbed runs say: the last operation rounds, too."""
@@ -52,6 +60,7 @@ class Yardstick:
         self.seed = seed
         self.model = subject if isinstance(subject, ir.Model) else subject.model
         self.runner = runner if isinstance(subject, ir.Model) else subject.runner
+        self.margin = HALF_MARGIN if computes_in_half(self.model) else MARGIN
 
     def movement(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Slack:
         """``movements`` of a single run."""
@@ -109,6 +118,17 @@ class Yardstick:
             return lambda *inputs: run(*inputs, *moved)
 
         return perturbed
+
+
+def computes_in_half(model: ir.Model | None) -> bool:
+    """True if ``model`` has numbers of float16 or bfloat16: the steps between them round most."""
+    if model is None:
+        return False
+    return any(value.dtype in HALF for value in every_value(model)) or any(
+        node.attributes.get_int("to", 0) in HALF
+        for node in scope.nodes(model)
+        if node.op_type == "Cast"
+    )
 
 
 def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN) -> Slack:

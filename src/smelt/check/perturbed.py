@@ -6,11 +6,15 @@ in the tanh is all that is left, and no movement of ``x`` shows it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.floats import float_info, is_float, spacing
+from smelt.errors import SmeltError
+from smelt.ir.floats import float_info, is_float, is_half, spacing
 from smelt.ir.names import Names
+from smelt.ir.shapes import ShapeInference
 from smelt.operators.rounding import ROUNDING
 
 SMALLEST_WEIGHT = 8
@@ -18,6 +22,10 @@ SMALLEST_WEIGHT = 8
 
 FACTORS = 64
 """Factors of an element type, from which those of the rounded results are drawn."""
+
+ROUNDING_IN_HALF = ROUNDING | {"Add", "Cast", "CastLike", "Div", "Mean", "Mul", "Pow", "Sub", "Sum"}
+"""Operators whose results in 16 bits are moved: there a sum or a product rounds as much as the
+rest of a layer together, and a Cast from float32 is where inputs lose their last places."""
 
 
 class PerturbedModel:
@@ -30,6 +38,7 @@ class PerturbedModel:
         self.model, self._rng = model, rng
         self._weights: list[np.ndarray] = []
         self._factors: dict[np.dtype, list[ir.Value]] = {}
+        _infer_types(model)
         graph = model.graph
         self._names = Names(value.name or "" for value in (*graph.inputs, *graph.outputs))
         for value in list(graph.initializers.values()):
@@ -37,7 +46,7 @@ class PerturbedModel:
                 self._release(value)
         for inner in (graph, *(function.graph for function in model.functions.values())):
             for node in list(inner):
-                if node.op_type in ROUNDING and not node.domain:
+                if not node.domain and rounds(node):
                     self._scale(inner, node)
         for factors in self._factors.values():
             graph.inputs.extend(factors)
@@ -67,12 +76,17 @@ class PerturbedModel:
     def _scale(self, graph: ir.Graph, node: ir.Node) -> None:
         """Let all readers of the result see it times 1 + eps or 1 - eps, as an output too."""
         value = node.outputs[0]
-        if value.dtype is None or not is_float(value.dtype.numpy()):
-            return
+        assert value.dtype is not None
         readers = list(value.uses())
-        scaled = ir.Node("", "Mul", [value, self._factor_for(graph, node)])
-        graph.insert_after(node, scaled)
-        result = scaled.outputs[0]
+        factor = self._factor_for(graph, node)
+        if is_half(value.dtype.numpy()):
+            steps = _scaled_in_float32(value, factor)
+        else:
+            steps = [ir.Node("", "Mul", [value, factor])]
+        graph.insert_after(node, steps)
+        for place, step in enumerate(steps[:-1]):
+            step.outputs[0].name = f"{value.name}.scaling.{place}"
+        result = steps[-1].outputs[0]
         result.type, result.shape = value.type, value.shape
         for use in readers:
             use.node.replace_input_with(use.idx, result)
@@ -103,6 +117,52 @@ class PerturbedModel:
 
 def _factor(dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
     return np.asarray(1 + float(float_info(dtype).eps) * rng.choice([-1.0, 1.0]), dtype)
+
+
+def rounds(node: ir.Node) -> bool:
+    """True if the first result of ``node`` is a float that was rounded."""
+    dtype = node.outputs[0].dtype if node.outputs else None
+    if dtype is None or not is_float(dtype.numpy()):
+        return False
+    return node.op_type in (ROUNDING_IN_HALF if is_half(dtype.numpy()) else ROUNDING)
+
+
+def _scaled_in_float32(value: ir.Value, factor: ir.Value) -> Sequence[ir.Node]:
+    """Nodes that scale 16-bit floats, for which few runtimes have kernels, in float32.
+
+    Small integers stay: they are exact, and may count or name places.
+    """
+    assert value.dtype is not None
+    exact_below = float(2 ** (float_info(value.dtype.numpy()).nmant + 1))
+    limit = _node("Constant", [], value=ir.Tensor(np.float32(exact_below)))
+    wide = _node("Cast", [value], to=ir.DataType.FLOAT)
+    whole = _node("Equal", [_result(floor := _node("Floor", [_result(wide)])), _result(wide)])
+    small = _node("Less", [_result(size := _node("Abs", [_result(wide)])), _result(limit)])
+    kept = _node("And", [_result(whole), _result(small)])
+    factor_wide = _node("Cast", [factor], to=ir.DataType.FLOAT)
+    moved = _node("Mul", [_result(wide), _result(factor_wide)])
+    chosen = _node("Where", [_result(kept), _result(wide), _result(moved)])
+    back = _node("Cast", [_result(chosen)], to=value.dtype)
+    return [limit, wide, floor, whole, size, small, kept, factor_wide, moved, chosen, back]
+
+
+def _node(op_type: str, inputs: Sequence[ir.Value], **attributes: object) -> ir.Node:
+    given = {name: int(item) if name == "to" else item for name, item in attributes.items()}
+    return ir.node(op_type, list(inputs), given)
+
+
+def _result(node: ir.Node) -> ir.Value:
+    return node.outputs[0]
+
+
+def _infer_types(model: ir.Model) -> None:
+    """Let values have types, without which nothing is known to be a float; the interface stays."""
+    shapes = ShapeInference(model)
+    try:
+        shapes.infer_model()
+    except SmeltError:
+        return  # the run will say what is wrong with the model
+    shapes.restore_interface()
 
 
 def _is_weight(value: ir.Value) -> bool:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from smelt.check.agreement import sizes_in_words
-from smelt.check.compare import Comparison
+from smelt.check.agreement import sizes_in_words, sizes_together
+from smelt.check.compare import Comparison, error_in_words, worst
 from smelt.errors import Mismatch
 
 SCHEMA = "smelt.verify/1"
@@ -64,19 +64,9 @@ class Report:
         return not self.interface and all(trial.ok for trial in self.trials)
 
     @property
-    def max_ulp(self) -> float:
-        """The largest distance of two elements over all trials, in ulp."""
-        return max((c.max_ulp for trial in self.trials for c in trial.outputs), default=0.0)
-
-    @property
-    def scaled_ulp(self) -> float:
-        """The largest absolute error in ulp of the largest magnitude of its output."""
-        return max((c.scaled_ulp for trial in self.trials for c in trial.outputs), default=0.0)
-
-    @property
-    def max_abs(self) -> float:
-        """The largest absolute error over all trials."""
-        return max((c.max_abs for trial in self.trials for c in trial.outputs), default=0.0)
+    def worst(self) -> Comparison:
+        """The output with the largest error over all trials."""
+        return worst(item for trial in self.trials for item in trial.outputs)
 
     @property
     def mean_rel(self) -> float:
@@ -98,22 +88,16 @@ class Report:
         return found
 
     def summary(self) -> str:
-        """On what both sides ran and how far they are apart, in one line."""
-        ran = [trial for trial in self.trials if not trial.skipped]
-        sizes = dict.fromkeys(sizes_in_words(trial.sizes) for trial in ran)
-        kinds = dict.fromkeys(trial.inputs for trial in ran)
-        error = "equal bits"
-        if self.max_abs:
-            error = f"largest error {self.scaled_ulp:.3g} ulp ({self.max_abs:.3g})"
-        if self.approximation:
-            error = self.accuracy()
-        return f"{', '.join(kinds)} inputs at {'; '.join(sizes)}: {error}"
+        """At which sizes both sides ran and how far they are apart, in one line."""
+        sizes = sizes_together(trial.sizes for trial in self.trials if not trial.skipped)
+        error = self.accuracy() if self.approximation else error_in_words(self.worst)
+        return f"at {sizes}: {error}"
 
     def accuracy(self) -> str:
         """How far apart both sides are, in one line, for sides that are rough by intention."""
         return (
-            f"largest error {self.max_abs:.3g}, {self.peak_rel:.2%} of the largest number; mean"
-            f" error {self.mean_rel:.2%} of the mean magnitude ({self.approximation})"
+            f"largest error {self.peak_rel:.2%} of the largest number; mean error"
+            f" {self.mean_rel:.2%} of the mean magnitude ({self.approximation})"
         )
 
     def check(self) -> None:
@@ -137,9 +121,7 @@ class Report:
             "ok": self.ok,
             "names": list(self.names),
             "tolerance": self.tolerance,
-            "max_ulp": self.max_ulp,
-            "scaled_ulp": self.scaled_ulp,
-            "max_abs": self.max_abs,
+            "worst": self.worst.to_json(),
             "peak_rel": self.peak_rel,
             "mean_rel": self.mean_rel,
             "approximation": self.approximation,
@@ -157,7 +139,7 @@ class Report:
         run = sum(not trial.skipped for trial in self.trials)
         if self.approximation:
             return f"{self.accuracy()} in {run} trials"
-        return f"same in {run} trials, largest error {self.max_ulp:.3g} ulp ({self.max_abs:.3g})"
+        return f"same in {run} trials, {error_in_words(self.worst)}"
 
     def _repr_html_(self) -> str:
         """The trials as a table, for notebooks."""
@@ -172,18 +154,15 @@ class Report:
                 words = f"fails: {trial.failure}" if trial.failure else f"skipped: {trial.skipped}"
                 rows.append(("", *place, "", "", words))
             rows += [
-                (item.name, *place, item.max_ulp, item.max_abs, _result(item))
-                for item in trial.outputs
+                (item.name, *place, item.error, item.ulp, _result(item)) for item in trial.outputs
             ]
-        header = ("output", "sizes", "inputs", "max ulp", "max abs", "result")
+        header = ("output", "sizes", "inputs", "error", "ulp", "result")
         what = f"{self.names[1]} against {self.names[0]}: {self._verdict()}"
         return titled(what, table(rows, header))
 
     def __str__(self) -> str:
         lines = [f"interface: {item}" for item in self.interface]
-        header = (
-            f"{'output':<24} {'sizes':<14} {'inputs':<8} {'max ulp':>10} {'max abs':>10}  result"
-        )
+        header = f"{'output':<24} {'sizes':<14} {'inputs':<8} {'error':>10} {'ulp':>10}  result"
         lines.append(header)
         for trial in self.trials:
             sizes = ",".join(f"{name}={size}" for name, size in trial.sizes.items()) or "-"
@@ -200,5 +179,5 @@ def _result(item: Comparison) -> str:
 
 
 def _row(item: Comparison, sizes: str, inputs: str) -> str:
-    row = f"{item.name:<24} {sizes:<14} {inputs:<8} {item.max_ulp:>10.4g} {item.max_abs:>10.3g}"
+    row = f"{item.name:<24} {sizes:<14} {inputs:<8} {item.error:>10.2g} {item.ulp:>10.2g}"
     return f"{row}  {_result(item)}"

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from smelt.check.agreement import Dims, disagreements, fixed_sizes, sizes_in_words, trial_sizes
 from smelt.check.case import Case
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
-from smelt.check.measure import MARGIN, Yardstick, allowance
+from smelt.check.measure import Yardstick, allowance, computes_in_half
 from smelt.check.roughness import ANY, related, roughness, unlimited
 from smelt.check.samples import Sample, cases_of
 from smelt.check.subject import Checkable, Subject, as_subject
@@ -43,7 +43,7 @@ def verify(
     tolerance: Tolerance | None = None,
     modes: Sequence[Mode] = MODES,
     names: tuple[str, str] = ("the source", "the result"),
-    margin: float = MARGIN,
+    margin: float | None = None,
 ) -> Report:
     """Compare ``b`` with ``a``: functions, models, files, artifacts or their folders.
 
@@ -52,8 +52,9 @@ def verify(
     every size of the symbolic dims: those of ``dims``, such as ``{"B": (1, 3)}``, else 1 and
     3. Names, element types, order and ranks of inputs and outputs have to be equal, too.
 
-    Without a ``tolerance``, ``b`` may differ from ``a`` by what rounding explains, as measured
-    by running ``a`` on inputs and weights moved by one ulp. Where one side is marked as rough
+    Without a ``tolerance``, ``b`` may differ from ``a`` by ``margin`` times what rounding explains,
+    as measured by running ``a`` on inputs and weights moved by one ulp: by 16 times that, where one
+    side computes in 16 bits by 6 times what rounding does there. Where one side is marked as rough
     (``smelt.ir.approximation``), how far apart they are is reported, and no error is too large but
     one of the size of the numbers.
 
@@ -63,7 +64,9 @@ def verify(
     """
     with span("open"):
         first, second = _open(a, b, names)
-    report = Report(names, tolerance=str(tolerance or f"measured rounding x {margin:g}"))
+    yardstick = _yardstick(first, second, seed)
+    margin = yardstick.margin if margin is None else margin
+    report = Report(names, tolerance=str(tolerance or f"{margin:g} ulp, as measured"))
     rough = "" if tolerance is not None else roughness(first, second)
     if rough:
         tolerance, report.approximation, report.tolerance = (
@@ -75,7 +78,6 @@ def verify(
         report.interface = disagreements(first.interface, second.interface)
         if report.interface:
             return report
-    yardstick = _yardstick(first, second, seed) if tolerance is None else None
     if samples is not None:
         cases = _samples(first, second, samples)
     elif inputs is None:
@@ -86,12 +88,19 @@ def verify(
     slacks: list[Slack] = [()] * len(ran)
     if rough:
         slacks = [unlimited(expected) for _, _, expected, _ in ran]
-    elif yardstick is not None:
+    elif tolerance is None:
         slacks = _slacks(yardstick, ran, margin, of_source=yardstick.subject is first)
     names_out = [port.name for port in second.interface.outputs] if second.interface else []
     for (trial, _, expected, actual), slack in zip(ran, slacks, strict=True):
         with span("compare"):
-            outputs = compare(expected, actual, tolerance or EXACT, names=names_out, slack=slack)
+            outputs = compare(
+                expected,
+                actual,
+                tolerance or EXACT,
+                names=names_out,
+                slack=slack,
+                margin=margin if tolerance is None else 0.0,
+            )
             trial.outputs = related(outputs) if rough else outputs
     return report
 
@@ -198,17 +207,19 @@ def _runner_of(side: Subject) -> str | None:
 
 
 def _yardstick(first: Subject, second: Subject, seed: int) -> Yardstick:
-    """Measures on the source, or on the other side if the source is a bare function.
+    """Measures on the source, or on the other side if the source is a bare function, or computes in
+    float32 what the other side computes in 16 bits.
 
     An artifact is measured on the model that it was compiled from, where that can be run: of a
     function of integers, nothing else could be moved.
     """
-    for side in (first, second):
-        if side.model is not None:
-            return Yardstick(side, seed)
-    for side in (first, second):
-        if side.compiled is not None and _can_run(side.compiled):
-            return Yardstick(side.compiled, seed)
+    for wanted in (computes_in_half, lambda model: model is not None):
+        for side in (first, second):
+            if wanted(side.model):
+                return Yardstick(side, seed)
+        for side in (first, second):
+            if side.compiled is not None and wanted(side.compiled) and _can_run(side.compiled):
+                return Yardstick(side.compiled, seed)
     return Yardstick(first, seed)
 
 

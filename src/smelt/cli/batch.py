@@ -175,6 +175,7 @@ def _evidence(outcome: Outcome) -> str:
     found = outcome.evidence
     if not found:
         return ""
-    error = f"{found['max_ulp']:.3g} ulp" if found["max_ulp"] else "equal bits"
+    worst = found["worst"]
+    error = f"{float(worst['ulp']):.2g} ulp" if worst["error"] else "equal bits"
     count = len(found["sizes"])
     return f"{error} at {count} size{'s' * (count != 1)}"

@@ -15,6 +15,11 @@ def is_float(dtype: np.dtype) -> bool:
     return dtype.kind == "V" and dtype.name.startswith(("bfloat", "float"))
 
 
+def is_half(dtype: np.dtype) -> bool:
+    """True for float16 and bfloat16."""
+    return dtype.name in ("float16", "bfloat16")
+
+
 def float_info(dtype: np.dtype) -> ml_dtypes.finfo:
     """The limits of a floating-point type of NumPy or ml_dtypes."""
     return ml_dtypes.finfo(dtype)

@@ -23,8 +23,7 @@ def of_evidence(evidence: Evidence) -> dict[str, Any]:
             f"allowed is what the passes declare: {evidence.declared}",
         ],
         "rows": [_row(c, case.sizes, case.inputs) for case, c in evidence.compared],
-        "max_ulp": evidence.max_ulp,
-        "max_abs": evidence.max_abs,
+        "worst": _error(evidence.worst),
     }
 
 
@@ -42,9 +41,12 @@ def of_report(report: Report) -> dict[str, Any]:
         "title": f"{shown(report.names[1], 120)} against {shown(report.names[0], 120)}",
         "facts": [f"allowed: {report.tolerance}", *map(shown, report.interface)],
         "rows": rows,
-        "max_ulp": report.scaled_ulp,
-        "max_abs": report.max_abs,
+        "worst": _error(report.worst),
     }
+
+
+def _error(found: Comparison) -> dict[str, float]:
+    return {"error": found.error, "ulp": found.ulp, "allowed": found.allowed}
 
 
 def _row(found: Comparison, sizes: Mapping[str, int], inputs: str) -> dict[str, Any]:
@@ -54,9 +56,7 @@ def _row(found: Comparison, sizes: Mapping[str, int], inputs: str) -> dict[str, 
         "type": shown(found.kind, 80),
         "sizes": shown(sizes_in_words(sizes), 120),
         "inputs": inputs,
-        "max_ulp": found.max_ulp,
-        "scaled_ulp": found.scaled_ulp,
-        "max_abs": found.max_abs,
+        **_error(found),
         "elements": found.elements,
         "failed": found.failed,
         "unstable": found.unstable,

@@ -9,7 +9,7 @@ const change = (pair, say) =>
 
 function shownOf(evidence) {
   if (!evidence?.sizes) return "";
-  const error = evidence.max_abs ? `${short(evidence.max_ulp)} ulp` : "equal bits";
+  const error = evidence.worst.error ? `${short(evidence.worst.ulp)} ulp` : "equal bits";
   return `${error} at ${counted(evidence.sizes.length, "size")}`;
 }
 

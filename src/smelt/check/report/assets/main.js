@@ -27,7 +27,7 @@ function figures() {
       passes.reduce((sum, run) => sum + run.seconds, 0))}`));
   if (memory) found.push(figure("Arena", inBytes(memory.arena_bytes), `bound ${inBytes(memory.bound_bytes)}`));
   if (numbers) {
-    const error = numbers.max_abs ? `${short(numbers.max_ulp)} ulp` : "equal bits";
+    const error = numbers.worst.error ? `${short(numbers.worst.ulp)} ulp` : "equal bits";
     found.push(figure("Verified", numbers.ok ? error : "DIFFERENT", counted(numbers.rows.length, "comparison")));
   }
   if (data.batch) found.push(...batchFigures(figure));

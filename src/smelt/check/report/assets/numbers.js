@@ -7,10 +7,10 @@ export function numbersTab() {
   const { numbers } = data;
   const rows = numbers.rows.map((row) => [
     el("b", {}, row.output), row.type, row.sizes, row.inputs, row.elements,
-    short(row.max_abs), short(row.scaled_ulp), short(row.max_ulp), row.unstable || "",
+    short(row.error), short(row.ulp), short(row.allowed), row.unstable || "",
     el("span", { class: row.ok ? "good" : "bad" }, row.ok ? row.problem || "same" : row.problem),
   ]);
-  const head = ["Output", "Type", "Sizes", "Inputs", "Elements", "Max abs", "ulp of largest", "Max ulp",
+  const head = ["Output", "Type", "Sizes", "Inputs", "Elements", "Error", "ulp", "Allowed",
     "Undetermined", "Result"];
   return [
     el("h2", {}, numbers.title),
