@@ -133,26 +133,21 @@ def _scaled_in_float32(value: ir.Value, factor: ir.Value) -> Sequence[ir.Node]:
     Small integers stay: they are exact, and may count or name places.
     """
     assert value.dtype is not None
-    exact_below = float(2 ** (float_info(value.dtype.numpy()).nmant + 1))
-    limit = _node("Constant", [], value=ir.Tensor(np.float32(exact_below)))
-    wide = _node("Cast", [value], to=ir.DataType.FLOAT)
-    whole = _node("Equal", [_result(floor := _node("Floor", [_result(wide)])), _result(wide)])
-    small = _node("Less", [_result(size := _node("Abs", [_result(wide)])), _result(limit)])
-    kept = _node("And", [_result(whole), _result(small)])
-    factor_wide = _node("Cast", [factor], to=ir.DataType.FLOAT)
-    moved = _node("Mul", [_result(wide), _result(factor_wide)])
-    chosen = _node("Where", [_result(kept), _result(wide), _result(moved)])
-    back = _node("Cast", [_result(chosen)], to=value.dtype)
-    return [limit, wide, floor, whole, size, small, kept, factor_wide, moved, chosen, back]
+    made: list[ir.Node] = []
 
+    def step(op_type: str, *inputs: ir.Value, **attributes: int | ir.Tensor) -> ir.Value:
+        made.append(ir.node(op_type, inputs, attributes))
+        return made[-1].outputs[0]
 
-def _node(op_type: str, inputs: Sequence[ir.Value], **attributes: object) -> ir.Node:
-    given = {name: int(item) if name == "to" else item for name, item in attributes.items()}
-    return ir.node(op_type, list(inputs), given)
-
-
-def _result(node: ir.Node) -> ir.Value:
-    return node.outputs[0]
+    exact_below = np.float32(2 ** (float_info(value.dtype.numpy()).nmant + 1))
+    wide = step("Cast", value, to=int(ir.DataType.FLOAT))
+    is_whole = step("Equal", step("Floor", wide), wide)
+    limit = step("Constant", value=ir.Tensor(exact_below))
+    is_small = step("Less", step("Abs", wide), limit)
+    moved = step("Mul", wide, step("Cast", factor, to=int(ir.DataType.FLOAT)))
+    chosen = step("Where", step("And", is_whole, is_small), wide, moved)
+    step("Cast", chosen, to=int(value.dtype))
+    return made
 
 
 def _infer_types(model: ir.Model) -> None:

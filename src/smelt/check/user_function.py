@@ -21,7 +21,7 @@ _LIBRARIES = (
 )
 
 
-def as_jax_takes_them(values: Sequence[Value]) -> list[Value]:
+def as_jax_takes_them(values: Sequence[Value]) -> list[Any]:
     """``values`` with 16-bit floats as arrays of JAX, where it is imported: NumPy's own operators
     compute these in float32 here and there, which the function does not as it is traced."""
     if "jax" not in sys.modules:
