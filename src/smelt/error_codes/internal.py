@@ -74,4 +74,10 @@ CODES: Mapping[str, ErrorCode] = {
         " each other. Found by --verify-phases and the conformance suite.",
         "report it with the model, or mend the phase if the target is yours",
     ),
+    "E964": ErrorCode(
+        "a kernel that loses fused steps",
+        "An operator was fused into another, such as a Relu into a convolution, and the kernel that "
+        "was chosen wrote C that does not compute it.",
+        "let the kernel compute the steps, or not say that it does; else report it with the model",
+    ),
 }

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from smelt.errors import Unsupported
+from smelt.errors import InternalError, Unsupported
 from smelt.native.capacities import CAPACITIES
+from smelt.native.kernels.finish import lost_steps
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import Kernel, KernelContext
 from smelt.native.writer import Writer
@@ -99,7 +100,11 @@ def refusal(kernel: Kernel, program: Program, instruction: Instruction) -> str |
 
 
 def emit(kernel: Kernel, cx: KernelContext) -> None:
-    """``kernel.emit``; raises Unsupported E201 if it is not right at all sizes of a run."""
+    """``kernel.emit``.
+
+    Raises Unsupported E201 if it is not right at all sizes of a run, and InternalError E964 if it
+    does not compute a step that was fused into the instruction.
+    """
     try:
         kernel.emit(cx)
         _check_support(cx)
@@ -111,6 +116,15 @@ def emit(kernel: Kernel, cx: KernelContext) -> None:
             why=f"{ASKS} {_in_words(cx.program, error)}",
             fix=FIX,
         ) from error
+    lost = lost_steps(cx)
+    if lost:
+        raise InternalError(
+            "E964",
+            f"the kernel of {cx.instruction.op} does not compute {', '.join(lost)}, fused into it",
+            at=f"node {cx.instruction.origin!r}",
+            why="the result would be that of the operator without these steps",
+            fix="let the kernel apply finish_of, or not say that it computes an epilogue",
+        )
 
 
 def _in_words(program: Program, error: Undecided) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from smelt.native.kernels.convolution import depthwise, direct, gather, of_run, plain, pointwise
 from smelt.native.kernels.convolution.parts import strides_beside
+from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of, refuse_window, window_of
 from smelt.native.kernels.finish import overwritable
 from smelt.native.kernels.instance import Instance
@@ -13,14 +12,16 @@ from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
 from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
-WAYS, WAYS_OF_RUN = (pointwise, depthwise, direct), (depthwise, of_run)
-"""In order of preference; each says what it ``takes``. What none takes is gathered; of images whose
-sizes each run has of its own, it is summed one weight at a time."""
+WAYS = (pointwise.WAY, depthwise.WAY, direct.WAY, gather.WAY)
+WAYS_OF_RUN = (depthwise.WAY, of_run.WAY, plain.WAY)
+"""In order of preference, for images of known size and for those whose sizes each run decides. The
+last of each takes every convolution."""
 
 
-def _way(instance: Instance, window: Window) -> ModuleType:
-    ways, otherwise = (WAYS_OF_RUN, plain) if of_run.is_of_run(window) else (WAYS, gather)
-    return next((way for way in ways if way.takes(instance, window)), otherwise)
+def _way(instance: Instance, window: Window) -> Way:
+    """The first way that takes the convolution."""
+    ways = WAYS_OF_RUN if of_run.is_of_run(window) else WAYS
+    return next(way for way in ways if way.takes(instance, window))
 
 
 def _needs(instance: Instance) -> Needs:
@@ -28,7 +29,7 @@ def _needs(instance: Instance) -> Needs:
     way = _way(instance, window)
     # A plane is copied before its results are written, which begin at it or before it.
     shrinks = highest(window.pixels - window.plane) <= 0
-    over = way is depthwise and channels_of(instance)[1] == 1 and shrinks
+    over = way is depthwise.WAY and channels_of(instance)[1] == 1 and shrinks
     return Needs(
         in_place=overwritable(instance),
         over=(0,) if over else (),
@@ -37,8 +38,8 @@ def _needs(instance: Instance) -> Needs:
 
 
 def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
-    way = _way(instance, window_of(instance))
-    return way not in (plain, gather) and strides_beside(instance, shape) is not None
+    epilogue = _way(instance, window_of(instance)).epilogue
+    return epilogue and strides_beside(instance, shape) is not None
 
 
 def _refuse(instance: Instance) -> str | None:

@@ -12,13 +12,38 @@ from smelt.native.kernels.vector_tile import RELU, Beside, Finish
 from smelt.program.instruction import ABSENT, RESULT, Instruction, Step
 from smelt.program.run_sizes import same
 
+CONV_RELU = "smelt.c::ConvRelu"
 _WORD = re.compile(r"\bt(\d+)\b")
 """Variables of statements, which those of another step must not share."""
 
 
+def ends_in_relu(cx: KernelContext) -> bool:
+    """True if the kernel has to compute the Relu of ConvRelu; who asks says that it does."""
+    cx.computes_relu = True
+    return cx.instruction.op == CONV_RELU
+
+
+def lost_steps(cx: KernelContext) -> tuple[str, ...]:
+    """The fused operators that the kernel, which has written its C, did not compute.
+
+    A step of ``finish_of`` is there if the C has its first statement:
+
+        const float step0 = ...;
+    """
+    text = "\n".join((cx.body.text(), *cx.support.values())) if cx.instruction.finish else ""
+    relu = () if cx.instruction.op != CONV_RELU or cx.computes_relu else ("Relu",)
+    steps = enumerate(cx.instruction.finish)
+    return (*relu, *(step.op for number, step in steps if f"{_input(number)} = " not in text))
+
+
+def _input(number: int) -> str:
+    """The declaration of what step ``number`` is given."""
+    return f"const float step{number}"
+
+
 def finish_of(cx: KernelContext, beside: Callable[[int], Beside]) -> Finish:
     """What becomes of a sum; ``beside`` tells where the kernel reads an input as it stores."""
-    relu = cx.instruction.op.endswith("::ConvRelu")
+    relu = ends_in_relu(cx)
     if not cx.instruction.finish:
         return Finish(RELU) if relu else Finish()
     given = dict.fromkeys(
@@ -27,8 +52,8 @@ def finish_of(cx: KernelContext, beside: Callable[[int], Beside]) -> Finish:
     names = {place: f"{{{number}}}" for number, place in enumerate(given, 1)}
     text, lines = RELU if relu else "{0}", []
     for number, step in enumerate(cx.instruction.finish):
-        lines.append(f"const float f{number} = {text};")
-        more, text = _element(cx, step, number, {**names, RESULT: f"f{number}"})
+        lines.append(f"{_input(number)} = {text};")
+        more, text = _element(cx, step, number, {**names, RESULT: f"step{number}"})
         lines += more
     return Finish(text, tuple(beside(place) for place in given), (), tuple(lines))
 
@@ -47,7 +72,7 @@ def _element(
     operands = [names.get(place, "") for place in step.operands]
 
     def named(line: str) -> str:
-        return _WORD.sub(rf"f{number}_\1", line).format(*operands)
+        return _WORD.sub(rf"step{number}_\1", line).format(*operands)
 
     return [named(line) for line in before], named(text)
 

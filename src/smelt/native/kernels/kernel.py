@@ -56,6 +56,8 @@ class KernelContext(Instance):
     handed_on: Mapping[str, str] = field(default_factory=dict)
     """What they take, too, by name as it is declared."""
 
+    computes_relu: bool = False
+    """Whether the kernel has asked if its convolution ends in Relu; see ``ends_in_relu``."""
     rounds_each: bool = False
     """Whether statements round as they are written, whatever flags the compiler is given."""
 

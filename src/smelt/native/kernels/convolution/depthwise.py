@@ -13,6 +13,7 @@ from typing import cast
 from smelt.native.kernels.convolution import depthwise_rows
 from smelt.native.kernels.convolution.padded_copy import dense_rows, padded_plane
 from smelt.native.kernels.convolution.parts import finish_by_filter, is_float, padded_rows
+from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.even_parts import parts_of_run
 from smelt.native.kernels.instance import Instance
@@ -239,3 +240,6 @@ def _emit_finish(
     for line in finish.lines:
         body.line(line.format(*names))
     body.line(f"{target or sum_} = {finish.text.format(*names)};")
+
+
+WAY = Way(emit, workspace, takes, epilogue=True)

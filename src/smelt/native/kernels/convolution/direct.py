@@ -23,6 +23,7 @@ from smelt.native.kernels.convolution.parts import (
     is_float,
     padded_rows,
 )
+from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
@@ -210,3 +211,6 @@ def _bias(cx: KernelContext) -> str:
     padded = np.zeros(bias.shape[0] * total + 2 * MOST_LANES, np.float32)
     padded[: -2 * MOST_LANES].reshape(-1, total)[:, :filters] = bias
     return cx.constant(padded, cx.type(0))
+
+
+WAY = Way(emit, workspace, takes, epilogue=True)

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.finish import ends_in_relu
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded
@@ -68,7 +70,7 @@ def emit(cx: KernelContext, window: Window) -> None:
         c="out",
         c_m=pixels,
         bias=f"{bias.name} + g * {filters}" if bias else "",
-        relu=cx.instruction.op.endswith("::ConvRelu"),
+        relu=ends_in_relu(cx),
     )
     with cx.body.loops(("n", "g"), (x.shape[0], group)):
         source = f"{x.name} + (n * {group} + g) * {channels * image}"
@@ -176,3 +178,6 @@ def band_function(cx: KernelContext, type_: CType, window: Window, channels: int
 }}
 """
     return cx.call(name, re.sub(r"\bT\b", type_.name, text))
+
+
+WAY = Way(emit, workspace)

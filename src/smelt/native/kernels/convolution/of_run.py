@@ -15,6 +15,7 @@ from smelt.native.kernels.convolution.channel_blocks import Channels
 from smelt.native.kernels.convolution.filter_panels import Panel, Source, panels
 from smelt.native.kernels.convolution.padded_copy import padded_plane
 from smelt.native.kernels.convolution.parts import groups
+from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.even_parts import WIDE
 from smelt.native.kernels.instance import Instance
@@ -191,3 +192,6 @@ def _emit_tile(
         body.line("q = q == wide ? 0 : q;")
     walk = pixel_tiles.listed_walk(window, panel.width)
     pixel_tiles.emit_tile(cx, panel, channels, size, walk, [source.pointer, "at"], first, when)
+
+
+WAY = Way(emit, workspace, takes, epilogue=True)

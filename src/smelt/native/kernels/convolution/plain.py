@@ -7,7 +7,9 @@ A weight meets the columns that lie inside the image, so nothing is padded and n
 
 from __future__ import annotations
 
+from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.finish import ends_in_relu
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 
@@ -45,7 +47,7 @@ def emit(cx: KernelContext, window: Window) -> None:
             body.line(f"const {t} *const weights = {w.name} + ({weights}) * {k2};")
             with body.loop("k2", k2):
                 _emit_columns(cx, window)
-        if cx.instruction.op.endswith("Relu"):
+        if ends_in_relu(cx):
             with body.loop("o2", width):
                 body.line("out[o2] = out[o2] < 0 ? 0 : out[o2];")
 
@@ -61,3 +63,6 @@ def _emit_columns(cx: KernelContext, window: Window) -> None:
     body.line(f"const ptrdiff_t end = seen < {wide} ? seen : {wide};")
     with body.loop("o2", "end", "first"):
         body.line(f"out[o2] += weights[k2] * image[o2 * {step} + from];")
+
+
+WAY = Way(emit, workspace)

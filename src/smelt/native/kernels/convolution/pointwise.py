@@ -5,6 +5,7 @@ from __future__ import annotations
 from smelt.native.kernels.convolution import direct
 from smelt.native.kernels.convolution.filters import Rows, packed, tiles
 from smelt.native.kernels.convolution.parts import finish_by_filter, groups, is_float
+from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.even_parts import WIDE
 from smelt.native.kernels.instance import Instance
@@ -63,3 +64,6 @@ def _emit_tile(cx: KernelContext, rows: Rows, pixels: int, vectors: int, when: s
     start = f"{bias.name} + g * {filters} + o" if bias else ""
     target = f"out + o * {pixels} + at"
     tile.call(cx, arguments, target, pixels, f"j - at, {vectors} * LANES", start)
+
+
+WAY = Way(emit, workspace, takes, epilogue=True)
