@@ -76,8 +76,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E964": ErrorCode(
         "a kernel that loses fused steps",
-        "An operator was fused into another, such as a Relu into a convolution, and the kernel that "
-        "was chosen wrote C that does not compute it.",
+        "An operator was fused into another, such as a Relu into a convolution, and the kernel "
+        "that was chosen wrote C that does not compute it.",
         "let the kernel compute the steps, or not say that it does; else report it with the model",
     ),
 }
