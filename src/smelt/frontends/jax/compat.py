@@ -33,6 +33,7 @@ user_context: Any = jax.make_user_context
 ShapedArray = jax.core.ShapedArray
 SymbolicScope = export.SymbolicScope
 min_dim: Callable[..., Any] = jax.core.min_dim
+max_dim: Callable[..., Any] = jax.core.max_dim
 SymbolicDim: Any = _DimExpr
 InconclusiveDim = jex_core.InconclusiveDimensionOperation
 

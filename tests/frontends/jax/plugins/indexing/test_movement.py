@@ -87,6 +87,16 @@ def test_pad_of_symbolic_sizes(check):
     check(lambda x: lax.pad(x, 0.0, [(0, 0, 2)]), "f32[1]")
 
 
+def test_pads_that_are_negative_at_some_sizes(check):
+    sizes = [{"S": 3, "T": 5}, {"S": 5, "T": 3}, {"S": 4, "T": 4}]
+
+    def padded(x, y):
+        more = y.shape[0] - x.shape[0]
+        return lax.pad(x, 0.0, [(0, more, 0)]), lax.pad(x, 0.0, [(more, 1, 1)])
+
+    check(padded, "f32[S]", "f32[T]", sizes=sizes)
+
+
 @pytest.mark.parametrize("mode", ["edge", "reflect", "wrap", "symmetric"])
 def test_pads_that_numpy_knows(check, mode):
     check(lambda x: jnp.pad(x, ((0, 0), (2, 1)), mode=mode), "f32[B,5]")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as sl
@@ -107,6 +109,14 @@ def test_doubles(check, name):
     check(
         fn, *specs(arrays, "f64"), inputs=[arrays], rtol=1e-9, atol=1e-11, x64=True, compiled=True
     )
+
+
+@pytest.mark.parametrize("constraints", [[], ["B <= 4"]], ids=str)
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+def test_qr_of_matrices_that_may_be_wide_or_tall(check, mode, constraints):
+    sizes = [{"B": 2}, {"B": 4}, *([] if constraints else [{"B": 5}])]
+    fn = partial(jnp.linalg.qr, mode=mode)
+    check(fn, "f32[B,4]", constraints=constraints, sizes=sizes, rtol=2e-3, atol=2e-4)
 
 
 def host(fn, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:

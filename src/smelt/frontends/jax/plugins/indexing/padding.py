@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.frontends.jax.compat import Dim, is_symbolic, max_dim
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.registry import lowers
 
@@ -25,27 +25,27 @@ def padded(
 ) -> ir.Value:
     """``x`` of ``shape`` with ``(low, high, between)`` elements of ``value`` added on each dim.
 
-    Elements go between first; then the edges grow, or are cut where the number is negative.
+    Elements go between first; then the edges grow, or are cut where the number is negative, which
+    a symbolic one may be at some sizes only.
     """
     sizes = list(shape)
     config = [(as_int(low), as_int(high), int(between)) for low, high, between in config]
     for axis, (_, _, between) in enumerate(config):
         if between and not (isinstance(sizes[axis], int) and sizes[axis] <= 1):
             x, sizes[axis] = _dilated(cx, x, value, sizes, axis, int(between))
-    grown = [(axis, low, high) for axis, (low, high, _) in enumerate(config)]
-    lows = [(axis, low) for axis, low, _ in grown]
-    highs = [(axis, high) for axis, _, high in grown]
+    lows = [max_dim(low, 0) for low, _, _ in config]
+    highs = [max_dim(high, 0) for _, high, _ in config]
     x = _grow(cx, x, value, lows, highs)
-    cut = [
-        (axis, _negative(low), _negative(high))
-        for axis, low, high in grown
-        if _negative(low) or _negative(high)
-    ]
-    axes = [axis for axis, _, _ in cut]
-    starts = [low for _, low, _ in cut]
-    # An end counted from the back; to the very end where nothing is cut there.
-    ends = [-high if high else 2**62 for _, _, high in cut]
-    return cx.slice(x, starts, ends, axes)
+    cuts = [(max_dim(-low, 0), max_dim(-high, 0)) for low, high, _ in config]
+    axes = [axis for axis, cut in enumerate(cuts) if any(map(_is_some, cut))]
+    ends = [_end(sizes[axis] + lows[axis] + highs[axis], cuts[axis][1]) for axis in axes]
+    return cx.slice(x, [cuts[axis][0] for axis in axes], ends, axes)
+
+
+def _end(size: Dim, cut: Dim) -> Dim:
+    """Where a dim of ``size`` ends that loses its last ``cut`` elements: a number counts from the
+    back, so that it is a constant of any size; 2^62 is the very end."""
+    return size - cut if is_symbolic(cut) else -cut or 2**62
 
 
 def as_int(count: Dim) -> Dim:
@@ -53,27 +53,21 @@ def as_int(count: Dim) -> Dim:
     return count if is_symbolic(count) else int(count)
 
 
-def _negative(count: Dim) -> int:
-    """How many elements a negative number cuts; symbolic numbers are at least 0."""
-    return -count if isinstance(count, int) and count < 0 else 0
+def _is_some(count: Dim) -> bool:
+    """False for the number 0; a symbolic count may be more."""
+    return is_symbolic(count) or count != 0
 
 
 def _grow(
-    cx: Lowering,
-    x: ir.Value,
-    value: ir.Value,
-    lows: Sequence[tuple[int, Dim]],
-    highs: Sequence[tuple[int, Dim]],
+    cx: Lowering, x: ir.Value, value: ir.Value, lows: Sequence[Dim], highs: Sequence[Dim]
 ) -> ir.Value:
-    for _, count in (*lows, *highs):
-        if is_symbolic(count) and not _is_positive(count):
-            raise cx.unsupported(f"the padding {count} may be negative")
-    before = {axis: count for axis, count in lows if is_symbolic(count) or count > 0}
-    after = {axis: count for axis, count in highs if is_symbolic(count) or count > 0}
-    axes = sorted({*before, *after})
+    """``x`` with ``lows`` elements of ``value`` before it and ``highs`` after it, one a dim."""
+    axes = [
+        axis for axis, pair in enumerate(zip(lows, highs, strict=True)) if any(map(_is_some, pair))
+    ]
     if not axes:
         return x
-    pads = [before.get(a, 0) for a in axes] + [after.get(a, 0) for a in axes]
+    pads = [lows[axis] for axis in axes] + [highs[axis] for axis in axes]
     return edged(cx, x, cx.shape_value(pads), value, axes)
 
 
@@ -85,15 +79,6 @@ def edged(
     wide = ir.DataType.INT32 if x.dtype in SHORT else x.dtype
     given = cx.cast(x, wide), pads, cx.cast(value, wide), cx.const_i64(list(axes))
     return cx.cast(cx.op("Pad", *given, mode="constant"), x.dtype)
-
-
-def _is_positive(count: Dim) -> bool:
-    from smelt.frontends.jax.compat import InconclusiveDim
-
-    try:
-        return bool(count >= 0)
-    except InconclusiveDim:
-        return False
 
 
 def _dilated(

@@ -7,7 +7,7 @@ from functools import partial
 
 import onnx_ir as ir
 
-from smelt.frontends.jax.compat import Dim, InconclusiveDim, is_symbolic
+from smelt.frontends.jax.compat import Dim, is_symbolic, max_dim, min_dim
 from smelt.frontends.jax.complex_numbers.eigen import COMPLEX_EIG, COMPLEX_SCHUR, EIG
 from smelt.frontends.jax.complex_numbers.factors import (
     COMPLEX_CHOLESKY,
@@ -57,7 +57,8 @@ def ormqr(
 ) -> ir.Value:
     """By the square Q of the reflections."""
     rows, columns = cx.avals_in[0].shape[-2:]
-    q = _smelt(cx, "HouseholderProduct", _widened(cx, a, rows, columns), taus)[0]
+    vectors = _resized(cx, a, columns, rows, -1)
+    q = _smelt(cx, "HouseholderProduct", vectors, taus)[0]
     if transpose:
         rank = len(cx.avals_in[0].shape)
         q = cx.transpose(q, [*range(rank - 2), rank - 1, rank - 2])
@@ -68,19 +69,18 @@ def ormqr(
 def qr(
     cx: Lowering, a: ir.Value, *, pivoting: bool, full_matrices: bool, use_magma: bool | None
 ) -> list[ir.Value]:
-    """Q multiplied out and R cut out of the packed factors; ``use_magma`` is about GPUs."""
+    """Multiply Q out and cut R out of the packed factors, for any order of the two sizes.
+
+    ``use_magma`` chooses a library for GPUs, so it has no effect here.
+    """
     rows, columns = cx.avals_in[0].shape[-2:]
     packed, taus, *order = _smelt(
         cx, "Geqp3" if pivoting else "Geqrf", a, outputs=3 if pivoting else 2
     )
-    r, vectors, last = packed, packed, len(cx.avals_in[0].shape) - 1
-    if _less(cx, rows, columns):
-        vectors = cx.slice(packed, [0], [rows], [last])
-    elif full_matrices:
-        vectors = _widened(cx, packed, rows, columns)
-    else:
-        r = cx.slice(packed, [0], [columns], [last - 1])
+    width = rows if full_matrices else min_dim(rows, columns)
+    vectors = _resized(cx, packed, columns, width, -1)
     q = _smelt(cx, "HouseholderProduct", vectors, taus)[0]
+    r = _resized(cx, packed, rows, width, -2)
     return [q, cx.op("Trilu", r, upper=1), *order]
 
 
@@ -231,18 +231,17 @@ def _smelt(
     return ops(name, *inputs, outputs=outputs, domain="smelt", **attributes)
 
 
-def _widened(cx: Lowering, a: ir.Value, rows: Dim, columns: Dim) -> ir.Value:
-    """Columns of zeros after those of ``a``, so that it is square."""
-    if isinstance(rows, int) and rows == columns:
+def _resized(cx: Lowering, a: ir.Value, size: Dim, wanted: Dim, axis: int) -> ir.Value:
+    """``a``, whose ``axis`` has ``size`` elements, with ``wanted`` of them: zeros follow those of
+    ``a`` where it has fewer, and its last ones go where it has more."""
+    missing, axis = max_dim(wanted - size, 0), len(cx.avals_in[0].shape) + axis
+    if not _is_zero(missing):
+        pads = cx.shape_value([0, missing])
+        a = cx.op("Pad", a, pads, cx.const_like(0, a), cx.const_i64([axis]))
+    if _is_zero(max_dim(size - wanted, 0)):
         return a
-    widths = cx.shape_value([0, rows - columns])
-    last = cx.const_i64([len(cx.avals_in[0].shape) - 1])
-    return cx.op("Pad", a, widths, cx.const_like(0, a), last)
+    return cx.slice(a, [0], [wanted], [axis])
 
 
-def _less(cx: Lowering, rows: Dim, columns: Dim) -> bool:
-    try:
-        return bool(rows < columns)
-    except InconclusiveDim:
-        what = f"whether {rows} or {columns} is less is not known"
-        raise cx.unsupported(what, fix="add a constraint between the sizes") from None
+def _is_zero(size: Dim) -> bool:
+    return not is_symbolic(size) and size == 0
