@@ -23,6 +23,7 @@ from smelt.frontends.jax.complex_numbers import with_pairs, without_complex
 from smelt.frontends.jax.element_types import has_onnx_type
 from smelt.frontends.jax.functions import selection
 from smelt.frontends.jax.parameters import Parameters
+from smelt.frontends.jax.references import without_references
 from smelt.frontends.jax.replacement import Replacement, replaced
 from smelt.frontends.jax.size_cases import Case, Trace, alone, by_sizes
 from smelt.spans import span
@@ -78,7 +79,7 @@ def traced(
             closed, out = compat.make_jaxpr(call, (structs, kept))
             if strict:
                 support.check_nothing_left_out(closed.jaxpr)
-            return implementations.inlined(closed), out
+            return implementations.inlined(without_references(closed)), out
 
 
 def in_types_of_onnx(closed: compat.ClosedJaxpr, dft: bool) -> compat.ClosedJaxpr:
