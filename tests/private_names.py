@@ -15,7 +15,7 @@ from typing import Any
 SOURCE = Path(__file__).parents[1] / "src" / "smelt"
 
 JAX = (
-    *(f"frontends/jax/{name}.py" for name in ("compat", "frames", "prng")),
+    *(f"frontends/jax/{name}.py" for name in ("compat", "frames", "prng", "references")),
     "frontends/stablehlo/jax_names.py",
 )
 LIBRARY_FUNCTIONS = "frontends/jax/library_functions.py"

@@ -126,20 +126,6 @@ def test_everything_unsupported_is_reported_at_once():
     assert "a model has no Python" in text
 
 
-def test_what_can_have_no_lowering_names_the_way_out():
-    from jax.experimental import pallas
-
-    def doubled(x):
-        def kernel(x_ref, out_ref):
-            out_ref[...] = x_ref[...] * 2
-
-        return pallas.pallas_call(kernel, out_shape=x, interpret=True)(x)
-
-    with pytest.raises(SmeltError, match="reference implementation") as caught:
-        trace(doubled, "f32[3]")
-    assert "test_trace.py" in str(caught.value)
-
-
 def test_types_that_onnx_lacks_are_refused():
     with pytest.raises(SmeltError) as caught:
         trace(lambda x: x.astype(jnp.float8_e3m4), "f32[3]")

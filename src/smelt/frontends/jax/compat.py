@@ -13,11 +13,9 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 from jax import export
-from jax._src import config, core, debugging, literals
+from jax._src import config, debugging, literals
 from jax._src.export.shape_poly import _DimExpr
 from jax._src.lax.lax import _ragged_dot_general_impl, _sort_le_comparator, _sort_lt_comparator
-from jax._src.state.discharge import discharge_state
-from jax._src.state.types import RefEffect
 from jax.extend import core as jex_core
 from jax.extend.core import primitives
 from jax.interpreters import ad, batching, mlir
@@ -175,24 +173,6 @@ def inner_jaxprs(equation: Equation) -> Iterator[ClosedJaxpr | Jaxpr]:
 def has_effects(equation: Equation) -> bool:
     """True if ``equation`` does more than to compute results, such as writing; not for prints."""
     return any(not isinstance(effect, _DEBUGGING) for effect in equation.effects)
-
-
-def is_stateful(of: Equation | ClosedJaxpr) -> bool:
-    """True if an equation or a jaxpr reads, writes or makes mutable references."""
-    kinds = (RefEffect, type(core.internal_mutable_array_effect))
-    return any(isinstance(effect, kinds) for effect in of.effects)
-
-
-def is_reference(constant: object) -> bool:
-    """True for a mutable reference that ``jax.new_ref`` gave outside of a trace."""
-    return isinstance(constant, core.Ref)
-
-
-def without_references(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """``closed``, which makes all references that it uses, with arrays in their place."""
-    info = closed.jaxpr.debug_info
-    free = discharge_state(closed)
-    return ClosedJaxpr(free.jaxpr.replace(debug_info=info), free.consts)
 
 
 def is_debugging(equation: Equation) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
-from smelt.frontends.jax import compat, prng, registry
+from smelt.frontends.jax import compat, prng, references, registry
 from smelt.frontends.jax.complex_numbers import rules
 from smelt.frontends.jax.support import REFUSED
 
@@ -21,7 +21,8 @@ class Family:
 
 
 def families() -> tuple[Family, ...]:
-    """Every family in order of its name: our plugins, then keys and complex numbers.
+    """Every family in order of its name: our plugins, then keys, complex
+    numbers and references.
 
     Lowerings of installed packages are left out, so that the answer is the same everywhere.
     """
@@ -33,10 +34,12 @@ def families() -> tuple[Family, ...]:
     found = [Family(_last(module), _summary(module), tuple(owned[module])) for module in owned]
     found.sort(key=lambda family: family.name)
     keys, complex_ = "smelt.frontends.jax.keys", "smelt.frontends.jax.complex_numbers"
+    stateful = "smelt.frontends.jax.references"
     return (
         *found,
         Family("keys", _summary(keys), tuple(sorted(prng.ON_KEYS))),
         Family("complex_numbers", _summary(complex_), rules.names()),
+        Family("references", _summary(stateful), references.ON_REFERENCES),
     )
 
 

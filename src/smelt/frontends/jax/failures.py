@@ -12,6 +12,7 @@ from typing import Any
 
 from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import compat
+from smelt.frontends.jax.references import is_reference
 from smelt.frontends.jax.size_advice import (
     as_multiples,
     in_whole_numbers,
@@ -47,10 +48,14 @@ AS_NUMBER = (
 )
 """What to do where Python needs a size that is not known before the model runs."""
 
-_SCANNED = (
-    "call it as jax.lax.associative_scan, by that whole name, which the model computes at any size;"
-    " or give that dim as a number"
-)
+_NUMBERS: Mapping[str, str] = {
+    "associative scan": "call it as jax.lax.associative_scan, by that whole name, which the model"
+    " computes at any size; or give that dim as a number",
+    "for Pallas": "give the blocks sizes that are numbers, with a grid such as"
+    " pl.cdiv(x.shape[0], 8), or map the kernel over that dim by jax.vmap; or give it as a number",
+}
+"""What to do instead of ``AS_NUMBER``, by what the error says."""
+
 _NEEDS_NUMBER = re.compile(
     r"_DimExpr|[Ss]ymbolic (dimension|number|shape)|shape polymorphism|non-constant size"
 )
@@ -85,7 +90,7 @@ def explain(
             "a symbolic size is used as a number",
             at=raised_at(error),
             why=_first_line(error),
-            fix=_SCANNED if "associative scan" in str(error) else AS_NUMBER,
+            fix=next((fix for text, fix in _NUMBERS.items() if text in str(error)), AS_NUMBER),
         )
     return _raised(error, parameters, sizes)
 
@@ -157,19 +162,21 @@ def check_returned(fn: Callable[..., Any], leaves: Sequence[Any]) -> None:
     if not leaves:
         raise _returned(fn, "nothing that a model could return")
     for leaf in leaves:
+        if is_reference(leaf):
+            raise _returned(fn, "a mutable reference", "return the array that it holds: ref[...]")
         try:
             compat.aval_of(leaf)
         except TypeError:
             raise _returned(fn, f"a {type(leaf).__name__}: {_short(repr(leaf))}") from None
 
 
-def _returned(fn: Callable[..., Any], what: str) -> UsageError:
+def _returned(fn: Callable[..., Any], what: str, fix: str = "return arrays only") -> UsageError:
     return UsageError(
         "E113",
         f"your function returned {what}",
         at=defined_at(fn),
         why="what a model returns are arrays, numbers, and tuples, lists and dicts of them",
-        fix="return arrays only",
+        fix=fix,
     )
 
 

@@ -12,7 +12,7 @@ import functools
 import sys
 from typing import Any
 
-from smelt.frontends.jax import compat, frames, registry
+from smelt.frontends.jax import compat, frames, references, registry
 from smelt.frontends.jax.representation import Representation, Run, convert
 from smelt.frontends.jax.support import REFUSED
 from smelt.frontends.stablehlo.exported import evaluated
@@ -33,7 +33,7 @@ def _is_implemented(equation: compat.Equation) -> bool:
     """True if its primitive has no lowering, but an implementation that is not of JAX itself, or
     of its sparse arrays; or if it calls an exported function, whose program can be read."""
     primitive = equation.primitive
-    if primitive.name == EXPORTED:
+    if primitive.name == EXPORTED or references.is_of_kernel(equation):
         return True
     if primitive.name in REFUSED or registry.find(primitive.name) is not None:
         return False
@@ -56,13 +56,18 @@ def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
         # Programs may compute with 64 bits inside, as those do that draw random numbers.
         with compat.x64(True):
             return evaluated(equation.params["exported"], values)
-    implementation = functools.partial(_implementation(equation.primitive), **equation.params)
+    if references.is_of_kernel(equation):
+        implementation = references.arrays_of_kernel(equation)
+    else:
+        implementation = functools.partial(_implementation(equation.primitive), **equation.params)
     structs = tuple(compat.struct_of(atom.aval) for atom in equation.invars)
     try:
         traced, _ = compat.make_jaxpr(implementation, structs)
-    except Exception:  # noqa: BLE001 - it is no code that can be traced, whatever it says
+    except Exception as error:  # it is no code that can be traced, whatever it says
+        if references.is_of_kernel(equation):
+            raise references.refused_kernel(equation, error) from error
         return compat.rebind(equation, values, equation.params)
-    return run(traced, values)
+    return run(references.without_references(traced), values)
 
 
 _IMPLEMENTED = Representation(

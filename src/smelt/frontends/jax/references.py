@@ -1,37 +1,65 @@
-"""Mutable references, as ``jax.new_ref`` makes them, as the arrays that they hold."""
+"""Mutable references, as ``jax.new_ref`` makes them, and kernels of Pallas, which write to such.
+
+Both become equations on arrays, by the rules by which JAX itself runs them on a CPU.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax.numpy as jnp
+from jax._src.core import Ref, internal_mutable_array_effect
+from jax._src.state.discharge import discharge_state
+from jax._src.state.types import RefEffect
+from jax.extend.core import jaxpr_as_fun
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.source_lines import place
 
+KERNEL = "pallas_call"
+"""The primitive that runs a kernel of Pallas."""
+
+ON_REFERENCES = ("addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "swap")
+"""The primitives that make, read, write or end references."""
+
+_KINDS = (RefEffect, type(internal_mutable_array_effect))
+
 
 def without_references(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-    """Return ``closed`` with a new array for each write to a reference, by JAX's own rules.
+    """Return ``closed`` with a new array for each write to a reference.
 
     Raises Unsupported E102 for a reference that ``closed`` does not make itself, and for a
-    primitive that JAX cannot free of references.
+    primitive for which JAX has no such rule.
     """
-    if not compat.is_stateful(closed):
+    if not _is_stateful(closed):
         return closed
     _check_own(closed)
     try:
-        return compat.without_references(closed)
+        free = discharge_state(closed)
     except NotImplementedError as error:
         raise Unsupported(
             "E102",
             "a reference is used where JAX itself has no rule for it",
-            at=[place(equation) for equation in closed.jaxpr.eqns if compat.is_stateful(equation)],
+            at=list(dict.fromkeys(place(e) for e in closed.jaxpr.eqns if _is_stateful(e))),
             why=str(error),
             fix="carry the array through the loop or the call instead, and return it",
         ) from error
+    named = free.jaxpr.replace(debug_info=closed.jaxpr.debug_info)
+    return compat.ClosedJaxpr(named, free.consts)
+
+
+def _is_stateful(of: compat.Equation | compat.ClosedJaxpr) -> bool:
+    """True if an equation or a jaxpr reads, writes or makes references."""
+    return any(isinstance(effect, _KINDS) for effect in of.effects)
 
 
 def _check_own(closed: compat.ClosedJaxpr) -> None:
     """Raise Unsupported E102 if ``closed`` reads or writes a reference from outside of it."""
     pairs = zip(closed.jaxpr.constvars, closed.consts, strict=True)
-    captured = [variable for variable, constant in pairs if compat.is_reference(constant)]
+    captured = [variable for variable, constant in pairs if is_reference(constant)]
     if not captured:
         return
     users = (e for e in closed.jaxpr.eqns if any(atom in captured for atom in e.invars))
@@ -43,3 +71,62 @@ def _check_own(closed: compat.ClosedJaxpr) -> None:
         fix="take the array as an argument, make the reference of it inside by jax.new_ref, and"
         " return what it holds at the end",
     )
+
+
+def is_reference(value: object) -> bool:
+    """True for a mutable reference, traced or not."""
+    return isinstance(value, Ref)
+
+
+def is_of_kernel(equation: compat.Equation) -> bool:
+    """True for a kernel that is to be interpreted, and for what only occurs inside of one."""
+    name = equation.primitive.name
+    return name in _INSIDE or (name == KERNEL and equation.params["interpret"] is True)
+
+
+def arrays_of_kernel(equation: compat.Equation) -> Callable[..., Any]:
+    """The function of arrays that JAX runs on a CPU for such an ``equation``.
+
+    A kernel is a loop over its grid. JAX writes NaN where the kernel has written nothing.
+    """
+    if equation.primitive.name in _INSIDE:
+        return partial(_INSIDE[equation.primitive.name], **equation.params)
+    from jax._src.pallas.hlo_interpreter import pallas_call_hlo_interpret
+
+    params = {name: value for name, value in equation.params.items() if name != "interpret"}
+    return partial(pallas_call_hlo_interpret, **params | {"debug": False})
+
+
+def refused_kernel(equation: compat.Equation, error: Exception) -> Unsupported:
+    """E102 for a kernel for which that function raises ``error``."""
+    return Unsupported(
+        "E102",
+        "JAX cannot interpret this kernel of Pallas",
+        at=place(equation),
+        why=str(error).strip().partition("\n")[0] or type(error).__name__,
+        fix="run it with interpret=True outside of smelt first; a model holds what runs there",
+    )
+
+
+def _scoped(*outer: Any, jaxpr: compat.Jaxpr, collective_axes: Any, **_: Any) -> list[Any]:
+    """What ``pl.run_scoped`` returns: its ``jaxpr`` takes references to memory of its own."""
+    from jax._src.pallas.primitives import uninitialized_value
+
+    if collective_axes:
+        raise NotImplementedError("memory that programs of a kernel share")
+    own = [uninitialized_value(v.aval.shape, v.aval.dtype) for v in jaxpr.invars]
+    whole = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+    free = discharge_state(compat.ClosedJaxpr(whole, ()))
+    results: list[Any] = jaxpr_as_fun(free)(*outer, *own)
+    return results[: len(jaxpr.outvars)]
+
+
+def _reciprocal(x: Any, *, approx: bool, **_: Any) -> list[Any]:
+    return [jnp.reciprocal(x.astype(jnp.bfloat16)).astype(x.dtype) if approx else 1 / x]
+
+
+_INSIDE: dict[str, Callable[..., Any]] = {
+    "reciprocal": _reciprocal,
+    "run_scoped": _scoped,
+    "multiple_of": lambda x, **_: [x],
+}

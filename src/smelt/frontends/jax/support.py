@@ -18,19 +18,14 @@ _CALLBACK = (
     "compute with jax.numpy instead, or outside the traced function; checks by"
     " equinox.error_if are left out unless the trace is strict",
 )
-_REFERENCE = (
-    "it reads or writes a mutable reference, and the values of a graph do not change",
-    "carry the array through the loop instead, or return it",
-)
 _TOKEN = ("it orders effects, and a model has none", "leave the effects out")
 REFUSED = {
     **dict.fromkeys(("pure_callback", "io_callback"), _CALLBACK),
-    **dict.fromkeys(("get", "swap", "addupdate"), _REFERENCE),
     **dict.fromkeys(("after_all", "create_token"), _TOKEN),
     "pallas_call": (
         "it is a kernel for an accelerator",
-        'call the library\'s reference implementation, such as implementation="xla" of'
-        " jax.nn.dot_product_attention",
+        "let JAX interpret the kernel, by pallas_call(..., interpret=True), or call the library's"
+        ' reference implementation, such as implementation="xla" of jax.nn.dot_product_attention',
     ),
     "ragged_all_to_all": (
         "it moves rows between devices, and a model runs on one",
