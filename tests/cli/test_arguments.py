@@ -112,6 +112,11 @@ def test_the_file_of_a_module_is_told_as_a_module(given, meant):
     assert f"name the module, not its file: {meant}" in str(caught.value)
 
 
+def test_a_file_that_is_missing_is_told_as_such():
+    with pytest.raises(UsageError, match="there is no file 'net.jaxexport'"):
+        find_function("net.jaxexport")
+
+
 @pytest.mark.parametrize("command", ["convert", "compile"])
 def test_types_of_inputs_that_are_no_options_name_the_option(smelt, command):
     result = smelt(command, "package:function", "f32[B,3]", "i32[]", "-o", "x", "--json")

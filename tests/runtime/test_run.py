@@ -125,6 +125,7 @@ def test_refuses_inputs_that_do_not_fit(inputs):
     with pytest.raises(UsageError) as caught:
         run(graph, inputs)
     assert caught.value.code == "E632"
+    assert caught.value.fix
 
 
 def test_an_invalid_model_is_refused():

@@ -92,6 +92,12 @@ def opened_source(source: str) -> Any:
 
 def _not_imported(reference: str, error: Exception) -> UsageError:
     file, _, function = reference.partition(":")
+    if not function and not file.endswith(".py") and isinstance(error, ModuleNotFoundError):
+        return UsageError(
+            "E635",
+            f"there is no file {reference!r}, nor a Python module of that name",
+            fix="check the path, or name a function as package.module:function",
+        )
     fix = "name a function as package.module:function, importable from this folder"
     if file.endswith(".py"):
         module = ".".join(Path(file).with_suffix("").parts)

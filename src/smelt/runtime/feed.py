@@ -21,13 +21,18 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
     """
     expected = len(interface.inputs)
     if len(inputs) != expected:
-        raise UsageError("E632", f"the model takes {expected} inputs, {len(inputs)} were given")
+        raise UsageError(
+            "E632",
+            f"the model takes {expected} inputs, {len(inputs)} were given",
+            fix=f"give an array for each of {', '.join(port.name for port in interface.inputs)}",
+        )
     fed: dict[str, Value] = {}
     for port, given in zip(interface.inputs, inputs, strict=True):
         value = given
         if value is None:
             if not _may_be_left_out(port):
-                raise UsageError("E632", f"input {port.name!r} has no default and was left out")
+                what = f"input {port.name!r} has no default and was left out"
+                raise UsageError("E632", what, fix=f"give an array for {port.name!r}")
             fed[port.name] = port.default.numpy() if port.default is not None else None
             continue
         if not isinstance(value, list | dict):
@@ -67,16 +72,25 @@ def _may_be_left_out(port: Port) -> bool:
 
 
 def _check(port: Port, array: np.ndarray) -> None:
-    given = f"{array.dtype}[{','.join(map(str, array.shape))}]"
-    mistake = UsageError("E632", f"input {port.name!r} is {port}, but {given} was given")
+    """Raise UsageError E632 unless ``array`` has the element type, rank and sizes of ``port``."""
+    fix = ""
     if port.dtype is not None and port.kind == "tensor":
         text = port.dtype == ir.DataType.STRING
         if (array.dtype.kind not in "OUST") if text else (array.dtype != port.dtype.numpy()):
-            raise mistake
-    if port.shape is None or port.kind != "tensor":
-        return
-    if array.ndim != len(port.shape):
-        raise mistake
-    pairs = zip(port.shape, array.shape, strict=True)
-    if any(isinstance(dim, int) and dim != size for dim, size in pairs):
-        raise mistake
+            fix = f"give array.astype({'object' if text else repr(port.dtype.numpy().name)})"
+    if not fix and port.shape is not None and port.kind == "tensor":
+        fix = _wrong_shape(port.shape, array.shape)
+    if fix:
+        given = f"{array.dtype}[{','.join(map(str, array.shape))}]"
+        what = f"input {port.name!r} is {port}, but {given} was given"
+        raise UsageError("E632", what, fix=fix)
+
+
+def _wrong_shape(expected: Sequence[int | str | None], given: Sequence[int]) -> str:
+    """Say which dim of a ``given`` shape to change; empty if the shape is the ``expected`` one."""
+    if len(expected) != len(given):
+        return f"give an array of {len(expected)} dims, not of {len(given)}"
+    for axis, (dim, size) in enumerate(zip(expected, given, strict=True)):
+        if isinstance(dim, int) and dim != size:
+            return f"give dim {axis} the size {dim}, not {size}"
+    return ""

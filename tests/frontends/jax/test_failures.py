@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from flax import nnx
+from flax import linen, nnx
 
 from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import trace
@@ -171,7 +171,32 @@ def test_where_sizes_are_open_a_number_is_the_way_out():
 
     error = failure(fn, "f32[N,M]")
     assert "give M or N as a number" in error.fix
-    assert "as a number" not in failure(raising, "f32[2,4]").fix
+    for unrelated in (raising, wrong_shape, boolean_index):
+        assert "as a number" not in failure(unrelated, "f32[N,4]").fix
+
+
+LINEN = linen.Dense(3)
+
+MISUSES = {
+    "unbound linen module": (LINEN, ("f32[B,4]",), "functools.partial(module.apply, variables)"),
+    "linen apply alone": (LINEN.apply, ("f32[B,4]",), "functools.partial(module.apply, variables)"),
+    "tracer in reps": (lambda x, n: jnp.tile(x, (n, 1)), ("f32[B,4]", "i32[]"), "static"),
+    "tracer in a shape": (lambda x, n: x.reshape(n, -1), ("f32[B,4]", "i32[]"), "static"),
+    "compiled": (jax.jit(jnp.sin).lower(1.0).compile(), ("f32[]",), "function that was jitted"),
+    "lowered": (jax.jit(jnp.sin).lower(1.0), ("f32[]",), "function that was jitted"),
+    "jaxpr": (jax.make_jaxpr(jnp.sin)(1.0), ("f32[]",), "jaxpr_as_fun"),
+    "bare shape": (jnp.sin, (("B", 4),), "write 'f32[B,4]'"),
+    "list of bare shapes": (jnp.sin, ([("B", 4)],), "write 'f32[B,4]'"),
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_a_common_misuse_names_the_right_use(name):
+    fn, specs, says = MISUSES[name]
+    with pytest.raises(UsageError) as caught:
+        trace(fn, *specs)
+    assert says in caught.value.fix
+    assert "as a number" not in caught.value.fix
 
 
 def test_an_associative_scan_that_was_imported_by_name_says_how_to_call_it():

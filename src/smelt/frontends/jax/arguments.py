@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smelt.errors import SmeltError, UsageError
-from smelt.frontends.jax import compat, failures
-from smelt.frontends.jax.symbols import symbols_in
+from smelt.frontends.jax import compat, failures, modules
 
 
 @dataclass(frozen=True)
@@ -42,14 +41,14 @@ class Arguments:
         except (SmeltError, MemoryError):
             raise
         except Exception as error:
-            sizes = open_sizes(values)
-            raise failures.explain(error, self.parameters, self.mismatch, sizes) from error
+            how = modules.right_call(fn)
+            is_open = _has_open_sizes(values)
+            raise failures.explain(error, self.parameters, self.mismatch, is_open, how) from error
 
 
-def open_sizes(values: Sequence[Any]) -> list[str]:
-    """The symbols in the shapes of ``values``, sorted."""
+def _has_open_sizes(values: Sequence[Any]) -> bool:
     dims = (dim for leaf in compat.leaves(values) for dim in getattr(leaf, "shape", ()))
-    return sorted({name for dim in dims for name in symbols_in(dim)})
+    return any(map(compat.is_symbolic, dims))
 
 
 def bind(
@@ -58,7 +57,9 @@ def bind(
     keyword: Mapping[str, Any],
     static: Mapping[str, Any],
 ) -> Arguments:
-    """The call of ``fn`` with these specs; raises UsageError E109 for a name given twice."""
+    """The call of ``fn`` with these specs; raises UsageError E109 for a name given twice, and for
+    what is no function that can be traced."""
+    modules.check_traceable(fn)
     twice = sorted(keyword.keys() & static.keys())
     if twice:
         raise UsageError("E109", f"{twice[0]!r} is given as an input and as a static value")

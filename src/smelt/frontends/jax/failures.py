@@ -42,6 +42,12 @@ ADVICE: Mapping[str, str] = {
 }
 """What to do about an error that JAX raises for code that no trace can follow, by its type."""
 
+BY_MESSAGE: Mapping[str, str] = {
+    "Shapes must be 1D sequences of concrete values": ADVICE["ConcretizationTypeError"],
+    "was not hashable: ": "make the argument static (--static NAME=VALUE)",
+}
+"""The same for errors whose type says nothing, by a part of the message."""
+
 AS_NUMBER = (
     "give that dim as a number; what jax.numpy, jax.lax.fori_loop and jax.lax.scan compute with"
     " a symbolic size, such as jnp.sqrt(x.shape[0]), the model computes"
@@ -63,13 +69,18 @@ _NEEDS_NUMBER = re.compile(
 
 
 def explain(
-    error: Exception, parameters: Sequence[str], mismatch: str, sizes: Sequence[str]
+    error: Exception,
+    parameters: Sequence[str],
+    mismatch: str,
+    has_open_sizes: bool,
+    right_call: str = "",
 ) -> SmeltError:
-    """What to raise for ``error``, which the traced function raised for symbolic ``sizes``.
+    """What to raise for ``error``, which the traced function raised.
 
-    ``mismatch`` says why its signature does not take the arguments, or nothing: then a TypeError
-    is E109. A symbolic size that JAX cannot compare, or that Python needs as a number, is E112,
-    all else E113. An error in the code of smelt that stands in for a library's is raised as it is.
+    ``right_call`` says how such a function is called, where that is known; ``mismatch`` says why
+    its signature does not take the arguments, or nothing: then a TypeError is E109. A symbolic
+    size that JAX cannot compare, or that Python needs as a number, is E112, all else E113. An error
+    in the code of smelt that stands in for a library's is raised as it is.
     """
     undecided = _undecided(error)
     if undecided is not None:
@@ -92,16 +103,7 @@ def explain(
             why=_first_line(error),
             fix=next((fix for text, fix in _NUMBERS.items() if text in str(error)), AS_NUMBER),
         )
-    return _raised(error, parameters, sizes)
-
-
-def _if_open(sizes: Sequence[str]) -> str:
-    """What to do about an error of which it is not known whether symbolic ``sizes`` are to blame;
-    nothing if there are none."""
-    if not sizes:
-        return ""
-    named = " or ".join(sizes)
-    return f"if it works for arrays, what fails is an open size: give {named} as a number"
+    return _raised(error, parameters, has_open_sizes, right_call)
 
 
 def _undecided(error: Exception) -> Unsupported | None:
@@ -125,17 +127,19 @@ def _undecided(error: Exception) -> Unsupported | None:
     return None
 
 
-def _raised(error: Exception, parameters: Sequence[str], sizes: Sequence[str]) -> UsageError:
+def _raised(
+    error: Exception, parameters: Sequence[str], has_open_sizes: bool, right_call: str
+) -> UsageError:
     """E113 for all else, with what to do about it where that is known."""
     kind = type(error).__name__
     link = _LINK.search(str(error))
-    counted = in_whole_numbers(str(error)) if sizes else ""
+    counted = in_whole_numbers(str(error)) if has_open_sizes else ""
     advice = [
-        counted or ADVICE.get(kind, ""),
+        right_call,
+        counted or ADVICE.get(kind, "") or _by_message(str(error)),
         which_is_greater(str(error)),
         which_is_enough(str(error)),
         as_multiples(str(error)),
-        _if_open(sizes),
         f"see {link.group().rstrip('.')}" if link else "",
     ]
     return UsageError(
@@ -145,6 +149,10 @@ def _raised(error: Exception, parameters: Sequence[str], sizes: Sequence[str]) -
         why=_message(error, parameters),
         fix="; ".join(part for part in advice if part),
     )
+
+
+def _by_message(text: str) -> str:
+    return next((advice for part, advice in BY_MESSAGE.items() if part in text), "")
 
 
 def _first_line(error: Exception) -> str:

@@ -12,11 +12,46 @@ import sys
 from collections.abc import Hashable, Sequence, Set
 from typing import Any
 
-from smelt.errors import Unsupported
+import jax
+
+from smelt.errors import Unsupported, UsageError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.interpreter import live_equations
 from smelt.frontends.jax.source_lines import place
 from smelt.frontends.jax.state import Copy, State, content_of, variables_of
+
+
+def check_traceable(fn: Any) -> None:
+    """Raise UsageError E109 if ``fn`` cannot be called, or not with what a trace calls it with."""
+    if isinstance(fn, jax.stages.Compiled | jax.stages.Lowered):
+        what = "compiled" if isinstance(fn, jax.stages.Compiled) else "lowered"
+        raise UsageError(
+            "E109",
+            f"a {what} function cannot be traced",
+            why="it holds code for a device, and no operations of JAX any more",
+            fix="give the function that was jitted, or the bytes of jax.export.export(f)(...)"
+            ".serialize()",
+        )
+    if not callable(fn):
+        is_jaxpr = isinstance(fn, compat.ClosedJaxpr)
+        raise UsageError(
+            "E109",
+            f"a {type(fn).__name__} is no function",
+            fix="give jax.extend.core.jaxpr_as_fun(closed_jaxpr)"
+            if is_jaxpr
+            else "give a callable",
+        )
+
+
+def right_call(fn: Any) -> str:
+    """How a linen module is traced that has no variables; empty for other functions."""
+    linen = sys.modules.get("flax.linen")
+    module = getattr(fn, "__self__", fn)
+    if linen is None or not isinstance(module, linen.Module) or module.scope is not None:
+        return ""
+    return (
+        "a linen module has no weights of its own: trace functools.partial(module.apply, variables)"
+    )
 
 
 def check_written(copies: Sequence[Copy]) -> None:

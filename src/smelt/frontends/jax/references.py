@@ -114,7 +114,8 @@ def _scoped(*outer: Any, jaxpr: compat.Jaxpr, collective_axes: Any, **_: Any) ->
 
     if collective_axes:
         raise NotImplementedError("memory that programs of a kernel share")
-    own = [uninitialized_value(v.aval.shape, v.aval.dtype) for v in jaxpr.invars]
+    avals: list[compat.Aval] = [variable.aval for variable in jaxpr.invars]
+    own = [uninitialized_value(aval.shape, aval.dtype) for aval in avals]
     whole = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
     free = discharge_state(compat.ClosedJaxpr(whole, ()))
     results: list[Any] = jaxpr_as_fun(free)(*outer, *own)

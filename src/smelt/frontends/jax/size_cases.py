@@ -11,7 +11,7 @@ import itertools
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -76,6 +76,23 @@ def with_jaxprs(case: Case, change: Callable[[compat.ClosedJaxpr], compat.Closed
 def alone(trace: Trace, structs: Any) -> Case:
     """What ``trace`` gives for ``structs``, as one case."""
     return Leaf(*trace(structs), None)
+
+
+def naming_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
+    """Add to ``error``, E113 for ``structs`` of open sizes, that numbers are a way out, if it is
+    seen that ``trace`` works for some."""
+    dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
+    names = sorted({name for dim in dims for name in symbols_in(dim)})
+    scope = next((compat.scope_of(dim) for dim in dims if compat.is_symbolic(dim)), None)
+    if error.code != "E113" or scope is None:
+        return
+    for sizes in examples(structs, compat.constraints_in(scope)):
+        with suppress(SmeltError):
+            trace(of_numbers(structs, sizes))
+            works = ", ".join(f"{name} = {sizes[name]}" for name in names)
+            advice = f"it works for {works}: give {' or '.join(names)} as a number"
+            error.fix = f"{error.fix}; {advice}" if error.fix else advice
+            return
 
 
 def by_sizes(trace: Trace, structs: Any) -> Case:

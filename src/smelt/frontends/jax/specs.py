@@ -41,11 +41,27 @@ def resolve(
 
     Raises UsageError E104 for a leaf that is no spec.
     """
+    for node in jax.tree.leaves(tuple(specs), is_leaf=_is_bare_shape):
+        if _is_bare_shape(node):
+            dims = ",".join(str(dim).strip() for dim in node)
+            raise UsageError(
+                "E104",
+                f"{node!r} is no input spec",
+                why="it has dims, and no element type; tuples and lists hold several inputs",
+                fix=f"write 'f32[{dims}]'",
+            )
     leaves, tree = jax.tree.flatten(tuple(specs))
     scope = _scope(leaves, tuple(constraints))
     with compat.x64(x64):
         structs = [_struct(leaf, scope, x64) for leaf in leaves]
     return jax.tree.unflatten(tree, structs), structs
+
+
+def _is_bare_shape(node: Any) -> bool:
+    """True for dims without an element type, some of them named, such as ``("B", 4)``."""
+    if not isinstance(node, tuple | list) or not any(isinstance(dim, str) for dim in node):
+        return False
+    return all(isinstance(d, int) or (isinstance(d, str) and d.isidentifier()) for d in node)
 
 
 def _scope(leaves: Sequence[Any], constraints: tuple[str, ...]) -> compat.SymbolicScope:
