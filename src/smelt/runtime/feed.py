@@ -86,7 +86,7 @@ def _check(port: Port, array: np.ndarray) -> None:
         raise UsageError("E632", what, fix=fix)
 
 
-def _wrong_shape(expected: Sequence[int | str | None], given: Sequence[int]) -> str:
+def _wrong_shape(expected: Sequence[int | ir.SymbolicDim], given: Sequence[int]) -> str:
     """Say which dim of a ``given`` shape to change; empty if the shape is the ``expected`` one."""
     if len(expected) != len(given):
         return f"give an array of {len(expected)} dims, not of {len(given)}"
