@@ -13,6 +13,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -143,7 +144,7 @@ def _explained(error: Exception) -> SmeltError:
 def report_error(error: SmeltError, as_json: bool) -> None:
     """Print ``error``: text on standard error, or a JSON document on standard output."""
     if as_json:
-        print_json({"error": error.to_json()})
+        print_json({"schema": "smelt.error/1", "error": error.to_json()})
     else:
         print(error, file=sys.stderr)
 
@@ -178,6 +179,11 @@ def _finite(item: object) -> object:
     return [_finite(value) for value in item] if isinstance(item, list | tuple) else item
 
 
+quiet: ContextVar[bool] = ContextVar("smelt.quiet", default=False)
+"""Whether ``note`` prints nothing (``--quiet``)."""
+
+
 def note(text: str) -> None:
-    """Tell a person something; programs do not read it."""
-    print(text, file=sys.stderr)
+    """Print ``text`` for people on standard error, unless ``--quiet`` is given."""
+    if not quiet.get():
+        print(text, file=sys.stderr)

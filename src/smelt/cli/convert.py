@@ -43,7 +43,8 @@ def convert(
     opset: Annotated[int | None, typer.Option(help="ONNX opset of the result.")] = None,
     x64: X64 = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse checks and prints, which are left out.")
+        bool,
+        typer.Option("--strict", help="Fail on checks and prints, which are skipped otherwise."),
     ] = False,
     pipeline: Pipeline = "default",
     target: Target = "onnx",

@@ -19,6 +19,7 @@ from typer.exceptions import TyperException
 from smelt.cli.batch import batch
 from smelt.cli.bench import bench
 from smelt.cli.bisect import bisect
+from smelt.cli.command import quiet as quiet_mode
 from smelt.cli.command import report_error
 from smelt.cli.compile import compile_
 from smelt.cli.config import config
@@ -61,7 +62,7 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "config": config,
 }
 
-ANYWHERE = ("--verbose", "--with-weights", "--no-plugins", "--no-config")
+ANYWHERE = ("--quiet", "--verbose", "--with-weights", "--no-plugins", "--no-config")
 """Options of smelt itself that may stand behind the command, too."""
 
 
@@ -209,6 +210,11 @@ def _be_verbose(wanted: bool) -> bool:
     return wanted
 
 
+def _be_quiet(wanted: bool) -> bool:
+    quiet_mode.set(wanted)
+    return wanted
+
+
 def _keep_weights(wanted: bool) -> bool:
     if wanted:
         from smelt.check.reproducer import real_weights
@@ -230,16 +236,22 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", callback=_be_quiet, help="Print only results, warnings and errors."
+        ),
+    ] = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", callback=_be_verbose, help="Say on stderr what is left out."),
+        typer.Option("--verbose", callback=_be_verbose, help="Report skipped items on stderr."),
     ] = False,
     with_weights: Annotated[
         bool,
         typer.Option(
             "--with-weights",
             callback=_keep_weights,
-            help="Let reproducers hold the real weights, not random ones.",
+            help="Write the real weights into reproducers, not random ones.",
         ),
     ] = False,
     no_plugins: Annotated[
@@ -247,7 +259,7 @@ def options(
         typer.Option(
             "--no-plugins",
             callback=_leave_plugins_out,
-            help="Import nothing that other packages add to smelt.",
+            help="Ignore targets, passes and operators of other packages.",
         ),
     ] = False,
     no_config: Annotated[

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from smelt.passes.pipeline import Steps
     from smelt.passes.run import PassReport
 
-MISSES_SHOWN = 4
-"""Near misses in the table of a pass, the commonest; ``--json`` has all."""
+MISSES_SHOWN = 12
+"""Near misses in the table of ``--stats``, the commonest; ``--json`` has all."""
 
 
 @command
@@ -47,10 +47,13 @@ def optimize(
         ),
     ] = False,
     fast_math: Annotated[
-        bool, typer.Option("--fast-math", help="Also what rounds more than it must.")
+        bool, typer.Option("--fast-math", help="Also run rewrites that lose accuracy.")
     ] = False,
     assume_finite: Annotated[
-        bool, typer.Option("--assume-finite", help="Also what needs values without NaN and inf.")
+        bool,
+        typer.Option(
+            "--assume-finite", help="Also run rewrites that assume values without NaN and infinity."
+        ),
     ] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Show what each pass did.")] = False,
     provenance: Annotated[
@@ -64,10 +67,10 @@ def optimize(
     The output is written in one step at the end; whatever fails, a file that stood there stays.
     """
     from smelt.cli.runtime_notes import runtime_notes
+    from smelt.cli.summary import snapshot, summary
     from smelt.compiler import HIGHEST_OPSET, optimize_model
     from smelt.ir import scope
     from smelt.ir.provenance import write_to_metadata
-    from smelt.passes.run import count_nodes
 
     asked = {"fast-math": fast_math, "assume-finite": assume_finite}
     stages = ",".join([pipeline, *(stage for stage, wanted in asked.items() if wanted)])
@@ -84,7 +87,7 @@ def optimize(
         given = read_samples(samples)
         work = read_model(model, opset=opset, keep_opset=True)
         seen.shown.say("inferring shapes")
-        before = count_nodes(work)
+        before = snapshot(work)
         highest = 0 if keep_opset else HIGHEST_OPSET
         reports = optimize_model(
             work,
@@ -101,19 +104,21 @@ def optimize(
             write_to_metadata(scope.nodes(work))
         seen.shown.say(f"writing {output}")
         write_model(work, output)
-    nodes = before, count_nodes(work)
+    after = snapshot(work)
     changes = [change for report in reports for change in report.stats.interface]
     notes = list(runtime_notes(work, changes))
     if watching.as_json:
+        nodes = (before.nodes, after.nodes)
         facts = {"output": output, "nodes": nodes, "verified": verify, **_facts(reports)}
         facts["notes"] = notes
         print_json({"schema": "smelt.optimize/1", **facts, **seen.clock.facts()})
         return
     if stats:
         note(table(_rows(reports), ("pass", "ms", "nodes", "rewrites", "rules")))
-    note(f"{output}: {nodes[0]} nodes became {nodes[1]}")
-    for line in (*map(str, changes), *notes):
-        note(line)
+    note(f"{output}: {before.nodes:,} nodes became {after.nodes:,}")
+    note(summary(before, after, model, output))
+    told = [*map(str, changes)] or ["opset, inputs and outputs: unchanged"]
+    note("\n".join([*told, *notes]))
     if reports.evidence is not None:
         note(str(reports.evidence))
 
@@ -133,17 +138,31 @@ def _near_misses(reports: list[PassReport]) -> dict[str, Any]:
 
 
 def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:
+    """Rows of ``--stats``: runs that changed the model, one row for the others, near misses.
+
+    Near misses are those of the last run of each pass, the commonest first: conditions that still
+    fail in the result.
+    """
     rows: list[tuple[Any, ...]] = []
-    for report in reports:
+    for report in (report for report in reports if report.changed):
         fired = ", ".join(f"{rule} x{count}" for rule, count in report.stats.fired.items())
         millis = f"{report.seconds * 1000:.1f}"
         rows.append((report.text, millis, report.nodes_after, report.stats.rewrites, fired))
-        for (rule, why), count in report.stats.missed.most_common(MISSES_SHOWN):
-            node = report.stats.example[rule, why]
-            rows.append((f"  near miss {rule}", "", "", count, f"{why}, as at {node}"))
-        hidden = len(report.stats.missed) - MISSES_SHOWN
-        if hidden > 0:
-            rows.append((f"  and {hidden} other near misses (--json)", "", "", "", ""))
+    idle = [report for report in reports if not report.changed]
+    if idle:
+        millis = f"{sum(report.seconds for report in idle) * 1000:.1f}"
+        rows.append((f"{len(idle)} runs without a change", millis, "", 0, ""))
+    last = {report.text: report for report in reports}.values()
+    missed = [
+        (count, rule, why, report.stats.example[rule, why])
+        for report in last
+        for (rule, why), count in report.stats.missed.items()
+    ]
+    missed.sort(key=lambda miss: -miss[0])
+    for count, rule, why, node in missed[:MISSES_SHOWN]:
+        rows.append((f"near miss {rule}", "", "", count, f"{why}, as at {node}"))
+    if len(missed) > MISSES_SHOWN:
+        rows.append((f"{len(missed) - MISSES_SHOWN} other near misses (--json)", "", "", "", ""))
     return rows
 
 

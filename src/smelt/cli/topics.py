@@ -33,11 +33,12 @@ def topics() -> Iterator[Topic]:
     from smelt import operators
     from smelt.ir import opset
     from smelt.passes.pipelines import STAGES
-    from smelt.passes.registry import passes
+    from smelt.passes.registry import ALIASES, passes
     from smelt.targets.registry import target_names
 
     yield from (Topic("code", code) for code in CODES)
     yield from (Topic("pass", pass_.spelling) for pass_ in passes().values())
+    yield from (Topic("pass", alias.replace("_", "-")) for alias in ALIASES)
     yield from (Topic("target", name) for name in target_names())
     yield from (Topic("stage", name) for name in STAGES)
     for name, domains in opset.domains().items():

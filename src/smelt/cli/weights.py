@@ -47,7 +47,10 @@ class Weights:
         bool, typer.Option("--cast-weights", help="Round floats of a checkpoint to the model's.")
     ] = False
     extra_weights: Annotated[
-        bool, typer.Option("--extra-weights", help="Pass over what no weight is for.")
+        bool,
+        typer.Option(
+            "--extra-weights", help="Ignore checkpoint entries that the model has no weight for."
+        ),
     ] = False
 
     def stored(self) -> dict[str, Any]:

@@ -166,4 +166,7 @@ STAGES: Mapping[str, str] = {
     "default": DEFAULT,
     "fast-math": FAST_MATH,
     "assume-finite": ASSUME_FINITE,
+    "O1": "canonicalize,simplify,cleanup",
+    "O2": "default",
+    "O3": "default,fast-math",
 }

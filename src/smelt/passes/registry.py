@@ -87,12 +87,22 @@ def broken() -> Mapping[str, str]:
     return found
 
 
-def find_pass(name: str) -> Pass:
-    """The pass spelled ``name``, with hyphens or underscores; raises UsageError E601.
+ALIASES: Mapping[str, str] = {
+    "constant_folding": "const_elimination",
+    "cse": "remove_redundant_ops",
+    "dce": "dead_code_elimination",
+}
+"""Names that other compilers give to passes of ours."""
 
-    Raises UsageError E615 for one of an installed package that cannot be loaded.
+
+def find_pass(name: str) -> Pass:
+    """The pass spelled ``name``, with hyphens or underscores, or by an alias.
+
+    Raises UsageError E601 if there is none, and E615 for one of an installed package that cannot
+    be loaded.
     """
     plain = name.replace("-", "_")
+    plain = ALIASES.get(plain, plain)
     if plain in PASSES:
         return PASSES[plain]
     raise UsageError(
@@ -101,7 +111,7 @@ def find_pass(name: str) -> Pass:
         why="plug-ins are left out (--no-plugins)" if without_plugins() else "",
         fix=did_you_mean(
             name.replace("_", "-"),
-            [known.replace("_", "-") for known in PASSES],
+            [known.replace("_", "-") for known in (*PASSES, *ALIASES)],
             "`smelt passes` lists all",
         ),
     )

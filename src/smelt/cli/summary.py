@@ -1,0 +1,79 @@
+"""The table that ``smelt optimize`` prints: operators, weights and file sizes, before and after.
+
+::
+
+    before = snapshot(model)
+    ...  # passes change the model
+    note(summary(before, snapshot(model), "in.onnx", "out.onnx"))
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from smelt.cli.layout import printable, table
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+SHOWN = 5
+"""Operators in the table: those whose number changed most."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Nodes by operator, and bytes of weights, of one version of a model."""
+
+    operators: Counter[str]
+    weights: int
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of all graphs, bodies of loops and functions included."""
+        return self.operators.total()
+
+
+def snapshot(model: ir.Model) -> Snapshot:
+    """The counts of ``model`` as it is now; no tensor is read."""
+    from smelt.ir import scope
+
+    graphs = list(scope.graphs(model))
+    names = (f"{node.domain}.{node.op_type}".lstrip(".") for graph in graphs for node in graph)
+    tensors = [
+        value.const_value
+        for graph in graphs
+        if hasattr(graph, "initializers")
+        for value in graph.initializers.values()
+    ]
+    return Snapshot(Counter(names), sum(tensor.nbytes for tensor in tensors if tensor is not None))
+
+
+def summary(before: Snapshot, after: Snapshot, source: str, result: str) -> str:
+    """A table of the operators whose number changed most, all nodes, weights and files in bytes.
+
+    ``source`` and ``result`` are paths; a stream has no size.
+    """
+    rows = [*_operators(before.operators, after.operators)]
+    rows.append(("weights, bytes", before.weights, after.weights))
+    sizes = [Path(name).stat().st_size for name in (source, result) if Path(name).is_file()]
+    if len(sizes) == 2:
+        rows.append(("file, bytes", *sizes))
+    cells = [("", "before", "after"), *((name, f"{a:,}", f"{b:,}") for name, a, b in rows)]
+    wide = [max(len(row[column]) for row in cells) for column in (1, 2)]
+    return table([(name, a.rjust(wide[0]), b.rjust(wide[1])) for name, a, b in cells])
+
+
+def _operators(before: Counter[str], after: Counter[str]) -> Iterator[tuple[str, int, int]]:
+    """Rows for the ``SHOWN`` operators that changed most, one for the others, one for all."""
+    changed = [name for name in before | after if before[name] != after[name]]
+    changed.sort(key=lambda name: (-abs(before[name] - after[name]), name))
+    shown, others = changed[:SHOWN], changed[SHOWN:]
+    yield from ((printable(name), before[name], after[name]) for name in shown)
+    if others:
+        counts = [sum(side[name] for name in others) for side in (before, after)]
+        yield f"{len(others)} other operators", counts[0], counts[1]
+    yield "all nodes", before.total(), after.total()
