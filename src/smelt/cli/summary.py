@@ -59,8 +59,8 @@ def summary(before: Snapshot, after: Snapshot, source: str, result: str) -> str:
     """
     rows = [*_operators(before.operators, after.operators)]
     rows.append(("weights, bytes", before.weights, after.weights))
-    sizes = [Path(name).stat().st_size for name in (source, result) if Path(name).is_file()]
-    if len(sizes) == 2:
+    if Path(source).is_file() and Path(result).is_file():
+        sizes = Path(source).stat().st_size, Path(result).stat().st_size
         rows.append(("file, bytes", *sizes))
     cells = [("", "before", "after"), *((name, f"{a:,}", f"{b:,}") for name, a, b in rows)]
     wide = [max(len(row[column]) for row in cells) for column in (1, 2)]
