@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from smelt.errors import SmeltError, UsageError
-from smelt.ir.floats import is_half
 from smelt.runtime.interface import Value
 
 _LIBRARIES = (
@@ -21,23 +20,15 @@ _LIBRARIES = (
 )
 
 
-def as_jax_takes_them(values: Sequence[Value]) -> list[Any]:
-    """``values`` with 16-bit floats as arrays of JAX, where it is imported: NumPy's own operators
-    compute these in float32 here and there, which the function does not as it is traced."""
-    if "jax" not in sys.modules:
-        return list(values)
-    import jax.numpy as jnp
-
-    halves = [isinstance(value, np.ndarray) and is_half(value.dtype) for value in values]
-    return [
-        jnp.asarray(value) if half else value for value, half in zip(values, halves, strict=True)
-    ]
-
-
 def call(function: Callable[..., Any], *inputs: Value, **named: Value) -> list[Value]:
     """The arrays that ``function`` returns, flattened; raises UsageError E113 if it raises."""
     try:
-        return flatten(function(*as_jax_takes_them(inputs), **named))
+        # NumPy computes some operators of 16-bit floats in float32; JAX does not.
+        if "jax" in sys.modules:
+            from smelt.frontends.jax.element_types import halves_as_jax_arrays
+
+            inputs = tuple(halves_as_jax_arrays(inputs))
+        return flatten(function(*inputs, **named))
     except (SmeltError, MemoryError):
         raise
     except Exception as error:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from smelt.frontends.jax import compat
+from smelt.ir.floats import is_half
 from smelt.ir.opset import schema
 
 IR_VERSIONS = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12, 25: 13}
@@ -99,3 +101,13 @@ def _types(op_type: str, place: int, opset: int) -> frozenset[str]:
     return frozenset(
         text.removeprefix("tensor(").removesuffix(")").lower() for text in formal.types
     )
+
+
+def halves_as_jax_arrays(values: Sequence[Any]) -> list[Any]:
+    """``values`` with each NumPy array of 16-bit floats as an array of JAX."""
+    import jax.numpy as jnp
+
+    halves = [isinstance(value, np.ndarray) and is_half(value.dtype) for value in values]
+    return [
+        jnp.asarray(value) if half else value for value, half in zip(values, halves, strict=True)
+    ]
