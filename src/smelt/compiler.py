@@ -296,4 +296,13 @@ def source_model(
 def _evaluator(model: ir.Model) -> Any:
     from smelt.runtime.fold import evaluator
 
-    return evaluator(model)
+    return evaluator(model, _by_kernels)
+
+
+def _by_kernels(
+    node: ir.Node, inputs: Sequence[np.ndarray | None], opset: int
+) -> list[np.ndarray] | None:
+    """What the kernels of ``host`` make of constants; they are imported when first asked for."""
+    from smelt.targets.host.fold_node import compute_node
+
+    return compute_node(node, inputs, opset)

@@ -105,6 +105,25 @@ def coordinates(sampling: Sampling, size: int, count: int) -> Any:
         )
 
 
+def hangs_on_rounding(sampling: Sampling, size: int, count: int) -> bool:
+    """True if a place lies so near to where the nearest row changes that its rounding decides.
+
+    Runtimes round places in various ways. A whole number of rows for each leaves nothing to round.
+    """
+    if sampling.scale in (None, count / size) and count % size == 0:
+        return False
+    at = np.asarray(coordinates(sampling, size, count), np.float64)
+    low, high = (
+        np.clip(nearest_of(Arrays(), sampling.nearest, place), 0, size - 1)
+        for place in (at - NEAR, at + NEAR)
+    )
+    return bool((low != high).any())
+
+
+NEAR = 1e-4
+"""Rows between a place and where the nearest row changes, at which a rounding may decide."""
+
+
 def place_of(
     m: Writer[Number],
     mode: str,

@@ -20,6 +20,7 @@ from smelt.errors import InternalError
 from smelt.ir import scope
 from smelt.ir.floats import is_float
 from smelt.ir.out_of_memory import is_out_of_memory
+from smelt.ir.raise_opset import LOWEST_GOAL
 from smelt.operators.formula import Elementwise
 from smelt.operators.registry import find
 from smelt.runtime.fold_limits import SIZE_LIMIT, Inputs, is_bounded, is_undefined
@@ -35,18 +36,24 @@ NEVER = frozenset(
         *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
         *("Bernoulli", "Multinomial", "Dropout"),
         *("If", "Loop", "Scan", "SequenceMap", "Optional", "StringNormalizer", "ImageDecoder"),
-        *("LSTM", "GRU", "RNN"),
-        *("Attention", "DFT", "STFT", "MaxUnpool", "Resize", "Upsample", "GridSample"),
-        *("AveragePool", "LpPool"),
+        *("DFT", "STFT", "MaxUnpool", "MaxRoiPool"),
     }
 )
-"""Random, holding graphs, too slow in NumPy, or operators on which runtimes disagree."""
+"""Random, holding graphs, without a kernel in NumPy, or operators on which runtimes disagree."""
+
+BY_KERNELS = frozenset(
+    {
+        *("AveragePool", "Gelu", "GlobalLpPool", "GridSample", "GroupNormalization", "GRU"),
+        *("LSTM", "LpPool", "MaxPool", "MeanVarianceNormalization", "Resize", "RNN"),
+    }
+)
+"""Operators whose reference kernels are slow, missing, or depart from runtimes. The kernels of a
+target compute them where an evaluator is given some, as of ``Kernels``."""
 
 FIRST_OPSET = {
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), 13),
     "BatchNormalization": 9,
     "RoiAlign": 16,
-    "GroupNormalization": 21,
 }
 """The reference kernels give an operator its newest meaning, which begins here."""
 
@@ -57,9 +64,8 @@ SUMS = frozenset(
     {
         *("ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean", "ReduceProd"),
         *("ReduceSum", "ReduceSumSquare", "MatMul", "Gemm", "Einsum", "Conv", "ConvTranspose"),
-        *("GlobalAveragePool", "GlobalLpPool", "LpNormalization", "Softmax", "LogSoftmax"),
-        *("GroupNormalization", "InstanceNormalization", "LayerNormalization"),
-        *("MeanVarianceNormalization", "RMSNormalization"),
+        *("GlobalAveragePool", "LpNormalization", "Softmax", "LogSoftmax"),
+        *("InstanceNormalization", "LayerNormalization", "RMSNormalization"),
     }
 )
 """Operators that add up many numbers. NumPy adds them one after the other along all axes but the
@@ -71,7 +77,12 @@ SCALARS = {"CumProd": 1, "CumSum": 1, "OneHot": 1}
 Evaluate = Callable[[ir.Node, Inputs], list[np.ndarray] | None]
 
 
-def evaluator(model: ir.Model) -> Evaluate:
+Kernels = Callable[[ir.Node, Inputs, int], list[np.ndarray] | None]
+"""Computes a node at an ONNX opset, or gives None: what no kernel takes, or runtimes may compute
+to something else."""
+
+
+def evaluator(model: ir.Model, kernels: Kernels | None = None) -> Evaluate:
     """``evaluate_node`` for the nodes of ``model``, as a function of node and inputs alone."""
     imports = _imports_of_graphs(model)
 
@@ -79,7 +90,7 @@ def evaluator(model: ir.Model) -> Evaluate:
         known = imports.get(node.graph) if isinstance(node.graph, ir.Graph) else None
         if known is None:
             return None
-        return evaluate_node(node, inputs, opset=known.get("", 1))
+        return evaluate_node(node, inputs, opset=known.get("", 1), kernels=kernels)
 
     return evaluate
 
@@ -104,14 +115,17 @@ def evaluate_node(
     *,
     opset: int,
     size_limit: int = SIZE_LIMIT,
+    kernels: Kernels | None = None,
 ) -> list[np.ndarray] | None:
     """The outputs of ``node`` on ``inputs`` (None for an absent one), or None to leave it alone.
 
     ``opset`` is the version of the ONNX domain that the model imports. Nothing is computed
     before the size of the result is known to stay within ``size_limit`` bytes. The arrays have
-    the element types of the node's outputs and are read-only.
+    the element types of the node's outputs and are read-only. ``kernels`` compute the operators
+    ``BY_KERNELS``, and older forms of others.
     """
-    if not node.domain and not _is_folded(node, opset):
+    by_reference = bool(node.domain) or _is_folded(node, opset)
+    if not by_reference and (kernels is None or not _is_computed(node, opset)):
         return None
     if node.domain and _formula(node) is None:
         return None
@@ -119,7 +133,10 @@ def evaluate_node(
         return None
     if not is_bounded(node, inputs, size_limit) or is_undefined(node, inputs):
         return None
-    results = _results(node, inputs, opset)
+    if by_reference or kernels is None:
+        results = _results(node, inputs, opset)
+    else:
+        results = kernels(node, inputs, opset)
     if results is None or not all(map(_as_declared, results, node.outputs)):
         return None
     for array in results:
@@ -129,7 +146,14 @@ def evaluate_node(
 
 def _is_folded(node: ir.Node, opset: int) -> bool:
     """True for an operator of ONNX whose reference kernel says what it means as of ``opset``."""
-    return node.op_type not in NEVER and opset >= FIRST_OPSET.get(node.op_type, OLDEST_OPSET)
+    if node.op_type in NEVER or node.op_type in BY_KERNELS:
+        return False
+    return opset >= FIRST_OPSET.get(node.op_type, OLDEST_OPSET)
+
+
+def _is_computed(node: ir.Node, opset: int) -> bool:
+    """True for an operator of ONNX that is left to the kernels of a target."""
+    return opset >= LOWEST_GOAL and node.op_type in {*BY_KERNELS, *FIRST_OPSET}
 
 
 def _formula(node: ir.Node) -> Elementwise | None:

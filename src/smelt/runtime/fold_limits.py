@@ -17,6 +17,12 @@ SIZE_LIMIT = 64 << 20
 WORK_LIMIT = 1 << 26
 """Multiplications of one node, a second or so in NumPy."""
 
+QUADRATIC = frozenset({"Attention", "Einsum", "NonMaxSuppression", "Resize"})
+"""Operators of which each element of a result may read a whole operand."""
+
+CUBIC_TAPS = 4
+"""Elements that a Resize reads at most along an axis, for each element that it makes."""
+
 Inputs = Sequence[np.ndarray | None]
 
 
@@ -40,7 +46,15 @@ def _work(node: ir.Node, inputs: Sequence[np.ndarray], count: int) -> int:
         first = inputs[0].shape if inputs else ()
         summed = 0 if node.attributes.get_int("transA", 0) else -1
         return count * (first[summed] if first else 1)
-    if node.op_type == "Einsum" or "Conv" in node.op_type or "Pool" in node.op_type:
+    kernel = node.attributes.get_ints("kernel_shape", ())
+    if "Pool" in node.op_type:
+        return count * math.prod(kernel) if kernel else inputs[0].size
+    if node.op_type in ("LSTM", "GRU", "RNN"):
+        rows = math.prod(inputs[0].shape[:2])
+        return rows * sum(array.size for array in inputs[1:3])
+    if node.op_type == "Resize" and not node.attributes.get_int("antialias", 0):
+        return count * CUBIC_TAPS
+    if node.op_type in QUADRATIC or "Conv" in node.op_type:
         return count * max((array.size for array in inputs), default=1)
     return 0
 
@@ -86,6 +100,12 @@ def _range(inputs: Inputs) -> int:
     return max(0, math.ceil((stop - start) / step))
 
 
+def _selected(inputs: Inputs) -> int:
+    """Three numbers for each box of each class."""
+    scores = inputs[1].shape if inputs[1] is not None else (0,)
+    return 3 * math.prod(scores)
+
+
 SIZES: dict[str, Callable[[Inputs], int]] = {
     "ConstantOfShape": lambda inputs: math.prod(_items(inputs[0])),
     "Expand": _expanded,
@@ -99,6 +119,8 @@ SIZES: dict[str, Callable[[Inputs], int]] = {
     "Concat": lambda inputs: sum(_size(array) for array in inputs),
     "NonZero": lambda inputs: _size(inputs[0]) * max(1, _rank(inputs[0])),
     "Compress": lambda inputs: _size(inputs[0]),
+    "NonMaxSuppression": _selected,
+    "Unique": lambda inputs: 4 * _size(inputs[0]),
     "Shape": lambda inputs: _rank(inputs[0]),
     "Size": lambda inputs: 1,
 }

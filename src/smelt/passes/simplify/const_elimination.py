@@ -10,7 +10,8 @@ Needs    (1) inputs that are constants no caller can override, and a result that
          ``grow-limit`` bytes or than what it replaces: weights made by ConstantOfShape stay so.
          A constant of which all that reads it folds, too, is replaced: one cut into parts, as the
          gates of an LSTM by PyTorch, or a weight that the model normalizes. What products of
-         constants lead to, such as a table of positions, may have four times the limit.
+         constants lead to, such as a table of positions, may have four times the limit. A table
+         that a Resize or GridSample stretches may have four times the bytes of what it replaces.
 Keeps    (1) random operators, control flow, DequantizeLinear over a constant (it is the compressed
          weight), what differs between runtimes (division by zero, floats cast out of range), and
          results with more than ``skip-const-by-size`` elements.

@@ -28,6 +28,10 @@ LAYERS = 4
 
 PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 
+RESAMPLED = frozenset({"GridSample", "Resize"})
+"""Operators whose results may have ``LAYERS`` times the bytes of the constants that they replace.
+The table of positions of a ViT for a larger image takes longer to compute than to read."""
+
 
 def region_around(
     node: ir.Node, limit: int, may_fold: Callable[[ir.Node], bool]
@@ -55,6 +59,8 @@ def _is_small(region: set[ir.Node], limit: int) -> bool:
         limit,
         sum(t.nbytes for v, t in tensors.items() if t is not None and _only_inside(v, region)),
     )
+    if any(each.op_type in RESAMPLED for each in region):
+        allowed *= LAYERS
     kept = 0
     for each in region:
         for value in each.outputs:

@@ -1,0 +1,122 @@
+"""Compute one node on constants by the kernels of NumPy, for constant folding.
+
+``runtime.fold`` asks for operators whose reference kernels in onnx are slow, missing, or depart
+from the runtimes. A node stays where ONNX Runtime computes something else than these kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.errors import SmeltError
+from smelt.ir.shapes import ShapeInference
+from smelt.program.instruction import Instruction, Program
+from smelt.program.lower import lower
+from smelt.program.resampling import CROP, Sampling, hangs_on_rounding
+from smelt.targets.host.eager import run
+
+
+def compute_node(
+    node: ir.Node, inputs: Sequence[np.ndarray | None], opset: int
+) -> list[np.ndarray] | None:
+    """The outputs of ``node`` on ``inputs`` (None for an absent one); None to leave it alone.
+
+    ``opset`` is the version of the ONNX domain that the graph of ``node`` imports. Every output
+    must be present.
+    """
+    if (departs := DEPARTING.get(node.op_type)) is not None and departs(node):
+        return None
+    model = _model_of(node, inputs, opset)
+    try:
+        ShapeInference(model).infer_model()
+        program = lower(model)
+        if any(0 in slot.shape for slot in program.slots):
+            return None
+        if any(_departs(program, step) for step in program.instructions):
+            return None
+        return list(run(program))
+    except SmeltError:
+        return None
+
+
+def _is_odd_pool(node: ir.Node) -> bool:
+    """True for windows of which the runtime makes another number than ONNX says, for half floats,
+    and for places of maxima, which may lie in the padding here."""
+    is_dilated = any(step != 1 for step in node.attributes.get_ints("dilations", ()))
+    if is_dilated and node.attributes.get_string("auto_pad", "").startswith("SAME"):
+        return True
+    attributes = node.attributes
+    is_padded = any(attributes.get_ints("pads", ())) or attributes.keys() & {
+        "auto_pad",
+        "ceil_mode",
+    }
+    if len(node.outputs) > 1 and is_padded:
+        return True
+    half = node.outputs[0].dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
+    return half and node.op_type != "MaxPool"
+
+
+def _is_cubic(node: ir.Node) -> bool:
+    """True for a GridSample whose far pixels the runtime clamps one by one, and ONNX together."""
+    return node.attributes.get_string("mode", "linear") in ("cubic", "bicubic")
+
+
+def _is_odd_layer(node: ir.Node) -> bool:
+    """True for a recurrent layer with other activations, lengths or layouts than the usual."""
+    return not node.attributes.keys() <= {"direction", "hidden_size", "linear_before_reset"}
+
+
+DEPARTING: Mapping[str, Callable[[ir.Node], bool]] = {
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _is_odd_pool),
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), _is_odd_layer),
+    "GridSample": _is_cubic,
+}
+"""By operator, which nodes ONNX Runtime may compute to something else than the kernels."""
+
+
+def _departs(program: Program, step: Instruction) -> bool:
+    """True for a resized axis that ONNX Runtime may compute to something else."""
+    if step.op != "Resample":
+        return False
+    sampling, (source,), (result,) = Sampling.of(step.attributes), step.inputs, step.outputs
+    if sampling.coordinates == CROP or sampling.exclude_outside:
+        return True
+    if sampling.mode != "nearest":
+        # Integers go through floats, which the runtime rounds in another way.
+        return program.instructions[0].op == "Cast"
+    axis = step.attributes["axis"]
+    assert isinstance(axis, int)
+    size, count = (program.slots[slot].sizes[axis] for slot in (source, result))
+    return hangs_on_rounding(sampling, size, count)
+
+
+def _model_of(node: ir.Node, inputs: Sequence[np.ndarray | None], opset: int) -> ir.Model:
+    """A model of a copy of ``node`` alone, whose operands are constants."""
+    operands = [
+        None if array is None else _constant(f"operand_{i}", array, value)
+        for i, (array, value) in enumerate(zip(inputs, node.inputs, strict=True))
+    ]
+    results = [
+        ir.Value(name=f"result_{i}", type=value.type, shape=value.shape)
+        for i, value in enumerate(node.outputs)
+    ]
+    copy = ir.Node("", node.op_type, operands, node.attributes.values(), outputs=results)
+    graph = ir.Graph(
+        (),
+        results,
+        nodes=[copy],
+        initializers=[value for value in operands if value is not None],
+        opset_imports={"": opset},
+        name="folded",
+    )
+    return ir.Model(graph, ir_version=10)
+
+
+def _constant(name: str, array: np.ndarray, value: ir.Value | None) -> ir.Value:
+    """A constant of ``array``, of the element type of ``value``."""
+    assert value is not None
+    tensor = ir.Tensor(array, dtype=value.dtype, name=name)
+    return ir.Value(name=name, type=value.type, shape=ir.Shape(array.shape), const_value=tensor)
