@@ -82,6 +82,7 @@ FUSE = _listed(
     "fuse-conv-bias",
     "einsum-to-matmul",
     "fuse-transpose-matmul",
+    "put-vectors-first",
     "unflatten-matmul",
     "unmerge-matmul",
     "fuse-matmul-weight-bias",

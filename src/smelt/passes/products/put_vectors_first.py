@@ -1,0 +1,85 @@
+"""Multiply a matrix with a vector so that runtimes read the matrix row by row.
+
+    before   w: M,K, x: K ─> MatMul(w, x) ─> y: M        after   MatMul(x, w: K,M) ─> y
+    before   a: B,M,K, x: K ─> MatMul(a, x) ─> y: B,M    after   MatMul(a, x: K,1) ─> B,M,1 ─> y
+
+A layer of equinox or flax on one example, and a cell that is scanned without a batch, have such
+products. ONNX Runtime computes them 4 to 60 times slower than with the vector in front, or as a
+matrix of one column. A constant matrix is transposed now, and a Transpose before the product goes;
+any other matrix is multiplied with a column.
+
+Needs    (1) a second operand of rank 1, a first one of rank 2 or more, of floats; (2) a constant
+         that only such products read, or it would be stored twice; (3) for a column, a matrix that
+         is not known to be small: below 256 elements, two nodes more cost what they save.
+Keeps    (1) products of two vectors; (2) integers and products of dequantized operands; (3) a
+         Transpose that something else reads stays for that.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.build import Builder
+from smelt.ir.known_forms import is_known
+from smelt.ir.pattern import op, var
+from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.ir.walk import producer_of
+from smelt.passes.base import rounding, rule_pass
+from smelt.passes.products.fuse_transpose_matmul import GEMM, swaps_matrices
+from smelt.passes.quantize.groups import is_dequantized
+
+SMALL = 256
+"""Elements of a matrix from which on the product with a column is faster."""
+
+
+@rule(op("MatMul", var("matrix"), var("vector")), same_shape=True)
+def vector_first(m: Match, b: Builder) -> Replacement:
+    matrix, vector = m["matrix"], m["vector"]
+    if not is_matrix_of_vector(m.root):  # needs 1, keeps 1
+        return None
+    if m.root.outputs[0].dtype not in GEMM or is_dequantized(matrix):  # keeps 2
+        return Miss("the operands are integers, or dequantized")
+    moved = producer_of(matrix, "Transpose")
+    if moved is not None and moved.inputs[0] is not None and swaps_matrices(moved):
+        return b.op("MatMul", vector, moved.inputs[0])  # keeps 3
+    array = m.array(matrix, limit=None)
+    if array is not None and _is_read_so_only(matrix):  # needs 2
+        transposed = np.ascontiguousarray(np.swapaxes(array, -1, -2))
+        return b.op("MatMul", vector, b.constant(transposed, name=matrix.name))
+    if _is_small(matrix):  # needs 3
+        return Miss("the matrix is small")
+    column = b.op("Unsqueeze", vector, b.const_i64([1]))
+    return b.op("Squeeze", b.op("MatMul", matrix, column), b.const_i64([-1]))
+
+
+def is_matrix_of_vector(node: ir.Node) -> bool:
+    """True for a MatMul of matrices and, second, one vector."""
+    if node.op_type != "MatMul" or node.domain or not is_known(node):
+        return False
+    ranks = [len(v.shape) if v is not None and v.shape is not None else 0 for v in node.inputs]
+    return ranks[0] >= 2 and ranks[1] == 1
+
+
+def _is_read_so_only(matrix: ir.Value) -> bool:
+    """True if nothing but products with vectors reads the constant ``matrix``."""
+    return not matrix.is_graph_output() and all(
+        is_matrix_of_vector(node) and node.inputs[0] is matrix for node in scope.consumers(matrix)
+    )
+
+
+def _is_small(matrix: ir.Value) -> bool:
+    assert matrix.shape is not None
+    dims = [dim for dim in matrix.shape if isinstance(dim, int)]
+    return len(dims) == len(matrix.shape) and math.prod(dims) < SMALL
+
+
+put_vectors_first = rule_pass(
+    "put_vectors_first",
+    __doc__,
+    [vector_first],
+    exactness=rounding(4),
+)
