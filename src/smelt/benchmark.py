@@ -11,7 +11,7 @@ import numpy as np
 from smelt.candidate import Candidate, Run
 from smelt.check.agreement import fixed_sizes
 from smelt.errors import UsageError
-from smelt.runtime.fitting_sizes import guesses, run_fitting
+from smelt.runtime.fitting_sizes import run_fitting
 from smelt.runtime.interface import Interface, Value
 from smelt.runtime.latency import Timing, take_turns
 from smelt.runtime.named_inputs import Chosen, Given, choose_inputs, wants
@@ -80,13 +80,13 @@ def _inputs(candidates: Sequence[Candidate], given: Given, sizes: Mapping[str, i
     def choose(at: Mapping[str, int]) -> Chosen:
         return choose_inputs(interface, given, first.make_inputs, at)
 
-    if not any(guesses(interface, {**fixed, **sizes})):
+    if {*interface.symbols()} <= {*fixed, *sizes}:
         return choose({**fixed, **sizes})
 
     def attempt(chosen: Chosen) -> None:
         settled(first.open(chosen.sizes))(*chosen.values)
 
-    return run_fitting(interface, choose, {**fixed, **sizes}, attempt)[1]
+    return run_fitting(interface, choose, {**fixed, **sizes}, attempt, first.model)[1]
 
 
 def _for(candidate: Candidate, interface: Interface, chosen: Chosen) -> Chosen:

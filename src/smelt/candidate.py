@@ -37,13 +37,15 @@ Open: TypeAlias = Callable[[Mapping[str, int]], Run]
 class Candidate:
     """``open`` makes it ready for sizes of its symbolic dims, compiled where it has a target.
 
-    ``interface`` and ``make_inputs`` are None for a function without specs.
+    ``interface`` and ``make_inputs`` are None for a function without specs; ``model`` is what a
+    model or a traced function computes.
     """
 
     name: str
     open: Open
     interface: Interface | None = None
     make_inputs: Maker | None = None
+    model: ir.Model | None = None
 
     def named(self, results: Sequence[Value]) -> dict[str, Value]:
         """``results`` by the names of the outputs, complex where pairs stand for complex numbers;
@@ -133,7 +135,7 @@ def run_once(
         return runner(*chosen.values)
 
     try:
-        results, chosen = run_fitting(interface, choose, dims or {}, attempt)
+        results, chosen = run_fitting(interface, choose, dims or {}, attempt, source.model)
     except InvalidModel as error:
         if error.code == "E321" and tried[0].sizes and not error.fix:
             ran = ", ".join(f"{name}={size}" for name, size in tried[0].sizes.items())
@@ -158,7 +160,7 @@ def _of_model(
         return _compiled(source, target, sizes, dims, way)
 
     make = _maker(model)
-    return Candidate(name, open_, interface_of(model), make)
+    return Candidate(name, open_, interface_of(model), make, model)
 
 
 def _maker(model: ir.Model) -> Maker:

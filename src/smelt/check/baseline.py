@@ -61,7 +61,7 @@ class SourceRuns:
             except SmeltError as error:
                 refused.append(error)
         if not self.cases:
-            raise source_fails(refused[0], [case.sizes for case in cases])
+            raise source_fails(refused[0], [case.sizes for case in cases], self.model)
 
     def movement(self) -> list[Slack]:
         """How far rounding moves each output, measured when first asked."""

@@ -24,6 +24,7 @@ from smelt.runtime.inputs import Mode
 from smelt.runtime.interface import Interface, Value
 from smelt.runtime.named_inputs import Maker
 from smelt.runtime.runner import open_runner
+from smelt.runtime.shape_inputs import shape_inputs
 from smelt.spans import span
 
 MODES: tuple[Mode, ...] = ("normal", "sparse")
@@ -136,7 +137,8 @@ def _run(
             continue
         ran.append((trial, case.values, expected, actual))
     if refused and len(refused) == len(report.trials):
-        raise source_fails(refused[0], [trial.sizes for trial in report.trials])
+        tried = [trial.sizes for trial in report.trials]
+        raise source_fails(refused[0], tried, first.model or second.model)
     return ran
 
 
@@ -152,10 +154,20 @@ def _slacks(
     return [allowance(*pair, margin) for pair in zip(bases, moved, strict=True)]
 
 
-def source_fails(error: SmeltError, sizes: Iterable[Mapping[str, int]]) -> SmeltError:
-    """``error`` of a source that ran at none of ``sizes``; it says so, and proposes others."""
+def source_fails(
+    error: SmeltError, sizes: Iterable[Mapping[str, int]], model: ir.Model | None
+) -> SmeltError:
+    """``error`` of a source, perhaps a ``model``, that ran at none of ``sizes``; it says so, and
+    proposes others, or real inputs where an input says a shape."""
     tried = dict.fromkeys(sizes_in_words(each) for each in sizes if each)
-    if error.code == "E321" and tried:
+    told = shape_inputs(model) if model is not None else []
+    if error.code == "E321" and told:
+        error.what = (
+            f"the source itself fails at {'; '.join(tried) or 'fixed sizes'}, on random inputs"
+        )
+        names = ", ".join(map(repr, told))
+        error.fix = f"give inputs of yours, for {names} says a shape: --inputs data.npz"
+    elif error.code == "E321" and tried:
         error.what = f"the source itself fails at {'; '.join(tried)}: nothing to compare with"
         named = " ".join(
             f"--dim {each.partition('=')[0]}=2,8" for each in next(iter(tried)).split()
@@ -251,7 +263,8 @@ def made_up_cases(
     trials = trial_sizes(interfaces[0], other, dims)
     kept = {*(dims or ()), *(fixed_sizes(interfaces[0], other) if other else ())}
     attempt = partial(_run_at, first, makers[0])
-    for index, sizes in enumerate(fitting(interfaces[0], trials, kept, attempt)):
+    fitted = fitting(interfaces[0], trials, kept, attempt, first.model or second.model)
+    for index, sizes in enumerate(fitted):
         for mode in modes:
             yield Case(makers[0](sizes, seed + index, mode), sizes, mode)
 

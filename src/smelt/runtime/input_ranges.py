@@ -37,6 +37,19 @@ INDEXED: Mapping[tuple[str, int], int | None] = {
 }
 """``(operator, index operand)``: the default of ``axis``, None where other rules apply."""
 
+LENGTHS: Mapping[tuple[str, int], tuple[int, int]] = {
+    ("LSTM", 4): (0, 0),
+    ("GRU", 4): (0, 0),
+    ("RNN", 4): (0, 0),
+    ("ReverseSequence", 1): (0, 0),
+    ("Attention", 6): (1, -2),
+}
+"""Operands that are lengths from 1 on: the operand that is at least as long, and its axis unless
+``layout`` or ``time_axis`` says another one."""
+
+SAMPLES: Mapping[tuple[str, int], int] = {("RoiAlign", 2): 0, ("TensorScatter", 2): 2}
+"""Operands that count from 0 along the first axis of another operand."""
+
 SHAPES: Mapping[tuple[str, int], Range] = {
     ("Reshape", 1): (-1, -1),
     ("Expand", 1): (1, 1),
@@ -95,6 +108,12 @@ def _limits(node: ir.Node, index: int, sizes: Mapping[str, int]) -> Range | None
         return None
     if (node.op_type, index) in SHAPES:
         return SHAPES[node.op_type, index]
+    if (node.op_type, index) in LENGTHS:
+        operand, axis = LENGTHS[node.op_type, index]
+        axis = node.attributes.get_int("layout", node.attributes.get_int("time_axis", axis))
+        return 1, max(1, _along(node.inputs[operand], axis, sizes))
+    if (node.op_type, index) in SAMPLES:
+        return 0, max(0, _along(node.inputs[SAMPLES[node.op_type, index]], 0, sizes) - 1)
     if (node.op_type, index) not in INDEXED:
         return None
     table = node.inputs[0]
@@ -109,6 +128,13 @@ def _limits(node: ir.Node, index: int, sizes: Mapping[str, int]) -> Range | None
         axis = given.as_int() if given is not None and not given.is_ref() else axis
         dims = [dims[axis]] if -len(dims) <= axis < len(dims) else [1]
     return 0, max(0, min(dims, default=1) - 1)
+
+
+def _along(value: ir.Value | None, axis: int, sizes: Mapping[str, int]) -> int:
+    """The size of ``axis``, 1 if it is not known."""
+    if value is None or value.shape is None or not -len(value.shape) <= axis < len(value.shape):
+        return 1
+    return _size(value.shape.dims[axis], sizes)
 
 
 def _size(dim: int | ir.SymbolicDim, sizes: Mapping[str, int]) -> int:

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from smelt.errors import Unsupported, UsageError
 from smelt.runtime.input_ranges import Range, index_range
 from smelt.runtime.interface import Port, Value, instantiate, interface_of
+from smelt.runtime.shape_inputs import demanded
 
 Mode = Literal["normal", "sparse", "moved", "special", "edges"]
 """``normal``: standard normal floats. ``sparse``: half of the floats are zero, whole rows too,
@@ -36,7 +37,12 @@ def random_inputs(
     """
     ports = interface_of(model).inputs
     limits = [index_range(value, sizes) for value in model.graph.inputs]
-    return values_of(ports, limits, sizes, seed, mode)
+    values = values_of(ports, limits, sizes, seed, mode)
+    for place, (port, value) in enumerate(zip(ports, model.graph.inputs, strict=True)):
+        if port.kind == "tensor" and port.default is None:
+            asked = demanded(value, sizes, shape_at(port, sizes))
+            values[place] = values[place] if asked is None else asked
+    return values
 
 
 def values_of(

@@ -142,7 +142,7 @@ class _Search:
             run_once(session, self.feeds)
 
         try:
-            run_fitting(interface, choose, self.sizes, attempt)
+            run_fitting(interface, choose, self.sizes, attempt, self.model)
         except InvalidModel as error:
             raise InvalidModel(
                 error.code,

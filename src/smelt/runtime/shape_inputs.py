@@ -1,0 +1,135 @@
+"""Inputs that say a shape, a scale or a region: random numbers would fit nothing.
+
+A Reshape takes sizes that multiply to those that there are, a Split those that add up, a Resize
+factors above 0, a RoiPool a sample and two corners. Where the graph knows the shape of the result,
+the input asks for that shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.dims import size_of
+
+Sizes: TypeAlias = Mapping[str, int]
+Maker: TypeAlias = Callable[[ir.Node, Sizes, "tuple[int, ...]"], "np.ndarray | None"]
+
+PASSED = frozenset({"Cast", "Identity"})
+"""Operators that hand on what they are given."""
+
+
+def demanded(value: ir.Value, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
+    """What input ``value`` of ``shape`` should hold at ``sizes``; None if any numbers will do."""
+    for node, place in _readers(value):
+        make = MAKERS.get((node.op_type, place))
+        made = make(node, sizes, shape) if make is not None else None
+        if made is not None and made.shape == shape and value.dtype is not None:
+            return made.astype(value.dtype.numpy())
+    return None
+
+
+def shape_inputs(model: ir.Model) -> list[str]:
+    """The names of inputs that say a shape, which nobody but the user knows."""
+    return [
+        value.name or ""
+        for value in model.graph.inputs
+        if any((node.op_type, place) in SAY_SHAPES for node, place in _readers(value))
+    ]
+
+
+def _readers(value: ir.Value) -> Iterator[tuple[ir.Node, int]]:
+    """Who reads ``value``, or a copy of it, and at which place."""
+    pending = [value]
+    while pending:
+        for use in pending.pop().uses():
+            if use.node.domain:
+                continue
+            yield use.node, use.idx
+            if use.node.op_type in PASSED:
+                pending.extend(use.node.outputs)
+
+
+def _shape_of_result(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
+    result = node.outputs[0].shape
+    if result is None or shape != (len(result),):
+        return None
+    dims = [size_of(dim, sizes) for dim in result.dims]
+    numbers = [dim for dim in dims if isinstance(dim, int)]
+    return np.asarray(numbers) if len(numbers) == len(dims) else None
+
+
+def _reshape(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
+    """The shape that the result is known to have, with one size left open; else one long axis."""
+    if len(shape) != 1:
+        return None
+    result = node.outputs[0].shape
+    dims = [1] * shape[0]
+    if result is not None and len(result) == shape[0]:
+        known = [size_of(dim, sizes) for dim in result.dims]
+        dims = [dim if isinstance(dim, int) else 1 for dim in known]
+        if all(isinstance(dim, int) for dim in known):
+            return np.asarray(dims)
+        unknown = [place for place, dim in enumerate(known) if not isinstance(dim, int)]
+        dims[unknown[-1]] = -1
+        return np.asarray(dims)
+    dims[-1:] = [-1] if dims else []
+    return np.asarray(dims)
+
+
+def _split(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Parts of one, and the rest."""
+    data, axis = node.inputs[0], node.attributes.get_int("axis", 0)
+    if data is None or data.shape is None or not len(data.shape) or len(shape) != 1:
+        return None
+    size = size_of(data.shape.dims[axis], sizes)
+    if not isinstance(size, int) or not 0 < shape[0] <= size:
+        return None
+    return np.asarray([1] * (shape[0] - 1) + [size - shape[0] + 1])
+
+
+def _factors(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
+    """1 for samples and channels, 2 for what is left."""
+    return np.asarray([1.0, 1.0, 2.0, 2.0, 2.0][: shape[0]]) if len(shape) == 1 else None
+
+
+def _regions(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
+    """The first sample, and a corner and its opposite."""
+    row = [0.0, 0.0, 0.0, 2.0, 3.0]
+    return (
+        np.asarray([row] * shape[0]).reshape(shape) if len(shape) == 2 and shape[1] == 5 else None
+    )
+
+
+def _corners(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
+    row = [0.5, 0.5, 3.0, 4.0]
+    return (
+        np.asarray([row] * shape[0]).reshape(shape) if len(shape) == 2 and shape[1] == 4 else None
+    )
+
+
+MAKERS: Mapping[tuple[str, int], Maker] = {
+    ("Reshape", 1): _reshape,
+    ("Expand", 1): _shape_of_result,
+    ("ConstantOfShape", 0): _shape_of_result,
+    ("CenterCropPad", 1): _shape_of_result,
+    ("Resize", 3): _shape_of_result,
+    ("Split", 1): _split,
+    ("Resize", 2): _factors,
+    ("Upsample", 1): _factors,
+    ("MaxRoiPool", 1): _regions,
+    ("RoiAlign", 1): _corners,
+}
+"""By operator and operand."""
+
+SAY_SHAPES = frozenset(
+    {
+        *(("Reshape", 1), ("Expand", 1), ("ConstantOfShape", 0), ("CenterCropPad", 1)),
+        *(("Split", 1), ("Resize", 2), ("Resize", 3), ("Upsample", 1), ("Tile", 1), ("Pad", 1)),
+        *(("Slice", 1), ("Slice", 2)),
+    }
+)
+"""Operands that decide a shape."""

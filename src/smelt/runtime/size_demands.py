@@ -1,0 +1,133 @@
+"""What the operators of a model demand of the sizes of its symbolic dims, read from its graph.
+
+A waveform of 30 steps is too short for five strided convolutions, a Reshape to 16 columns takes
+multiples of 16, and a Gemm takes one size. A demand is asked at sizes that are numbers; it holds
+where nothing is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+import onnx_ir as ir
+
+from smelt.errors import SmeltError
+from smelt.ir.dims import is_symbolic, size_of
+from smelt.ir.shapes import ShapeInference
+from smelt.operators.elementwise import BROADCASTING
+
+Sizes: TypeAlias = Mapping[str, int]
+Dims: TypeAlias = tuple["int | ir.SymbolicDim", ...]
+
+RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
+LIMIT = 4000
+"""Demands that are kept; a deep model says the same of its sizes again and again."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """``holds`` takes the sizes of two lists of dims, as numbers. ``key`` tells demands apart."""
+
+    key: tuple[str, ...]
+    left: Dims
+    right: Dims
+    holds: Callable[[Sequence[int], Sequence[int]], bool]
+
+    def is_met(self, sizes: Sizes) -> bool:
+        """True also where a dim is not known at ``sizes``."""
+        sides = [[size_of(dim, sizes) for dim in dims] for dims in (self.left, self.right)]
+        known = [[n for n in side if isinstance(n, int)] for side in sides]
+        if any(len(numbers) < len(side) for numbers, side in zip(known, sides, strict=True)):
+            return True
+        return self.holds(*known)
+
+
+def demands_of(model: ir.Model) -> list[Demand]:
+    """The demands of the main graph of ``model``, which stays as it is; each once."""
+    copy = model.clone()
+    try:
+        ShapeInference(copy).infer_model()
+    except SmeltError:
+        return []
+    found: dict[tuple[str, ...], Demand] = {}
+    for node in copy.graph:
+        if node.domain:
+            continue
+        for demand in _of_node(node):
+            if any(map(is_symbolic, (*demand.left, *demand.right))):
+                found.setdefault(demand.key, demand)
+        if len(found) >= LIMIT:
+            break
+    return list(found.values())
+
+
+def are_met(demands: Iterable[Demand], sizes: Sizes) -> bool:
+    """True if no demand is known to fail at ``sizes``."""
+    return all(demand.is_met(sizes) for demand in demands)
+
+
+def _of_node(node: ir.Node) -> Iterator[Demand]:
+    shapes = [
+        None if value is None or value.shape is None else value.shape.dims for value in node.inputs
+    ]
+    for output in node.outputs:
+        if output.shape is not None:
+            yield _demand("positive", output.shape.dims, (), _are_positive)
+    if (
+        node.op_type in RESHAPES
+        and shapes
+        and node.outputs[0].shape is not None
+        and shapes[0] is not None
+    ):
+        yield _demand("same number", shapes[0], node.outputs[0].shape.dims, _are_as_many)
+    if node.op_type in BROADCASTING:
+        for left, right in pairwise(shapes):
+            if left is not None and right is not None:
+                yield _demand("broadcast", left, right, _broadcast)
+    if node.op_type in ("MatMul", "Gemm") and len(shapes) > 1:
+        yield from _of_product(node, shapes[0], shapes[1])
+    if node.op_type == "Concat" and None not in shapes:
+        axis = node.attributes.get_int("axis", 0)
+        kept = [_without(dims, axis) for dims in shapes if dims is not None]
+        for left, right in pairwise(kept):
+            yield _demand("equal", left, right, _are_equal)
+
+
+def _of_product(node: ir.Node, a: Dims | None, b: Dims | None) -> Iterator[Demand]:
+    """The last dim of one operand is the first of the other."""
+    if not a or not b:
+        return
+    first = a[0] if node.attributes.get_int("transA", 0) else a[-1]
+    inner = b[-1] if len(b) == 1 or node.attributes.get_int("transB", 0) else b[-2]
+    yield _demand("equal", (first,), (inner,), _are_equal)
+
+
+def _without(dims: Dims, axis: int) -> Dims:
+    return tuple(dim for place, dim in enumerate(dims) if place != axis % max(len(dims), 1))
+
+
+def _demand(
+    kind: str, left: Dims, right: Dims, holds: Callable[[Sequence[int], Sequence[int]], bool]
+) -> Demand:
+    return Demand((kind, *map(str, left), "|", *map(str, right)), tuple(left), tuple(right), holds)
+
+
+def _are_positive(left: Sequence[int], right: Sequence[int]) -> bool:
+    return all(size > 0 for size in left)
+
+
+def _are_as_many(left: Sequence[int], right: Sequence[int]) -> bool:
+    return math.prod(left) == math.prod(right)
+
+
+def _are_equal(left: Sequence[int], right: Sequence[int]) -> bool:
+    return list(left) == list(right)
+
+
+def _broadcast(left: Sequence[int], right: Sequence[int]) -> bool:
+    pairs = zip(reversed(left), reversed(right), strict=False)
+    return all(a == b or 1 in (a, b) for a, b in pairs)
