@@ -85,4 +85,11 @@ class Evidence:
             return "nothing to verify: no pass changed anything"
         changes = f"{self.passes} change{'s' * (self.passes != 1)}"
         when = f"after each of {changes}" if self.mode == "each" else f"after {changes}"
-        return f"verified {when} at {sizes_together(self.sizes)}: {error_in_words(self.worst)}"
+        return f"verified {when} {self.place}: {error_in_words(self.worst)}"
+
+    @property
+    def place(self) -> str:
+        """The sizes, and how many inputs were given, in words."""
+        given = sum(each.startswith("given") for each in self.inputs)
+        inputs = f"on {given} given input{'s' * (given != 1)} " if given else ""
+        return f"{inputs}at {sizes_together(self.sizes)}"

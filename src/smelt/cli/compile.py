@@ -129,7 +129,7 @@ def compile_(
         return
     _show(artifact, files, output)
     if verified is not None:
-        note(f"verified: {verified.summary()}")
+        note(f"verified {verified.summary()}")
 
 
 def _print_facts(
