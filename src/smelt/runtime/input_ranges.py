@@ -109,9 +109,9 @@ def _limits(node: ir.Node, index: int, sizes: Mapping[str, int]) -> Range | None
     if (node.op_type, index) in SHAPES:
         return SHAPES[node.op_type, index]
     if (node.op_type, index) in LENGTHS:
-        operand, axis = LENGTHS[node.op_type, index]
-        axis = node.attributes.get_int("layout", node.attributes.get_int("time_axis", axis))
-        return 1, max(1, _along(node.inputs[operand], axis, sizes))
+        operand, first = LENGTHS[node.op_type, index]
+        time = node.attributes.get_int("layout", node.attributes.get_int("time_axis", first))
+        return 1, max(1, _along(node.inputs[operand], time, sizes))
     if (node.op_type, index) in SAMPLES:
         return 0, max(0, _along(node.inputs[SAMPLES[node.op_type, index]], 0, sizes) - 1)
     if (node.op_type, index) not in INDEXED:

@@ -102,7 +102,7 @@ def _of_product(node: ir.Node, a: Dims | None, b: Dims | None) -> Iterator[Deman
     if not a or not b:
         return
     first = a[0] if node.attributes.get_int("transA", 0) else a[-1]
-    inner = b[-1] if len(b) == 1 or node.attributes.get_int("transB", 0) else b[-2]
+    inner = b[-1] if len(b) == 1 or node.attributes.get_int("transB", 0) == 1 else b[-2]
     yield _demand("equal", (first,), (inner,), _are_equal)
 
 
