@@ -107,6 +107,8 @@ def optimize_model(
     rewrites: int | None = None,
     opset: int | None = None,
     highest_opset: int = HIGHEST_OPSET,
+    for_runtime: bool = True,
+    keep_bfloat16: bool = False,
 ) -> Reports:
     """Run ``pipeline`` on ``model`` in place, and report each pass.
 
@@ -120,7 +122,9 @@ def optimize_model(
     takes them, once at the end or after each pass; a difference beyond what the passes declare
     raises Mismatch E701. ``operators`` are those beyond
     ONNX that may be made, ``kernels`` those of ONNX, all if None; ``computes`` as of a ``Target``.
-    ``rewrites`` stops after that many edits.
+    ``rewrites`` stops after that many edits. ``for_runtime``, what ONNX Runtime lacks is
+    written in other operators, and bfloat16 that it has no kernel for becomes float32, unless
+    ``keep_bfloat16``.
     """
     if verify not in ("off", "final", "each"):
         raise UsageError("E607", f"verify={verify!r} is none of off, final, each")
@@ -150,13 +154,17 @@ def optimize_model(
         cx.computes = partial(computes, model) if computes is not None else None
         cx.rewrites_left = rewrites
         reports = Reports(bring_to_opset(cx, opset, watching))
+        if for_runtime and not keep_bfloat16:
+            widened = run(cx, language.parse("widen-half{types=bfloat16}"), watching)
+            reports += [report for report in widened if report.changed]
         reports += run(cx, steps, watching)
         if opset is not None:
             highest_opset = 0
         while raised := raise_where_needed(cx, reports, highest_opset, last_opset, watching):
             asked = {report.text for report in reports if report.stats.interface}
             reports += [raised, *run(cx, language.without(steps, asked), watching)]
-        reports += _without_gaps(cx, steps, reports, watching)
+        if for_runtime:
+            reports += _without_gaps(cx, steps, reports, watching)
         cx.shapes.restore_interface()
         if verify != "off":
             checker.finish(model)
@@ -255,6 +263,8 @@ def compile_model(
                 opset=opset,
                 highest_opset=highest,
                 observers=observers,
+                for_runtime=chosen.onnx_runtime,
+                keep_bfloat16=getattr(own, "keep_bfloat16", False),
             )
             ready = partial(_ready, target=chosen, fallback=other)
             artifact = run_phases(model, chosen, own, other, ready)
@@ -272,7 +282,9 @@ def _ready(part: ir.Model, target: Target, fallback: Target | None) -> None:
     assert fallback is not None
     expand(part, target.operators)
     steps = language.parse_all("", fallback.passes)
-    optimize_model(part, pipeline=steps, kernels=fallback.kernels, highest_opset=0)
+    optimize_model(
+        part, pipeline=steps, kernels=fallback.kernels, highest_opset=0, for_runtime=False
+    )
     select(part, rules_of(fallback, fallback.options() if fallback.options is not None else None))
 
 

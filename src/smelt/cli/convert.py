@@ -48,6 +48,10 @@ def convert(
     ] = False,
     pipeline: Pipeline = "default",
     target: Target = "onnx",
+    keep_bf16: Annotated[
+        bool,
+        typer.Option("--keep-bf16", help="Keep bfloat16 that ONNX Runtime has no kernels for."),
+    ] = False,
     external_data: Annotated[
         bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
     ] = False,
@@ -92,6 +96,7 @@ def convert(
             tracing=tracing,
             observers=seen.observers,
             **weights.stored(),
+            **({"keep_bfloat16": True} if keep_bf16 else {}),
         )
         seen.report.artifact = artifact
         seen.shown.say(f"writing {output}")

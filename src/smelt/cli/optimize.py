@@ -55,6 +55,10 @@ def optimize(
             "--assume-finite", help="Also run rewrites that assume values without NaN and infinity."
         ),
     ] = False,
+    keep_bf16: Annotated[
+        bool,
+        typer.Option("--keep-bf16", help="Keep bfloat16 that ONNX Runtime has no kernels for."),
+    ] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Show what each pass did.")] = False,
     provenance: Annotated[
         bool, typer.Option("--provenance", help="Record in each node where it comes from.")
@@ -97,6 +101,7 @@ def optimize(
             samples=given,
             opset=opset,
             highest_opset=highest,
+            keep_bfloat16=keep_bf16,
             observers=seen.observers,
         )
         seen.report.evidence = reports.evidence

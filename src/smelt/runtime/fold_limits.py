@@ -127,8 +127,10 @@ SIZES: dict[str, Callable[[Inputs], int]] = {
 
 
 def is_undefined(node: ir.Node, inputs: Inputs) -> bool:
-    """True where ONNX leaves the result open or where a runtime traps."""
+    """True where ONNX leaves the result open, a runtime traps or computes integers as doubles."""
     present = [array for array in inputs if array is not None]
+    if node.op_type in THROUGH_DOUBLES and present and is_integer(present[0].dtype):
+        return not _is_exact(node.op_type, present)
     if node.op_type in ("Div", "Mod") and present[0].dtype.kind in "iu":
         by_zero = bool(np.any(present[1] == 0))
         lowest = np.iinfo(present[0].dtype).min
@@ -138,6 +140,31 @@ def is_undefined(node: ir.Node, inputs: Inputs) -> bool:
     if node.op_type == "BitShift":
         return bool(np.any(present[1] >= present[1].dtype.itemsize * 8))
     return False
+
+
+THROUGH_DOUBLES = frozenset(
+    {
+        *("Pow", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMean"),
+        *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
+    }
+)
+"""Operators whose integers some runtimes compute as doubles, and cut to the type at the end."""
+
+
+def _is_exact(op_type: str, inputs: Sequence[np.ndarray]) -> bool:
+    """True if a double, and the type, hold every result and all that leads to it."""
+    array = inputs[0]
+    largest = min(2.0**53, float(np.iinfo(array.dtype).max))
+    sizes = np.abs(array.astype(np.float64))
+    if op_type == "Pow":
+        with np.errstate(all="ignore"):
+            powers = np.power(sizes, inputs[1].astype(np.float64))
+        return bool(np.all(powers <= largest))
+    if op_type == "ReduceProd":
+        with np.errstate(all="ignore"):
+            return bool(np.prod(np.maximum(sizes, 1)) <= largest)
+    squares = sizes**2 if op_type in ("ReduceL2", "ReduceSumSquare") else sizes
+    return bool(squares.sum() <= largest)
 
 
 def _cast_undefined(node: ir.Node, source: np.ndarray) -> bool:

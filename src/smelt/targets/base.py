@@ -199,7 +199,8 @@ class Target(Generic[Steps, Memory]):
     refused.
     ``kernels``: the operators of ONNX that it computes, or that its ``passes`` turn into such, all
     if None; no pass makes others. ``functions``: whether it takes models with functions, which are
-    inlined for others.
+    inlined for others. ``onnx_runtime``: whether its artifact is a model that ONNX Runtime opens;
+    what the runtime lacks is then written in other operators.
     ``computes``: whether it computes a node of a model as it stands, for targets whose ``passes``
     let bodies stand for others.
     ``extensions``: the operators beyond ONNX that it computes besides its own; if None, those that
@@ -234,6 +235,7 @@ class Target(Generic[Steps, Memory]):
     computes: Callable[[ir.Model, ir.Node], bool] | None = None
     options: type | None = None
     functions: bool = False
+    onnx_runtime: bool = False
     extensions: frozenset[tuple[str, str]] | None = None
     element_types: Callable[[str, str], frozenset[ir.DataType] | None] = lambda domain, op: None
     schedule: Callable[[Plan[Steps, Memory]], None] = lambda plan: None

@@ -33,6 +33,7 @@ from smelt.ir.files import Content, destination, write_together
 from smelt.ir.names import name_values
 from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.ruled_out import refuse_ruled_out
+from smelt.operators.without_kernel import warn_without_kernel
 from smelt.spans import span
 
 INLINE_LIMIT = 1_500_000_000
@@ -85,6 +86,7 @@ def save(
 
     Operators beyond ONNX bring their bodies, so any runtime loads the file; for those that have
     none it raises Unsupported E203. ``keep_bare`` writes them all the same, for smelt alone.
+    Warns of operators that ONNX Runtime has no kernel for, such as those of bfloat16.
 
     ``external_data`` puts weights into ``NAME.data`` beside it. By default they go where they came
     from: beside it if they were in such a file, else into the model up to ``inline_limit`` bytes
@@ -102,7 +104,10 @@ def save(
         if external_data is None:
             external_data = _belongs_beside(model, inline_limit)
         location = f"{path.name}.data" if external_data else None
-        encoded = encode(_prepared(model, provenance, keep_bare), location)
+        copy = _prepared(model, provenance, keep_bare)
+        if not keep_bare:
+            warn_without_kernel(copy, stacklevel=4)
+        encoded = encode(copy, location)
         contents: dict[Path, Content] = {}
         if encoded.beside:
             contents[path.parent / f"{path.name}.data"] = encoded.write_beside
@@ -116,7 +121,9 @@ def save(
 def write(model: ir.Model, stream: BinaryIO) -> None:
     """Write ``model`` with its weights inside to a stream, piece by piece."""
     with span("save"):
-        encode(_prepared(model, False, False)).write(stream)
+        copy = _prepared(model, False, False)
+        warn_without_kernel(copy, stacklevel=4)
+        encode(copy).write(stream)
 
 
 class ModelFiles(Mapping[str, bytes]):

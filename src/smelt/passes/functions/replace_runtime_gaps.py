@@ -8,8 +8,7 @@ by element type. It follows every pipeline of ``optimize`` and of the target ``o
 
 Needs    (1) a known element type; (2) for what is computed wrong, integers that may be large, where
          their bounds say nothing less.
-Keeps    (1) what the source itself has computed wrong; (2) everything where the target has kernels
-         of its own.
+Keeps    (1) what the source itself has computed wrong.
 """
 
 from __future__ import annotations
@@ -36,8 +35,6 @@ NAME = "replace_runtime_gaps"
 def replace_runtime_gaps(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    if cx.computes is not None or cx.kernels is not None:  # keeps 2
-        return
     types = ElementTypes(opset_of(cx.model))
     for graph in cx.index().graphs:
         for node in list(graph):

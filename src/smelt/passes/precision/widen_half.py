@@ -7,7 +7,8 @@ For runtimes that have no kernels for such numbers: some refuse the model, other
 node. Inputs, outputs and stored weights keep their types, and nothing in between does. ``types``
 are those that are widened; both by default.
 
-Needs    (1) a node that computes in such a type: what only moves numbers is no reason.
+Needs    (1) a node that computes in such a type: what only moves numbers is no reason, nor what
+         ONNX Runtime has a kernel of bfloat16 for.
 Keeps    (1) a model that reads the bits of a number, that hands such numbers to an operator nobody
          declared, or that holds sequences or optional values of them.
 """
@@ -26,6 +27,7 @@ from smelt.ir.build import Builder
 from smelt.ir.invented_dims import every_value
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
+from smelt.operators.without_kernel import lacks_bfloat16
 from smelt.passes.base import PassContext, graph_pass, rounding
 
 WIDE = ir.DataType.FLOAT
@@ -102,9 +104,10 @@ def widen_half(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: T
 
 
 def _computes(node: ir.Node, half: frozenset[ir.DataType]) -> bool:
-    values = [*node.inputs, *node.outputs]
-    narrow = any(value is not None and value.dtype in half for value in values)
-    return narrow and (bool(node.domain) or node.op_type not in MOVES)
+    found = {v.dtype for v in (*node.inputs, *node.outputs) if v is not None} & half
+    if HALF["float16"] in found and (node.domain or node.op_type not in MOVES):
+        return True
+    return HALF["bfloat16"] in found and lacks_bfloat16(node)
 
 
 def _obstacle(node: ir.Node, half: frozenset[ir.DataType]) -> str | None:

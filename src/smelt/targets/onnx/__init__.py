@@ -17,5 +17,6 @@ onnx = Target(
     emit=write_model,
     options=Options,
     functions=True,
+    onnx_runtime=True,
     open=open_folder,
 )

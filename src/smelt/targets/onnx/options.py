@@ -9,9 +9,13 @@ from smelt.errors import UsageError
 
 @dataclass(frozen=True)
 class Options:
-    """``name``: the file is called ``NAME.onnx``; raises UsageError E660 if none can be."""
+    """``name``: the file is called ``NAME.onnx``; raises UsageError E660 if none can be.
+
+    ``keep_bfloat16`` keeps numbers of bfloat16 that ONNX Runtime has no kernels for.
+    """
 
     name: str = "model"
+    keep_bfloat16: bool = False
 
     def __post_init__(self) -> None:
         if not self.name.strip(".") or set(self.name) & set("/\\\0:"):

@@ -32,6 +32,7 @@ ort = Target(
     options=Options,
     around={"after select": (finish_weights,)},
     functions=True,
+    onnx_runtime=True,
     open=open_folder,
     tune=tune,
 )
