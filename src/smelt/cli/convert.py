@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -85,6 +85,7 @@ def convert(
         "strict": strict,
         **weights.tracing(),
     }
+    kept: dict[str, Any] = {"keep_bfloat16": True} if keep_bf16 else {}
     found = function if is_exported(function) else find_function(function)
     with watching.over(f"tracing {function}", function, output) as seen:
         artifact = compile_model(
@@ -96,7 +97,7 @@ def convert(
             tracing=tracing,
             observers=seen.observers,
             **weights.stored(),
-            **({"keep_bfloat16": True} if keep_bf16 else {}),
+            **kept,
         )
         seen.report.artifact = artifact
         seen.shown.say(f"writing {output}")
