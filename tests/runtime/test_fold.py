@@ -142,6 +142,33 @@ def test_leaves_open_results_alone(case):
     assert fold(text, *[np.int64(item) for item in inputs]) is None
 
 
+@pytest.mark.parametrize(
+    ("node", "inputs", "folded"),
+    [
+        ("Pow(x, e)", ([3, 10], [4, 15]), [81, 10**15]),
+        ("Pow(x, e)", ([3, 10], [40, 2]), None),
+        ("Pow(x, e)", ([3, 7], [39, 22]), None),
+        ("Pow(x, e)", ([-2, 2], [63, 2]), None),
+        ("ReduceSum(x)", ([3, -10],), [-7]),
+        ("ReduceSum(x)", ([2**62, -(2**62) + 1],), None),
+        ("ReduceProd(x)", ([2**31, 2**31],), None),
+        ("ReduceProd(x)", ([0, 2**62],), None),
+        ("ReduceL1(x)", ([-(2**63), 1],), None),
+        ("ReduceSumSquare(x)", ([2**27, 1],), None),
+        ("ReduceSumSquare(x)", ([2**20, 1],), [2**40 + 1]),
+    ],
+)
+def test_integers_that_runtimes_compute_as_doubles_are_exact_or_left(node, inputs, folded):
+    """ONNX Runtime saturates where integers wrap, and rounds beyond 53 bits."""
+    operands = "int64[2] x, int64[2] e"[: 10 if len(inputs) == 1 else None]
+    node = node.replace("(x)", "<keepdims=1>(x)")
+    found = fold(
+        f"g ({operands}) => (int64[{2 if 'Pow' in node else 1}] y) {{ y = {node} }}",
+        *(np.int64(x) for x in inputs),
+    )
+    assert (None if found is None else found[0].tolist()) == folded
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e10, -1e10])
 def test_leaves_casts_out_of_range_alone(value):
     text = "g (float[1] a) => (int32[1] b) { b = Cast<to = 6>(a) }"
