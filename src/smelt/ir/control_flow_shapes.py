@@ -6,15 +6,23 @@ loop carries keeps the shape that it starts with. Neither is so: a loop may appe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from copy import deepcopy
 
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir import scope
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.loop_rounds import makes_a_round, rounds
+from smelt.ir.loop_states import (
+    RANK,
+    VARYING,
+    body_of,
+    carried,
+    forget_rounds,
+    is_unread,
+    open_states,
+    varying,
+)
 from smelt.ir.same_shape import same_dim
 from smelt.ir.shape_registry import ShapeRule
 from smelt.ir.state_types import is_tensor
@@ -53,29 +61,26 @@ def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
 def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
     """Claims every Loop. What it carries that is no tensor has one type in all rounds.
 
-    What is carried keeps the dims that a round returns as it got them. The others become symbols of
-    the body, which stand for another size in each round: they are *varying*, and the body has to
-    be inferred once more, with them (``varying_dims`` tells). Where even a rank may change, nothing
-    in the body keeps a shape, unless the body never reads what changes: that is as the last round
-    leaves it, if there is one.
+    What is carried keeps the dims that a round returns as it got them. Others are noted as varying:
+    then what the body was found to hold was found for the first round, and is forgotten. Where even
+    the rank of a state may change, nothing is known of it, unless the body never reads it: then it
+    is as the last round leaves it, if there is one.
     """
-    body = _body(node)
+    body = body_of(node)
     if body is None:
         return False
-    carried = len(node.inputs) - 2
-    ranked = _has_steady_ranks(node, body)
-    if not ranked:
-        _forget(body, inputs=True)
-    elif _widen(context, node, body):
-        _forget(body, inputs=False)
+    if _note_varying(node, body):
+        open_states(context, node)
+        forget_rounds(context, body)
+    states = len(node.inputs) - 2
     for index, output in enumerate(node.outputs):
         inner = body.outputs[index + 1]
-        if index < carried and not _are_tensors(body.inputs[index + 2], inner):
+        if index < states and not _are_tensors(body.inputs[index + 2], inner):
             context.set_type(output, deepcopy(inner.type or body.inputs[index + 2].type))
             continue
-        if index < carried:
-            shape = _carried_out(context, node, body, index) if ranked else None
-        elif ranked and inner.shape is not None:
+        if index < states:
+            shape = _carried_out(context, node, body, index)
+        elif inner.shape is not None:
             dims = [dim if is_outer(dim) else context.new_symbolic_dim() for dim in inner.shape]
             certain = rounds(node)
             count = context.new_symbolic_dim() if certain is None else certain
@@ -84,49 +89,6 @@ def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
             shape = None
         _set(context, output, shape, inner.dtype)
     return True
-
-
-VARYING = "smelt.varying"
-"""The key in the ``meta`` of an input of a Loop's body: which of its dims vary by the round."""
-
-
-def varying_dims(model: ir.Model) -> int:
-    """How many dims of what loops carry are known to vary."""
-    return sum(
-        len(value.meta.get(VARYING, ()))
-        for node in scope.nodes(model)
-        if node.op_type == "Loop"
-        for graph in scope.subgraphs(node)
-        for value in graph.inputs
-    )
-
-
-def is_open(node: ir.Node) -> bool:
-    """True for a Loop that carries what may change its shape by the round, or seems to."""
-    body = _body(node) if node.op_type == "Loop" else None
-    return body is not None and any(
-        value.shape is None or VARYING in value.meta for value in body.inputs[2:]
-    )
-
-
-def start_anew(model: ir.Model) -> None:
-    """Let the bodies of Loops be inferred from what the loops start with, as if never before.
-
-    A loop inside another may start with what the outer one carries, which is forgotten, too.
-    """
-    bodies = [
-        (node, body)
-        for node in scope.nodes(model)
-        if node.op_type == "Loop" and (body := _body(node)) is not None
-    ]
-    carries = [carry for node, body in bodies for carry in _carry(node, body)]
-    forgotten = [
-        before for start, before, _ in carries if start is not None and start.shape is not None
-    ]
-    for _, before, _ in carries:
-        before.meta.pop(VARYING, None)
-    for before in forgotten:
-        before.shape = None
 
 
 def with_steady_states(theirs: ShapeRule) -> ShapeRule:
@@ -154,16 +116,18 @@ def _carried_out(
 ) -> ir.Shape | None:
     """What a Loop returns of what it carries: how it starts, or how a round leaves it."""
     start, before, after = node.inputs[index + 2], body.inputs[index + 2], body.outputs[index + 1]
+    if is_unread(before) and after.shape is None:
+        return None
     if is_unread(before) and after.shape is not None and makes_a_round(node):
         dims = [d if is_outer(d) else context.new_symbolic_dim() for d in after.shape]
         return ir.Shape(dims)
-    if start is None or start.shape is None:
+    if start is None or start.shape is None or RANK in varying(before):
         return None
     if after.shape is not None:
         return merge(context, start.shape, after.shape)
-    varying = before.meta.get(VARYING, ())
     started = enumerate(start.shape.dims)
-    return ir.Shape([context.new_symbolic_dim() if i in varying else dim for i, dim in started])
+    opened = varying(before)
+    return ir.Shape([context.new_symbolic_dim() if i in opened else dim for i, dim in started])
 
 
 def is_outer(dim: int | ir.SymbolicDim) -> bool:
@@ -171,69 +135,31 @@ def is_outer(dim: int | ir.SymbolicDim) -> bool:
     return isinstance(dim, int) or (dim.value is not None and not is_invented(dim.value))
 
 
-def is_unread(value: ir.Value) -> bool:
-    """True for an input of a body that nothing in the body reads or returns."""
-    return not value.uses() and not value.is_graph_output()
+def _note_varying(node: ir.Node, body: ir.Graph) -> bool:
+    """Note the dims of states that a round may return otherwise than it got them.
 
-
-def _body(node: ir.Node) -> ir.Graph | None:
-    attr = node.attributes.get("body")
-    if attr is None or attr.is_ref():
-        return None
-    body = attr.as_graph()
-    fits = len(body.outputs) == len(node.outputs) + 1 and len(body.inputs) == len(node.inputs)
-    return body if fits else None
-
-
-def _carry(node: ir.Node, body: ir.Graph) -> Iterator[tuple[ir.Value | None, ir.Value, ir.Value]]:
-    """What is carried: how it starts, as a round gets it, and as the round returns it."""
-    for index in range(len(node.inputs) - 2):
-        yield node.inputs[index + 2], body.inputs[index + 2], body.outputs[index + 1]
-
-
-def _has_steady_ranks(node: ir.Node, body: ir.Graph) -> bool:
-    """True if every round returns tensors of the ranks that it got, and all are known, but for
-    what the body does not read."""
-    for values in _carry(node, body):
-        if is_unread(values[1]) or not _are_tensors(*values[1:]):
+    Returns False if all of them were noted before. What the body does not read may vary unnoticed.
+    """
+    found = False
+    for start, before, after in carried(node, body):
+        if is_unread(before) or not _are_tensors(before, after) or RANK in varying(before):
             continue
-        shapes = [value.shape for value in values if value is not None]
-        ranks = {None if shape is None else len(shape) for shape in shapes}
-        if len(shapes) < 3 or len(ranks) > 1 or None in ranks:
-            return False
-    return True
+        known = varying(before)
+        opened = known | _varying_in(start, before, after)
+        if opened != known:
+            before.meta[VARYING] = opened
+            found = True
+    return found
 
 
-def _widen(context: ShapeInferenceContext, node: ir.Node, body: ir.Graph) -> bool:
-    """Make those dims symbols that a round may return otherwise than it got; False if none."""
-    widened = False
-    for start, before, after in _carry(node, body):
-        if start is None or start.shape is None or before.shape is None or after.shape is None:
-            continue
-        if is_unread(before):
-            continue
-        known = before.meta.get(VARYING, frozenset())
-        rows = enumerate(zip(start.shape, before.shape, after.shape, strict=True))
-        found = {i for i, (x, y, z) in rows if not (same_dim(x, y) and same_dim(y, z))} - known
-        if found:
-            dims = enumerate(before.shape.dims)
-            before.shape = ir.Shape(
-                [context.new_symbolic_dim() if i in found else d for i, d in dims]
-            )
-            before.meta[VARYING] = known | found
-            widened = True
-    return widened
-
-
-def _forget(body: ir.Graph, *, inputs: bool) -> None:
-    """Drop the shapes inside a body that may meet other shapes in later rounds."""
-    for graph in scope.graphs_below(body):
-        for node in graph:
-            for value in node.outputs:
-                value.shape = None
-    if inputs:
-        for value in body.inputs[2:]:
-            value.shape = None
+def _varying_in(start: ir.Value | None, before: ir.Value, after: ir.Value) -> frozenset[int]:
+    """The dims of a state that one round changes, or RANK if it does not keep a known rank."""
+    states = [value for value in (start, before, after) if value is not None]
+    known = [value.shape.dims for value in states if value.shape is not None]
+    if len(known) < 3 or len({len(dims) for dims in known}) > 1:
+        return frozenset({RANK})
+    rows = enumerate(zip(*known, strict=True))
+    return frozenset(i for i, (x, y, z) in rows if not (same_dim(x, y) and same_dim(y, z)))
 
 
 def _are_tensors(*values: ir.Value) -> bool:

@@ -17,6 +17,7 @@ import onnx_ir as ir
 
 from smelt.ir import loop_refinement, scope
 from smelt.ir.constants import is_constant
+from smelt.ir.declared import hand_on_rank
 from smelt.ir.known_dims import merged, says_more
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes import ShapeInference
@@ -42,6 +43,7 @@ class Refinement:
 
         Returns whether this is more than was known of ``old``, and of ``new``.
         """
+        hand_on_rank(old, new)
         old_gains = new_gains = False
         if old.shape is not None and new.shape is not None:
             if old.shape is not new.shape and old.shape.dims != new.shape.dims:

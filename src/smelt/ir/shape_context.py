@@ -9,13 +9,11 @@ What is inferred again is merged with what was known: nothing is forgotten.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 
 import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
 from smelt.ir.dim_texts import symbolic_dim
-from smelt.ir.invented_dims import is_invented
 from smelt.ir.known_dims import merged
 from smelt.ir.same_shape import Dim
 
@@ -56,24 +54,6 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
             known = [item if isinstance(item, int) else symbolic_dim(item) for item in items]
             self._symbolic_values[value] = known
         return known
-
-
-def forget_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
-    """Track no longer what ``value`` holds."""
-    context._symbolic_values.pop(value, None)
-    value.metadata_props.pop(SYM_DATA_KEY, None)
-
-
-def forget_invented_elements(context: ShapeContext, values: Iterable[ir.Value]) -> None:
-    """Take back which elements ``values`` hold by names that inference made up.
-
-    Another context counts such names anew, so ``_d0`` of before and of after would be taken for one
-    size. What else ``context`` has at hand is read from the metadata again, where it is noted, too.
-    """
-    context._symbolic_values.clear()
-    for value in values:
-        if is_invented(value.metadata_props.get(SYM_DATA_KEY, "")):
-            del value.metadata_props[SYM_DATA_KEY]
 
 
 def _is_named(shape: ir.Shape) -> bool:

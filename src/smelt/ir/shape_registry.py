@@ -19,6 +19,7 @@ from onnx_shape_inference import registry as _theirs
 from smelt.errors import InternalError
 from smelt.ir import scope
 from smelt.ir.invented_dims import invented_names
+from smelt.ir.loop_states import open_states
 from smelt.ir.state_types import type_states
 
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
@@ -100,6 +101,7 @@ def _with_types(theirs: ShapeRule) -> ShapeRule:
     def propagate(context: ShapeInferenceContext, node: ir.Node) -> None:
         type_states(node)
         theirs(context, node)
+        open_states(context, node)
 
     return propagate
 

@@ -12,19 +12,15 @@ from collections.abc import Iterable
 from functools import cache
 
 import onnx_ir as ir
-from onnx_shape_inference import (
-    SYM_DATA_KEY,
-    OpUsageError,
-    ShapeInferenceError,
-)
+from onnx_shape_inference import OpUsageError, ShapeInferenceError
 
 from smelt.errors import InvalidModel
 from smelt.ir import scope
 from smelt.ir.broadcast import register_sound_broadcasting
 from smelt.ir.contradiction import contradiction
-from smelt.ir.control_flow_shapes import is_open, start_anew, varying_dims
-from smelt.ir.declared import note_declared
+from smelt.ir.declared import note_declared, note_ranks, restore_ranks
 from smelt.ir.dims import symbols_of
+from smelt.ir.inferred_facts import KnownFacts, forget, forget_noted_elements
 from smelt.ir.invented_dims import (
     every_value,
     invented_in,
@@ -32,9 +28,10 @@ from smelt.ir.invented_dims import (
     is_invented,
     without_invented,
 )
+from smelt.ir.loop_states import forget_varying_rounds, is_open, start_anew, varying_dims
 from smelt.ir.ruled_out import forget_ruled_out, rule_out
 from smelt.ir.same_shape import Dim
-from smelt.ir.shape_context import ShapeContext, forget_elements, forget_invented_elements
+from smelt.ir.shape_context import ShapeContext
 from smelt.ir.shape_registry import ShapeRule, infer_everything, registry, take_over
 from smelt.ir.shape_rules import (
     check_results,
@@ -175,12 +172,21 @@ class ShapeInference:
         return unknown, len({part for name in invented for part in invented_in(name)})
 
     def _infer_nested(self) -> None:
-        """Infer a model with subgraphs or functions, again while more dims are found to vary."""
+        """Infer a model with subgraphs or functions, again while more dims are found to vary.
+
+        Each time begins with what was known before the first: what was found while dims that vary
+        were taken for steady ones may be wrong, also of values outside of loops.
+        """
+        note_ranks(self.model)
         self._forget_names_of_results(scope.graphs(self.model))
         start_anew(self.model)
+        known = KnownFacts(every_value(self.model))
         varying = -1
         while varying != (varying := varying_dims(self.model)):
-            forget_invented_elements(self._context, every_value(self.model))
+            self._context._symbolic_values.clear()
+            known.restore()
+            forget_varying_rounds(self._context, self.model)
+            forget_ruled_out(self.model)
             self._infer_possible()
         self._reserved = False
 
@@ -240,8 +246,7 @@ class ShapeInference:
 
     def forget(self, value: ir.Value) -> None:
         """Take back what was inferred of the shape and the elements of ``value``."""
-        value.shape = None
-        forget_elements(self._context, value)
+        forget(self._context, value)
 
     def redeclare_interface(self) -> None:
         """Take the shapes that inputs and outputs have now for what they are declared with."""
@@ -256,9 +261,11 @@ class ShapeInference:
         metadata, and the names that it made up for dims.
         """
         graph = self.model.graph
+        if not self._is_flat:
+            restore_ranks(self.model)
         of_callers = self._of_inputs or set()
         for value in every_value(self.model):
-            value.metadata_props.pop(SYM_DATA_KEY, None)
+            forget_noted_elements(value)
             if value.shape is not None:
                 known = without_invented(value.shape, of_callers)
                 if known is not value.shape:

@@ -11,7 +11,7 @@ from onnx_shape_inference import ShapeInferenceContext
 from smelt.errors import ResourceLimit
 from smelt.ir.dim_texts import LONGEST
 from smelt.ir.floats import float_info, is_float
-from smelt.ir.shape_context import forget_elements
+from smelt.ir.inferred_facts import forget_elements
 
 MAX_ELEMENTS = 1024
 """Elements of a vector whose values are tracked; no shape is longer, but an attack may be."""
@@ -71,7 +71,6 @@ def check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
     if fits and len(elements) <= MAX_ELEMENTS and all(_holds(value.dtype, e) for e in elements):
         return
     forget_elements(context, value)
-    value.const_value = None
 
 
 _OF_SIZES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.UINT64, ir.DataType.DOUBLE)

@@ -19,6 +19,7 @@ import onnx_ir as ir
 from smelt.errors import InternalError, did_you_mean
 from smelt.ir import scope
 from smelt.ir.constants import Constants
+from smelt.ir.declared import restore_ranks
 from smelt.ir.index import NodeIndex
 from smelt.ir.opset import domains
 from smelt.ir.pattern import can_occur
@@ -67,6 +68,7 @@ def select(model: ir.Model, rules: Sequence[Rule]) -> Selection:
     candidates = _candidates(NodeIndex(model), rules, rewriter.constants)
     _run(rewriter, _by_benefit(rules), done.stats)
     _drop_unread(rewriter)
+    restore_ranks(model)
     done.shadowed += _shadowed(candidates, rules, done.stats)
     for rule, node, others in done.shadowed:
         if all(other.size < rule.size or other.pattern == rule.pattern for other in others):

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.control_flow_shapes import VARYING, is_unread
 from smelt.ir.loop_rounds import makes_a_round, rounds
+from smelt.ir.loop_states import VARYING, is_unread
 from smelt.ir.operand_facts.check import misfit
 from smelt.ir.ruled_out import ruled_out_in
 from smelt.ir.same_shape import same_dim

@@ -1,0 +1,113 @@
+"""What the body of a Loop may take for granted of the shapes of what the Loop carries.
+
+In the first round a state has the shape that it starts with. Inference assumes this of all rounds,
+and notes each dim that the body shows to vary. Then it starts again, with symbols for these dims,
+until no further one is found (``ShapeInference.infer_model``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx_ir as ir
+from onnx_shape_inference import ShapeInferenceContext
+
+from smelt.ir import scope
+from smelt.ir.inferred_facts import forget
+from smelt.ir.state_types import is_tensor
+
+VARYING = "smelt.varying"
+"""The key in the ``meta`` of an input of a Loop's body: which of its dims vary by the round."""
+
+RANK = -1
+"""Among the varying dims of a state: its rank varies, or is not known."""
+
+
+def body_of(node: ir.Node) -> ir.Graph | None:
+    """The body of a Loop; None for other nodes, and where its inputs and outputs do not fit."""
+    attr = node.attributes.get("body") if node.op_type == "Loop" and not node.domain else None
+    if attr is None or attr.is_ref():
+        return None
+    body = attr.as_graph()
+    fits = len(body.outputs) == len(node.outputs) + 1 and len(body.inputs) == len(node.inputs)
+    return body if fits else None
+
+
+def carried(node: ir.Node, body: ir.Graph) -> Iterator[tuple[ir.Value | None, ir.Value, ir.Value]]:
+    """Each state: how it starts, as a round gets it, and as the round returns it."""
+    for index in range(len(node.inputs) - 2):
+        yield node.inputs[index + 2], body.inputs[index + 2], body.outputs[index + 1]
+
+
+def is_unread(value: ir.Value) -> bool:
+    """True for an input of a body that nothing in the body reads or returns."""
+    return not value.uses() and not value.is_graph_output()
+
+
+def varying(state: ir.Value) -> frozenset[int]:
+    """The dims of an input of a Loop's body that are known to vary by the round."""
+    found: frozenset[int] = state.meta.get(VARYING, frozenset())
+    return found
+
+
+def varying_dims(model: ir.Model) -> int:
+    """How many dims of what loops carry are known to vary."""
+    states = (before for node, body in _loops(model) for _, before, _ in carried(node, body))
+    return sum(len(varying(before)) for before in states)
+
+
+def is_open(node: ir.Node) -> bool:
+    """True for a Loop that carries what may change its shape by the round, or seems to."""
+    body = body_of(node)
+    return body is not None and any(
+        value.shape is None or VARYING in value.meta for value in body.inputs[2:]
+    )
+
+
+def start_anew(model: ir.Model) -> None:
+    """Forget which dims of states vary by the round."""
+    for node, body in _loops(model):
+        for _, before, _ in carried(node, body):
+            before.meta.pop(VARYING, None)
+
+
+def open_states(context: ShapeInferenceContext, node: ir.Node) -> None:
+    """Give the states of a Loop the shapes that they start with, and symbols for varying dims.
+
+    To be called each time before the body is inferred.
+    """
+    body = body_of(node)
+    for start, before, _ in () if body is None else carried(node, body):
+        if not is_tensor(before) or start is None or not is_tensor(start):
+            continue
+        opened = varying(before)
+        if start.shape is None or RANK in opened:
+            before.shape = None
+            continue
+        dims = context.name_anonymous_dims_in_shape(start.shape).dims
+        before.shape = ir.Shape(
+            [context.new_symbolic_dim() if i in opened else dim for i, dim in enumerate(dims)]
+        )
+
+
+def forget_rounds(context: ShapeInferenceContext, body: ir.Graph) -> None:
+    """Take back what was inferred in a body about values whose sizes may vary by the round."""
+    for graph in scope.graphs_below(body):
+        for value in () if graph is body else graph.inputs:
+            if value.shape is not None:
+                value.shape = ir.Shape([context.new_symbolic_dim() for _ in value.shape])
+        for node in graph:
+            for value in node.outputs:
+                forget(context, value)
+
+
+def forget_varying_rounds(context: ShapeInferenceContext, model: ir.Model) -> None:
+    """Take back what was inferred, or declared, in each body in which a state varies."""
+    for node, body in _loops(model):
+        if any(varying(before) for _, before, _ in carried(node, body)):
+            forget_rounds(context, body)
+
+
+def _loops(model: ir.Model) -> list[tuple[ir.Node, ir.Graph]]:
+    bodies = ((node, body_of(node)) for node in scope.nodes(model) if node.op_type == "Loop")
+    return [(node, body) for node, body in bodies if body is not None]
