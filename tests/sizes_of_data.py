@@ -250,6 +250,15 @@ FLOW: dict[str, tuple[str, Feeds]] = {
         "(bool d, float[2] e, float[2] r) { d = Identity(c) e = Add(s, s) r = Mul(e, s) }> }",
         ((number(3), floats(2)), (number(0), floats(2))),
     ),
+    "a loop in a loop, both with states that grow": (
+        "g (int64 n, float[N] x) => (float[K] y) { t = Constant<value=bool {1}>() "
+        "y = Loop(n, t, x) <body = b (int64 i, bool c, float[A] s) => (bool d, float[B] e) { "
+        "d = Identity(c) two = Constant<value_int=2>() w = Loop(two, t, x) <body = l "
+        "(int64 j, bool f, float[C] v) => (bool h, float[D] z) { h = Identity(f) k = NonZero(v) "
+        "q = Constant<value_int=0>() m = Gather(k, q) o = Gather(v, m) z = Concat<axis=0>(o, s) }> "
+        "e = Concat<axis=0>(s, w) }> }",
+        ((number(2), floats(3)), (number(0), floats(2)), (number(1), floats(1))),
+    ),
     "rounds that data end": (
         "g (float x) => (float o, float[N] rows) { n = Constant<value_int=50>() "
         "t = Constant<value=bool {1}>() o, rows = Loop(n, t, x) <body = b (int64 i, bool c, float s) "

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.ir.partition import body_of
-from smelt.targets.host.any_sizes.planning import Runner, forget_sizes
+from smelt.targets.host.any_sizes.planning import Runner, forget_sizes, free_names
 from smelt.targets.host.kernels.kernel import Array
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ FIRST_WITHOUT_BATCH = 9
 class Body:
     """A graph of a node of ``model``: called with its own inputs, then the inputs of the model.
 
-    ``shapes`` are those of the first of its inputs in every round, None where that is not known.
+    ``shapes`` are those of the first of its inputs in every round, None where that is not known;
+    a dim without a size becomes one of its own.
     """
 
     def __init__(
@@ -34,8 +35,12 @@ class Body:
         part, captured = body_of(model, graph)
         self._captured = [places[value] for value in captured]
         forget_sizes(part)
+        for value, _ in zip(part.graph.inputs, shapes, strict=False):
+            value.shape = None
+        names = free_names(part)
         for value, shape in zip(part.graph.inputs, shapes, strict=False):
-            value.shape = shape
+            if shape is not None:
+                value.shape = ir.Shape([d if isinstance(d, int) else next(names) for d in shape])
         self._run: Runner | None = None
         self._part, self._planner = part, planner
 
@@ -69,14 +74,14 @@ class Branch:
         return [results[place] for place in self._needed]
 
 
-def _kept(before: ir.Value | None, after: ir.Value, place: int) -> ir.Shape | None:
+def _kept(before: ir.Value | None, after: ir.Value) -> ir.Shape | None:
     """The shape that a state has in every round: numbers only if it begins and ends with them."""
     shape = before.shape if before is not None else None
     if shape is not None and shape == after.shape and shape.is_static():
         return shape
     if after.shape is None or shape is None or len(shape) != len(after.shape):
         return None
-    return ir.Shape([ir.SymbolicDim(f"_state{place}_{axis}") for axis in range(len(shape))])
+    return ir.Shape([None] * len(shape))
 
 
 class Rounds:
@@ -89,7 +94,7 @@ class Rounds:
         graph = node.attributes["body"].as_graph()
         self._states = len(graph.inputs) - 2
         pairs = zip(node.inputs[2:], node.outputs[: self._states], strict=True)
-        states = [_kept(before, after, i) for i, (before, after) in enumerate(pairs)]
+        states = [_kept(before, after) for before, after in pairs]
         self._rows = [value.shape for value in node.outputs[self._states :]]
         self._dtypes = [value.dtype for value in node.outputs[self._states :]]
         self._body = Body(model, graph, planner, (ir.Shape([]), ir.Shape([]), *states))
@@ -160,10 +165,7 @@ class Scanned:
         self._dtypes = [value.dtype for value in node.outputs[self._states :]]
         given = node.inputs[1:] if self._batched else node.inputs
         pairs = zip(given[: self._states], node.outputs[: self._states], strict=True)
-        states = [
-            None if self._batched else _kept(before, after, i)
-            for i, (before, after) in enumerate(pairs)
-        ]
+        states = [None if self._batched else _kept(before, after) for before, after in pairs]
         self._body = Body(model, graph, planner, states)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import count
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -11,6 +12,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.declared import DECLARED
 from smelt.ir.dims import symbols_of
+from smelt.ir.inferred_facts import forget_noted_elements, is_computed
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
@@ -34,8 +36,9 @@ def forget_sizes(model: ir.Model) -> None:
             value.shape = None
         for node in graph:
             for value in node.outputs:
-                if value.const_value is None:
+                if is_computed(value):
                     value.shape = None
+                    forget_noted_elements(value)
 
 
 def with_own_dims(model: ir.Model) -> ir.Model:
@@ -46,15 +49,23 @@ def with_own_dims(model: ir.Model) -> ir.Model:
     if all(symbols_of(dim) <= told for dim in dims):
         return model
     forget_sizes(model)
-    for place, value in enumerate(model.graph.inputs):
+    names = free_names(model)
+    for value in model.graph.inputs:
         if value.shape is not None:
             value.shape = ir.Shape(
                 [
-                    dim if symbols_of(dim) <= told else ir.SymbolicDim(f"_part{place}_{axis}")
-                    for axis, dim in enumerate(value.shape.dims)
+                    dim if symbols_of(dim) <= told else ir.SymbolicDim(next(names))
+                    for dim in value.shape.dims
                 ]
             )
     return model
+
+
+def free_names(model: ir.Model) -> Iterator[str]:
+    """Names for dims that no input of ``model`` has; bodies in bodies read values of each other."""
+    dims = [dim for value in model.graph.inputs for dim in value.shape or ()]
+    taken = set().union(*map(symbols_of, dims))
+    return (name for name in map("_own{}".format, count()) if name not in taken)
 
 
 def bound(model: ir.Model, arrays: Sequence[Array]) -> ir.Model:
