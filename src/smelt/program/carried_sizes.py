@@ -10,7 +10,7 @@ import onnx_ir as ir
 from smelt.program.computed_sizes import Sizes, is_symbol
 from smelt.program.growth import after_rounds
 from smelt.program.instruction import Dim, Instruction, Program, Slot
-from smelt.program.run_sizes import Bounds, Size, highest, lowest
+from smelt.program.run_sizes import Bounds, Size, Undecided, highest, lowest
 from smelt.program.size_expressions import number_in, size_in
 
 Trial: TypeAlias = Callable[[Program, Mapping[str, Bounds]], Program]
@@ -90,7 +90,10 @@ def _states(program: Program, loop: Instruction) -> Iterator[tuple[Slot, Slot, S
 
 def _step(before: Dim, after: Dim, sizes: Sizes) -> int | Size | None:
     """What a round adds to a size; None if that is not known before it."""
-    step = number_in(after - before, sizes)
+    try:
+        step = number_in(after - before, sizes)
+    except Undecided:
+        return None  # one of them has a name that no run tells, the other has bounds
     return None if isinstance(step, ir.SymbolicDim) else step
 
 
