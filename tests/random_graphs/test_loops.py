@@ -1,0 +1,27 @@
+"""Random loops whose states change sizes compute what ONNX Runtime computes of the source."""
+
+from __future__ import annotations
+
+import pytest
+from random_graphs.loop_trials import WAYS, outcomes, refusal
+from random_graphs.loops import loop_text
+
+QUICK = (3, 6, 18, 93, 164)
+"""Each of these was wrong once."""
+
+SLOW = [
+    pytest.param(tuple(range(start, start + 10)), WAYS, marks=pytest.mark.slow)
+    for start in range(0, 2000, 10)
+]
+
+
+@pytest.mark.parametrize(("seeds", "ways"), [(QUICK, ("dims", "numpy")), *SLOW])
+def test_random_loops_compute_the_same(seeds: tuple[int, ...], ways: tuple[str, ...]) -> None:
+    found = outcomes(seeds, ways, ("-std=c99", "-Og", "-DSMELT_NO_DISPATCH"))
+    wrong = [outcome for outcome in found if outcome[2] and not refusal(outcome[2])]
+    assert not wrong
+
+
+def test_equal_seeds_write_equal_texts() -> None:
+    assert loop_text(7) == loop_text(7)
+    assert loop_text(7) != loop_text(8)
