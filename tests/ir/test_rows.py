@@ -103,13 +103,16 @@ def test_rows_between_sizes(start: int | str, end: int | str, rows: str | None) 
         ("N + 1", 2, LAST, "Max(0, (N + 1) - 2)"),
         ("N - 1", 1, LAST, "Max(0, (N - 1) - 1)"),
         ("N", 1, LAST, "Max(0, N - 1)"),
+        ("N + 1", 0, "N", "N"),
+        ("N + 1", "N", LAST, "1"),
+        ("N + 3", "N", "N + 2", "Max(0, N + 2 - (N))"),
     ],
 )
 def test_rows_of_a_sum_that_surely_has_those_left_out(
-    size: str, start: int, end: int | str, rows: str
+    size: str, start: int | str, end: int | str, rows: str
 ) -> None:
-    last = ir.SymbolicDim(end) if isinstance(end, str) else end
-    assert str(rows_between(ir.SymbolicDim(size), start, last)) == rows
+    first, last = (ir.SymbolicDim(x) if isinstance(x, str) else x for x in (start, end))
+    assert str(rows_between(ir.SymbolicDim(size), first, last)) == rows
 
 
 @pytest.mark.parametrize(

@@ -116,21 +116,6 @@ def test_neither_symbol_wins_in_an_expand() -> None:
     assert shapes["y"] not in ("N,4", "K,4")
 
 
-@pytest.mark.parametrize(
-    ("inputs", "shape"),
-    [
-        ("float[B,S,4] x, float[4,5] z", "B,S,5"),
-        ("float[B,S,K] x, float[B,K,5] z", "B,S,5"),
-        ("float[2,S,4] x, float[1,4,5] z", "2,S,5"),
-        ("float[4] x, float[B,4,5] z", "B,5"),
-        ("float[B,3,4] x, float[4] z", "B,3"),
-        ("float[0,4] x, float[4,0] z", "0,0"),
-    ],
-)
-def test_products_of_matrices(inputs: str, shape: str) -> None:
-    assert shapes_of(f"g ({inputs}) => () {{ y = MatMul(x, z) }}")["y"] == shape
-
-
 def test_batches_of_other_names_are_a_third() -> None:
     found = shapes_of("g (float[N,3,4] x, float[M,4,5] z) => () { y = MatMul(x, z) }")["y"]
     batch, *rest = found.split(",")
@@ -147,26 +132,6 @@ def test_sizes_that_are_known_at_run_time_only() -> None:
     assert not shapes["a"].split(",")[1].isdigit()
     assert shapes["c"] == shapes["d"] == "?"
     assert shapes["u"].endswith(",4")
-
-
-SLICES = {
-    "0, 5": None,
-    "0, 9223372036854775807": "N",
-    "0, 2147483647": "N",
-    "-1, 9223372036854775807": None,
-}
-
-
-@pytest.mark.parametrize(("bounds", "dim"), SLICES.items())
-def test_a_slice_of_an_unknown_dim(bounds: str, dim: str | None) -> None:
-    start, end = bounds.split(",")
-    shape = shapes_of(
-        f"g (float[N,4] x) => () {{ s = Constant<value_ints=[{start}]>() e = Constant<value_ints=[{end}]>() "
-        "a = Constant<value_ints=[0]>() y = Slice(x, s, e, a) }"
-    )["y"]
-    rows = shape.split(",")[0]
-    assert shape.endswith(",4")
-    assert rows == dim if dim else not rows.isdigit()
 
 
 def test_the_last_positions_of_a_table_fit_the_tokens_where_they_broadcast() -> None:

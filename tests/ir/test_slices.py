@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from smelt.ir import text
@@ -88,29 +88,3 @@ def test_every_second_row_is_written_as_half_of_the_rows() -> None:
     rows = model.graph[0].outputs[0].shape
     assert rows is not None
     assert str(rows[0]) == str(expression_of(rows[0])) == "floor(N/2 + 1/2)"
-
-
-@settings(max_examples=80, deadline=None)
-@given(size=st.integers(1, 6), start=EDGES, end=EDGES, step=STEPS, known=st.booleans())
-@example(size=2, start=-(2**63), end=-(2**63), step=-1, known=False)
-def test_the_size_that_is_inferred_is_that_of_the_rows(
-    size: int, start: int, end: int, step: int, known: bool
-) -> None:
-    assume(step > 0 or end != LAST)
-    model = text.parse(
-        f"g (float[{size if known else 'N'},4] x) => (float[K,L] y) <int64[1] s = {{{start}}}, "
-        f"int64[1] e = {{{end}}}, int64[1] a = {{-2}}, int64[1] t = {{{step}}}> "
-        "{ z = Slice(x, s, e, a, t) y = Neg(z) }"
-    )
-    ShapeInference(model).infer_model()
-    shape = model.graph[0].outputs[0].shape
-    assert shape is not None
-    assert shape[1] == 4
-    dim = shape[0]
-    if not isinstance(dim, int):
-        expression = expression_of(dim)
-        if {symbol.name for symbol in expression.free_symbols} != {"N"}:
-            return  # a size of its own
-        (symbol,) = expression.free_symbols
-        dim = int(expression.subs(symbol, size))
-    assert dim == len(rows_taken(size, (start, end, step)))

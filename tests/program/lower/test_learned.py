@@ -108,15 +108,16 @@ NODES: dict[str, tuple[str, dict]] = {
 }  # fmt: skip
 
 
-def model(nodes: dict[str, tuple[str, dict]], rows: int | str = 7) -> ir.Model:
-    """All of ``nodes`` on ``x``, those that no NaN may reach on ``clean``."""
+def model(nodes: dict[str, tuple[str, dict]], rows: int | str | None = 7) -> ir.Model:
+    """All of ``nodes`` on ``x``, those that no NaN may reach on ``clean``; vectors without rows."""
+    dims = [4] if rows is None else [rows, 4]
     made = []
     for name, (op_type, attributes) in nodes.items():
         source = "x" if op_type.startswith("Tree") or name == "missing" else "clean"
         results = [f"{name} {k}" for k in range(2 if op_type.endswith("Classifier") else 1)]
         made.append(helper.make_node(op_type, [source], results, domain=ML, **attributes))
     inputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, [rows, 4]) for name in ("x", "clean")
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name in ("x", "clean")
     ]
     outputs = [onnx.ValueInfoProto(name=name) for node in made for name in node.output]
     graph = helper.make_graph(made, "g", inputs, outputs)
@@ -145,6 +146,17 @@ def test_as_onnx_runtime(target: str, name: str) -> None:
             got = results(target)[output]
             assert got.dtype == wanted.dtype
             np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [None, 7, "N"])
+def test_shapes_that_are_inferred_are_those_of_the_results(rows: int | str | None) -> None:
+    """A vector is one row; ONNX Runtime takes none for trees."""
+    nodes = {n: each for n, each in NODES.items() if rows or not each[0].startswith("Tree")}
+    whole = model(nodes, rows)
+    given = GIVEN if rows else tuple(array[0] for array in GIVEN)
+    shapes = [tuple(value.shape or ()) for value in whole.graph.outputs]
+    for shape, result in zip(shapes, OnnxRuntime(whole)(*given), strict=True):
+        assert tuple(7 if dim == "N" else dim for dim in shape) == result.shape
 
 
 REFUSED = {

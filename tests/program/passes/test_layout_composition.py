@@ -158,3 +158,12 @@ def test_parts_of_two_are_no_whole() -> None:
     joined = join(w, 0, cut(w, x, 0, 0, 2), cut(w, y, 0, 2, 4))
     left = composed(w.program(w.op("Abs", joined)))
     assert left == ["Neg", "Neg", "Slice", "Slice", "Concat", "Abs"]
+
+
+@pytest.mark.parametrize("other", ["input", "Neg", "Transpose"])
+def test_what_is_no_slice_is_no_part(other: str) -> None:
+    w = Written()
+    x = w.op("Neg", w.input(2, 2))
+    made = {"input": w.input(2, 2), "Neg": x, "Transpose": w.transpose(x, 1, 0)}[other]
+    joined = join(w, 0, made, cut(w, x, 0, 0, 1))
+    assert "Concat" in composed(w.program(w.op("Abs", joined)))
