@@ -45,7 +45,7 @@ ROI = "0,0,0.2,-0.4,1,1,0.9,1.3"
 RUNTIME = {
     **{f"nearest {c} {r}": by_sizes(mode("nearest", c, f', nearest_mode = "{r}"'))
        for c in COORDINATES for r in ROUNDINGS},
-    **{f"{m} {c}": by_sizes(mode(m, c)) for m in ("linear", "cubic") for c in COORDINATES},
+    "linear half_pixel": by_sizes(mode("linear")),
     **{f"{m} {c} by fractions": by_scales(mode(m, c), FRACTIONS)
        for m in ("nearest", "linear", "cubic") for c in BY_SCALE},
     "linear by scales": by_scales(mode("linear")),
