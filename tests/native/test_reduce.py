@@ -30,7 +30,13 @@ def _reduce(op: str, shape: str, result: str, axes: tuple[int, ...], dtype: str 
     )
 
 
-GRAPHS = {f"{op} {name}": _reduce(op, *case) for op in OPS for name, case in AXES.items()}
+GRAPHS = {
+    f"{op} {name}": _reduce(op, *case)
+    for row, op in enumerate(OPS)
+    for column, (name, case) in enumerate(AXES.items())
+    if op in ("Sum", "Max") or (row + column) % 2
+}
+"""Each axis meets every other operator; ``test_equals_reference`` draws others."""
 GRAPHS |= {
     f"{op} int": _reduce(op, "[3,40]", "[3,1]", (1,), "int64")
     for op in ("Sum", "Max", "Min", "Prod")
