@@ -15,6 +15,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+DECISION = re.compile(r"decisions/\d{3}-[a-z0-9-]+\.md")
 CODE = re.compile(r"^( *)```.*?^\1```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 LOADED = re.compile(
@@ -46,7 +47,22 @@ def anchors(page: Path) -> set[str]:
 
 
 def test_the_menu_names_every_page_once() -> None:
-    assert sorted(named(settings()["nav"])) == PAGES
+    listed = sorted(named(settings()["nav"]))
+    assert listed == [page for page in PAGES if not DECISION.fullmatch(page)]
+
+
+def test_the_page_of_decisions_lists_each_in_order() -> None:
+    folder = DOCS / "decisions"
+    found = LINK.findall((folder / "index.md").read_text(encoding="utf-8"))
+    assert found == sorted(path.name for path in folder.glob("*.md") if path.stem != "index")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("decisions/0")])
+def test_a_decision_has_a_date_a_context_and_a_choice(page: str) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert re.match(
+        r"# .+\n\nDate: \d{4}-\d\d-\d\d\n\n## Context\n\n.+\n\n## Choice\n\n.", text, re.DOTALL
+    )
 
 
 def test_nothing_is_loaded_from_elsewhere_by_the_settings() -> None:
