@@ -26,6 +26,12 @@ def model(x, *, scale, mode="plain", axes=None, train=True):
     assert mode == "mean" and axes == (1, 2) and train is False
     return {"image": x * scale, "mean": x.mean(axes) @ weight}
 
+def third(x):
+    return jnp.tanh(x)
+
+def brighter(x):
+    return x * 1.5
+
 def first(x):
     return x[:4] if x.shape[0] > 3 else x
 """
@@ -54,6 +60,36 @@ def interface(model):
 
 INPUTS = ("--input", "f32[B,4,5,3]", "--input", "scale=f32[]")
 STATIC = ("--static", "mode=mean", "--static", "axes=(1, 2)", "--static", "train=false")
+
+
+def test_a_model_is_compared_with_the_function_before_it_is_written(convert, smelt, tmp_path):
+    result, _ = convert("model", *INPUTS, *STATIC, "--verify", "final")
+    assert result.exit_code == 0, result.stderr
+    assert "verified at B=1,3: largest error" in result.stderr or "equal bits" in result.stderr
+    side = ("to_convert:model", tmp_path / "out.onnx")
+    assert smelt("verify", *side, *INPUTS, *STATIC).exit_code == 0
+    assert smelt("verify", *side, *INPUTS, *STATIC[:2]).exit_code == 2  # axes are missing
+    both = (tmp_path / "out.onnx",) * 2
+    result = smelt("verify", *both, *STATIC)
+    assert result.exit_code == 2
+    assert "smelt verify pkg.mod:fn model.onnx" in result.stderr
+
+
+def test_a_function_in_64_bits_is_called_in_64_bits(convert, smelt, tmp_path):
+    result, _ = convert("third", "--input", "f64[B,4]", "--x64", "--verify", "final")
+    assert result.exit_code == 0, result.stderr
+    side = ("to_convert:third", tmp_path / "out.onnx")
+    assert smelt("verify", *side, "--x64", "--input", "f64[B,4]").exit_code == 0
+    assert smelt("verify", *side).exit_code == 1  # in 32 bits it is another function
+
+
+@pytest.mark.parametrize(
+    "options", [("--channels-first", "x"), ("--input-name", "image"), ("--opset", "18")]
+)
+def test_a_model_with_another_interface_is_compared_too(convert, options):
+    result, _ = convert("brighter", "--input", "f32[B,4,5,3]", *options, "--verify", "final")
+    assert result.exit_code == 0, result.stderr
+    assert "verified at B=1,3" in result.stderr
 
 
 def test_everything_at_once(convert):

@@ -1,4 +1,4 @@
-"""``--verify`` of ``smelt compile``: the artifact against its source."""
+"""A function as it is compared with its model: by ``--verify`` and by ``smelt verify``."""
 
 from __future__ import annotations
 
@@ -54,16 +54,22 @@ def called(
     static: Mapping[str, Any],
     x64: bool | None,
 ) -> Callable[..., Any]:
-    """``function`` on arrays in the order of the inputs of its model, which has specs as texts."""
+    """``function`` on arrays in the order of the inputs of its model, which has specs as texts.
+
+    Without specs, arrays are given as they are.
+    """
 
     def run(*arrays: Any) -> Any:
         from smelt.frontends.jax import compat, prng, specs
 
         texts = (*positional, *keyword.values())
-        values = [specs.typed(a, text) for a, text in zip(arrays, texts, strict=True)]
-        named = dict(zip(keyword, values[len(positional) :], strict=True))
+        values = list(arrays)
+        if texts:
+            values = [specs.typed(a, text) for a, text in zip(arrays, texts, strict=True)]
+        count = len(values) - len(keyword)
+        named = dict(zip(keyword, values[count:], strict=True))
         with compat.x64(compat.has_x64() if x64 is None else x64):
-            result = function(*values[: len(positional)], **named, **static)
+            result = function(*values[:count], **named, **static)
             return prng.without_keys(result)
 
     return run

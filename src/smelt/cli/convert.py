@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from smelt.cli.arguments import find_function, one_document, write_model
 from smelt.cli.command import X64, Output, Pipeline, Target, command, note, print_json
+from smelt.cli.comparing import called, compared
 from smelt.cli.dry_run import show_dry_run
 from smelt.cli.tracing import (
     ChannelsFirst,
@@ -24,6 +26,14 @@ from smelt.cli.tracing import (
 from smelt.cli.watching import Watching
 from smelt.cli.weights import Weights
 from smelt.errors import UsageError
+
+if TYPE_CHECKING:
+    from smelt.check.verification import Report
+    from smelt.targets.base import Artifact
+
+
+SAME_INPUTS = {*("kwargs", "static", "input_names", "output_names", "constraints", "x64", "strict")}
+"""Options of a trace with which the model takes what the function takes."""
 
 
 @command
@@ -52,6 +62,10 @@ def convert(
         bool,
         typer.Option("--keep-bf16", help="Keep bfloat16 that ONNX Runtime has no kernels for."),
     ] = False,
+    verify: Annotated[
+        Literal["off", "final"],
+        typer.Option(help="Compare the model with the function, or the file; then write it."),
+    ] = "off",
     external_data: Annotated[
         bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
     ] = False,
@@ -100,10 +114,35 @@ def convert(
             **kept,
         )
         seen.report.artifact = artifact
+        verified = None
+        if verify != "off":
+            seen.shown.say("comparing")
+            verified = _verified(found, positional, tracing, artifact)
+            seen.report.verification = verified
+            verified.check()
         seen.shown.say(f"writing {output}")
         write_model(artifact.model, output, **{"external_data": True} if external_data else {})
     if watching.as_json:
-        facts = {**artifact.report, **seen.clock.facts()}
+        evidence = {"verification": verified.to_json()} if verified else {}
+        facts = {**artifact.report, **evidence, **seen.clock.facts()}
         print_json({"schema": "smelt.convert/1", "output": output, **facts})
     else:
         note(f"{output}: {len(artifact.model.graph)} nodes")
+        if verified is not None:
+            note(f"verified {verified.summary()}")
+
+
+def _verified(
+    source: Any, positional: Sequence[str], tracing: Mapping[str, Any], artifact: Artifact
+) -> Report:
+    """How ``artifact`` compares with the function, or with its trace where that takes other inputs
+    than the function: parameters, images in another layout, weights of a checkpoint."""
+    from smelt.compiler import trace
+
+    asked = {name for name, given in tracing.items() if given}
+    reference: Any = source
+    if callable(source) and asked <= SAME_INPUTS:
+        reference = called(source, positional, tracing["kwargs"], tracing["static"], tracing["x64"])
+    else:
+        reference = trace(source, *positional, **tracing)
+    return compared(reference, artifact, {}, None)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from smelt.cli.arguments import STANDARD, find_function, is_function, parse_dims, read_model
-from smelt.cli.command import Dims, Json, Seed, command, print_json
+from smelt.cli.command import X64, Dims, Json, Seed, command, print_json
+from smelt.cli.comparing import called
 from smelt.cli.given import Samples, read_samples
 from smelt.cli.progress import progress
 from smelt.cli.reporting import Report, reporting
 from smelt.cli.timing import Timing, Trace, timed
+from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
 from smelt.errors import ExitStatus, UsageError
 
 
@@ -31,6 +34,9 @@ def verify(
     rtol: Annotated[float | None, typer.Option(help="Relative error allowed.")] = None,
     atol: Annotated[float | None, typer.Option(help="Absolute error allowed.")] = None,
     ulp: Annotated[float | None, typer.Option(help="Units in the last place allowed.")] = None,
+    specs: Input = None,
+    static: Static = None,
+    x64: X64 = False,
     edges: Annotated[
         bool, typer.Option("--edges", help="Also NaN, infinities, denormals.")
     ] = False,
@@ -41,8 +47,8 @@ def verify(
 ) -> None:
     """Run two models, compiled folders or functions on the same inputs and compare them.
 
-    Without a tolerance, what rounding explains is allowed, as measured on A. The exit status is
-    1 if they differ.
+    Without a tolerance, what rounding explains is allowed, as measured on A. --input, --static and
+    --x64 say how a function is called, as for `smelt convert`. The exit status is 1 if they differ.
     """
     from smelt.check.compare import Tolerance
     from smelt.check.verify import MODES
@@ -55,13 +61,17 @@ def verify(
         raise UsageError("E637", "a tolerance cannot be negative")
     if samples and dim:
         raise UsageError("E637", "--inputs says the sizes, so --dim cannot")
+    if (specs or static or x64) and not (is_function(a) or is_function(b)):
+        what = "--input, --static and --x64 say how a function is called, and both sides are models"
+        raise UsageError("E637", what, fix="name the function: smelt verify pkg.mod:fn model.onnx")
     given = any(bound is not None for bound in bounds)
     with (
         timed(timing, trace, as_json, a, b, report) as clock,
         reporting(report, f"{b} against {a}", STANDARD, reads=[a, b]) as page,
         progress(f"comparing {b} with {a}"),
     ):
-        sides = _side(a), _side(b)
+        how = Calling(specs, static, x64)
+        sides = how.side(a), how.side(b)
         found = run(
             *sides,
             dims=parse_dims(dim),
@@ -83,7 +93,20 @@ def verify(
         raise typer.Exit(int(ExitStatus.MISMATCH))
 
 
-def _side(source: str) -> Any:
-    if is_function(source):
-        return find_function(source)
-    return source if Path(source).is_dir() else read_model(source, as_is=True)
+@dataclass(frozen=True)
+class Calling:
+    """How functions are called: the specs of their inputs, static arguments, 64-bit types."""
+
+    specs: list[str] | None
+    static: list[str] | None
+    x64: bool
+
+    def side(self, source: str) -> Any:
+        """What ``source`` names: a function that takes arrays, a folder, or a model."""
+        if not is_function(source):
+            return source if Path(source).is_dir() else read_model(source, as_is=True)
+        function = find_function(source)
+        if not (self.specs or self.static or self.x64):
+            return function
+        positional, keyword = parse_inputs(self.specs)
+        return called(function, positional, keyword, parse_static(self.static), self.x64 or None)
