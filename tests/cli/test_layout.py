@@ -38,3 +38,21 @@ def test_prose_keeps_its_indentation(monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     folded = layout.prose("  one two three four five six seven\nshort")
     assert folded == "  one two three four five six\n  seven\nshort"
+
+
+@pytest.mark.parametrize("limit", [40, 60, 100])
+def test_no_line_breaks_inside_a_word(limit):
+    row = ("Mul", "640*batch*length + 49152", "depends on batch, length", "float[batch,length,16]")
+    text = layout.table([row], limit=limit)
+    for piece in ("640*batch*length", "49152", "depends", "batch,", "length,", "16]"):
+        assert piece in text
+    if limit >= 60:
+        assert max(map(len, text.splitlines())) <= limit
+
+
+def test_a_type_breaks_behind_commas_without_new_spaces():
+    text = layout.table([("x", "float[first_dim_of_x,second_dim_of_x]")], limit=30)
+    assert [line.strip() for line in text.splitlines()] == [
+        "x  float[first_dim_of_x,",
+        "second_dim_of_x]",
+    ]

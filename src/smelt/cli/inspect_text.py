@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from smelt.cli.layout import printable, prose, table
+from smelt.cli.layout import printable, prose, table, width
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -16,6 +16,15 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Weights that are shown; ``--list`` has all."""
+
+PIPED = 100
+"""Characters of a line where no terminal says how many there are."""
+
+INDENT = 2
+"""Spaces before the lines of a section."""
+
+NAMES = 3
+"""Dims that a long formula names."""
 
 ENDS = 6
 """Operators at each end of a chain that are shown."""
@@ -47,11 +56,11 @@ def sections(facts: Facts) -> Iterator[tuple[str, str]]:
     rows = [(d, f"opset {versions.get(d, '?')}", f"{n:,} nodes") for d, n in domains.items()]
     yield "domains", _table(rows)
     yield f"operators ({sum(facts.operators.values()):,} nodes)", _operators(facts)
-    yield printable(_total(facts)), ""
+    yield from _total(facts)
     yield from _functions(facts)
     if facts.chains:
         depth = f"depth {len(facts.chains[0]):,}, the longest chain of nodes"
-        yield depth, prose(_chain(facts.chains[0]))
+        yield depth, prose(_chain(facts.chains[0]), (width() or PIPED) - INDENT)
     yield from _quantization(facts)
     yield from _parameters(facts)
     if facts.problem:
@@ -79,13 +88,13 @@ def _computed(facts: Facts) -> Iterator[tuple[str, str]]:
     if names:
         ordered = sorted(names, key=lambda name: (len(name), name))
         shown = ", ".join(ordered[:SHOWN]) + (", ..." if len(ordered) > SHOWN else "")
-        yield shown, "computed by the model; after `smelt optimize` some may be plain"
+        yield shown, "unnamed sizes that the model computes"
 
 
 def _table(rows: Sequence[tuple[object, ...]], header: tuple[str, ...] = ()) -> str:
-    return table(
-        [tuple(c if isinstance(c, int) else printable(c) for c in row) for row in rows], header
-    )
+    """A table that leaves room for the indentation of a section."""
+    cells = [tuple(c if isinstance(c, int) else printable(c) for c in row) for row in rows]
+    return table(cells, header, (width() or PIPED) - INDENT)
 
 
 def _operators(facts: Facts) -> str:
@@ -97,16 +106,17 @@ def _operators(facts: Facts) -> str:
     return _table(rows, ("operator", "nodes", "MACs", "FLOPs", "bytes moved")) if rows else "none"
 
 
-def _total(facts: Facts) -> str:
+def _total(facts: Facts) -> Iterator[tuple[str, str]]:
+    """The work of all nodes, and the options that give it as numbers."""
     work = facts.total
     amounts = {"MACs": work.macs, "FLOPs": work.flops, "bytes moved": work.bytes}
-    text = ", ".join(f"{what}: {_amount(each)}" for what, each in amounts.items())
+    rows = [(what, _amount(each)) for what, each in amounts.items()]
     names = sorted(work.flops.names | work.bytes.names)
     known = {symbol.name for symbol in facts.symbols if symbol.inputs}
     named = [name for name in names if name in known]
     if named:
-        text += f"  ({' '.join(f'--dim {printable(name)}=1' for name in named)} for numbers)"
-    return text
+        rows.append(("for numbers", " ".join(f"--dim {printable(name)}=1" for name in named)))
+    yield "all nodes", _table(rows)
 
 
 def _functions(facts: Facts) -> Iterator[tuple[str, str]]:
@@ -152,13 +162,21 @@ def _amount(amount: Polynomial) -> str:
         terms = amount.texts()
         more = f" + {len(terms) - TERMS} terms" if len(terms) > TERMS else ""
         formula = " + ".join(terms[:TERMS]) + more
-        return (
-            formula if len(formula) <= WIDEST else f"depends on {', '.join(sorted(amount.names))}"
-        )
+        return formula if len(formula) <= WIDEST else f"depends on {_some(amount.names)}"
     for size, letter in UNITS:
         if amount.value >= size:
             return f"{amount.value / size:.3g} {letter}"
     return str(amount.value)
+
+
+def _some(dims: Collection[str]) -> str:
+    """At most ``NAMES`` of ``dims``, those with names first, and how many others there are."""
+    from smelt.ir.invented_dims import invented_in
+
+    named = sorted(name for name in dims if not invented_in(name))[:NAMES]
+    others = len(dims) - len(named)
+    counted = f"{others} {'other ' if named else ''}size{'s' if others > 1 else ''}"
+    return ", ".join([*named, counted] if others else named)
 
 
 def producer(model: ir.Model) -> str:

@@ -42,7 +42,7 @@ def passes(
             for p in listed
         ]
         limit = width()
-        shown = 6 if limit is None or limit >= WIDE else 4
+        shown = 6 if limit is not None and limit >= WIDE else 4
         header = ("pass", "results", "default", "summary", "makes", "source")
         rows += [(name, "?", "no", reason, "", "") for name, reason in broken().items()]
         print(table([row[:shown] for row in rows], header[:shown]))
