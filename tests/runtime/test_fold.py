@@ -44,6 +44,12 @@ def test_a_weight_that_is_reshaped_is_not_copied():
     np.testing.assert_array_equal(view, [[0, 1, 2], [3, 4, 5]])
 
 
+def test_bits_are_read_as_floats():
+    text = "g (uint32[3] x) => (float[3] y) { y = smelt.Bitcast<to = 1>(x) }"
+    bits = np.uint32([0x3F800000, 0x80000000, 0x7FC00001])
+    np.testing.assert_array_equal(fold(text, bits)[0].view(np.uint32), bits)
+
+
 def test_an_absent_operand_is_none():
     text = "g (float[2] x, float h) => (float[2] y) { y = Clip(x, , h) }"
     assert fold(text, np.float32([-5, 5]), None, np.float32(1))[0].tolist() == [-5, 1]

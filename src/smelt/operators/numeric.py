@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 Number: TypeAlias = Any
 """A NumPy array or a ``Symbol``, which has the same operators."""
 
+SINGLE_TOLERANCE = 2.0**-28
+"""Of what is rounded to a float: a sixteenth of its last place."""
+
 
 class Arithmetic(ABC):
     """Functions of numbers, element by element, each one operator; comparisons give masks.

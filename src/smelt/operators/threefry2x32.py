@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
@@ -75,29 +74,53 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
-    """The same by additions, shifts and exclusive ors of uint32."""
+    """The same by additions, shifts and exclusive ors of uint32: a Loop, of which each step does
+    the four rounds of a group and passes the three words of the key on."""
     k0, k1, x0, x1 = inputs
-    constants: dict[int, ir.Value] = {}
-
-    def word(number: int) -> ir.Value:
-        if number not in constants:
-            constants[number] = b.constant(np.uint32(number))
-        return constants[number]
-
-    def rotated(x: Any, bits: int) -> ir.Value:
-        left = b.op("BitShift", x, word(bits), direction="LEFT")
-        return b.op("BitwiseOr", left, b.op("BitShift", x, word(32 - bits), direction="RIGHT"))
-
-    keys = [k0, k1, b.op("BitwiseXor", b.op("BitwiseXor", k0, k1), word(PARITY))]
+    parity = b.constant(np.uint32(PARITY))
+    third = b.op("BitwiseXor", b.op("BitwiseXor", k0, k1), parity)
     first, second = b.op("Add", x0, k0), b.op("Add", x1, k1)
-    for group in range(GROUPS):
-        for bits in ROTATIONS[group % 2]:
-            first = b.op("Add", first, second)
-            second = b.op("BitwiseXor", rotated(second, bits), first)
-        first = b.op("Add", first, keys[(group + 1) % 3])
-        # Key and number first: keys mostly are single words.
-        second = b.op("Add", second, b.op("Add", keys[(group + 2) % 3], word(group + 1)))
-    return first, second
+    # What a loop carries keeps its shape, so both words get the whole one, by adding zeros.
+    first = b.op("Add", first, b.op("BitwiseXor", second, second))
+    second = b.op("Add", second, b.op("BitwiseXor", first, first))
+    state = (first, second, k0, k1, third)
+    tables = [b.constant(np.asarray(column, np.uint32)) for column in STEPS]
+    # Without shapes, one function does for calls of all shapes.
+    carried = [(ir.DataType.UINT32, None)] * len(state)
+    inner, (group, go_on, *values) = b.branch(
+        [(ir.DataType.INT64, ()), (ir.DataType.BOOL, ()), *carried]
+    )
+    steps = [inner.op("Gather", table, group, axis=0) for table in tables]
+    inner.graph.outputs.extend((inner.op("Identity", go_on), *_group(inner, values, steps)))
+    count = b.constant(np.int64(GROUPS))
+    words = b.ops("Loop", count, None, *state, outputs=len(state), body=inner.graph)
+    return words[0], words[1]
+
+
+STEPS = (
+    *zip(*(ROTATIONS[group % 2] for group in range(GROUPS)), strict=True),
+    *zip(*([32 - bits for bits in ROTATIONS[group % 2]] for group in range(GROUPS)), strict=True),
+    range(1, GROUPS + 1),
+)
+"""What the groups of rounds read: bits to shift left by in each of four rounds, bits to shift right
+by, and the number of the group."""
+
+
+def _group(
+    b: Builder, state: Sequence[ir.Value], steps: Sequence[ir.Value]
+) -> tuple[ir.Value, ...]:
+    """Both words after four rounds, and the words of the key in the order of the next group."""
+    first, second, k0, k1, k2 = state
+    *bits, number = steps
+    for left, right in zip(bits[:4], bits[4:], strict=True):
+        first = b.op("Add", first, second)
+        high = b.op("BitShift", second, left, direction="LEFT")
+        low = b.op("BitShift", second, right, direction="RIGHT")
+        second = b.op("BitwiseXor", b.op("BitwiseOr", high, low), first)
+    first = b.op("Add", first, k1)
+    # Key and number first: keys mostly are single words.
+    second = b.op("Add", second, b.op("Add", k2, number))
+    return (first, second, *(b.op("Identity", key) for key in (k1, k2, k0)))
 
 
 OPERATOR = Operator(

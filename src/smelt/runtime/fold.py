@@ -21,6 +21,8 @@ from smelt.ir import scope
 from smelt.ir.floats import is_float
 from smelt.ir.out_of_memory import is_out_of_memory
 from smelt.ir.raise_opset import LOWEST_GOAL
+from smelt.operators.bitcast import OPERATOR as BITCAST
+from smelt.operators.declare import Operator
 from smelt.operators.formula import Elementwise
 from smelt.operators.registry import find
 from smelt.runtime.fold_limits import SIZE_LIMIT, Inputs, is_bounded, is_undefined
@@ -127,7 +129,7 @@ def evaluate_node(
     by_reference = bool(node.domain) or _is_folded(node, opset)
     if not by_reference and (kernels is None or not _is_computed(node, opset)):
         return None
-    if node.domain and _formula(node) is None:
+    if node.domain and _of_elements(node) is None:
         return None
     if any(output.name == "" for output in node.outputs):
         return None
@@ -156,19 +158,19 @@ def _is_computed(node: ir.Node, opset: int) -> bool:
     return opset >= LOWEST_GOAL and node.op_type in {*BY_KERNELS, *FIRST_OPSET}
 
 
-def _formula(node: ir.Node) -> Elementwise | None:
+def _of_elements(node: ir.Node) -> Operator | None:
     """The declared operator that ``node`` computes element by element, if it does.
 
     Others, such as decompositions, may take much longer than to read their operands.
     """
     operator = find(node.domain, node.op_type)
-    return operator if isinstance(operator, Elementwise) else None
+    return operator if isinstance(operator, Elementwise) or operator is BITCAST else None
 
 
 def _results(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
-    formula = _formula(node) if node.domain else None
-    if formula is not None:
-        return list(formula.reference(inputs, formula.attributes_of(node)))
+    operator = _of_elements(node) if node.domain else None
+    if operator is not None:
+        return list(operator.reference(inputs, operator.attributes_of(node)))
     source, target = inputs[0] if inputs else None, node.outputs[0].dtype
     if source is not None and target is not None and is_integer_cast(node, source):
         return [cast_integers(source, target)]

@@ -18,12 +18,9 @@ from smelt.native.kernels.statements import Statements, read_lines
 from smelt.native.types import C_TYPES
 from smelt.operators.elementwise import Row
 from smelt.operators.formula import Elementwise, Number
+from smelt.operators.numeric import SINGLE_TOLERANCE
 
 DOUBLE = C_TYPES[ir.DataType.DOUBLE]
-
-
-TOLERANCE = 2.0**-28
-"""Of what is rounded to a float: a sixteenth of its last place."""
 
 
 def function_of(
@@ -63,7 +60,9 @@ def _kernel_of_formula(row: Row) -> Kernel:
         cx.call("IN_LOOPS", IN_LOOPS)
         narrow = cx.type(0).name == "float"
         own = f"{name}_f" if narrow else name
-        function = cx.call(own, function_of(own, formula, count, TOLERANCE if narrow else 0.0))
+        function = cx.call(
+            own, function_of(own, formula, count, SINGLE_TOLERANCE if narrow else 0.0)
+        )
         operands = ", ".join(f"{{{i}}}" for i in range(count))
         return [], f"({cx.type(0).name}){function}({operands})"
 

@@ -17,6 +17,7 @@ from smelt.operators.elementwise import Formula, Row
 from smelt.operators.formula.arrays import Arrays
 from smelt.operators.formula.nodes import Nodes
 from smelt.operators.inputs import present
+from smelt.operators.numeric import SINGLE_TOLERANCE
 
 FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
@@ -73,7 +74,7 @@ def elementwise(
         narrow = values[0].dtype
         assert narrow is not None
         wide = [b.cast(value, ir.DataType.DOUBLE) for value in _broadcast(b, values)]
-        m = Nodes(b)
+        m = Nodes(b, tolerance=0.0 if narrow == ir.DataType.DOUBLE else SINGLE_TOLERANCE)
         result = formula(m, *map(m.tensor, wide))
         return (b.cast(result.value, narrow),)
 

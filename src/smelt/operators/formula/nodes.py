@@ -20,9 +20,12 @@ class Nodes(Arithmetic):
     Equal constants are one. Those of an outer graph are visible inside a loop.
     """
 
-    def __init__(self, builder: Builder, outer: Nodes | None = None) -> None:
+    def __init__(
+        self, builder: Builder, outer: Nodes | None = None, tolerance: float = 0.0
+    ) -> None:
         self.builder = builder
         self.outer = outer
+        self.tolerance = tolerance if outer is None else outer.tolerance
         self.depth: int = 0 if outer is None else outer.depth + 1
         self._constants: dict[tuple[str, bytes], ir.Value] = {}
 

@@ -8,10 +8,13 @@ M. Giles, "Approximating the erfinv function" (2010).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+from numpy.polynomial.chebyshev import cheb2poly
 
 from smelt.operators.elementwise import functions
 from smelt.operators.formula import Arithmetic, Number, elementwise
-from smelt.operators.numeric import chebyshev, polynomial
+from smelt.operators.numeric import SINGLE_TOLERANCE, chebyshev, polynomial
 
 SERIES = tuple(
     2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(22)
@@ -78,14 +81,24 @@ def erfc(m: Arithmetic, x: Number) -> Number:
 
 
 def erf_inv(m: Arithmetic, x: Number) -> Number:
-    """Infinite at 1 and -1, NaN beyond."""
+    """Infinite at 1 and -1, NaN beyond. No float below 1 has a root of 4 or more."""
     w = -m.log((1.0 - x) * (x + 1.0))
     root = m.sqrt(m.maximum(w, 0.0))
-    central = chebyshev(m.terms(CENTRAL), m.minimum(w, 6.25) * (2.0 / 6.25) - 1.0)
-    middle = chebyshev(m.terms(MIDDLE), (root - 3.25) / 0.75)
-    far = chebyshev(m.terms(FAR), (m.minimum(root, 6.25) - 5.125) / 1.125)
-    factor = m.where(root < 4.0, m.where(w < 6.25, central, middle), far)
+    central = _series(m, CENTRAL, m.minimum(w, 6.25) * (2.0 / 6.25) - 1.0)
+    factor = m.where(w < 6.25, central, _series(m, MIDDLE, (root - 3.25) / 0.75))
+    if m.tolerance < SINGLE_TOLERANCE:
+        far = _series(m, FAR, (m.minimum(root, 6.25) - 5.125) / 1.125)
+        factor = m.where(root < 4.0, factor, far)
     return x * m.where(m.equal(m.abs(x), 1.0), math.inf, factor)
+
+
+def _series(m: Arithmetic, coefficients: Sequence[float], x: Number) -> Number:
+    """The sum of ``coefficients[k] T_k(x)``. The few terms that single precision needs are summed
+    as powers of x, by two operators a term; of more terms, that would lose digits."""
+    terms = m.terms(coefficients)
+    if m.tolerance < SINGLE_TOLERANCE:
+        return chebyshev(terms, x)
+    return polynomial([float(c) for c in cheb2poly(terms)[::-1]], x)
 
 
 def _near(m: Arithmetic, x: Number) -> Number:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from jax import random
 
+import smelt
 from smelt.errors import SmeltError
 from smelt.frontends.jax import trace
+from smelt.frontends.onnx import to_proto
 
 KEYS = [[np.array(key, np.uint32)] for key in ((0, 0), (0, 42), (0xFFFFFFFF, 0x80000001))]
 SPEC = "u32[2]"
@@ -130,3 +132,28 @@ def test_one_draw_is_a_few_nodes():
     model = trace(lambda k: random.bits(k, (3,)), SPEC)
     assert [n.op_type for n in model.graph if n.domain] == ["Threefry2x32"]
     assert len(list(model.graph)) < 8
+
+
+DRAWS = ("uniform", "bernoulli", "normal", "truncated_normal", "gumbel", "exponential")
+
+
+def nodes_of(nodes):
+    """All but constants, in subgraphs too."""
+    inner = (attribute.g.node for node in nodes for attribute in node.attribute)
+    return sum(node.op_type != "Constant" for node in nodes) + sum(
+        map(nodes_of, filter(None, inner))
+    )
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_draw_is_a_small_model(name):
+    draw = {**EXACT, **ROUNDED}[name]
+    proto = to_proto(smelt.optimize(trace(draw, SPEC)))
+    total = nodes_of(proto.graph.node) + sum(nodes_of(each.node) for each in proto.functions)
+    assert total <= 120
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_floats_are_made_of_their_bits_by_arithmetic(check, dtype):
+    model = check(lambda k: random.uniform(k, (5, 3), dtype), SPEC, inputs=KEYS, rtol=0, x64=True)
+    assert "Bitcast" not in {node.op_type for node in model.graph}

@@ -41,10 +41,44 @@ def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.
         if dtype not in FORMATS and not (dtype.is_integer() and dtype.bitwidth >= 8):
             raise cx.unsupported(f"the bits of {dtype.name.lower()} are not defined by ONNX")
     if x.dtype.bitwidth == to.bitwidth:
-        return bitcast(cx, x, to)
+        fraction = _fraction_in(cx, x, to)
+        return bitcast(cx, x, to) if fraction is None else from_one_on(cx, fraction, to)
     whole = word_of(cx, cx.broadcast(cx.operands[0], given))
     result = (_split if x.dtype.bitwidth > to.bitwidth else _join)(cx, whole, x.dtype, to)
     return Operand(result, tuple(aval.shape))
+
+
+def _fraction_in(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value | None:
+    """Of the bits ``x`` of floats of 1 or more and less than 2, those of the significand; None if
+    ``x`` is not an Or of the bits of 1 with words that are shifted so far that they are less.
+
+    Draws of random floats are such, and arithmetic needs no other bits of them.
+    """
+    form, node = FORMATS.get(to), x.producer()
+    if to not in EXACT or form is None or node is None or node.op_type != "BitwiseOr":
+        return None
+    one = form.bias << form.mantissa
+    for word, other in (node.inputs, node.inputs[::-1]):
+        known, shift = cx.known(other), word.producer()
+        if known is None or known.ndim or int(known) != one or shift is None:
+            continue
+        by = cx.known(shift.inputs[1]) if shift.op_type == "BitShift" else None
+        is_right = by is not None and shift.attributes["direction"].as_string() == "RIGHT"
+        if is_right and int(np.min(by)) >= to.bitwidth - form.mantissa:
+            return word
+    return None
+
+
+EXACT = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
+"""Floats that every runtime makes of integers, and adds."""
+
+
+def from_one_on(cx: Lowering, fraction: ir.Value, to: ir.DataType) -> ir.Value:
+    """``1 + fraction / 2^mantissa``, which no step of rounds."""
+    scale = cx.constant(np.asarray(2.0 ** -FORMATS[to].mantissa, to.numpy()))
+    return cx.op(
+        "Add", cx.op("Mul", cx.cast(fraction, to), scale), cx.constant(np.asarray(1, to.numpy()))
+    )
 
 
 def _split(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) -> ir.Value:
