@@ -58,15 +58,22 @@ def _fraction_in(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value | None:
     if to not in EXACT or form is None or node is None or node.op_type != "BitwiseOr":
         return None
     one = form.bias << form.mantissa
-    for word, other in (node.inputs, node.inputs[::-1]):
-        known, shift = cx.known(other), word.producer()
-        if known is None or known.ndim or int(known) != one or shift is None:
-            continue
-        by = cx.known(shift.inputs[1]) if shift.op_type == "BitShift" else None
-        is_right = by is not None and shift.attributes["direction"].as_string() == "RIGHT"
-        if is_right and int(np.min(by)) >= to.bitwidth - form.mantissa:
-            return word
+    word, other = (value for value in node.inputs if value is not None)
+    for fraction, bits in ((word, other), (other, word)):
+        known = cx.known(bits)
+        if known is not None and not known.ndim and int(known) == one:
+            return fraction if _shifted_by(cx, fraction) >= to.bitwidth - form.mantissa else None
     return None
+
+
+def _shifted_by(cx: Lowering, word: ir.Value) -> int:
+    """The least number of zero bits that a shift has put on top of ``word``; 0 if none has."""
+    node = word.producer()
+    if node is None or node.op_type != "BitShift" or node.inputs[1] is None:
+        return 0
+    by = cx.known(node.inputs[1])
+    is_right = node.attributes["direction"].as_string() == "RIGHT"
+    return int(by.min()) if is_right and by is not None and by.size else 0
 
 
 EXACT = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
