@@ -21,8 +21,8 @@ class Family:
 
 
 def families() -> tuple[Family, ...]:
-    """Every family in order of its name: our plugins, then keys, complex
-    numbers and references.
+    """Every family in order of its name: our plugins, then references, keys
+    and complex numbers.
 
     Lowerings of installed packages are left out, so that the answer is the same everywhere.
     """
@@ -37,9 +37,9 @@ def families() -> tuple[Family, ...]:
     stateful = "smelt.frontends.jax.references"
     return (
         *found,
+        Family("references", _summary(stateful), references.ON_REFERENCES),
         Family("keys", _summary(keys), tuple(sorted(prng.ON_KEYS))),
         Family("complex_numbers", _summary(complex_), rules.names()),
-        Family("references", _summary(stateful), references.ON_REFERENCES),
     )
 
 
