@@ -125,3 +125,15 @@ def test_types_of_inputs_that_are_no_options_name_the_option(smelt, command):
     assert told.endswith("--input 'f32[B,3]' --input 'i32[]'")
     other = smelt("inspect", "a.onnx", "f32[B,3]", "--json")
     assert "--input" not in json.loads(other.stdout)["error"]["what"]
+
+
+def test_a_module_that_needs_a_missing_package_names_it(tmp_path, monkeypatch):
+    (tmp_path / "needy.py").write_text("import surely_absent.part\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        find_function("needy:model")
+    assert caught.value.fix == "pip install surely_absent"
+    assert "needs the package surely_absent" in caught.value.what
+    with pytest.raises(UsageError) as caught:
+        find_function("nowhere_at_all.part:model")
+    assert "package.module:function" in caught.value.fix

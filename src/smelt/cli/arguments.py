@@ -91,7 +91,15 @@ def opened_source(source: str) -> Any:
 
 
 def _not_imported(reference: str, error: Exception) -> UsageError:
+    """E635 for ``reference``, whose import raised ``error``: what is missing, and how to get it."""
     file, _, function = reference.partition(":")
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if package and package != file.partition(".")[0] and not file.endswith(".py"):
+        return UsageError(
+            "E635",
+            f"cannot import {reference!r}: it needs the package {package}, which is not installed",
+            fix=f"pip install {package}",
+        )
     if not function and not file.endswith(".py") and isinstance(error, ModuleNotFoundError):
         return UsageError(
             "E635",

@@ -9,8 +9,8 @@ from smelt.error_codes.code import ErrorCode
 CODES: Mapping[str, ErrorCode] = {
     "E401": ErrorCode(
         "the target needs fixed shapes",
-        "The target plans all memory before it runs, so every dim has to be a number.",
-        "--dim B=1",
+        "The target plans all memory before a run, so every dim needs a number or bounds.",
+        "--dim B=1, or --dim B=1..16 for a target that takes bounds, such as c",
     ),
     "E402": ErrorCode(
         "the target lacks an element type",

@@ -93,7 +93,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E635": ErrorCode(
         "no such function",
-        "The reference package.module:function cannot be imported or is no function.",
+        "The reference package.module:function cannot be imported, needs a package that is not "
+        "installed, or is no function.",
         "smelt convert examples.cnn:model --input 'f32[B,28,28,1]' -o cnn.onnx",
     ),
     "E636": ErrorCode(
