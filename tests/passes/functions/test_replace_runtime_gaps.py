@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from rewrites import check_operators
+from rewrites import check_operators, run_pass
 
 import smelt
 from smelt.ir import text
@@ -42,6 +42,25 @@ NEW = {
 def test_what_is_new(name: str) -> None:
     graph, operators = NEW[name]
     check_operators(replace_runtime_gaps, graph, operators.split())
+
+
+def test_values_of_functions_have_no_types() -> None:
+    """The function stays, for an attribute of its calls stands in it."""
+
+    def model() -> ir.Model:
+        return ir.from_onnx_text(
+            """<ir_version: 10, opset_import: ["" : 20, "f" : 1]>
+            g (float[2,3] x, int64 n) => (int64 y) { y = f.Longest <first = 0> (x) }
+            <domain: "f", opset_import: ["" : 20]> Longest <first> (x) => (y) {
+                s = Shape<start: int = @first>(x) y = ReduceMax<keepdims = 0>(s) }"""
+        )
+
+    replaced = model()
+    run_pass(replace_runtime_gaps, replaced)
+    (function,) = replaced.functions.values()
+    assert any(node.op_type == "Mod" for node in function)
+    x, n = np.ones((2, 3), np.float32), np.int64(1)
+    assert OnnxRuntime(replaced)(x, n) == OnnxRuntime(model())(x, n) == (3,)
 
 
 def as_source(graph: str) -> onnx.ModelProto:
