@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import coverage_floor
 import cpu_times
 import pytest
+from mutants import guarding
 
 # JAX computes what models are compared with. Most of its tests' time was spent in optimizing
 # that, one operator at a time; it is read as JAX is imported, in child processes, too.
@@ -35,6 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("COLUMNS", None)
     os.unsetenv("COLUMNS")
     cpu_times.register(config)
+    guarding.register(config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

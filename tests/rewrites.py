@@ -9,7 +9,7 @@ import numpy as np
 import onnx_ir as ir
 from fixpoint import check_text
 from opset_forms import try_each_form
-from unknown_parts import check_keeps_the_unknown
+from unknown_parts import check_keeps_the_unknown, check_survives_hidden_types
 
 from smelt.check.baseline import Baseline
 from smelt.check.verify import Case
@@ -81,6 +81,7 @@ def check_rewrite(
     stats = run_pass(pass_, model, **options)
     check_form_at_other_opsets(pass_, before, opset, model, **options)
     check_keeps_the_unknown(pass_, before, opset, lambda changed: _run(pass_, changed, **options))
+    check_survives_hidden_types(before, opset, lambda changed: _run(pass_, changed, **options))
     assert text.canonical(model) == text.canonical(_inferred(expected))
     if not unrunnable:
         declared = _declared(pass_, stats, options, wider)
@@ -97,6 +98,13 @@ def check_unchanged(pass_: Pass, graph: str, *, opset: int = 23, **options: obje
     assert text.canonical(model) == expected
     assert stats.rewrites == 0
     check_text(graph, opset)
+
+
+def check_refused(pass_: Pass, graph: str, why: str, *, opset: int = 23, **options: object) -> None:
+    """``pass_`` leaves the graph alone and tells ``why`` as a near miss."""
+    check_unchanged(pass_, graph, opset=opset, **options)
+    stats = run_pass(pass_, text.parse(graph, opset), **options)
+    assert why in {reason for _, reason in stats.missed}
 
 
 def check_operators(

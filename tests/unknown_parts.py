@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import onnx_ir as ir
 
+from smelt.errors import UsageError
 from smelt.ir import scope, text
 from smelt.ir.constants import is_constant
 from smelt.passes.base import Pass
@@ -32,6 +34,30 @@ def check_keeps_the_unknown(
         kept = [n.op_type for n in scope.nodes(changed) if "novel" in n.attributes]
         with_its_loop = not kept and marked.graph is not changed.graph
         assert with_its_loop or kept == [marked.op_type], f"{marked.op_type} of {graph}"
+
+
+def check_survives_hidden_types(graph: str, opset: int, run: Callable[[ir.Model], object]) -> None:
+    """``run`` fails for no graph whose inputs have unknown ranks, each in turn, or unknown types.
+
+    A rule reads ``value.shape`` and ``value.dtype``, and either may be None. A pass may say that it
+    cannot do what its options ask for.
+    """
+    with suppress(UsageError):
+        _run_with_hidden_types(graph, opset, run)
+
+
+def _run_with_hidden_types(graph: str, opset: int, run: Callable[[ir.Model], object]) -> None:
+    for place in range(len(text.parse(graph, opset).graph.inputs)):
+        changed = text.parse(graph, opset)
+        changed.graph.inputs[place].shape = None
+        run(changed)
+    changed = text.parse(graph, opset)
+    for value in list(changed.graph.inputs):
+        hidden = ir.node("Hidden", [value], domain="of.nobody")
+        value.replace_all_uses_with(hidden.outputs[0])
+        hidden.replace_input_with(0, value)
+        changed.graph.insert_before(changed.graph[0], hidden)
+    run(changed)
 
 
 def _sizes(model: ir.Model) -> set[ir.Node]:

@@ -36,6 +36,8 @@ def dotted(path: Path) -> str:
 def imports(text: str, module: str) -> bool:
     """Whether ``text`` imports ``module`` or names of it."""
     parent, _, name = module.rpartition(".")
+    if parent not in text or name not in text:
+        return False
     patterns = (
         rf"^\s*(from|import) {re.escape(module)}\b(?!\.)",
         rf"^\s*from {re.escape(parent)} import [^(\n]*\b{name}\b",

@@ -35,6 +35,7 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
     def cut(context: ShapeInferenceContext, node: ir.Node) -> None:
         plain = _plainly_cut(context, node)
         if plain is not None:
+            plain = context.name_anonymous_dims_in_shape(plain)
             dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
             context.set_shape_and_dtype(node.outputs[0], plain, dtype)
             node.outputs[0].shape = plain

@@ -1,7 +1,7 @@
 """x * sigmoid(alpha * x) is Swish with that alpha."""
 
 import pytest
-from rewrites import check_rewrite, check_unchanged
+from rewrites import check_refused, check_rewrite, check_unchanged
 
 from smelt.passes.activation.fuse_gelu_sigmoid_approximation import fuse_gelu_sigmoid_approximation
 
@@ -40,3 +40,10 @@ def test_keeps(graph: str) -> None:
 def test_keeps_below_opset_24() -> None:
     graph = f"{G} {{ {C} a = Mul(x, c) s = Sigmoid(a) y = Mul(x, s) }}"
     check_unchanged(fuse_gelu_sigmoid_approximation, graph, opset=23)
+
+
+def test_keeps_where_no_runtime_has_the_operator() -> None:
+    graph = f"{G} {{ {C} a = Mul(x, c) s = Sigmoid(a) y = Mul(x, s) }}"
+    check_refused(
+        fuse_gelu_sigmoid_approximation, graph, "no runtime has Swish of opset 26", opset=26
+    )

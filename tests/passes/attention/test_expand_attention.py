@@ -3,7 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 import pytest
-from rewrites import check_operators, check_same_numbers, check_unchanged, run_pass
+from rewrites import check_operators, check_refused, check_same_numbers, check_unchanged, run_pass
 
 import smelt
 from smelt.compiler import optimize_model
@@ -219,3 +219,19 @@ def test_windows_that_say_nothing_are_none() -> None:
     inputs = random_inputs(model, {"N": 2})
     artifact = smelt.compile(model, target="host", dims={"N": 2})
     np.testing.assert_allclose(artifact(*inputs)[0], Reference(model)(*inputs)[0], rtol=1e-4)
+
+
+TOLD = {
+    "the size of a head is not known": "g (float[N,5,W] q, float[N,7,W] k, float[N,7,18] v) "
+    "=> (float[N,5,18] y) { y = Attention<q_num_heads=3, kv_num_heads=3>(q, k, v) }",
+    "keys have other heads than queries": "g (float[N,6,5,8] q, float[N,2,7,8] k, float[N,2,7,W] v) "
+    "=> (float[N,6,5,W] y) { y = Attention(q, k, v) }",
+    "it does more than weigh values by a softmax": WHOLE.format(
+        m="", a="Attention<qk_matmul_output_mode=1>(q, k, v)"
+    ),
+}
+
+
+@pytest.mark.parametrize("why", TOLD)
+def test_what_it_keeps_is_told(why: str) -> None:
+    check_refused(expand_attention, TOLD[why], why)

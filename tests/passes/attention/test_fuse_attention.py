@@ -3,7 +3,7 @@
 import onnx_ir as ir
 import pytest
 from convolutions import tensor
-from rewrites import check_operators, check_same_numbers, check_unchanged
+from rewrites import check_operators, check_refused, check_same_numbers, check_unchanged
 
 from smelt import optimize
 from smelt.ir import text
@@ -438,3 +438,40 @@ def test_sizes_that_may_be_0_stay(lengths: str, fused: bool) -> None:
     )
     model = optimize(source, pipeline="fuse-attention")
     assert ("Attention" in [node.op_type for node in model.graph]) == fused
+
+
+NEO_MASKS = {"shown": "Where(m, s, low)", "hidden": "Where(m, low, s)"}
+CAUSAL = (
+    "bool[5,7] m = {"
+    + ",".join("1" if j <= i + 2 else "0" for i in range(5) for j in range(7))
+    + "}"
+)
+
+
+def neo(mask: str, low: str = "-1e31", biases: str = "") -> str:
+    body = f"u = Transpose<perm=[0,1,3,2]>(k) s = MatMul(q, u) w = {mask} z = Add(w, t) "
+    constants = CAUSAL if biases else f"{CAUSAL}, float[5,7] t = {{{','.join(['0.5'] * 35)}}}"
+    before = graph(body + END.format("z"), inputs=biases, constants=constants)
+    return before.replace("-1e31", low)
+
+
+@pytest.mark.parametrize("mask", NEO_MASKS.values(), ids=NEO_MASKS)
+def test_a_mask_that_replaces_scores_before_a_bias_is_added(mask: str) -> None:
+    """As GPT-Neo writes it: the causal mask first, then that of the tokens."""
+    model = check_operators(
+        fuse_attention, neo(mask), ["Transpose", "Where", "Add", "Transpose", "Attention"], modes=("normal",),
+    )  # fmt: skip
+    assert len(model.graph.node(-1).inputs) == 4
+
+
+NEO_KEPT = {
+    "what hides a score is not below all scores": neo(NEO_MASKS["shown"], low="-1e3"),
+    "what is added may be infinite, or hide all keys of a row": neo(
+        NEO_MASKS["shown"], biases=", float[3,5,7] t"
+    ),
+}
+
+
+@pytest.mark.parametrize("why", NEO_KEPT)
+def test_a_mask_before_a_bias_is_kept_and_told(why: str) -> None:
+    check_refused(fuse_attention, NEO_KEPT[why], why)

@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax import lax
+from rewrites import run_pass
 
 from smelt.frontends.jax import trace
 from smelt.frontends.onnx import to_proto
+from smelt.ir import text
 from smelt.ir.worklist import Worklist
 from smelt.passes.base import PassContext
 from smelt.passes.canonicalize.legalize_dot_general import legalize_dot_general
@@ -223,3 +225,22 @@ def test_dims_of_size_1_go_where_no_reshape_can_name_the_others():
         p = rng.standard_normal((b, 4, 1, s, s)).astype(np.float32)
         v = rng.standard_normal((b, s, 4, 8)).astype(np.float32)
         np.testing.assert_allclose(run(model, p, v), fn(p, v), rtol=1e-4, atol=1e-5)
+
+
+HEAD = '<ir_version: 10, opset_import: ["" : 23, "smelt" : 1, "of.nobody" : 1]>\n'
+PRODUCT = "smelt.DotGeneral<lhs_contracting=[1], rhs_contracting=[0]{}>(a, b)"
+TROPICAL = PRODUCT.format(', semiring="max_plus"')
+TOLD = {
+    "ONNX multiplies over numbers only": "g (float[3,4] a, float[4,5] b) => (float[3,5] y) "
+    f"{{ y = {TROPICAL} }}",
+    "the dtype or rank of an operand is unknown": "g (float[3,4] c, float[4,5] b) => (float[3,5] y) "
+    f"{{ a = of.nobody.Hidden(c) y = {PRODUCT.format('')} }}",
+}
+
+
+@pytest.mark.parametrize("why", TOLD)
+def test_what_stays_is_told(why: str) -> None:
+    model = text.parse(HEAD + TOLD[why])
+    stats = run_pass(legalize_dot_general, model)
+    assert [reason for _, reason in stats.missed] == [why]
+    assert model.graph.node(-1).op_type == "DotGeneral"

@@ -57,6 +57,9 @@ KEPT = {
     "a rank that is not known": "g (float[N,1,2] x, int64[r] s) => (float y) <float[1,1,3] w = "
     "{1, 2, 3}> { u = Reshape(x, s) y = Conv<pads=[2,2], dilations=[2]>(u, w) }",
     "automatic pads": graph('auto_pad="SAME_UPPER", dilations=[5]', "2,5", "4,5", (4, 2, 3)),
+    "pads beside automatic ones": graph(
+        'auto_pad="SAME_UPPER", pads=[5,5], dilations=[5]', "2,5", "4,5", (4, 2, 3)
+    ),
     "nothing but padding": graph("pads=[4,0], strides=[9]", "2,3", "4,1", (4, 2, 2)),
     "a weight that is not finite": "g (float[1,1,2] x) => (float[1,1,2] y) "
     "<float[1,1,3] w = {inf, 1, 2}> { y = Conv<pads=[2,2], dilations=[2]>(x, w) }",

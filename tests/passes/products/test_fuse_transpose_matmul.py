@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rewrites import check_rewrite, check_unchanged
+from rewrites import check_refused, check_rewrite, check_unchanged
 
 from smelt.passes.products.fuse_transpose_matmul import fuse_transpose_matmul
 
@@ -159,3 +159,8 @@ KEPT = {
 @pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
 def test_keeps(graph: str) -> None:
     check_unchanged(fuse_transpose_matmul, graph)
+
+
+@pytest.mark.parametrize("name", ["batches", "a vector", "one operand of higher rank"])
+def test_a_product_of_no_two_matrices_is_told(name: str) -> None:
+    check_refused(fuse_transpose_matmul, KEPT[name], "an operand is not known to be a matrix")

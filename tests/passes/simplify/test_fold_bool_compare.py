@@ -141,3 +141,15 @@ def test_a_size_that_no_input_has_by_itself_says_nothing() -> None:
     node = model.graph.outputs[0].producer()
     assert node is not None
     assert node.op_type == "GreaterOrEqual"
+
+
+SIDES = {
+    "a side that is not constant": "g (bool[N] p, float a) => (bool[N] y) <float b = {0}>",
+    "sides of several numbers": "g (bool[2] p) => (bool[2] y) <float[2] a = {1,1}, float[2] b = {0,0}>",
+    "texts": 'g (bool[N] p) => (bool[N] y) <string a = {"1"}, string b = {"0"}>',
+}
+
+
+@pytest.mark.parametrize("head", SIDES.values(), ids=SIDES.keys())
+def test_the_truth_of_other_sides_stays(head: str) -> None:
+    check_unchanged(fold_bool_compare, f"{head} {{ c = Where(p, a, b) y = Cast<to=9>(c) }}")

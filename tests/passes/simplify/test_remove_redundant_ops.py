@@ -115,6 +115,10 @@ KEPT = {
         " d = DequantizeLinear(w, s) t = MatMul(b, d) },"
         "else_branch = e () => (float[4,4] e) { e = Abs(z) }> y = Add(z, n) }"
     ),
+    "sizes of another type": "g (float[B,4] x) => (float[2] y, double[2] z) "
+    "{ s = Shape(x) y = Cast<to=1>(s) z = Cast<to=11>(s) }",
+    "the first of two results": "g (float[B,C] x) => (int64[1] y, int64[1] z) { s = Shape(x) "
+    "a, b = Split<num_outputs=2>(s) c = Shape<start=0,end=1>(x) y = Add(a, b) z = Mul(c, b) }",
     "in two branches": (
         "g (float[4] x, bool c) => (float[4] y) { y = If(c) <"
         "then_branch = t () => (float[4] t) { a = Relu(x) t = Neg(a) },"

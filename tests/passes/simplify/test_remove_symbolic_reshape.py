@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rewrites import check_rewrite, check_unchanged, run_pass
+from rewrites import check_refused, check_rewrite, check_unchanged, run_pass
 
 from smelt.ir import text
 from smelt.passes.simplify.remove_symbolic_reshape import remove_symbolic_reshape
@@ -166,3 +166,21 @@ def test_a_resize_keeps_its_sizes(case: str) -> None:
         f"y = Resize<{KEPT_MODE.format(mode)}>(x, {roi}, , s) }}",
         opset=opset,
     )
+
+
+RESIZED = "g (float[B,3,8,8] x{}) => (float[M,3,N,20] y) <int64[3] c = {{3,16,20}}> {{ {} }}"
+TOLD_RESIZE = {
+    "it may take another size than it is given": RESIZED.format(
+        "",
+        "d = Shape<start=0,end=1>(x) s = Concat<axis=0>(d, c) "
+        'y = Resize<mode="linear", keep_aspect_ratio_policy="not_larger">(x, , , s)',
+    ),
+    "inference does not know the elements of the sizes": RESIZED.format(
+        ", int64[4] s", 'y = Resize<mode="linear">(x, , , s)'
+    ),
+}
+
+
+@pytest.mark.parametrize("why", TOLD_RESIZE)
+def test_why_a_resize_keeps_its_sizes_is_told(why: str) -> None:
+    check_refused(remove_symbolic_reshape, TOLD_RESIZE[why], why)

@@ -74,6 +74,9 @@ KEPT = {
     "nothing to join": "g (float[2] x) => (float[2] y) "
     "{ s = SequenceConstruct(x) t = SequenceErase(s) y = ConcatFromSequence<axis=0>(t) }",
     "a sequence of a caller": "g (seq(float[2]) s) => (float[N] y) { y = ConcatFromSequence<axis=0>(s) }",
+    "the length of a sequence of a caller": "g (seq(float[2]) s) => (int64 n) { n = SequenceLength(s) }",
+    "a place that a caller gives": "g (float[2] a, int64 p) => (int64 n) "
+    "{ s = SequenceConstruct(a) t = SequenceInsert(s, a, p) n = SequenceLength(t) }",
     "an optional of a caller": "g (optional(float[2]) o) => (float[2] y) { y = OptionalGetElement(o) }",
 }
 

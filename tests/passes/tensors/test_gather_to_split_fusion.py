@@ -110,6 +110,18 @@ KEPT = {
 }
 
 
+def test_an_index_beyond_the_stack_fails_as_before() -> None:
+    """In a branch that is not taken; it is not read as one modulo the size."""
+    far = "q = Gather<axis=1>(k, far) y = Add(p, q)"
+    check_unchanged(
+        gather_to_split_fusion,
+        "g (float[2,12] x, bool c) => (float[2,4] z) <int64[3] s = {2,3,4}, int64 i0 = {0}, "
+        "int64 far = {4}> { z = If(c) <then_branch = t () => (float[2,4] y) "
+        f"{{ k = Reshape(x, s) p = Gather<axis=1>(k, i0) {far} }}, "
+        "else_branch = e () => (float[2,4] v) { k2 = Reshape(x, s) v = Gather<axis=1>(k2, i0) }> }",
+    )
+
+
 @pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
 def test_keeps(source: str) -> None:
     check_unchanged(gather_to_split_fusion, source)

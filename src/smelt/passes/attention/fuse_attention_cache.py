@@ -67,6 +67,8 @@ def _cached(cx: PassContext) -> Iterator[tuple[ir.Node, _Joined, _Joined]]:
             node.attributes.get_int("is_causal", 0) or "q_num_heads" in node.attributes
         ):  # needs 1, 2
             continue
+        if node.inputs[0] is None or node.inputs[0].shape is None:
+            continue  # the result of the new node would have no shape
         keys, values = _joined(node, 1), _joined(node, 2)
         if keys is not None and values is not None and keys.node is not values.node:
             yield node, keys, values
