@@ -100,8 +100,16 @@ def _pad(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _dropout(node: ir.Node, rewriter: Rewriter) -> None:
-    """From 7 to 11 Dropout copies its input; the ratio says nothing without training."""
+    """From 7 to 11 Dropout copies its input; the ratio says nothing without training.
+
+    A mask that is read is all False, as ONNX Runtime has it up to 11; from 12 on it is all True.
+    """
     _take(node, "ratio")
+    if any(not scope.is_dead(mask) for mask in node.outputs[1:]):
+        build, source = _builder(node, rewriter), node.inputs[0]
+        nothing = ir.Tensor(np.zeros(1, np.bool_))
+        mask = build.op("ConstantOfShape", build.op("Shape", source), value=nothing)
+        rewriter.replace(node, [build.op("Identity", source), mask], trust_shape=True)
 
 
 def _drop_mask(node: ir.Node, rewriter: Rewriter) -> None:
@@ -110,7 +118,27 @@ def _drop_mask(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _batch_normalization(node: ir.Node, rewriter: Rewriter) -> None:
-    _take(node, "spatial")
+    """Without ``spatial``, each place of an image has numbers of its own, in operands of the rank
+    of the image."""
+    spatial = _take(node, "spatial")
+    if spatial is None or spatial.as_int():
+        return
+    build = _builder(node, rewriter)
+    x, scale, bias, mean, variance = node.inputs
+    epsilon = node.attributes["epsilon"].as_float() if "epsilon" in node.attributes else 1e-5
+    assert variance is not None
+    spread = build.op("Sqrt", build.op("Add", variance, build.const_like(epsilon, variance)))
+    normal = build.op("Div", build.op("Sub", x, mean), spread)
+    rewriter.replace(
+        node, [build.op("Add", build.op("Mul", normal, scale), bias)], trust_shape=True
+    )
+
+
+def _dft(node: ir.Node, rewriter: Rewriter) -> None:
+    """The axis becomes an input at 20, and -2 instead of 1 where none is said."""
+    attr = _take(node, "axis")
+    axis = 1 if attr is None else attr.as_int()
+    _append(node, 2, _builder(node, rewriter).constant(np.asarray(axis, dtype=np.int64)))
 
 
 def _split_evenly(node: ir.Node, rewriter: Rewriter) -> None:
@@ -206,8 +234,7 @@ def _roi_align(node: ir.Node, rewriter: Rewriter) -> None:
 def breaks(node: ir.Node, version: int) -> bool:
     """True where the meaning of ``node`` changed at ``version`` in a way nothing here restores."""
     if (node.op_type, version) == ("BatchNormalization", 9):
-        spatial = node.attributes.get("spatial")
-        return spatial is not None and spatial.as_int() == 0
+        return node.attributes.get_int("spatial", 1) == 0 and len(node.outputs) > 1
     if (node.op_type, version) == ("Dropout", 10):
         return any(not scope.is_dead(mask) for mask in node.outputs[1:])
     if (node.op_type, version) == ("BatchNormalization", 14):
@@ -239,5 +266,6 @@ ADAPTERS: dict[tuple[str, int], Adapter] = {
     ("RoiAlign", 16): _roi_align,
     ("Split", 18): _split_evenly,
     **{(name, 18): _ints_to_input("axes") for name in REDUCTIONS},
+    ("DFT", 20): _dft,
     ("GridSample", 20): _grid_sample,
 }

@@ -116,6 +116,7 @@ def _check_goal(model: ir.Model, to: int) -> None:
             "E230",
             f"the model cannot be brought from opset {start} to {to}",
             why=f"opsets are only ever raised, to {LOWEST_GOAL} at least and {newest} at most",
+            fix=f"ask for an opset from {max(start, LOWEST_GOAL)} to {newest}, or for none",
         )
 
 
@@ -223,5 +224,6 @@ def _refusal(node: ir.Node, start: int, to: int) -> Unsupported:
         "E230",
         f"operator {node.op_type} has no known way from opset {start} to {to}",
         at=f"node {node.name!r} ({node.op_type})",
+        why="its meaning changed in between, and nothing here restores the old one",
         fix="export the model at a newer opset",
     )

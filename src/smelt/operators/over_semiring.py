@@ -86,12 +86,18 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
     dtype = node.outputs[0].dtype
     if dtype is None or not semiring.takes(dtype.numpy()):
         kind = "unknown elements" if dtype is None else dtype.name.lower()
-        return Unsupported("E659", f"the semiring {semiring} is not defined on {kind}", at=at)
+        what = f"the semiring {semiring} is not defined on {kind}"
+        why = "the semiring lists the element types that its operations take"
+        return Unsupported("E659", what, at=at, why=why, fix="cast the operands to one of them")
     given = node.attributes.get_string("semiring", "sum_product")
     if given != "sum_product":
-        return Unsupported("E659", f"{node.op_type} is over {given} already", at=at)
+        what = f"{node.op_type} is over {given} already"
+        why = "only contractions of sums of products are read over another semiring"
+        return Unsupported("E659", what, at=at, why=why, fix="start from the model before that")
     if node.op_type == "ReduceSum" and len(node.inputs) > 1 and _axes(node) is None:
-        return Unsupported("E659", "the axes of a ReduceSum are no constant", at=at)
+        what = "the axes of a ReduceSum are no constant"
+        why = "a contraction has to name the axes that it sums over"
+        return Unsupported("E659", what, at=at, why=why, fix="make the axes an initializer")
     return None
 
 

@@ -205,6 +205,7 @@ class Instruction:
                     "E411",
                     f"{name!r} of {self.op} hangs on the size {item}",
                     at=f"node {self.origin!r}",
+                    why="the attribute has to be numbers before the program is planned",
                     fix="bind the symbolic dims of the inputs",
                 )
         found = [item for item in value if not isinstance(item, ir.SymbolicDim)]

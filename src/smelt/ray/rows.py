@@ -103,5 +103,6 @@ def _cut(results: Sequence[np.ndarray], rows: int, given: int) -> list[np.ndarra
     for index, result in enumerate(results):
         if result.shape[:1] != (given,):
             what = f"output {index} has the shape {list(result.shape)} for {given} rows"
-            raise Unsupported("E696", what, fix="leave it out with outputs=")
+            why = "a batch is cut into rows by the first dim of each output"
+            raise Unsupported("E696", what, why=why, fix="leave it out with outputs=")
     return [result[:rows] for result in results]

@@ -67,7 +67,10 @@ def _value(
         return _moved(default, rng) if mode == "moved" else default
     if port.dtype is None or port.kind == "sparse":
         raise Unsupported(
-            "E221", f"no values can be made up for input {port.name!r}: its type is {port}"
+            "E221",
+            f"no values can be made up for input {port.name!r}: its type is {port}",
+            why="made-up values are tensors, sequences and optionals of known element types",
+            fix="give values of your own, with --inputs",
         )
     shape = shape_at(port, sizes)
     if port.kind == "sequence":

@@ -68,7 +68,10 @@ class OnnxRuntime:
         self._native = all(is_native(port.dtype) for port in ports)
         if not self._native and any(port.kind != "tensor" for port in ports):
             raise Unsupported(
-                "E220", "ONNX Runtime takes no sequences or optionals of element types beyond NumPy"
+                "E220",
+                "ONNX Runtime takes no sequences or optionals of element types beyond NumPy",
+                why="they are given as NumPy arrays, which have no such elements",
+                fix="cast the elements to float32 where they enter and leave the model",
             )
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
@@ -160,8 +163,19 @@ def load_error(message: str) -> SmeltError:
     if any(words in message for words in NO_MEMORY):
         return ResourceLimit("E510", "the model needs more memory than there is", why=message)
     if any(part in message for part in NO_KERNEL):
-        return Unsupported("E220", "ONNX Runtime cannot run an operator of the model", why=message)
+        return _no_kernel(message)
     return InvalidModel("E320", "ONNX Runtime refuses the model", why=message)
+
+
+def _no_kernel(message: str) -> Unsupported:
+    """The error for an operator or an element type that ONNX Runtime has no kernel for."""
+    return Unsupported(
+        "E220",
+        "ONNX Runtime cannot run an operator of the model",
+        why=message,
+        fix="optimize the model, which writes other operators where there are some, or run it on "
+        "the target 'host'",
+    )
 
 
 def run_error(message: str, *, stopped: bool = False) -> SmeltError:
@@ -171,5 +185,5 @@ def run_error(message: str, *, stopped: bool = False) -> SmeltError:
     if any(words in message for words in NO_MEMORY):
         return ResourceLimit("E510", "the run needs more memory than there is", why=message)
     if "NOT_IMPLEMENTED" in message:
-        return Unsupported("E220", "ONNX Runtime cannot run an operator of the model", why=message)
+        return _no_kernel(message)
     return InvalidModel("E321", "the model fails as it runs", why=message)

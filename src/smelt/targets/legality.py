@@ -134,6 +134,7 @@ def _opset(model: ir.Model, target: Target) -> Iterator[SmeltError]:
         yield Unsupported(
             "E403",
             f"target {target.name!r} takes ONNX opset {lowest} to {highest}; the model has {opset}",
+            why="the target reads operators as they are at these opsets",
             fix=f"raise it with opset={lowest}" if opset < lowest else "export at a lower opset",
         )
 

@@ -97,7 +97,12 @@ def as_fed(interface: Interface, values: Mapping[str, Any]) -> dict[str, Any]:
         return dict(values)
     types = {port.name: port.dtype for port in interface.inputs}
     if any(port.kind != "tensor" for port in ports):
-        raise Unsupported("E220", "sequences beside element types beyond NumPy are not timed")
+        raise Unsupported(
+            "E220",
+            "sequences beside element types beyond NumPy are not timed",
+            why="ONNX Runtime takes both only by another way of giving inputs each",
+            fix="make the inputs tensors, or of element types that NumPy has",
+        )
     return {n: to_ort(v, dtype) for n, v in values.items() if (dtype := types[n]) is not None}
 
 

@@ -49,7 +49,12 @@ def evaluate(tree: ast.expr, meaning: Algebra) -> object:
             return meaning.apply(_OPERATORS[type(operator)], *operands)
         case ast.Call(func=ast.Name(id=name), args=args):
             return meaning.apply(_CALLS[name], *(evaluate(arg, meaning) for arg in args))
-    raise Unsupported("E103", f"the dim expression {ast.unparse(tree)!r} is not understood")
+    raise Unsupported(
+        "E103",
+        f"the dim expression {ast.unparse(tree)!r} is not understood",
+        why="sizes are sums, differences and products, floordiv, mod, max and min of symbols",
+        fix="write the size with these, or give it a symbol of its own",
+    )
 
 
 _OPERATORS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}

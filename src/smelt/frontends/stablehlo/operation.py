@@ -142,7 +142,12 @@ def dtype_of(kind: Any) -> np.dtype:
     """The element type of a tensor type of MLIR; raises Unsupported E105."""
     element = element_of(kind)
     if element not in DTYPES:
-        raise Unsupported("E105", f"an exported function computes with {element!r}")
+        raise Unsupported(
+            "E105",
+            f"an exported function computes with {element!r}",
+            why="ONNX has no such element type, or no operators for it",
+            fix="convert to a type that ONNX has, and export the function again",
+        )
     return DTYPES[element]
 
 

@@ -17,11 +17,13 @@ AXIS: Fact = ("axis is one of the input", lambda n: is_axis(n, 0, -1))
 
 
 def _per_channel(index: int, what: str) -> Fact:
-    """A vector is one channel."""
-    return (
-        f"{what} has one element a channel",
-        lambda n: agree(n.dims(index), n.dims(0)[1:2] or [1]),
-    )
+    """A vector is one channel; an operand has an element a place where ``spatial`` is 0."""
+
+    def holds(n: Operands) -> bool:
+        places = n.dims(0)[1:] if n.number("spatial", 1) == 0 else n.dims(0)[1:2]
+        return agree(n.dims(index), places or [1])
+
+    return f"{what} has one element a channel", holds
 
 
 def _group_norm(index: int, what: str) -> Fact:

@@ -145,7 +145,12 @@ def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
     of more dims than NumPy's arrays have.
     """
     if len(shape) > MOST_DIMS:
-        raise Unsupported("E404", f"a value in between has {len(shape)} dims, {MOST_DIMS} at most")
+        raise Unsupported(
+            "E404",
+            f"a value in between has {len(shape)} dims, {MOST_DIMS} at most",
+            why="arrays of NumPy have no more",
+            fix="merge dims by a Reshape before that operator",
+        )
     return _imaginary(tuple(shape), dtype)
 
 
