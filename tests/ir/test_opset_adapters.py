@@ -23,6 +23,20 @@ CASES = {
         "g (float[2,3,4] x, float[3] s) => (float[2,3,4] y) "
         "{ y = BatchNormalization(x, s, s, s, s) }",
     ),
+    "nearest places of axes that grow and shrink": (
+        10,
+        "g (float[1,1,4,5] x) => (float[1,1,2,8] y) <float[4] s = {1,1,0.6,1.7}> "
+        "{ y = Resize(x, s) }",
+    ),
+    "nearest places of axes that shrink": (
+        10,
+        "g (float[1,1,7,5] x) => (float[1,1,4,3] y) <float[4] s = {1,1,0.6,0.7}> "
+        "{ y = Resize(x, s) }",
+    ),
+    "nearest places by scales of the run": (
+        10,
+        "g (float[1,1,4,5] x, float[4] s) => (float[N,C,H,W] y) { y = Resize(x, s) }",
+    ),
     "a transform": (17, "g (float[2,6,5,1] x) => (float[2,6,5,2] y) { y = DFT(x) }"),
     "a transform along an axis": (
         19,
@@ -44,7 +58,10 @@ def test_results_are_the_same(name: str) -> None:
         value.name: rng.uniform(0.5, 2, [d.dim_value for d in value.type.tensor_type.shape.dim])
         for value in source.graph.input
     }
+    if "scales of the run" in name:
+        given["s"] = np.array([1, 1, 0.6, 1.7])
     expected = run(source, given)
+    assert all(y.size for y in expected)
     for opset in (13, 20, 23):
         if opset > version:
             raised = smelt.optimize(source, opset=opset, pipeline="")

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.build import Builder
+from smelt.ir.constants import tensor_of
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.scan_batches import has_lengths, scan_batches
 
@@ -163,8 +164,26 @@ def _upsample_to_resize(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _resize(node: ir.Node, rewriter: Rewriter) -> None:
+    """At 10, nearest places round down where an axis grows, and up where it shrinks.
+
+    From 11 on all axes round alike, so axes that grow and axes that shrink are resized apart.
+    """
     mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
-    resized = _resize_11(_builder(node, rewriter), node.inputs[0], node.inputs[1], mode)
+    build, (x, scales) = _builder(node, rewriter), node.inputs
+    assert scales is not None
+    if mode != "nearest":
+        resized = _resize_11(build, x, scales, mode)
+    else:
+        tensor = tensor_of(scales)
+        factors = None if tensor is None else tensor.numpy()
+        one = build.constant(np.ones(1, np.float32))
+        if factors is None or (factors > 1).any():
+            grown = scales if factors is not None and (factors >= 1).all() else None
+            x = _resize_11(build, x, grown or build.op("Max", scales, one), mode)
+        if factors is None or (factors < 1).any():
+            shrunk = scales if factors is not None and (factors <= 1).all() else None
+            x = _resize_11(build, x, shrunk or build.op("Min", scales, one), mode, "ceil")
+        resized = x if x is not node.inputs[0] else build.op("Identity", x)
     rewriter.replace(node, [resized], trust_shape=True)
 
 
@@ -176,7 +195,13 @@ def _resize_without_empty(node: ir.Node, rewriter: Rewriter) -> None:
             node.replace_input_with(index, None)
 
 
-def _resize_11(build: Builder, x: ir.Value | None, scales: ir.Value | None, mode: str) -> ir.Value:
+def _resize_11(
+    build: Builder,
+    x: ir.Value | None,
+    scales: ir.Value | None,
+    mode: str,
+    nearest: str = "floor",
+) -> ir.Value:
     return build.op(
         "Resize",
         x,
@@ -184,7 +209,7 @@ def _resize_11(build: Builder, x: ir.Value | None, scales: ir.Value | None, mode
         scales,
         mode="linear" if mode in ("linear", "bilinear") else mode,
         coordinate_transformation_mode="asymmetric",
-        nearest_mode="floor",
+        nearest_mode=nearest,
     )
 
 
