@@ -169,7 +169,9 @@ def _resize(node: ir.Node, rewriter: Rewriter) -> None:
     From 11 on all axes round alike, so axes that grow and axes that shrink are resized apart.
     """
     mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
-    build, (x, scales) = _builder(node, rewriter), node.inputs
+    build = _builder(node, rewriter)
+    x, scales = node.inputs[:2]
+    assert x is not None
     assert scales is not None
     if mode != "nearest":
         resized = _resize_11(build, x, scales, mode)
@@ -183,7 +185,7 @@ def _resize(node: ir.Node, rewriter: Rewriter) -> None:
         if factors is None or (factors < 1).any():
             shrunk = scales if factors is not None and (factors <= 1).all() else None
             x = _resize_11(build, x, shrunk or build.op("Min", scales, one), mode, "ceil")
-        resized = x if x is not node.inputs[0] else build.op("Identity", x)
+        resized = build.op("Identity", x) if x is node.inputs[0] else x
     rewriter.replace(node, [resized], trust_shape=True)
 
 
