@@ -100,7 +100,7 @@ CASES: dict[str, tuple[Callable[..., Any], Sequence[str], Sequence[str]]] = {
         ["Add"],
     ),
     "hard_swish": (jax.nn.hard_swish, ["f32[B,4]"], ["HardSwish"]),
-    "sigmoid by hand": (lambda x: 1 / (1 + jnp.exp(-x)), ["f32[B,4]"], ["Sigmoid"]),
+    "sigmoid by hand": (lambda x: x.T @ (1 / (1 + jnp.exp(-x))), ["f32[B,4]"], ["Sigmoid", "Gemm"]),
     "flip of a part": (lambda x: jnp.flip(x[:, 1:4], 1), ["f32[3,5]"], ["Slice"]),
     "flip of one row": (lambda x: jnp.flip(x, 1) + 1, ["f32[B,1]"], ["Add"]),
 }

@@ -5,6 +5,10 @@ Min, and ReduceMax and ReduceMin along the last axes, of int64 are right only if
 numbers; a Mod with ``fmod`` takes 64 bits through doubles; the Sign of a NaN of 16 bits is 0;
 Casts in a row become one (``cast_chains.py``). Release 1.32 mended all but the last two; what smelt
 writes is to run on older ones, too.
+
+``WITHOUT_TAIL`` is another table: operators whose kernel keeps a small absolute error only. A
+source that has such an operator keeps it. A rewrite or a frontend makes one only where
+``loses_tail`` finds no reader of the relative error; ``docs/runtime-accuracy.md`` has the numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.build import Builder
 from smelt.ir.integer_bounds import IntegerBounds
+from smelt.ir.relative_readers import reads_relative_error
 from smelt.operators import cast_chains
 from smelt.operators.declare import Attributes, Body
 from smelt.operators.inputs import present
@@ -138,3 +143,31 @@ def note_source(model: ir.Model) -> None:
         known = not node.domain and node.op_type in types
         if known and (node.op_type != "Cast" or cast_chains.is_one_cast(node)):
             node.meta[OF_SOURCE] = True
+
+
+def _logistic(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """``1 / (1 + exp(-x))``, 0 where exp(-x) is infinite."""
+    (x,) = present(given)
+    one = b.const_like(1, x)
+    return (b.op("Div", one, b.op("Add", b.op("Exp", b.op("Neg", x)), one)),)
+
+
+WITHOUT_TAIL: Mapping[tuple[str, ir.DataType], Body] = {
+    ("Sigmoid", T.FLOAT): _logistic,
+    ("Sigmoid", T.DOUBLE): _logistic,
+}
+"""Operators whose result is within 1 ulp of 1, yet wrong by half of itself or 0 where it is small.
+
+In float16, which ONNX Runtime computes in float32, all such results are below the normal numbers.
+"""
+
+
+def loses_tail(op_type: str, value: ir.Value) -> str:
+    """Return who reads of ``value`` what ``op_type`` would lose in ONNX Runtime; empty if nobody.
+
+    ``value`` is the result that the operator computes, or would compute. The reader is named by its
+    operator, or is ``"output"``.
+    """
+    if value.dtype is None or (op_type, value.dtype) not in WITHOUT_TAIL:
+        return ""
+    return reads_relative_error(value)

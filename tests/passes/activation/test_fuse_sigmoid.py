@@ -1,28 +1,33 @@
-"""1 / (1 + exp(-x)) is Sigmoid."""
+"""1 / (1 + exp(-x)) is Sigmoid, unless somebody reads how large a small result is."""
 
 from __future__ import annotations
 
+import numpy as np
+import onnx_ir as ir
 import pytest
 from literals import literal
 from rewrites import check_rewrite, check_unchanged
 
+import smelt
+from smelt.ir import text
 from smelt.passes.activation.fuse_sigmoid import fuse_sigmoid
 
 G = "g (float[N,3] x) => (float[N,3] y)"
-PLAIN = "n = Neg(x) e = Exp(n) s = Add(e, one) y = Div(one, s)"
+PLAIN = "n = Neg(x) e = Exp(n) s = Add(e, one) r = Div(one, s) y = Tanh(r)"
 SPELLINGS = {
     "plain": PLAIN,
     "swapped": PLAIN.replace("Add(e, one)", "Add(one, e)"),
     "Reciprocal": PLAIN.replace("Div(one, s)", "Reciprocal(s)"),
     "times minus one": PLAIN.replace("Neg(x)", "Mul(minus, x)"),
 }
+FUSED = "r = Sigmoid(x) y = Tanh(r)"
 ONE = "<float one = {1}, float minus = {-1}>"
 
 
 @pytest.mark.parametrize("body", SPELLINGS.values(), ids=SPELLINGS.keys())
 @pytest.mark.parametrize("opset", [13, 25])
 def test_fuses(body: str, opset: int) -> None:
-    check_rewrite(fuse_sigmoid, f"{G} {ONE} {{ {body} }}", f"{G} {{ y = Sigmoid(x) }}", opset=opset)
+    check_rewrite(fuse_sigmoid, f"{G} {ONE} {{ {body} }}", f"{G} {{ {FUSED} }}", opset=opset)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "double"])
@@ -31,7 +36,7 @@ def test_other_floats(dtype: str) -> None:
     check_rewrite(
         fuse_sigmoid,
         f"{g} <{dtype} one = {literal(dtype, 1)}> {{ {PLAIN} }}",
-        f"{g} {{ y = Sigmoid(x) }}",
+        f"{g} {{ {FUSED} }}",
         modes=("normal",),
     )
 
@@ -51,3 +56,49 @@ KEPT = {
 @pytest.mark.parametrize("source", KEPT.values(), ids=KEPT.keys())
 def test_keeps(source: str) -> None:
     check_unchanged(fuse_sigmoid, source)
+
+
+READ = {
+    "a logarithm": "y = Log(r)",
+    "a divisor": "y = Div(x, r)",
+    "an output of the model": "y = Identity(r)",
+    "a logarithm of the difference to one": "d = Sub(one, r) y = Log(d)",
+}
+
+
+@pytest.mark.parametrize("reader", READ.values(), ids=READ)
+@pytest.mark.parametrize("dtype", ["float", "double"])
+def test_keeps_what_is_read_where_it_is_small(reader: str, dtype: str) -> None:
+    """``tests/ir/test_relative_readers.py`` has all readers."""
+    body = PLAIN.replace("y = Tanh(r)", reader)
+    graph = f"g ({dtype}[N] x) => ({dtype}[N] y) <{dtype} one = {literal(dtype, 1)}> {{ {body} }}"
+    check_unchanged(fuse_sigmoid, graph)
+
+
+def test_half_floats_have_no_such_tail() -> None:
+    """ONNX Runtime computes them in float32: what is lost is below their normal numbers."""
+    g = "g (float16[N] x) => (float16[N] y)"
+    body = PLAIN.replace("y = Tanh(r)", "y = Log(r)")
+    before = f"{g} <float16 one = {literal('float16', 1)}> {{ {body} }}"
+    after = f"{g} {{ r = Sigmoid(x) y = Log(r) }}"
+    check_rewrite(fuse_sigmoid, before, after, modes=("normal",))
+
+
+@pytest.mark.parametrize("target", ["onnx", "ort", "host", "c"])
+def test_no_target_makes_an_infinity_of_a_logarithm(target: str) -> None:
+    """c and host have a Sigmoid that is right, and take it."""
+    body = PLAIN.replace("y = Tanh(r)", "y = Log(r)")
+    model = text.parse(f"g (float[4] x) => (float[4] y) <float one = {{1}}> {{ {body} }}")
+    artifact = smelt.compile(model, target=target)
+    fused = "Sigmoid" in [node.op_type for node in artifact.model.graph]
+    assert fused == (target in ("host", "c"))
+    x = np.array([-80, -30, -20, -16], np.float32)
+    np.testing.assert_allclose(artifact(x)[0], x, rtol=1e-6)
+
+
+def test_a_sigmoid_of_the_source_stays() -> None:
+    """What ONNX Runtime makes of it is up to who wrote it."""
+    model = text.parse("g (float[4] x) => (float[4] y) { s = Sigmoid(x) y = Log(s) }")
+    smelt.optimize(model)
+    assert isinstance(model, ir.Model)
+    assert [node.op_type for node in model.graph] == ["Sigmoid", "Log"]

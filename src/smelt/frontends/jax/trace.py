@@ -42,6 +42,7 @@ from smelt.frontends.jax.size_cases import (
 from smelt.frontends.jax.state import state_of
 from smelt.frontends.jax.symbols import Symbols
 from smelt.frontends.jax.weights import Weights, weights_of
+from smelt.frontends.jax.written_tails import write_out_tails
 from smelt.frontends.stablehlo.detect import is_exported
 from smelt.frontends.stablehlo.exported import program_of
 from smelt.frontends.weights import fill_weights
@@ -180,6 +181,7 @@ def _lower(
     types = result_types(case)
     _return(cx, size_choices.lower(cx, case, operands, types), types, outputs)
     library.inline_called_once(model, bodies, builder.shapes)
+    write_out_tails(model, builder.shapes)
     forget_unread(model)
     model.graph.meta[EXPECTED] = weights.expected
 

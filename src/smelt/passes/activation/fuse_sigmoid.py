@@ -4,10 +4,14 @@
 
 Where exp(-x) is infinite both are 0. In ONNX Runtime it takes half of the time.
 
+The Sigmoid of ONNX Runtime has an absolute error of 1 ulp of 1, however small the result is: from
+x = -16 on it is half or nothing of what it should be, for doubles from x = -36 on.
+
 Needs    (1) floats; (2) constants of exactly 1, Reciprocal for the Div too, and ``-1 * x`` for the
          Neg.
 Keeps    (1) inner results that something else reads; (2) bfloat16, for which runtimes have no
-         kernel.
+         kernel; (3) a result whose relative error something reads (a logarithm, a divisor, a root,
+         an output of the model), unless the target has a Sigmoid of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.pattern import const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
+from smelt.operators.wrong import loses_tail
 from smelt.passes.base import rounding, rule_pass
 
 KERNELS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
@@ -30,6 +35,9 @@ _below = op("Add", op("Exp", _minus), _one, commutative=True)
 def sigmoid(m: Match, b: Builder) -> Replacement:
     if m["x"].dtype not in KERNELS:  # needs 1, keeps 2
         return Miss(f"Sigmoid of {m['x'].dtype} has no kernel")
+    reader = loses_tail("Sigmoid", m.root.outputs[0]) if b.kernels is None else ""
+    if reader:  # keeps 3
+        return Miss(f"{reader} reads small results, which ONNX Runtime's Sigmoid rounds to 0")
     return b.op("Sigmoid", m["x"])
 
 

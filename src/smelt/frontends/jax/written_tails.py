@@ -1,0 +1,32 @@
+"""Write out functions whose operator loses small results in ONNX Runtime, where these are read.
+
+``jax.nn.sigmoid`` is good to a few ulp down to the smallest numbers, and ONNX Runtime's Sigmoid is
+not. Whether anybody reads the difference is known once the whole function is lowered. The pass
+``fuse-sigmoid`` makes the operator again for targets that compute it well.
+"""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from smelt.ir import scope
+from smelt.ir.constants import Constants
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.shapes import ShapeInference
+from smelt.operators.wrong import WITHOUT_TAIL, loses_tail
+
+OPERATORS = frozenset(op_type for op_type, _ in WITHOUT_TAIL)
+
+
+def write_out_tails(model: ir.Model, shapes: ShapeInference) -> None:
+    """Replace each operator of ``WITHOUT_TAIL`` whose relative error something reads."""
+    nodes = [node for node in scope.nodes(model) if not node.domain and node.op_type in OPERATORS]
+    read = [node for node in nodes if loses_tail(node.op_type, node.outputs[0])]
+    rewriter = Rewriter(model, shapes, Constants())
+    for node in read:
+        (old,) = node.outputs
+        assert old.dtype is not None
+        builder = rewriter.builder(node, [node], "written out")
+        written = WITHOUT_TAIL[node.op_type, old.dtype](builder, node.inputs, {})
+        rewriter.replace(node, written, trust_shape=True)
+    rewriter.flush()

@@ -1,0 +1,132 @@
+"""Find out whether anything reads the relative error of a value, or its absolute error only.
+
+A kernel may be right to an absolute error, and wrong by half of the result, or give 0, where the
+result is small. A sum or a product of matrices does not notice. A logarithm does, and so do a
+divisor, a power below 1 and whoever reads the outputs of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.constants import tensor_of
+from smelt.ir.opset import MOVEMENT
+
+
+class Form(IntEnum):
+    """What a value on the way to a reader is: the higher, the fewer readers notice the error.
+
+    ``ITSELF``: the value or one scaled, moved or clipped: an output shows its error.
+    ``TERM``: something was added to it or multiplied with it: a logarithm may show it.
+    ``SUM``: the sum of a row of values: a logarithm or a divisor may show it.
+    """
+
+    ITSELF = 0
+    TERM = 1
+    SUM = 2
+
+
+DIVIDING = frozenset({"Log", "Reciprocal", "Sqrt", "ReduceLogSum"})
+"""Operators whose result has at least half of the relative error of their operand."""
+
+TESTS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
+TINY = 1e-4
+"""A test against a smaller number notices an error of units in the last place of 1."""
+
+KEEPING = MOVEMENT | {"Abs", "Cast", "CastLike", "Clip", "Dropout", "Max", "Min", "Neg", "Relu"}
+"""Operators that hand on an element, or its size, as it is."""
+
+OPAQUE = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+"""Operators whose bodies are not followed: one that takes the value itself counts as a reader."""
+
+MOST = 400
+"""Readers that are looked at; a value with more counts as one whose relative error is read."""
+
+
+def reads_relative_error(value: ir.Value) -> str:
+    """Return the operator, or ``"output"``, that reads the relative error of ``value``.
+
+    Empty if all readers are content with a small absolute error.
+    """
+    pending = [(value, Form.ITSELF)]
+    seen: dict[ir.Value, Form] = {value: Form.ITSELF}
+    while pending:
+        current, form = pending.pop()
+        if form == Form.ITSELF and current.is_graph_output():
+            return "output"
+        for node, index in current.uses():
+            if _notices(node, index, form):
+                return node.op_type
+            for made, after in _handed_on(node, index, form):
+                if made not in seen or after < seen[made]:
+                    seen[made] = after
+                    pending.append((made, after))
+        if len(seen) > MOST:
+            return "more readers than are looked at"
+    return ""
+
+
+def _notices(node: ir.Node, index: int, form: Form) -> bool:
+    """True if ``node`` shows the relative error of its input ``index``, of this ``form``."""
+    if node.domain or node.op_type in OPAQUE:
+        return form == Form.ITSELF and _is_opaque(node)
+    if node.op_type in DIVIDING:
+        return True
+    if node.op_type == "Div":
+        return index == 1
+    if form == Form.SUM:
+        return False
+    if node.op_type == "Pow":
+        return index == 0 and not _is_large_power(node)
+    if form == Form.ITSELF and node.op_type in TESTS:
+        other = tensor_of(node.inputs[1 - index])
+        return other is not None and bool(np.any(np.abs(other.numpy()) < TINY))
+    return False
+
+
+def _is_opaque(node: ir.Node) -> bool:
+    """True for control flow, and for a call of a function of the model."""
+    return not node.domain or not node.domain.startswith(("smelt", "com.microsoft"))
+
+
+def _handed_on(node: ir.Node, index: int, form: Form) -> Iterator[tuple[ir.Value, Form]]:
+    """The results of ``node`` that are small where its input ``index`` is, and their forms."""
+    if node.domain:
+        return
+    after = _form_after(node, index, form)
+    if after is not None:
+        yield from ((output, after) for output in node.outputs)
+
+
+def _form_after(node: ir.Node, index: int, form: Form) -> Form | None:
+    """The form of what ``node`` makes of its input ``index``; None if the way ends there."""
+    op_type = node.op_type
+    if op_type in KEEPING:
+        return form if index == 0 or op_type in ("Concat", "Max", "Min") else None
+    if op_type == "Where":
+        return form if index > 0 else None
+    scales = op_type == "Mul" and _is_constant(node, 1 - index)
+    if op_type == "Div" or scales:
+        return form  # a small divisor makes a small dividend large
+    if form == Form.SUM:
+        return form if op_type == "Add" and _is_constant(node, 1 - index) else None
+    if op_type in ("ReduceSum", "ReduceMean", "ReduceL1"):
+        return Form.SUM if form == Form.ITSELF else None
+    if op_type in ("ReduceMax", "ReduceMin"):
+        return form
+    combines = op_type in ("Add", "Sub", "Mul", "Sum", "Mean", "Pow")
+    return Form.TERM if combines and not (op_type == "Pow" and index == 1) else None
+
+
+def _is_constant(node: ir.Node, index: int) -> bool:
+    return tensor_of(node.inputs[index]) is not None
+
+
+def _is_large_power(node: ir.Node) -> bool:
+    """True if the exponent is a constant of at least 1: small bases give small powers."""
+    exponent = tensor_of(node.inputs[1])
+    return exponent is not None and bool(np.all(exponent.numpy() >= 1))
