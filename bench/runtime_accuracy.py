@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime as ort
 
-from bench.runtime_functions import ELEMENTWISE, ROWS, Function, Wide
+from bench.runtime_functions import ELEMENTWISE, OVER_ROWS, SPREADS, Function, Wide, rows
 from smelt.ir import text
 from smelt.ir.floats import float_info, spacing
 
@@ -52,8 +52,8 @@ def grid(dtype: type) -> np.ndarray:
     near = rng.uniform(0, 130, 20000) * rng.choice([1, 1, 0.01], 20000)
     far = np.exp(rng.uniform(np.log(100), np.log(1e5), 2000))
     positive = np.concatenate([sizes, near, far, [0.0, 1.0, 1e4]])
-    with np.errstate(over="ignore"):
-        return np.sort(np.concatenate([-positive, positive])).astype(dtype)
+    positive = np.minimum(positive, float(info.max))
+    return np.sort(np.concatenate([-positive, positive])).astype(dtype)
 
 
 def outcome(function: Function, dtype: type, arrays: list[np.ndarray]) -> np.ndarray:
@@ -101,30 +101,45 @@ def _lost(gone: np.ndarray, got: np.ndarray, flat: list[np.ndarray]) -> str:
     return f"{' or '.join(came)} for {low:.4g} to {high:.4g}"
 
 
-def rows_of(table: list[Function], make: Callable[..., list[np.ndarray]]) -> Iterator[list[str]]:
-    """A line of the page for each operator of ``table`` and type that has a kernel."""
-    for function in table:
+def measured(function: Function, arrays: list[np.ndarray]) -> Errors | None:
+    """The errors of ``function`` on ``arrays``; None if their type has no kernel."""
+    try:
+        got = outcome(function, arrays[0].dtype.type, arrays)
+    except Exception as error:
+        if not re.search("NOT_IMPLEMENTED|is invalid", str(error)):
+            raise
+        return None
+    with np.errstate(all="ignore"):
+        true = function.true(*[array.astype(np.longdouble) for array in arrays])
+    if arrays[0].ndim > 1:
+        arrays = [np.abs(arrays[0]).max(-1, keepdims=True)]
+    return errors(got, true, arrays)
+
+
+def element_lines() -> Iterator[list[str]]:
+    """A line for each elementwise operator and type that has a kernel."""
+    for function in ELEMENTWISE:
         for kind, dtype in TYPES.items():
-            arrays = make(function, dtype)
-            try:
-                got = outcome(function, dtype, arrays)
-            except Exception as error:
-                if not re.search("NOT_IMPLEMENTED|is invalid", str(error)):
-                    raise
-                continue
-            with np.errstate(all="ignore"):
-                true = function.true(*[array.astype(np.longdouble) for array in arrays])
-            if arrays[0].ndim > 1:
-                arrays = [np.abs(arrays[0]).max(-1, keepdims=True)]
-            found = errors(got, true, arrays)
-            figures = [f"{found.relative:.3g}", found.at, f"{found.absolute:.2g}", found.lost]
-            yield [f"`{function.name}`", kind, *figures]
+            x = grid(dtype)
+            both = [np.abs(x), np.random.default_rng(1).permutation(x)]
+            found = measured(function, [x] if function.operands == 1 else both)
+            if found is not None:
+                figures = [f"{found.relative:.2g}", found.at, f"{found.absolute:.2g}", found.lost]
+                yield [f"`{function.name}`", kind, *figures]
 
 
-def elements(function: Function, dtype: type) -> list[np.ndarray]:
-    """Operands of an elementwise operator."""
-    x = grid(dtype)
-    return [x] if function.operands == 1 else [np.abs(x), np.random.default_rng(1).permutation(x)]
+def row_lines() -> Iterator[list[str]]:
+    """A line for each operator over rows and type: its absolute error, or what it loses."""
+    for name, function in OVER_ROWS.items():
+        for kind, dtype in TYPES.items():
+            cells = []
+            for spread in SPREADS.values():
+                arrays = rows(function, spread, dtype)
+                found = measured(function, arrays) if np.isfinite(arrays[0]).all() else None
+                beyond = found is not None and np.isinf(found.absolute)
+                figure = "" if found is None else f"{found.absolute:.2g}"
+                cells.append(found.lost.split(" for ")[0] if found and beyond else figure)
+            yield [f"`{name}`", kind, *cells]
 
 
 def table(heads: list[str], lines: Iterator[list[str]]) -> str:
@@ -136,15 +151,13 @@ def table(heads: list[str], lines: Iterator[list[str]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--page", action="store_true", help="write the tables into the page")
-    heads = ["operator", "type", "relative, ulp", "at", "absolute, ulp", "lost"]
-    single = table(heads, rows_of(ELEMENTWISE, elements))
-    heads[0] = "operator, rows"
-    lines = rows_of(ROWS, lambda function, dtype: function.rows(dtype))
-    rows = table(heads[:3] + heads[4:], ([*line[:3], *line[4:]] for line in lines))
-    print(single, rows, sep="\n\n")
+    heads = ["operator", "type", "relative", "at", "absolute", "lost"]
+    single = table(heads, element_lines())
+    rows_table = table(["operator", "type", *SPREADS], row_lines())
+    print(single, rows_table, sep="\n\n")
     if parser.parse_args().page:
         page = PAGE.read_text(encoding="utf-8")
-        for name, lines in (("elements", single), ("rows", rows)):
+        for name, lines in (("elements", single), ("rows", rows_table)):
             mark = f"<!-- {name} -->"
             page = re.sub(rf"{mark}.*?{mark}", f"{mark}\n\n{lines}\n\n{mark}", page, flags=re.S)
         PAGE.write_text(page, encoding="utf-8")

@@ -22,7 +22,6 @@ class Function:
     operands: int = 1
     opset: int = 20
     constants: str = ""
-    rows: Callable[[type], list[np.ndarray]] = lambda dtype: []
 
 
 def erf(x: Wide) -> Wide:
@@ -97,25 +96,6 @@ ELEMENTWISE = [
 ]
 
 
-def _wide_rows(offset: float, scale: float, width: int) -> Callable[[type], list[np.ndarray]]:
-    """Rows of normal numbers times ``scale``, around ``offset``."""
-
-    def rows(dtype: type) -> list[np.ndarray]:
-        rng = np.random.default_rng(2)
-        with np.errstate(over="ignore"):
-            return [(offset + scale * rng.normal(size=(8, width))).astype(dtype)]
-
-    return rows
-
-
-def _with_ones(rows: Callable[[type], list[np.ndarray]]) -> Callable[[type], list[np.ndarray]]:
-    def both(dtype: type) -> list[np.ndarray]:
-        (x,) = rows(dtype)
-        return [x, np.ones(x.shape[-1], dtype)]
-
-    return both
-
-
 def log_sum(x: Wide) -> Wide:
     top = x.max(-1, keepdims=True)
     return top + np.log(np.exp(x - top).sum(-1, keepdims=True))
@@ -150,25 +130,29 @@ SPREADS = {
 }
 
 
-def _of_rows() -> list[Function]:
-    found = []
-    for label, spread in SPREADS.items():
-        rows = _wide_rows(*spread)
+OVER_ROWS: dict[str, Function] = {
+    **{
+        name: Function(name, f"y = {name}(x)", true)
         for name, true in {
             "Softmax": lambda x: np.exp(x - log_sum(x)),
             "LogSoftmax": lambda x: x - log_sum(x),
-        }.items():
-            found.append(Function(f"{name}, {label}", f"y = {name}(x)", true, rows=rows))
-        for name, true in REDUCED.items():
-            found.append(
-                Function(
-                    f"{name}, {label}", f"y = {name}(x, axes)", true, constants=AXES, rows=rows
-                )
-            )
-        for name, (opset, node, true) in NORMS.items():
-            scaled = _with_ones(rows)
-            found.append(Function(f"{name}, {label}", node, true, opset=opset, rows=scaled))
-    return found
+        }.items()
+    },
+    **{
+        name: Function(name, f"y = {name}(x, axes)", true, constants=AXES)
+        for name, true in REDUCED.items()
+    },
+    **{
+        name: Function(name, node, true, operands=2, opset=opset)
+        for name, (opset, node, true) in NORMS.items()
+    },
+}
 
 
-ROWS = _of_rows()
+def rows(function: Function, spread: tuple[float, float, int], dtype: type) -> list[np.ndarray]:
+    """Eight rows of normal numbers around an offset, times a scale; ones for a norm's scale."""
+    offset, scale, width = spread
+    rng = np.random.default_rng(2)
+    with np.errstate(over="ignore"):
+        x = (offset + scale * rng.normal(size=(8, width))).astype(dtype)
+    return [x, np.ones(width, dtype)][: function.operands]

@@ -79,12 +79,12 @@ ELEMENTWISE = {
     "cross entropy": Formula(
         f"{TAIL} f = Log(p) g = Sub(one, p) h = Log(g) i = Mul(l, f) k = Sub(one, l) "
         "j = Mul(k, h) b = Add(i, j) y = Neg(b)",
-        lambda x, t, l: _softplus(x) - l * x,
+        lambda x, t, labels: _softplus(x) - labels * x,
         "operand",
     ),
     "cross entropy of logits": Formula(
         f"{STABLE_PLUS} i = Mul(x, l) j = Sub(r, i) y = Add(j, o)",
-        lambda x, t, l: _softplus(x) - l * x,
+        lambda x, t, labels: _softplus(x) - labels * x,
         "operand",
     ),
     "focal loss": Formula(
@@ -150,7 +150,7 @@ ELEMENTWISE = {
     "huber": Formula(
         "d = Sub(x, t) s = Abs(d) b = LessOrEqual(s, one) q = Mul(s, s) h = Mul(q, half) "
         "i = Sub(s, half) y = Where(b, h, i)",
-        lambda x, t, l: _huber(x, t),
+        lambda x, t, labels: _huber(x, t),
         "operand",
     ),
     "tanh by exp": Formula(
@@ -167,12 +167,12 @@ ELEMENTWISE = {
         "e = Exp(x) n = Neg(x) f = Exp(n) d = Sub(e, f) y = Mul(d, half)", np.sinh, "operand"
     ),
     "hypot": Formula(
-        "q = Mul(x, x) u = Mul(t, t) a = Add(q, u) y = Sqrt(a)", lambda x, t, l: np.hypot(x, t)
+        "q = Mul(x, x) u = Mul(t, t) a = Add(q, u) y = Sqrt(a)", lambda x, t, labels: np.hypot(x, t)
     ),
     "logaddexp": Formula(
         "m = Max(x, t) d = Sub(x, t) s = Abs(d) n = Neg(s) e = Exp(n) a = Add(e, one) o = Log(a) "
         "y = Add(m, o)",
-        lambda x, t, l: np.logaddexp(x, t),
+        lambda x, t, labels: np.logaddexp(x, t),
         "operand",
     ),
     "inverse root": Formula(

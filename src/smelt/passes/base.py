@@ -32,8 +32,11 @@ class Exactness:
     operators such as Max, of which ONNX does not say which zero they return.
 
     ``rounding``: floating-point results move by up to ``ulp`` units in the last place of the
-    largest magnitude that enters the rewritten part, in each run of the pass that changed
-    something. What that is at the outputs is measured on the source (``check/measure.py``).
+    largest magnitude that enters the rewritten part, constants included, in each run of the pass
+    that changed something. What that is at the outputs is measured on the source
+    (``check/measure.py``). This is an absolute error: a result that is small beside what enters,
+    because terms cancel or a tail vanishes, may move by any number of its own units. Where
+    ``relative`` is not 0, each result also moves by at most so many units of its own.
 
     ``assumes``: wrong unless ``note`` holds, so never in the default pipeline.
     """
@@ -42,9 +45,12 @@ class Exactness:
     ulp: int = 0
     note: str = ""
     zero_sign: bool = True
+    relative: int = 0
 
     def __str__(self) -> str:
         text = self.kind if self.kind != "rounding" else f"rounding, {self.ulp} ulp"
+        if self.relative:
+            text += f", {self.relative} of each result"
         if self.kind == "exact" and not self.zero_sign:
             text += " but for the sign of zeros"
         return f"{text}: {self.note}" if self.note else text
@@ -73,9 +79,10 @@ def together(declared: Iterable[Exactness]) -> Exactness:
     return Exactness(kind, ulp, zero_sign=all(part.zero_sign for part in parts))
 
 
-def rounding(ulp: int, note: str = "") -> Exactness:
-    """Results may move by ``ulp``, because operations are reordered or fused."""
-    return Exactness("rounding", ulp, note)
+def rounding(ulp: int, note: str = "", *, relative: int = 0) -> Exactness:
+    """Results may move by ``ulp``, because operations are reordered or fused; with ``relative``
+    each by no more than so many units of its own."""
+    return Exactness("rounding", ulp, note, relative=relative)
 
 
 def assumes(note: str, ulp: int = 0) -> Exactness:

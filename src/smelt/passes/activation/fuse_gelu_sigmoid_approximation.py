@@ -33,6 +33,6 @@ fuse_gelu_sigmoid_approximation = rule_pass(
     "fuse_gelu_sigmoid_approximation",
     __doc__,
     [scaled_swish],
-    exactness=rounding(4),
+    exactness=rounding(4, relative=4),
     source="Core ML MIL: common::fuse_gelu_sigmoid_approximation",
 )

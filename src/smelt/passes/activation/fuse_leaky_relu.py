@@ -65,6 +65,6 @@ fuse_leaky_relu = rule_pass(
     "fuse_leaky_relu",
     __doc__,
     [larger, chosen_by_sign],
-    exactness=rounding(1),
+    exactness=rounding(1, relative=1),
     source="Core ML MIL: common::fuse_leaky_relu",
 )

@@ -68,6 +68,6 @@ fuse_prelu = rule_pass(
     "fuse_prelu",
     __doc__,
     [prelu, chosen_by_sign],
-    exactness=rounding(1, "a zero may have the other sign"),
+    exactness=rounding(1, "a zero may have the other sign", relative=1),
     source="Core ML MIL: common::fuse_prelu",
 )

@@ -28,4 +28,6 @@ def swish(m: Match, b: Builder) -> Replacement:
     return b.op("Swish", m["x"], alpha=1.0)
 
 
-fuse_swish = rule_pass("fuse_swish", __doc__, [swish], exactness=rounding(4), source="jax2onnx")
+fuse_swish = rule_pass(
+    "fuse_swish", __doc__, [swish], exactness=rounding(4, relative=4), source="jax2onnx"
+)
