@@ -83,7 +83,7 @@ def _notices(node: ir.Node, index: int, form: Form) -> bool:
     if node.op_type == "Pow":
         return index == 0 and not _is_large_power(node)
     if form == Form.ITSELF and node.op_type in TESTS:
-        other = tensor_of(node.inputs[1 - index])
+        other = _constant(node, 1 - index)
         return other is not None and bool(np.any(np.abs(other.numpy()) < TINY))
     return False
 
@@ -109,11 +109,11 @@ def _form_after(node: ir.Node, index: int, form: Form) -> Form | None:
         return form if index == 0 or op_type in ("Concat", "Max", "Min") else None
     if op_type == "Where":
         return form if index > 0 else None
-    scales = op_type == "Mul" and _is_constant(node, 1 - index)
+    scales = op_type == "Mul" and _constant(node, 1 - index) is not None
     if op_type == "Div" or scales:
         return form  # a small divisor makes a small dividend large
     if form == Form.SUM:
-        return form if op_type == "Add" and _is_constant(node, 1 - index) else None
+        return form if op_type == "Add" and _constant(node, 1 - index) is not None else None
     if op_type in ("ReduceSum", "ReduceMean", "ReduceL1"):
         return Form.SUM if form == Form.ITSELF else None
     if op_type in ("ReduceMax", "ReduceMin"):
@@ -122,11 +122,12 @@ def _form_after(node: ir.Node, index: int, form: Form) -> Form | None:
     return Form.TERM if combines and not (op_type == "Pow" and index == 1) else None
 
 
-def _is_constant(node: ir.Node, index: int) -> bool:
-    return tensor_of(node.inputs[index]) is not None
+def _constant(node: ir.Node, index: int) -> ir.TensorProtocol | None:
+    value = node.inputs[index]
+    return None if value is None else tensor_of(value)
 
 
 def _is_large_power(node: ir.Node) -> bool:
     """True if the exponent is a constant of at least 1: small bases give small powers."""
-    exponent = tensor_of(node.inputs[1])
+    exponent = _constant(node, 1)
     return exponent is not None and bool(np.all(exponent.numpy() >= 1))

@@ -28,5 +28,6 @@ def write_out_tails(model: ir.Model, shapes: ShapeInference) -> None:
         assert old.dtype is not None
         builder = rewriter.builder(node, [node], "written out")
         written = WITHOUT_TAIL[node.op_type, old.dtype](builder, node.inputs, {})
+        assert written is not None
         rewriter.replace(node, written, trust_shape=True)
     rewriter.flush()
