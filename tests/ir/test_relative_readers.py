@@ -31,6 +31,9 @@ READ = {
     "a logarithm of a mixture": ("p = Mul(s, x) m = Add(p, x) y = Log(m)", "Log"),
     "a logarithm of a square": ("q = Pow(s, two) y = Log(q)", "Log"),
     "a share of the sum": ("t = ReduceSum(s, axis) u = Add(t, tiny) y = Div(x, u)", "Div"),
+    "a logarithm of the joint probability": ("t = ReduceProd(s, axis) y = Log(t)", "Log"),
+    "a logarithm of a mixture by weights": ("t = Transpose(x) m = MatMul(s, t) y = Log(m)", "Log"),
+    "an output, scattered": ("i = Cast<to=7>(x) y = ScatterElements(x, i, s)", "output"),
     "a call that is not followed": ("y = other.Thing(s)", "Thing"),
     "a logarithm in a branch": (
         "b = ReduceSum(x) t = Greater(b, half) k = Tanh(s) y = If(t)<then_branch = "

@@ -37,8 +37,14 @@ TESTS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
 TINY = 1e-4
 """A test against a smaller number notices an error of units in the last place of 1."""
 
-KEEPING = MOVEMENT | {"Abs", "Cast", "CastLike", "Clip", "Dropout", "Max", "Min", "Neg", "Relu"}
+KEEPING = MOVEMENT | {
+    *("Abs", "Cast", "CastLike", "Clip", "Compress", "Dropout", "Max", "Min", "Neg", "Relu"),
+    *("ReduceMax", "ReduceMin", "ReduceProd", "TopK", "Trilu"),
+}
 """Operators that hand on an element, or its size, as it is."""
+
+ROW_SUMS = frozenset({"Einsum", "Gemm", "MatMul", "ReduceL1", "ReduceMean", "ReduceSum"})
+"""Operators that sum a row of elements, whose weights may all be of one sign."""
 
 OPAQUE = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """Operators whose bodies are not followed: one that takes the value itself counts as a reader."""
@@ -95,7 +101,7 @@ def _is_opaque(node: ir.Node) -> bool:
 
 def _handed_on(node: ir.Node, index: int, form: Form) -> Iterator[tuple[ir.Value, Form]]:
     """The results of ``node`` that are small where its input ``index`` is, and their forms."""
-    if node.domain:
+    if node.domain and (node.domain, node.op_type) != ("smelt", "DotGeneral"):
         return
     after = _form_after(node, index, form)
     if after is not None:
@@ -107,17 +113,15 @@ def _form_after(node: ir.Node, index: int, form: Form) -> Form | None:
     op_type = node.op_type
     if op_type in KEEPING:
         return form if index == 0 or op_type in ("Concat", "Max", "Min") else None
-    if op_type == "Where":
-        return form if index > 0 else None
+    if op_type in ("Where", "ScatterElements", "ScatterND"):
+        return form if index != (0 if op_type == "Where" else 1) else None
     scales = op_type == "Mul" and _constant(node, 1 - index) is not None
     if op_type == "Div" or scales:
         return form  # a small divisor makes a small dividend large
     if form == Form.SUM:
         return form if op_type == "Add" and _constant(node, 1 - index) is not None else None
-    if op_type in ("ReduceSum", "ReduceMean", "ReduceL1"):
+    if op_type in ROW_SUMS or op_type == "DotGeneral":
         return Form.SUM if form == Form.ITSELF else None
-    if op_type in ("ReduceMax", "ReduceMin"):
-        return form
     combines = op_type in ("Add", "Sub", "Mul", "Sum", "Mean", "Pow")
     return Form.TERM if combines and not (op_type == "Pow" and index == 1) else None
 

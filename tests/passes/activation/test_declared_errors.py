@@ -13,9 +13,20 @@ from smelt.passes.registry import find_pass
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 NUMBERS = {
-    **{"half": 0.5, "one": 1, "two": 2, "three": 3, "six": 6, "zero": 0, "tenth": 0.1},
-    **{"root": 2**0.5, "inverse": 0.5**0.5, "minus": -(0.5**0.5), "cubic": 0.044715},
-    **{"gate": (2 / np.pi) ** 0.5, "twice": 2 * (2 / np.pi) ** 0.5, "quick": 1.702},
+    "half": 0.5,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "six": 6,
+    "zero": 0,
+    "tenth": 0.1,
+    "root": 2**0.5,
+    "inverse": 0.5**0.5,
+    "minus": -(0.5**0.5),
+    "cubic": 0.044715,
+    "gate": (2 / np.pi) ** 0.5,
+    "twice": 2 * (2 / np.pi) ** 0.5,
+    "quick": 1.702,
 }
 HALVED = "p = Mul(x, g) y = Mul(p, half)"
 CUBE = "c = Pow(x, three) k = Mul(c, cubic) a = Add(x, k)"
