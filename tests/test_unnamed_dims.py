@@ -40,7 +40,7 @@ def test_a_target_asks_for_them_and_takes_them(model):
 def test_verification_takes_them_and_is_1_without(model):
     report = smelt.verify(model, model, dims={"x_0": 2, "a_0_0": (1, 2), "N": 3})
     assert report.ok
-    assert [trial.sizes["x_0"] for trial in smelt.verify(model, model).trials] == [1] * 4
+    assert [trial.sizes["x_0"] for trial in smelt.verify(model, model).trials] == [1] * 6
 
 
 def test_names_that_are_taken_stay_apart(model):

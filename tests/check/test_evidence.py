@@ -26,7 +26,7 @@ def test_the_reports_hold_the_evidence(verify: Verify) -> None:
     assert found is not None
     assert found.mode == verify
     assert found.sizes == [{"B": 1}, {"B": 3}]
-    assert found.inputs == ["normal", "sparse"]
+    assert found.inputs == ["normal", "sparse", "wide", "far"]
     assert found.passes == sum(report.changed for report in reports)
     assert found.versions == (found.passes if verify == "each" else 1)
     assert found.seconds > 0

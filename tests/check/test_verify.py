@@ -20,7 +20,8 @@ def test_a_model_agrees_with_itself_at_each_size():
     graph = model("g (float[B,4] x) => (float[B,4] y) { y = Softmax(x) }")
     report = verify(graph, graph)
     assert report.ok
-    assert [trial.sizes for trial in report.trials] == [{"B": 1}, {"B": 1}, {"B": 3}, {"B": 3}]
+    assert [trial.sizes["B"] for trial in report.trials] == [1, 1, 3, 3, 3, 3]
+    assert [trial.inputs for trial in report.trials[-2:]] == ["wide", "far"]
     assert report.worst.ulp == 0
     report.check()
 
@@ -196,3 +197,19 @@ def test_the_report_is_plain_data_and_a_table():
     assert document["schema"] == "smelt.verify/1"
     assert document["ok"] is True
     assert "y" in str(report)
+
+
+def test_tails_are_among_the_inputs_that_are_made_up():
+    capped = model(
+        "g (float[B,8] x) => (float[B,8] y) <float c = {50}, float d = {-50}>"
+        "{ a = Min(x, c) y = Max(a, d) }"
+    )
+    plain = model("g (float[B,8] x) => (float[B,8] y) { y = Identity(x) }")
+    failed = [trial.inputs for trial in verify(plain, capped).trials if not trial.ok]
+    assert failed == ["wide", "far"]
+
+
+def test_tails_at_which_the_source_overflows_say_nothing():
+    graph = model("g (float[B,8] x) => (float[B,8] y) { y = Exp(x) }")
+    inputs = [trial.inputs for trial in verify(graph, graph).trials]
+    assert inputs == ["normal", "sparse", "normal", "sparse"]

@@ -8,7 +8,7 @@ from small_models import HEADER, MODEL
 # Differ only where an element is above 100, which random inputs do not reach.
 PLAIN = HEADER + "g (float[B,4] x) => (float[B,4] y) { y = Relu(x) }"
 CAPPED = HEADER + (
-    "g (float[B,4] x) => (float[B,4] y) <float c = {100}> { r = Relu(x) y = Min(r, c) }"
+    "g (float[B,4] x) => (float[B,4] y) <float c = {100000}> { r = Relu(x) y = Min(r, c) }"
 )
 
 
@@ -30,7 +30,7 @@ def ones(*shape):
 def test_real_inputs_show_what_random_ones_do_not(smelt, write, npz, document):
     a, b = write(PLAIN), write(CAPPED, "b.onnx")
     assert smelt("verify", a, b).exit_code == 0
-    found = smelt("verify", a, b, "--inputs", npz(x=500 * ones(2, 4)), "--json")
+    found = smelt("verify", a, b, "--inputs", npz(x=500000 * ones(2, 4)), "--json")
     assert found.exit_code == 1
     [trial] = document(found)["trials"]
     assert (trial["inputs"], trial["sizes"], trial["ok"]) == ("given", {"B": 2}, False)

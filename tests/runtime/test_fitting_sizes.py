@@ -44,7 +44,7 @@ g (float[S] x, float[T] y) => (float[U] z) {
 def test_verification_runs_at_sizes_that_go_together(graph: str, sizes: dict[str, int]) -> None:
     model = text.parse(graph)
     report = smelt.verify(model, model)
-    assert [dict(trial.sizes) for trial in report.trials[2:]] == [sizes, sizes]
+    assert [dict(trial.sizes) for trial in report.trials[2:]] == [sizes] * 4
     assert not any(trial.skipped for trial in report.trials)
 
 
@@ -146,7 +146,8 @@ def test_sizes_climb_until_the_model_runs(graph: str, sizes: dict[str, int]) -> 
     report = smelt.verify(model, model)
     assert not any(trial.skipped for trial in report.trials)
     assert report.trials[-1].sizes == sizes
-    assert len({str(trial.sizes) for trial in report.trials}) == len(report.trials) / 2
+    normal = [str(trial.sizes) for trial in report.trials if trial.inputs == "normal"]
+    assert len(set(normal)) == len(normal)
     assert smelt.run(model)
 
 

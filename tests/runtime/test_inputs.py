@@ -117,3 +117,14 @@ def test_refuses_types_that_cannot_be_made_up():
     with pytest.raises(Unsupported) as caught:
         random_inputs(graph, {})
     assert caught.value.code == "E221"
+
+
+@pytest.mark.parametrize(("mode", "largest"), [("wide", 100), ("far", 10_000)])
+def test_tails_hold_large_numbers_zeros_subnormals_and_ties(mode, largest):
+    graph = model("g (float[64,64] x) => (float[64,64] y) { y = Identity(x) }")
+    (x,) = random_inputs(graph, {}, mode=mode)
+    size = np.abs(x)
+    assert largest / 2 < size.max() <= largest
+    assert (x == 0).any()
+    assert ((size > 0) & (size < np.finfo(np.float32).tiny)).any()
+    assert (x == 0.5).sum() > 9

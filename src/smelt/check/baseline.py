@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.check.adapt import adapted_inputs, adapted_interface, adapted_outputs
 from smelt.check.agreement import Dims, disagreements, sizes_in_words
-from smelt.check.case import Case, of_sizes
+from smelt.check.case import Case, is_within_domain, of_sizes
 from smelt.check.compare import Comparison, Slack
 from smelt.check.judgement import compare_declared, margin_of
 from smelt.check.measure import HALF_MARGIN, Yardstick
@@ -56,10 +56,13 @@ class SourceRuns:
         refused: list[SmeltError] = []
         for case in cases:
             try:
-                self.outputs.append(list(subject.run(*case.values)))
-                self.cases.append(case)
+                outputs = list(subject.run(*case.values))
             except SmeltError as error:
                 refused.append(error)
+                continue
+            if is_within_domain(case, outputs):
+                self.outputs.append(outputs)
+                self.cases.append(case)
         if not self.cases:
             raise source_fails(refused[0], [case.sizes for case in cases], self.model)
 

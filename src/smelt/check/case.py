@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from smelt.errors import UsageError
+from smelt.ir.floats import is_float
+from smelt.runtime.inputs import LARGEST
 from smelt.runtime.interface import Value
 
 
@@ -16,6 +20,14 @@ class Case:
     values: Sequence[Value]
     sizes: Mapping[str, int]
     inputs: str
+
+
+def is_within_domain(case: Case, outputs: Sequence[Value]) -> bool:
+    """False for made-up inputs so large that the source itself gives NaN or infinities."""
+    if case.inputs not in LARGEST:
+        return True
+    arrays = [value for value in outputs if isinstance(value, np.ndarray) and is_float(value.dtype)]
+    return all(np.isfinite(array.astype(np.float64)).all() for array in arrays)
 
 
 def of_sizes(cases: Sequence[Case], dims: Mapping[str, int | Sequence[int]]) -> list[Case]:

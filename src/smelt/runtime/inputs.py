@@ -13,12 +13,17 @@ from smelt.runtime.input_ranges import Range, index_range
 from smelt.runtime.interface import Port, Value, instantiate, interface_of
 from smelt.runtime.shape_inputs import demanded
 
-Mode = Literal["normal", "sparse", "moved", "special", "edges"]
+Mode = Literal["normal", "sparse", "wide", "far", "moved", "special", "edges"]
 """``normal``: standard normal floats. ``sparse``: half of the floats are zero, whole rows too,
-and the others span magnitudes, so that a norm meets its epsilon. ``moved``: normal, and inputs
+and the others span magnitudes, so that a norm meets its epsilon. ``wide``: numbers up to 100 among
+zeros, subnormal numbers and ties, where spelled-out activations have their tails; ``far``: up to
+10,000. ``moved``: normal, and inputs
 that have a default get it moved, so that a default taken for a constant shows. ``special``: NaN,
 infinities and zeros of both signs stand among normal floats. ``edges``: denormals and the largest
 values, too."""
+
+LARGEST: Mapping[str, float] = {"wide": 100.0, "far": 1e4}
+"""The largest magnitude of the modes that draw tails."""
 
 SEQUENCE_LENGTH = 3
 SIZE_LIMIT = 1 << 31
@@ -144,11 +149,30 @@ def _floats(
         if shape:
             keep &= rng.random((*shape[:-1], 1)) < 0.75
         values = values * keep
+    elif mode in LARGEST:
+        values = _tails(values, rng, LARGEST[mode], dtype)
     elif mode in ("special", "edges"):
         specials = _specials(dtype, mode)
         chosen = rng.integers(0, len(specials), shape)
         values = np.where(rng.random(shape) < 0.25, specials[chosen], values)
     return values
+
+
+def _tails(
+    values: np.ndarray, rng: np.random.Generator, largest: float, dtype: ir.DataType
+) -> np.ndarray:
+    """A third of ``values`` as they are; others up to ``largest``, 0, subnormal, or ties of one."""
+    import ml_dtypes
+
+    subnormal = 0.0
+    if dtype not in (ir.DataType.COMPLEX64, ir.DataType.COMPLEX128):
+        subnormal = 3 * float(ml_dtypes.finfo(dtype.numpy()).smallest_subnormal)
+    large = rng.uniform(-largest, largest, values.shape)
+    ties = np.where(rng.random(values.shape) < 0.5, 0.5, -1.0)
+    kinds = [values, values, large, large, np.zeros(values.shape), ties]
+    kinds.append(np.where(values < 0, -subnormal, subnormal))
+    chosen = rng.integers(0, len(kinds), values.shape)
+    return np.asarray(np.choose(chosen, kinds))
 
 
 def _specials(dtype: ir.DataType, mode: Mode) -> np.ndarray:

@@ -110,7 +110,7 @@ def test_passes_and_near_misses_are_those_of_the_run():
         + "g (float[2] x) => (float[2] y) { c = Constant<value_floats=[3.0,3.0]>() y = Div(x, c) }"
     )
     found = document(text, pipeline="divide-to-multiply")
-    run = found["passes"][0]
+    run = next(each for each in found["passes"] if each["pass"] == "divide-to-multiply")
     assert run["rewrites"] == 0
     assert run["pass"] == "divide-to-multiply"
     [miss] = found["near_misses"]
