@@ -17,6 +17,7 @@ CANONICALIZE = _listed("swap-dot-general", "legalize-dot-general", "max-to-relu"
 """One spelling for each meaning, so that patterns need to know only that."""
 
 SIMPLIFY = _listed(
+    "roll-recurrent-cells",
     "const-elimination",
     "const-deduplication",
     "noop-elimination",

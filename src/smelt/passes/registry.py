@@ -21,6 +21,7 @@ FOLDERS = (
     "convolution",
     "norms",
     "products",
+    "recurrence",
     "tensors",
     "functions",
     "layout",

@@ -1,0 +1,183 @@
+"""One step of an LSTM, GRU or RNN as exporters write it out.
+
+    LSTM    c' = f * c + i * g        h' = o * tanh(c')
+    GRU     n = tanh(xn + r * hn)     h' = n + z * (h - n), or (1 - z) * n + z * h
+            n = tanh(xn + rn(r * h))  the other form of ONNX (linear_before_reset=0)
+    RNN     h' = tanh(x + h), or relu
+
+Every letter but h and c is a gate: the sigmoid or tanh of a sum of products with constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import onnx_ir as ir
+
+from smelt.passes.recurrence.gates import Bias, Gate, GateReader, Weight
+
+ROOTS = ("Mul", "Add", "Tanh", "Relu")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One step. ``gates`` are in ONNX's order. ``reset`` is the summand of a GRU's new gate that
+    hangs on the reset gate: with ``before`` a product of the state that the gate scales, else a
+    product of ``scaled``, the state times the gate.
+
+    ``state`` is None where the sums alone do not tell which of two operands it is.
+    """
+
+    kind: str
+    result: ir.Value
+    gates: tuple[Gate, ...]
+    state: ir.Value | None
+    nodes: frozenset[ir.Node]
+    memory: ir.Value | None = None
+    next_memory: ir.Value | None = None
+    reset: Gate | None = None
+    before: bool = False
+    scaled: ir.Value | None = None
+
+    def operands(self) -> tuple[ir.Value, ...]:
+        """The values that the first gate multiplies with constants."""
+        return tuple(self.gates[0].weights)
+
+    def state_weights(self, state: ir.Value) -> tuple[Weight | None, ...]:
+        """The recurrent weights of all gates, if ``state`` is the state."""
+        inner = self.reset
+        last = inner.of(self.scaled or state) if inner is not None else None
+        return (*(gate.of(state) for gate in self.gates), last)
+
+    def input_weights(self, x: ir.Value) -> tuple[Weight | None, ...]:
+        """The weights of all gates for the input ``x``."""
+        return tuple(gate.of(x) for gate in self.gates)
+
+    def biases(self) -> tuple[tuple[Bias, ...], ...]:
+        """The biases of all gates, and of the scaled summand of a GRU."""
+        inner = self.reset
+        return (*(gate.biases for gate in self.gates), inner.biases if inner is not None else ())
+
+    def with_state(self, state: ir.Value) -> Cell | None:
+        """The same step with a known state; None if an operand is neither it nor one input."""
+        others = {x for gate in self.gates for x in gate.weights if x is not state}
+        if len(others) != 1:
+            return None
+        (x,) = others
+        if None in self.input_weights(x):
+            return None
+        weights = self.state_weights(state)
+        recurrent = weights[:-1] if self.reset is None else (*weights[:2], weights[-1])
+        if None in recurrent or (self.reset is not None and weights[2] is not None):
+            return None
+        return replace(self, state=state)
+
+    def input(self) -> ir.Value:
+        """The operand that is no state."""
+        return next(x for x in self.operands() if x is not self.state)
+
+
+class CellReader:
+    """Finds cells by the node of their last result."""
+
+    def __init__(self, reader: GateReader) -> None:
+        self.reader = reader
+
+    def cell(self, root: ir.Node) -> Cell | None:
+        """The step whose next state ``root`` computes, if it is one."""
+        for read in (self._lstm, self._gru, self._rnn):
+            self.reader.start()
+            found = read(root.outputs[0])
+            if found is not None:
+                return replace(found, nodes=frozenset(self.reader.nodes))
+        return None
+
+    def _pairs(self, value: ir.Value | None, op_type: str) -> Iterator[tuple[ir.Value, ir.Value]]:
+        """The operands of a commutative node of two, in both orders."""
+        node = self.reader.node(value, op_type)
+        if node is not None and len(node.inputs) == 2:
+            a, b = node.inputs
+            if a is not None and b is not None:
+                yield a, b
+                yield b, a
+
+    def _activated(self, value: ir.Value | None, op_type: str) -> Gate | None:
+        node = self.reader.node(value, op_type)
+        return self.reader.gate(node.inputs[0]) if node is not None else None
+
+    def _lstm(self, value: ir.Value) -> Cell | None:
+        for out, tanh in self._pairs(value, "Mul"):
+            node, o = self.reader.node(tanh, "Tanh"), self._activated(out, "Sigmoid")
+            if node is None or o is None:
+                continue
+            next_memory = node.inputs[0]
+            for kept, written in self._pairs(next_memory, "Add"):
+                for forget, memory in self._pairs(kept, "Mul"):
+                    f = self._activated(forget, "Sigmoid")
+                    if f is None:
+                        continue
+                    for enter, new in self._pairs(written, "Mul"):
+                        i, g = self._activated(enter, "Sigmoid"), self._activated(new, "Tanh")
+                        if i is not None and g is not None:
+                            nodes = frozenset[ir.Node]()
+                            gates = (i, o, f, g)
+                            return Cell("LSTM", value, gates, None, nodes, memory, next_memory)
+        return None
+
+    def _gru(self, value: ir.Value) -> Cell | None:
+        for update, state, new in self._mixed(value):
+            z = self._activated(update, "Sigmoid")
+            tanh = self.reader.node(new, "Tanh")
+            if z is None or tanh is None:
+                continue
+            for plain, scaled in self._pairs(tanh.inputs[0], "Add"):
+                found = self._new_gate(value, z, state, plain, scaled)
+                if found is not None:
+                    return found
+        return None
+
+    def _mixed(self, value: ir.Value) -> Iterator[tuple[ir.Value, ir.Value, ir.Value]]:
+        """Update gate, state and new gate of ``(1 - z) * n + z * h`` in its spellings."""
+        for a, b in self._pairs(value, "Add"):
+            for z, rest in self._pairs(b, "Mul"):
+                difference = self.reader.node(rest, "Sub")
+                if difference is not None and difference.inputs[1] is a:
+                    assert difference.inputs[0] is not None
+                    yield z, difference.inputs[0], a
+                for away, new in self._pairs(a, "Mul"):
+                    one = self.reader.node(away, "Sub")
+                    if one is not None and one.inputs[1] is z and self._is_one(one.inputs[0]):
+                        yield z, rest, new
+
+    def _is_one(self, value: ir.Value | None) -> bool:
+        return self.reader.constants.scalar(value) == 1
+
+    def _new_gate(
+        self, result: ir.Value, z: Gate, state: ir.Value, plain: ir.Value, scaled: ir.Value
+    ) -> Cell | None:
+        n = self.reader.gate(plain)
+        if n is None:
+            return None
+        for reset, inner in self._pairs(scaled, "Mul"):
+            r, hidden = self._activated(reset, "Sigmoid"), self.reader.gate(inner)
+            if r is not None and hidden is not None and set(hidden.weights) == {state}:
+                nodes = frozenset[ir.Node]()
+                return Cell("GRU", result, (z, r, n), state, nodes, reset=hidden, before=True)
+        hidden = self.reader.gate(scaled)
+        if hidden is None or len(hidden.weights) != 1:
+            return None
+        (operand,) = hidden.weights
+        for reset, carried in self._pairs(operand, "Mul"):
+            r = self._activated(reset, "Sigmoid")
+            if r is not None and carried is state:
+                nodes = frozenset[ir.Node]()
+                return Cell("GRU", result, (z, r, n), state, nodes, reset=hidden, scaled=operand)
+        return None
+
+    def _rnn(self, value: ir.Value) -> Cell | None:
+        for op_type in ("Tanh", "Relu"):
+            gate = self._activated(value, op_type)
+            if gate is not None and len(gate.weights) == 2:
+                return Cell(op_type, value, (gate,), None, frozenset())
+        return None

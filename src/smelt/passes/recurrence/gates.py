@@ -1,0 +1,220 @@
+"""What a gate of a recurrent cell sums before its activation: products with constants, and a bias.
+
+A sum is read column by column, through Split and Slice, so gates that are computed together are
+compared and assembled one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir import opset
+from smelt.ir.constants import Constants
+from smelt.ir.slices import cuts_of
+from smelt.ir.walk import producer_of
+from smelt.passes.layout.merge_consecutive_transposes import permutation
+
+MOST = 96
+"""Nodes that are read for one cell at most; an LSTM with a product for each gate has 40."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """Rows ``out`` and columns ``into`` of a constant ``[out, in]``, which may lie transposed."""
+
+    value: ir.Value
+    transposed: bool
+    out: tuple[int, int]
+    into: tuple[int, int]
+
+    def array(self, constants: Constants) -> np.ndarray:
+        """The numbers, ``[out, in]``."""
+        array = constants.get(self.value, limit=None)
+        assert array is not None
+        array = array.T if self.transposed else array
+        return array[slice(*self.out), slice(*self.into)]
+
+
+@dataclass(frozen=True)
+class Bias:
+    """Elements ``span`` of a constant row."""
+
+    value: ir.Value
+    span: tuple[int, int]
+
+    def array(self, constants: Constants) -> np.ndarray:
+        """The numbers, of rank 1."""
+        array = constants.get(self.value, limit=None)
+        assert array is not None
+        return array.reshape(-1)[slice(*self.span)]
+
+
+@dataclass
+class Gate:
+    """``sum(weights[x] @ x) + sum(biases)`` for each operand ``x``."""
+
+    weights: dict[ir.Value, Weight]
+    biases: tuple[Bias, ...]
+
+    def of(self, operand: ir.Value) -> Weight | None:
+        """The weight of one operand."""
+        return self.weights.get(operand)
+
+
+class GateReader:
+    """Reads gates of one graph; ``nodes`` collects what was read since it was emptied."""
+
+    def __init__(self, graph: ir.Graph, constants: Constants, version: int) -> None:
+        self.graph = graph
+        self.constants = constants
+        self.version = version
+        self.nodes: dict[ir.Node, None] = {}
+        self.left = MOST
+
+    def node(self, value: ir.Value | None, *op_types: str) -> ir.Node | None:
+        """The node of this graph behind ``value`` if it is one of ``op_types``; it is collected."""
+        node = producer_of(value, *op_types)
+        if node is None or node.graph is not self.graph or self.left <= 0:
+            return None
+        self.left -= 1
+        self.nodes.setdefault(node)
+        return node
+
+    def start(self) -> None:
+        """Begin to read another cell."""
+        self.nodes, self.left = {}, MOST
+
+    def gate(self, value: ir.Value | None) -> Gate | None:
+        """What ``value`` sums, over all of its columns; None if it is no such sum."""
+        width = _width(value)
+        return None if value is None or width is None else self._sum(value, (0, width))
+
+    def _sum(self, value: ir.Value, span: tuple[int, int]) -> Gate | None:
+        row = self._bias(value, span)
+        if row is not None:
+            return Gate({}, (row,))
+        node = self.node(value, "Add", "Gemm", "MatMul", "Split", "Slice")
+        if node is None or None in node.inputs[:2]:
+            return None
+        if node.op_type == "Add":
+            a, b = node.inputs
+            assert a is not None
+            assert b is not None
+            first = self._sum(a, span)
+            second = self._sum(b, span) if first is not None else None
+            return _added(first, second) if first is not None and second is not None else None
+        if node.op_type in ("Split", "Slice"):
+            source, start = node.inputs[0], self._start(node, value)
+            if start is None or source is None:
+                return None
+            return self._sum(source, (span[0] + start, span[1] + start))
+        return self._product(node, span)
+
+    def _bias(self, value: ir.Value, span: tuple[int, int]) -> Bias | None:
+        array = self.constants.get(value, limit=None)
+        if array is None or array.shape[-1:] != (array.size,) or array.size < span[1]:
+            return None
+        return Bias(value, span)
+
+    def _start(self, node: ir.Node, value: ir.Value) -> int | None:
+        """The first column of what a Split or Slice takes of the last axis."""
+        source = node.inputs[0]
+        width, rank = _width(source), len(value.shape or ())
+        if width is None:
+            return None
+        if node.op_type == "Split":
+            axis = opset.attribute(node, "axis", self.version)
+            widths = [_width(output) for output in node.outputs]
+            if axis % rank != rank - 1 or None in widths:
+                return None
+            return sum(w for w in widths[: value.index()] if w is not None)
+        cut = cuts_of(node, self.constants)
+        if cut is None or len(cut) != 1:
+            return None
+        ((axis, (start, _, step)),) = cut.items()
+        in_range = step == 1 and axis % rank == rank - 1 and -width <= start < width
+        return start % width if in_range else None
+
+    def _product(self, node: ir.Node, span: tuple[int, int]) -> Gate | None:
+        a, b, *term = node.inputs
+        if a is None or b is None:
+            return None
+        biases: tuple[Bias, ...] = ()
+        if node.op_type == "Gemm":
+            alpha, beta, first, second = (
+                opset.attribute(node, name, self.version)
+                for name in ("alpha", "beta", "transA", "transB")
+            )
+            if first or alpha != 1:
+                return None
+            if term and term[0] is not None:
+                row = self._bias(term[0], span)
+                if row is None or beta != 1:
+                    return None
+                biases = (row,)
+            return self._weighted(a, b, not second, span, biases)
+        if self._matrix(b) is not None:
+            return self._weighted(a, b, True, span, ())
+        is_vector = b.shape is not None and len(b.shape) == 1
+        return self._weighted(b, a, False, span, ()) if is_vector else None
+
+    def _matrix(self, value: ir.Value) -> tuple[ir.Value, bool] | None:
+        """The constant matrix behind Transposes, and whether it is transposed by them."""
+        turned, node = False, producer_of(value, "Transpose")
+        while node is not None and node.inputs[0] is not None:
+            if permutation(node) != (1, 0):
+                return None
+            value, turned = node.inputs[0], not turned
+            node = producer_of(value, "Transpose")
+        array = self.constants.get(value, limit=None)
+        return (value, turned) if array is not None and array.ndim == 2 else None
+
+    def _weighted(
+        self,
+        operand: ir.Value,
+        weight: ir.Value,
+        transposed: bool,
+        span: tuple[int, int],
+        biases: tuple[Bias, ...],
+    ) -> Gate | None:
+        """The product with one operand, or with each of two that are joined."""
+        found = self._matrix(weight)
+        if found is None or operand.shape is None or len(operand.shape) > 2:
+            return None
+        value, turned = found
+        flipped, start = transposed != turned, 0
+        weights: dict[ir.Value, Weight] = {}
+        for part in self._parts(operand):
+            width = _width(part)
+            if width is None or part in weights:
+                return None
+            weights[part] = Weight(value, flipped, span, (start, start + width))
+            start += width
+        return Gate(weights, biases)
+
+    def _parts(self, operand: ir.Value) -> list[ir.Value]:
+        joined = producer_of(operand, "Concat")
+        rank = len(operand.shape or ())
+        if joined is None or joined.graph is not self.graph or None in joined.inputs:
+            return [operand]
+        if opset.attribute(joined, "axis", self.version) % rank != rank - 1:
+            return [operand]
+        self.nodes.setdefault(joined)
+        return [value for value in joined.inputs if value is not None]
+
+
+def _added(a: Gate, b: Gate) -> Gate | None:
+    if a.weights.keys() & b.weights.keys():
+        return None
+    return Gate({**a.weights, **b.weights}, (*a.biases, *b.biases))
+
+
+def _width(value: ir.Value | None) -> int | None:
+    """The number of columns, if it is known."""
+    if value is None or value.shape is None or not len(value.shape):
+        return None
+    last = value.shape[-1]
+    return last if isinstance(last, int) else None

@@ -1,0 +1,106 @@
+"""The operator that steps of a cell are, with its weights in the order of ONNX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import Constants
+from smelt.passes.recurrence.cells import Cell
+from smelt.passes.recurrence.gates import Bias
+from smelt.passes.recurrence.sequence import Element
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Cells in the order of computation, and where each input lies in the sequence."""
+
+    cells: tuple[Cell, ...]
+    elements: tuple[Element, ...]
+
+    @property
+    def stride(self) -> int:
+        """1 for steps from the first to the last, -1 for the other way round."""
+        return self.elements[1].index - self.elements[0].index
+
+
+def operator_of(cell: Cell) -> str:
+    """The operator of ONNX."""
+    return cell.kind if cell.kind in ("LSTM", "GRU") else "RNN"
+
+
+def layer(constants: Constants, b: Builder, steps: Steps, count: int) -> tuple[ir.Value, ...]:
+    """The first ``count`` results: all states, the last one, and the last memory of an LSTM."""
+    first = steps.cells[0]
+    assert first.state is not None
+    arrays = _weights(constants, first)
+    given = [b.constant(array) for array in arrays]
+    batch = first.result.shape is not None and len(first.result.shape) == 2
+    lead = b.const_i64([0]) if batch else b.const_i64([0, 1])
+    states = [
+        None if is_zero(state, constants) else b.op("Unsqueeze", state, lead)
+        for state in (first.state, first.memory)
+        if state is not None
+    ]
+    kind = operator_of(first)
+    attributes: dict[str, object] = {"hidden_size": arrays[1].shape[2]}
+    if steps.stride < 0:
+        attributes["direction"] = "reverse"
+    if kind == "GRU":
+        attributes["linear_before_reset"] = int(first.before)
+    if first.kind == "Relu":
+        attributes["activations"] = ["Relu"]
+    x = _sequence(b, steps, batch)
+    return b.ops(kind, x, *given, None, *states, outputs=count, **attributes)  # type: ignore[arg-type]
+
+
+def _sequence(b: Builder, steps: Steps, batch: bool) -> ir.Value:
+    """The inputs of all steps, [steps, batch, inputs]."""
+    source, axis = steps.elements[0].source, steps.elements[0].axis
+    low, high = sorted((steps.elements[0].index, steps.elements[-1].index))
+    assert source.shape is not None
+    if high - low + 1 != source.shape[axis]:
+        ends = [b.const_i64([low]), b.const_i64([high + 1]), b.const_i64([axis])]
+        source = b.op("Slice", source, *ends)
+    rank = 3 if batch else 2
+    if axis != 0:
+        source = b.op("Transpose", source, perm=[axis, *(i for i in range(rank) if i != axis)])
+    return source if batch else b.op("Unsqueeze", source, b.const_i64([1]))
+
+
+def is_zero(value: ir.Value, constants: Constants) -> bool:
+    """True for a constant of zeros, with which a layer begins anyway, of whatever dims."""
+    array = constants.get(value, limit=None)
+    return array is not None and not array.any() and not np.signbit(array).any()
+
+
+def _weights(constants: Constants, cell: Cell) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """W, R and B of ONNX, for one direction."""
+    assert cell.state is not None
+    x = cell.input()
+    recurrent = list(cell.state_weights(cell.state))
+    recurrent = recurrent[:-1] if cell.reset is None else [*recurrent[:2], recurrent[-1]]
+    into = [w.array(constants) for w in cell.input_weights(x) if w is not None]
+    again = [w.array(constants) for w in recurrent if w is not None]
+    hidden = again[0].shape[1]
+
+    *gates, inner = (_total(biases, hidden, constants) for biases in cell.biases())
+    apart = [np.zeros_like(gate) for gate in gates]
+    if cell.reset is not None:
+        apart[-1] = inner
+    return (
+        np.concatenate(into)[None].astype(np.float32),
+        np.concatenate(again)[None].astype(np.float32),
+        np.concatenate([*gates, *apart])[None].astype(np.float32),
+    )
+
+
+def _total(biases: tuple[Bias, ...], hidden: int, constants: Constants) -> np.ndarray:
+    """The sum of ``biases``; zeros if there are none."""
+    total = np.zeros(hidden, np.float32)
+    for bias in biases:
+        total = total + bias.array(constants)
+    return total
