@@ -1,7 +1,7 @@
 """smelt: a retargetable tensor-graph compiler.
 
 A JAX function or an ONNX model goes in; portable ONNX, self-contained C or an in-process program
-comes out, smaller and faster, with proof that it still computes the same.
+comes out, smaller and faster, and checked, pass by pass, to compute the same.
 
 Names load on first use, so ``import smelt`` costs nothing that a program does not need.
 """
@@ -12,6 +12,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from smelt.distribution import VERSION
 from smelt.errors import SmeltError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from smelt.targets.base import Artifact, Target
     from smelt.targets.saved import open_saved as load_artifact
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 _HOMES = {
     "trace": ("smelt.compiler", "trace"),

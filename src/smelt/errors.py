@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Any
 
+from smelt.distribution import install
+
 
 class ExitStatus(IntEnum):
     """Exit statuses of the command line, one per kind of failure."""
@@ -131,7 +133,7 @@ def not_installed(package: str, extra: str, what: str) -> UsageError:
     return UsageError(
         "E631",
         f"{what} needs the package {package}, which is not installed",
-        fix=f"pip install 'smelt[{extra}]'",
+        fix=install(extra),
     )
 
 

@@ -16,10 +16,11 @@ from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
+from smelt.distribution import NAME
 from smelt.errors import SmeltError, UsageError
 
 OWN = "smelt"
-"""The package whose entry points are always there."""
+"""The package whose functions are not foreign."""
 
 _PYTHON = (metadata.__file__, import_module.__code__.co_filename)
 """What imports a package, which says nothing of it."""
@@ -66,7 +67,7 @@ def all_points(group: str) -> tuple[metadata.EntryPoint, ...]:
 
 def is_own(point: metadata.EntryPoint) -> bool:
     """True if ``point`` is one of smelt itself."""
-    return point.dist is not None and point.dist.name == OWN
+    return point.dist is not None and point.dist.name == NAME
 
 
 def extensions(group: str) -> tuple[Extension, ...]:

@@ -66,7 +66,7 @@ def test_options_and_the_files_that_they_name_count(tmp_path, monkeypatch):
 def test_smelt_and_what_extends_it_count(tmp_path, monkeypatch):
     (tmp_path / "a.onnx").write_bytes(b"model")
     keys = {key_of([tmp_path / "a.onnx"], "optimize", [])}
-    monkeypatch.setattr("smelt.__version__", "9.9")
+    monkeypatch.setattr(content, "VERSION", "9.9")
     keys.add(key_of([tmp_path / "a.onnx"], "optimize", []))
     monkeypatch.setattr(content, "package_of", lambda point: "other 2.0")
     keys.add(key_of([tmp_path / "a.onnx"], "optimize", []))

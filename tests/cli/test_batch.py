@@ -116,7 +116,7 @@ def test_ray_that_is_missing_is_told(smelt, write, tmp_path, monkeypatch, docume
     monkeypatch.setitem(sys.modules, "ray", None)
     call = ("batch", write(), "--do", "optimize", "-o", tmp_path / "out", "--ray", "local")
     error = document(smelt(*call, "--json"))["error"]
-    assert (error["code"], error["fix"]) == ("E631", "pip install 'smelt[ray]'")
+    assert (error["code"], error["fix"]) == ("E631", "pip install 'smelt-compiler[ray]'")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -89,7 +89,7 @@ def test_links_lead_somewhere(page: str) -> None:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make site` does."""
-    pytest.importorskip("mkdocs", reason="needs mkdocs: pip install 'smelt[docs]'")
+    pytest.importorskip("mkdocs", reason="needs mkdocs: pip install 'smelt-compiler[docs]'")
     from mkdocs.commands.build import build
     from mkdocs.config import load_config
 

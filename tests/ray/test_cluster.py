@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 # tests/ray would pass for the package itself.
-pytest.importorskip("ray._version", reason="needs ray: pip install 'smelt[ray]'")
+pytest.importorskip("ray._version", reason="needs ray: pip install 'smelt-compiler[ray]'")
 
 from small_models import MODEL
 from typer.testing import CliRunner

@@ -32,4 +32,4 @@ def test_what_is_named_is_not_replaced(monkeypatch) -> None:
 def test_none_at_all_says_how_to_have_one() -> None:
     with pytest.raises(UsageError, match="E661") as error:
         c_library.compiler_command()
-    assert "smelt[host-cc]" in str(error.value)
+    assert "smelt-compiler[host-cc]" in str(error.value)

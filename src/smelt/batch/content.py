@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 
+from smelt.distribution import VERSION
 from smelt.extensions import package_of
 
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x00-\x7f])", re.DOTALL)
@@ -72,12 +73,10 @@ def _named_files(option: str) -> list[Path]:
 
 def _software() -> list[str]:
     """smelt and the packages that extend it, with their versions."""
-    from smelt import __version__
-
     groups = [name for name in metadata.entry_points().groups if name.startswith("smelt.")]
     points = (point for name in groups for point in metadata.entry_points(group=name))
     added = {package_of(point) for point in points}
-    return [__version__, *sorted(added)]
+    return [VERSION, *sorted(added)]
 
 
 def _digest(part: bytes) -> bytes:

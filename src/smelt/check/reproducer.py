@@ -14,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from smelt.distribution import VERSION
 from smelt.errors import SmeltError
 from smelt.ir.files import write_atomically
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "smelt.reproducer/1"
 PACKAGES = (
-    "smelt",
     "onnx",
     "onnx-ir",
     "onnx-shape-inference",
@@ -110,7 +110,11 @@ def _without_weights(data: bytes) -> bytes | None:
 
 def versions() -> dict[str, str]:
     """The versions of smelt, Python and the packages that decide a result."""
-    found = {"python": sys.version.split()[0], "platform": platform.platform()}
+    found = {
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "smelt": VERSION,
+    }
     for package in PACKAGES:
         try:
             found[package] = metadata.version(package)

@@ -39,6 +39,7 @@ from smelt.cli.settings.resolve import applied, as_arguments, defaults, read_set
 from smelt.cli.targets import targets
 from smelt.cli.tune import tune
 from smelt.cli.verify import verify
+from smelt.distribution import neighbour_warning
 from smelt.errors import SmeltError, UsageError
 
 COMMANDS: Mapping[str, Callable[..., None]] = {
@@ -277,4 +278,6 @@ def _warn(message: Warning | str, *place: Any, **options: Any) -> None:
 def run() -> None:
     """Entry point of the console script."""
     warnings.showwarning = _warn
+    if warning := neighbour_warning():
+        print(f"warning: {warning}", file=sys.stderr)
     app(prog_name="smelt")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from smelt.distribution import requirement
 from smelt.error_codes.code import ErrorCode
 
 CODES: Mapping[str, ErrorCode] = {
@@ -26,7 +27,8 @@ CODES: Mapping[str, ErrorCode] = {
     "E661": ErrorCode(
         "no C compiler",
         "To run a compiled model on this machine it is built first.",
-        "install gcc, clang or smelt[host-cc], or name one in the environment variable CC",
+        f"install gcc, clang or {requirement('host-cc')}, "
+        "or name one in the environment variable CC",
     ),
     "E662": ErrorCode(
         "no table of costs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from smelt.distribution import install
 from smelt.error_codes.code import ErrorCode
 
 CODES: Mapping[str, ErrorCode] = {
@@ -74,7 +75,7 @@ CODES: Mapping[str, ErrorCode] = {
         "an optional package is not installed",
         "JAX functions need jax, models are run and compared by onnxruntime, and targets have "
         "dependencies of their own; each comes with an extra of smelt.",
-        "pip install 'smelt[jax,ort]', or the extra that the message names",
+        f"{install('jax', 'ort')}, or the extra that the message names",
     ),
     "E632": ErrorCode(
         "wrong inputs for a run",

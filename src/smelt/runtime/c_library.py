@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
+from smelt.distribution import requirement
 from smelt.errors import InternalError, InvalidModel, ResourceLimit, UsageError
 from smelt.ir.packed import packed, unpacked
 from smelt.runtime.feed import feed
@@ -58,7 +59,8 @@ def compiler_command() -> list[str]:
         "E661",
         f"there is no C compiler {given[0]!r}" if given else "there is no C compiler",
         why="running a compiled model on this machine builds it first",
-        fix="install gcc, clang or smelt[host-cc], or name one in the environment variable CC",
+        fix=f"install gcc, clang or {requirement('host-cc')}, "
+        "or name one in the environment variable CC",
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from smelt.check.report.passes import (
 )
 from smelt.check.report.shown import shown
 from smelt.check.report.spans import spans_of
+from smelt.distribution import VERSION
 from smelt.errors import SmeltError
 from smelt.ir.files import write_atomically
 from smelt.passes.pipeline import Step
@@ -90,7 +90,7 @@ class HtmlReport:
         """The data of the page: plain, finite, and without any text that is very long."""
         written: dict[str, Any] = {
             "schema": SCHEMA,
-            "version": version("smelt"),
+            "version": VERSION,
             "title": shown(self.title, 120),
             "sides": [shown(name, 60) for name in self._sides],
             "passes": passes_of(self.history.runs),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from smelt.distribution import VERSION
 from smelt.errors import not_installed
 from smelt.native.kernels.vector import WHOLE_VECTORS, WHOLE_VECTORS_END
 from smelt.native.names import comment
@@ -90,7 +90,7 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
         "name": options.name,
         "upper": options.name.upper(),
         "title": comment(program.name),
-        "version": version("smelt"),
+        "version": VERSION,
         "interface_version": INTERFACE_VERSION,
         "sizes": sizes_of(program.given),
         "lengths": sizes_of(program.told),
