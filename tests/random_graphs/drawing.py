@@ -13,7 +13,9 @@ from random_graphs import (
     elementwise,
     formulas,
     networks,
+    recurrent,
     sequences,
+    spelled_out,
     structure,
     types,
 )
@@ -33,8 +35,10 @@ FAMILIES: dict[str, tuple[int, list[Move]]] = {
     "types": (0, types.MOVES),
     "edges": (0, edges.MOVES),
     "sequences": (0, sequences.MOVES),
+    "spelled out": (0, spelled_out.MOVES),
+    "recurrent": (0, recurrent.MOVES),
 }
-"""How often each family is drawn, and its moves; the last three where they are in focus."""
+"""How often each family is drawn, and its moves; those of 0 where they are in focus."""
 
 OPSETS = range(13, defs.onnx_opset_version() + 1)
 """All that smelt takes without raising them."""
