@@ -194,7 +194,7 @@ def test_the_report_is_plain_data_and_a_table():
     graph = model("g (float[B,4] x) => (float[B,4] y) { y = Exp(x) }")
     report = verify(graph, graph)
     document = json.loads(json.dumps(report.to_json()))
-    assert document["schema"] == "smelt.verify/1"
+    assert document["schema"] == "smelt.verify/2"
     assert document["ok"] is True
     assert "y" in str(report)
 

@@ -111,7 +111,7 @@ def test_compile_and_convert_show_their_passes(smelt, write, tmp_path):
 
 def test_json_stays_alone_on_standard_output(optimize, document):
     result = optimize("--print-changed", "--json")
-    assert document(result)["schema"] == "smelt.optimize/1"
+    assert document(result)["schema"] == "smelt.optimize/2"
     assert headers(result)
 
 

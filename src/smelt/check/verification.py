@@ -10,7 +10,7 @@ from smelt.check.agreement import sizes_in_words, sizes_together
 from smelt.check.compare import Comparison, error_in_words, worst
 from smelt.errors import Mismatch
 
-SCHEMA = "smelt.verify/1"
+SCHEMA = "smelt.verify/2"
 
 
 @dataclass

@@ -141,7 +141,7 @@ def _print_facts(
     """The document of ``--json``."""
     evidence = {"verification": verified.to_json()} if verified else {}
     facts = {**artifact.report, **evidence, **clock}
-    print_json({"schema": "smelt.compile/1", "files": [str(path) for path in files], **facts})
+    print_json({"schema": "smelt.compile/2", "files": [str(path) for path in files], **facts})
 
 
 def _show(artifact: Artifact, files: list[Path], output: str | None) -> None:

@@ -116,7 +116,7 @@ def optimize(
         nodes = (before.nodes, after.nodes)
         facts = {"output": output, "nodes": nodes, "verified": verify, **_facts(reports)}
         facts["notes"] = notes
-        print_json({"schema": "smelt.optimize/1", **facts, **seen.clock.facts()})
+        print_json({"schema": "smelt.optimize/2", **facts, **seen.clock.facts()})
         return
     if stats:
         note(table(_rows(reports), ("pass", "ms", "nodes", "rewrites", "rules")))
