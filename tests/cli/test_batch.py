@@ -38,7 +38,7 @@ def test_each_model_is_done_and_told(smelt, write, tmp_path, document):
     onnx.checker.check_model(tmp_path / "out" / "m.onnx")
 
     again = document(smelt(*call, "--json", "--", "--verify", "final"))
-    assert again["schema"] == "smelt.batch/1"
+    assert again["schema"] == "smelt.batch/2"
     assert again["counts"] == {"done": 2, "failed": 1, "missing": 0, "cached": 3}
     assert again["models"][1]["evidence"]["mode"] == "final"
 

@@ -39,7 +39,7 @@ class Summary:
         listed = self.listed()
         done = sum(outcome.done for outcome in listed)
         return {
-            "schema": "smelt.batch/1",
+            "schema": "smelt.batch/2",
             "action": self.batch.action,
             "folder": str(self.batch.folder),
             "options": list(self.batch.options),
