@@ -2,12 +2,13 @@
 
 import ml_dtypes
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
 from smelt.ir.constants import Constants
 from smelt.passes.quantize.quantization import Quantization
-from smelt.passes.quantize.round_trip import round_trip_flaw
+from smelt.passes.quantize.round_trip import integer_range, largest_steps, round_trip_flaw
 
 TYPES = {"float": np.float32, "float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 INTEGERS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "int4": (-8, 7)}
@@ -60,3 +61,32 @@ def test_what_is_too_coarse_does_not_survive(real: str, bits: int) -> None:
     scale = np.asarray(bits, np.uint16).view(TYPES[real])
     assert _flaw(real, "int16", bits) is not None
     assert not _survive(real, "int16", scale)
+
+
+RANGES = {
+    "INT4": (-8, 7), "UINT4": (0, 15), "INT8": (-128, 127), "UINT8": (0, 255),
+    "INT16": (-32768, 32767), "UINT16": (0, 65535), "INT32": (-(2**31), 2**31 - 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_the_ends_of_integer_types(name: str) -> None:
+    assert integer_range(ir.DataType[name]) == RANGES[name]
+
+
+@pytest.mark.parametrize(
+    ("integer", "zero_point", "steps"),
+    [("int8", "-128", 255), ("int8", "5", 133), ("uint8", "0", 255), ("uint8", "100", 155), ("int8", None, 255)],
+)  # fmt: skip
+def test_the_largest_step_from_a_zero_point(
+    integer: str, zero_point: str | None, steps: int
+) -> None:
+    known = f", {integer} z = {{{zero_point}}}" if zero_point is not None else ""
+    given = f", {integer} z" if zero_point is None else ""
+    model = text.parse(
+        f"g ({integer}[N] x{given}) => (float[N] y) <float s = {{1}}{known}> "
+        "{ y = DequantizeLinear(x, s, z) }"
+    )
+    q = Quantization.of(model.graph[0])
+    assert q is not None
+    assert largest_steps(q, Constants()).tolist() == steps
