@@ -1,4 +1,4 @@
-"""The arguments that need reading: models, functions, sizes and options."""
+"""Read command-line arguments: models, functions, sizes of dims and options."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 STANDARD = "-"
-"""Stands for standard input or output."""
+"""The path that means standard input or standard output."""
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _NAME = re.compile(r"[^\s=,]+")
 
 
 def is_function(source: str) -> bool:
-    """True if ``source`` names a Python object, such as ``pkg.mod:fn``, and no file."""
+    """True if ``source`` names a Python object, such as ``pkg.mod:fn``, and no file
+    has that name.
+    """
     return _FUNCTION.fullmatch(source) is not None and not Path(source).exists()
 
 
 def read_model(
     source: str, *, opset: int | None = None, as_is: bool = False, keep_opset: bool = False
 ) -> ir.Model:
-    """The model in the file ``source``, or on standard input for ``-``.
+    """Load the model from the file ``source``, or from standard input for ``-``.
 
-    ``as_is`` keeps its opset and functions, for commands that only look; ``keep_opset`` its opset,
-    for those that raise it as a step.
+    ``as_is`` keeps the opset and the functions of the file; commands that only inspect use it.
+    ``keep_opset`` keeps the opset, for commands that raise it in a step of their own.
     """
     from smelt.frontends.onnx import load
 
@@ -58,9 +60,9 @@ def one_document(as_json: bool, destination: str | None) -> None:
 
 
 def find_function(reference: str) -> Callable[..., Any]:
-    """The callable that ``pkg.mod:fn`` names, imported with the current folder on the path.
+    """Import and return the callable that ``pkg.mod:fn`` names; the current folder is on the path.
 
-    Raises UsageError E635 if there is none.
+    Raises UsageError E635 if there is no such callable.
     """
     module_name, _, path = reference.partition(":")
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
@@ -84,14 +86,16 @@ def find_function(reference: str) -> Callable[..., Any]:
 
 
 def opened_source(source: str) -> Any:
-    """The function that ``source`` names, the bytes on standard input for ``-``, or the file."""
+    """Return the function that ``source`` names, the bytes of standard input for ``-``, or the
+    path.
+    """
     if is_function(source):
         return find_function(source)
     return sys.stdin.buffer.read() if source == STANDARD else source
 
 
 def _not_imported(reference: str, error: Exception) -> UsageError:
-    """E635 for ``reference``, whose import raised ``error``: what is missing, and how to get it."""
+    """Return error E635 for ``reference``, whose import raised ``error``, with a fix that fits."""
     file, _, function = reference.partition(":")
     package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     if package and package != file.partition(".")[0] and not file.endswith(".py"):
@@ -119,7 +123,7 @@ _BOUNDS = re.compile(r"(\d{1,18})\.\.(\d{1,18})")
 
 
 def parse_dims(items: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
-    """``["B=1,3", "S=8"]`` as ``{"B": (1, 3), "S": (8,)}``; raises UsageError E636."""
+    """Return ``["B=1,3", "S=8"]`` as ``{"B": (1, 3), "S": (8,)}``; raises UsageError E636."""
     dims: dict[str, tuple[int, ...]] = {}
     for item in items or ():
         name, _, sizes = item.partition("=")
@@ -135,7 +139,10 @@ def parse_dims(items: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
 
 
 def bounded_dims(items: Sequence[str] | None) -> dict[str, int | tuple[int, int]]:
-    """One size for each name, or the least and the greatest: ``["B=1..16", "S=8"]``."""
+    """Return ``["B=1..16", "S=8"]`` as ``{"B": (1, 16), "S": 8}``: bounds or one size by name.
+
+    Raises UsageError E636 for a name that is given twice or for text of another form.
+    """
     bounds: dict[str, int | tuple[int, int]] = {}
     single: list[str] = []
     for item in items or ():
@@ -157,14 +164,17 @@ def bounded_dims(items: Sequence[str] | None) -> dict[str, int | tuple[int, int]
 def split_dims(
     items: Sequence[str] | None,
 ) -> tuple[dict[str, int], dict[str, tuple[int, ...]] | None]:
-    """The dims to bind, which have one size, and the sizes of all to verify at, if any."""
+    """Return ``(bound, dims)``: the dims with exactly one size, and all sizes to verify at.
+
+    ``dims`` is None if ``items`` is empty.
+    """
     dims = parse_dims(items)
     bound = {name: sizes[0] for name, sizes in dims.items() if len(sizes) == 1}
     return bound, dims or None
 
 
 def bind_dims(items: Sequence[str] | None) -> dict[str, int]:
-    """Like ``parse_dims``, with exactly one size for each name."""
+    """Return ``["B=1"]`` as ``{"B": 1}``; raises UsageError E636 for a name with several sizes."""
     dims = parse_dims(items)
     for name, sizes in dims.items():
         if len(sizes) != 1:
@@ -175,7 +185,7 @@ def bind_dims(items: Sequence[str] | None) -> dict[str, int]:
 
 
 def parse_options(items: Sequence[str] | None) -> Mapping[str, Any]:
-    """``["align=64", "static"]`` as ``{"align": 64, "static": True}``; raises UsageError E636."""
+    """Return ``["align=64", "static"]`` as ``{"align": 64, "static": True}``; raises E636."""
     options: dict[str, Any] = {}
     for item in items or ():
         name, equals, text = item.partition("=")
@@ -186,6 +196,7 @@ def parse_options(items: Sequence[str] | None) -> Mapping[str, Any]:
 
 
 def _value(text: str) -> int | float | bool | str:
+    """Parse ``text`` as true or false, an int, a float, or else return it as text."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

@@ -1,4 +1,4 @@
-"""``smelt batch GLOB... --do COMMAND -o FOLDER``: one command over many models."""
+"""``smelt batch GLOB... --do COMMAND -o FOLDER``: run one command over many models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from smelt.batch.run import Attend
 
 SIGNALLED = 128
-"""Exit status after a signal, less its number, as shells have it."""
+"""A process that ends by signal n has the exit status 128 + n, as in a shell."""
 
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -92,7 +92,7 @@ def batch(
 
 
 def _place(address: str | None, jobs: int | None) -> Attend:
-    """What works on the models: processes of this machine, or of a cluster."""
+    """Return the function that starts the workers: local processes, or tasks of a Ray cluster."""
     if address is None:
         from smelt.batch.local import attended
 
@@ -104,7 +104,10 @@ def _place(address: str | None, jobs: int | None) -> Attend:
 
 @contextmanager
 def ended_by_signals() -> Iterator[list[int]]:
-    """Let the signals that ask for an end all be Ctrl-C; the list has the last one's number."""
+    """Treat SIGINT, SIGTERM and SIGHUP as Ctrl-C inside the block.
+
+    The yielded list ends with the number of the last signal.
+    """
     seen = [int(signal.SIGINT)]
 
     def interrupt(number: int, frame: object) -> None:
@@ -122,9 +125,9 @@ def ended_by_signals() -> Iterator[list[int]]:
 
 
 def _options(context: typer.Context, action: str) -> list[str]:
-    """What the command of each model is told: options of smelt, settings, and those behind --.
+    """Return the arguments of each model's command: options of smelt, settings, those behind --.
 
-    Settings are read here, once, so that they are part of the key and the same on every machine.
+    Settings are read once here, so that they are part of the cache key and equal on all machines.
     """
     from smelt.cli.main import ANYWHERE, known_options
     from smelt.cli.settings.files import find_files
@@ -140,6 +143,7 @@ def _options(context: typer.Context, action: str) -> list[str]:
 
 
 def _show(summary: Summary) -> None:
+    """Print the table of all outcomes, and on standard error the counts and how to continue."""
     header = ("model", "nodes", "bytes", "seconds", "evidence", "result")
     print(table([_row(outcome) for outcome in summary.listed()], header))
     counts = summary.to_json()["counts"]
@@ -154,6 +158,7 @@ def _show(summary: Summary) -> None:
 
 
 def _row(outcome: Outcome) -> tuple[Any, ...]:
+    """Return one row of the table: model, nodes, bytes, seconds, verification, result."""
     result = "done"
     if outcome.error is not None:
         result = printable(f"{outcome.code} {outcome.error['what']}")
@@ -168,10 +173,12 @@ def _row(outcome: Outcome) -> tuple[Any, ...]:
 
 
 def _change(counts: tuple[int, int] | None) -> str:
+    """Return ``before -> after``, or an empty text if there are no counts."""
     return f"{counts[0]:,} -> {counts[1]:,}" if counts else ""
 
 
 def _evidence(outcome: Outcome) -> str:
+    """Return the largest error of the verification and the number of sizes; empty without one."""
     found = outcome.evidence
     if not found:
         return ""

@@ -1,4 +1,4 @@
-"""``smelt bench A B``: which is faster, and is the difference more than noise?"""
+"""``smelt bench A B``: time models against each other and test the difference against noise."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def bench(
     it is beyond the noise of the rounds.
     """
     if "numpy" not in sys.modules:
-        # BLAS reads these as it is loaded; what the user has set stands.
+        # BLAS reads these variables when it is loaded; values that the user has set are kept.
         for variable in BLAS:
             os.environ.setdefault(variable, str(threads))
     from smelt.benchmark import benchmark
@@ -131,7 +131,7 @@ def _candidates(
 
 
 def _values(candidates: Sequence[Candidate], given: GivenInputs) -> Mapping[str, Any]:
-    """The given inputs by name, or in order where no candidate names its inputs."""
+    """Return the given inputs by name, or by position if no candidate names its inputs."""
     for candidate in candidates:
         if candidate.interface is not None:
             return given.by_name(candidate.interface)
@@ -140,6 +140,7 @@ def _values(candidates: Sequence[Candidate], given: GivenInputs) -> Mapping[str,
 
 
 def _show(result: Benchmark, threads: int, as_json: bool) -> None:
+    """Print the timings as a table, or as one JSON document."""
     pairs = list(zip(result.names, result.timings, strict=True))
     rounds = len(result.timings[0].seconds)
     if as_json:
@@ -172,6 +173,7 @@ def _numbers(timing: Timing) -> tuple[str, ...]:
 
 
 def _verdict(timing: Timing) -> str:
+    """Return whether the candidate is faster or slower than the first one, or within noise."""
     if timing.differs is None:
         return "too few rounds to tell"
     if not timing.differs:

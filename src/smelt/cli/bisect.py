@@ -1,4 +1,4 @@
-"""``smelt bisect MODEL``: which rewrite changes a result?"""
+"""``smelt bisect MODEL``: find the rewrite that changes a result."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What every command shares: its options, and what becomes of an error.
+"""What all commands share: common options, and the conversion of errors to exit statuses.
 
-People read standard error, programs read standard output. An error that smelt can explain is
-printed and becomes the exit status; any other is ours, and leaves a reproducer behind.
+People read standard error, programs read standard output. A SmeltError is printed and sets the exit
+status. Any other exception is a fault of smelt, and a reproducer is written for it.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ Target = Annotated[
 R = TypeVar("R")
 
 EXTRAS = {"jax": "jax", "onnxruntime": "ort", "scipy": "host", "scipy_openblas32": "host"}
-"""Optional packages, and the extra of smelt that installs each."""
+"""Optional package to the extra of smelt that installs it."""
 
 
 def command(function: Callable[..., R]) -> Callable[..., R]:
-    """Turn the errors of a command into messages and exit statuses.
+    """Wrap a command: print its errors and exit with their statuses.
 
-    A parameter that is a dataclass becomes one option for each of its fields, so commands share
-    them; the function gets the dataclass.
+    A parameter whose type is a dataclass becomes one option for each field, so that commands can
+    share groups of options; the function receives the dataclass.
     """
     hints: dict[str, Any] = get_type_hints(function)
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
@@ -97,7 +97,7 @@ def command(function: Callable[..., R]) -> Callable[..., R]:
             sys.stdout.flush()
             return result
         except BrokenPipeError:
-            # The reader has seen enough; what Python still wants to flush goes nowhere.
+            # The reader closed the pipe; discard what Python still has to flush.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(int(ExitStatus.DONE)) from None
         except Exception as error:
@@ -113,7 +113,7 @@ def command(function: Callable[..., R]) -> Callable[..., R]:
 
 
 def _spread(function: Callable[..., Any], groups: Mapping[str, Any]) -> inspect.Signature:
-    """The signature of ``function`` with the fields of each group in place of it."""
+    """Return the signature of ``function`` with each group replaced by its fields."""
     found: list[inspect.Parameter] = []
     for each in inspect.signature(function, eval_str=True).parameters.values():
         if each.name not in groups:
@@ -127,7 +127,7 @@ def _spread(function: Callable[..., Any], groups: Mapping[str, Any]) -> inspect.
 
 
 def _explained(error: Exception) -> SmeltError:
-    """``error``, or what it means."""
+    """Return ``error`` as a SmeltError: out of memory E512, OSError E639, unknown ones E901."""
     if isinstance(error, SmeltError):
         return error
     if is_out_of_memory(error) or isinstance(error, RecursionError | MemoryError):
@@ -142,7 +142,7 @@ def _explained(error: Exception) -> SmeltError:
 
 
 def report_error(error: SmeltError, as_json: bool) -> None:
-    """Print ``error``: text on standard error, or a JSON document on standard output."""
+    """Print ``error`` as text on standard error, or as a JSON document on standard output."""
     if as_json:
         print_json({"schema": "smelt.error/1", "error": error.to_json()})
     else:
@@ -150,6 +150,7 @@ def report_error(error: SmeltError, as_json: bool) -> None:
 
 
 def _unexpected(error: Exception) -> SmeltError:
+    """Write a reproducer for ``error`` and return it as InternalError E901."""
     from smelt.cli.replay import reproducer_of
     from smelt.cli.settings.resolve import applied
 
@@ -167,11 +168,12 @@ def _unexpected(error: Exception) -> SmeltError:
 
 
 def print_json(document: object) -> None:
-    """Print ``document`` on standard output; numbers that JSON lacks become text, as ``"inf"``."""
+    """Print ``document`` on standard output; NaN and infinity, which JSON lacks, become text."""
     print(json.dumps(_finite(document), indent=2, allow_nan=False))
 
 
 def _finite(item: object) -> object:
+    """Return ``item`` with NaN and infinity, at any depth, replaced by their text."""
     if isinstance(item, float) and not math.isfinite(item):
         return str(item)
     if isinstance(item, dict):

@@ -1,4 +1,4 @@
-"""A function as it is compared with its model: by ``--verify`` and by ``smelt verify``."""
+"""Compare an artifact with its source, for ``--verify`` and ``smelt verify``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def compared(
     dims: Mapping[str, int | tuple[int, int]],
     samples: Sequence[str] | None,
 ) -> Report:
-    """How ``artifact``, run on this machine, compares with ``source``.
+    """Run ``artifact`` and ``source`` on this machine and return the Report of the comparison.
 
-    ``dims`` are the sizes at which a model was compiled; a function is called on what the artifact
-    takes.
+    ``dims`` are the sizes at which a model was compiled. A function source is called on the same
+    arrays as the artifact.
     """
     from smelt.check.verify import verify
 
@@ -37,9 +37,9 @@ def compared(
 def trials(
     artifact: Artifact, sizes: Mapping[str, int | tuple[int, int]]
 ) -> dict[str, int | tuple[int, int]]:
-    """The sizes to compare at: of dims with bounds the least and the greatest, of others the one.
+    """Return the sizes to compare at: both bounds of a bounded dim, or the one size.
 
-    Bounds of outputs are left out: the data decides those.
+    Bounds of output dims are left out, because the data decides those sizes.
     """
     from smelt.runtime.interface import interface_of
 
@@ -54,9 +54,10 @@ def called(
     static: Mapping[str, Any],
     x64: bool | None,
 ) -> Callable[..., Any]:
-    """``function`` on arrays in the order of the inputs of its model, which has specs as texts.
+    """Return ``function`` as a function of arrays in the order of its model's inputs.
 
-    Without specs, arrays are given as they are.
+    ``positional`` and ``keyword`` hold the specs as text; each array is cast to its spec. Without
+    specs, arrays are passed unchanged.
     """
 
     def run(*arrays: Any) -> Any:

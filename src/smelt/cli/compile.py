@@ -1,4 +1,4 @@
-"""``smelt compile MODEL --target T -o DIR``: what a target makes of a model."""
+"""``smelt compile MODEL --target T -o DIR``: compile a model for a target and write its files."""
 
 from __future__ import annotations
 
@@ -138,33 +138,35 @@ def _print_facts(
     verified: Report | None,
     clock: Mapping[str, Any],
 ) -> None:
-    """The document of ``--json``."""
+    """Print the document of ``--json``."""
     evidence = {"verification": verified.to_json()} if verified else {}
     facts = {**artifact.report, **evidence, **clock}
     print_json({"schema": "smelt.compile/2", "files": [str(path) for path in files], **facts})
 
 
 def _show(artifact: Artifact, files: list[Path], output: str | None) -> None:
-    """What was made, in one line a file, and what is known of its memory."""
+    """Print one line for each file, the facts of the memory plan, and notes on standard error."""
     if files and output is not None:
         rows = [(path.stat().st_size, str(path.relative_to(output))) for path in files]
         print(table(rows, ("bytes", "file")))
     else:
         print(f"{len(artifact.model.graph)} nodes; {_run(artifact)}")
     for name, fact in artifact.plan.facts.items():
-        if not isinstance(fact, list):  # what has many numbers is for --json and reports
+        if not isinstance(fact, list):  # lists are printed by --json and in reports
             print(f"{name.replace('_', ' ')}: {fact}")
     tuned = artifact.report.get("tune")
     if tuned is not None:
         note(_tuned(tuned))
     for miss in artifact.report.get("select", {}).get("near_misses", ()):
-        if miss["rule"].startswith("weights:int"):  # what was asked for by name, and left
+        if miss["rule"].startswith("weights:int"):  # requested by --weights, but not applied
             left = f"{miss['count']} left as they were, such as {miss['node']!r}"
             note(f"{miss['rule']}: {left}: {miss['reason']}")
 
 
 def _tuned(told: Mapping[str, Any]) -> str:
-    """What ``--tune`` took of what it tried, and what that gains."""
+    """Return one line about ``--tune``: the choices taken, and their time relative
+    to the source.
+    """
     from smelt.tuning.search import COMPILED, NO_TIME
 
     taken = [each["what"] for each in told["tried"] if each["taken"] and each["what"] != COMPILED]
@@ -179,7 +181,9 @@ def _tuned(told: Mapping[str, Any]) -> str:
 
 
 def _watchers(printed: str | None, verified: bool, limit: int) -> list[Watcher]:
-    """What hears of the phases; raises UsageError E601 for a phase that there is not."""
+    """Return the phase observers that the options request; raises UsageError E601
+    for a bad phase.
+    """
     from smelt.check.print_phases import PrintPhases, wanted_phases
     from smelt.targets.watch import verify_phase
 
@@ -188,7 +192,9 @@ def _watchers(printed: str | None, verified: bool, limit: int) -> list[Watcher]:
 
 
 def _own_options(items: list[str] | None) -> Mapping[str, Any]:
-    """The options of the target; raises UsageError E636 for those that every target has."""
+    """Return the options for the target; raises UsageError E636 for an option that all targets
+    have.
+    """
     from smelt.compiler import compile_model
 
     options = parse_options(items)
@@ -199,7 +205,10 @@ def _own_options(items: list[str] | None) -> Mapping[str, Any]:
 
 
 def _saved(artifact: Artifact, output: str | None) -> list[Path]:
-    """The files of ``artifact``, written; raises UsageError E637 if there is no folder for them."""
+    """Write the files of ``artifact`` and return their paths.
+
+    Raises UsageError E637 if the target makes files and no output folder is given.
+    """
     from smelt.targets.registry import find_target
 
     if output is not None and artifact.files:
@@ -211,7 +220,7 @@ def _saved(artifact: Artifact, output: str | None) -> list[Path]:
 
 
 def _run(artifact: Artifact) -> str:
-    """What one run on random inputs took, symbolic dims at 1, after a first one to warm up."""
+    """Time the second of two runs on random inputs, with symbolic dims at 1; return the text."""
     from time import perf_counter
 
     from smelt.runtime.inputs import random_inputs

@@ -1,24 +1,24 @@
-"""What a shell completes: names of targets, commands, passes and stages."""
+"""Shell completion of targets, commands, passes, stages and topics."""
 
 from __future__ import annotations
 
 
 def targets(incomplete: str) -> list[str]:
-    """Installed targets."""
+    """Return the installed targets that start with ``incomplete``."""
     from smelt.targets.registry import target_names
 
     return [name for name in target_names() if name.startswith(incomplete)]
 
 
 def commands(incomplete: str) -> list[str]:
-    """Commands of smelt."""
+    """Return the commands of smelt that start with ``incomplete``."""
     from smelt.cli.main import COMMANDS
 
     return [name for name in COMMANDS if name.startswith(incomplete)]
 
 
 def pipelines(incomplete: str) -> list[str]:
-    """Pipelines that go on from what is typed: its last name becomes a pass or a stage."""
+    """Return ``incomplete`` with its last name completed to each matching pass or stage."""
     from smelt.passes.pipelines import STAGES
     from smelt.passes.registry import passes
 
@@ -29,7 +29,9 @@ def pipelines(incomplete: str) -> list[str]:
 
 
 def passes(incomplete: str) -> list[str]:
-    """Passes, the last of those that are typed."""
+    """Return ``incomplete`` with the last name of its comma-separated list completed
+    to each pass.
+    """
     from smelt.passes.registry import passes as registered
 
     typed, last = incomplete[: incomplete.rfind(",") + 1], incomplete[incomplete.rfind(",") + 1 :]
@@ -38,7 +40,7 @@ def passes(incomplete: str) -> list[str]:
 
 
 def topics(incomplete: str) -> list[str]:
-    """What ``smelt explain`` explains."""
+    """Return the topics of ``smelt explain`` that start with ``incomplete``, in any case."""
     from smelt.cli.topics import topics as every
 
     names = dict.fromkeys(topic.spelling for topic in every())

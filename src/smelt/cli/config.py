@@ -1,4 +1,4 @@
-"""``smelt config [COMMAND]``: every setting, its value, and who said so."""
+"""``smelt config [COMMAND]``: print every setting, its value, and where the value comes from."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def config(
         return
     print(table(_rows(shown), ("setting", "value", "from")))
     for name, meant in unknown.items():
-        if not meant:  # Of the others every command warns.
+        if not meant:  # every command already warns about likely misspellings
             note(f"{name} is no setting of smelt")
 
 
 def describe(setting: Setting) -> dict[str, Any]:
-    """A setting as plain data; ``command`` is empty for those of smelt itself."""
+    """Return a setting as plain data; ``command`` is empty for options of smelt itself."""
     return {
         "command": setting.option.command,
         "name": setting.option.name,
@@ -74,6 +74,7 @@ def _rows(settings: Sequence[Setting]) -> list[tuple[str, str, str]]:
 
 
 def _in_words(value: Any) -> str:
+    """Return ``value`` as text for the table: ``-`` for none, ``true`` or ``false``, or a list."""
     if value is None or value == []:
         return "-"
     if isinstance(value, bool):

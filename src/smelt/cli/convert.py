@@ -1,4 +1,4 @@
-"""``smelt convert PKG.MOD:FN``: a JAX function becomes an ONNX model."""
+"""``smelt convert PKG.MOD:FN``: convert a JAX function to an ONNX model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 SAME_INPUTS = {*("kwargs", "static", "input_names", "output_names", "constraints", "x64", "strict")}
-"""Options of a trace with which the model takes what the function takes."""
+"""Trace options that leave the inputs of the model equal to those of the function."""
 
 
 @command
@@ -135,8 +135,11 @@ def convert(
 def _verified(
     source: Any, positional: Sequence[str], tracing: Mapping[str, Any], artifact: Artifact
 ) -> Report:
-    """How ``artifact`` compares with the function, or with its trace where that takes other inputs
-    than the function: parameters, images in another layout, weights of a checkpoint."""
+    """Compare ``artifact`` with the function, or with its trace, and return the Report.
+
+    The trace is the reference if its inputs differ from the function's: parameters as inputs,
+    images in another layout, or weights of a checkpoint.
+    """
     from smelt.compiler import trace
 
     asked = {name for name, given in tracing.items() if given}

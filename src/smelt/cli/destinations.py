@@ -1,4 +1,4 @@
-"""Files that a command writes beside its result, refused before it begins to work."""
+"""Check, before a command starts, that its additional output files can be written."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from smelt.errors import UsageError
 
 
 def check_destination(path: str, word: str, *files: str | None) -> None:
-    """Raise UsageError E614 if there is no folder for ``path``, E637 if it is one of ``files``.
+    """Raise UsageError E614 if ``path`` has no folder, E637 if it equals one of ``files``.
 
-    ``word`` says what is to be written, ``files`` are what else the command reads and writes.
+    ``word`` names the output, such as "report"; ``files`` are the other files of the command.
     """
     if Path(path).is_dir() or not Path(path).parent.is_dir():
         why = "it is a folder, not a file" if Path(path).is_dir() else "no such folder"

@@ -1,4 +1,4 @@
-"""``smelt diff A B``: what differs between two models."""
+"""``smelt diff A B``: show the differences between two models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from smelt.check.model_diff import ModelDiff, Weight, Weights
 
 WEIGHTS_SHOWN = 8
-"""Weights of one kind that are listed; ``--json`` has all."""
+"""How many removed, added or changed weights are listed; ``--json`` has all."""
 
 
 @command
@@ -53,6 +53,7 @@ def diff(
 
 
 def _counts(found: ModelDiff) -> Iterator[str]:
+    """Yield lines for versions, interface, operators and weights that differ."""
     from smelt.ir.listing import printable
 
     for name, pair in found.versions.items():
@@ -71,6 +72,7 @@ def _counts(found: ModelDiff) -> Iterator[str]:
 
 
 def _weights(weights: Weights) -> Iterator[str]:
+    """Yield lines for the totals of the weights, then those removed, added and changed."""
     (count, size), (count_after, size_after) = weights.before, weights.after
     yield f"weights: {count} -> {count_after}, {size:,} -> {size_after:,} bytes"
     yield from _some([f"  - {_weight(weight)}" for weight in weights.removed])
@@ -83,6 +85,7 @@ def _weights(weights: Weights) -> Iterator[str]:
 
 
 def _some(lines: Sequence[str]) -> Iterator[str]:
+    """Yield the first ``WEIGHTS_SHOWN`` lines, then a line with the number of the others."""
     from smelt.ir.listing import printable
 
     yield from map(printable, lines[:WEIGHTS_SHOWN])

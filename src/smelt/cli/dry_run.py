@@ -1,4 +1,4 @@
-"""``--dry-run``: what a command would do, for every command that runs passes."""
+"""``--dry-run``: print what a command that runs passes would do."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def show_dry_run(
     target: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print what ``pipeline`` runs, and on standard error what ``target`` does after it.
+    """Print the passes of ``pipeline``, and on standard error the further steps of ``target``.
 
-    What stands on standard output, given back as ``--pipeline``, runs the same passes without the
-    options that add to it, such as ``--fast-math``.
+    The text on standard output, passed back as ``--pipeline``, runs the same passes without options
+    such as ``--fast-math`` that add passes.
     """
     from smelt.passes.laid_out import laid_out
     from smelt.targets.preview import preview
@@ -43,6 +43,7 @@ def show_dry_run(
 
 
 def _show_rest(seen: Preview) -> None:
+    """Print on standard error the target's own passes, its phases, and passes without effect."""
     from smelt.cli.passes import makes
     from smelt.passes.laid_out import laid_out
     from smelt.targets.phases import phases

@@ -1,4 +1,4 @@
-"""``smelt explain TOPIC``: more than fits into a message."""
+"""``smelt explain TOPIC``: print the details that do not fit into an error message."""
 
 from __future__ import annotations
 
@@ -85,6 +85,7 @@ def _target(topic: Topic) -> Facts:
 
 
 def _symbolic(facts: Facts) -> str:
+    """Return whether the target allows symbolic dims, in words."""
     if facts["dynamic_dims"]:
         return "yes"
     if facts["bounded_dims"]:
@@ -93,6 +94,7 @@ def _symbolic(facts: Facts) -> str:
 
 
 def _show_target(facts: Facts) -> None:
+    """Print the limits, options, passes and phases of a target."""
     print(prose(f"{facts['name']}: {facts['summary']}\n"))
     lowest, highest = facts["opset"]
     rank = facts["max_rank"]
@@ -120,7 +122,7 @@ def _show_target(facts: Facts) -> None:
 
 
 ANY_OPSET = 10**6
-"""From this on, the highest opset of a target is no limit."""
+"""A target whose highest opset is at least this one has no upper limit."""
 
 
 def _operator(topic: Topic) -> Facts:
@@ -130,6 +132,7 @@ def _operator(topic: Topic) -> Facts:
 
 
 def _show_operator(facts: Facts) -> None:
+    """Print the signature of an operator, the targets that support it, and passes that use it."""
     domain = facts["domain"] or "ai.onnx"
     since = ", ".join(map(str, facts["since"]))
     old = " (deprecated)" if facts["deprecated"] else ""
@@ -152,7 +155,9 @@ def _show_operator(facts: Facts) -> None:
 
 
 def _show_list(word: str, given: Mapping[str, Any] | list[str] | str) -> None:
-    """``Word: a, b`` or ``Word: a=1, b=2`` on wrapped lines; nothing if there is nothing."""
+    """Print ``Word: a, b`` or ``Word: a=1, b=2`` on wrapped lines; nothing if
+    ``given`` is empty.
+    """
     if isinstance(given, Mapping):
         given = [name if value is None else f"{name}={value}" for name, value in given.items()]
     text = given if isinstance(given, str) else ", ".join(given)

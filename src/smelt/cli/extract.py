@@ -1,4 +1,4 @@
-"""``smelt extract MODEL -o PART``: a part of a model, between any of its values."""
+"""``smelt extract MODEL -o PART``: write the part of a model between given values."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def extract(
 
 
 def _names(items: Sequence[str] | None, known: Collection[str]) -> list[str] | None:
-    """The names in ``items``, which commas part unless the whole of one is a name."""
+    """Split ``items`` at commas, unless an item as a whole is a known name."""
     if not items:
         return None
     return [n for item in items for n in ([item] if item in known else item.split(","))]

@@ -1,4 +1,4 @@
-"""The inputs of a run as arguments: files of arrays, made-up ones, types of functions."""
+"""Parse ``--input`` and ``--inputs``: array files, generated inputs, types of functions."""
 
 from __future__ import annotations
 
@@ -49,14 +49,19 @@ _NAMED = re.compile(r"([^=]+)=(.+)", re.DOTALL)
 
 @dataclass
 class GivenInputs:
-    """What the arguments say: arrays and made-up inputs by name, or in order, and types."""
+    """Inputs that the arguments give: arrays or generated inputs, by name or in
+    order, and types.
+    """
 
     named: dict[str, np.ndarray | MadeUp] = field(default_factory=dict)
     ordered: list[np.ndarray | MadeUp] = field(default_factory=list)
     specs: tuple[list[str], dict[str, str]] = field(default_factory=lambda: ([], {}))
 
     def by_name(self, interface: Interface) -> Mapping[str, np.ndarray | MadeUp]:
-        """All by the names of ``interface``; raises UsageError E636 for more than there are."""
+        """Return all inputs by the names of ``interface``.
+
+        Raises UsageError E632 for too many inputs, E636 for one given by name and by position.
+        """
         from smelt.runtime.named_inputs import wants
 
         names = [port.name for port in interface.inputs]
@@ -69,7 +74,11 @@ class GivenInputs:
         return {**placed, **self.named}
 
     def arguments(self, function: Callable[..., Any], name: str) -> list[Any]:
-        """The arrays in the order of the parameters of ``function``, which has no types."""
+        """Return the arrays in the order of the parameters of ``function``, which declares no
+        types.
+
+        Raises UsageError E632 for generated inputs, or if the arrays do not fit the signature.
+        """
         from smelt.runtime.named_inputs import MadeUp
 
         if any(isinstance(item, MadeUp) for item in (*self.ordered, *self.named.values())):
@@ -90,7 +99,7 @@ class GivenInputs:
 
 
 def read_samples(files: Sequence[str] | None) -> list[dict[str, np.ndarray]] | None:
-    """The samples in ``files``: one of each .npz, and one of all .pb files together.
+    """Return the samples in ``files``: one for each .npz, and one for all .pb files together.
 
     Raises UsageError E617 for files that cannot be read, E636 for arrays without a name.
     """
@@ -117,9 +126,9 @@ def read_samples(files: Sequence[str] | None) -> list[dict[str, np.ndarray]] | N
 def read_given(
     items: Sequence[str] | None, files: Sequence[str] | None, *, function: bool
 ) -> GivenInputs:
-    """What --input and --inputs say; types are for a ``function`` only.
+    """Parse the values of --input and --inputs; types are accepted for a ``function`` only.
 
-    Raises UsageError E636 for a name given twice or text of no known form, E617 for files.
+    Raises UsageError E636 for a repeated name or text of unknown form, E617 for bad files.
     """
     from smelt.runtime.array_files import read_arrays
 
@@ -137,6 +146,7 @@ def read_given(
 
 
 def _read(given: GivenInputs, item: str, function: bool) -> None:
+    """Parse one ``[NAME=]WHAT`` and add it to ``given``."""
     named = _NAMED.fullmatch(item)
     name, what = named.groups() if named and not Path(item).exists() else ("", item)
     if function and _SPEC.fullmatch(what) and not Path(what).exists():
@@ -155,6 +165,10 @@ def _read(given: GivenInputs, item: str, function: bool) -> None:
 
 
 def _value(name: str, what: str, item: str) -> np.ndarray | MadeUp:
+    """Return the array in the file ``what``, or the generated input that ``what`` names.
+
+    Raises UsageError E636 for text of unknown form, or if a file holds no array ``name``.
+    """
     from smelt.runtime.array_files import SUFFIXES, read_arrays
     from smelt.runtime.named_inputs import MadeUp
 

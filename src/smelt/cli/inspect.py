@@ -1,4 +1,4 @@
-"""``smelt inspect MODEL``: what is in a model."""
+"""``smelt inspect MODEL``: print the facts of a model."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def _snippet(model: ir.Model) -> str:
 
 
 def _weights(facts: Facts) -> Iterator[tuple[object, ...]]:
-    """Name, type, elements, bytes, share of all bytes."""
+    """Yield rows of name, type, elements, bytes, and share of the bytes of all weights."""
     whole = sum(item.bytes for item in facts.weights)
     for item in facts.weights:
         yield item.name, item.type, item.elements, item.bytes, round(item.share_of(whole), 6)
 
 
 def _nodes(facts: Facts) -> Iterator[tuple[object, ...]]:
-    """Name, operator, types of the results, MACs, FLOPs, bytes."""
+    """Yield rows of name, operator, result types, MACs, FLOPs and bytes moved."""
     from smelt.ir.text import operator, type_of
 
     for item in facts.work:
@@ -94,7 +94,7 @@ COLUMNS = {
 
 
 def to_json(facts: Facts, listed: str | None) -> dict[str, Any]:
-    """The facts as plain data; amounts are numbers, or formulas as text."""
+    """Return the facts as plain data; amounts are numbers, or formulas as text."""
     from smelt.ir.text import operator
 
     model, work = facts.model, facts.total
@@ -137,7 +137,7 @@ def to_json(facts: Facts, listed: str | None) -> dict[str, Any]:
 
 
 def _work(facts: Facts) -> dict[str, Any]:
-    """What each operator takes."""
+    """Return the nodes, MACs, FLOPs and bytes for each operator."""
     return {
         name: {
             "nodes": item.nodes,

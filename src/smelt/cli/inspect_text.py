@@ -1,4 +1,4 @@
-"""The facts of a model as text for people: titled sections, the longest first cut."""
+"""Format the facts of a model as titled sections of text."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
     from smelt.inspection.symbols import Symbol
 
 SHOWN = 5
-"""Weights that are shown; ``--list`` has all."""
+"""How many weights are shown, the largest first; ``--list`` has all."""
 
 PIPED = 100
-"""Characters of a line where no terminal says how many there are."""
+"""Width of a line if the output is no terminal."""
 
 INDENT = 2
 """Spaces before the lines of a section."""
 
 NAMES = 3
-"""Dims that a long formula names."""
+"""How many dims are named in place of a long formula."""
 
 ENDS = 6
-"""Operators at each end of a chain that are shown."""
+"""How many operators of a long chain are shown at each end."""
 
 UNITS = ((10**15, "P"), (10**12, "T"), (10**9, "G"), (10**6, "M"), (10**3, "k"))
 TERMS = 2
-"""Terms of a formula that are shown."""
+"""How many terms of a formula are shown."""
 
 WIDEST = 32
-"""Characters of a formula; of a longer one, only the dims are shown that it hangs on."""
+"""Longest formula in characters; in place of a longer one, the dims it depends on are shown."""
 
 
 def sections(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Titles, and what stands below each."""
+    """Yield the title and the text of each section."""
     model = facts.model
     name = model.graph.name or "(no name)"
     yield (
@@ -68,6 +68,7 @@ def sections(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _symbol(symbol: Symbol) -> tuple[str, str]:
+    """Return the name of a symbolic dim, and the inputs or outputs that determine its size."""
     if not symbol.inputs:
         if symbol.size:
             return symbol.name, f"is {symbol.size}, in {', '.join(symbol.outputs)}"
@@ -77,7 +78,7 @@ def _symbol(symbol: Symbol) -> tuple[str, str]:
 
 
 def _computed(facts: Facts) -> Iterator[tuple[str, str]]:
-    """The sizes in formulas that shape inference could only give a name."""
+    """Yield a row for the sizes in formulas to which shape inference gave an invented name."""
     from smelt.ir.invented_dims import invented_in
 
     names = {
@@ -92,12 +93,13 @@ def _computed(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _table(rows: Sequence[tuple[object, ...]], header: tuple[str, ...] = ()) -> str:
-    """A table that leaves room for the indentation of a section."""
+    """Return a table whose width leaves room for the indentation of a section."""
     cells = [tuple(c if isinstance(c, int) else printable(c) for c in row) for row in rows]
     return table(cells, header, (width() or PIPED) - INDENT)
 
 
 def _operators(facts: Facts) -> str:
+    """Return the table of operators: nodes, MACs, FLOPs and bytes moved."""
     rows = []
     for name, item in facts.work_by_operator.items():
         macs, flops, moved = (_amount(amount) for amount in (item.macs, item.flops, item.bytes))
@@ -107,7 +109,7 @@ def _operators(facts: Facts) -> str:
 
 
 def _total(facts: Facts) -> Iterator[tuple[str, str]]:
-    """The work of all nodes, and the options that give it as numbers."""
+    """Yield the section on the work of all nodes, with the ``--dim`` options that give numbers."""
     work = facts.total
     amounts = {"MACs": work.macs, "FLOPs": work.flops, "bytes moved": work.bytes}
     rows = [(what, _amount(each)) for what, each in amounts.items()]
@@ -137,6 +139,7 @@ def _quantization(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _parameters(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield the section on weights: totals, then the largest ones."""
     count, size = sum(w.elements for w in facts.weights), sum(w.bytes for w in facts.weights)
     rows: list[tuple[object, ...]] = [
         (w.name, w.type, w.elements, w.bytes, f"{w.share_of(size):.1%}")
@@ -157,7 +160,9 @@ def _chain(chain: list[ir.Node]) -> str:
 
 
 def _amount(amount: Polynomial) -> str:
-    """``4.09 G``, or a formula with its leading terms, or the dims that a long one hangs on."""
+    """Return ``4.09 G``, a formula with its leading terms, or the dims that a long
+    one depends on.
+    """
     if amount.value is None:
         terms = amount.texts()
         more = f" + {len(terms) - TERMS} terms" if len(terms) > TERMS else ""
@@ -170,7 +175,7 @@ def _amount(amount: Polynomial) -> str:
 
 
 def _some(dims: Collection[str]) -> str:
-    """At most ``NAMES`` of ``dims``, those with names first, and how many others there are."""
+    """Return at most ``NAMES`` of ``dims``, user-named ones first, and the number of the others."""
     from smelt.ir.invented_dims import invented_in
 
     named = sorted(name for name in dims if not invented_in(name))[:NAMES]
@@ -180,4 +185,5 @@ def _some(dims: Collection[str]) -> str:
 
 
 def producer(model: ir.Model) -> str:
+    """Return the name and version of the program that wrote the model, or ``?``."""
     return " ".join(filter(None, (model.producer_name, model.producer_version))) or "?"

@@ -1,4 +1,4 @@
-"""``smelt bench out/ --kernels``: what each kernel of a compiled folder takes."""
+"""``smelt bench out/ --kernels``: time each kernel of a compiled folder."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ HEAD = ("step", "kernel", "node", "us", "share", "MMAC", "KB", "GMAC/s")
 def bench_kernels(
     folder: str, given: GivenInputs, *, rounds: int, seconds: float, as_json: bool
 ) -> None:
-    """Time each kernel of the library that target c wrote to ``folder``, compiled with the option
-    ``profile``; print the slowest first, and write the seconds into its report.json."""
+    """Time each kernel of the C library in ``folder`` and print them, slowest first.
+
+    The library must be compiled with the option ``profile``. The seconds are also written to the
+    report.json of the folder. Raises UsageError E637 if ``folder`` is no folder.
+    """
     from smelt.candidate import candidate
     from smelt.runtime.named_inputs import MadeUp, choose_inputs
     from smelt.targets.c.measure import measure
@@ -35,11 +38,11 @@ def bench_kernels(
         )
     read(Path(folder))
     opened = candidate(folder, folder)
-    assert opened.interface is not None  # a folder knows what it takes
+    assert opened.interface is not None  # a compiled folder declares its inputs
     values = given.by_name(opened.interface)
     chosen = choose_inputs(opened.interface, values, opened.make_inputs, {}, MadeUp("random", 0))
     saved = open_folder(Path(folder))
-    assert saved is not None  # its report was read
+    assert saved is not None  # read() above would have raised otherwise
     library: Any = saved.load()
     report = measure(Path(folder), library, chosen.values, rounds=rounds, seconds=seconds)
     if as_json:
@@ -51,6 +54,7 @@ def bench_kernels(
 
 
 def _row(kernel: Mapping[str, Any], total: float) -> tuple[Any, ...]:
+    """Return a row of the table: step, kernel, node, microseconds, share, MMAC, KB, GMAC/s."""
     seconds = kernel["seconds"]
     rate = f"{kernel['macs'] / seconds / 1e9:.3g}" if kernel["macs"] and seconds else ""
     return (

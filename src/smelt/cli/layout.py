@@ -1,4 +1,4 @@
-"""How tables and long lines fit into a terminal, or into the width that COLUMNS asks for."""
+"""Lay out tables and long lines for the width of the terminal, or for COLUMNS."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 NARROW = 12
-"""Characters that a column of text keeps at least."""
+"""The least width of a column of text."""
 
 
 def width() -> int | None:
-    """Characters of a line; None if nobody reads it on a terminal or says how many there are."""
+    """Return the width of a line; None if standard output is no terminal and COLUMNS is unset."""
     if "COLUMNS" in os.environ or sys.stdout.isatty():
         return max(shutil.get_terminal_size().columns, 20)
     return None
@@ -24,10 +24,10 @@ def width() -> int | None:
 def table(
     rows: Sequence[tuple[Any, ...]], header: tuple[str, ...] = (), limit: int | None = None
 ) -> str:
-    """Columns of text, numbers right-aligned; cells wrap so that a line has ``limit`` characters.
+    """Return rows as columns of text, numbers right-aligned, with lines of at most ``limit``.
 
-    Without a ``limit``, the width of the terminal is the limit. Text wraps behind spaces and
-    commas, never inside a word.
+    ``limit`` defaults to the width of the terminal. Cells wrap behind spaces and commas, never
+    inside a word.
     """
     lines = [header, *rows] if header else list(rows)
     if not lines:
@@ -41,18 +41,18 @@ def table(
 
 
 def printable(item: object) -> str:
-    """``item`` as text of one line: tabs, line ends and escapes as they are spelled in Python.
+    """Return ``item`` as one line, with tabs, line ends and escapes spelled as in Python.
 
-    For what others wrote, such as the names in a model.
+    Use it for text from files, such as the names in a model.
     """
     text = str(item)
     return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
 def fitted(widths: list[int], total: int | None, floors: Sequence[int] = ()) -> list[int]:
-    """``widths`` of columns, the widest made narrower until a line has at most ``total``.
+    """Return ``widths`` with the widest columns narrowed until a line has at most ``total``.
 
-    The first column, which holds names, keeps its width. No column gets narrower than ``NARROW``
+    The first column, which holds names, keeps its width. No column becomes narrower than ``NARROW``
     or than its entry of ``floors``, the longest piece of text that must not break.
     """
     widths = list(widths)
@@ -73,6 +73,7 @@ def fitted(widths: list[int], total: int | None, floors: Sequence[int] = ()) -> 
 
 
 def _wrapped(line: tuple[Any, ...], widths: list[int]) -> list[str]:
+    """Return the lines of text for one row, with cells wrapped to ``widths``."""
     cells = [
         _folded_cell(str(cell), size) if len(str(cell)) > size else [str(cell)]
         for cell, size in zip(line, widths, strict=True)
@@ -90,12 +91,12 @@ def _wrapped(line: tuple[Any, ...], widths: list[int]) -> list[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """``text`` in pieces that must not break: words, and the parts of a word behind commas."""
+    """Split ``text`` into pieces that must not break: words, split further behind commas."""
     return re.findall(r"[^\s,]*,|[^\s,]+", text) or [""]
 
 
 def _folded_cell(text: str, size: int) -> list[str]:
-    """``text`` in lines of at most ``size`` characters, broken behind spaces and commas."""
+    """Return ``text`` as lines of at most ``size`` characters, broken behind spaces and commas."""
     lines = [""]
     for match in re.finditer(r"(\s*)([^\s,]*,|[^\s,]+)", text):
         space, piece = match.groups()
@@ -107,9 +108,9 @@ def _folded_cell(text: str, size: int) -> list[str]:
 
 
 def prose(text: str, limit: int | None = None) -> str:
-    """``text`` with lines of at most ``limit`` characters, wrapped under their own indentation.
+    """Return ``text`` with lines of at most ``limit`` characters, wrapped with their indentation.
 
-    Without a ``limit``, the width of the terminal is the limit.
+    ``limit`` defaults to the width of the terminal.
     """
     limit = limit or width()
     if limit is None:

@@ -1,4 +1,7 @@
-"""The command line: one file a command, and nothing heavy imported before a command runs."""
+"""The command-line program: the table of commands, options of smelt itself, and settings.
+
+Each command has a file of its own; heavy packages are imported only when a command runs.
+"""
 
 from __future__ import annotations
 
@@ -64,15 +67,15 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
 }
 
 ANYWHERE = ("--quiet", "--verbose", "--with-weights", "--no-plugins", "--no-config")
-"""Options of smelt itself that may stand behind the command, too."""
+"""Options of smelt itself that are also accepted behind the command."""
 
 
 _SPEC = re.compile(r"\w+\[[^\]]*\]")
-"""A type of an input, such as f32[B,64]."""
+"""The type of an input, such as f32[B,64]."""
 
 
 class Command(TyperCommand):
-    """A command whose flags have a negative, because a file may turn them on."""
+    """A command that adds ``--no-NAME`` for each flag, because a file may set the flag."""
 
     def make_parser(self, ctx: Any) -> Any:
         parser = super().make_parser(ctx)
@@ -85,7 +88,9 @@ class Command(TyperCommand):
         return parser
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Who gives types as arguments, as functions of Python take them, is told the option."""
+        """Parse ``args``; if types of inputs are given as arguments, the error names
+        ``--input``.
+        """
         words = list(args)  # parsing uses up the list
         try:
             return super().parse_args(ctx, args)
@@ -99,7 +104,9 @@ class Command(TyperCommand):
 
 
 class CommandOverOthers(Command):
-    """A command that keeps what stands behind ``--`` for another one, in ``ctx.obj``."""
+    """A command that stores the arguments behind ``--``, which another command gets, in
+    ``ctx.obj``.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         own, rest = parted(args)
@@ -111,15 +118,16 @@ CLASSES = {"batch": CommandOverOthers}
 
 
 def parted(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """``arguments`` up to ``--``, and from there on."""
+    """Split ``arguments`` before ``--``."""
     at = arguments.index("--") if "--" in arguments else len(arguments)
     return arguments[:at], arguments[at:]
 
 
 class Commands(TyperGroup):
-    """The commands; what is wrong with their arguments is JSON where that is asked for."""
+    """The group of commands; errors in arguments are printed as JSON with ``--json``."""
 
     def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command that the arguments name, with defaults from files and the environment."""
         passed = options.get("args", args[0] if args else None)
         given = list(sys.argv[1:] if passed is None else passed)
         own, rest = parted(given)
@@ -141,10 +149,10 @@ class Commands(TyperGroup):
 
 
 def defaults_for(given: Sequence[str]) -> dict[str, Any]:
-    """What files and the environment say for the command in ``given``, as a map of defaults.
+    """Return the settings of files and the environment for the command, as click's default map.
 
-    Whoever only asks for help gets it, whatever stands in the files; of one that cannot be read,
-    it is not known whether it leaves plug-ins out, so they are.
+    ``--help`` works even if the files are broken. For completion, ``config`` and ``explain``, a
+    broken file turns plug-ins off, because it may have asked for that.
     """
     command = next((arg for arg in given if arg in COMMANDS), "")
     completing = "_SMELT_COMPLETE" in os.environ
@@ -161,24 +169,28 @@ def defaults_for(given: Sequence[str]) -> dict[str, Any]:
 
 
 def known_options() -> tuple[Option, ...]:
-    """The options of smelt and its commands that files and the environment may set."""
+    """Return the options of smelt and of its commands that files and the environment may set."""
     return all_options(COMMANDS, options)
 
 
 def _with_value(argument: str) -> str:
-    """``argument``, with the value that stands for none if it is an option that may have none."""
+    """Return ``argument``, completed by its default value if it is an option with
+    optional value.
+    """
     value = WITHOUT_VALUE.get(argument)
     return argument if value is None else f"{argument}={value}"
 
 
 def _paragraphs(function: Callable[..., None]) -> str:
-    """The docstring of a command, a paragraph a line: lines break where the terminal ends."""
+    """Return the docstring of a command with one line a paragraph, so that the
+    terminal wraps it.
+    """
     told = cleandoc(function.__doc__ or "")
     return "\n\n".join(" ".join(part.split()) for part in told.split("\n\n"))
 
 
 PLAIN = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-"""Ask for text without any escapes, bold ones included."""
+"""True if output must have no terminal escapes, such as colours and bold."""
 
 app = typer.Typer(
     name="smelt",
@@ -271,12 +283,12 @@ def options(
 
 
 def _warn(message: Warning | str, *place: Any, **options: Any) -> None:
-    """Print a warning for people, without the line of source that Python adds."""
+    """Print a warning on standard error without the source line that Python adds."""
     print(f"warning: {message}", file=sys.stderr)
 
 
 def run() -> None:
-    """Entry point of the console script."""
+    """Run the command line; the entry point of the console script."""
     warnings.showwarning = _warn
     if warning := neighbour_warning():
         print(f"warning: {warning}", file=sys.stderr)

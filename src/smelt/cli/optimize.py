@@ -1,4 +1,4 @@
-"""``smelt optimize IN -o OUT``: the same model, smaller and faster."""
+"""``smelt optimize IN -o OUT``: run passes over an ONNX model and write the result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from smelt.passes.run import PassReport
 
 MISSES_SHOWN = 12
-"""Near misses in the table of ``--stats``, the commonest; ``--json`` has all."""
+"""How many near misses ``--stats`` shows, the most frequent first; ``--json`` has all."""
 
 
 @command
@@ -129,6 +129,7 @@ def optimize(
 
 
 def _facts(reports: Reports) -> dict[str, Any]:
+    """Return the verification, the passes that changed the model, and near misses as plain data."""
     return {
         "evidence": reports.evidence.to_json() if reports.evidence else None,
         "passes": [report.to_json() for report in reports if report.changed],
@@ -137,16 +138,19 @@ def _facts(reports: Reports) -> dict[str, Any]:
 
 
 def _near_misses(reports: list[PassReport]) -> dict[str, Any]:
-    """Those of the last run of each pass, by its text: what a rule still lacks in the result."""
+    """Return the near misses of the last run of each pass, by the text of the pass.
+
+    They name the conditions that still fail in the result.
+    """
     last = {report.text: report.to_json()["near_misses"] for report in reports}
     return {text: misses for text, misses in last.items() if misses}
 
 
 def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:
-    """Rows of ``--stats``: runs that changed the model, one row for the others, near misses.
+    """Return the rows of ``--stats``: runs that changed the model, the others in one row, near
+    misses.
 
-    Near misses are those of the last run of each pass, the commonest first: conditions that still
-    fail in the result.
+    Near misses are from the last run of each pass, the most frequent first.
     """
     rows: list[tuple[Any, ...]] = []
     for report in (report for report in reports if report.changed):
@@ -172,7 +176,7 @@ def _rows(reports: list[PassReport]) -> list[tuple[Any, ...]]:
 
 
 def _bound_first(sizes: Mapping[str, int], pipeline: str) -> Steps:
-    """``pipeline`` after a step that binds symbolic dims to ``sizes``, if there are any."""
+    """Return ``pipeline`` after a step that binds symbolic dims to ``sizes``, if there are any."""
     from smelt.passes.interface.materialize_symbolic_dims import Sizes, materialize_symbolic_dims
     from smelt.passes.pipeline import Step, parse
 

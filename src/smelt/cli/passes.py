@@ -1,4 +1,4 @@
-"""``smelt passes``: every pass, from the registry."""
+"""``smelt passes``: list every registered pass."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from smelt.passes.base import Pass
 
 WIDE = 200
-"""Characters of a line from which on it shows what a pass makes, and its source."""
+"""The width from which the table also has the columns "makes" and "source"."""
 
 
 @command
@@ -53,12 +53,12 @@ def _default(pass_: Pass) -> str:
 
 
 def makes(pass_: Pass) -> str:
-    """The operators beyond ONNX that a pass makes, so that it runs for targets that list them."""
+    """Return the operators beyond ONNX that a pass creates; only targets that list them run it."""
     return ", ".join(f"{domain}.{op_type}" for domain, op_type in pass_.makes)
 
 
 def describe(pass_: Pass) -> dict[str, Any]:
-    """A pass as plain data."""
+    """Return a pass as plain data."""
     return {
         "name": pass_.spelling,
         "summary": pass_.summary,
@@ -73,7 +73,7 @@ def describe(pass_: Pass) -> dict[str, Any]:
 
 
 def options_of(pass_: Pass) -> dict[str, str]:
-    """The options of a pass with their defaults, spelled as pipelines do."""
+    """Return the options of a pass and their defaults, spelled as in a pipeline."""
     if pass_.options_type is None:
         return {}
     import dataclasses
@@ -86,7 +86,7 @@ def options_of(pass_: Pass) -> dict[str, str]:
 
 
 def markdown_table(listed: list[Pass]) -> str:
-    """The table of ``docs/passes.md``."""
+    """Return the table of ``docs/passes.md``."""
     lines = ["| pass | results | default | what it does | makes | source |", "|---" * 6 + "|"]
     for pass_ in listed:
         summary = pass_.summary.replace("``", "`").replace("|", "\\|")

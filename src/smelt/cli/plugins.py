@@ -1,4 +1,4 @@
-"""``smelt plugins``: what other packages add to smelt, and whether it works."""
+"""``smelt plugins``: list what installed packages add to smelt, and whether it can be imported."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from smelt.passes.run import Observer
 
 WITHOUT_VALUE: Mapping[str, str] = {"--print-changed": "all", "--print-after": "all"}
-"""Options whose value may be left out, and what it is then; one that is given follows a ``=``."""
+"""Options with an optional value, and its default; a given value follows ``=``."""
 
 PrintChanged = Annotated[
     str | None,
@@ -51,7 +51,7 @@ LINES = 200
 
 @contextmanager
 def printed(changed: str | None, after: str | None, limit: int) -> Iterator[list[Observer]]:
-    """Observers that print what passes do, on standard error; raises UsageError E601."""
+    """Yield observers that print on standard error what passes do; raises UsageError E601."""
     if changed is None and after is None:
         yield []
         return

@@ -1,4 +1,4 @@
-"""What a command that takes long says meanwhile, on a terminal: the step, the nodes, the time."""
+"""Show the current step, number of nodes and time on a terminal while a command runs long."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from smelt.passes.run import PassReport
 
 DELAY = 2.0
-"""Seconds after which something is shown."""
+"""Seconds before the line is first shown."""
 
 
 class Progress:
-    """Tells what is being done, from ``DELAY`` on; an observer of pipelines, too."""
+    """Shows the current step in one line after ``DELAY`` seconds; an observer of pipelines."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -38,24 +38,25 @@ class Progress:
                 self._bar.update(self._bar.task_ids[0], description=escaped(text))
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
-        """Show the pass that runs, and how many nodes it is about."""
+        """Show the name of the pass that starts and the number of nodes."""
         self.say(f"{step.pass_.spelling}: {len(model.graph):,} nodes")
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
-        """The next pass, or what comes after the pipeline, has a text of its own."""
+        """Do nothing: the next pass, or the step after the pipeline, sets its own text."""
 
     def start(self) -> None:
-        """Show the text after ``DELAY``."""
+        """Start the timer that shows the line after ``DELAY`` seconds."""
         self._timer.start()
 
     def stop(self) -> None:
-        """Take the line away again."""
+        """Remove the line."""
         self._timer.cancel()
         with self._lock:
             if self._bar is not None:
                 self._bar.stop()
 
     def _show(self) -> None:
+        """Show the line, with its clock set back to the start of the command."""
         from rich.console import Console
         from rich.progress import Progress as Bar
         from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -70,7 +71,7 @@ class Progress:
 
 
 def escaped(text: str) -> str:
-    """``text`` with nothing in it that rich takes for markup."""
+    """Return ``text`` with the markup characters of rich escaped."""
     from rich.markup import escape
 
     return escape(text)
@@ -78,7 +79,7 @@ def escaped(text: str) -> str:
 
 @contextmanager
 def progress(text: str) -> Iterator[Progress]:
-    """Shows ``text``, and what is said later, on standard error if that is a terminal."""
+    """Show ``text``, and later texts given to ``say``, if standard error is a terminal."""
     shown = Progress(text)
     if sys.stderr.isatty():
         shown.start()
@@ -89,7 +90,7 @@ def progress(text: str) -> Iterator[Progress]:
 
 
 def size_of(path: str) -> str:
-    """The bytes of the file at ``path``, ``(1,234 bytes)``; empty if there is none."""
+    """Return the size of the file at ``path`` as ``(1,234 bytes)``; empty if there is no file."""
     try:
         return f" ({Path(path).stat().st_size:,} bytes)"
     except OSError:

@@ -1,4 +1,4 @@
-"""``smelt reduce MODEL --check CMD``: the smallest model that still shows it."""
+"""``smelt reduce MODEL --check CMD``: find a smaller model on which a command still fails."""
 
 from __future__ import annotations
 
@@ -75,6 +75,7 @@ def reduce(
 
 
 def _wanted(status: str) -> Wanted:
+    """Return ``--check-status`` as a number or one of its words; raises UsageError E636."""
     if status in ("same", "failure", "timeout"):
         return status  # type: ignore[return-value]
     try:

@@ -1,6 +1,6 @@
-"""A failing command as a folder that replays it.
+"""Write a failing command as a folder that replays it.
 
-What the command reads is copied into the folder, and what it writes is written there.
+Files that the command reads are copied into the folder; its outputs are redirected there.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MODEL_LIMIT = 100 << 20
-"""Bytes of a model that a reproducer takes along by itself."""
+"""The largest model, in bytes, that is copied into a reproducer."""
 
 OUTPUTS = ("-o", "--output", "--report", "--trace")
 
 
 def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
-    """The folder of a reproducer of ``error``, which ``smelt`` with ``arguments`` ended in.
+    """Write a reproducer of ``error``, raised by ``smelt`` with ``arguments``; return its folder.
 
-    Holds the first model that the command reads, the module of a function, and the file of a
-    pipeline. Raises OSError or SmeltError if it cannot be written.
+    The folder holds the first model that the command reads, the module of a function, and the
+    pipeline file. Raises OSError or SmeltError if it cannot be written.
     """
     from smelt.check.reproducer import write_reproducer
 
@@ -46,7 +46,7 @@ def reproducer_of(arguments: Sequence[str], error: BaseException) -> str:
 
 
 def _parted(argument: str) -> tuple[str, str]:
-    """``--name=`` and the value of an argument of that form; else nothing, and all of it."""
+    """Return ``("--name=", value)`` for an argument of that form, else ``("", argument)``."""
     name, equals, value = argument.partition("=")
     return (name + equals, value) if equals and name.startswith("--") else ("", argument)
 

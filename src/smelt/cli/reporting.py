@@ -1,4 +1,4 @@
-"""``--report FILE``: what a command did, as one page of HTML.
+"""``--report FILE``: write what a command did as one HTML page.
 
 ::
 
@@ -35,14 +35,14 @@ Report = Annotated[
 
 @dataclass
 class Page:
-    """A report that is filled, and whether anybody ``wanted`` it."""
+    """The report that a command fills; ``wanted`` says whether it will be written."""
 
     report: HtmlReport
     wanted: bool
 
     @property
     def observers(self) -> list[Observer]:
-        """Those that a pipeline needs for the report: none if nobody wants it."""
+        """The pipeline observers that fill the report; empty if no report is wanted."""
         return [self.report] if self.wanted else []
 
 
@@ -50,10 +50,10 @@ class Page:
 def reporting(
     path: str | None, title: str, *outputs: str | None, reads: Iterable[str] = ()
 ) -> Iterator[Page]:
-    """A page that is written to ``path`` at the end, also where the command fails.
+    """Yield a Page that is written to ``path`` at the end, also if the command fails.
 
-    ``outputs`` are what else the command writes, ``reads`` what it reads. Raises UsageError before
-    the block: E614 if there is no folder for the page, E637 if it would take the place of a file.
+    ``outputs`` are the other files that the command writes, ``reads`` those that it reads. Raises
+    UsageError before the block: E614 if ``path`` has no folder, E637 if it equals another file.
     """
     from smelt.check.report.html_report import HtmlReport
 
@@ -75,7 +75,7 @@ def reporting(
             try:
                 _write(report, path)
             except SmeltError as failure:
-                note(f"no report: {failure.what}")  # what the command failed of comes after this
+                note(f"no report: {failure.what}")  # the command's own error follows
             raise
     _write(report, path)
 

@@ -1,4 +1,4 @@
-"""``smelt run MODEL``: what a model computes on given inputs."""
+"""``smelt run MODEL``: run a model on given inputs and show its outputs."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ def run(
 def _run(
     source: Candidate, opened: Any, given: GivenInputs, dims: Mapping[str, int], seed: int
 ) -> tuple[Mapping[str, Value], Chosen | None]:
+    """Run ``source`` once and return its results by name, and the inputs that were chosen."""
     from smelt.candidate import run_once
 
     if source.interface is not None:
@@ -87,6 +88,7 @@ def _run(
 
 
 def _write(output: str, results: Mapping[str, Value]) -> None:
+    """Write the results that are arrays to a .npz file or standard output; name the others."""
     from smelt.ir.files import write_atomically
     from smelt.runtime.array_files import arrays_of, write_npz
 
@@ -109,6 +111,7 @@ def _show(
     output: str | None,
     as_json: bool,
 ) -> None:
+    """Print a summary of each result as a table, or as one JSON document."""
     from smelt.runtime.value_summary import summarize
 
     summaries = [each for name, value in results.items() for each in summarize(name, value)]
@@ -142,7 +145,7 @@ def _row(summary: Summary) -> tuple[str, ...]:
 
 
 def _note_inputs(chosen: Chosen) -> None:
-    """Say what was not given."""
+    """Print on standard error the sizes and the inputs that were made up."""
     sizes = " ".join(f"{name}={size}" for name, size in chosen.sizes.items())
     made = ", ".join(f"{name} {item}" for name, item in chosen.made_up.items())
     parts = [f"sizes: {sizes}"] if sizes else []

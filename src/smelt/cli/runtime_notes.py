@@ -1,4 +1,4 @@
-"""What to know about a written model before a runtime or another tool reads it: one line each."""
+"""Warnings about a written model for ONNX Runtime and other readers, one line each."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ LAST_QUANTIZED = 22
 
 
 def runtime_notes(model: ir.Model, changes: Sequence[InterfaceChange] = ()) -> Iterator[str]:
-    """Yield a line for each thing that readers of ``model`` stumble over; ``changes`` are those
-    of its interface."""
+    """Yield a line for each known problem that readers of ``model`` have.
+
+    ``changes`` are the interface changes of the optimization.
+    """
     raised = [each for each in changes if isinstance(each, OpsetRaised)]
     if any(each.before <= LAST_QUANTIZED < each.after for each in raised) and any(
         not node.domain and node.op_type == "Attention" for node in scope.nodes(model)

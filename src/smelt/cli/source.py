@@ -1,4 +1,4 @@
-"""What a command compiles: a model, or a function and how it is traced."""
+"""The source of a compile: a model, or a function with the arguments of its trace."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from smelt.cli.tracing import parse_inputs, parse_static
 
 @dataclass(frozen=True)
 class Source:
-    """``model``, or a function in its place, and the arguments that the function is traced with.
+    """A model, or a function in ``model`` with its trace arguments.
 
-    ``filled`` are the options of a trace that say where weights come from.
+    ``filled`` holds the trace options that say where weights come from.
     """
 
     model: Any
@@ -35,20 +35,20 @@ class Source:
         x64: bool,
         filled: Mapping[str, Any],
     ) -> Source:
-        """What the command line says; raises UsageError for what it cannot mean."""
+        """Parse the command line; raises UsageError for contradictory arguments."""
         positional, keyword = parse_inputs(specs)
         values = parse_static(static)
         return cls(_model_or_function(source), positional, keyword, values, x64 or None, filled)
 
     def tracing(self) -> dict[str, Any]:
-        """The options of a trace; empty if the command line has none."""
+        """Return the options of the trace; empty if the command line has none."""
         if not (self.keyword or self.static or self.filled):
             return {}
         return {"kwargs": self.keyword, "static": self.static, **self.filled}
 
     def reference(self) -> Any:
-        """What the artifact is compared with: a function that can be called, or a model."""
-        if self.filled:  # the function has no numbers to be called with, its trace has
+        """Return what the artifact is compared with: a callable function, or a model."""
+        if self.filled:  # only the trace holds the weights of the checkpoint
             from smelt.compiler import trace
 
             return trace(self.model, *self.positional, x64=self.x64, **self.tracing())

@@ -1,4 +1,4 @@
-"""The table that ``smelt optimize`` prints: operators, weights and file sizes, before and after.
+"""The table that ``smelt optimize`` prints: operators, weights, file sizes, before and after.
 
 ::
 
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 
 SHOWN = 5
-"""Operators in the table: those whose number changed most."""
+"""How many operators the table lists, those whose counts changed most."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Nodes by operator, and bytes of weights, of one version of a model."""
+    """The number of nodes for each operator and the bytes of weights, at one time."""
 
     operators: Counter[str]
     weights: int
 
     @property
     def nodes(self) -> int:
-        """Nodes of all graphs, bodies of loops and functions included."""
+        """The number of nodes in all graphs, bodies of loops and functions included."""
         return self.operators.total()
 
 
 def snapshot(model: ir.Model) -> Snapshot:
-    """The counts of ``model`` as it is now; no tensor is read."""
+    """Count the nodes and weight bytes of ``model``; no tensor data is read."""
     from smelt.ir import scope
 
     graphs = list(scope.graphs(model))
@@ -53,9 +53,9 @@ def snapshot(model: ir.Model) -> Snapshot:
 
 
 def summary(before: Snapshot, after: Snapshot, source: str, result: str) -> str:
-    """A table of the operators whose number changed most, all nodes, weights and files in bytes.
+    """Return a table of the operators whose counts changed most, all nodes, weights and file bytes.
 
-    ``source`` and ``result`` are paths; a stream has no size.
+    ``source`` and ``result`` are paths; the row of files is left out for streams.
     """
     rows = [*_operators(before.operators, after.operators)]
     rows.append(("weights, bytes", before.weights, after.weights))
@@ -68,7 +68,9 @@ def summary(before: Snapshot, after: Snapshot, source: str, result: str) -> str:
 
 
 def _operators(before: Counter[str], after: Counter[str]) -> Iterator[tuple[str, int, int]]:
-    """Rows for the ``SHOWN`` operators that changed most, one for the others, one for all."""
+    """Yield rows for the ``SHOWN`` operators that changed most, for the others, and
+    for all nodes.
+    """
     changed = [name for name in before | after if before[name] != after[name]]
     changed.sort(key=lambda name: (-abs(before[name] - after[name]), name))
     shown, others = changed[:SHOWN], changed[SHOWN:]

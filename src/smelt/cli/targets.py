@@ -1,4 +1,4 @@
-"""``smelt targets``: every installed target and its limits."""
+"""``smelt targets``: list every installed target and its limits."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ def targets(as_json: Json = False) -> None:
 
 
 def _row(facts: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Return a row of the table: name, support of symbolic dims, number of operators, summary."""
     if "error" in facts:
         return facts["name"], "?", "?", facts["error"]
     dynamic = "yes" if facts["dynamic_dims"] else "bounded" if facts["bounded_dims"] else "no"
@@ -38,7 +39,9 @@ def _row(facts: dict[str, Any]) -> tuple[str, str, str, str]:
 
 
 def describe(target: Target) -> dict[str, Any]:
-    """A target as plain data; ``operators`` and ``dtypes`` are None where all are taken."""
+    """Return a target as plain data; ``operators`` and ``dtypes`` are None where all
+    are allowed.
+    """
     limits = target.limits
     operators = limits.operators if limits.operators is not None else target.kernels
     dtypes = sorted(dtype.name.lower() for dtype in limits.dtypes or ())

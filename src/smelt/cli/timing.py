@@ -1,4 +1,4 @@
-"""Where the time of a command went: ``--timing`` and ``--trace``, for every command that compiles.
+"""``--timing`` and ``--trace``: time the phases and passes of a command that compiles.
 
 ::
 
@@ -36,18 +36,18 @@ Trace = Annotated[
 ]
 
 PARTS_SHOWN = 12
-"""Passes or phases listed within one, the longest; ``--json`` has all."""
+"""How many parts of a phase are listed, the longest first; ``--json`` has all."""
 
 
 class Clock:
-    """What was recorded of a command, if ``timing`` was asked for."""
+    """The recorded spans of a command, and whether ``--timing`` was given."""
 
     def __init__(self, timing: bool, recorder: Recorder) -> None:
         self.timing = timing
         self.recorder = recorder
 
     def facts(self) -> dict[str, Any]:
-        """For the document of ``--json``: ``timing``, or nothing."""
+        """Return ``{"timing": ...}`` for the document of ``--json``; empty without ``--timing``."""
         from smelt.spans.timing import totals
 
         if not self.timing:
@@ -59,10 +59,10 @@ class Clock:
 
 @contextmanager
 def timed(timing: bool, trace: str | None, as_json: bool, *files: str | None) -> Iterator[Clock]:
-    """Record the block; at its end, however it ends, show the table and write the ``trace``.
+    """Record the block; at its end, or on failure, print the table and write the ``trace``.
 
-    ``files`` are what else the command reads and writes. Raises UsageError before the block: E614
-    if there is no folder for the trace, E637 if it would take the place of one of the files.
+    ``files`` are the other files that the command reads and writes. Raises UsageError before the
+    block: E614 if the trace has no folder, E637 if it equals one of the files.
     """
     if trace == STANDARD:
         raise UsageError("E637", "a trace needs a file, not standard output")
@@ -80,6 +80,9 @@ def timed(timing: bool, trace: str | None, as_json: bool, *files: str | None) ->
 
 
 def _tell(clock: Clock, trace: str | None, as_json: bool, *, failing: bool) -> None:
+    """Print the table and write the trace; on a ``failing`` command, a trace error
+    is only noted.
+    """
     if clock.timing and not as_json:
         note(table(_rows(clock.recorder), ("phase", "ms", "%", "CPU ms", "runs", "nodes")))
     if trace is None:
@@ -89,7 +92,7 @@ def _tell(clock: Clock, trace: str | None, as_json: bool, *, failing: bool) -> N
     except SmeltError as error:
         if not failing:
             raise
-        note(f"no trace: {error.what}")  # what the command itself failed of comes after this
+        note(f"no trace: {error.what}")  # the command's own error follows
 
 
 def _write(recorder: Recorder, path: str) -> None:
@@ -102,6 +105,7 @@ def _write(recorder: Recorder, path: str) -> None:
 
 
 def _rows(recorder: Recorder) -> list[tuple[Any, ...]]:
+    """Return the rows of the table: phases with their parts, everything else, the total."""
     from smelt.spans.timing import Total, totals
 
     phases = totals(recorder.spans)
@@ -114,6 +118,7 @@ def _rows(recorder: Recorder) -> list[tuple[Any, ...]]:
 
 
 def _rows_of(total: Total, indent: str, whole: float) -> Iterator[tuple[Any, ...]]:
+    """Yield the row of ``total``, then its parts indented, the shortest ones summed in one row."""
     nodes = "" if total.nodes is None else " -> ".join(map(str, dict.fromkeys(total.nodes)))
     figures = _figures(total.seconds, total.cpu, whole)
     yield f"{indent}{total.name}", *figures, total.runs, nodes
@@ -126,4 +131,5 @@ def _rows_of(total: Total, indent: str, whole: float) -> Iterator[tuple[Any, ...
 
 
 def _figures(seconds: float, cpu: float, whole: float) -> tuple[float, float, float]:
+    """Return milliseconds, percent of ``whole``, and CPU milliseconds."""
     return round(1000 * seconds, 1), round(100 * seconds / whole, 1), round(1000 * cpu, 1)

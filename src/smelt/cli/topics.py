@@ -1,4 +1,4 @@
-"""What ``smelt explain`` explains: codes, passes, stages, targets and operators, by name."""
+"""The topics of ``smelt explain``: codes, passes, stages, targets and operators, by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kind: TypeAlias = Literal["code", "pass", "stage", "target", "operator"]
 
 @dataclass(frozen=True)
 class Topic:
-    """Something to explain, as it is spelled; ``domain`` is that of an operator."""
+    """A topic as it is spelled; ``domain`` is the domain of an operator."""
 
     kind: Kind
     name: str
@@ -24,12 +24,12 @@ class Topic:
 
     @property
     def spelling(self) -> str:
-        """The name, with the domain of an operator beyond ONNX."""
+        """The name, preceded by the domain for operators beyond ONNX."""
         return f"{self.domain}.{self.name}" if self.domain else self.name
 
 
 def topics() -> Iterator[Topic]:
-    """Everything that can be explained; the first of one name is what the name means."""
+    """Yield every topic; among topics of one name, the first one wins."""
     from smelt import operators
     from smelt.ir import opset
     from smelt.passes.pipelines import STAGES
@@ -48,9 +48,9 @@ def topics() -> Iterator[Topic]:
 
 
 def find_topics(name: str) -> list[Topic]:
-    """What ``name`` may mean, the likeliest first; raises UsageError E638 if it is nothing.
+    """Return the topics that ``name`` may mean, best first; raises UsageError E638 if none.
 
-    As it is spelled it means one thing; otherwise capitals, hyphens and underscores do not matter.
+    Exact spellings come first; then capitals, hyphens and underscores are ignored.
     """
     every = list(topics())
     exact = [topic for topic in every if name in (topic.spelling, topic.name)]

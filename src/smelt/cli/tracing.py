@@ -1,4 +1,4 @@
-"""The arguments that say how a JAX function is traced."""
+"""Options that control how a JAX function is traced, and their parsers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ _UNCLEAR = frozenset({"yes", "no", "on", "off", "y", "n", "t", "f", "maybe", "nu
 
 
 def parse_inputs(items: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
-    """Specs by position and by keyword; raises UsageError E636 for a keyword given twice."""
+    """Split specs into positional and keyword ones; raises UsageError E636 for a
+    repeated keyword.
+    """
     positional: list[str] = []
     keyword: dict[str, str] = {}
     for item in items or ():
@@ -70,9 +72,10 @@ def parse_inputs(items: Sequence[str] | None) -> tuple[list[str], dict[str, str]
 
 
 def parse_static(items: Sequence[str] | None) -> dict[str, Any]:
-    """Values as Python writes them, other text as it is; raises UsageError E636.
+    """Return ``NAME=VALUE`` items with values parsed as Python literals, else as text.
 
-    Words that people take for true or false, but Python does not, need quotes to be text.
+    Raises UsageError E636. Words such as "yes" or "off", which Python does not read as true or
+    false, are refused unless they are in quotes.
     """
     values: dict[str, Any] = {}
     for item in items or ():
@@ -90,6 +93,7 @@ def parse_static(items: Sequence[str] | None) -> dict[str, Any]:
 
 
 def _value(name: str, text: str) -> Any:
+    """Parse one static value; raises UsageError E636 for a word that may mean true or false."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     if text.lower() in _UNCLEAR:
@@ -105,7 +109,9 @@ def _value(name: str, text: str) -> Any:
 
 
 def parse_names(items: Sequence[str] | None, option: str) -> list[str] | dict[str, str] | None:
-    """Names in order, or new names by old ones; raises UsageError E636 for a mixture."""
+    """Return a list of names, or a map of old to new names; raises UsageError E636
+    for a mixture.
+    """
     if not items:
         return None
     pairs = [item.partition("=") for item in items]

@@ -1,4 +1,4 @@
-"""``smelt tune --target T -o FILE``: measure what a target chooses by, on this machine."""
+"""``smelt tune --target T -o FILE``: measure the costs by which a target chooses forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options by which a compile times ways to run its result, and takes the fastest."""
+"""The options of ``--tune``: time several ways to run a model and keep the fastest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tuning:
-    """How long to time, with how many threads, and at what sizes of symbolic dims."""
+    """The seconds to spend, the number of threads, and the sizes of symbolic dims while timing."""
 
     tune: Annotated[
         float | None,
@@ -49,9 +49,10 @@ class Tuning:
         strict: bool,
         **options: Any,
     ) -> Artifact:
-        """Like ``compile_model``; many compiles are made, so ``observers`` see none of them.
+        """Compile as ``compile_model`` does, and keep the fastest of several timed variants.
 
-        Raises UsageError E637 for a target that runs elsewhere than in ONNX Runtime.
+        ``observers`` are ignored, because many compiles run. Raises UsageError E637 for a target
+        other than ``ort``.
         """
         from smelt.compiler import source_model
         from smelt.tuning import tune_model

@@ -1,4 +1,4 @@
-"""``smelt verify A B``: do two computations agree?"""
+"""``smelt verify A B``: compare what two models, folders or functions compute."""
 
 from __future__ import annotations
 
@@ -95,14 +95,14 @@ def verify(
 
 @dataclass(frozen=True)
 class Calling:
-    """How functions are called: the specs of their inputs, static arguments, 64-bit types."""
+    """How functions are called: specs of the inputs, static arguments, 64-bit types."""
 
     specs: list[str] | None
     static: list[str] | None
     x64: bool
 
     def side(self, source: str) -> Any:
-        """What ``source`` names: a function that takes arrays, a folder, or a model."""
+        """Return what ``source`` names: a function of arrays, the path of a folder, or a model."""
         if not is_function(source):
             return source if Path(source).is_dir() else read_model(source, as_is=True)
         function = find_function(source)

@@ -1,4 +1,4 @@
-"""The options of every command that runs passes: what to show of them, and where to write it.
+"""The options of every command that runs passes: what to print, and which reports to write.
 
 ::
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Watched:
-    """What a command fills while it works: what it says, its clock, and its report."""
+    """The progress line, clock, report and observers of a running command."""
 
     shown: Progress
     clock: Clock
@@ -40,7 +40,7 @@ class Watched:
 
 @dataclass(frozen=True)
 class Watching:
-    """The options; ``command`` makes each field one of the command line."""
+    """The options; ``command`` turns each field into one of the command line."""
 
     dry_run: DryRun = False
     print_changed: PrintChanged = None
@@ -55,11 +55,10 @@ class Watching:
     def over(
         self, doing: str, title: str, *outputs: str, reads: Iterable[str] = ()
     ) -> Iterator[Watched]:
-        """Watch the block, which reads and writes these files besides.
+        """Watch the block; ``reads`` and ``outputs`` are the files that the command uses.
 
-        ``doing`` is what it begins with, ``title`` that of its report. Raises UsageError before
-        the block: E601 for a pass that does not exist, E614 and E637 for files that cannot be
-        written.
+        ``doing`` is the first progress text, ``title`` the title of the report. Raises UsageError
+        before the block: E601 for an unknown pass, E614 and E637 for files that cannot be written.
         """
         files = (*reads, *outputs)
         printing = (STANDARD,) if self.as_json else ()

@@ -19,14 +19,14 @@ from smelt.cli.tracing import parse_names
 from smelt.errors import UsageError
 
 STORED = ("int4", "int8")
-"""What ``--weights`` takes for the type of weights; anything else is a checkpoint."""
+"""Values of ``--weights`` that name a storage type; any other value is a checkpoint."""
 
 _TYPE = re.compile(r"(u?int|fp|float|bf|bfloat|nf)\d+")
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The options; ``command`` makes each field one of the command line."""
+    """The options; ``command`` turns each field into one of the command line."""
 
     weights: Annotated[
         list[str] | None,
@@ -54,16 +54,18 @@ class Weights:
     ] = False
 
     def stored(self) -> dict[str, Any]:
-        """The type of weights as an option of the target; raises as ``tracing`` does."""
+        """Return the storage type of weights as an option of the target; raises as ``tracing``
+        does.
+        """
         types, _ = self._told_apart()
         return {"weights": types[0]} if types else {}
 
     def tracing(self) -> dict[str, Any]:
-        """The checkpoint and how it fills weights, as options of ``trace``; none without one.
+        """Return the checkpoint and its options for ``trace``; empty without a checkpoint.
 
-        Raises UsageError E636 for two checkpoints or types, and for anything but WEIGHT=NAME;
-        E637 for what is about a checkpoint if there is none. A file that is named like a type is
-        written ``./int4``.
+        Raises UsageError E636 for two checkpoints or types, or text that is not WEIGHT=NAME; E637
+        for checkpoint options without a checkpoint. A file whose name is a type is written
+        ``./int4``.
         """
         _, checkpoints = self._told_apart()
         names = parse_names(self.weight_name, "--weight-name")
@@ -83,7 +85,7 @@ class Weights:
         return {}
 
     def _told_apart(self) -> tuple[list[str], list[str]]:
-        """The types and the checkpoints, at most one of each."""
+        """Return the types and the checkpoints, at most one of each; raises UsageError E636."""
         types = [item for item in self.weights or () if item in STORED]
         checkpoints = [item for item in self.weights or () if item not in STORED]
         for item in checkpoints:

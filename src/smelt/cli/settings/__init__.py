@@ -1,1 +1,1 @@
-"""What files and the environment say for options that a command line leaves out."""
+"""Settings: values from files and the environment for options missing on the command line."""

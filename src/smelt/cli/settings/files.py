@@ -1,7 +1,7 @@
-"""The files that hold settings: which hold here, and what they say for each option.
+"""Find the settings files of the current folder and read their values.
 
-The nearest folder upwards with a ``smelt.toml``, or with a ``pyproject.toml`` that has a table
-``tool.smelt``, is the one; folders above it are not read. Nothing in a file is run or imported.
+The nearest folder upwards that has a ``smelt.toml``, or a ``pyproject.toml`` with a table
+``tool.smelt``, is used; folders above it are not read. Nothing in a file is run or imported.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from smelt.cli.settings.values import from_toml
 from smelt.errors import UsageError, did_you_mean
 
 OWN, SHARED = "smelt.toml", "pyproject.toml"
-"""Names of files, the one that wins first."""
+"""File names, in order of precedence."""
 
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """A file with settings: its path and the table of them."""
+    """A settings file: its path and its table."""
 
     path: Path
     table: Mapping[str, Any]
 
 
 def find_files() -> tuple[SettingsFile, ...]:
-    """The files that hold for the current folder, the one that wins first.
+    """Return the settings files for the current folder, in order of precedence.
 
-    None in a folder that was deleted, and none from folders that may not be looked into. Raises
-    UsageError E680 for a file that cannot be read.
+    Returns none in a deleted folder, and skips folders that may not be read. Raises UsageError E680
+    for a file that cannot be read.
     """
     try:
         start = Path.cwd()
@@ -46,6 +46,10 @@ def find_files() -> tuple[SettingsFile, ...]:
 
 
 def _read(path: Path) -> SettingsFile | None:
+    """Return the settings in the file ``path``; None if it does not exist or has no settings.
+
+    Raises UsageError E680 for a file that cannot be parsed.
+    """
     try:
         if not path.is_file():
             return None
@@ -76,10 +80,10 @@ def _read(path: Path) -> SettingsFile | None:
 
 
 def settings_in(file: SettingsFile, options: Sequence[Option]) -> dict[str, tuple[Any, str]]:
-    """The value and the place for each option that ``file`` sets, by the key of the option.
+    """Return the value and the place of each option that ``file`` sets, by the option's key.
 
-    What stands in the table of a command wins over a key that holds for all. Raises UsageError
-    E681 for a key that there is not, E682 for a wrong value.
+    The table of a command takes precedence over keys for all commands. Raises UsageError E681 for
+    an unknown key, E682 for a wrong value.
     """
     commands = {option.command for option in options if option.command}
     general: dict[str, tuple[Any, str]] = {}
@@ -102,7 +106,7 @@ def settings_in(file: SettingsFile, options: Sequence[Option]) -> dict[str, tupl
 def _named(
     name: str, options: Sequence[Option], file: SettingsFile, command: str = ""
 ) -> list[Option]:
-    """Those of ``options`` called ``name``; raises UsageError E681 if there are none."""
+    """Return the ``options`` called ``name``; raises UsageError E681 if there are none."""
     found = [option for option in options if option.name == name]
     if found:
         return found
@@ -128,7 +132,10 @@ def _place(file: SettingsFile, key: str) -> str:
 def _set(
     file: SettingsFile, key: str, value: Any, options: Sequence[Option]
 ) -> dict[str, tuple[Any, str]]:
-    """The ``options`` of one name that take ``value``: it may be of another type in a command."""
+    """Set ``options``, which share one name, to ``value`` where the type of the option allows it.
+
+    Raises UsageError E682 if no option allows the value.
+    """
     place = _place(file, key)
     if options[0].name == "pipeline" and isinstance(value, str) and value.startswith("@"):
         value = f"@{file.path.parent / value[1:]}"

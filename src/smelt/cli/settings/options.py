@@ -1,4 +1,4 @@
-"""The options of every command as data, read from the signatures that define them."""
+"""Read the options of every command from the signatures that define them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,18 @@ PER_RUN = frozenset(
         *("check", "ray", "no-config"),
     )
 )
-"""Options that are given on the command line or not at all: they say what is written or printed,
-run a command, or trust another machine. A file that came with somebody's model may not decide
-that."""
+"""Options that only the command line may set: they choose outputs, run a command, or trust
+another machine. A settings file that came with somebody's model must not decide that."""
 
 SCALARS = (bool, int, float, str)
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option of ``command``; of smelt itself if that is empty.
+    """One option of ``command``; ``command`` is empty for options of smelt itself.
 
-    ``name`` is its long spelling without the dashes, ``parameter`` the name in the signature,
-    ``kind`` the type of one value, ``choices`` the texts that it may be, any if empty.
+    ``name`` is the long spelling without dashes, ``parameter`` the name in the signature, ``kind``
+    the type of one value, ``choices`` the allowed texts (empty: any).
     """
 
     command: str
@@ -43,18 +42,18 @@ class Option:
 
     @property
     def key(self) -> str:
-        """How files and ``smelt config`` name it, such as ``optimize.verify``."""
+        """The name in files and in ``smelt config``, such as ``optimize.verify``."""
         return f"{self.command}.{self.name}" if self.command else self.name
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The environment variables that set it, the one that wins first."""
+        """The environment variables that set the option, in order of precedence."""
         names = dict.fromkeys((f"{self.command}-{self.name}" if self.command else "", self.name))
         return tuple(f"SMELT_{name.upper().replace('-', '_')}" for name in names if name)
 
 
 def options_of(command: str, function: Callable[..., Any]) -> tuple[Option, ...]:
-    """The options of ``function`` that files and the environment may set, in order."""
+    """Return the options of ``function`` that files and the environment may set, in order."""
     hints = get_type_hints(function, include_extras=True)
     found = []
     for parameter in inspect.signature(function).parameters.values():
@@ -67,7 +66,7 @@ def options_of(command: str, function: Callable[..., Any]) -> tuple[Option, ...]
 def all_options(
     commands: Mapping[str, Callable[..., Any]], itself: Callable[..., Any]
 ) -> tuple[Option, ...]:
-    """Those of smelt itself, then those of each of ``commands``."""
+    """Return the options of smelt itself, then those of each command."""
     found = list(options_of("", itself))
     for name, function in commands.items():
         found += options_of(name, function)
@@ -75,13 +74,14 @@ def all_options(
 
 
 def _option(command: str, parameter: inspect.Parameter, hint: Any) -> Option | None:
+    """Return ``parameter`` as an Option; None if its hint declares no typer option."""
     if get_origin(hint) is not Annotated:
         return None
     wanted, *extras = get_args(hint)
     info = next((extra for extra in extras if isinstance(extra, OptionInfo)), None)
     if info is None or info.is_eager:
         return None
-    # In an Annotated hint, the first spelling stands where the default would stand without one.
+    # In an Annotated hint, typer stores the first spelling in the field ``default``.
     first = (info.default,) if isinstance(info.default, str) else ()
     own = f"--{parameter.name.replace('_', '-')}"
     spellings = (*first, *(info.param_decls or ())) or (own,)
@@ -98,6 +98,7 @@ def _option(command: str, parameter: inspect.Parameter, hint: Any) -> Option | N
 
 
 def _without_none(hint: Any) -> Any:
+    """Return the one other type of an ``Optional`` hint; other hints unchanged."""
     if get_origin(hint) in (Union, UnionType):
         kept = [item for item in get_args(hint) if item is not NoneType]
         return kept[0] if len(kept) == 1 else hint

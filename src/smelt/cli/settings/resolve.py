@@ -1,4 +1,4 @@
-"""Which value holds for each option that the command line leaves out, and who said so."""
+"""Choose the value of each option that the command line omits, and record where it comes from."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from smelt.runtime.jit.variables import CACHE, ENGINE
 PREFIX = "SMELT_"
 NO_CONFIG = "SMELT_NO_CONFIG"
 NEARLY = 0.85
-"""How alike a variable is to one that counts, so that a slip is likelier than another program's."""
+"""Similarity to a known variable from which an unknown ``SMELT_*`` counts as misspelled."""
 
 applied: ContextVar[tuple[str, ...]] = ContextVar("smelt.applied", default=())
-"""The settings of the command that runs, as arguments: a reproducer replays with them."""
+"""The settings of the running command as arguments, for reproducers."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The value of ``option``, and where it comes from.
+    """The value of ``option`` and where it comes from.
 
     ``source`` is ``environment``, ``smelt.toml``, ``pyproject.toml`` or ``default``; ``place`` is
     the variable, or the file and the key in it; empty for a default.
@@ -44,7 +44,7 @@ class Setting:
 
 
 def files_wanted(arguments: Sequence[str]) -> bool:
-    """False if ``--no-config`` or ``SMELT_NO_CONFIG`` leaves the files out; raises E682."""
+    """False if ``--no-config`` or ``SMELT_NO_CONFIG`` turns settings files off; raises E682."""
     said = os.environ.get(NO_CONFIG, "")
     without = truth(said) if said else False
     if without is None:
@@ -56,9 +56,9 @@ def files_wanted(arguments: Sequence[str]) -> bool:
 def resolve(
     options: Sequence[Option], files: Sequence[SettingsFile], variables: Mapping[str, str]
 ) -> tuple[Setting, ...]:
-    """A setting for each of ``options``, in order: the environment wins, then the first file.
+    """Return a Setting for each option, in order: the environment wins, then the first file.
 
-    Raises UsageError E681 or E682 for what the files or the variables say wrongly.
+    Raises UsageError E681 or E682 for wrong keys or values in files or variables.
     """
     layers = [(file.path.name, settings_in(file, options)) for file in files]
     layers.insert(0, ("environment", _from_variables(options, variables)))
@@ -76,6 +76,10 @@ def _first(option: Option, layers: Sequence[tuple[str, Mapping[str, tuple[Any, s
 def _from_variables(
     options: Sequence[Option], variables: Mapping[str, str]
 ) -> dict[str, tuple[Any, str]]:
+    """Return the value and the variable of each option that the environment sets, by key.
+
+    Raises UsageError E682 for a value that no option of that name allows.
+    """
     found: dict[str, tuple[Any, str]] = {}
     refused: dict[str, UsageError] = {}
     used: set[str] = set()
@@ -89,14 +93,14 @@ def _from_variables(
         except UsageError as error:
             refused.setdefault(name, error)
     for name, refusal in refused.items():
-        # One for all commands may be of another type in some of them.
+        # A variable for all commands may have another type in some of them.
         if name not in used:
             raise refusal
     return found
 
 
 def strangers(options: Sequence[Option], variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables ``SMELT_*`` that set nothing, each with the one that it nearly is, or ""."""
+    """Return each ``SMELT_*`` variable that sets nothing, with the most similar known one or ""."""
     known = sorted(
         {name for option in options for name in option.variables} | {NO_CONFIG, CACHE, ENGINE}
     )
@@ -108,7 +112,7 @@ def strangers(options: Sequence[Option], variables: Mapping[str, str]) -> dict[s
 
 
 def defaults(settings: Sequence[Setting], command: str) -> dict[str, Any]:
-    """The map of defaults for ``command``: those of smelt itself, and its own below its name."""
+    """Return click's default map for ``command``: options of smelt, and below its name its own."""
     chosen = [setting for setting in settings if not setting.is_default]
     found: dict[str, Any] = {s.option.parameter: s.value for s in chosen if not s.option.command}
     found[command] = {s.option.parameter: s.value for s in chosen if s.option.command == command}
@@ -118,7 +122,7 @@ def defaults(settings: Sequence[Setting], command: str) -> dict[str, Any]:
 def as_arguments(
     settings: Sequence[Setting], command: str, given: Sequence[str]
 ) -> tuple[str, ...]:
-    """The settings of ``command`` that ``given`` does not overrule, spelled as arguments."""
+    """Return the settings of ``command`` as arguments, except those that ``given`` overrides."""
     spelled = {argument.partition("=")[0] for argument in given}
     found: list[str] = []
     for setting in settings:
@@ -137,9 +141,9 @@ def as_arguments(
 def read_settings(
     options: Callable[[], Sequence[Option]], arguments: Sequence[str]
 ) -> tuple[Setting, ...]:
-    """The settings that hold here; warns of variables that may be misspelled.
+    """Return the settings for this process, and warn of variables that may be misspelled.
 
-    ``options`` are asked for only if anything is set, so that the start stays quick.
+    ``options`` is called only if a file or variable exists, so that the start stays fast.
     """
     files = find_files() if files_wanted(arguments) else ()
     if not files and not any(name.startswith(PREFIX) for name in os.environ):

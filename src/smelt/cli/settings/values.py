@@ -1,4 +1,4 @@
-"""The value of an option from TOML or from text, in the type that the option has."""
+"""Convert TOML values and text to the type of an option."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ TYPES = {bool: "true or false", int: "a whole number", float: "a number", str: "
 
 
 def from_toml(option: Option, value: Any, place: str) -> Any:
-    """``value`` as ``option`` takes it; raises UsageError E682 with ``place``.
+    """Return the TOML ``value`` in the type of ``option``; raises UsageError E682 with ``place``.
 
-    An option that may be repeated takes an array, or a table: ``{B = 1}`` is ``B=1``.
+    A repeatable option takes an array, or a table: ``{B = 1}`` is ``B=1``.
     """
     if not option.many:
         return _one(option, value, place)
@@ -29,9 +29,9 @@ def from_toml(option: Option, value: Any, place: str) -> Any:
 
 
 def from_text(option: Option, text: str, place: str) -> Any:
-    """The text of an environment variable as ``option`` takes it; raises UsageError E682.
+    """Return the text of an environment variable in the type of ``option``; raises UsageError E682.
 
-    Several values are separated by spaces, and quoted as in a shell.
+    Values of a repeatable option are separated by spaces and quoted as in a shell.
     """
     if not option.many:
         return _parsed(option, text, place)
@@ -43,12 +43,13 @@ def from_text(option: Option, text: str, place: str) -> Any:
 
 
 def truth(text: str) -> bool | None:
-    """What ``text`` says of a flag; None if it says nothing."""
+    """Return True or False for words such as "yes" and "0"; None for any other text."""
     word = text.strip().lower()
     return True if word in TRUE else False if word in FALSE else None
 
 
 def _parsed(option: Option, text: str, place: str) -> Any:
+    """Return one value parsed from ``text``; raises UsageError E682."""
     if option.kind is bool:
         said = truth(text)
         if said is None:
@@ -71,7 +72,7 @@ def _one(option: Option, value: Any, place: str) -> Any:
 
 
 def _text(option: Option, item: Any, place: str) -> str:
-    """One value of a table, as it stands behind the equals sign."""
+    """Return one value of a table as text behind the equals sign; lists are joined by commas."""
     if isinstance(item, bool):
         return str(item).lower()
     if isinstance(item, int | float | str):
@@ -82,6 +83,7 @@ def _text(option: Option, item: Any, place: str) -> str:
 
 
 def _wrong(option: Option, value: Any, place: str) -> UsageError:
+    """Return error E682 for ``value``, with the values that ``option`` allows."""
     wanted = " or ".join(option.choices) or TYPES.get(option.kind, "text")
     if option.many:
         wanted = f"an array of values, each {wanted}, or a table NAME = VALUE"
