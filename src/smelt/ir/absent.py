@@ -1,8 +1,8 @@
-"""Weights of which only the type is known until a checkpoint gives their numbers.
+"""Missing weights: initializers whose shape and dtype are known before a checkpoint is read.
 
-A model of billions of weights converts in little memory that way. Such a weight is an initializer
-that holds no tensor, so it is no constant: to rules and to shape inference it is a value like an
-input. What needs its numbers, such as a file or a run, is refused by E342.
+A model of billions of weights converts in little memory this way. A missing weight is an
+initializer without a tensor. It is no constant: rules and shape inference treat it like an input.
+Writing or running a model that still has one raises E342.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ SHOWN = 5
 """How many names an error lists."""
 
 ABSENT = "smelt.absent"
-"""In the ``meta`` of an initializer: its numbers are not there yet."""
+"""Key in the ``meta`` of an initializer: this weight has no tensor yet."""
 
 EXPECTED = "smelt.weights"
-"""In the ``meta`` of a main graph: the names of all weights that the source expects from a
-checkpoint, also of those that the model does not read."""
+"""Key in the ``meta`` of a main graph: the names of all weights that the source expects from a
+checkpoint, including weights that the model does not read."""
 
 
 def absent(builder: Builder, name: str, dtype: ir.DataType, dims: Sequence[int]) -> ir.Value:
-    """A new initializer of this type in the graph of ``builder``, without numbers."""
+    """Return a new missing weight of this dtype and shape in the graph of ``builder``."""
     value = ir.Value(
         name=builder.free_name(name),
         type=ir.TensorType(dtype),
@@ -42,37 +42,39 @@ def absent(builder: Builder, name: str, dtype: ir.DataType, dims: Sequence[int])
 
 
 def is_absent(value: ir.Value) -> bool:
-    """True for an initializer that waits for its numbers."""
+    """True if ``value`` is a missing weight: an initializer that has no tensor yet."""
     return value.const_value is None and ABSENT in value.meta
 
 
 def fill(value: ir.Value, tensor: ir.TensorProtocol) -> None:
-    """Give an absent weight its numbers."""
+    """Give the missing weight ``value`` its tensor."""
     value.const_value = tensor
     del value.meta[ABSENT]
 
 
 def absent_weights(model: ir.Model) -> dict[str, ir.Value]:
-    """The initializers of the main graph that wait for their numbers, by name."""
+    """Return the missing weights of the main graph by name."""
     return {name: value for name, value in model.graph.initializers.items() if is_absent(value)}
 
 
 def forget_unread(model: ir.Model) -> None:
-    """Drop absent weights that nothing reads: no checkpoint has to have them."""
+    """Drop the missing weights that nothing reads; a checkpoint need not contain them."""
     for name, value in absent_weights(model).items():
         if scope.is_dead(value):
             del model.graph.initializers[name]
 
 
 def refuse_absent(model: ir.Model, doing: str) -> None:
-    """Raise InvalidModel E342 if a weight has no numbers; ``doing`` is what the model was for."""
+    """Raise InvalidModel E342 if a weight is missing; ``doing`` says what was to be done to the
+    model."""
     names = list(absent_weights(model))
     if names:
         raise refusal(names, doing)
 
 
 def refusal(names: Sequence[str], doing: str) -> InvalidModel:
-    """The error E342: the weights ``names`` are needed, and have no numbers yet."""
+    """Return the error E342: the weights ``names`` are missing, so the model cannot be
+    ``doing``."""
     return InvalidModel(
         "E342",
         f"weights without numbers cannot be {doing}: {listed(names, SHOWN)}",

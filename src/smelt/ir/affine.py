@@ -1,8 +1,8 @@
-"""Tensors of integers whose elements are affine in their place: start + step * index + ...
+"""Integer tensors whose elements are an affine function of their index: start + step * i + ...
 
 Exporters compute positions and masks from Range at run time, by chains of Expand, Slice, Concat,
-CumSum and GatherND. What such a chain holds is proved here, for sizes that only a run knows. An
-answer holds for every element that there is; of an empty tensor, anything does.
+CumSum and GatherND. This module proves the contents of such a chain even for symbolic sizes. A
+proof speaks of every element that exists, so it holds vacuously for an empty tensor.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ import onnx_ir as ir
 from smelt.ir.same_shape import Dim
 
 LARGEST_START, LARGEST_STEP = 2**31, 2**20
-"""Of int64: no tensor that memory holds has an index that makes such a sum wrap around."""
+"""Limits for int64: no tensor that fits in memory has an index at which such a sum overflows."""
 
 LARGEST_START_OF_INT32 = 2**16
-"""Of int32, where steps are at most 1: the same for tensors of less than 2**31 - 2**16 along an
-axis."""
+"""Limit for int32, with steps of at most 1: no overflow along an axis of less than 2**31 - 2**16
+elements."""
 
 
 @dataclass(frozen=True)
 class Affine:
-    """``start`` plus, for each axis, the index along it times its step; booleans are 0 and 1."""
+    """The element at an index is ``start`` plus, per axis, the index times the step; booleans are
+    0, 1."""
 
     start: int
     steps: tuple[int, ...]
@@ -36,19 +37,21 @@ class Affine:
         return not any(self.steps)
 
     def on(self, rank: int) -> Affine:
-        """The same, broadcast to ``rank`` axes."""
+        """Return this form broadcast to ``rank`` axes."""
         return Affine(self.start, (0,) * (rank - len(self.steps)) + self.steps)
 
     def scaled(self, factor: int) -> Affine:
+        """Return this form times ``factor``."""
         return Affine(self.start * factor, tuple(step * factor for step in self.steps))
 
     def plus(self, other: Affine) -> Affine:
-        """The sum of two of one rank."""
+        """Return the sum of two forms of the same rank."""
         steps = tuple(a + b for a, b in zip(self.steps, other.steps, strict=True))
         return Affine(self.start + other.start, steps)
 
     def bounds(self, dims: Sequence[Dim]) -> tuple[int | None, int | None]:
-        """The least and the greatest element of a tensor of ``dims``; None where unbounded."""
+        """Return the least and the greatest element of a tensor of shape ``dims``; None where
+        unbounded."""
         low: int | None = self.start
         high: int | None = self.start
         for step, dim in zip(self.steps, dims, strict=True):
@@ -60,7 +63,7 @@ class Affine:
         return low, high
 
     def fits(self, dtype: ir.DataType | None) -> bool:
-        """True if no element leaves ``dtype``, and wraps around."""
+        """True if no element overflows ``dtype``."""
         largest = max((abs(step) for step in self.steps), default=0)
         if dtype == ir.DataType.INT64:
             return abs(self.start) <= LARGEST_START and largest <= LARGEST_STEP
@@ -70,12 +73,12 @@ class Affine:
 
 
 def uniform(number: int, rank: int) -> Affine:
-    """``number`` everywhere."""
+    """Return the form of a tensor of rank ``rank`` that is filled with ``number``."""
     return Affine(int(number), (0,) * rank)
 
 
 def of_array(array: np.ndarray) -> Affine | None:
-    """What a constant holds, if that is affine."""
+    """Return the affine form of a constant, or None if its elements are not affine."""
     if array.dtype.kind not in "bi" or not array.size:
         return None
     start = int(array.flat[0])
@@ -97,12 +100,15 @@ COMPARISONS: dict[str, Callable[[int | None, int | None], bool | None]] = {
     "Greater": lambda low, high: _decided(_above(low, 1), _above(high, 0, -1)),
     "GreaterOrEqual": lambda low, high: _decided(_above(low, 0), _above(high, 1, -1)),
 }
-"""What the bounds of a difference tell of a comparison."""
+"""Operator to a function of the bounds of ``a - b``: True, False, or None if the bounds do not
+decide."""
 
 
 def _above(bound: int | None, least: int, sign: int = 1) -> bool:
+    """True if ``sign * bound`` is known and at least ``least``."""
     return bound is not None and sign * bound >= least
 
 
 def _decided(holds: bool, fails: bool) -> bool | None:
+    """Return True if ``holds``, False if ``fails``, None if neither is proved."""
     return True if holds else False if fails else None

@@ -1,4 +1,4 @@
-"""What is left of affine elements when their tensor is reshaped, or joined to others."""
+"""Affine forms after a reshape or a concatenation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from smelt.ir.same_shape import Dim, same_dim
 
 
 def reshaped(form: Affine, before: Sequence[Dim], after: Sequence[Dim]) -> Affine | None:
-    """``form`` of a tensor that is reshaped; None unless only dims of 1 come and go."""
+    """Return ``form`` after a reshape from ``before`` to ``after``; None unless only dims of size 1
+    are added or removed."""
     if form.is_uniform:
         return Affine(form.start, (0,) * len(after))
     kept = [(dim, step) for dim, step in zip(before, form.steps, strict=True) if dim != 1]
@@ -27,8 +28,10 @@ def reshaped(form: Affine, before: Sequence[Dim], after: Sequence[Dim]) -> Affin
 
 
 def concatenated(forms: Sequence[Affine], sizes: Sequence[Dim], axis: int) -> Affine | None:
-    """A Concat of ``forms``, of ``sizes`` along ``axis``, where each goes on where the one before
-    it ends."""
+    """Return the form of Concat(``forms``) along ``axis``, with ``sizes`` along that axis.
+
+    None unless each operand continues the sequence of the operand before it.
+    """
     known = [1 if is_one(size) or is_one_unless_empty(size, sizes) else size for size in sizes]
     step = next((f.steps[axis] for f, size in zip(forms, known, strict=True) if size != 1), None)
     if step is None:
@@ -50,7 +53,8 @@ def concatenated(forms: Sequence[Affine], sizes: Sequence[Dim], axis: int) -> Af
 
 
 def is_one(dim: Dim) -> bool:
-    """True for 1, and for what comes to 1, such as the smaller of 1 and a size that is not 0."""
+    """True if ``dim`` is 1 or an expression that is proved to be 1, such as Min(1, N) with N >
+    0."""
     if isinstance(dim, int) or dim.value is None or dim.value.isidentifier():
         return dim == 1
     return bool(expression_of(dim) == 1)

@@ -1,4 +1,5 @@
-"""The proof that the elements of a value are affine in their place, back through its producers."""
+"""Proves that the elements of a value are affine in their index, by a walk back through
+producers."""
 
 from __future__ import annotations
 
@@ -10,23 +11,26 @@ from smelt.ir.constants import Constants
 from smelt.ir.known_forms import is_known
 
 DEEP = 48
-"""How many operations back a proof may reach; the masks of exports have about twenty."""
+"""Maximum number of producers between a value and the end of a proof; exported masks need about
+20."""
 
 SMALL = 1 << 20
-"""Bytes of a constant that is looked at: positions of a model are a few thousand numbers."""
+"""Largest constant, in bytes, that is inspected; positions of a model are a few thousand
+numbers."""
 
 TYPES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.BOOL)
 
 
 class AffineProof:
-    """Walks back from values of one model; each value is looked at once."""
+    """Proves affine forms of values of one model; each value is visited once."""
 
     def __init__(self, constants: Constants) -> None:
         self.constants = constants
         self._known: dict[ir.Value, Affine | None] = {}
 
     def of(self, value: ir.Value | None, depth: int = 0) -> Affine | None:
-        """What the integers or booleans of ``value`` are, if that is proved."""
+        """Return the affine form of an integer or boolean ``value``, or None if it is not
+        proved."""
         if value is None or value.shape is None or value.dtype not in TYPES:
             return None
         if value not in self._known:
@@ -41,7 +45,11 @@ class AffineProof:
         return self._known[value]
 
     def parts(self, indices: ir.Value | None, depth: int = 0) -> list[Affine] | None:
-        """What each number of the tuples along the last axis is, at the place of its tuple."""
+        """Return one affine form per component of the index tuples along the last axis of
+        ``indices``.
+
+        Each form is a function of the position of the tuple. None if one of them is not proved.
+        """
         if indices is None or indices.shape is None or not len(indices.shape):
             return None
         count, rank = indices.shape[-1], len(indices.shape)

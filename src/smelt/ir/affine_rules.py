@@ -1,6 +1,6 @@
-"""What operators make of tensors whose elements are affine in their place.
+"""The affine form of an operator's result, given the affine forms of its operands.
 
-Each rule asks the proof for the operands of a node, and tells what its result holds, if it can.
+Each rule requests operand forms from the proof and returns the form of the result, or None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from smelt.ir.told_dims import told_dim
 
 
 class Proof(Protocol):
-    """Who is asked for operands."""
+    """The part of ``AffineProof`` that rules use."""
 
     constants: Constants
 
@@ -37,9 +37,9 @@ def _rank(value: ir.Value | None) -> int:
 
 
 def _spread(proof: Proof, operand: ir.Value | None, value: ir.Value, depth: int) -> Affine | None:
-    """What ``operand`` is where it is broadcast to ``value``.
+    """Return the form of ``operand`` after it is broadcast to ``value``.
 
-    A dim along which it counts must be that of ``value``: at a size of 1, it would count no more.
+    A dim with a nonzero step must equal that of ``value``: a dim of size 1 would be repeated.
     """
     form = proof.of(operand, depth)
     if form is None or operand is None or operand.shape is None or value.shape is None:
@@ -94,7 +94,7 @@ def _transpose(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affi
 
 
 def _slice(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Where a Slice ends, only its size tells."""
+    """Return the form of a Slice; its ``ends`` change only the size, so they are not read."""
     form, rank = proof.of(node.inputs[0], depth), _rank(value)
     starts = proof.constants.ints(node.inputs[1])
     given = node.inputs[3] if len(node.inputs) > 3 else None
@@ -140,6 +140,7 @@ def _mul(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | N
 
 
 def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of a comparison whose result is the same for all elements, or None."""
     rank = _rank(value)
     a, b = (proof.of(operand, depth) for operand in node.inputs)
     if node.op_type == "LessOrEqual" and a is not None and b is None:
@@ -155,7 +156,8 @@ def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affin
 
 
 def _ends_at(counted: ir.Value | None, form: Affine, last: ir.Value | None) -> bool:
-    """True if ``counted`` is 0, 1, 2, ... along one axis, up to the size that ``last`` holds."""
+    """True if ``counted`` is 0, 1, 2, ... along one axis and ``last`` holds its size or its size -
+    1."""
     told = told_dim(last)
     if told is None or counted is None or counted.shape is None or form.start:
         return False
@@ -187,7 +189,7 @@ def _where(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
 
 
 def _cumsum(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """0 stays 0; a number that is added up counts its multiples."""
+    """Return the form of CumSum of a uniform tensor: zeros stay zeros, c gives c, 2c, 3c, ..."""
     form, axis = proof.of(node.inputs[0], depth), proof.constants.scalar(node.inputs[1])
     plain = not any(node.attributes.get_int(name, 0) for name in ("exclusive", "reverse"))
     if form is None or not form.is_uniform:
@@ -202,14 +204,17 @@ def _cumsum(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine 
 
 
 def _at(form: Affine, axis: int, index: Affine, others: list[int]) -> Affine:
-    """``form`` with an index along ``axis`` that is affine itself; ``others`` are the steps that
-    the other axes of ``form`` give to those of ``index``."""
+    """Return ``form`` indexed along ``axis`` by the affine ``index``.
+
+    ``others`` are the steps that the remaining axes of ``form`` contribute to the axes of the
+    result.
+    """
     chosen = index.scaled(form.steps[axis])
     return Affine(form.start, tuple(others)).plus(chosen)
 
 
 def _is_counted_from_0(index: Affine, indices: ir.Value | None) -> bool:
-    """Whether none of the ``indices`` that ``index`` is the form of is negative."""
+    """True if no element of ``indices``, whose form is ``index``, is negative."""
     if indices is None or indices.shape is None:
         return False
     return _is_not_negative(index, indices.shape.dims)
@@ -221,6 +226,8 @@ def _is_not_negative(index: Affine, dims: tuple[ir.SymbolicDim | int, ...]) -> b
 
 
 def _gather(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of Gather: constant data stay constant; affine data need indices that are >=
+    0."""
     data, index = (proof.of(operand, depth) for operand in node.inputs)
     if data is not None and data.is_uniform:
         return uniform(data.start, _rank(value))
@@ -233,6 +240,7 @@ def _gather(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine 
 
 
 def _gather_elements(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of GatherElements, under the same conditions as Gather."""
     data, index = (proof.of(operand, depth) for operand in node.inputs)
     if data is not None and data.is_uniform:
         return data
@@ -244,6 +252,7 @@ def _gather_elements(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -
 
 
 def _gather_nd(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of GatherND without batch dims, under the same conditions as Gather."""
     data = proof.of(node.inputs[0], depth)
     if data is not None and data.is_uniform:
         return uniform(data.start, _rank(value))
@@ -284,4 +293,4 @@ RULES: Mapping[str, Rule] = {
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
 }
-"""By operator; the last argument says how many operations back the operands are."""
+"""Operator to rule; the last argument of a rule is the depth of the operands in the proof."""

@@ -1,7 +1,7 @@
-"""Models that compute what their source does only roughly, as someone asked: a mark that says so.
+"""A mark for models that approximate their source because the user requested it.
 
-It is in the metadata of the model, so files keep it. Who compares such a model with its source
-reports how far apart they are, where nobody says how far they may be.
+The mark lies in the metadata of the model, so files keep it. A comparison of such a model with its
+source reports the error instead of failing, unless the user gives a tolerance.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ META_KEY = "smelt.approximation"
 
 
 def note_approximation(model: ir.Model, what: str) -> None:
-    """Mark ``model``; ``what`` says in a few words what is rough, as in ``weights of int4``."""
+    """Mark ``model`` as approximate; ``what`` names the cause in a few words, as in ``weights of
+    int4``."""
     model.metadata_props[META_KEY] = what
 
 
 def approximation_of(model: ir.Model | None) -> str:
-    """What is rough in ``model``; empty if nothing is, or nothing is known."""
+    """Return the cause noted in ``model``; empty if the model is exact or None."""
     return "" if model is None else model.metadata_props.get(META_KEY, "")

@@ -1,4 +1,4 @@
-"""Attributes whose values have a form of their own: a permutation, an equation."""
+"""Checks of attributes whose values must be well formed: a permutation, an Einsum equation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ _TERM = re.compile(r"[A-Za-z]*(\.\.\.[A-Za-z]*)?")
 
 
 def misfit_of_values(node: ir.Node) -> str:
-    """What is wrong with a value among the attributes of ``node``, empty if nothing is."""
+    """Return what is wrong with an attribute value of ``node``, or an empty text."""
     check = _CHECKS.get((node.op_type, node.domain))
     return check(node) if check is not None else ""
 
 
 def _permutation(node: ir.Node) -> str:
+    """Return what is wrong with the ``perm`` of a Transpose, or an empty text."""
     perm = node.attributes.get("perm")
     if perm is None or perm.is_ref() or perm.type != ir.AttributeType.INTS:
         return ""
@@ -30,6 +31,7 @@ def _permutation(node: ir.Node) -> str:
 
 
 def _equation(node: ir.Node) -> str:
+    """Return what is wrong with the ``equation`` of an Einsum, or an empty text."""
     given = node.attributes.get("equation")
     if given is None or given.is_ref() or given.type != ir.AttributeType.STRING:
         return ""

@@ -1,9 +1,9 @@
-"""Name each axis once, where ONNX Runtime takes nodes that name one twice or one that is not there.
+"""Normalizes lists of axes that repeat an axis or name an axis beyond the rank.
 
-``Squeeze<axes=[1, 1]>`` and reductions over ``[1, -2]`` of three dims mean one axis, and
-MeanVarianceNormalization passes over axes beyond the rank, such as those of its default. To ONNX
-Runtime an empty list of axes of a Squeeze is none: all dims of size 1 go. Rules and lowerings count
-axes, so none of them is to meet these.
+``Squeeze<axes=[1, 1]>`` and reductions over ``[1, -2]`` of three dims mean one axis.
+MeanVarianceNormalization ignores axes beyond the rank, such as those of its default. To ONNX
+Runtime an empty list of axes of a Squeeze is an absent list: all dims of size 1 go. Rules and
+lowerings count axes, so these forms must not reach them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ OPERATORS = ("Squeeze", *sorted(REDUCTIONS), NORM)
 
 
 def axes_once(model: ir.Model, shapes: ShapeInference, index: NodeIndex) -> None:
-    """Rewrite constant axes of ``model``, in place, where the rank of the operand is known or one
-    is named by the same number twice."""
+    """Rewrite constant axes of ``model`` in place so that each axis occurs once.
+
+    Needs a known rank, or the same number listed twice.
+    """
     for node in index.nodes(("", op_type) for op_type in OPERATORS):
         listed = listed_axes(node)
         if not listed:
@@ -44,7 +46,7 @@ def axes_once(model: ir.Model, shapes: ShapeInference, index: NodeIndex) -> None
 
 
 def _without_axes(node: ir.Node) -> None:
-    """Let ``node`` take every dim of size 1 away; what was inferred of it is forgotten."""
+    """Let the Squeeze ``node`` remove every dim of size 1, and clear its inferred shape."""
     node.attributes.pop("axes", None)
     if len(node.inputs) > 1:
         set_input(node, 1, None)

@@ -1,7 +1,7 @@
-"""Texts of sizes with a bound, ``Max(0, N - 1)`` and ``Min(5, N)``, and what is cut of them again.
+"""Texts of sizes with a bound, ``Max(0, N - 1)`` and ``Min(5, N)``, and of further cuts of them.
 
-``Max(0, Max(0, N - 1) - 1)`` is ``Max(0, N - 2)``. A size that is cut in a long chain keeps one
-bound so, where SymPy would take milliseconds to read the bounds within it.
+``Max(0, Max(0, N - 1) - 1)`` becomes ``Max(0, N - 2)``. So a size that is cut in a long chain keeps
+one bound; SymPy would need milliseconds to read nested bounds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _AT_MOST = re.compile(r"Min\((\d+), (\w+)\)")
 
 
 def inside_bound(text: str) -> str:
-    """X of ``Max(0, X)``; empty for another text."""
+    """Return X of the text ``Max(0, X)``; empty for any other text."""
     if not text.startswith("Max(0, "):
         return ""
     depths = list(accumulate((c == "(") - (c == ")") for c in text))
@@ -23,7 +23,7 @@ def inside_bound(text: str) -> str:
 
 
 def rows_less(size: str, count: int) -> str:
-    """``size`` without ``count`` rows, at least 0: ``Max(0, size - count)``; ``count`` > 0."""
+    """Return ``Max(0, size - count)`` as text: ``size`` without ``count`` > 0 rows."""
     inside = inside_bound(size) or size
     less = _LESS.fullmatch(inside)
     rest, before = (less[1], int(less[2])) if less else (inside, 0)
@@ -31,7 +31,7 @@ def rows_less(size: str, count: int) -> str:
 
 
 def rows_at_most(size: str, count: int) -> str:
-    """``size``, at most ``count`` rows: ``Min(count, size)``."""
+    """Return ``Min(count, size)`` as text."""
     bounded = _AT_MOST.fullmatch(size)
     return (
         f"Min({min(count, int(bounded[1]))}, {bounded[2]})" if bounded else f"Min({count}, {size})"

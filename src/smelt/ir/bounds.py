@@ -1,4 +1,4 @@
-"""Bounds of symbolic dims, which a target plans memory for that is told the sizes by each run."""
+"""Bounds of symbolic dims, for targets that plan memory before the sizes of a run are known."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ Bounds = tuple[int, int]
 def note_bounds(
     model: ir.Model, bounds: Mapping[str, Bounds], least: int = 0, *, checked: bool = False
 ) -> None:
-    """Note the least and the greatest size of symbols; dims without a name get the one they go by.
+    """Note the least and the greatest size of each symbol in ``bounds``.
 
-    Nothing was assumed yet of sizes of inputs but that they are ``least`` or more. ``checked``:
-    each run refuses sizes beyond them.
-
-    Raises UsageError E633 for a name that no input or output has, and for bounds that are none.
+    A dim without a name gets the name by which ``bounds`` calls it. ``least`` is the smallest size
+    that an input may have in any case. ``checked``: each run refuses sizes outside the bounds.
+    Raises UsageError E633 for a name that no input or output has, and for invalid bounds.
     """
     unnamed = unnamed_dims(model.graph.inputs)
     for (value, axis), name in unnamed.items():
@@ -55,7 +54,7 @@ def note_bounds(
 
 
 def _names(values: Iterable[ir.Value]) -> dict[str, None]:
-    """The symbols in the shapes of ``values``, in order."""
+    """Return the symbols in the shapes of ``values``, in order."""
     shapes = [value.shape.dims for value in values if value.shape is not None]
     return dict.fromkeys(
         name for dims in shapes for dim in dims for name in sorted(symbols_of(dim))
@@ -63,30 +62,33 @@ def _names(values: Iterable[ir.Value]) -> dict[str, None]:
 
 
 def bounds_of(graph: ir.Graph) -> Mapping[str, Bounds]:
-    """What was noted, by symbol."""
+    """Return the noted bounds by symbol."""
     found: Mapping[str, Bounds] = graph.meta.get(BOUNDS) or {}
     return found
 
 
 def checked_bounds(graph: ir.Graph) -> Mapping[str, Bounds]:
-    """``told_bounds``, if each run refuses other sizes; a target that runs any has none."""
+    """Return ``told_bounds`` if each run refuses other sizes, else nothing."""
     return told_bounds(graph) if graph.meta.get(CHECKED) else {}
 
 
 def never_one(graph: ir.Graph | None, dims: Iterable[int | ir.SymbolicDim]) -> bool:
-    """True if each open dim of a value of ``graph`` is a symbol that is 2 or more in every run."""
+    """True if each symbolic dim of ``dims`` is a symbol that is 2 or more in every run."""
     bounds = {} if graph is None else checked_bounds(graph)
     return all(isinstance(d, int) or bounds.get(str(d), (0, 0))[0] >= 2 for d in dims)
 
 
 def said_empty(graph: ir.Graph) -> list[str]:
-    """The symbols that were said to be 0 in some runs."""
+    """Return the symbols whose lower bound is 0."""
     return [name for name, (low, _) in bounds_of(graph).items() if low == 0]
 
 
 def sizes_from_zero(model: ir.Model) -> AbstractContextManager[None]:
-    """Let the open dims of the inputs of ``model`` be 0 in some runs, but those that have a least
-    size of 1 or more; none of them if its source takes no empty inputs."""
+    """Let input dims of ``model`` be 0 within this context, except dims bounded from below by 1 or
+    more.
+
+    Changes nothing if the source of the model takes no empty inputs.
+    """
     if is_never_empty(model):
         return nullcontext()
     bounds = bounds_of(model.graph)
@@ -95,22 +97,26 @@ def sizes_from_zero(model: ir.Model) -> AbstractContextManager[None]:
 
 
 def keep_bounds(graph: ir.Graph, part: ir.Graph) -> None:
-    """Note for ``part``, which was cut from ``graph``, the bounds of the sizes that it is told."""
+    """Note the bounds of the sizes that inputs of ``part``, a graph cut from ``graph``, have."""
     bounds = told_bounds(graph, part.inputs)
     if bounds:
         part.meta[BOUNDS] = bounds
 
 
 def told_bounds(graph: ir.Graph, inputs: Iterable[ir.Value] | None = None) -> dict[str, Bounds]:
-    """The bounds of symbols that are a dim by themselves of one of ``inputs``, else of the graph's:
-    those that a run can read off."""
+    """Return the bounds of symbols that are by themselves a dim of ``inputs`` (default: of the
+    graph).
+
+    A run can read these sizes off its inputs.
+    """
     values = graph.inputs if inputs is None else inputs
     alone = {str(dim) for value in values for dim in value.shape or ()}
     return {name: ends for name, ends in bounds_of(graph).items() if name in alone}
 
 
 def unbounded(value: ir.Value, bounds: Mapping[str, Bounds]) -> bool:
-    """True if a dim of ``value`` is neither a number nor made of symbols with ``bounds``."""
+    """True if a dim of ``value`` is neither a number nor an expression of symbols with
+    ``bounds``."""
     if value.shape is None:
         return True
     return not all(

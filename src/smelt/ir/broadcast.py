@@ -1,8 +1,8 @@
 """Sound broadcasting of symbolic dims.
 
-onnx-shape-inference takes the first of two different symbols: ``[N] + [M]`` becomes ``[N]``. But
-N may be 1 where M is not, so nothing is proved about the result except that it is neither: here
-it gets a symbol of its own. Without this, a rule could drop an operand that broadcasts.
+onnx-shape-inference takes the first of two different symbols: ``[N] + [M]`` becomes ``[N]``. But N
+may be 1 where M is not, so the result is proved to be neither. Here the result gets a new symbol.
+Without this, a rule could drop an operand that broadcasts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ ELEMENTWISE = (
 """Operators that broadcast all their inputs against each other."""
 
 ALIKE = {"PRelu": "Add"}
-"""Whose rule holds: a slope of higher rank is no ONNX, but runtimes take it and raise the rank."""
+"""Operators that use another's rule: PRelu with a slope of higher rank breaks ONNX, but runtimes
+take it and raise the rank."""
 
 MATRIX = ("MatMul", "MatMulInteger", "QLinearMatMul")
 """Operators that broadcast all dims but the last two."""
@@ -40,9 +41,10 @@ ShapesOf = Callable[[ShapeInferenceContext, ir.Node], "list[ir.Shape | None]"]
 def conflicts(
     shapes: Iterable[ir.Shape | None], skip: int = 0
 ) -> dict[int, int | ir.SymbolicDim | None]:
-    """Axes, counted from the end from 1, on which different symbols meet; the last ``skip`` not.
+    """Return the axes on which different symbols meet, with the size of the result or None if
+    unknown.
 
-    Each with what the result has there, None if that is not known.
+    Axes are counted from the end, starting at 1; the last ``skip`` axes are ignored.
     """
     known = [shape.dims[::-1] for shape in shapes if shape is not None]
     met: dict[int, list[int | ir.SymbolicDim]] = {}
@@ -62,7 +64,7 @@ def conflicts(
 
 
 def register_sound_broadcasting() -> None:
-    """Wrap the rule of every broadcasting operator; to be called once."""
+    """Wrap the shape rule of every broadcasting operator; call this once."""
     for op_type, skip in _operators():
         rewrap(partial(_sound, skip=skip, quick=QUICK.get(op_type)), "", op_type)
     for op_type, other in ALIKE.items():
@@ -79,10 +81,10 @@ def _operators() -> Iterator[tuple[str, int]]:
 
 
 def _infer_alike(node: ir.Node) -> bool:
-    """The common case at a tenth of the cost: floats, all but one of which surely broadcast.
+    """Infer the result of floats that surely broadcast to one operand; return False in other cases.
 
-    Returns False if it is another case. Integers are left to the library, which tracks what
-    shape arithmetic computes.
+    This common case costs a tenth of the full rule. Integers are left to the library, which tracks
+    the elements of shape arithmetic.
     """
     first = node.inputs[0] if node.inputs else None
     dtype = first.dtype if first is not None else None
@@ -104,7 +106,8 @@ def _infer_alike(node: ir.Node) -> bool:
 
 
 def _infer_product(node: ir.Node) -> bool:
-    """The same for matrices of floats, stacks of them on the left or equal ones on both sides."""
+    """Infer a float MatMul with equal batch dims or a matrix on the right; return False in other
+    cases."""
     left, right = node.inputs
     if left is None or right is None or left.dtype not in FLOATS or right.dtype != left.dtype:
         return False
@@ -129,7 +132,8 @@ QUICK: dict[str, Callable[[ir.Node], bool]] = {
 
 
 def _fits_into(shape: ir.Shape | None, whole: ir.Shape) -> bool:
-    """True if ``shape`` is 1 or the same wherever it meets ``whole``, whose dims have names."""
+    """True if each dim of ``shape`` is 1 or equals the aligned dim of ``whole``, whose dims have
+    names."""
     if shape is None or shape is whole or not len(shape):
         return shape is not None
     dims, meets = shape.dims, whole.dims[-len(shape) :]
@@ -144,7 +148,8 @@ def _shapes_of(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape |
 
 
 def _asked_of(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape | None]:
-    """What Expand broadcasts: a tensor, and one of the shape that its second operand holds."""
+    """Return the two shapes that Expand broadcasts: the tensor's, and the one in its second
+    operand."""
     x, shape = node.inputs
     elements = context.get_symbolic_value(shape) if shape is not None else None
     return [x.shape if x is not None else None, ir.Shape(elements) if elements else None]
@@ -156,6 +161,8 @@ def _sound(
     shapes_of: ShapesOf = _shapes_of,
     quick: Callable[[ir.Node], bool] | None = None,
 ) -> Infer:
+    """Wrap the shape rule ``infer``: a dim where different symbols meet gets a new symbol."""
+
     def infer_soundly(context: ShapeInferenceContext, node: ir.Node) -> None:
         if quick is not None and quick(node):
             return
@@ -175,8 +182,11 @@ def _sound(
 
 
 def _expanded(infer: Infer) -> Infer:
-    """Where the shape to expand to is computed as the model runs, only its length is known, and
-    dims that cannot grow: what the model declares would be nobody's word."""
+    """Wrap the rule of Expand: if its target shape is computed at run time, keep only proved dims.
+
+    The rank follows from the length of the target; dims other than 1 cannot grow. A shape that the
+    model declares is not trusted.
+    """
 
     def infer_expand(context: ShapeInferenceContext, node: ir.Node) -> None:
         infer(context, node)
@@ -202,7 +212,7 @@ def _expanded(infer: Infer) -> Infer:
 
 
 def _is_named(declared: ir.Shape | None, axis: int) -> bool:
-    """True if the model itself says what the dim is, and inference keeps that."""
+    """True if the model declares this dim and inference keeps the declaration."""
     if declared is None or not 0 <= axis < len(declared):
         return False
     dim = declared[axis]

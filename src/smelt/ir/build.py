@@ -1,7 +1,7 @@
-"""Build nodes with inferred types, at one place of one graph.
+"""Builds nodes with inferred types at one place of one graph.
 
-The rewriter, the JAX frontend and the function bodies of operators all make their nodes here,
-so dtype, shape, provenance and the opset import are never forgotten.
+The rewriter, the JAX frontend and the function bodies of operators all make their nodes here, so
+dtype, shape, provenance and the opset import are never forgotten.
 """
 
 from __future__ import annotations
@@ -55,6 +55,11 @@ class Builder:
         kernels: frozenset[str] | None = None,
         spills: bool = False,
     ) -> None:
+        """Set the place: ``before`` a node of ``graph`` or at its end.
+
+        ``origin`` is stamped on new nodes. ``kernels`` are the ONNX operators that the target
+        computes, None for all. ``spills``: move large constants to a file.
+        """
         self.kernels = kernels
         self.model = model
         self.graph = graph
@@ -67,7 +72,7 @@ class Builder:
         self.initializers: list[ir.Value] = []
 
     def takes(self, op_type: str) -> bool:
-        """True if the operator of ONNX may be made: the target of the model computes it."""
+        """True if the target computes the ONNX operator ``op_type``, so that it may be built."""
         return self.kernels is None or op_type in self.kernels
 
     def op(
@@ -78,7 +83,8 @@ class Builder:
         name: str | None = None,
         **attributes: Attribute | None,
     ) -> ir.Value:
-        """One node with one output; attributes that are None are left out."""
+        """Build one node with one output and return the output; attributes that are None are
+        omitted."""
         return self.ops(op_type, *inputs, outputs=1, domain=domain, name=name, **attributes)[0]
 
     def ops(
@@ -90,7 +96,8 @@ class Builder:
         name: str | None = None,
         **attributes: Attribute | None,
     ) -> tuple[ir.Value, ...]:
-        """One node with ``outputs`` outputs, their dtypes and shapes inferred."""
+        """Build one node with ``outputs`` outputs and return them, with inferred dtypes and
+        shapes."""
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
         node = ir.Node(
@@ -104,14 +111,15 @@ class Builder:
         return self.add(node)
 
     def like(self, node: ir.Node, *inputs: ir.Value | None) -> ir.Value:
-        """One node with the operator and the attributes of ``node``, and other inputs."""
+        """Build a node with the operator and the attributes of ``node`` but other inputs."""
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
         attributes = list(node.attributes.values())
         return self.add(ir.Node(node.domain, node.op_type, inputs, attributes))[0]
 
     def add(self, node: ir.Node) -> tuple[ir.Value, ...]:
-        """Place a node made elsewhere, name and infer its outputs, and stamp its origin.
+        """Place ``node`` in the graph, name and infer its outputs, stamp its origin, return its
+        outputs.
 
         Raises BeyondInt64 for attributes that no file can hold.
         """
@@ -134,9 +142,9 @@ class Builder:
         return tuple(node.outputs)
 
     def constant(self, array: np.ndarray | np.generic, name: str | None = None) -> ir.Value:
-        """A constant holding ``array``, which becomes read-only, without copying it.
+        """Return a constant that holds ``array``, which becomes read-only and is not copied.
 
-        Builders that spill move large arrays to a file: see ``spill.py``.
+        A builder with ``spills`` moves large arrays to a file: see ``spill.py``.
         """
         array = np.asarray(array)
         if self.spills:
@@ -145,7 +153,7 @@ class Builder:
         return self.tensor(ir.Tensor(array), name)
 
     def tensor(self, tensor: ir.TensorProtocol, name: str | None = None) -> ir.Value:
-        """A constant backed by ``tensor``, which may be lazy or external."""
+        """Return a constant backed by ``tensor``, which may be lazy or external."""
         if self.in_function:
             return self.op("Constant", value=tensor, name=name)
         value = ir.Value(
@@ -159,21 +167,21 @@ class Builder:
         return value
 
     def const_like(self, number: float | bool, like: ir.Value) -> ir.Value:
-        """A rank-0 constant in the dtype of ``like``, which must be known."""
+        """Return a rank-0 constant in the dtype of ``like``, which must be known."""
         if like.dtype is None:
             raise ValueError(f"the dtype of {like.name!r} is unknown")
         return self.constant(np.asarray(number, dtype=like.dtype.numpy()))
 
     def const_i64(self, numbers: Sequence[int] | int) -> ir.Value:
-        """An int64 constant: rank 0 for an int, rank 1 for a sequence."""
+        """Return an int64 constant: rank 0 for an int, rank 1 for a sequence."""
         return self.constant(int64_array(numbers))
 
     def cast(self, value: ir.Value, to: ir.DataType) -> ir.Value:
-        """``value`` as ``to``; itself if it is that."""
+        """Return ``value`` cast to ``to``, or ``value`` itself if it has that dtype."""
         return value if value.dtype == to else self.op("Cast", value, to=int(to))
 
     def mean(self, x: ir.Value | None, axes: Sequence[int], *, keepdims: int = 1) -> ir.Value:
-        """The mean over ``axes``, which are an attribute before opset 18 and an input after."""
+        """Return ReduceMean over ``axes``: an attribute before opset 18, an input from 18 on."""
         if self.model.opset_imports.get("", 1) < 18:
             return self.op("ReduceMean", x, axes=list(axes), keepdims=keepdims)
         return self.op("ReduceMean", x, self.const_i64(axes), keepdims=keepdims)
@@ -181,10 +189,10 @@ class Builder:
     def branch(
         self, inputs: Sequence[tuple[ir.DataType, Sequence[int | None] | None]]
     ) -> tuple[Builder, list[ir.Value]]:
-        """A builder for the end of a new subgraph, and its inputs of these types; None for the
-        dims leaves the rank open.
+        """Return a builder for a new subgraph, and the subgraph's inputs of these dtypes and dims.
 
-        No name in it hides one of the graph around it.
+        Dims of None leave the rank open. No name in the subgraph hides a name of the graph around
+        it.
         """
         values = [
             ir.Value(
@@ -198,7 +206,8 @@ class Builder:
         return self.below(graph), values
 
     def below(self, graph: ir.Graph) -> Builder:
-        """A builder for the end of ``graph``, a subgraph of this one, with names unlike its."""
+        """Return a builder that appends to ``graph``, a subgraph of this one, with names of its
+        own."""
         if self.in_function:
             share_names(self._names(), graph)
         return Builder(
@@ -206,13 +215,14 @@ class Builder:
         )
 
     def input(self, stem: str, dtype: ir.DataType, shape: ir.Shape) -> ir.Value:
-        """A new last input of the graph, called ``stem`` or like it."""
+        """Append a new input to the graph and return it; its name is ``stem`` or derived from
+        it."""
         value = ir.Value(name=self.free_name(stem), type=ir.TensorType(dtype), shape=shape)
         self.graph.inputs.append(value)
         return value
 
     def discard(self) -> None:
-        """Take back every node and constant made here; nothing may read them."""
+        """Remove every node and constant made by this builder; nothing outside may read them."""
         if not self.created and not self.initializers:
             return
         for node in reversed(self.created):
@@ -226,10 +236,10 @@ class Builder:
         self.initializers.clear()
 
     def free_name(self, stem: str) -> str:
-        """``stem``, or like it, that no value of the model has, inner graphs included.
+        """Return ``stem``, or a name derived from it, that no value of the model has.
 
-        A name that an inner graph gives again would hide the outer value from it. A function body
-        has names of its own.
+        Inner graphs count too: a name repeated in an inner graph would hide the outer value. A
+        function body has names of its own.
         """
         return self._names().free(stem)
 

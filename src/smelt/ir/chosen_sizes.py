@@ -1,8 +1,8 @@
-"""Sizes that a model compares, chooses and divides, element by element.
+"""Shape rules that track sizes through comparison, Where, Div, Mod, Min, Max and Clip.
 
 PyTorch's exporter writes ``expand(b, -1, s)`` as ``Where(Equal(sizes, -1), 1, sizes)``: no size is
--1, so what is chosen is known. The library follows a Where only if both sides are the same, and
-divides numbers only.
+-1, so the result is known. The library follows a Where only if both sides are equal, and divides
+numbers only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smelt.ir.tracked_elements import LARGEST
 
 
 def chosen(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Where that follows a comparison of sizes with numbers."""
+    """Wrap the rule of Where so that it follows a comparison of sizes with numbers."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
@@ -34,6 +34,7 @@ def chosen(theirs: ShapeRule) -> ShapeRule:
 
 
 def _chosen(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
+    """Return the elements of a Where whose condition compares sizes, or None if none is decided."""
     condition, x, y = node.inputs[:3]
     if condition is None or x is None or y is None:
         return None
@@ -64,7 +65,7 @@ def _as_many(elements: list[Dim] | None, count: int) -> list[Dim] | None:
 
 
 def _equal(context: ShapeInferenceContext, condition: ir.Value) -> list[bool | None] | None:
-    """Which elements of two vectors of integers are equal, as far as it is known."""
+    """Return, per element of an Equal of two integer vectors, True, False or None (undecided)."""
     node = condition.producer()
     if node is None or node.domain or node.op_type != "Equal":
         return None
@@ -77,6 +78,7 @@ def _equal(context: ShapeInferenceContext, condition: ir.Value) -> list[bool | N
 
 
 def _are_equal(left: Dim, right: Dim) -> bool | None:
+    """Return whether two sizes are equal, or None if that is not proved."""
     if isinstance(left, int) and isinstance(right, int):
         return left == right
     if isinstance(left, int):
@@ -87,9 +89,9 @@ def _are_equal(left: Dim, right: Dim) -> bool | None:
 
 
 def _is_size(element: Dim) -> bool:
-    """True for a number or symbol of the model that is no less than 0, and sums of such.
+    """True for a number or model symbol that is at least 0, and for sums of such.
 
-    A made-up symbol may stand for an element of any sign, and a difference may be negative.
+    An invented symbol may stand for an element of any sign, and a difference may be negative.
     """
     if isinstance(element, int):
         return element >= 0
@@ -98,13 +100,16 @@ def _is_size(element: Dim) -> bool:
 
 
 def divided(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Div that divides sizes by numbers and sizes, rounded down: none is below 0."""
+    """Wrap the rule of Div so that it divides non-negative sizes by numbers and sizes, rounding
+    down."""
     return _of_pairs(theirs, _divided)
 
 
 def left_over(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Mod of sizes and numbers: a roll by one row writes ``Mod(-1, N)``, a Pad to a
-    multiple of 32 ``Mod(-N, 32)``."""
+    """Wrap the rule of Mod so that it computes with sizes and numbers.
+
+    A roll by one row writes ``Mod(-1, N)``, a Pad to a multiple of 32 writes ``Mod(-N, 32)``.
+    """
     of_pairs = _of_pairs(theirs, _left_over)
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
@@ -114,6 +119,9 @@ def left_over(theirs: ShapeRule) -> ShapeRule:
 
 
 def _of_pairs(theirs: ShapeRule, of: Callable[[Dim, Dim], Dim | None]) -> ShapeRule:
+    """Wrap the rule ``theirs`` of a binary integer operator; ``of`` computes one element or
+    None."""
+
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
         integers = node.outputs[0].dtype in (ir.DataType.INT64, ir.DataType.INT32)
@@ -131,7 +139,7 @@ def _of_pairs(theirs: ShapeRule, of: Callable[[Dim, Dim], Dim | None]) -> ShapeR
 
 
 def _left_over(dividend: Dim, divisor: Dim) -> Dim | None:
-    """The rest has the sign of the divisor, as ONNX and Python say it."""
+    """Return the remainder with the sign of the divisor, as ONNX and Python define it, or None."""
     if isinstance(divisor, int) and isinstance(dividend, int):
         return dividend % divisor if divisor else None
     if divisor == 0 or not (_is_known(dividend) and _is_known(divisor) and _is_size(divisor)):
@@ -140,22 +148,24 @@ def _left_over(dividend: Dim, divisor: Dim) -> Dim | None:
 
 
 def _is_known(dim: Dim) -> bool:
-    """True for what is computed of sizes of the model, in words that can be computed with."""
+    """True for an integer, and for an expression of sizes of the model that can be computed
+    with."""
     return isinstance(dim, int) or (is_arithmetic(dim) and not is_invented(str(dim)))
 
 
 def larger(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Max of two vectors of sizes; JAX keeps starts of slices within an axis by it."""
+    """Wrap the rule of Max for two vectors of sizes; JAX clamps the starts of slices with it."""
     return _of_pairs(theirs, lambda a, b: _bounded("Max", max, a, b))
 
 
 def smaller(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Min of two vectors of sizes."""
+    """Wrap the rule of Min for two vectors of sizes."""
     return _of_pairs(theirs, lambda a, b: _bounded("Min", min, a, b))
 
 
 def clipped(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Clip of sizes, which is Min of one bound and of Max of the other and a size."""
+    """Wrap the rule of Clip for sizes: Min of one bound and of Max of the other bound and the
+    size."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
@@ -174,9 +184,9 @@ def clipped(theirs: ShapeRule) -> ShapeRule:
 
 
 def counted_down(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Range by -1, as ``Range(N - 1, -1, -1)`` counts the rows of an axis backwards.
+    """Wrap the rule of Range with step -1, as in ``Range(N - 1, -1, -1)``.
 
-    The library counts symbolic places upwards only.
+    The library counts symbolic ranges upwards only.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
@@ -193,10 +203,12 @@ def counted_down(theirs: ShapeRule) -> ShapeRule:
 
 
 MOST_BOUNDS = 4
-"""Calls of Max and Min in one element; the time that sympy takes grows fast with them."""
+"""Maximum number of Max and Min calls in one element; SymPy's time grows fast with them."""
 
 
 def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | None:
+    """Return Max or Min (``name``; ``of`` on ints) of two sizes, or None if they cannot be
+    bounded."""
     if isinstance(a, int) and isinstance(b, int):
         return of(a, b)
     texts = [str(each) for each in ((b, a) if b == 0 else (a, b))]
@@ -215,14 +227,17 @@ def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | 
 
 
 def _is_capped(a: Dim, b: Dim) -> bool:
-    """True for a made-up symbol and a number of which SymPy makes nothing, whatever the sign of the
-    symbol: ``Min(_d0, 100)``, as the best of what was found are taken."""
+    """True for Min of an invented symbol and a number > 1, as in ``Min(_d0, 100)`` of a TopK.
+
+    SymPy leaves this form alone, whatever the sign of the symbol.
+    """
     number, other = (a, b) if isinstance(a, int) else (b, a)
     is_symbol = isinstance(other, ir.SymbolicDim) and (other.value or "").isidentifier()
     return is_symbol and isinstance(number, int) and number > 1
 
 
 def _divided(dividend: Dim, divisor: Dim) -> Dim | None:
+    """Return ``dividend // divisor`` rounded toward zero, or None if it is not known."""
     if isinstance(divisor, int) and divisor == 0:
         return None
     if isinstance(dividend, int) and isinstance(divisor, int):
@@ -240,6 +255,6 @@ def _divided(dividend: Dim, divisor: Dim) -> Dim | None:
 
 
 def _number_if_known(size: Dim) -> Dim:
-    """``size``, as a number where its text is one: ``N // N`` is a symbol called ``1``."""
+    """Return ``size`` as an int where its text is a number: ``N // N`` is a symbol called ``1``."""
     known = isinstance(size, ir.SymbolicDim) and (size.value or "").isdecimal()
     return int(str(size)) if known else size

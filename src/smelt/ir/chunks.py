@@ -1,6 +1,6 @@
 """The bytes of arrays and tensors, a few megabytes at a time.
 
-``tobytes`` copies a tensor whole, and a transposed one element by element; a weight may take a
+``tobytes`` copies a whole tensor, and a transposed tensor element by element; one weight may take a
 third of memory.
 """
 
@@ -13,20 +13,19 @@ import numpy as np
 import onnx_ir as ir
 
 CHUNK = 1 << 24
-"""Bytes of a chunk, about."""
+"""Approximate size of a chunk in bytes."""
 
 SMALL = 1 << 20
-"""Bytes up to which an array fits a cache, whatever the order in which it is read."""
+"""Arrays of at most this many bytes fit a cache, whatever the order in which they are read."""
 
 BLOCK = 64
-"""Elements of an axis that are moved together, so that each line of a cache is read once."""
+"""Elements per axis of a block that is transposed at once, so that each cache line is read once."""
 
 
 def in_order(array: np.ndarray) -> np.ndarray:
-    """``array`` in C order, itself if it is.
+    """Return ``array`` in C order, or ``array`` itself if it is contiguous.
 
-    A large one whose elements lie in another order is moved by square blocks, which takes a third
-    of the time that NumPy takes element by element.
+    A large transposed array is copied in square blocks, in a third of the time that NumPy needs.
     """
     if array.flags.c_contiguous or array.nbytes <= SMALL or array.ndim < 2:
         return np.ascontiguousarray(array).reshape(array.shape)
@@ -44,15 +43,15 @@ def in_order(array: np.ndarray) -> np.ndarray:
 
 
 class TurnedTensor(ir.Tensor):
-    """A tensor whose elements lie in another order than C's; its bytes are made by blocks."""
+    """A tensor whose array is not in C order; its bytes are made block by block."""
 
     def tobytes(self) -> bytes:
-        """The bytes in C order, as ``ir.Tensor`` makes them."""
+        """Return the bytes in C order, as ``ir.Tensor`` does."""
         return in_order(self.numpy()).tobytes()
 
 
 def turned(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    """``tensor``, as a TurnedTensor where it is a large array in another order."""
+    """Return ``tensor``, as a TurnedTensor if its array is large and not in C order."""
     if type(tensor) is not ir.Tensor or tensor.nbytes <= SMALL or tensor.dtype.bitwidth < 8:
         return tensor
     array = tensor.numpy()
@@ -69,7 +68,7 @@ def turned(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
 
 
 def array_chunks(array: np.ndarray) -> Iterator[memoryview]:
-    """The bytes of ``array`` in C order, each chunk valid until the next."""
+    """Yield the bytes of ``array`` in C order; each chunk is valid until the next is requested."""
     if array.nbytes <= CHUNK or array.flags.c_contiguous:
         flat = in_order(array).reshape(-1).view(np.uint8)
         for start in range(0, flat.size, CHUNK):
@@ -82,7 +81,7 @@ def array_chunks(array: np.ndarray) -> Iterator[memoryview]:
 
 
 def tensor_chunks(tensor: ir.TensorProtocol) -> Iterator[bytes | memoryview]:
-    """What ``tensor.tobytes()`` gives, in chunks: little endian, small types packed."""
+    """Yield the bytes of ``tensor.tobytes()`` in chunks: little endian, sub-byte types packed."""
     if tensor.dtype == ir.DataType.STRING or tensor.dtype.bitwidth < 8:
         yield tensor.tobytes()
         return

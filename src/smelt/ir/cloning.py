@@ -1,7 +1,7 @@
 """Copies of models and functions, in half of the time that the library takes.
 
-A model is copied before it is optimized, and again before it is written. The library asks each
-node and value for metadata that it then has to make, and names and types results one by one.
+A model is copied before it is optimized, and again before it is written. The library's clone
+creates metadata for each node and value, and names and types results one by one.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from smelt.ir.onnx_ir_private import Cloner
 
 
 def clone_model(model: ir.Model) -> ir.Model:
-    """A copy of ``model``; tensors are shared.
+    """Return a copy of ``model`` that shares its tensors.
 
-    Raises ValueError or RuntimeError if a graph reads what is neither its own nor around it.
+    Raises ValueError or RuntimeError if a graph reads a value that is not in scope.
     """
     return ir.Model(
         _cloner().clone_graph(model.graph),
@@ -36,7 +36,7 @@ def clone_model(model: ir.Model) -> ir.Model:
 
 
 def clone_function(function: ir.Function) -> ir.Function:
-    """A copy of ``function``; tensors are shared."""
+    """Return a copy of ``function`` that shares its tensors."""
     cloner = _cloner()
     return ir.Function(
         function.domain,
@@ -54,9 +54,10 @@ def _cloner() -> Cloner:
 def clone_into(
     builder: Builder, node: ir.Node, known: Mapping[ir.Value, ir.Value]
 ) -> tuple[ir.Value, ...]:
-    """Build a copy of ``node`` that reads ``known`` values in place of those that it reads.
+    """Build a copy of ``node`` in which each value of ``known`` is replaced, and return its
+    outputs.
 
-    Its graphs are copied, too, and read them as well; all that it makes has names of its own.
+    Subgraphs are copied too, with the same replacements; all new values get fresh names.
     """
     cloner = Cloner(
         attr_map={}, value_map=dict(known), metadata_props={}, allow_outer_scope_values=True

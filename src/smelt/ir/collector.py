@@ -1,7 +1,7 @@
-"""Keep the cyclic garbage collector out of a compile.
+"""Pauses the cyclic garbage collector during a compile.
 
-Graphs are all cycles, and each full collection walks every one of them: left on, it makes every
-allocating step two to four times as slow and the whole superlinear.
+Graphs are cyclic, and each full collection walks every one of them. With the collector on, each
+allocating step is two to four times as slow and the compile time grows faster than linearly.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _was_enabled = False
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Pause collection; restored when the outermost of all such blocks ends, in any thread."""
+    """Pause garbage collection until the outermost of all such blocks, in any thread, ends."""
     global _depth, _was_enabled  # noqa: PLW0603 - the collector itself is global
     with _lock:
         if _depth == 0:

@@ -1,10 +1,9 @@
 """Complex numbers at the interface of a model: real tensors with a last dim of 2.
 
-The operators of ONNX take no complex numbers. An array of them is a tensor with one dim more, which
-holds the real and the imaginary part: the memory of NumPy's complex arrays, and what
-``view_as_real`` of PyTorch gives. Such an input or output carries a mark, so that whoever calls the
-model can take and give complex arrays. The mark is metadata of the value, and so goes with it
-through passes, new names and files.
+The operators of ONNX take no complex numbers. A complex array is stored as a tensor with one more
+dim that holds the real and the imaginary part: the memory layout of NumPy's complex arrays and of
+PyTorch's ``view_as_real``. Such an input or output carries a mark in its metadata, so callers can
+pass and receive complex arrays. The mark survives passes, new names and files.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ COMPLEX = {
     ir.DataType.FLOAT: ir.DataType.COMPLEX64,
     ir.DataType.DOUBLE: ir.DataType.COMPLEX128,
 }
-"""The complex type of pairs by the element type of their parts; other parts have none."""
+"""Element type of the parts to the complex type; other element types have no complex type."""
 
 
 def mark_pairs(value: ir.Value, text: str) -> None:
-    """Say that ``value`` stands for complex numbers, whose type is written as ``text``."""
+    """Mark ``value`` as pairs that stand for complex numbers of the type written as ``text``."""
     value.metadata_props[META_KEY] = "pairs"
     value.doc_string = f"{text} as pairs of numbers: real and imaginary parts in the last dim"
 
 
 def complex_type_of(value: ir.Value) -> ir.DataType | None:
-    """The complex element type that ``value`` stands for, None if it is what it is.
+    """Return the complex element type that ``value`` stands for, or None if it is not marked.
 
-    What no longer has pairs in its last dim, such as a part of another type, stands for nothing.
+    A marked value whose last dim is no longer 2, or whose parts have another type, gives None.
     """
     if META_KEY not in value.metadata_props or value.dtype is None or not value.shape:
         return None

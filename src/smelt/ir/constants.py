@@ -1,9 +1,9 @@
-"""Which values are constants, and what they hold.
+"""Tells which values are constants, and reads them.
 
 A value is constant if it is an initializer that callers cannot override, the output of a
-``Constant`` node, or reached from one through Identity, Cast, Reshape or similar movement;
-``Shape`` of a static shape is constant too. Arrays are read-only, so no rule can change a
-constant that something else reads.
+``Constant`` node, or derived from one through Identity, Cast, Reshape or a similar operator;
+``Shape`` of a static shape is constant too. Arrays are read-only, so no rule can change a constant
+that something else reads.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from smelt.ir.same_shape import static_shape
 from smelt.ir.spill import note_held
 
 MAX_MOVES = 16
-"""Movements, one after another, that a constant is followed through. Folding replaces them one by
-one, so none is missed; a chain of thousands that ends at no constant costs a rule a few steps."""
+"""Maximum length of a chain of such operators. Folding replaces them one by one, so no constant is
+missed; a chain of thousands that ends at no constant costs a rule a few steps."""
 
 SMALL = 64 * 1024
-"""Bytes up to which a constant is read unless the caller asks for more."""
+"""Largest constant, in bytes, that is read unless the caller asks for more."""
 
 Array = np.ndarray
 
@@ -36,9 +36,9 @@ class Constants:
         self._numbers: dict[tuple[ir.Value, float, int], bool] = {}
 
     def get(self, value: ir.Value | None, limit: int | None = SMALL) -> Array | None:
-        """The read-only array that ``value`` holds, or None if it is no constant.
+        """Return the read-only array that ``value`` holds, or None if it is no constant.
 
-        Constants over ``limit`` bytes are None too; ``limit=None`` reads any size.
+        Constants over ``limit`` bytes give None too; ``limit=None`` reads any size.
         """
         if value is None:
             return None
@@ -56,7 +56,8 @@ class Constants:
         return array
 
     def scalar(self, value: ir.Value | None) -> int | float | bool | None:
-        """The one element of a constant with exactly one element, as a Python number."""
+        """Return the element of a one-element constant as a Python number, or None for other
+        values."""
         array = self.get(value)
         if array is None or array.size != 1 or array.dtype.kind not in "biufV":
             return None
@@ -66,10 +67,10 @@ class Constants:
         return item if isinstance(item, int | float | bool) else None
 
     def is_filled(self, value: ir.Value | None, number: float, ulp: int = 0) -> bool:
-        """True if ``value`` is a constant all of whose elements are close to ``number``.
+        """True if ``value`` is a constant all of whose elements are within ``ulp`` of ``number``.
 
-        Close is within ``ulp`` of the dtype, equal for integers; an empty constant is filled with
-        anything. Answers are remembered, because rules ask the same of a shared constant often.
+        Integers must be equal; an empty constant is filled with anything. Answers are cached,
+        because rules ask the same of a shared constant often.
         """
         if value is None:
             return False
@@ -84,18 +85,21 @@ class Constants:
         return known
 
     def is_number(self, value: ir.Value | None, number: float, ulp: int = 0) -> bool:
-        """The same for a constant of exactly one element."""
+        """True if ``value`` is a constant of exactly one element that is within ``ulp`` of
+        ``number``."""
         array = self.get(value)
         return array is not None and array.size == 1 and self.is_filled(value, number, ulp)
 
     def ints(self, value: ir.Value | None) -> tuple[int, ...] | None:
-        """A constant of integers as a flat tuple."""
+        """Return an integer constant as a flat tuple, or None for other values."""
         array = self.get(value)
         if array is None or array.dtype.kind not in "iu":
             return None
         return tuple(int(item) for item in array.reshape(-1))
 
     def _read(self, value: ir.Value, limit: int | None) -> Array | None:
+        """Return the array of ``value``, computed through Identity, Cast and reshapes from a
+        constant."""
         moves: list[ir.Node] = []
         while (move := _move_to(value)) is not None:
             source = move.inputs[0]
@@ -113,7 +117,8 @@ class Constants:
         return array
 
     def _at(self, value: ir.Value, limit: int | None) -> Array | None:
-        """What ``value`` holds if no movement writes it, or what is remembered of it."""
+        """Return the array of an initializer, Constant or static Shape, or the cached array of
+        ``value``."""
         known = self._known.get(value)
         if known is not None:
             return known if limit is None or known.nbytes <= limit else None
@@ -138,7 +143,7 @@ def _is_filled(flat: Array, number: float, ulp: int) -> bool:
 
 
 def tensor_of(value: ir.Value) -> ir.TensorProtocol | None:
-    """The tensor behind an initializer or a ``Constant`` node, unread; None for other values."""
+    """Return the unread tensor of an initializer or ``Constant`` node; None for other values."""
     if value.is_graph_input():
         return None
     if value.is_initializer():
@@ -150,7 +155,7 @@ def tensor_of(value: ir.Value) -> ir.TensorProtocol | None:
 
 
 def may_be_constant(value: ir.Value | None) -> bool:
-    """False for most values that hold no constant, by a look that takes a tenth of reading one."""
+    """False if ``value`` is surely not constant; costs a tenth of reading a constant."""
     if value is None:
         return False
     producer = value.producer()
@@ -158,11 +163,13 @@ def may_be_constant(value: ir.Value | None) -> bool:
 
 
 def is_constant(value: ir.Value | None) -> bool:
-    """True for initializers that callers cannot override and for ``Constant`` outputs, any size."""
+    """True for ``Constant`` outputs and initializers that callers cannot override, of any size."""
     return value is not None and tensor_of(value) is not None
 
 
 def _constant_tensor(node: ir.Node) -> ir.TensorProtocol | None:
+    """Return the tensor in the attributes of a Constant node; None for strings and sparse
+    tensors."""
     for name, attr in node.attributes.items():
         if attr.is_ref():
             return None
@@ -178,7 +185,7 @@ def _constant_tensor(node: ir.Node) -> ir.TensorProtocol | None:
 
 
 def _move_to(value: ir.Value) -> ir.Node | None:
-    """The node that writes ``value`` by moving or casting its first operand, if one does."""
+    """Return the node that computes ``value`` by moving or casting its first operand, or None."""
     node = value.producer()
     if node is None or node.domain or node.op_type not in _MOVEMENTS or not node.inputs:
         return None
@@ -190,6 +197,8 @@ def _identity(source: Array, node: ir.Node) -> Array | None:
 
 
 def _cast(source: Array, node: ir.Node) -> Array | None:
+    """Return ``source`` cast as the Cast ``node`` does; None if runtimes could differ on the
+    result."""
     to = node.attributes.get("to")
     if to is None or to.is_ref() or source.dtype.kind not in "biuf":
         return None
@@ -216,6 +225,8 @@ def _reshape(source: Array, node: ir.Node) -> Array | None:
 
 
 def _static_shape(node: ir.Node) -> Array | None:
+    """Return the result of the Shape ``node`` if all dims that it selects are numbers, else
+    None."""
     value = node.inputs[0]
     if value is None or value.shape is None:
         return None
@@ -237,4 +248,4 @@ _MOVEMENTS: Mapping[str, Callable[[Array, ir.Node], Array | None]] = {
 }
 
 _HOLD_CONSTANTS = frozenset({"Constant", "Shape", *_MOVEMENTS})
-"""The operators through which a constant is read."""
+"""Operators whose outputs can be constant."""

@@ -1,4 +1,4 @@
-"""The error for operands or attributes with which no run of a node can succeed."""
+"""The error for a node that fails in every run because of its operands or attributes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ FIX = "export the model again, or correct these shapes or the attributes of the 
 def contradiction(
     node: ir.Node, why: str, what: str = "shapes contradict each other", fix: str = FIX
 ) -> InvalidModel:
-    """E317 with the node, the shapes of its operands, and what does not hold."""
+    """Return the error E317 with the node, the shapes of its operands, and the violated
+    condition."""
     operands = ", ".join(_described(value) for value in node.inputs if value is not None)
     return InvalidModel(
         "E317",

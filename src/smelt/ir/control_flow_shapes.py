@@ -1,7 +1,7 @@
-"""Shapes of what branches and loops return, without guessing which way they go.
+"""Shapes of the outputs of If, Loop and Scan, sound for every branch and number of iterations.
 
-The library takes the shape of one branch where the other's is unknown, and assumes that what a
-loop carries keeps the shape that it starts with. Neither is so: a loop may append to a tensor.
+The library takes the shape of one branch where the other's is unknown, and assumes that the state
+of a loop keeps its initial shape. Both are unsound: a loop may append to a tensor.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from smelt.ir.state_types import is_tensor
 def merge(
     context: ShapeInferenceContext, a: ir.Shape | None, b: ir.Shape | None
 ) -> ir.Shape | None:
-    """A shape that both have: equal dims stay, others become unknown; None if ranks differ."""
+    """Return a shape that covers ``a`` and ``b``: unequal dims become unknown; None if ranks
+    differ."""
     if a is None or b is None or len(a) != len(b):
         return None
     pairs = zip(a.dims, b.dims, strict=True)
@@ -39,7 +40,8 @@ def merge(
 
 
 def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Claims every If, but where one branch gives a tensor and the other something else."""
+    """Infer the outputs of an If; False (not handled) if the branches return values of different
+    kinds."""
     branches = [node.attributes.get(name) for name in ("then_branch", "else_branch")]
     if any(branch is None or branch.is_ref() for branch in branches):
         return False
@@ -59,12 +61,13 @@ def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Claims every Loop. What it carries that is no tensor has one type in all rounds.
+    """Infer the outputs of a Loop; False only if it has no body.
 
-    What is carried keeps the dims that a round returns as it got them. Others are noted as varying:
-    then what the body was found to hold was found for the first round, and is forgotten. Where even
-    the rank of a state may change, nothing is known of it, unless the body never reads it: then it
-    is as the last round leaves it, if there is one.
+    A state keeps the dims that every iteration returns unchanged. Other dims are noted as varying:
+    the body was then inferred for the first iteration only, and its shapes are cleared. If even the
+    rank of a state may change, its shape is unknown, unless the body never reads the state: then it
+    has the shape that the last iteration returns, if there is an iteration. A state that is no
+    tensor has one type in all iterations.
     """
     body = body_of(node)
     if body is None:
@@ -92,7 +95,8 @@ def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def with_steady_states(theirs: ShapeRule) -> ShapeRule:
-    """Scan: what is carried has one shape in all rounds (ONNX demands it), that of its start."""
+    """Wrap the rule of Scan: ONNX requires that a state keeps its initial shape in all
+    iterations."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
@@ -114,7 +118,7 @@ def with_steady_states(theirs: ShapeRule) -> ShapeRule:
 def _carried_out(
     context: ShapeInferenceContext, node: ir.Node, body: ir.Graph, index: int
 ) -> ir.Shape | None:
-    """What a Loop returns of what it carries: how it starts, or how a round leaves it."""
+    """Return the shape of the final state ``index`` of a Loop, or None if it is unknown."""
     start, before, after = node.inputs[index + 2], body.inputs[index + 2], body.outputs[index + 1]
     if is_unread(before) and after.shape is None:
         return None
@@ -131,14 +135,14 @@ def _carried_out(
 
 
 def is_outer(dim: int | ir.SymbolicDim) -> bool:
-    """True for sizes that are the same in all rounds: numbers, and names that a model gives."""
+    """True if ``dim`` is the same in all iterations: a number, or a symbol that the model names."""
     return isinstance(dim, int) or (dim.value is not None and not is_invented(dim.value))
 
 
 def _note_varying(node: ir.Node, body: ir.Graph) -> bool:
-    """Note the dims of states that a round may return otherwise than it got them.
+    """Note the dims of states that an iteration may change; False if all were noted before.
 
-    Returns False if all of them were noted before. What the body does not read may vary unnoticed.
+    A state that the body does not read is skipped: its dims may vary without effect on the body.
     """
     found = False
     for start, before, after in carried(node, body):
@@ -153,7 +157,7 @@ def _note_varying(node: ir.Node, body: ir.Graph) -> bool:
 
 
 def _varying_in(start: ir.Value | None, before: ir.Value, after: ir.Value) -> frozenset[int]:
-    """The dims of a state that one round changes, or RANK if it does not keep a known rank."""
+    """Return the axes of a state that one iteration changes, or {RANK} if its rank is not kept."""
     states = [value for value in (start, before, after) if value is not None]
     known = [value.shape.dims for value in states if value.shape is not None]
     if len(known) < 3 or len({len(dims) for dims in known}) > 1:
@@ -172,6 +176,8 @@ def _set(
     shape: ir.Shape | None,
     dtype: ir.DataType | None,
 ) -> None:
+    """Set shape and dtype of ``value``; an unknown shape clears the old one under policy
+    "override"."""
     if shape is None and context.policy == "override":
         value.shape = None
     if dtype is not None or shape is not None:

@@ -1,7 +1,8 @@
-"""Dims that are cut to a table: S, and Min(512, S), which is S wherever the two broadcast.
+"""Dims that are clamped to the size of a table: S and Min(512, S) are equal wherever they
+broadcast.
 
-Positions beyond a table fail as the model runs. What one axis of a broadcast tells, such as that
-S + P is at most 64, holds for the others, too: ``table[P : P + S, : P + S]`` has S rows beside
+Positions beyond a table fail at run time. A bound that one axis of a broadcast proves, such as S +
+P <= 64, holds for the other axes too: ``table[P : P + S, : P + S]`` has S rows if it is added to
 scores of S rows and P + S columns.
 """
 
@@ -17,13 +18,13 @@ from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim
 
 _Bounds: TypeAlias = Sequence[tuple[ir.SymbolicDim, int]]
-"""Dims and what they are at most."""
+"""Dims with their upper bounds."""
 
 
 def largest(met: Mapping[int, Sequence[Dim]]) -> dict[int, Dim | None]:
-    """What different dims that meet on axes broadcast to, by axis; None if that is not known.
+    """Return, by axis, the size to which the dims ``met`` there broadcast; None if it is not known.
 
-    Of 1 and a cut dim only what the other axes tell of them is said.
+    1 and a clamped dim are resolved only by bounds that other axes prove.
     """
     found: dict[int, Dim | None] = {}
     for axis, dims in met.items():
@@ -42,20 +43,20 @@ def largest(met: Mapping[int, Sequence[Dim]]) -> dict[int, Dim | None]:
 
 
 def is_cut(dim: ir.SymbolicDim) -> bool:
-    """True if something in ``dim`` is kept to a number."""
+    """True if ``dim`` contains a Min with a number."""
     return dim.value is not None and "Min(" in dim.value
 
 
 def all_equal_if_broadcast(dims: Sequence[Dim], wholes: Sequence[Dim]) -> list[bool]:
-    """For each of ``dims`` whether it is the whole one wherever all of them broadcast to those."""
+    """Return for each of ``dims`` whether it must equal the aligned dim of ``wholes`` to broadcast
+    to it."""
     pairs = list(zip(dims, wholes, strict=True))
     bounds = _bounds(pairs)
     return [equal_if_broadcast(*pair) or _is_uncut(*pair, bounds) for pair in pairs]
 
 
 def equal_if_broadcast(dim: Dim, whole: Dim) -> bool:
-    """True if ``dim`` is ``whole`` wherever it broadcasts to it: as S is, and Min(512, S), and
-    Max(0, S), for S is a size."""
+    """True if ``dim`` equals ``whole`` wherever it broadcasts to it: S, Min(512, S), Max(0, S)."""
     if isinstance(dim, int) or isinstance(whole, int):
         return isinstance(dim, int) and isinstance(whole, int) and dim == whole
     if dim.value == whole.value:
@@ -65,7 +66,7 @@ def equal_if_broadcast(dim: Dim, whole: Dim) -> bool:
 
 
 def bound_of(cut: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
-    """The number of Min(number, ``whole``)."""
+    """Return the number n if ``cut`` is Min(n, ``whole``), else None."""
     if cut.value is None or not cut.value.startswith("Min("):
         return None
     if cut.value in (f"Min(1, {whole.value})", f"Min({whole.value}, 1)"):  # onnx_ir reads it as 1
@@ -75,7 +76,7 @@ def bound_of(cut: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
 
 
 def _alike(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
-    """The first of ``symbols`` if all mean the same, as ``N - 1`` and ``Max(0, N - 1)`` do."""
+    """Return the first of ``symbols`` if all are equal, as ``N - 1`` and ``Max(0, N - 1)`` are."""
     first, *others = symbols
     if first.value is None or first.value.isidentifier():
         return None
@@ -84,7 +85,7 @@ def _alike(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
 
 
 def _bounded(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
-    """X of two dims X and Max(0, X): as the first is a size, it is no less than 0."""
+    """Return X of the two dims X and Max(0, X), which are equal because X is a size; else None."""
     for size, bounded in (symbols, symbols[::-1]) if len(symbols) == 2 else ():
         inside = inside_bound(bounded.value or "")
         if inside and ir.SymbolicDim(inside) + 0 == size + 0:
@@ -93,7 +94,7 @@ def _bounded(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
 
 
 def _whole(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
-    """S of two dims S and Min(512, S): wherever these broadcast, they give S."""
+    """Return S of the two dims S and Min(512, S), whose broadcast is S; else None."""
     if len(symbols) != 2:
         return None
     for whole, cut in (symbols, symbols[::-1]):
@@ -104,7 +105,8 @@ def _whole(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
 
 
 def _bounds(pairs: Iterable[tuple[Dim, Dim | None]]) -> _Bounds:
-    """What whole dims are at most where cut ones broadcast to them; a single row always does."""
+    """Return upper bounds of the whole dims to which clamped dims broadcast; a dim of 1 proves
+    none."""
     found = []
     for cut, whole in pairs:
         if isinstance(cut, ir.SymbolicDim) and isinstance(whole, ir.SymbolicDim) and cut != whole:
@@ -114,9 +116,7 @@ def _bounds(pairs: Iterable[tuple[Dim, Dim | None]]) -> _Bounds:
 
 
 def _is_uncut(dim: Dim, whole: Dim, bounds: _Bounds) -> bool:
-    """True if ``dim`` is ``whole`` as dims have these bounds: each Min in it keeps all of a size
-    that is no more than one of those.
-    """
+    """True if ``dim`` equals ``whole`` under ``bounds``, because each Min in it has no effect."""
     if isinstance(dim, int) or not bounds or not is_cut(dim):
         return False
     import sympy

@@ -1,7 +1,7 @@
-"""Sizes that a model declares its outputs with, and ranks within, where nothing else tells them.
+"""Sizes that a model declares for its outputs, and ranks that it declares inside subgraphs.
 
-Inference forgets them, because they may be wrong, and rules must not rely on them. A target that
-plans memory before a run takes them at their word rather than none.
+Inference drops them, because they may be wrong, and rules must not rely on them. A target that
+plans memory before a run uses them where no size is inferred.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Dims = tuple["int | ir.SymbolicDim", ...]
 
 
 def note_declared(graph: ir.Graph) -> None:
-    """Note the sizes of the outputs; what was noted before stands where nothing is known now."""
+    """Note the shapes of the outputs; an earlier note stays where nothing is known now."""
     before: Sequence[Dims | None] = graph.meta.get(DECLARED) or ()
     found: list[Dims | None] = []
     for place, value in enumerate(graph.outputs):
@@ -32,7 +32,7 @@ def note_declared(graph: ir.Graph) -> None:
 
 
 def declared(graph: ir.Graph) -> Sequence[Dims | None]:
-    """The sizes noted for each output; None for a rank that nobody told."""
+    """Return the noted dims of each output; None for an output whose rank was not declared."""
     noted: Sequence[Dims | None] = graph.meta.get(DECLARED) or ()
     return noted if len(noted) == len(graph.outputs) else [None] * len(graph.outputs)
 
@@ -41,9 +41,9 @@ RANK = "smelt.rank"
 
 
 def note_ranks(model: ir.Model) -> None:
-    """Note how many dims each input and output of a graph within ``model`` is declared with.
+    """Note the declared rank of each input and output of the subgraphs of ``model``.
 
-    ONNX Runtime runs no Loop or Scan whose body leaves a rank open that it cannot infer itself.
+    ONNX Runtime rejects a Loop or Scan whose body leaves a rank open that it cannot infer.
     """
     for value in _of_bodies(model):
         if value.shape is not None:
@@ -51,13 +51,14 @@ def note_ranks(model: ir.Model) -> None:
 
 
 def hand_on_rank(old: ir.Value, new: ir.Value) -> None:
-    """Let ``new``, which is to stand for ``old``, have the rank that was noted for it."""
+    """Copy the noted rank of ``old`` to ``new``, which replaces it."""
     if RANK in old.meta:
         new.meta.setdefault(RANK, old.meta[RANK])
 
 
 def restore_ranks(model: ir.Model) -> None:
-    """Give inputs and outputs of graphs within ``model`` the noted ranks where nothing is known."""
+    """Give inputs and outputs of subgraphs of ``model`` their noted rank where the shape is
+    unknown."""
     for value in _of_bodies(model):
         if value.shape is None and RANK in value.meta:
             value.shape = ir.Shape([None] * value.meta[RANK])

@@ -1,9 +1,9 @@
-"""Initializers that are listed as inputs, too.
+"""Initializers that are inputs too.
 
 From IR version 4 on callers can override such a value, so it is an input with a default, never a
-constant. While a model is compiled the defaults are set aside, and no pass can take one for a
-constant. Up to version 3 every initializer had to be listed as an input, and ONNX Runtime takes
-those for constants and refuses to override one; so they are constants here, and no inputs.
+constant. During a compile the defaults are set aside, so no pass takes one for a constant. Up to
+version 3 every initializer had to be listed as an input; ONNX Runtime treats those as constants and
+refuses to override them, so here they are constants and no inputs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import onnx_ir as ir
 
 META_KEY = "smelt.default"
 FIRST_WITH_OVERRIDABLE = 4
-"""The IR version from which on initializers that are inputs are defaults."""
+"""The first IR version in which an initializer that is an input is a default."""
 
 
 def _take_old_initializers_for_constants(model: ir.Model) -> None:
-    """Take initializers out of the inputs of a model whose IR version has no defaults."""
+    """Remove initializers from the inputs of a model whose IR version has no defaults."""
     inputs = model.graph.inputs
     kept = [value for value in inputs if not value.is_initializer()]
     if len(kept) < len(inputs):
@@ -29,7 +29,7 @@ def _take_old_initializers_for_constants(model: ir.Model) -> None:
 
 
 def set_aside_defaults(model: ir.Model) -> None:
-    """Take the defaults of inputs out of the graph; ``restore_defaults`` puts them back."""
+    """Move the defaults of inputs out of the graph; ``restore_defaults`` puts them back."""
     if model.ir_version < FIRST_WITH_OVERRIDABLE:
         _take_old_initializers_for_constants(model)
     graph = model.graph
@@ -41,7 +41,7 @@ def set_aside_defaults(model: ir.Model) -> None:
 
 
 def restore_defaults(model: ir.Model) -> None:
-    """Give inputs their defaults back."""
+    """Put the defaults that ``set_aside_defaults`` removed back into the graph."""
     for value in model.graph.inputs:
         default = value.meta.pop(META_KEY, None)
         if default is not None:
@@ -50,7 +50,7 @@ def restore_defaults(model: ir.Model) -> None:
 
 
 def default_of(value: ir.Value) -> ir.TensorProtocol | None:
-    """The default of an input, set aside or not; None if callers must give it."""
+    """Return the default of an input, set aside or not; None if callers must pass it."""
     aside = value.meta.get(META_KEY)
     if aside is not None:
         tensor: ir.TensorProtocol = aside
@@ -59,7 +59,7 @@ def default_of(value: ir.Value) -> ir.TensorProtocol | None:
 
 
 def warn_of_defaults(model: ir.Model) -> None:
-    """Say that weights which are inputs, too, are no constants: little can be made of them."""
+    """Warn that weights which are also inputs are not treated as constants."""
     names = [repr(value.name) for value in model.graph.inputs if default_of(value) is not None]
     if names:
         shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

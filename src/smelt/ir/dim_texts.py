@@ -1,7 +1,7 @@
-"""Texts of symbolic dims: which are read as arithmetic, and which are names whatever they hold.
+"""Texts of symbolic dims: arithmetic to compute with, or opaque names.
 
 onnx_ir parses the text of a dim when a shape rule first computes with it. A file may call a dim
-``9**9**9**9``, or nest a thousand parentheses; such a text is one symbol of that name.
+``9**9**9**9``, or nest a thousand parentheses; such a text is treated as one symbol.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from smelt.ir import scope
 from smelt.ir.onnx_ir_private import expression_of, has_expression, set_expression
 
 LONGEST = 1000
-"""Characters of an expression that is computed with; a name may be of any length."""
+"""Maximum length of an expression; a name may be of any length."""
 
 DEEPEST = 16
-"""Parentheses within parentheses."""
+"""Maximum nesting of parentheses."""
 
 _TOKENS = re.compile(
     r"(?:\s|[A-Za-z_][\w.]*(?![\w.])|\d{1,18}(?![\w.])"
     r"|\*\*\s*[1-9](?!\d|\s*\*\*)|\*(?!\*)|[+\-/%(),])+"
 )
-"""No text can be split in two ways, so a match takes one look at each character."""
+"""Unambiguous: a match looks at each character once."""
 
 _TWO_NAMES = re.compile(r"[\w.]\s+[\w.]")
 _POWER = "**"
@@ -31,7 +31,7 @@ MOST_POWERS = 4
 
 
 def is_plain(text: str) -> bool:
-    """True for a name, and for short arithmetic of names and integers."""
+    """True for an identifier, and for short arithmetic of names and integers."""
     if text.isidentifier():
         return True
     if len(text) > LONGEST or text.count(_POWER) > MOST_POWERS or not _TOKENS.fullmatch(text):
@@ -47,8 +47,8 @@ def is_plain(text: str) -> bool:
 
 
 def is_arithmetic(dim: ir.SymbolicDim) -> bool:
-    """True if the text of ``dim`` may be written into that of another: it is no name such as
-    ``a,b``, which would read as two."""
+    """True if the text of ``dim`` may be part of another expression; a name such as ``a,b`` may
+    not."""
     text = dim.value or ""
     if text.isidentifier():
         return True
@@ -62,14 +62,15 @@ def is_arithmetic(dim: ir.SymbolicDim) -> bool:
 
 
 def symbolic_dim(text: str) -> ir.SymbolicDim:
-    """The dim that ``text`` means: arithmetic if it is plain, else a symbol of its own."""
+    """Return the dim for ``text``: an expression if the text is plain arithmetic, else one
+    symbol."""
     dim = ir.SymbolicDim(text)
     opaque_unless_plain(dim)
     return dim
 
 
 def keep_opaque(model: ir.Model) -> None:
-    """Let every dim of ``model`` whose text is not plain be a symbol of its own."""
+    """Make every dim of ``model`` whose text is not plain arithmetic one symbol."""
     for graph in scope.graphs(model):
         values = [*graph.inputs, *graph.outputs, *graph.initializers.values()]
         for value in (*values, *(value for node in graph for value in node.outputs)):
@@ -79,7 +80,7 @@ def keep_opaque(model: ir.Model) -> None:
 
 
 def opaque_unless_plain(dim: ir.SymbolicDim) -> None:
-    """Let ``dim``, of which nothing was read yet, be a symbol of its own if its text is no plain
+    """Make ``dim``, which must not have been parsed yet, one symbol unless its text is plain
     arithmetic."""
     text = dim.value
     if text is None or text.isidentifier() or has_expression(dim):

@@ -1,8 +1,8 @@
 """The one way to edit a graph.
 
-A Rewriter replaces results, inserts nodes and removes what nobody reads any more. It refuses an
-edit that would lose or rename a graph output, or change the dtype or shape of a value, so a
-pass cannot break an interface by mistake.
+A Rewriter replaces results, inserts nodes and removes dead nodes. It refuses an edit that would
+lose or rename a graph output, or change the dtype or shape of a value, so a pass cannot break an
+interface by mistake.
 """
 
 from __future__ import annotations
@@ -25,20 +25,19 @@ from smelt.ir.shapes import ShapeInference
 
 
 class Refused(Exception):
-    """An edit that is not allowed; the message is the failed condition. The graph is unchanged."""
+    """An edit was not allowed; the message names the failed condition. The graph is unchanged."""
 
 
 class Rewriter:
     """Edits one model. ``count`` is the number of edits so far, at most ``limit``.
 
-    ``kernels`` are the operators of ONNX that new nodes may have beyond those that the model has,
-    None for all. ``removed`` lists nodes that died, with an edit or on their own; ``builders`` are
-    those that made what is in use.
+    ``kernels`` are the ONNX operators that new nodes may use besides those of the model, None for
+    all. ``removed`` lists dead nodes; ``builders`` lists the builders whose nodes are in use.
 
-    The limit serves bisection: the edit at which a result goes wrong is found by stopping early.
+    The limit serves bisection: stopping early finds the edit at which a result becomes wrong.
 
-    Removal of nodes from the node lists is put off until ``flush``, because one removal costs
-    as much as many; a dead node reads nothing from the moment it dies.
+    Dead nodes are removed from the node lists by ``flush``, because one removal costs as much as
+    many; a dead node has no inputs from the moment it dies.
     """
 
     def __init__(
@@ -49,6 +48,7 @@ class Rewriter:
         limit: int | None = None,
         kernels: frozenset[str] | None = None,
     ) -> None:
+        """Edit ``model``, keeping ``shapes`` and ``constants`` up to date."""
         self.kernels = kernels
         self.limit = limit
         self.model = model
@@ -65,7 +65,7 @@ class Rewriter:
         self._function_graphs = {function.graph for function in model.functions.values()}
 
     def builder(self, before: ir.Node, sources: Iterable[ir.Node], rule: str) -> Builder:
-        """A Builder that inserts before ``before`` and stamps nodes as made by ``rule``."""
+        """Return a Builder that inserts before ``before`` and stamps nodes as made by ``rule``."""
         graph = before.graph
         if graph is None:
             raise InternalError("E902", f"node {before.name!r} is in no graph")
@@ -88,10 +88,10 @@ class Rewriter:
         trust_shape: bool = False,
         rule: str = "",
     ) -> list[ir.Node]:
-        """Let ``values`` stand for the outputs of ``node``, and remove what dies with it.
+        """Replace the outputs of ``node`` by ``values`` and remove the nodes that become dead.
 
-        Returns the nodes that lost a reader or gained one, for a worklist. Raises Refused, with
-        the graph as it was, if a live output has no value or another dtype or shape.
+        Returns the nodes that lost or gained a reader, for a worklist. Raises Refused, and changes
+        nothing, if a live output has no replacement or one of another dtype or shape.
         """
         self.check(node, values, trust_shape)
         touched: dict[ir.Node, None] = {}
@@ -110,7 +110,7 @@ class Rewriter:
         return [item for item in touched if item not in self.dead]
 
     def check(self, node: ir.Node, values: Sequence[ir.Value | None], trust_shape: bool) -> None:
-        """Raise Refused unless ``values`` may stand for the outputs of ``node``."""
+        """Raise Refused unless ``values`` may replace the outputs of ``node``."""
         if self.exhausted:
             raise Refused(f"the limit of {self.limit} rewrites is reached")
         if len(values) != len(node.outputs):
@@ -133,8 +133,11 @@ class Rewriter:
 
     @contextmanager
     def in_order(self) -> Iterator[None]:
-        """For a pass that visits nodes in order: what is known of a node is refined when it is
-        ``reached``, once, however many of its operands have gained; the rest at the end."""
+        """Defer refinement for a pass that visits nodes in order.
+
+        A node is inferred again once, when it is ``reached``, however many operands changed; nodes
+        that were not reached are inferred at the end.
+        """
         self._waiting = {}
         try:
             yield
@@ -143,13 +146,13 @@ class Rewriter:
             self.refinement.propagate(rest, self.dead)
 
     def reached(self, node: ir.Node) -> None:
-        """Refine what is known of ``node``, if it waits for that."""
+        """Infer ``node`` again if one of its operands is better known than before."""
         if self._waiting and node in self._waiting:
             del self._waiting[node]
             self._waiting.update(dict.fromkeys(self.refinement.infer(node)))
 
     def swap_branches(self, node: ir.Node, condition: ir.Value) -> None:
-        """Let ``node``, an If, take ``condition``, and its branches the place of each other."""
+        """Exchange the branches of the If ``node`` and make ``condition`` its condition."""
         if self.exhausted:
             raise Refused(f"the limit of {self.limit} rewrites is reached")
         names = ("then_branch", "else_branch")
@@ -164,7 +167,7 @@ class Rewriter:
             self.remove_dead([producer])
 
     def remove_dead(self, nodes: Iterable[ir.Node]) -> list[ir.Node]:
-        """Remove those of ``nodes`` that nobody reads, then their producers that die with them.
+        """Remove the nodes of ``nodes`` that nobody reads, then the producers that become dead.
 
         Returns surviving producers that lost a reader.
         """
@@ -185,7 +188,7 @@ class Rewriter:
         return [node for node in survivors if node not in self.dead]
 
     def merge_constants(self, old: ir.Value, new: ir.Value) -> None:
-        """Let ``new`` stand for the constant ``old`` of equal content, and drop ``old``.
+        """Replace the constant ``old`` by ``new`` of equal content, and drop ``old``.
 
         Raises Refused if a graph returns ``old`` or callers may override it.
         """
@@ -203,7 +206,8 @@ class Rewriter:
             self.drop_initializer(old)
 
     def drop_initializer(self, value: ir.Value) -> bool:
-        """Remove an initializer that nobody reads; False, and nothing happens, for others."""
+        """Remove ``value`` and return True if it is an initializer that nobody reads, else return
+        False."""
         graph = value.graph
         unused = value.is_initializer() and not value.is_graph_input() and scope.is_dead(value)
         if graph is None or value.name is None or not unused:
@@ -213,7 +217,7 @@ class Rewriter:
         return True
 
     def flush(self) -> None:
-        """Take dead nodes out of the node lists."""
+        """Remove dead nodes from the node lists."""
         for graph, dead in self._dead_in.items():
             graph.remove(dead)
         self._dead_in.clear()
@@ -221,11 +225,11 @@ class Rewriter:
 
     @property
     def exhausted(self) -> bool:
-        """True once ``limit`` edits are made; every further one is refused."""
+        """True once ``limit`` edits are made; every further edit is refused."""
         return self.limit is not None and self.count >= self.limit
 
     def _substitute(self, node: ir.Node, old: ir.Value, new: ir.Value, rule: str) -> list[ir.Node]:
-        """Let ``new`` be read where ``old`` was; returns nodes that may be inferred better now."""
+        """Let readers of ``old`` read ``new``; return nodes that may now be inferred better."""
         old_gains, new_gains = self.refinement.unite(old, new)
         gaining = list(scope.consumers(new)) if new_gains else []
         if old_gains:
@@ -240,7 +244,8 @@ class Rewriter:
         return gaining
 
     def _positions(self, graph: ir.Graph, value: ir.Value) -> list[int]:
-        """Where ``graph`` returns ``value``; found again only if passes changed its outputs."""
+        """Return the output positions of ``value`` in ``graph``; recomputed if passes changed the
+        outputs."""
         outputs = graph.outputs
         for is_fresh in (False, True):
             if is_fresh or graph not in self._returned:
@@ -274,7 +279,7 @@ class Rewriter:
 
 
 def _foreign(value: ir.Value) -> str:
-    """The operator that makes ``value``, if it is none of ONNX."""
+    """Return the non-ONNX operator that computes ``value``, or an empty text."""
     node = value.producer()
     return f"{node.domain}.{node.op_type}" if node is not None and node.domain else ""
 
@@ -284,6 +289,7 @@ def _is_output_identity(node: ir.Node, output: ir.Value) -> bool:
 
 
 def _can_be_renamed(value: ir.Value, graph: ir.Graph | None) -> bool:
-    """True if ``graph`` may return ``value`` under another name: an inner result of its own."""
+    """True if ``value`` is an inner result of ``graph``, so ``graph`` may return it under a new
+    name."""
     producer = value.producer()
     return producer is not None and producer.graph is graph and not value.is_graph_output()

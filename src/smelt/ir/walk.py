@@ -1,9 +1,9 @@
 """A walk from the root of a match through a region that no pattern of fixed size describes.
 
-A pattern says how many nodes there are. Where there may be any number, or many spellings, a rule
-walks by hand: up through producers, down through readers. The walk records each node that the
-rewrite will replace, so that all such rules are closed by one test, and what they build is known
-to come of those nodes.
+A pattern has a fixed number of nodes. Where a region may have any number of nodes, or many
+spellings, a rule walks by hand: up through producers, down through readers. The walk records each
+node that the rewrite will replace. One test then closes all such rules, and provenance of the
+replacement is known.
 
 ::
 
@@ -29,13 +29,15 @@ from smelt.ir.onnx_ir_private import uses_of
 
 
 def producer_of(value: ir.Value | None, *op_types: str) -> ir.Node | None:
-    """The node behind ``value`` if it is an ONNX one of ``op_types``, in a form that is known."""
+    """Return the producer of ``value`` if it is an ONNX node of ``op_types`` in a known form, else
+    None."""
     node = value.producer() if value is not None else None
     return node if node is not None and _is_one_of(node, op_types) else None
 
 
 def only_reader(value: ir.Value, *op_types: str) -> ir.Node | None:
-    """The one node that reads ``value``, as its first input, if it is of ``op_types``."""
+    """Return the single reader of ``value`` if it is of ``op_types`` and reads it as first
+    input."""
     if not scope.has_one_use(value):
         return None
     (reader,) = scope.consumers(value)
@@ -43,7 +45,7 @@ def only_reader(value: ir.Value, *op_types: str) -> ir.Node | None:
 
 
 def reader_outside(value: ir.Value, nodes: Collection[ir.Node]) -> ir.Node | None:
-    """A node that reads ``value`` and is none of ``nodes``."""
+    """Return a reader of ``value`` that is not in ``nodes``, or None."""
     for use in uses_of(value):
         reader: ir.Node = use.node
         if reader not in nodes:
@@ -56,10 +58,10 @@ def _is_one_of(node: ir.Node, op_types: tuple[str, ...]) -> bool:
 
 
 class Walk:
-    """``nodes`` lists what was taken, beginning with the root; ``end`` computes the last result.
+    """The nodes that a rewrite will replace.
 
-    The results of the end are those that are replaced: the root's, unless the walk went down.
-    All other results are inner ones.
+    ``nodes`` lists them, starting with the root. ``end`` is the node whose outputs are replaced:
+    the root, unless the walk went down. All other outputs must be inner results of the region.
     """
 
     def __init__(self, root: ir.Node) -> None:
@@ -68,9 +70,11 @@ class Walk:
         self.nodes: dict[ir.Node, None] = {root: None}
 
     def up(self, value: ir.Value | None, *op_types: str) -> ir.Node | None:
-        """Take the node behind ``value`` if it is one of ``op_types`` in the graph of the root.
+        """Add the producer of ``value`` and return it if it is of ``op_types`` in the graph of the
+        root.
 
-        Nodes of a graph around run at other times, and as often as that graph: they are not taken.
+        Nodes of an outer graph are not added: they run at other times and as often as that graph
+        runs.
         """
         node = producer_of(value, *op_types)
         if node is None or node.graph is not self.root.graph:
@@ -79,9 +83,10 @@ class Walk:
         return node
 
     def down(self, op_types: Collection[str]) -> ir.Node | None:
-        """Take the one node that reads the result of the end, if it is one of ``op_types``.
+        """Add the single reader of the end's output if it is of ``op_types``, and make it the new
+        end.
 
-        That node, which then is the end, reads the result as its first input.
+        The reader must read the output as its first input.
         """
         node = only_reader(self.end.outputs[0], *op_types)
         if node is None or node.graph is not self.root.graph:
@@ -91,21 +96,21 @@ class Walk:
         return node
 
     def take(self, nodes: Iterable[ir.Node]) -> None:
-        """Take ``nodes``, which were looked at before."""
+        """Add ``nodes``, which the caller has already checked."""
         self.nodes.update(dict.fromkeys(nodes))
 
     def mark(self) -> tuple[int, ir.Node]:
-        """Where the walk stands, for ``back``."""
+        """Return the current state of the walk, for ``back``."""
         return len(self.nodes), self.end
 
     def back(self, mark: tuple[int, ir.Node]) -> None:
-        """Give back the nodes taken since ``mark``, of an attempt that failed."""
+        """Remove the nodes added since ``mark``, after an attempt that failed."""
         count, self.end = mark
         while len(self.nodes) > count:
             self.nodes.popitem()
 
     def obstacle(self) -> str | None:
-        """What forbids to replace the region: something outside that sees an inner result."""
+        """Return why the region cannot be replaced (an inner result is used outside), or None."""
         for node in self.nodes:
             if node is self.end:
                 continue
@@ -125,11 +130,11 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def attempt(read: _Method) -> _Method:
-    """Make a method an attempt: if it finds nothing, its ``walk`` gives back what it took.
+    """Make a method an attempt: if it returns a false value, its ``walk`` drops the nodes it added.
 
-    Otherwise a spelling that was tried and is not there would hold the region open. Nothing is
-    what is false, such as None or False. A generator gives back when it is asked for more than it
-    has: what it took for a finding lasts while whoever asked looks at that.
+    Otherwise a spelling that was tried without success would keep the region open. A generator
+    drops its nodes when the caller asks for the next item: the nodes of an item last while the
+    caller inspects it.
     """
 
     @wraps(read)
