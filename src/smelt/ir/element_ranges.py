@@ -1,4 +1,4 @@
-"""Between which numbers the elements of a small vector of integers lie, read off its producers."""
+"""Lower and upper bounds of each element of a short integer vector, read off its producers."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import onnx_ir as ir
 from smelt.ir.integer_bounds import IntegerBounds
 
 Range: TypeAlias = tuple[int | None, int | None]
-"""The least and the greatest that an element may be; None where nothing bounds it."""
+"""The least and the greatest value of an element; None where it is unbounded."""
 
 ANY: Range = (None, None)
 
 MAX_ELEMENTS = 64
-"""Longer vectors are not looked at: no shape is."""
+"""Longest vector that is inspected; shapes are shorter."""
 
 DEPTH = 12
-"""How many producers are looked through, one behind the other."""
+"""Maximum number of producers in a chain that is inspected."""
 
 _SAME = ("Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 
 def ranges_of(value: ir.Value, depth: int = DEPTH) -> list[Range] | None:
-    """The range of each element of ``value`` in order; None unless it holds a known few integers.
+    """Return the range of each element of ``value``, or None unless it holds few integers.
 
-    Sees through constants, Concat, Min, Max, Clip and what keeps elements as they are; elements of
-    other operators have the bounds of all of them.
+    Handles constants, Concat, Min, Max, Clip and operators that keep elements in order; elements of
+    other operators get the bounds of the whole tensor.
     """
     numbers = _constant(value)
     if numbers is not None:
@@ -50,6 +50,7 @@ def _of_all(value: ir.Value) -> Range:
 
 
 def _produced(node: ir.Node, depth: int) -> list[Range] | None:
+    """Return the ranges of the elements of the result of ``node``, or None for other operators."""
     inputs = [value for value in node.inputs if value is not None]
     if node.op_type in _SAME:
         return ranges_of(inputs[0], depth)
@@ -69,6 +70,7 @@ def _produced(node: ir.Node, depth: int) -> list[Range] | None:
 
 
 def _elementwise(parts: Sequence[list[Range] | None], combine: object) -> list[Range] | None:
+    """Return ``combine`` of the aligned ranges of ``parts``; parts of one element are broadcast."""
     known = [part for part in parts if part is not None]
     count = max(map(len, known), default=0)
     if len(known) < len(parts) or any(len(part) not in (1, count) for part in known):
@@ -101,7 +103,8 @@ def _constant(value: ir.Value) -> list[int] | None:
 
 
 def _count(value: ir.Value) -> int | None:
-    """How many elements, if ``value`` is a known few integers."""
+    """Return the number of elements of ``value`` if it is a short integer vector or scalar, else
+    None."""
     if value.dtype not in (ir.DataType.INT64, ir.DataType.INT32) or value.shape is None:
         return None
     if len(value.shape) > 1 or not value.shape.is_static():

@@ -1,4 +1,4 @@
-"""The element type of a value, also of one that nobody has inferred yet."""
+"""The element type of a value, even before shape inference."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from smelt.ir.signature import signature_of
 
 
 class ElementTypes:
-    """Element types in one model, each found once; ``opset`` is what the model imports.
+    """Finds and caches the element types of one model; ``opset`` is the opset that the model
+    imports.
 
-    Operators of ONNX say which inputs have the type of a result, so no shape need be inferred.
+    ONNX schemas say which inputs have the type of a result, so no shapes are inferred.
     """
 
     def __init__(self, opset: int) -> None:
@@ -22,7 +23,7 @@ class ElementTypes:
         self._known: dict[ir.Value, ir.DataType | None] = {}
 
     def of(self, value: ir.Value) -> ir.DataType | None:
-        """That of ``value``, if need be of what it was computed from; None if nothing tells."""
+        """Return the element type of ``value``, found through its producers if need be, or None."""
         path: list[ir.Value] = []
         found: ir.DataType | ir.Value | None = value
         while isinstance(found, ir.Value):
@@ -37,13 +38,14 @@ class ElementTypes:
         return found
 
     def note(self, values: Iterable[ir.Value | None]) -> None:
-        """Give a type to each of ``values`` that has none, where something tells it."""
+        """Set the type of each of ``values`` that has none, where it can be found."""
         for value in values:
             if value is not None and value.type is None:
                 dtype = self.of(value)
                 value.type = None if dtype is None else ir.TensorType(dtype)
 
     def _told(self, value: ir.Value) -> ir.DataType | ir.Value | None:
+        """Return the type of ``value``, or another value that has the same type, or None."""
         if value.const_value is not None:
             return value.const_value.dtype
         node = value.producer()
@@ -51,13 +53,15 @@ class ElementTypes:
 
 
 def told_by_schema(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | None:
-    """The type of a result of ``node``, as its schema and the types of its operands tell it."""
+    """Return the type of the result ``value`` of ``node`` by the schema and the types of its
+    operands."""
     told = _of_result(node, value, opset)
     return told.dtype if isinstance(told, ir.Value) else told
 
 
 def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.Value | None:
-    """The type of a result of ``node``, or an input that has it."""
+    """Return the type of the result ``value`` of ``node``, an input that has the same type, or
+    None."""
     if not node.domain:
         for name in ("to", "dtype"):
             if name in node.attributes and not node.attributes[name].is_ref():
@@ -80,7 +84,7 @@ def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.V
 
 @cache
 def first_opset(dtype: ir.DataType) -> int:
-    """The first opset that has numbers of ``dtype``, as its Cast says; 0 for what none casts."""
+    """Return the first opset whose Cast accepts ``dtype``; 0 if none does."""
     signatures = ((version, signature_of("Cast", version, "")) for version in versions("Cast"))
     has = [v for v, signature in signatures if signature and dtype in signature.inputs[0].types]
     return min(has, default=0)

@@ -1,8 +1,8 @@
 """Dims of inputs that may be 0 in a run, such as the length of a cache that is empty at first.
 
-onnx_ir takes every symbol for 1 or more, and SymPy then reads ``Max(1, P)`` as ``P``. Of JAX that
-is true: it takes no open size for 0. Where other models are optimized and compiled, the symbols in
-the dims of their inputs are read as 0 or more, and so are those that inference makes up.
+onnx_ir assumes that every symbol is 1 or more, and SymPy then simplifies ``Max(1, P)`` to ``P``.
+That holds for JAX, which takes no symbolic size for 0. For other models, this module makes the
+symbols in dims of inputs, and the symbols that inference invents, 0 or more.
 """
 
 from __future__ import annotations
@@ -29,43 +29,45 @@ from smelt.ir.onnx_ir_private import (
 _NAMES: ContextVar[frozenset[str] | None] = ContextVar("dims that may be 0", default=None)
 
 _NEVER = "smelt.never_empty"
-"""The key in the ``meta`` of a model's graph, and in the metadata of its file, whose source takes
-no empty inputs, as JAX takes none of an open size."""
+"""Key in the ``meta`` of a graph and in the metadata of a file: the source of the model takes no
+empty inputs, as JAX takes none with a symbolic size of 0."""
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*(?!\w*\()")
 MORE = "_and_one"
-"""Ends the name of the symbol that is one more than the dim."""
+"""Suffix of the symbol for dim + 1."""
 
 
 def note_never_empty(model: ir.Model) -> None:
-    """Say that no run of ``model`` has an input with an open dim of 0."""
+    """Note that no run of ``model`` has an input with a symbolic dim of 0."""
     model.graph.meta[_NEVER] = True
 
 
 def write_never_empty(model: ir.Model) -> None:
-    """Let files of ``model``, of which ``note_never_empty`` was said, say so, too."""
+    """Write the note of ``note_never_empty`` into the metadata of ``model``, so that files keep
+    it."""
     dims = (dim for value in model.graph.inputs for dim in value.shape or ())
     if not all(isinstance(dim, int) for dim in dims):
         model.metadata_props[_NEVER] = "true"
 
 
 def is_never_empty(model: ir.Model) -> bool:
-    """True if ``note_never_empty`` said so, of this model, of what it is a copy of, or before it
-    was written to a file."""
+    """True if ``note_never_empty`` was called for this model, its original, or before it was
+    saved."""
     return bool(model.graph.meta.get(_NEVER)) or model.metadata_props.get(_NEVER) == "true"
 
 
 def forget_never_empty(model: ir.Model) -> None:
-    """Take it back, where ``model`` gets inputs that its source has not."""
+    """Drop the note of ``note_never_empty``, because ``model`` gets inputs that its source
+    lacks."""
     model.graph.meta.pop(_NEVER, None)
     model.metadata_props.pop(_NEVER, None)
 
 
 @contextmanager
 def may_be_empty(names: Iterable[str], model: ir.Model | None = None) -> Iterator[None]:
-    """Let the dims called ``names`` be 0 in some runs, for what happens inside.
+    """Let the dims called ``names`` be 0 in some runs, within this context.
 
-    What texts of dims of ``model`` were read as before is forgotten.
+    Expressions of dims of ``model`` that were parsed under other assumptions are parsed again.
     """
     take_symbols_from_zero()
     before = _NAMES.get()
@@ -81,7 +83,8 @@ def may_be_empty(names: Iterable[str], model: ir.Model | None = None) -> Iterato
 
 @cache
 def take_symbols_from_zero() -> None:
-    """Let texts of dims be read as said here, once for the process."""
+    """Make onnx_ir create symbols by the assumptions of this module; takes effect once per
+    process."""
     make_symbols_by(_symbol, _NAMES.get)
 
 
@@ -94,13 +97,13 @@ def _symbol(name: str, **assumptions: bool) -> Any:
 
 
 def may_be_none(name: str) -> bool:
-    """True if the size called ``name`` may be 0 in a run, as said here."""
+    """True if the size called ``name`` may be 0 in the current context."""
     names = _NAMES.get()
     return names is not None and (name in names or is_invented(name))
 
 
 def any_may_be_none() -> bool:
-    """True where sizes may be 0 at all."""
+    """True if the current context lets sizes be 0."""
     return _NAMES.get() is not None
 
 
@@ -112,6 +115,7 @@ def _read_anew(model: ir.Model) -> None:
 
 
 def _read_dim_anew(dim: ir.SymbolicDim) -> None:
+    """Parse the expression of ``dim`` again under the current assumptions."""
     before = forget_expression(dim)
     if (dim.value or "").isidentifier():
         return
@@ -123,8 +127,11 @@ def _read_dim_anew(dim: ir.SymbolicDim) -> None:
 
 
 def expression_from_zero(dim: ir.SymbolicDim, names: Iterable[str] | None = None) -> Any:
-    """The SymPy expression of ``dim``, in which each of ``names`` is one less than a symbol called
-    so with ``MORE`` behind, and the others are 1 or more; without ``names``, as it is read here."""
+    """Return the SymPy expression of ``dim`` with each of ``names`` written as ``name_and_one -
+    1``.
+
+    All symbols are then 1 or more. Without ``names``, return the expression of the current context.
+    """
     text = dim.value
     if names is None or text is None:
         return expression_of(dim)
@@ -148,8 +155,11 @@ def _one_less(name: str) -> str:
 
 
 def with_zeros(text: str, names: Set[str]) -> Any:
-    """The expression of a dim's ``text`` where the sizes called ``names`` are 0, the others not;
-    one that equals nothing, itself not even, where a bound is of what is divided by them."""
+    """Return the expression of a dim's ``text`` where the sizes called ``names`` are 0 and others
+    are not.
+
+    Returns NaN, which equals nothing, if the text then divides by zero within a bound.
+    """
     import sympy
 
     try:
@@ -160,7 +170,7 @@ def with_zeros(text: str, names: Set[str]) -> Any:
 
 @lru_cache(maxsize=4096)
 def from_one(text: str) -> Any:
-    """The expression of a dim's ``text`` in which every size is 1 or more."""
+    """Return the expression of a dim's ``text`` in which every size is 1 or more."""
     token = _NAMES.set(None)
     try:
         return expression_of(ir.SymbolicDim(text))

@@ -1,4 +1,4 @@
-"""Cut a graph down: values become inputs, and what no output needs goes."""
+"""Cut a graph down: make values inputs, and drop nodes that no output needs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from smelt.ir.node_inputs import detach
 
 
 def named_values(graph: ir.Graph) -> dict[str, ir.Value]:
-    """The values of ``graph`` itself by name: inputs, constants and results."""
+    """Return the inputs, constants and results of ``graph`` itself (no subgraphs) by name."""
     return {value.name: value for value in values_of(graph) if value.name}
 
 
 def become_inputs(model: ir.Model, values: Iterable[ir.Value]) -> None:
-    """Let each of ``values`` of the main graph be given by callers, after the inputs it has.
+    """Make each of ``values`` of the main graph an input, appended to the existing inputs.
 
-    Readers, in inner graphs too, and outputs see the new input, which has the name and the type;
-    what computes the value may stay for other results, under another name. Every value needs a
-    type. Any of them may be empty, also where the inputs that the model had never are.
+    Readers, outputs and inner graphs use the new input, which keeps name and type. The producer may
+    stay for other results, under another name. Every value needs a type. The new inputs may be
+    empty, even if the inputs of the source never are.
     """
     renamed = False
     for value in values:
@@ -42,7 +42,7 @@ def become_inputs(model: ir.Model, values: Iterable[ir.Value]) -> None:
 
 
 def replace(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
-    """Let all that read or return ``old``, a value of the main graph, read or return ``new``."""
+    """Let every reader and graph output of ``old``, a value of the main graph, use ``new``."""
     for use in list(old.uses()):
         use.node.replace_input_with(use.idx, new)
     if old.is_graph_output():
@@ -53,7 +53,7 @@ def replace(model: ir.Model, old: ir.Value, new: ir.Value) -> None:
 
 
 def keep_needed(model: ir.Model) -> None:
-    """Drop the nodes of the main graph that no output needs, constants and functions unread.
+    """Drop the nodes of the main graph that no output needs, and unread constants and functions.
 
     Inputs stay, read or not. Nodes are dropped whole: no node loses an output.
     """
@@ -73,7 +73,7 @@ def keep_needed(model: ir.Model) -> None:
 
 
 def needed_nodes(outputs: Iterable[ir.Value]) -> set[ir.Node]:
-    """The nodes that ``outputs`` depend on, through captures of inner graphs too."""
+    """Return the nodes that ``outputs`` depend on, also through captures of inner graphs."""
     found: set[ir.Node] = set()
     pending = [value.producer() for value in outputs]
     while pending:
@@ -87,7 +87,7 @@ def needed_nodes(outputs: Iterable[ir.Value]) -> set[ir.Node]:
 
 
 def needed_inputs(graph: ir.Graph) -> list[ir.Value]:
-    """The inputs of ``graph`` that its outputs depend on, in order."""
+    """Return the inputs of ``graph`` that its outputs depend on, in order."""
     read = set(graph.outputs)
     for node in needed_nodes(graph.outputs):
         read.update(value for value in node.inputs if value is not None)
@@ -97,6 +97,7 @@ def needed_inputs(graph: ir.Graph) -> list[ir.Value]:
 
 
 def _keep_called(model: ir.Model) -> None:
+    """Drop the functions of ``model`` that no node calls, directly or through other functions."""
     called: set[ir.OperatorIdentifier] = set()
     pending: list[ir.Graph] = [model.graph]
     functions: Mapping[ir.OperatorIdentifier, ir.Function] = model.functions

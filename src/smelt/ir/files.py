@@ -1,8 +1,8 @@
 """Write files so that a reader never sees half of one.
 
-The bytes go to a temporary file in the folder of the destination, are flushed to disk, and take
-the name of the destination in one step. Whatever fails, the files that stood there survive, and
-nothing else is left.
+The bytes go to a temporary file in the folder of the destination, are flushed to disk, and the file
+is renamed to the destination in one step. On any failure the old files stay, and no temporary file
+is left.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import BinaryIO, TypeAlias
 from smelt.errors import ResourceLimit, SmeltError, UsageError
 
 Content: TypeAlias = "bytes | bytearray | memoryview | Callable[[BinaryIO], None]"
-"""The bytes of a file, or what writes them into a stream piece by piece."""
+"""The bytes of a file, or a function that writes them into a stream piece by piece."""
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def destination(path: str | Path) -> Path:
-    """Where to write; raises UsageError E614 for what is no path."""
+    """Return ``path`` as a Path; raises UsageError E614 if it is not a path."""
     try:
         return Path(path)
     except TypeError as error:
@@ -35,19 +35,17 @@ def destination(path: str | Path) -> Path:
 def write_atomically(path: str | Path, content: Content) -> Path:
     """Replace the file at ``path`` by ``content`` and return the path.
 
-    Keeps the permissions of the file it replaces and writes through a symbolic link to the file
-    behind it. A device or a pipe, which cannot be replaced, is written to directly.
-
-    Raises UsageError E630 if the destination is a directory or cannot be written, ResourceLimit
-    E505 if the disk is full.
+    Keeps the permissions of the old file and writes through a symbolic link to the file behind it.
+    A device or a pipe, which cannot be replaced, is written to directly. Raises UsageError E630 if
+    the destination is a directory or cannot be written, ResourceLimit E505 if the disk is full.
     """
     return write_together({Path(path): content})[0]
 
 
 def write_together(contents: Mapping[Path, Content]) -> list[Path]:
-    """The same for several files that belong together: all are complete before one appears.
+    """Replace several files as one step: all are written completely before the first is renamed.
 
-    If the last cannot take its name, those that did give theirs back.
+    If a rename fails, the earlier renames are undone. Raises as ``write_atomically`` does.
     """
     files = [_File(path, content) for path, content in contents.items()]
     try:
@@ -66,7 +64,7 @@ def write_together(contents: Mapping[Path, Content]) -> list[Path]:
 
 
 class _File:
-    """One file on its way: written beside its destination, renamed, and undone on failure."""
+    """One file being written: a temporary file, then renamed, undone on failure."""
 
     def __init__(self, path: Path, content: Content) -> None:
         self.path = path
@@ -78,13 +76,15 @@ class _File:
         self.keeps_old = False
 
     def guarded(self, step: Callable[[], None]) -> None:
-        """Do ``step``, and explain what the system refuses."""
+        """Run ``step`` and turn an OSError into an error of smelt."""
         try:
             step()
         except OSError as error:
             raise _refusal(self.path, error) from error
 
     def write(self) -> None:
+        """Write the temporary file, with the permissions of the old file; write to a device
+        directly."""
         status = self.destination.stat() if self.destination.exists() else None
         if status is not None and not stat.S_ISREG(status.st_mode):
             with self.destination.open("wb") as stream:  # a directory raises IsADirectoryError
@@ -101,7 +101,8 @@ class _File:
             os.fsync(stream.fileno())
 
     def take_name(self) -> None:
-        """Replace the destination; if it ``keeps_old``, what stood there gets another name."""
+        """Rename the temporary file to the destination; with ``keeps_old``, rename the old file
+        first."""
         if self.temporary is None:
             return
         if self.keeps_old and self.destination.exists():
@@ -112,6 +113,7 @@ class _File:
         self.temporary, self.is_in_place = None, True
 
     def undo(self) -> None:
+        """Delete the temporary file and restore the old file."""
         with contextlib.suppress(OSError):
             if self.temporary is not None:
                 self.temporary.unlink()
@@ -122,6 +124,7 @@ class _File:
                 self.destination.unlink()
 
     def finish(self) -> None:
+        """Delete the old file and sync the folder."""
         with contextlib.suppress(OSError):
             if self.old is not None:
                 self.old.unlink()
@@ -140,6 +143,7 @@ def _put(content: Content, stream: BinaryIO) -> None:
 
 
 def _refusal(path: Path, error: OSError) -> SmeltError:
+    """Return the error for an OSError: E505 if the disk is full, else E630."""
     what = f"cannot write {os.fspath(path)!r}: "
     if error.errno in FULL:
         return ResourceLimit(
@@ -155,7 +159,7 @@ def _refusal(path: Path, error: OSError) -> SmeltError:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the file system lets a folder be synced."""
+    """Make the rename durable where the file system lets a folder be synced."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

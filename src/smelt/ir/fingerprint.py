@@ -1,4 +1,4 @@
-"""Digests of graphs: equal ones compute the same, whatever their values and nodes are called."""
+"""Digests of graphs: graphs with equal digests compute the same, whatever their names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Token: TypeAlias = object
 
 
 def fingerprint(graph: ir.Graph) -> bytes:
-    """The digest of ``graph``: types of its inputs and outputs, its nodes in order, constants.
+    """Return the digest of ``graph``: types of inputs and outputs, nodes in order, constants.
 
     Names, origins and the inferred types of inner values do not count.
     """
@@ -26,12 +26,13 @@ def fingerprint(graph: ir.Graph) -> bytes:
 
 
 class _Walk:
-    """Numbers values in the order in which they appear, and spells everything out."""
+    """Numbers values in order of appearance and yields tokens that describe the graph."""
 
     def __init__(self) -> None:
         self.numbers: dict[ir.Value, int] = {}
 
     def graph(self, graph: ir.Graph) -> Iterator[Token]:
+        """Yield the tokens of ``graph``: inputs, initializers, nodes, outputs."""
         yield "graph"
         for value in graph.inputs:
             yield self.new(value)
@@ -48,6 +49,8 @@ class _Walk:
         yield "end"
 
     def node(self, node: ir.Node) -> Iterator[Token]:
+        """Yield the tokens of ``node``: operator, numbers of its operands, attributes, numbers of
+        results."""
         yield node.op_identifier()
         yield [None if value is None else self.numbers.get(value) for value in node.inputs]
         for name in sorted(node.attributes):
@@ -56,6 +59,7 @@ class _Walk:
         yield [self.new(value) if value.name != "" else None for value in node.outputs]
 
     def attribute(self, attr: ir.Attr) -> Iterator[Token]:
+        """Yield the tokens of ``attr``; graphs and tensors are spelled out."""
         kind = attr.type
         yield kind.name
         if attr.is_ref():
@@ -75,6 +79,7 @@ class _Walk:
             yield attr.value
 
     def new(self, value: ir.Value) -> int:
+        """Return the number of ``value``, a new one at its first appearance."""
         return self.numbers.setdefault(value, len(self.numbers))
 
 

@@ -26,10 +26,10 @@ def float_info(dtype: np.dtype) -> ml_dtypes.finfo:
 
 
 def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How many representable numbers lie between ``a`` and ``b``, as float64, element by element.
+    """Return, per element, the number of steps between representable numbers from ``a`` to ``b``.
 
-    Both have the same floating-point dtype. Zeros of both signs are one number; infinity comes
-    one after the largest. NaN to NaN is 0 and NaN to a number is infinite.
+    The result is float64. Both have the same floating-point dtype. Zeros of both signs are one
+    number; infinity is one step after the largest. NaN to NaN is 0 and NaN to a number is infinite.
     """
     magnitude_a, negative_a = _split(a)
     magnitude_b, negative_b = _split(b)
@@ -43,7 +43,7 @@ def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _split(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Magnitude bits as integers, and signs: every IEEE-like format is sign and magnitude."""
+    """Return the magnitude bits as integers, and the signs; every IEEE-like format has both."""
     bits = np.ascontiguousarray(array).reshape(array.shape).view(_UNSIGNED[array.dtype.itemsize])
     sign = bits.dtype.type(1 << (float_info(array.dtype).bits - 1))
     magnitude = bits & bits.dtype.type(int(sign) - 1)
@@ -51,7 +51,8 @@ def _split(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def spacing(magnitude: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """One unit in the last place of ``dtype`` at ``magnitude``, in float64; NaN where infinite."""
+    """Return one unit in the last place of ``dtype`` at ``magnitude``, in float64; NaN for
+    infinities."""
     info = float_info(dtype)
     with np.errstate(all="ignore"):
         _, exponent = np.frexp(np.abs(magnitude).astype(np.float64))

@@ -1,8 +1,8 @@
-"""Sizes that are divided and rounded down again and again, as strided convolutions leave them.
+"""Sizes with nested floor divisions, as stacks of strided convolutions produce them.
 
-``floor(floor(N/5)/2)`` is ``floor(N/10)``: for whole numbers c and q > 0, the floor of
-``(floor(x) + c)/q`` is that of ``(x + c)/q`` (Graham, Knuth, Patashnik: Concrete Mathematics,
-3.11). Exporters write the second, and both have to be seen as one size.
+``floor(floor(N/5)/2)`` is ``floor(N/10)``: for integers c and q > 0, the floor of ``(floor(x) +
+c)/q`` is that of ``(x + c)/q`` (Graham, Knuth, Patashnik: Concrete Mathematics, 3.11). Exporters
+write the second form, and both must be recognized as one size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from smelt.ir.shape_registry import ShapeRule
 
 
 def flattened(theirs: ShapeRule) -> ShapeRule:
-    """A rule whose sizes have no floor directly within another."""
+    """Wrap a shape rule so that its sizes have no floor directly within another."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
@@ -34,7 +34,7 @@ def _is_deep(dim: int | ir.SymbolicDim) -> bool:
 
 
 def one_floor(dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
-    """``dim`` without floors in quotients that are rounded down themselves."""
+    """Return ``dim`` with nested floor divisions merged."""
     if isinstance(dim, int) or not _is_deep(dim) or not is_plain(dim.value or ""):
         return dim
     import sympy
@@ -45,7 +45,7 @@ def one_floor(dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
 
 
 def _without_floor(inside: Any) -> Any:
-    """``(x + c)/q`` for ``(floor(x) + c)/q``, where c and q are whole numbers, and q > 0."""
+    """Return ``(x + c)/q`` for ``(floor(x) + c)/q`` with integers c and q > 0, else ``inside``."""
     import sympy
 
     over, under = sympy.fraction(sympy.together(inside))

@@ -1,4 +1,5 @@
-"""How many frames STFT cuts from a signal whose length is a symbol; the library counts numbers."""
+"""The number of frames of an STFT whose signal has a symbolic length; the library handles
+numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from smelt.ir.shape_registry import ShapeRule
 
 
 def counted_frames(theirs: ShapeRule) -> ShapeRule:
-    """A rule for STFT: ``(size - length) // step + 1`` frames of ``length``."""
+    """Wrap the rule of STFT: the result has ``(size - length) // step + 1`` frames of
+    ``length``."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
@@ -26,12 +28,14 @@ def counted_frames(theirs: ShapeRule) -> ShapeRule:
 
 
 def _number(node: ir.Node, index: int) -> int | None:
+    """Return input ``index`` of ``node`` if it is a constant of one element, else None."""
     value = node.inputs[index] if index < len(node.inputs) else None
     tensor = ir.convenience.get_const_tensor(value) if value is not None else None
     return None if tensor is None or tensor.size != 1 else int(tensor.numpy().item())
 
 
 def _length(node: ir.Node) -> int | None:
+    """Return the frame length: input 3, else the static size of the window, else None."""
     given = len(node.inputs) > 3 and node.inputs[3] is not None
     window = node.inputs[2] if len(node.inputs) > 2 else None
     if given or window is None:

@@ -1,9 +1,9 @@
-"""Results whose shapes a runtime cannot tell before a run, though we can.
+"""Results whose shapes a runtime cannot infer before a run, though smelt can.
 
-A runtime infers shapes node by node. Where one is computed, as PyTorch's TorchScript exporter
-computes those of Reshapes of open sizes, it knows no size of the result, nor of what follows,
-unless the model states it. What it then leaves as it is, it may fuse in a tidier graph, for better
-or worse.
+A runtime infers shapes node by node. If a target shape is computed, as PyTorch's TorchScript
+exporter computes those of Reshapes with symbolic sizes, the runtime knows no size of the result or
+of later results unless the model states them. Fusions that the runtime skips there may fire in a
+simplified graph, for better or worse.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ _BUT_THE_FIRST = frozenset(
         *("Slice", "Split", "Squeeze", "Tile", "TopK", "Unsqueeze", "Upsample"),
     }
 )
-"""Operators whose results have sizes that numbers in their inputs tell."""
+"""Operators whose result sizes depend on the contents of their inputs (the first input
+excepted)."""
 
 HIDING = _ALL_INPUTS | _BUT_THE_FIRST | scope.GRAPH_CARRIERS
-"""Operators of which a model has at least one if it hides a shape."""
+"""A model with hidden shapes has at least one of these operators."""
 
 
 def stated_shapes(graph: ir.Graph) -> frozenset[str]:
-    """The names of the results that ``graph`` states every size of, as a number or by a name."""
+    """Return the names of the results of ``graph`` whose shapes are declared with no unknown
+    dim."""
     return frozenset(
         value.name
         for node in graph
@@ -40,10 +42,10 @@ def stated_shapes(graph: ir.Graph) -> frozenset[str]:
 
 
 def hidden_shapes(graph: ir.Graph, stated: Set[str]) -> frozenset[str]:
-    """The names of the results of ``graph`` whose shapes a runtime does not know.
+    """Return the names of the results of ``graph`` whose shapes a runtime does not know.
 
-    ``stated`` are those that the model states; all shapes are inferred since. Subgraphs are not
-    looked into, and what they return is hidden.
+    ``stated`` are the results whose shapes the source model declares. Subgraphs are not inspected,
+    and outputs of nodes with subgraphs count as hidden.
     """
     if all(static_shape(value) is not None for value in graph.inputs):
         return frozenset()
@@ -58,7 +60,7 @@ def hidden_shapes(graph: ir.Graph, stated: Set[str]) -> frozenset[str]:
 
 
 def _folds(node: ir.Node, fixed: Set[ir.Value], hidden: Set[ir.Value]) -> bool:
-    """True if a runtime computes ``node`` as it loads the model."""
+    """True if a runtime folds ``node`` when it loads the model."""
     if node.op_type == "Shape":
         x = node.inputs[0]
         return x is not None and x not in hidden and static_shape(x) is not None
@@ -70,7 +72,7 @@ def _is_fixed(value: ir.Value | None, fixed: Set[ir.Value]) -> bool:
 
 
 def _is_hidden(node: ir.Node, fixed: Set[ir.Value], hidden: Set[ir.Value]) -> bool:
-    """True if a runtime does not know the sizes of what ``node`` gives."""
+    """True if a runtime cannot infer the sizes of the outputs of ``node``."""
     if node.op_type in scope.GRAPH_CARRIERS:
         return True
     first = 0 if node.op_type in _ALL_INPUTS else 1 if node.op_type in _BUT_THE_FIRST else None

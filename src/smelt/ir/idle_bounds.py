@@ -1,7 +1,7 @@
-"""Bounds in sizes that hold in every run, whichever inputs are empty.
+"""Redundant bounds in sizes: Min and Max that have no effect in any run, even with empty inputs.
 
-``Min(N, N + Min(1, N))`` is N for all N from 0 on. SymPy says so of N from 1 on, so each case in
-which some of the sizes are 0 is looked at by itself.
+``Min(N, N + Min(1, N))`` is N for every N >= 0. SymPy proves it for N >= 1, so each case in which
+some of the sizes are 0 is checked separately.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim
 
 _DECIDES = re.compile(r"Max\(0, ([A-Za-z_]\w*) - [1-9]\d*\)|Min\([1-9]\d*, ([A-Za-z_]\w*)\)")
-"""Bounds of one size, which decide in some runs wherever that may be 0."""
+"""A single bound of one size, which has an effect in some runs if the size may be 0."""
 
 MOST = 3
-"""Sizes that may be 0 in one dim; there are twice as many cases with each."""
+"""Maximum number of sizes that may be 0 in one dim; each doubles the number of cases."""
 
 
 def without_idle_bounds(dim: Dim) -> Dim:
-    """``dim`` in a simpler form if it has one in which no bound decides; itself otherwise."""
+    """Return ``dim`` without redundant bounds, or ``dim`` itself if none is redundant."""
     if isinstance(dim, int) or not any_may_be_none() or not _is_bounded(dim) or _decides(dim):
         return dim  # SymPy takes milliseconds to read a bound
     read = str(expression_of(dim))
@@ -39,7 +39,8 @@ def without_idle_bounds(dim: Dim) -> Dim:
 
 
 def is_one_unless_empty(dim: Dim, parts: Sequence[Dim]) -> bool:
-    """True if ``dim``, one of ``parts``, is 1 in every run in which their sum is not 0."""
+    """True if ``dim``, one of ``parts``, is 1 in every run in which the sum of ``parts`` is not
+    0."""
     if isinstance(dim, int) or not _is_bounded(dim):
         return dim == 1
     empty = [*filter(may_be_none, symbols_of(dim))]
@@ -61,13 +62,15 @@ def _is_bounded(dim: ir.SymbolicDim) -> bool:
 
 
 def _decides(dim: ir.SymbolicDim) -> bool:
+    """True if ``dim`` is a single bound that has an effect in some runs."""
     found = _DECIDES.fullmatch(dim.value or "")
     return found is not None and may_be_none(found[1] or found[2])
 
 
 @lru_cache(maxsize=4096)
 def _simple(text: str, empty: tuple[str, ...]) -> str | None:
-    """``text`` for sizes from 1 on, if that is the same where some of ``empty`` are 0, too."""
+    """Return ``text`` simplified for sizes >= 1 if that also holds where some of ``empty`` are
+    0."""
     simple = from_one(text)
     if not empty or len(empty) > MOST or _bounds(str(simple)) >= _bounds(text):
         return None
@@ -83,6 +86,7 @@ def _bounds(text: str) -> int:
 
 
 def _cases(empty: Iterable[str]) -> Iterator[frozenset[str]]:
+    """Yield every nonempty subset of ``empty``."""
     names = sorted(empty)
     for count in range(1, len(names) + 1):
         yield from map(frozenset, combinations(names, count))

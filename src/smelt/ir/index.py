@@ -1,4 +1,4 @@
-"""Every node of a model by operator, so that a pass looks only at nodes that concern it."""
+"""All nodes of a model by operator, so that a pass visits only the nodes it handles."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ Key = tuple[str, str]
 
 
 class NodeIndex:
-    """What one walk over a model finds. Valid until the model is edited.
+    """The result of one walk over a model; valid until the model is edited.
 
     ``opsets`` maps each graph, subgraphs and functions included, to its ONNX opset; ``count`` is
-    the number of nodes. ``around`` maps each branch of an If to the graph around it, whose nodes
-    run as often as the If.
+    the number of nodes. ``around`` maps each branch of an If to the graph that contains the If,
+    whose nodes run as often as the If.
     """
 
     def __init__(self, model: ir.Model) -> None:
+        """Walk over the main graph and the functions of ``model``."""
         self.opsets: dict[ir.Graph, int] = {}
         self.around: dict[ir.Graph, ir.Graph] = {}
         self.count = 0
@@ -35,11 +36,11 @@ class NodeIndex:
 
     @property
     def graphs(self) -> list[ir.Graph]:
-        """All graphs, outer before inner, those of functions last."""
+        """All graphs, outer before inner, functions last."""
         return list(self.opsets)
 
     def has(self, *op_types: str) -> bool:
-        """True if a node of ONNX is one of ``op_types``."""
+        """True if the model has a node of one of the ONNX operators ``op_types``."""
         return any(("", op_type) in self._by_key for op_type in op_types)
 
     @property
@@ -50,17 +51,19 @@ class NodeIndex:
         return self._operators
 
     def nodes(self, keys: Iterable[Key]) -> list[ir.Node]:
-        """The nodes with one of ``keys`` as ``(domain, op_type)``, in the order of the model.
+        """Return the nodes with one of ``keys`` as ``(domain, op_type)``, in the order of the
+        model.
 
-        Those that were made at one place are in the order of ``keys`` and of making.
+        Nodes that rewrites made at one place are ordered by ``keys``, then by creation.
         """
         found = [pair for key in dict.fromkeys(keys) for pair in self._places(key).items()]
         found.sort(key=itemgetter(1))
         return [node for node, _ in found]
 
     def follow(self, builders: Iterable[Builder], removed: Iterable[ir.Node]) -> bool:
-        """Take in what ``builders`` made, each where the node stands that it builds before, then
-        drop what is ``removed``. False if graphs came or went too: then the index is void.
+        """Update the index: add the nodes of ``builders``, then drop the nodes of ``removed``.
+
+        Returns False if a graph was added or removed too: then the index is invalid.
         """
         self._operators = None
         for builder in builders:
@@ -87,6 +90,7 @@ class NodeIndex:
         return self._by_key.get(key) or {}
 
     def _add(self, root: ir.Graph, opset: int) -> None:
+        """Index ``root`` and all graphs below it."""
         pending = [root]
         by_key, carriers, count = self._by_key, scope.GRAPH_CARRIERS, self.count
         while pending:

@@ -1,7 +1,7 @@
-"""What inference has found out about values, and the one place where it is taken back.
+"""Facts that inference noted about values, and the one place that erases them.
 
-Of a value, inference notes its shape, the integers that it holds (in a context and in the metadata)
-and, where all of those are numbers, a ``const_value`` as if the value were a constant.
+Inference notes the shape of a value, its integer elements (in a context and in the metadata) and,
+if all elements are numbers, a ``const_value`` as if the value were a constant.
 """
 
 from __future__ import annotations
@@ -15,36 +15,37 @@ from smelt.ir.invented_dims import is_invented
 
 
 def forget(context: ShapeInferenceContext, value: ir.Value) -> None:
-    """Take back what was inferred of the shape and the elements of ``value``."""
+    """Erase the inferred shape and the inferred elements of ``value``."""
     value.shape = None
     forget_elements(context, value)
 
 
 def forget_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
-    """Take back which integers ``value`` was inferred to hold."""
+    """Erase the inferred integer elements of ``value``, in ``context`` and in its metadata."""
     context._symbolic_values.pop(value, None)
     forget_noted_elements(value)
 
 
 def forget_noted_elements(value: ir.Value) -> None:
-    """Take back what ``value`` itself says of its elements, for whichever context reads it next."""
+    """Erase the inferred elements from the metadata of ``value``, so that no later context reads
+    them."""
     value.metadata_props.pop(SYM_DATA_KEY, None)
     if value.const_value is not None and is_computed(value):
         value.const_value = None
 
 
 def is_computed(value: ir.Value) -> bool:
-    """True for the result of a node other than Constant: inference alone gave it a tensor."""
+    """True for the result of a node other than Constant: only inference can have set its tensor."""
     node = value.producer()
     return node is not None and node.op_type != "Constant"
 
 
 class KnownFacts:
-    """The facts about values at one time, to go back to.
+    """A snapshot of the facts about values.
 
-    Loops are inferred under an assumption: each state keeps the sizes that it starts with. Where
-    this turns out to be wrong, every fact found since has to go: in the body, in what the loop
-    returns, and in all that reads this.
+    Loops are inferred under the assumption that each state keeps its initial sizes. If this proves
+    wrong, every fact found since must be erased: in the body, in the outputs of the loop, and in
+    all values that depend on them.
     """
 
     def __init__(self, values: Iterable[ir.Value]) -> None:
@@ -54,10 +55,10 @@ class KnownFacts:
         ]
 
     def restore(self) -> None:
-        """Give each value the facts that it had then.
+        """Give each value the facts of the snapshot.
 
-        Elements are left out that have names which inference made up: another inference counts such
-        names anew, so ``_d0`` of before and of after would be taken for one size.
+        Elements with invented names are dropped: another inference numbers such names anew, so the
+        old and the new ``_d0`` would be taken for one size.
         """
         for value, shape, tensor, elements in self._kept:
             value.shape = shape

@@ -1,4 +1,4 @@
-"""Run the nodes of a graph of a node, or of a body made elsewhere, in place of the node."""
+"""Inline a subgraph of a node, or a body from elsewhere, in place of the node."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ def inline(
     *,
     foreign: bool = False,
 ) -> None:
-    """Run the nodes of ``body``, a graph of ``node``, in place of ``node``, with its inputs
-    bound to ``bindings``, None for operands that are absent.
+    """Replace ``node`` by the nodes of ``body``, whose inputs are bound to ``bindings``.
 
-    The outputs of the body, but for the first ``skip``, stand for those of ``node``, the last
-    ``stacked`` of them with a first dim of 1 more. In a ``foreign`` body, which comes from
-    elsewhere, names of inner graphs may be those of other values. Raises Refused, with the
-    graph as it was, if that would change a dtype or a shape.
+    A binding of None is an absent operand. The outputs of the body after the first ``skip`` replace
+    the outputs of ``node``; the last ``stacked`` of them get a first dim of 1. In a ``foreign``
+    body, which comes from elsewhere, names are made unique. Raises Refused, and changes nothing, if
+    a dtype or a shape would change.
     """
     bound = dict(zip(body.inputs, bindings, strict=True))
     unstacked = len(node.outputs) - stacked
@@ -64,8 +63,10 @@ def inline(
 def _adopt(
     builder: Builder, body: ir.Graph, bound: Mapping[ir.Value, ir.Value | None]
 ) -> list[ir.Value | None]:
-    """Move the constants and nodes of ``body`` to where ``builder`` builds, under free names,
-    its inputs ``bound``; returns what it returned."""
+    """Move constants and nodes of ``body`` to where ``builder`` builds, under free names.
+
+    The inputs of the body become ``bound``. Returns the outputs of the body.
+    """
     outputs = list(body.outputs)
     body.outputs.clear()
     for inner, outer in bound.items():
@@ -93,7 +94,7 @@ def _adopt(
 
 
 def _name_apart(builder: Builder, body: ir.Graph) -> None:
-    """Give the values of all graphs below ``body``, which comes from elsewhere, free names."""
+    """Give the values of all subgraphs of ``body``, which comes from elsewhere, free names."""
     for graph in list(scope.graphs_below(body))[1:]:
         for value in values_of(graph):
             value.name = builder.free_name(value.name or "val")

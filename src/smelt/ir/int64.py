@@ -1,4 +1,4 @@
-"""Integers of a graph have 64 bits; those that rules compute in Python have as many as it takes."""
+"""Checks that integers which rules compute in Python fit into the 64 bits of a graph."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ LIMITS = np.iinfo(np.int64)
 
 
 class BeyondInt64(ResourceLimit):
-    """A number that a graph cannot hold, such as the sum of two pads of 2^62 each.
+    """A number does not fit into int64, such as the sum of two pads of 2^62 each.
 
-    A rule that comes to it does not fire; anywhere else it refuses the model.
+    A rule that raises this does not fire; elsewhere the model is refused.
     """
 
     def __init__(self, what: str) -> None:
@@ -23,7 +23,7 @@ class BeyondInt64(ResourceLimit):
 
 
 def int64_array(numbers: Sequence[int] | int) -> np.ndarray:
-    """``numbers`` as an array; raises BeyondInt64."""
+    """Return ``numbers`` as an int64 array; raises BeyondInt64."""
     try:
         return np.asarray(numbers, dtype=np.int64)
     except OverflowError as error:
@@ -31,7 +31,7 @@ def int64_array(numbers: Sequence[int] | int) -> np.ndarray:
 
 
 def check_attributes(node: ir.Node) -> None:
-    """Raise BeyondInt64 if a file has no place for an attribute of ``node``."""
+    """Raise BeyondInt64 if an integer attribute of ``node`` does not fit into 64 bits."""
     for attr in node.attributes.values():
         if not all(LIMITS.min <= number <= LIMITS.max for number in _integers(attr)):
             raise BeyondInt64(f"the attribute {attr.name!r} of a {node.op_type}")

@@ -1,7 +1,7 @@
 """The least and the greatest element of an integer tensor, propagated from its producers.
 
-``element_ranges.py`` has the bounds of each element of a short vector; here are those of all
-elements of a tensor of any shape. Sizes of tensors are taken to be below ``LONGEST``.
+``element_ranges.py`` bounds each element of a short vector; this module bounds all elements of a
+tensor of any shape together. Sizes of tensors are assumed to be below ``LONGEST``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Bounds: TypeAlias = tuple[int, int]
 """The least and the greatest element."""
 
 LONGEST = 2**28
-"""More elements than an axis has, a gigabyte of floats: sums of a few sizes fit into 32 bits."""
+"""More elements than any axis has (a gigabyte of floats); sums of a few sizes fit into 32 bits."""
 
 LARGEST_CONSTANT = 1 << 20
-"""Elements of a constant that are read; longer ones have the bounds of their type."""
+"""Largest constant, in elements, that is read; longer ones have the bounds of their type."""
 
 T = ir.DataType
 SIZE: Bounds = (0, LONGEST)
@@ -31,7 +31,7 @@ Formula: TypeAlias = Callable[..., Operand]
 
 
 class IntegerBounds:
-    """The bounds of values of one model as it stands, each found once."""
+    """Bounds of values of one unchanged model, each computed once."""
 
     def __init__(self) -> None:
         self._known: dict[ir.Value, Operand] = {}
@@ -39,7 +39,10 @@ class IntegerBounds:
 
     def of(self, value: ir.Value) -> Operand:
         """Return the bounds of the elements of ``value``; None unless it holds integers or
-        booleans. A tensor without elements has any bounds."""
+        booleans.
+
+        The bounds of an empty tensor are arbitrary.
+        """
         pending = [value]
         while pending:
             current = pending[-1]
@@ -53,12 +56,12 @@ class IntegerBounds:
         return self._known[value]
 
     def limits(self, value: ir.Value) -> Operand:
-        """Return the bounds of the type of ``value``; None if it holds other than integers."""
+        """Return the bounds of the type of ``value``; None if it holds no integers."""
         dtype = self._types.of(value)
         return None if dtype is None else _type_limits(dtype)
 
     def _read(self, value: ir.Value) -> list[ir.Value]:
-        """Return the values whose bounds decide those of ``value``."""
+        """Return the values on whose bounds those of ``value`` depend."""
         node = value.producer()
         if tensor_of(value) is not None or node is None or node.domain:
             return []
@@ -71,6 +74,8 @@ class IntegerBounds:
         return [] if formula is None else [each for each in node.inputs if each is not None]
 
     def _found(self, value: ir.Value) -> Operand:
+        """Return the bounds of ``value``, computed from the known bounds of the values it depends
+        on."""
         tensor = tensor_of(value)
         if tensor is not None:
             return _of_constant(tensor)
@@ -108,7 +113,8 @@ def _type_limits(dtype: ir.DataType) -> Operand:
 
 
 def _cut(found: Operand, limits: Bounds) -> Bounds:
-    """Return ``found`` if the type holds it; else the result may wrap, and is any number."""
+    """Return ``found`` if it lies within ``limits``; else the result may overflow: return
+    ``limits``."""
     if found is None:
         return limits
     return found if limits[0] <= found[0] and found[1] <= limits[1] else limits
@@ -133,12 +139,12 @@ def _shape(node: ir.Node, output: int) -> Operand:
 
 
 def _place(node: ir.Node, output: int) -> Operand:
-    """Return the bounds of places along one axis."""
+    """Return the bounds of indices along one axis."""
     return 0, LONGEST - 1
 
 
 def _second_is_place(node: ir.Node, output: int) -> Operand:
-    """TopK and Unique: places in all results but the first, which the type bounds."""
+    """Return the bounds of TopK and Unique: indices, except in output 0 (bounds of its type)."""
     return (0, LONGEST) if output else None
 
 
@@ -209,7 +215,7 @@ def _clip(node: ir.Node, given: Given) -> Operand:
 
 
 def _divided(node: ir.Node, given: Given) -> Operand:
-    """Div truncates, so the quotient is no further from 0; of positive divisors."""
+    """Return the bounds of Div by a positive divisor; Div truncates towards 0."""
     left, right = given[:2]
     if left is None or right is None or right[0] <= 0:
         return None
@@ -236,12 +242,12 @@ def _negated(node: ir.Node, given: Given) -> Operand:
 
 
 def _cast(node: ir.Node, given: Given) -> Operand:
-    """Integers keep their numbers if the new type holds them, which the caller asks."""
+    """Return the bounds of the input; the caller checks that the new type holds them."""
     return given[0]
 
 
 def _range(node: ir.Node, given: Given) -> Operand:
-    """Elements lie from the start to the limit, whichever is greater."""
+    """Return the bounds of Range: elements lie between start and limit."""
     return _hull(*given[:2])
 
 
@@ -267,7 +273,7 @@ def _padded(node: ir.Node, given: Given) -> Operand:
 
 
 def _selected(node: ir.Node, given: Given) -> Operand:
-    """ReduceMax and ReduceMin; of no elements they give the limit of the type."""
+    """Return the bounds of ReduceMax or ReduceMin, which give a type limit for empty tensors."""
     source = node.inputs[0]
     shape = None if source is None else source.shape
     empty = shape is None or not all(isinstance(dim, int) and dim > 0 for dim in shape.dims)
@@ -316,4 +322,4 @@ FORMULAS: Mapping[str, Formula] = {
     "Trilu": _with_zero,
     "Where": _chosen,
 }
-"""What an operator makes of the bounds of its inputs; the rest have the bounds of their type."""
+"""Operator to a function of its inputs' bounds; other operators have the bounds of their type."""

@@ -1,4 +1,5 @@
-"""What a pass did to the interface because it was asked to, so that verification can follow."""
+"""Changes that a pass made to the interface on request, recorded so that verification can
+follow."""
 
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from smelt.ir.raise_opset import LOWEST_GOAL
 
 @dataclass(frozen=True)
 class PortChange:
-    """One input or output, by its index: a new name, element type, or order of axes.
+    """A change of one input or output, by index: a new name, element type, or order of axes.
 
-    ``perm`` gives the axes of the new value as those of the old one, as in ``Transpose``;
-    ``columns`` the keys of dictionaries, a row each, that are a tensor with a column a key now.
+    ``perm`` gives the axes of the new value in terms of the old one, as in ``Transpose``.
+    ``columns`` are the dictionary keys of a former list of dictionaries, now a tensor with one
+    column per key.
     """
 
     side: Literal["input", "output"]
@@ -35,7 +37,7 @@ class PortChange:
 
 @dataclass(frozen=True)
 class DimBound:
-    """The symbolic dim ``name`` has the size ``size`` from now on."""
+    """The symbolic dim ``name`` was bound to ``size``."""
 
     name: str
     size: int
@@ -46,7 +48,8 @@ class DimBound:
 
 @dataclass(frozen=True)
 class OpsetRaised:
-    """The ONNX opset was ``before`` and is ``after``; ``needed_by`` are the passes that asked."""
+    """The ONNX opset was raised from ``before`` to ``after``, requested by the passes
+    ``needed_by``."""
 
     before: int
     after: int
@@ -63,7 +66,7 @@ InterfaceChange = PortChange | DimBound | OpsetRaised
 
 
 def to_json(change: InterfaceChange) -> dict[str, Any]:
-    """The fact as data, and as ``text``."""
+    """Return the change as a dict of plain data, including its ``text``."""
     known = {name: value for name, value in asdict(change).items() if value is not None}
     if isinstance(change, PortChange) and change.dtype is not None:
         known["dtype"] = change.dtype.name
@@ -74,7 +77,10 @@ KINDS = {PortChange: "port", DimBound: "dim", OpsetRaised: "opset"}
 
 
 def ports_of(graph: ir.Graph, value: ir.Value) -> list[tuple[Literal["input", "output"], int]]:
-    """Where ``value`` stands in the interface of ``graph``; an output may be listed twice."""
+    """Return the sides and indices at which ``value`` is an input or output of ``graph``.
+
+    An output may be listed twice.
+    """
     found: list[tuple[Literal["input", "output"], int]] = []
     found += [("input", i) for i, each in enumerate(graph.inputs) if each is value]
     found += [("output", i) for i, each in enumerate(graph.outputs) if each is value]

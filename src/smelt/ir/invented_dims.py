@@ -1,7 +1,7 @@
-"""Names that shape inference makes up for dims that nobody named: ``_d0``, ``_d1``.
+"""Names that shape inference invents for unnamed dims: ``_d0``, ``_d1``.
 
-They tell unknown sizes apart while a model is compiled. Another run counts them anew, so they are
-not written: in a finished model such a dim has no name.
+They distinguish unknown sizes during a compile. Another run numbers them anew, so they are not
+written: in a finished model such a dim has no name.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _INVENTED = re.compile(r"\b_d\d+\b")
 
 
 def is_invented(name: str) -> bool:
-    """True if a dim of this name, or of this expression, has a made-up name in it."""
+    """True if the name or expression ``name`` contains an invented name."""
     return "_d" in name and _INVENTED.search(name) is not None
 
 
 def invented_in(text: str) -> list[str]:
-    """The made-up names in the name or the expression of a dim."""
+    """Return the invented names in the name or the expression of a dim."""
     return _INVENTED.findall(text) if "_d" in text else []
 
 
 def invented_names(values: Iterable[ir.Value]) -> set[str]:
-    """The names of this form that the shapes of ``values``, and what they are known to hold, have.
+    """Return the invented names in the shapes and the known elements of ``values``.
 
-    A scalar that is 1 or 2 has such a name for its element, and no shape has it.
+    A scalar that is 1 or 2, say, has an invented name for its element that no shape contains.
     """
     found: dict[str, None] = {}
     for value in values:
@@ -44,7 +44,7 @@ def invented_names(values: Iterable[ir.Value]) -> set[str]:
 
 
 def every_value(model: ir.Model) -> Iterator[ir.Value]:
-    """Inputs and results of all graphs."""
+    """Yield the inputs and results of all graphs."""
     yield from model.graph.inputs
     for function in model.functions.values():
         yield from function.graph.inputs
@@ -55,7 +55,8 @@ def every_value(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def without_invented(shape: ir.Shape, declared: Set[str]) -> ir.Shape:
-    """``shape`` with unknown dims for those that have a made-up name which is not ``declared``."""
+    """Return ``shape`` with dims made unknown if they contain an invented name that is not
+    ``declared``."""
     dims = [_known(dim, declared) for dim in shape.dims]
     kept = all(new is old for new, old in zip(dims, shape.dims, strict=True))
     return shape if kept else ir.Shape(dims)

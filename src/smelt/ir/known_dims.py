@@ -1,7 +1,7 @@
-"""Which of two statements about a shape says more, and what both say together.
+"""Compares and merges two statements about a shape.
 
-A size says more than a name, a name of the model more than one that inference made up, and any
-name more than nothing.
+A number says more than a name, a name from the model more than an invented one, and any name more
+than an unknown dim.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from smelt.ir.same_shape import Dim
 
 
 def says_more(new: Dim, old: Dim) -> bool:
-    """True if ``new`` is known better than ``old``; never of two that are known alike."""
+    """True if ``new`` says strictly more than ``old``."""
     if isinstance(old, int):
         return False
     return isinstance(new, int) or _degree(new) > _degree(old)
 
 
 def _degree(dim: ir.SymbolicDim) -> int:
+    """Return how much is known of ``dim``: 0 unknown, 1 invented name, 2 name from the model."""
     if dim.value is None:
         return 0
     return 1 if is_invented(dim.value) else 2
 
 
 def merged(old: Sequence[Dim], new: Sequence[Dim]) -> list[Dim] | None:
-    """For each dim the statement that says more; None if ``new`` adds nothing to ``old``.
+    """Return for each dim the statement that says more; None if ``new`` adds nothing to ``old``.
 
-    Statements about different ranks cannot be merged: the old one stands.
+    Statements of different ranks cannot be merged: the old one stays.
     """
     if len(old) != len(new):
         return None

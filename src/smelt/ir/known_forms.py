@@ -1,9 +1,9 @@
-"""What our code knows of ONNX's operators, and whether a node asks for more than that.
+"""Tells whether a node uses only the features of its operator that smelt's code knows.
 
-Rules, passes and lowerings take a node apart by the inputs, outputs and attributes that its
-operator had when they were written. A later version of ONNX adds some, such as the windows of
-Attention at opset 25, and whoever ignores them computes something else. So nodes that have what is
-not known here match no rule, stay as they are in passes that walk graphs, and have no lowering.
+Rules, passes and lowerings read the inputs, outputs and attributes that an operator had when they
+were written. Later versions of ONNX add some, such as the windows of Attention at opset 25, and
+code that ignores them computes something else. So a node with unknown features matches no rule, is
+left alone by passes that walk graphs, and has no lowering.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     import onnx
 
 KNOWN_OPSET = 23
-"""The opset whose operators the code was written for. Those that came later are known as they were
-when they came."""
+"""The opset for which the code was written. An operator added later is known in its first
+version."""
 
 LATER: dict[str, frozenset[str]] = {"SpaceToDepth": frozenset({"mode"})}
-"""Attributes of later opsets that all code which takes these operators apart heeds."""
+"""Attributes of later opsets that all code which reads these operators handles."""
 
 NEWEST_READ = 28
-"""The newest opset whose changes to operators were read: up to it, what changed beyond attributes,
-inputs and outputs is only which element types are taken, or heeded. Newer models are refused."""
+"""The newest supported opset. Up to it, changes to operators beyond attributes, inputs and outputs
+are only additional element types, or are handled. Newer models are refused."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class _Form:
 
 
 def is_known(node: ir.Node) -> bool:
-    """True if ``node`` is what our code takes its operator for; False if it asks for more.
+    """True if ``node`` uses only known attributes, inputs and outputs of its operator.
 
-    Nodes of other domains are what their domain says. An attribute that refers to one of the
-    function around it is not known.
+    Nodes of other domains are known. An attribute that refers to one of the enclosing function is
+    not.
     """
     form = None if node.domain else _form(node.op_type)
     attributes = node.attributes.data
@@ -58,7 +58,7 @@ def is_known(node: ir.Node) -> bool:
 
 
 def unknown_part(node: ir.Node) -> str:
-    """What makes ``node`` unknown, for messages; empty if nothing does."""
+    """Return which part of ``node`` is unknown, for messages; empty if ``node`` is known."""
     form = None if node.domain else _form(node.op_type)
     for name, attr in node.attributes.items():
         if attr.is_ref():
@@ -73,7 +73,7 @@ def unknown_part(node: ir.Node) -> str:
 
 
 def _given(inputs: Sequence[ir.Value | None]) -> int:
-    """How many inputs there are up to the last that is given."""
+    """Return the number of inputs without trailing absent ones."""
     count = len(inputs)
     while count and inputs[count - 1] is None:
         count -= 1
@@ -82,8 +82,10 @@ def _given(inputs: Sequence[ir.Value | None]) -> int:
 
 @cache
 def _form(op_type: str) -> _Form | None:
-    """All that the versions of an operator have up to the one that is known; None for no operator
-    of ONNX, such as a function of the model."""
+    """Return everything that versions of an operator up to KNOWN_OPSET have.
+
+    None if ``op_type`` is no operator of ONNX, such as a function of the model.
+    """
     versions = list(_versions(op_type))
     if not versions:
         return None
@@ -96,6 +98,7 @@ def _form(op_type: str) -> _Form | None:
 
 
 def _versions(op_type: str) -> Iterator[onnx.defs.OpSchema]:
+    """Yield the schemas of ``op_type`` up to KNOWN_OPSET, or its first later one."""
     found = opset.schema(op_type, KNOWN_OPSET)
     if found is None:
         newer = (opset.schema(op_type, version) for version in range(KNOWN_OPSET, NEWEST_READ + 1))
@@ -109,6 +112,6 @@ def _versions(op_type: str) -> Iterator[onnx.defs.OpSchema]:
 
 
 def _is_default(node: ir.Node, attr: ir.Attr) -> bool:
-    """True if ``attr`` says what its absence says, by the newest schema that was read."""
+    """True if ``attr`` has the default value of the newest schema that was read."""
     default: Any = opset.default_attribute(node.op_type, attr.name, NEWEST_READ)
     return default is not None and attr.value == default

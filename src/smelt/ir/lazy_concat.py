@@ -1,7 +1,7 @@
-"""Weights side by side as one constant, put together each time that it is read.
+"""A constant that concatenates weights each time it is read.
 
-Saving reads a weight once. Until then, a copy of it would only take memory, and the time to get it
-from the system, which for the weights of a large model is longer than all passes.
+Saving reads a weight once. An earlier copy would only take memory, and for the weights of a large
+model allocating it takes longer than all passes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 
 class LazyConcat(ir.LazyTensor):
-    """Matrices of equal height, one beside the other."""
+    """Matrices of equal height, concatenated along axis 1."""
 
     def __init__(self, parts: Sequence[ir.TensorProtocol]) -> None:
         self.parts = tuple(parts)
@@ -22,7 +22,8 @@ class LazyConcat(ir.LazyTensor):
         super().__init__(self._concatenated, parts[0].dtype, ir.Shape((height, width)))
 
     def sample(self, count: int) -> bytes:
-        """About ``count`` elements of each part, the same for equal parts."""
+        """Return the bytes of about ``count`` elements of each part; equal parts give equal
+        samples."""
         arrays = (part.numpy() for part in self.parts)
         return b"".join(array.flat[:: max(1, array.size // count)].tobytes() for array in arrays)
 

@@ -1,4 +1,4 @@
-"""The shapes of what operators of ai.onnx.ml give, for those that ONNX says nothing of."""
+"""Result shapes of operators of ai.onnx.ml for which the library has no rule."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FLOAT, INT64, STRING = ir.DataType.FLOAT, ir.DataType.INT64, ir.DataType.STRING
 
 
 def register_learned() -> None:
-    """Register the rules; to be called once."""
+    """Register the rules; call this once."""
     for op_type in ("Scaler", "Normalizer"):
         registry.register(ML, op_type, since_version=1)(_floats_alike)
     registry.register(ML, "ArrayFeatureExtractor", since_version=1)(_picked)
@@ -24,7 +24,7 @@ def register_learned() -> None:
 
 
 def scores_of(node: ir.Node) -> int | None:
-    """How many scores a classifier gives for a row, as ONNX Runtime has them; None if unknown."""
+    """Return the number of scores per row of a classifier in ONNX Runtime; None if unknown."""
     told = node.attributes
     labels = len(told.get_ints("classlabels_ints", ()) or told.get_ints("classlabels_int64s", ()))
     labels = labels or len(told.get_strings("classlabels_strings", ()))
@@ -39,19 +39,22 @@ def scores_of(node: ir.Node) -> int | None:
 
 
 def _floats_alike(context: ShapeInferenceContext, node: ir.Node) -> None:
+    """Infer a float result of the shape of the input."""
     source = node.inputs[0]
     if source is not None and source.shape is not None:
         context.set_shape_and_dtype(node.outputs[0], source.shape, FLOAT)
 
 
 def _alike(context: ShapeInferenceContext, node: ir.Node) -> None:
+    """Infer a result of the type and shape of the input."""
     source = node.inputs[0]
     if source is not None and source.shape is not None:
         context.set_shape_and_dtype(node.outputs[0], source.shape, source.dtype)
 
 
 def _picked(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """All places that are asked for, in each row; the library takes the last dim of them."""
+    """Infer ArrayFeatureExtractor: one column per index; the library counts only the indices' last
+    dim."""
     source, places = node.inputs
     if source is None or source.shape is None or places is None or places.shape is None:
         return
@@ -63,7 +66,7 @@ def _picked(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 
 def _rows(node: ir.Node) -> int | ir.SymbolicDim | None:
-    """One for each row of a matrix; a vector is one row."""
+    """Return the number of rows: dim 0 of a matrix, 1 for a vector, else None."""
     source = node.inputs[0]
     if source is None or source.shape is None or len(source.shape) not in (1, 2):
         return None

@@ -1,4 +1,4 @@
-"""The axes that nodes name, and which of them they name twice."""
+"""The axes that nodes list as an attribute or constant, and repeated axes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import onnx_ir as ir
 
 NORM = "MeanVarianceNormalization"
 AXES_OF_NORM = (0, 2, 3)
-"""Its default, which fits images only."""
+"""The default of MeanVarianceNormalization, which fits images only."""
 
 
 def listed_axes(node: ir.Node) -> list[int]:
-    """The axes that ``node`` names as an attribute or a constant; none if a run tells them."""
+    """Return the axes that ``node`` lists as an attribute or a constant; empty if computed at run
+    time."""
     if "axes" in node.attributes:
         return list(node.attributes["axes"].as_ints())
     if node.op_type == NORM:
@@ -24,7 +25,7 @@ def listed_axes(node: ir.Node) -> list[int]:
 
 
 def names_no_axes(node: ir.Node) -> bool:
-    """True if ``node`` has axes, and there are none among them: an empty list."""
+    """True if ``node`` has a list of axes that is empty."""
     if "axes" in node.attributes:
         return not node.attributes["axes"].as_ints()
     source = node.inputs[1] if len(node.inputs) > 1 else None
@@ -32,7 +33,7 @@ def names_no_axes(node: ir.Node) -> bool:
 
 
 def without_repeats(listed: Sequence[int], rank: int | None) -> list[int]:
-    """``listed`` but for axes that come again, counted from the front or from the end."""
+    """Return ``listed`` without repeated axes; -1 and rank - 1 are the same axis."""
     places = {axis + rank if axis < 0 and rank is not None else axis: axis for axis in listed[::-1]}
     kept = set(places.values())
     return [axis for at, axis in enumerate(listed) if axis in kept and axis not in listed[:at]]

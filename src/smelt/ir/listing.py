@@ -1,4 +1,4 @@
-"""A model as lines of ONNX text, in the order of its nodes, with the type of every value.
+"""A model as lines of ONNX text, in node order, with the type of every value.
 
 ::
 
@@ -12,8 +12,8 @@
       h = MatMul(x, w)  # float[B,768]
     }
 
-One line a value, so that a difference of two listings is one of nodes and types. Names are the
-model's own, with what cannot be printed escaped; elements of large weights are left out.
+One line per value, so that a diff of two listings shows nodes and types. Names are those of the
+model with unprintable characters escaped; elements of large weights are omitted.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from smelt.ir.opaque_types import opaque_type_of
 STEP = "  "
 
 SHOWN = 8
-"""Elements of a weight that are written out."""
+"""Maximum number of elements of a weight that are printed."""
 
 
 @dataclass
 class Listing:
-    """``lines``, and the tensors of those that leave elements out, by line number."""
+    """The ``lines``, and the tensors whose elements are omitted, by line number."""
 
     lines: list[str] = field(default_factory=list)
     weights: dict[int, ir.TensorProtocol] = field(default_factory=dict)
@@ -46,7 +46,8 @@ class Listing:
 
 
 def listing(model: ir.Model) -> Listing:
-    """The lines of ``model``: versions, the main graph with all below it, then the functions."""
+    """Return the lines of ``model``: versions, the main graph with all subgraphs, then the
+    functions."""
     found = Listing()
     imports = ", ".join(f'"{domain}" : {v}' for domain, v in sorted(model.opset_imports.items()))
     _add(found, "", f"<ir_version: {model.ir_version}, opset_import: [{imports}]>")
@@ -57,22 +58,22 @@ def listing(model: ir.Model) -> Listing:
 
 
 def node_text(node: ir.Node) -> str:
-    """``y = Op<axis=1>(a, b)``; the graphs that a node carries by their numbers of nodes."""
+    """Return ``y = Op<axis=1>(a, b)``; each subgraph is shown by its number of nodes."""
     counts = [f"{len(graph)} nodes" for graph in scope.subgraphs(node)]
     return printable(_call(node) + (f" <{', '.join(counts)}>" if counts else ""))
 
 
 def printable(line: str) -> str:
-    """``line`` with control characters and line breaks, which a name may hold, written out."""
+    """Return ``line`` with control characters and line breaks, which a name may hold, escaped."""
     if line.isprintable():
         return line
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
 def told_apart(a: Listing, b: Listing) -> tuple[list[str], list[str]]:
-    """The lines of both, where weights that are called alike but hold other elements differ.
+    """Return the lines of both listings, with checksums added to equally named weights that differ.
 
-    Only those are read that are not the same tensor in both.
+    Weights that are the same tensor object in both are not read.
     """
     first, second = list(a.lines), list(b.lines)
     places: dict[str, list[int]] = {}
@@ -96,6 +97,7 @@ def _add(found: Listing, indent: str, line: str) -> None:
 
 
 def _graph(found: Listing, indent: str, name: str, graph: ir.Graph, end: str = "}") -> None:
+    """Append the lines of ``graph``: inputs, outputs, initializers, nodes."""
     inner = indent + STEP
     _add(found, indent, f"{name} (")
     for value in graph.inputs:
@@ -116,6 +118,7 @@ def _graph(found: Listing, indent: str, name: str, graph: ir.Graph, end: str = "
 
 
 def _weight(found: Listing, indent: str, value: ir.Value) -> None:
+    """Append the line of an initializer; a large one keeps its tensor in ``found.weights``."""
     tensor = value.const_value
     if tensor is None:
         _add(found, indent, f"{_type(value)} {value.name},")
@@ -129,6 +132,7 @@ def _weight(found: Listing, indent: str, value: ir.Value) -> None:
 
 
 def _node(found: Listing, indent: str, node: ir.Node) -> None:
+    """Append the lines of ``node``, with its subgraphs in angle brackets."""
     types = ", ".join(_type(value) for value in node.outputs)
     note = f"  # {types}" if types.strip("?, ") else ""
     graphs = [] if scope.is_flat(node) else list(_named_graphs(node))
@@ -162,7 +166,7 @@ def _type(value: ir.Value) -> str:
 
 
 def dim_text(dim: int | ir.SymbolicDim) -> str:
-    """A name that inference made up is no name: another run counts them anew."""
+    """Return the text of ``dim``, or ``?`` for an invented name, which another run numbers anew."""
     shown = str(dim)
     return "?" if is_invented(shown) or shown == "None" else shown
 

@@ -1,7 +1,7 @@
-"""What becomes known of an operand of a branch, a loop or a scan, carried into its body and out.
+"""Carries better knowledge of operands of If, Loop and Scan into their bodies and out again.
 
-What a loop carries starts with one shape and may come back with another. Only where each round
-provably returns the shape that it got, the start speaks for every round.
+A loop state starts with one shape and may come back with another. Only if each iteration provably
+keeps the shape, the initial shape holds in every iteration.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smelt.ir.shapes import ShapeInference
 
 
 def affected(node: ir.Node) -> list[ir.Value]:
-    """The values that ``refine`` may come to know better."""
+    """Return the values about which ``refine`` may learn more."""
     values = list(node.outputs)
     if node.op_type in ("Loop", "Scan") and not node.domain:
         for body in scope.subgraphs(node):
@@ -25,7 +25,7 @@ def affected(node: ir.Node) -> list[ir.Value]:
 
 
 def refine(shapes: ShapeInference, node: ir.Node) -> None:
-    """Infer what ``node`` returns again, and what its body is given; nothing is forgotten."""
+    """Infer the outputs of ``node`` and the inputs of its body again; nothing known is erased."""
     if node.domain or node.op_type not in ("Loop", "Scan"):
         shapes.infer_node(node)
         return
@@ -37,6 +37,7 @@ def refine(shapes: ShapeInference, node: ir.Node) -> None:
 
 
 def _refine_loop(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
+    """Learn the shapes of states and stacked outputs of a Loop from its operands."""
     carried = len(node.inputs) - 2
     if len(body.inputs) != len(node.inputs) or len(body.outputs) != len(node.outputs) + 1:
         return
@@ -60,7 +61,7 @@ def _refine_loop(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
 def _steady(
     start: ir.Shape | None, before: ir.Shape | None, after: ir.Shape | None
 ) -> ir.Shape | None:
-    """The dims of ``start`` that a round returns as it got them; the others unknown."""
+    """Return the dims of ``start`` that an iteration keeps; the others unknown."""
     if start is None or before is None or after is None:
         return None
     if not len(start) == len(before) == len(after):
@@ -70,6 +71,7 @@ def _steady(
 
 
 def _refine_scan(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
+    """Learn the shapes of the inputs of a Scan's body from its operands, then infer its outputs."""
     count = node.attributes.get("num_scan_inputs")
     if count is None or len(body.inputs) != len(node.inputs):
         return

@@ -1,4 +1,4 @@
-"""How many rounds a Loop makes, where the model alone says it."""
+"""The number of iterations of a Loop, if it is constant."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import numpy as np
 import onnx_ir as ir
 
 MOST = 2**31
-"""More rounds are no number that someone meant, but what exporters write for "until it stops"."""
+"""Larger trip counts are not meant literally: exporters write them for "until the condition
+fails"."""
 
 
 def rounds(node: ir.Node) -> int | None:
-    """The rounds of a Loop whose count is constant and whose condition is true to the end."""
+    """Return the trip count of a Loop if it is constant and the condition stays true, else None."""
     attr = node.attributes.get("body")
     count = _number(node.inputs[0])
     if attr is None or attr.is_ref() or count is None or count >= MOST:
@@ -27,7 +28,7 @@ def rounds(node: ir.Node) -> int | None:
 
 
 def makes_a_round(node: ir.Node) -> bool:
-    """True if the model alone says that a Loop makes at least one round."""
+    """True if a Loop provably runs at least one iteration."""
     count, first = node.inputs[:2]
     number = None if count is None else _number(count)
     return (count is None or (number is not None and number > 0)) and (
@@ -36,7 +37,7 @@ def makes_a_round(node: ir.Node) -> bool:
 
 
 def _number(value: ir.Value | None) -> int | None:
-    """The only element of a constant of integers or booleans."""
+    """Return the element of a one-element constant, else None."""
     tensor = ir.convenience.get_const_tensor(value) if value is not None else None
     if tensor is None or tensor.size != 1:
         return None

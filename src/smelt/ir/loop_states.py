@@ -1,8 +1,8 @@
-"""What the body of a Loop may take for granted of the shapes of what the Loop carries.
+"""Assumptions about the shapes of loop states in the body of a Loop.
 
-In the first round a state has the shape that it starts with. Inference assumes this of all rounds,
-and notes each dim that the body shows to vary. Then it starts again, with symbols for these dims,
-until no further one is found (``ShapeInference.infer_model``).
+In the first iteration a state has its initial shape. Inference assumes this for all iterations, and
+notes each dim that the body shows to vary. Then it starts again with symbols for these dims, until
+no further one is found (``ShapeInference.infer_model``).
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from smelt.ir.inferred_facts import forget
 from smelt.ir.state_types import is_tensor
 
 VARYING = "smelt.varying"
-"""The key in the ``meta`` of an input of a Loop's body: which of its dims vary by the round."""
+"""Key in the ``meta`` of an input of a Loop's body: the axes whose size varies between
+iterations."""
 
 RANK = -1
-"""Among the varying dims of a state: its rank varies, or is not known."""
+"""Among the varying axes: the rank of the state varies or is unknown."""
 
 
 def body_of(node: ir.Node) -> ir.Graph | None:
-    """The body of a Loop; None for other nodes, and where its inputs and outputs do not fit."""
+    """Return the body of a Loop; None for other nodes and for bodies with the wrong number of
+    ports."""
     attr = node.attributes.get("body") if node.op_type == "Loop" and not node.domain else None
     if attr is None or attr.is_ref():
         return None
@@ -34,7 +36,7 @@ def body_of(node: ir.Node) -> ir.Graph | None:
 
 
 def carried(node: ir.Node, body: ir.Graph) -> Iterator[tuple[ir.Value | None, ir.Value, ir.Value]]:
-    """Each state: how it starts, as a round gets it, and as the round returns it."""
+    """Yield each state as (initial value, body input, body output)."""
     for index in range(len(node.inputs) - 2):
         yield node.inputs[index + 2], body.inputs[index + 2], body.outputs[index + 1]
 
@@ -45,19 +47,19 @@ def is_unread(value: ir.Value) -> bool:
 
 
 def varying(state: ir.Value) -> frozenset[int]:
-    """The dims of an input of a Loop's body that are known to vary by the round."""
+    """Return the axes of a Loop's body input that are known to vary between iterations."""
     found: frozenset[int] = state.meta.get(VARYING, frozenset())
     return found
 
 
 def varying_dims(model: ir.Model) -> int:
-    """How many dims of what loops carry are known to vary."""
+    """Return the number of dims of loop states that are known to vary."""
     states = (before for node, body in _loops(model) for _, before, _ in carried(node, body))
     return sum(len(varying(before)) for before in states)
 
 
 def is_open(node: ir.Node) -> bool:
-    """True for a Loop that carries what may change its shape by the round, or seems to."""
+    """True for a Loop with a state whose shape may change between iterations."""
     body = body_of(node)
     return body is not None and any(
         value.shape is None or VARYING in value.meta for value in body.inputs[2:]
@@ -65,16 +67,16 @@ def is_open(node: ir.Node) -> bool:
 
 
 def start_anew(model: ir.Model) -> None:
-    """Forget which dims of states vary by the round."""
+    """Forget which dims of loop states vary between iterations."""
     for node, body in _loops(model):
         for _, before, _ in carried(node, body):
             before.meta.pop(VARYING, None)
 
 
 def open_states(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Give the states of a Loop the shapes that they start with, and symbols for varying dims.
+    """Give the states of a Loop their initial shapes, with new symbols for varying dims.
 
-    To be called each time before the body is inferred.
+    Call this each time before the body is inferred.
     """
     body = body_of(node)
     for start, before, _ in () if body is None else carried(node, body):
@@ -91,7 +93,7 @@ def open_states(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 
 def forget_rounds(context: ShapeInferenceContext, body: ir.Graph) -> None:
-    """Take back what was inferred in a body about values whose sizes may vary by the round."""
+    """Erase the facts inferred in a body, because sizes may vary between iterations."""
     for graph in scope.graphs_below(body):
         for value in () if graph is body else graph.inputs:
             if value.shape is not None:
@@ -102,7 +104,7 @@ def forget_rounds(context: ShapeInferenceContext, body: ir.Graph) -> None:
 
 
 def forget_varying_rounds(context: ShapeInferenceContext, model: ir.Model) -> None:
-    """Take back what was inferred, or declared, in each body in which a state varies."""
+    """Erase inferred and declared facts in each loop body that has a varying state."""
     for node, body in _loops(model):
         if any(varying(before) for _, before, _ in carried(node, body)):
             forget_rounds(context, body)

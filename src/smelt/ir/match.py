@@ -1,10 +1,10 @@
 """Patterns matched from the root back to its producers.
 
-A pattern is compiled once into nested closures that backtrack over operand orders and
-alternatives. Interior nodes lie in the graph of the root, or in one around the If whose branch
-that is: there they run as often, or more. A Loop around would run them less often. Whether their
-results may be read by others is checked once, for every rule (``MatchState.is_closed``): a match is
-closed unless the pattern marks a node as ``shared``, which then survives the rewrite.
+A pattern is compiled once into nested closures that backtrack over operand orders and alternatives.
+Interior nodes lie in the graph of the root, or in a graph that contains it through branches of If:
+there they run at least as often. Nodes outside of a Loop would run less often.
+``MatchState.is_closed`` checks once, for every rule, that interior results have no other reader,
+unless the pattern marks a node as ``shared``: that node survives the rewrite.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from smelt.ir.pattern import Const, OneOf, Op, Optional, Pattern, Var, heads
 Continue: TypeAlias = Callable[[], bool]
 Matcher: TypeAlias = Callable[["ir.Value | None", MatchState, Continue], bool]
 Leaf: TypeAlias = Callable[["ir.Value | None", MatchState], bool]
-"""Matches without a choice. What it binds is undone by the node around, which knows from where."""
+"""Matches a pattern without alternatives. The enclosing node undoes its bindings."""
 Look: TypeAlias = Callable[[ir.Node, Constants], bool]
-"""Says of a root, fast, that a pattern cannot match there."""
+"""A fast filter on the root: False if the pattern cannot match there."""
 
 
 def compile_pattern(pattern: Pattern, *, root: bool = False) -> Matcher:
-    """A function that matches ``pattern`` at a value and calls its continuation on success."""
+    """Return a function that matches ``pattern`` at a value and calls its continuation on
+    success."""
     leaf = _leaf(pattern)
     if leaf is not None:
         return _match_leaf(leaf)
@@ -44,7 +45,7 @@ def compile_pattern(pattern: Pattern, *, root: bool = False) -> Matcher:
 
 
 def _leaf(pattern: Pattern) -> Leaf | None:
-    """What matches ``pattern`` if there is no choice in it, else None."""
+    """Return the matcher of a pattern without alternatives, None for other patterns."""
     if isinstance(pattern, Var):
         return _var(pattern)
     if isinstance(pattern, Const):
@@ -56,6 +57,7 @@ def _leaf(pattern: Pattern) -> Leaf | None:
 
 
 def _var(pattern: Var) -> Leaf:
+    """Return the matcher of a variable: any present value, the same at each occurrence."""
     name = pattern.name
     reason = f"{name!r} would be two different values"
 
@@ -71,6 +73,7 @@ def _var(pattern: Var) -> Leaf:
 
 
 def _const(pattern: Const) -> Leaf:
+    """Return the matcher of a constant, which notes a near miss if the value is another."""
     name, number, holds = pattern.name, pattern.number, _holds(pattern)
     reason = f"{name or 'an operand'!r} is not a constant"
     if number is not None:
@@ -88,7 +91,7 @@ def _const(pattern: Const) -> Leaf:
 
 
 def _holds(pattern: Const) -> Callable[[ir.Value | None, Constants], bool]:
-    """Whether a value is what ``pattern`` asks for."""
+    """Return a predicate: True if a value is the constant that ``pattern`` requires."""
     number, every, ulp, limit = pattern.number, pattern.every, pattern.ulp, pattern.limit
     if number is not None:
         return lambda value, constants: constants.is_number(value, number, ulp)
@@ -98,6 +101,9 @@ def _holds(pattern: Const) -> Callable[[ir.Value | None, Constants], bool]:
 
 
 def _match_leaf(leaf: Leaf) -> Matcher:
+    """Return a matcher that calls the continuation after ``leaf`` and undoes the leaf's
+    bindings."""
+
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
         mark = state.mark()
         if leaf(value, state) and then():
@@ -123,13 +129,15 @@ def _match_optional(matcher: Matcher) -> Matcher:
 
 
 class _Choice:
-    """An operand with a choice in it: it has to know how the match goes on."""
+    """An operand pattern with alternatives; its matcher needs the continuation."""
 
     def __init__(self, matcher: Matcher) -> None:
         self.matcher = matcher
 
 
 def _match_op(pattern: Op, subs: list[Leaf | _Choice], root: bool) -> Matcher:
+    """Return the matcher of an operator pattern: producer, attributes, then operands in each
+    order."""
     op_types = frozenset(pattern.op_types)
     needs = _needs(pattern)
     required = sum(not isinstance(p, Optional) for p in pattern.inputs)
@@ -162,14 +170,14 @@ def _match_op(pattern: Op, subs: list[Leaf | _Choice], root: bool) -> Matcher:
 
 
 Need: TypeAlias = tuple[int, frozenset[str]]
-"""The place of an operand, and the operators that it must come from."""
+"""The position of an operand, and the operators of which one must produce it."""
 
 
 def compile_look(pattern: Op) -> Look:
-    """A function that says, much faster than a match, that ``pattern`` cannot match at a root.
+    """Return a fast filter: False if ``pattern`` cannot match at a root.
 
-    It looks at the root, the producers of its operands, and numbers alone, so True promises
-    nothing.
+    The filter reads the root, the producers of its operands and scalar constants only, so True
+    promises nothing.
     """
     look, where = _look_at_operands(pattern), pattern.where
     if where is None:
@@ -179,6 +187,8 @@ def compile_look(pattern: Op) -> Look:
 
 
 def _look_at_operands(pattern: Op) -> Look:
+    """Return the filter on operands: their producers, or constants if the pattern has no inner
+    nodes."""
     needs = _needs(pattern)
 
     def in_place(node: ir.Node, constants: Constants) -> bool:
@@ -224,7 +234,7 @@ def _needs(pattern: Op) -> tuple[Need, ...]:
 
 
 def _could_match(operands: Sequence[ir.Value | None], needs: tuple[Need, ...]) -> bool:
-    """A cheap look at the producers, before any choice is made."""
+    """True if each operand of ``needs`` comes from one of the required operators."""
     count = len(operands)
     for place, head in needs:
         operand = operands[place] if place < count else None
@@ -241,7 +251,8 @@ def _match_inputs(
     state: MatchState,
     then: Continue,
 ) -> bool:
-    """Match the operands from ``start`` on: one after the other up to the first choice."""
+    """Match the operands from ``start`` on, in sequence; the first choice continues with the
+    rest."""
     count = len(operands)
     for index in range(start, len(subs)):
         operand, sub = operands[index] if index < count else None, subs[index]
@@ -254,7 +265,7 @@ def _match_inputs(
 
 
 def _given(inputs: Sequence[ir.Value | None]) -> tuple[ir.Value | None, ...]:
-    """Inputs without the empty ones at the end."""
+    """Return the inputs without trailing absent ones."""
     count = len(inputs)
     while count and inputs[count - 1] is None:
         count -= 1
@@ -270,7 +281,7 @@ def _orders(
 
 
 def _fits(node: ir.Node, value: ir.Value, pattern: Op) -> bool:
-    """Domain, output index and attributes agree, and what the pattern asks of the node."""
+    """True if domain, output index, attributes and the pattern's ``where`` predicate agree."""
     if node.domain != pattern.domain or value.index() != pattern.output:
         return False
     for name, expected in pattern.attributes:

@@ -1,4 +1,4 @@
-"""A match in progress: what is bound so far, which nodes it takes, and whether it is closed."""
+"""A match in progress: its bindings, its nodes, and the check that it is closed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from smelt.ir.known_forms import is_known, unknown_part
 from smelt.ir.walk import reader_outside
 
 NESTED = 8
-"""Branches in each other through which a pattern reaches out."""
+"""Maximum number of nested branches out of which a pattern reaches."""
 
 
 class MatchState:
-    """Bindings and nodes of a match in progress, with a trail for backtracking."""
+    """Bindings and nodes of a match in progress, with an undo log for backtracking."""
 
     def __init__(
         self,
@@ -24,6 +24,8 @@ class MatchState:
         around: Mapping[ir.Graph, ir.Graph] | None = None,
         inner_names: frozenset[str] = frozenset(),
     ) -> None:
+        """Start a match in ``graph``; ``around`` maps a branch to the graph that contains its
+        If."""
         self.constants = constants
         self.graph = graph
         self.around = around or {}
@@ -36,12 +38,12 @@ class MatchState:
         self._trail: list[str] = []
 
     def miss(self, reason: str) -> None:
-        """Note what failed, unless another attempt got further than this and the root."""
+        """Note why the match failed, unless an earlier attempt matched more nodes."""
         if len(self.nodes) > self._near:
             self._near, self.near_miss = len(self.nodes), reason
 
     def sees(self, graph: ir.Graph | None) -> bool:
-        """True for the graph of the root, and those around it but for Ifs, a few at most."""
+        """True for the graph of the root, and for graphs that contain it through nested Ifs."""
         current = self.graph
         for _ in range(NESTED):
             if current is graph or current is None:
@@ -50,7 +52,7 @@ class MatchState:
         return current is graph and current is not None
 
     def bind(self, name: str, value: ir.Value | None) -> bool:
-        """Bind ``name``, or check that it is bound to the same value."""
+        """Bind ``name`` to ``value``; False if it is bound to another value."""
         if name in self.bindings:
             return self.bindings[name] is value
         self.bindings[name] = value
@@ -58,9 +60,11 @@ class MatchState:
         return True
 
     def mark(self) -> tuple[int, int, int]:
+        """Return the current state, for ``undo``."""
         return len(self._trail), len(self.nodes), len(self.closed)
 
     def undo(self, mark: tuple[int, int, int]) -> None:
+        """Restore the state of ``mark``."""
         names, nodes, closed = mark
         for name in self._trail[names:]:
             del self.bindings[name]
@@ -71,10 +75,10 @@ class MatchState:
     def is_closed(self) -> bool:
         """True if nothing outside the match reads an interior result that is not shared.
 
-        A result that is an operand of the match, too, is read by what replaces it: of ``m - m``,
-        no rule takes one ``m`` for an inner result and the other for any value. ``inner_names``
-        are those that the pattern gives to results of nodes.
-        Nodes that ask for more than is known of their operator are no match either.
+        An interior result that is also an operand of the match is refused, because the replacement
+        would read it: in ``m - m``, no rule takes one ``m`` as an inner result and the other as any
+        value. ``inner_names`` are the names that the pattern gives to results of nodes. A match
+        with a node that uses unknown features of its operator is refused too.
         """
         for node in self.nodes:
             if not is_known(node):

@@ -1,4 +1,4 @@
-"""Names: of nodes, so that all can be pointed at, and of values, which ONNX wants all different."""
+"""Unique names of nodes, for messages, and of values, which ONNX requires to be unique."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from smelt.errors import InvalidModel
 from smelt.ir import scope
 
 _MADE_UP = ("const", "local", "val")
-"""Stems of names that say nothing: they always have a number."""
+"""Stems without meaning; they always get a number."""
 _META = "smelt.names"
 
 
 class Names:
-    """Names that are taken. The numbers of a stem only grow, so many names of one stem cost
-    linear time."""
+    """A set of taken names. The number per stem only grows, so n names of one stem take linear
+    time."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self.taken = set(taken)
         self._counters: dict[str, int] = {}
 
     def free(self, stem: str) -> str:
-        """``stem``, or ``stem_N`` if that is taken; it is taken from now on."""
+        """Return ``stem``, or ``stem_N`` if that is taken, and mark the name as taken."""
         if stem in self.taken:
             return self.numbered(stem)
         self.taken.add(stem)
         return stem
 
     def numbered(self, stem: str) -> str:
-        """``stem_N`` that is not taken yet."""
+        """Return a free ``stem_N`` and mark it as taken."""
         count = self._counters.get(stem, 0)
         while (name := f"{stem}_{count}") in self.taken:
             count += 1
@@ -40,28 +40,30 @@ class Names:
 
 
 def names_of(model: ir.Model) -> Names:
-    """The names of all values of ``model``, looked up once."""
+    """Return the names of all values of ``model``; collected once and cached."""
     return _looked_up(model.graph, scope.graphs(model))
 
 
 def names_below(graph: ir.Graph) -> Names:
-    """The names of all values of ``graph``, such as the body of a function, looked up once."""
+    """Return the names of all values of ``graph``, such as a function body; collected once and
+    cached."""
     return _looked_up(graph, scope.graphs_below(graph))
 
 
 def share_names(names: Names, graph: ir.Graph) -> None:
-    """Let ``graph``, which comes into one that has ``names``, take its names from them, too."""
+    """Add the names of ``graph`` to ``names`` and let ``graph`` take its new names from there."""
     graph.meta[_META] = names
     names.taken.update(value.name for value in values_of(graph) if value.name is not None)
 
 
 def forget_names(model: ir.Model) -> None:
-    """Look up again which names are taken, after values were renamed."""
+    """Drop the cached names, after values were renamed."""
     for graph in (model.graph, *(function.graph for function in model.functions.values())):
         graph.meta.pop(_META, None)
 
 
 def _looked_up(owner: ir.Graph, graphs: Iterable[ir.Graph]) -> Names:
+    """Return the names cached at ``owner``, collected from ``graphs`` the first time."""
     names: Names | None = owner.meta.get(_META)
     if names is None:
         every = (value.name for graph in graphs for value in values_of(graph))
@@ -72,7 +74,8 @@ def _looked_up(owner: ir.Graph, graphs: Iterable[ir.Graph]) -> Names:
 
 
 def name_nodes(model: ir.Model) -> int:
-    """Give every node a unique name; the first of a name keeps it. Returns how many are new."""
+    """Give every node a unique name; the first node of a name keeps it. Returns the number of
+    renames."""
     names = Names()
     unnamed: list[ir.Node] = []
     for node in scope.nodes(model):
@@ -86,10 +89,11 @@ def name_nodes(model: ir.Model) -> int:
 
 
 def name_values(model: ir.Model) -> int:
-    """Rename values that are called like another of their model or function; returns how many.
+    """Rename values whose name is taken in their model or function; returns the number of renames.
 
-    Each graph names its new values by itself, and ONNX lets no value hide one of an outer graph.
-    Inputs and outputs of the model keep their names: raises InvalidModel E304 if two share one.
+    Each graph may have named its values independently, but ONNX forbids a value to hide one of an
+    outer graph. Inputs and outputs of the model keep their names: raises InvalidModel E304 if two
+    share one.
     """
     renamed = 0
     interface = dict.fromkeys((*model.graph.inputs, *model.graph.outputs))
@@ -110,6 +114,7 @@ def name_values(model: ir.Model) -> int:
 
 
 def _interface_names(interface: Iterable[ir.Value]) -> set[str]:
+    """Return the names of ``interface``; raises InvalidModel E304 if two values share one."""
     taken: set[str] = set()
     for value in interface:
         if value.name in taken:
@@ -124,6 +129,6 @@ def _interface_names(interface: Iterable[ir.Value]) -> set[str]:
 
 
 def values_of(graph: ir.Graph) -> list[ir.Value]:
-    """Inputs, constants and results of ``graph`` itself, each once."""
+    """Return inputs, constants and results of ``graph`` itself (no subgraphs), each once."""
     results = (value for node in graph for value in node.outputs)
     return list(dict.fromkeys((*graph.inputs, *graph.initializers.values(), *results)))

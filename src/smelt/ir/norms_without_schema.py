@@ -1,9 +1,8 @@
-"""Norms in the domain of ONNX that its schemas don't list, spelled in operators that they do.
+"""Normalizations in the ONNX domain without a schema, expanded into ONNX operators.
 
-ONNX Runtime reads LayerNormalization before opset 17, where ONNX begins, and
+ONNX Runtime reads LayerNormalization before opset 17, where ONNX introduced it, and
 SimplifiedLayerNormalization at every opset: its own optimizers write both. GroupNormalization of
-opsets 18 to 20 has a scale for each group; ONNX marks it as deprecated, and means another by the
-name from 21 on.
+opsets 18 to 20 has one scale per group; ONNX deprecated it, and redefined the name at opset 21.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
 def can_spell(node: ir.Node) -> bool:
-    """True where the element type is known, and the rank where a statistic has its axes."""
+    """True if the element type is known, and also the rank where an output needs it."""
     x = node.inputs[0]
     if x is None or x.dtype is None:
         return False
@@ -25,17 +24,19 @@ def can_spell(node: ir.Node) -> bool:
 
 
 def layer_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
-    """``(x - mean) / sqrt(variance + epsilon) * scale + bias``, the mean, and the factor."""
+    """Build ``(x - mean) / sqrt(variance + epsilon) * scale + bias``; return it, the mean, the
+    factor."""
     return _spell(b, node, centred=True)
 
 
 def rms_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
-    """``x / sqrt(mean of squares + epsilon) * scale``, and the factor."""
+    """Build ``x / sqrt(mean of squares + epsilon) * scale``; return it and the factor."""
     return _spell(b, node, centred=False)
 
 
 def group_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
-    """Each group as one channel of an InstanceNormalization, with the scale and bias of it."""
+    """Build an InstanceNormalization in which each group is one channel, with its scale and
+    bias."""
     x, scale, bias = node.inputs
     groups = node.attributes.get_int("num_groups", 1)
     rows = b.op("Reshape", x, b.const_i64([0, groups, -1]))
@@ -45,7 +46,7 @@ def group_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
 
 
 def _spell(b: Builder, node: ir.Node, *, centred: bool) -> tuple[ir.Value, ...]:
-    """Statistics of float16 and bfloat16 are computed in float32, as ONNX Runtime does."""
+    """Build a norm; statistics of float16 and bfloat16 are in float32, as in ONNX Runtime."""
     x, scale, bias = (*node.inputs, None)[:3]
     assert x is not None
     narrow = x.dtype in _NARROW
@@ -70,7 +71,8 @@ def _spell(b: Builder, node: ir.Node, *, centred: bool) -> tuple[ir.Value, ...]:
 
 
 def _axes(x: ir.Value, axis: int) -> list[int]:
-    """The axes from ``axis`` on, counted from the end; none where the rank has to be known."""
+    """Return the axes from ``axis`` on, counted from the end; empty if the unknown rank is
+    needed."""
     if axis < 0:
         return list(range(axis, 0))
     return list(range(axis - len(x.shape), 0)) if x.shape is not None else []

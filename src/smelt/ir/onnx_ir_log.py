@@ -1,7 +1,7 @@
-"""onnx_ir logs what it finds wrong with a model; smelt says the same in errors of its own.
+"""Silences the log of onnx_ir, because smelt reports the same problems as errors of its own.
 
-Without a handler Python prints such lines to stderr, where they stand before our error or beside
-the result of a model that we take.
+Without a handler Python prints log lines to stderr, above smelt's error or beside the result of a
+model that smelt accepts.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 @contextmanager
 def silent_onnx_ir() -> Iterator[None]:
-    """Drop what onnx_ir logs while it reads or writes a model within the block, in this thread;
-    what others have it do is logged as ever."""
+    """Drop what onnx_ir logs in this thread within the block; other threads log as usual."""
     _install_filter()
     token = _silent.set(True)
     try:

@@ -1,4 +1,4 @@
-"""What smelt reads of onnx_ir beyond its public names; nothing else of smelt does.
+"""All private names of onnx_ir that smelt uses.
 
 ``docs/moving-to-a-new-jax.md`` says what to do when one of them moves.
 """
@@ -14,27 +14,30 @@ import onnx_ir as ir
 from onnx_ir import _cloner
 
 READERS = ("onnx_ir._symbolic_shapes", "onnx_shape_inference._symbolic_shapes")
-"""The modules that read the texts of dims, each with a parser of its own."""
+"""The modules that parse the texts of dims, each with its own parser."""
 
 
 def read_ceilings() -> None:
-    """Let the text of a dim hold ``ceiling``, which SymPy writes for a size that is rounded up."""
+    """Let the text of a dim contain ``ceiling``, which SymPy writes for a size that is rounded
+    up."""
     for name, functions in zip(READERS, _FUNCTIONS, strict=True):
         module = import_module(name)
         getattr(module, functions).setdefault("ceiling", module.sympy.ceiling)
 
 
 def read_once() -> None:
-    """Let a text be parsed once wherever its symbols mean the same: SymPy takes a millisecond."""
+    """Cache parsed texts as long as symbols mean the same: SymPy takes a millisecond per text."""
     for name in READERS:
         module = import_module(name)
         setattr(module, _PARSE, _Once(getattr(module, _PARSE)))
 
 
 def make_symbols_by(symbol: Callable[..., Any], meaning: Callable[[], Hashable]) -> None:
-    """Let each symbol that is read in the text of a dim be what ``symbol`` makes of its name and of
-    what the libraries assume of it, ``integer=True, positive=True``. It makes equal ones of equal
-    names as long as ``meaning`` gives equal values."""
+    """Create each symbol in the text of a dim by ``symbol(name, **assumptions)``.
+
+    The libraries pass the assumptions ``integer=True, positive=True``. ``meaning`` is part of the
+    cache key: while it returns equal values, ``symbol`` must return equal symbols for equal names.
+    """
     for name in READERS:
         module = import_module(name)
         setattr(module, _SYMPY, _Symbols(module.sympy, symbol))
@@ -42,14 +45,14 @@ def make_symbols_by(symbol: Callable[..., Any], meaning: Callable[[], Hashable])
 
 
 _PARSE = "parse_symbolic_expression"
-"""What these modules call their parser of a text."""
+"""The name of the parser in these modules."""
 
 PARSED = 4096
-"""Texts whose expressions are kept."""
+"""Number of cached expressions."""
 
 
 class _Once:
-    """A parser that remembers the last texts that it read."""
+    """A parser with a cache."""
 
     def __init__(self, parse: Callable[[str], Any]) -> None:
         self.meaning: Callable[[], Hashable] = lambda: None
@@ -60,14 +63,14 @@ class _Once:
 
 
 _SYMPY = "sympy"
-"""What these modules call SymPy."""
+"""The name under which these modules import SymPy."""
 
 _FUNCTIONS = "_ALLOWED_FUNCTIONS", "ALLOWED_FUNCTIONS"
-"""What each calls the functions that a text may call."""
+"""The name of each module's table of functions that a text may call."""
 
 
 class _Symbols:
-    """SymPy, with another function in the place of ``Symbol``."""
+    """The SymPy module with another function in place of ``Symbol``."""
 
     def __init__(self, sympy: Any, symbol: Callable[..., Any]) -> None:
         self._sympy = sympy
@@ -78,35 +81,37 @@ class _Symbols:
 
 
 def uses_of(value: ir.Value) -> Collection[Any]:
-    """Who reads ``value``: pairs ``(node, idx)``, not copied as ``Value.uses()`` does."""
+    """Return the uses of ``value`` as pairs ``(node, idx)``, without the copy of
+    ``Value.uses()``."""
     uses: Collection[Any] = value._uses
     return uses
 
 
 def expression_of(dim: ir.SymbolicDim) -> Any:
-    """The SymPy expression of a dim, with what is assumed of its symbols; None if it has none."""
+    """Return the SymPy expression of a dim, with assumptions about its symbols; None if it has
+    none."""
     return dim._expr
 
 
 def has_expression(dim: ir.SymbolicDim) -> bool:
-    """True if the name of the dim has been read as an expression, or was given one."""
+    """True if the text of the dim was parsed, or an expression was set."""
     return dim._expr_cache is not None
 
 
 def set_expression(dim: ir.SymbolicDim, expression: Any) -> None:
-    """Let ``dim`` stand for ``expression``, whatever its name reads as."""
+    """Set the expression of ``dim``, whatever its text says."""
     dim._expr_cache = expression
 
 
 def forget_expression(dim: ir.SymbolicDim) -> Any:
-    """Let the text of ``dim`` be read anew when it is asked; what it was read as, None if it was
-    not."""
+    """Drop the expression of ``dim``, so that its text is parsed again; return the old expression
+    or None."""
     before, dim._expr_cache = dim._expr_cache, None
     return before
 
 
 def replace_inputs(node: ir.Node, inputs: Sequence[ir.Value | None]) -> None:
-    """Let ``node`` read ``inputs``, as many as before, in one piece."""
+    """Replace all inputs of ``node`` at once by ``inputs`` of the same number."""
     before = node.inputs
     node._inputs = tuple(inputs)
     for index, (old, new) in enumerate(zip(before, inputs, strict=True)):
@@ -118,7 +123,7 @@ def replace_inputs(node: ir.Node, inputs: Sequence[ir.Value | None]) -> None:
 
 
 def replace_one_input(node: ir.Node, index: int, value: ir.Value | None) -> None:
-    """The same for a single input, without a walk over the others in Python."""
+    """Replace input ``index`` of ``node`` without a walk over the others in Python."""
     before = node.inputs
     old = before[index]
     node._inputs = (*before[:index], value, *before[index + 1 :])
@@ -129,16 +134,17 @@ def replace_one_input(node: ir.Node, index: int, value: ir.Value | None) -> None
 
 
 def times_returned(graph: ir.Graph, value: ir.Value) -> int:
-    """How often ``graph`` returns ``value``."""
+    """Return how often ``value`` is an output of ``graph``."""
     count: int = graph.outputs._ref_counter[value]  # type: ignore[attr-defined]
     return count
 
 
 class Cloner(_cloner.Cloner):
-    """Copies graphs as the library does, without asking for metadata where there is none, which
-    would make it, and with results that are complete when their node is made."""
+    """Copies graphs as the library does, but creates no empty metadata and completes results at
+    once."""
 
     def clone_node(self, node: ir.Node, deep_copy: bool = False) -> ir.Node:
+        """Return a copy of ``node``; falls back to the library for nodes with unknown inputs."""
         known = self._value_map
         inputs = [None if value is None else known.get(value) for value in node._inputs]
         if inputs.count(None) != node._inputs.count(None) or node.device_configurations:
@@ -164,7 +170,7 @@ class Cloner(_cloner.Cloner):
         return copy
 
     def clone_own(self, attr: ir.Attr) -> ir.Attr | None:
-        """A copy of ``attr`` under its name."""
+        """Return a copy of ``attr`` under the same name."""
         return self.clone_attr(attr.name, attr)
 
     def _clone_or_get_value(self, value: ir.Value, deep_copy: bool = False) -> ir.Value:
@@ -172,6 +178,7 @@ class Cloner(_cloner.Cloner):
         return self._copied(value) if known is None else known
 
     def _copied(self, value: ir.Value) -> ir.Value:
+        """Return a copy of ``value`` and record it in the value map."""
         props = value._metadata_props
         copy = self._value_map[value] = ir.Value(
             name=value._name,

@@ -1,7 +1,7 @@
-"""Types that onnx_ir has no class for: maps, and sequences of them.
+"""Types for which onnx_ir has no class: maps, and sequences of maps.
 
-A value of such a type has no ``type``; what the file said of it stays in its ``meta``, so that it
-can be shown and written again. No pass or target reads more than that.
+A value of such a type has no ``type``. Its serialized type stays in its ``meta``, so that it can be
+shown and written again; passes and targets use nothing else of it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class OpaqueType:
 
 
 def opaque_type_of(value: ir.Value) -> OpaqueType | None:
-    """The type of ``value`` if it is one that onnx_ir has no class for."""
+    """Return the opaque type of ``value``, or None if onnx_ir represents its type."""
     found: OpaqueType | None = value.meta.get(META_KEY)
     return found
 
 
 def set_opaque_type(value: ir.Value, type_: OpaqueType) -> None:
-    """Note that ``value`` is of ``type_``."""
+    """Note that ``value`` has the opaque type ``type_``."""
     value.meta[META_KEY] = type_

@@ -1,7 +1,7 @@
-"""What ONNX says an operator computes: the function body of its schema, as a graph of one node.
+"""The function body that ONNX defines for an operator, as a graph for one node.
 
-Some bodies are written for one opset, some are made for a node and the types of its operands. A
-body of an earlier opset than the model's is raised to it; one of a later is told as such.
+Some bodies are written for one opset, some are generated for a node and the types of its operands.
+A body of an earlier opset than the model's is raised to it; a later one is reported as such.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 @cache
 def has_body(op_type: str, domain: str, version: int) -> bool:
-    """True if ONNX describes the operator, as of a version of its domain, by a function."""
+    """True if ONNX defines the operator, at this version of its domain, by a function."""
     schema = opset.schema(op_type, version, domain)
     return schema is not None and bool(_opsets(schema))
 
 
 def body_of(node: ir.Node, version: int, imported: int) -> ir.Graph | int | None:
-    """The body of ``node`` in operators of the ONNX opset ``imported``, its inputs those of
-    ``node``, then others that nothing reads; or the opset that all its bodies need, if that is
-    later; or None, if there is no body for these operands or none that can be raised.
+    """Return the body of ``node`` in operators of the ONNX opset ``imported``.
 
-    ``version`` is that of the domain of ``node``. Outputs of the body that the node has none for
-    are left out; those that the body does not compute, because nobody reads them, are inputs.
+    Returns an opset instead if every body needs that later opset, and None if there is no body for
+    these operands or none can be raised. ``version`` is that of the domain of ``node``. The inputs
+    of the body are those of ``node``, followed by unread ones: outputs that the body does not
+    compute because nobody reads them. Outputs that the node lacks are dropped.
     """
     schema = opset.schema(node.op_type, version, node.domain)
     if schema is None or any(attr.is_ref() for attr in node.attributes.values()):
@@ -58,7 +58,8 @@ def body_of(node: ir.Node, version: int, imported: int) -> ir.Graph | int | None
 
 
 def _raised(graph: ir.Graph, node: ir.Node, imported: int) -> ir.Graph | None:
-    """``graph``, whose inputs have the types of the operands, in operators of ``imported``."""
+    """Return ``graph``, typed by the operands of ``node``, in operators of opset ``imported``, or
+    None."""
     for inner, given in zip(graph.inputs, node.inputs, strict=False):
         if given is not None:
             inner.type, inner.shape = given.type, given.shape
@@ -70,7 +71,7 @@ def _raised(graph: ir.Graph, node: ir.Node, imported: int) -> ir.Graph | None:
 
 
 def _opsets(schema: Any) -> list[int]:
-    """The opsets that the schema, an ``onnx.defs.OpSchema``, has bodies for."""
+    """Return the opsets for which the schema, an ``onnx.defs.OpSchema``, has bodies."""
     found: list[int] = []
     if schema.has_context_dependent_function:
         found += schema.context_dependent_function_opset_versions
@@ -80,6 +81,7 @@ def _opsets(schema: Any) -> list[int]:
 
 
 def _proto(schema: Any, version: int, node: ir.Node) -> onnx.FunctionProto | None:
+    """Return the function body of ``schema`` for ``node`` at opset ``version``, or None."""
     import onnx
 
     if not schema.has_context_dependent_function:
@@ -95,6 +97,7 @@ def _proto(schema: Any, version: int, node: ir.Node) -> onnx.FunctionProto | Non
 
 
 def _type(value: ir.Value | None) -> onnx.TypeProto:
+    """Return the type of ``value`` as a TypeProto; empty if it is unknown."""
     import onnx
 
     proto = onnx.TypeProto()
@@ -106,7 +109,7 @@ def _type(value: ir.Value | None) -> onnx.TypeProto:
 
 
 def _attributes(node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, ir.Attr]:
-    """What references of the body refer to: attributes as given, or else by default."""
+    """Return the attributes of ``node``, with defaults of the schema for those that are absent."""
     found = {
         name: ir.serde.deserialize_attribute(attribute.default_value)
         for name, attribute in schema.attributes.items()
@@ -116,7 +119,8 @@ def _attributes(node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, ir.Attr]
 
 
 def _fill_in(graph: ir.Graph, given: dict[str, ir.Attr]) -> None:
-    """Put attributes for references to them; a reference to none is no attribute."""
+    """Replace attribute references in ``graph`` by attributes of ``given``; drop unresolved
+    ones."""
     for node in _nodes(graph):
         for name, attribute in list(node.attributes.items()):
             if not attribute.is_ref():

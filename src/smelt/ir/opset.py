@@ -1,4 +1,4 @@
-"""Facts about ONNX operators: one table, and questions that hide how opsets spell things."""
+"""Facts about ONNX operators, and queries that hide differences between opsets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOVEMENT = frozenset(
         *("SpaceToDepth", "ReverseSequence"),
     }
 )
-"""Operators that only move elements."""
+"""Operators that only move or repeat elements."""
 
 RANDOM = frozenset(
     {
@@ -48,7 +48,7 @@ REDUCTIONS = frozenset(
 
 
 def is_random(node: ir.Node) -> bool:
-    """True if two runs of ``node`` may differ; Dropout counts unless it is surely off."""
+    """True if two runs of ``node`` may differ; a Dropout counts if it has a training mode input."""
     if node.domain:
         return False
     if node.op_type == "Dropout":
@@ -57,25 +57,25 @@ def is_random(node: ir.Node) -> bool:
 
 
 def is_deterministic(node: ir.Node) -> bool:
-    """True if equal inputs give equal outputs; unknown domains are not trusted to."""
+    """True if equal inputs give equal outputs; unknown domains count as not deterministic."""
     if node.domain not in ("", "ai.onnx.ml", "smelt") or is_random(node):
         return False
     return scope.is_flat(node) or not any(map(is_random, scope.nested_nodes(node)))
 
 
 def opset_of(model: ir.Model, domain: str = "") -> int:
-    """The version of ``domain`` that ``model`` imports, 0 if none."""
+    """Return the version of ``domain`` that ``model`` imports, 0 if none."""
     return model.opset_imports.get(domain, 0)
 
 
 OPSET_OF_OTHER_DOMAINS = 21
-"""The opset of ONNX for models that import none: the first in which all sizes of integers are
-quantized, so that the bodies of quantized operators of other domains fit."""
+"""The ONNX opset for models that import none: the first whose QuantizeLinear takes all integer
+widths, so that bodies of quantized operators of other domains fit."""
 
 
 def import_onnx(model: ir.Model) -> None:
-    """Let a model of other domains alone have operators of ONNX, which may take the place of its
-    own."""
+    """Import ONNX operators into a model that has only other domains, so that rewrites may use
+    them."""
     if "" not in model.opset_imports:
         of_functions = (f.opset_imports.get("", 0) for f in model.functions.values())
         model.opset_imports[""] = max(of_functions, default=0) or OPSET_OF_OTHER_DOMAINS
@@ -83,7 +83,7 @@ def import_onnx(model: ir.Model) -> None:
 
 @cache
 def operators() -> tuple[str, ...]:
-    """The names of all operators that ``onnx`` describes, sorted."""
+    """Return the names of all operators that ``onnx`` defines, sorted."""
     from onnx import defs
 
     return tuple(sorted({schema.name for schema in defs.get_all_schemas()}))
@@ -91,7 +91,7 @@ def operators() -> tuple[str, ...]:
 
 @cache
 def versions(op_type: str, domain: str = "") -> tuple[int, ...]:
-    """The versions of ``domain`` in which an operator came or changed; empty if there is none."""
+    """Return the versions of ``domain`` at which an operator was added or changed."""
     from onnx import defs
 
     history = defs.get_all_schemas_with_history()
@@ -101,7 +101,7 @@ def versions(op_type: str, domain: str = "") -> tuple[int, ...]:
 
 @cache
 def domains() -> dict[str, tuple[str, ...]]:
-    """The domains that ``onnx`` describes each operator in, by its name."""
+    """Return, by operator name, the domains in which ``onnx`` defines it."""
     from onnx import defs
 
     found: dict[str, set[str]] = {}
@@ -112,7 +112,7 @@ def domains() -> dict[str, tuple[str, ...]]:
 
 @cache
 def schema(op_type: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | None:
-    """The schema of an operator as of ``opset``, None if there is none."""
+    """Return the schema of an operator as of ``opset``, None if there is none."""
     from onnx import defs
 
     try:
@@ -123,7 +123,7 @@ def schema(op_type: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | N
 
 @cache
 def default_attribute(op_type: str, name: str, opset: int, domain: str = "") -> Any:
-    """The default of an attribute by the schema, None if it has none."""
+    """Return the schema's default of an attribute, None if it has none."""
     found = schema(op_type, opset, domain)
     if found is None or name not in found.attributes:
         return None
@@ -133,13 +133,13 @@ def default_attribute(op_type: str, name: str, opset: int, domain: str = "") -> 
 
 @cache
 def attribute_names(op_type: str, opset: int) -> tuple[str, ...]:
-    """The attributes of an operator of ONNX by its schema; none of one that is unknown."""
+    """Return the attributes of an ONNX operator by its schema; empty for an unknown operator."""
     found = schema(op_type, opset)
     return tuple(sorted(found.attributes)) if found is not None else ()
 
 
 def attribute(node: ir.Node, name: str, opset: int) -> Any:
-    """The value of an attribute, given or default; None if it has neither or is a reference."""
+    """Return the value of an attribute or its default; None if it has neither or is a reference."""
     given = node.attributes.get(name)
     if given is not None:
         return None if given.is_ref() else given.value
@@ -147,7 +147,7 @@ def attribute(node: ir.Node, name: str, opset: int) -> Any:
 
 
 def is_default(node: ir.Node, given: ir.Attr, opset: int) -> bool:
-    """True if ``given``, an attribute of ``node``, says what its absence would; ONNX's own only."""
+    """True if ``given``, an attribute of an ONNX ``node``, equals its default."""
     if node.domain or given.is_ref():
         return False
     default = default_attribute(node.op_type, given.name, opset)
@@ -155,14 +155,14 @@ def is_default(node: ir.Node, given: ir.Attr, opset: int) -> bool:
 
 
 def _text(value: Any) -> str:
-    """An attribute, so that 0.0 and -0.0 differ, and a list and a tuple do not."""
+    """Return an attribute as text that distinguishes 0.0 from -0.0, but no list from a tuple."""
     return repr(tuple(value)) if isinstance(value, list | tuple) else repr(value)
 
 
 def axes_of(node: ir.Node, constants: Constants, index: int = 1) -> tuple[int, ...] | None:
-    """Axes from the attribute ``axes`` or the constant input ``index``; None if not constant.
+    """Return the axes in attribute ``axes`` or constant input ``index``; None if not constant.
 
-    An empty tuple stands for axes that are absent; what that means differs by operator.
+    An empty tuple stands for absent axes; their meaning differs by operator.
     """
     given = node.attributes.get("axes")
     if given is not None:
@@ -173,7 +173,7 @@ def axes_of(node: ir.Node, constants: Constants, index: int = 1) -> tuple[int, .
 
 
 def reduction_axes(node: ir.Node, constants: Constants) -> tuple[int, ...] | None:
-    """The axes that a Reduce operator reduces, from 0, sorted; None if they are not known.
+    """Return the axes that a Reduce operator reduces, >= 0 and sorted; None if they are not known.
 
     Needs the rank of the input. Absent axes mean all, or none with ``noop_with_empty_axes``.
     """
@@ -191,6 +191,6 @@ def reduction_axes(node: ir.Node, constants: Constants) -> tuple[int, ...] | Non
 
 
 def keeps_dims(node: ir.Node) -> bool:
-    """Whether a Reduce operator keeps reduced dims as 1; the default is yes."""
+    """True if a Reduce operator keeps reduced dims as 1, which is the default."""
     given = node.attributes.get("keepdims")
     return given is None or bool(given.as_int())

@@ -1,8 +1,8 @@
-"""How single operators changed between opsets, where more than types changed.
+"""Adapters for operators that changed between opsets in more than their types.
 
 An adapter edits a node in place (attributes, inputs) or replaces it. It is registered under the
-version at which the operator changed and leaves the form of that version; later versions have
-their own.
+version at which the operator changed and produces the form of that version; later versions have
+adapters of their own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RESTATED: frozenset[tuple[str, int]] = frozenset(
         *(("Dropout", 7), ("BatchNormalization", 7), ("MaxPool", 8)),
     }
 )
-"""Versions that only say the same in other words, against what their schemas suggest."""
+"""Versions that changed nothing for inference, although their schemas differ."""
 
 REDUCTIONS = (
     *("ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2"),
@@ -44,7 +44,7 @@ def _take(node: ir.Node, name: str) -> ir.Attr | None:
 
 
 def _append(node: ir.Node, index: int, value: ir.Value | None) -> None:
-    """Make ``value`` input ``index``, with absent inputs before it where there were fewer."""
+    """Set input ``index`` to ``value``, with absent inputs before it if there were fewer."""
     if value is None:
         return
     if len(node.inputs) <= index:
@@ -53,7 +53,7 @@ def _append(node: ir.Node, index: int, value: ir.Value | None) -> None:
 
 
 def _ints_to_input(attribute: str) -> Adapter:
-    """Move an attribute of ints to the second input, int64 of rank 1."""
+    """Return an adapter that moves an attribute of ints to input 1, int64 of rank 1."""
 
     def adapt(node: ir.Node, rewriter: Rewriter) -> None:
         attr = _take(node, attribute)
@@ -78,7 +78,8 @@ def _top_k(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _clip(node: ir.Node, rewriter: Rewriter) -> None:
-    """Opset 6 defaults to the finite range of float32, so it clips infinities; 11 does not."""
+    """Clip at opset 6 defaults to the finite range of float32, so it clips infinities; at 11 it
+    does not."""
     build, source = _builder(node, rewriter), node.inputs[0]
     assert source is not None
     finite = np.finfo(np.float32)
@@ -101,9 +102,9 @@ def _pad(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _dropout(node: ir.Node, rewriter: Rewriter) -> None:
-    """From 7 to 11 Dropout copies its input; the ratio says nothing without training.
+    """Drop the ratio; from 7 to 11 Dropout copies its input.
 
-    A mask that is read is all False, as ONNX Runtime has it up to 11; from 12 on it is all True.
+    A mask that is read is all False, as in ONNX Runtime up to 11; from 12 on it is all True.
     """
     _take(node, "ratio")
     if any(not scope.is_dead(mask) for mask in node.outputs[1:]):
@@ -114,13 +115,13 @@ def _dropout(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _drop_mask(node: ir.Node, rewriter: Rewriter) -> None:
-    """The mask became boolean at 10; one that is read is refused by ``breaks``."""
+    """Drop the mask, which became boolean at 10; ``breaks`` refuses one that is read."""
     node.resize_outputs(1)
 
 
 def _batch_normalization(node: ir.Node, rewriter: Rewriter) -> None:
-    """Without ``spatial``, each place of an image has numbers of its own, in operands of the rank
-    of the image."""
+    """Expand a BatchNormalization with ``spatial=0``, whose statistics have the rank of the
+    image."""
     spatial = _take(node, "spatial")
     if spatial is None or spatial.as_int():
         return
@@ -136,7 +137,7 @@ def _batch_normalization(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _dft(node: ir.Node, rewriter: Rewriter) -> None:
-    """The axis becomes an input at 20, and -2 instead of 1 where none is said."""
+    """Move the axis to an input at 20; its default changed from 1 to -2."""
     attr = _take(node, "axis")
     axis = 1 if attr is None else attr.as_int()
     _append(node, 2, _builder(node, rewriter).constant(np.asarray(axis, dtype=np.int64)))
@@ -155,7 +156,7 @@ def _upsample_scales(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _upsample_to_resize(node: ir.Node, rewriter: Rewriter) -> None:
-    """Upsample is Resize as of opset 11 with asymmetric coordinates and floor rounding."""
+    """Replace Upsample by a Resize of opset 11 with asymmetric coordinates and floor rounding."""
     mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
     build = _builder(node, rewriter)
     _append(node, 1, None)
@@ -164,9 +165,10 @@ def _upsample_to_resize(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _resize(node: ir.Node, rewriter: Rewriter) -> None:
-    """At 10, nearest places round down where an axis grows, and up where it shrinks.
+    """Split a nearest Resize of opset 10, which rounds down along growing axes and up along
+    shrinking.
 
-    From 11 on all axes round alike, so axes that grow and axes that shrink are resized apart.
+    From 11 on all axes round alike, so growing and shrinking axes get a Resize each.
     """
     mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
     build = _builder(node, rewriter)
@@ -190,8 +192,8 @@ def _resize(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _resize_without_empty(node: ir.Node, rewriter: Rewriter) -> None:
-    """Before 13 no operand may be absent, so it is empty; within a body the checker of ONNX then
-    takes sizes and scales to be given both."""
+    """Drop empty operands, which before 13 stood for absent ones; ONNX's checker rejects them in
+    bodies."""
     for index, value in list(enumerate(node.inputs))[1:3]:
         if value is not None and value.shape is not None and list(value.shape) == [0]:
             node.replace_input_with(index, None)
@@ -204,6 +206,7 @@ def _resize_11(
     mode: str,
     nearest: str = "floor",
 ) -> ir.Value:
+    """Build a Resize of opset 11 with asymmetric coordinates."""
     return build.op(
         "Resize",
         x,
@@ -222,7 +225,8 @@ def _scatter(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _softmax(node: ir.Node, rewriter: Rewriter) -> None:
-    """Before 13 the input is made a matrix at ``axis``, 1 by default, and rows are normalized."""
+    """Flatten the input at ``axis`` (default 1) to a matrix and normalize its rows, as before
+    13."""
     source = node.inputs[0]
     assert source is not None
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 1
@@ -236,7 +240,8 @@ def _softmax(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _alone(dims: Sequence[int | ir.SymbolicDim], axis: int) -> int | None:
-    """The one axis that rows of a matrix made at ``axis`` run along, others being 1; or None."""
+    """Return the only axis at or after ``axis`` whose size may not be 1, None if there are
+    several."""
     rank = len(dims)
     if not -rank <= axis < rank:
         return None
@@ -259,7 +264,7 @@ def _roi_align(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def breaks(node: ir.Node, version: int) -> bool:
-    """True where the meaning of ``node`` changed at ``version`` in a way nothing here restores."""
+    """True if the meaning of ``node`` changed at ``version`` and no adapter restores it."""
     if (node.op_type, version) == ("BatchNormalization", 9):
         return node.attributes.get_int("spatial", 1) == 0 and len(node.outputs) > 1
     if (node.op_type, version) == ("Dropout", 10):

@@ -1,8 +1,8 @@
-"""A layered layout of an acyclic graph: where boxes stand and which way lines go.
+"""A layered layout of an acyclic graph: coordinates of boxes and lines.
 
-Boxes stand in rows by their longest way from a source. Lines that pass rows get a place in each
-(a waypoint), so that they go around boxes. Rows are ordered by the mean place of their neighbors
-above and below, in turn, and boxes then move towards those neighbors as far as their row allows.
+The row of a box is its longest distance from a source. Lines that cross rows get a waypoint in
+each, so that they go around boxes. Rows are ordered by the mean position of their neighbors above
+and below, alternately; boxes then move towards those neighbors as far as their row allows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True)
 class Layout:
-    """Where everything is, in pixels: the center of each box, and the points of each line.
+    """Coordinates in pixels: the center of each box, and the points of each line.
 
     A line goes from the bottom of its first box to the top of its second.
     """
@@ -34,10 +34,10 @@ class Layout:
 
 
 def layered(sizes: Sequence[Point], edges: Sequence[Edge]) -> Layout:
-    """Lay out boxes of ``sizes`` (width, height) and ``edges`` between them, by their indices.
+    """Return the layout of boxes of ``sizes`` (width, height) and ``edges`` given by box indices.
 
-    Each edge goes from a smaller index to a larger one, so the graph has no cycle. Takes time
-    quadratic in the boxes at worst: it is for pictures that people look at.
+    Each edge goes from a smaller index to a larger one, so the graph has no cycle. Takes quadratic
+    time at worst: it is for pictures that people look at.
     """
     rows = _rows(len(sizes), edges)
     widths = [width for width, _ in sizes]
@@ -64,7 +64,7 @@ def layered(sizes: Sequence[Point], edges: Sequence[Edge]) -> Layout:
 
 
 def _rows(count: int, edges: Sequence[Edge]) -> list[int]:
-    """The row of each box: one more than the lowest of the boxes that lead to it."""
+    """Return the row of each box: one more than the largest row of its predecessors."""
     rows = [0] * count
     for first, second in sorted(edges, key=lambda edge: edge[1]):
         rows[second] = max(rows[second], rows[first] + 1)
@@ -74,9 +74,9 @@ def _rows(count: int, edges: Sequence[Edge]) -> list[int]:
 def _waypoints(
     rows: list[int], edges: Sequence[Edge], widths: list[float]
 ) -> tuple[list[list[int]], list[tuple[list[int], list[int]]]]:
-    """The chain of items of each edge, and the neighbors above and below of each item.
+    """Return the chain of items of each edge, and the neighbors above and below of each item.
 
-    Adds the waypoints to ``rows`` and, as items without width, to ``widths``.
+    Appends the waypoints to ``rows`` and, as items of width 0, to ``widths``.
     """
     chains = []
     for first, second in edges:
@@ -102,7 +102,7 @@ def _grid(rows: Sequence[int]) -> list[list[int]]:
 
 
 def _order(grid: list[list[int]], neighbors: Sequence[tuple[list[int], list[int]]]) -> None:
-    """Sort each row by the mean position of the neighbors in the row before, down and up."""
+    """Sort each row by the mean position of its neighbors, in sweeps down and up."""
     position = {item: float(place) for row in grid for place, item in enumerate(row)}
     for sweep in range(SWEEPS):
         side = sweep % 2
@@ -120,7 +120,7 @@ def _places(
     neighbors: Sequence[tuple[list[int], list[int]]],
     widths: Sequence[float],
 ) -> list[float]:
-    """The x of each item's center; the leftmost box begins at 0."""
+    """Return the x of the center of each item; the leftmost box begins at 0."""
     xs = [0.0] * len(widths)
     for row in grid:
         _spread(row, dict.fromkeys(row, 0.0), widths, xs)
@@ -138,9 +138,10 @@ def _places(
 def _spread(
     row: Sequence[int], wanted: dict[int, float], widths: Sequence[float], xs: list[float]
 ) -> None:
-    """Put the items of ``row`` near where they are ``wanted``, in order and apart.
+    """Set ``xs`` of the items of ``row`` close to ``wanted``, in order and without overlap.
 
-    Once pushed to the right where they overlap, once to the left; the mean of both is apart, too.
+    One pass pushes overlapping items right, one pass pushes them left; the mean of both has no
+    overlap.
     """
     right, left = [], []
     edge = float("-inf")

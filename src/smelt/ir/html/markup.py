@@ -1,4 +1,4 @@
-"""Tables and escaped text: all that HTML in notebooks is made of, besides pictures."""
+"""HTML tables and escaped text for notebooks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import html
 from collections.abc import Sequence
 
 SHOWN = 200
-"""Characters of one text at most."""
+"""Maximum number of characters of one text."""
 
 CELL = "text-align:left;vertical-align:top;padding:1px 10px 1px 0"
 NUMBER = "text-align:right;vertical-align:top;padding:1px 10px 1px 0"
 
 
 def escaped(text: object, limit: int = SHOWN) -> str:
-    """``text`` as text of HTML or a quoted attribute: no markup, no control characters.
+    """Return ``text`` safe for HTML content and quoted attributes: no markup, no control
+    characters.
 
-    Longer ones are cut to ``limit`` characters.
+    Longer texts are cut to ``limit`` characters.
     """
     shown = "".join(
         char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in str(text)
@@ -26,7 +27,7 @@ def escaped(text: object, limit: int = SHOWN) -> str:
 
 
 def table(rows: Sequence[Sequence[object]], header: Sequence[str] = ()) -> str:
-    """Rows of cells, escaped; numbers stand to the right."""
+    """Return an HTML table of escaped cells; numbers are right-aligned."""
     lines = ['<table style="border-collapse:collapse">']
     if header:
         cells = "".join(f'<th style="{CELL}">{escaped(cell)}</th>' for cell in header)
@@ -44,5 +45,5 @@ def _cell(cell: object) -> str:
 
 
 def titled(title: str, *parts: str) -> str:
-    """``parts``, which are HTML, below the text ``title``."""
+    """Return a ``div`` with the text ``title`` above ``parts``, which are HTML."""
     return "\n".join([f"<div><p><strong>{escaped(title)}</strong></p>", *parts, "</div>"])

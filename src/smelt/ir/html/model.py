@@ -1,4 +1,4 @@
-"""A model as HTML: what it takes and returns, and its graph as a picture or its operators."""
+"""A model as HTML: its interface, and its graph as a picture or a table of operators."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from smelt.ir.html.picture import picture
 from smelt.ir.text import operator, size_in_bytes, type_of
 
 DRAWN = 60
-"""Nodes, inputs and outputs up to which a graph is drawn; larger ones are counted."""
+"""Largest number of nodes, inputs and outputs that is drawn; larger graphs get a table."""
 
 LISTED = 20
-"""Inputs, outputs and operators that a table lists at most."""
+"""Maximum number of inputs, outputs and operators in a table."""
 
 SCROLLED = '<div style="max-height:640px;overflow:auto">'
 
 
 def model_html(model: ir.Model) -> str:
-    """``model`` as HTML without scripts: a picture up to ``DRAWN`` boxes, else a table."""
+    """Return ``model`` as HTML without scripts: a picture up to ``DRAWN`` boxes, else a table."""
     graph = model.graph
     counts = Counter(operator(node) for node in scope.nodes(model))
     tensors = [

@@ -1,4 +1,5 @@
-"""A graph as SVG: a box for each node, input and output, a line for each value that flows."""
+"""A graph as SVG: a box for each node, input and output, a line from each producer to each
+consumer."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ LETTER, HEIGHT, PADDING, MARGIN = 7.0, 22.0, 9.0, 4.0
 """Pixels: the width of a letter, the height of a box, around its text, around the picture."""
 
 LABEL = 32
-"""Characters of a label at most."""
+"""Maximum number of characters of a label."""
 
 PORT, NODE, CARRIER = "#fff2cc", "#dbe9fb", "#e6dbfb"
 """Colors of inputs and outputs, of nodes, and of nodes that carry graphs."""
@@ -24,7 +25,7 @@ PORT, NODE, CARRIER = "#fff2cc", "#dbe9fb", "#e6dbfb"
 
 @dataclass(frozen=True)
 class Box:
-    """A box: what is written in it, what is told of it, and its color."""
+    """A box: its label, its tooltip (``title``) and its color."""
 
     label: str
     title: str
@@ -32,15 +33,16 @@ class Box:
 
     @property
     def size(self) -> Point:
+        """Width and height in pixels."""
         shown = min(len(self.label), LABEL)
         return max(shown * LETTER, 24.0) + 2 * PADDING, HEIGHT
 
 
 def picture(graph: ir.Graph) -> str:
-    """``graph`` as one SVG element; no ids, no script.
+    """Return ``graph`` as one SVG element without ids or scripts.
 
-    Constants are not drawn; the title of a node, shown where the mouse rests, tells them. Nor are
-    lines to a node that stands before what it reads, which ONNX forbids.
+    Constants are not drawn; the tooltip of a node names them. A line to a node that stands before
+    its producer, which ONNX forbids, is not drawn either.
     """
     boxes, edges = _boxes(graph)
     layout = layered([box.size for box in boxes], edges)
@@ -56,6 +58,7 @@ def picture(graph: ir.Graph) -> str:
 
 
 def _boxes(graph: ir.Graph) -> tuple[list[Box], list[Edge]]:
+    """Return the boxes of inputs, nodes and outputs, and the edges between them by index."""
     boxes: list[Box] = []
     home: dict[ir.Value, int] = {}
     edges: dict[Edge, None] = {}
@@ -77,6 +80,8 @@ def _boxes(graph: ir.Graph) -> tuple[list[Box], list[Edge]]:
 
 
 def _told(node: ir.Node) -> str:
+    """Return the tooltip of ``node``: its name, and its inputs and outputs with types."""
+
     def values(items: tuple[ir.Value | None, ...] | list[ir.Value | None]) -> str:
         return ", ".join("-" if v is None else f"{v.name} {type_of(v)}" for v in items)
 
@@ -84,6 +89,7 @@ def _told(node: ir.Node) -> str:
 
 
 def _drawn(box: Box, center: Point) -> str:
+    """Return the SVG of ``box`` centered at ``center``."""
     (x, y), (width, height) = center, box.size
     return (
         f"<g><title>{escaped(box.title, 400)}</title>"
@@ -95,7 +101,7 @@ def _drawn(box: Box, center: Point) -> str:
 
 
 def _line(points: tuple[Point, ...]) -> str:
-    """A smooth line through ``points``, which go down, with a small head at its end."""
+    """Return the SVG of a smooth line through ``points``, which go down, with an arrow head."""
     (x, y), (end_x, end_y) = points[0], points[-1]
     path = [f"M{x:.1f} {y:.1f}"]
     for (x0, y0), (x1, y1) in pairwise(points):

@@ -1,4 +1,4 @@
-"""Refuses a model in which a node surely cannot run, for the shapes of its operands."""
+"""Refuses a model with a node that must fail for the shapes of its operands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from smelt.ir.operand_facts.operands import Elements, Fact, Operands, Unknown
 from smelt.ir.shapes import ShapeInference
 
 OLDEST = 7
-"""The opset from which on operators broadcast, and mean what the rows say."""
+"""The first opset with today's broadcasting, to which the tables apply."""
 
 SUBJECTS = (
     *(products, windows, moves, layers, recurrent, signals, quantized),
@@ -41,10 +41,10 @@ FACTS: dict[str, tuple[Fact, ...]] = {
 
 
 def refuse_misfits(model: ir.Model, shapes: ShapeInference) -> None:
-    """Raise InvalidModel E317 if the operands of a node contradict what its operator demands.
+    """Raise InvalidModel E317 if the operands of a node violate a requirement of its operator.
 
-    Nodes that may never run are left alone: those in branches, in bodies of loops that may make no
-    round, and those that no result needs.
+    Skips nodes that may never run: in branches, in bodies of loops that may run no iteration, and
+    nodes that no result needs.
     """
     version = opset.opset_of(model)
     pending = [model.graph]
@@ -59,8 +59,10 @@ def refuse_misfits(model: ir.Model, shapes: ShapeInference) -> None:
 
 
 def misfit(graph: ir.Graph, elements: Elements, version: int) -> tuple[ir.Node, str] | None:
-    """A node of ``graph`` that its results hang on and that surely cannot run, and what its
-    operands break; nodes of graphs inside of it are left alone."""
+    """Return a node of ``graph`` that must fail and the requirement it violates, or None.
+
+    Only nodes that an output needs count; subgraphs are skipped.
+    """
     needed: set[ir.Node] | None = None
     for node in graph if version >= OLDEST else ():
         facts = FACTS.get(node.op_type)
@@ -75,7 +77,7 @@ def misfit(graph: ir.Graph, elements: Elements, version: int) -> tuple[ir.Node, 
 
 
 def _broken(facts: tuple[Fact, ...], operands: Operands) -> str:
-    """The first row that does not hold, empty if all do."""
+    """Return the first requirement that does not hold, or an empty text."""
     for fact, holds in facts:
         try:
             if not holds(operands):
@@ -86,7 +88,7 @@ def _broken(facts: tuple[Fact, ...], operands: Operands) -> str:
 
 
 def _needed(graph: ir.Graph) -> set[ir.Node]:
-    """The nodes of ``graph`` that its results hang on."""
+    """Return the nodes of ``graph`` on which its outputs depend."""
     needed: set[ir.Node] = set()
     pending = list(graph.outputs)
     while pending:

@@ -1,4 +1,4 @@
-"""Norms, attention, losses, and what is one scalar."""
+"""Requirements of norms, attention, losses, and of operators with scalar operands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ AXIS: Fact = ("axis is one of the input", lambda n: is_axis(n, 0, -1))
 
 
 def _per_channel(index: int, what: str) -> Fact:
-    """A vector is one channel; an operand has an element a place where ``spatial`` is 0."""
+    """Operand ``index`` has one element per channel (per position and channel if ``spatial`` is
+    0)."""
 
     def holds(n: Operands) -> bool:
         places = n.dims(0)[1:] if n.number("spatial", 1) == 0 else n.dims(0)[1:2]
@@ -27,7 +28,8 @@ def _per_channel(index: int, what: str) -> Fact:
 
 
 def _group_norm(index: int, what: str) -> Fact:
-    """One element a channel; a group, before opset 21."""
+    """Operand ``index`` of a GroupNormalization has one element per channel, per group before opset
+    21."""
 
     def holds(n: Operands) -> bool:
         wanted = n.size(0, 1) if n.opset >= 21 else n.number("num_groups", 1)
@@ -37,6 +39,7 @@ def _group_norm(index: int, what: str) -> Fact:
 
 
 def _needs_heads(*names: str) -> Fact:
+    """Inputs of rank 3 require the attributes ``names``, which count heads."""
     said = " and ".join(names)
     return (
         f"inputs of 3 axes come with {said}",
@@ -45,7 +48,8 @@ def _needs_heads(*names: str) -> Fact:
 
 
 def _split(n: Operands) -> bool:
-    """Heads are axes of their own, and no keys of earlier calls come before."""
+    """True if heads are a separate axis in all inputs, so that there is no cache of earlier
+    keys."""
     return n.rank(0) == n.rank(1) == n.rank(2) == 4
 
 
@@ -87,7 +91,7 @@ def _targets(n: Operands) -> bool:
 
 
 def _rotated(n: Operands) -> bool:
-    """Half of the columns of a head, or of those that are said to be rotated."""
+    """True if the caches have half as many columns as the rotated part of a head."""
     columns = n.number("rotary_embedding_dim", 0)
     if columns == 0:
         columns = n.size(0, -1)

@@ -1,4 +1,4 @@
-"""Operators that run graphs: If, Loop, Scan."""
+"""Requirements of operators with subgraphs: If, Loop, Scan."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from smelt.ir.operand_facts.operands import (
 
 
 def _count(n: Operands) -> int:
-    """How many inputs a Scan scans. Before opset 9 it had batches, and lengths for each."""
+    """Return the number of scanned inputs of a Scan; Unknown before opset 9, which had batches."""
     if n.opset < 9:
         raise Unknown
     return n.number("num_scan_inputs", 0)
 
 
 def _scanned(n: Operands) -> list[tuple[int, int]]:
-    """The inputs that a Scan scans, each with its axis."""
+    """Return the scanned inputs of a Scan as (index, axis)."""
     count = _count(n)
     axes = n.numbers("scan_input_axes") if n.has("scan_input_axes") else [0] * count
     return list(enumerate(axes, len(n.node.inputs) - count))
 
 
 def _results(n: Operands) -> tuple[list[ir.Value], list[ir.Value]]:
-    """What the body of a Scan gives: states, and what is stacked."""
+    """Return the outputs of the body of a Scan: the states, and the stacked outputs."""
     states = len(n.node.inputs) - _count(n)
     results = list(n.graph("body").outputs)
     return results[:states], results[states:]

@@ -1,4 +1,4 @@
-"""Operators that put elements elsewhere: Concat, Reshape, Slice, Gather and their kind."""
+"""Requirements of operators that move elements: Concat, Reshape, Slice, Gather and others."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def _without(dims: Sequence[Size], axis: int) -> list[Size]:
 
 
 def _reshaped(n: Operands) -> bool:
+    """True if the target shape of a Reshape can hold the elements of the input."""
     sizes, given = n.held(1), n.dims(0)
     keeps = not n.number("allowzero", 0)
     asked = [given[i] if keeps and not size else size for i, size in enumerate(sizes)]
@@ -88,7 +89,7 @@ def _resized(n: Operands, index: int) -> bool:
 
 
 def _scales(n: Operands) -> list[float]:
-    """Those of an Upsample, an attribute before opset 9."""
+    """Return the scales of an Upsample, an attribute before opset 9."""
     return n.factors("scales") if n.has("scales") else n.floats(1)
 
 
@@ -98,6 +99,7 @@ def _gathered_inside(n: Operands) -> bool:
 
 
 def _tuples_inside(n: Operands, batch: int) -> bool:
+    """True if each index tuple of a GatherND or ScatterND lies within the data."""
     depth = n.size(1, -1)
     sizes = n.dims(0)[batch : batch + depth]
     if len(sizes) < depth:
@@ -115,7 +117,7 @@ def _pad_mode(n: Operands) -> bool:
 
 
 def _enough_to_pad(n: Operands) -> bool:
-    """Edge and wrap repeat an element at least, and no element is mirrored into its own place."""
+    """True if edge and wrap have an element to repeat, and reflect pads less than the size."""
     mode, sizes, pads = n.text("mode", "constant"), n.dims(0), n.listed("pads", 1)
     if mode == "constant" or len(pads) != 2 * len(sizes) or n.given(3) or None in sizes:
         raise Unknown
@@ -129,7 +131,7 @@ _COORDINATES = (
     *("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"),
     *("half_pixel_symmetric", "tf_half_pixel_for_nn"),
 )
-"""Those of all opsets: ONNX Runtime takes them at any."""
+"""The modes of all opsets: ONNX Runtime accepts each at any opset."""
 
 
 def _coordinates(n: Operands) -> bool:
@@ -163,7 +165,7 @@ def _axis(default: int) -> Fact:
 RANKS: Fact = ("indices have the rank of the data", lambda n: n.rank(0) == n.rank(1))
 INSIDE: Fact = ("indices are inside of axis", _gathered_inside)
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "")
-"""How ONNX Runtime takes an empty text, too: as the default."""
+"""ONNX Runtime treats an empty text as the default."""
 DEEP: Fact = (
     "an index is no longer than the data have axes",
     lambda n: n.size(1, -1) + n.number("batch_dims", 0) <= n.rank(0),

@@ -1,4 +1,4 @@
-"""What is known of the operands of one node, as the rows of the tables ask for it."""
+"""What is known about the operands of one node, as queried by the tables of requirements."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from smelt.ir.constants import SMALL
 from smelt.ir.same_shape import Dim
 
 Size: TypeAlias = int | None
-"""A size; None where only a run tells it."""
+"""A size; None if it is known only at run time."""
 
 
 Elements: TypeAlias = Callable[[ir.Value], Sequence[Dim] | None]
-"""What a vector or scalar of integers holds, as far as shapes tell; None if unknown."""
+"""Returns the elements of a small integer tensor as far as shape inference tracks them, or None."""
 
 
 class Unknown(Exception):
-    """What a row asks for is told by no number, so nothing is certain."""
+    """The answer to a query is not known, so the requirement is not checked."""
 
 
 class Operands:
-    """The operands of ``node``, by position. Questions that nothing answers raise Unknown."""
+    """The operands of ``node``, by position. Queries without a known answer raise Unknown."""
 
     def __init__(self, node: ir.Node, elements: Elements, opset: int) -> None:
         self.node = node
@@ -34,20 +34,22 @@ class Operands:
         self._elements = elements
 
     def given(self, index: int) -> bool:
+        """True if operand ``index`` is present."""
         return index < len(self.node.inputs) and self.node.inputs[index] is not None
 
     def of(self, node: ir.Node) -> Operands:
-        """Those of another node of the model."""
+        """Return the operands of another node of the model."""
         return Operands(node, self._elements, self.opset)
 
     def graph(self, name: str) -> ir.Graph:
-        """An attribute that is a graph."""
+        """Return the graph attribute ``name``."""
         attr = self._attribute(name)
         if attr is None:
             raise Unknown
         return attr.as_graph()
 
     def is_float(self, index: int) -> bool:
+        """True if operand ``index`` has a floating-point type."""
         dtype = self._value(index).dtype
         return dtype is not None and dtype.is_floating_point()
 
@@ -58,26 +60,29 @@ class Operands:
         return value
 
     def dims(self, index: int) -> tuple[Size, ...]:
+        """Return the shape of operand ``index``, with None for symbolic dims."""
         shape = self._value(index).shape
         if shape is None:
             raise Unknown
         return tuple(dim if isinstance(dim, int) else None for dim in shape.dims)
 
     def rank(self, index: int) -> int:
+        """Return the rank of operand ``index``."""
         return len(self.dims(index))
 
     def size(self, index: int, axis: int) -> int:
+        """Return the size of operand ``index`` along ``axis``."""
         size = self.dims(index)[axis]
         if size is None:
             raise Unknown
         return size
 
     def count(self, index: int) -> int:
-        """How many elements an operand has."""
+        """Return the number of elements of operand ``index``."""
         return prod(self.size(index, axis) for axis in range(self.rank(index)))
 
     def held(self, index: int) -> list[int]:
-        """The integers that an operand holds."""
+        """Return the integers that operand ``index`` holds."""
         value = self._value(index)
         tensor = ir.convenience.get_const_tensor(value)
         if tensor is not None:
@@ -93,57 +98,59 @@ class Operands:
         return numbers
 
     def floats(self, index: int) -> list[float]:
-        """The floats that an operand holds."""
+        """Return the floats that the constant operand ``index`` holds."""
         tensor = ir.convenience.get_const_tensor(self._value(index))
         if tensor is None or tensor.nbytes > SMALL:
             raise Unknown
         return [float(number) for number in tensor.numpy().reshape(-1)]
 
     def number(self, name: str, default: int) -> int:
-        """An attribute that is an integer."""
+        """Return the integer attribute ``name``, or ``default``."""
         attr = self._attribute(name)
         return default if attr is None else attr.as_int()
 
     def numbers(self, name: str) -> list[int]:
-        """An attribute that is a list of integers; none is unknown."""
+        """Return the attribute ``name``, a list of integers; raises Unknown if absent."""
         attr = self._attribute(name)
         if attr is None:
             raise Unknown
         return list(attr.as_ints())
 
     def factors(self, name: str) -> list[float]:
-        """An attribute that is a list of floats; none is unknown."""
+        """Return the attribute ``name``, a list of floats; raises Unknown if absent."""
         attr = self._attribute(name)
         if attr is None:
             raise Unknown
         return list(attr.as_floats())
 
     def factor(self, name: str, default: float) -> float:
-        """An attribute that is a float."""
+        """Return the float attribute ``name``, or ``default``."""
         attr = self._attribute(name)
         return default if attr is None else attr.as_float()
 
     def text(self, name: str, default: str) -> str:
+        """Return the text attribute ``name``, or ``default``."""
         attr = self._attribute(name)
         return default if attr is None else attr.as_string()
 
     def texts(self, name: str) -> list[str]:
-        """An attribute that is a list of texts; none is unknown."""
+        """Return the attribute ``name``, a list of texts; raises Unknown if absent."""
         attr = self._attribute(name)
         if attr is None:
             raise Unknown
         return list(attr.as_strings())
 
     def elements_of(self, name: str) -> int | None:
-        """How many elements an attribute has that is a tensor; None without one."""
+        """Return the number of elements of the tensor attribute ``name``; None without one."""
         attr = self._attribute(name)
         return None if attr is None else int(attr.as_tensor().size)
 
     def has(self, name: str) -> bool:
+        """True if the node has the attribute ``name``."""
         return name in self.node.attributes
 
     def listed(self, name: str, index: int) -> list[int]:
-        """Integers that were an attribute once and are an operand now."""
+        """Return the integers of attribute ``name`` or, in later opsets, of operand ``index``."""
         return self.numbers(name) if self.has(name) else self.held(index)
 
     def _attribute(self, name: str) -> ir.Attr | None:
@@ -155,43 +162,43 @@ class Operands:
 
 Holds: TypeAlias = Callable[[Operands], bool]
 Fact: TypeAlias = tuple[str, Holds]
-"""What has to hold, in words, and whether it does; not asked where an operand is left out."""
+"""A requirement in words, and its check; skipped where an operand is absent."""
 Facts: TypeAlias = dict[str, tuple[Fact, ...]]
-"""The rows of a subject by operators, several of which stand in one key with spaces between."""
+"""Requirements by operator; a key may name several operators, separated by spaces."""
 
 
 def one_of(name: str, default: str, *known: str) -> Fact:
-    """An attribute is one of some words."""
+    """Require that the text attribute ``name`` is one of ``known``."""
     return (f"{name} is one of {', '.join(known)}", lambda n: n.text(name, default) in known)
 
 
 def at_least(name: str, least: int, said: str = "") -> Fact:
-    """A number is no smaller than ``least``, where it is given."""
+    """Require that the integer attribute ``name`` is at least ``least`` where present."""
     words = said or f"{name} is {least} or more"
     return (words, lambda n: n.number(name, least) >= least)
 
 
 def on_or_off(name: str) -> Fact:
-    """An attribute is one of the two numbers that stand for no and yes."""
+    """Require that the integer attribute ``name`` is 0 or 1."""
     return (f"{name} is 0 or 1", lambda n: n.number(name, 0) in (0, 1))
 
 
 def together(*lists: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """The lists side by side; raises Unknown where their lengths differ: other rows say so."""
+    """Zip ``lists``; raises Unknown if their lengths differ, which other requirements report."""
     if len({len(each) for each in lists}) > 1:
         raise Unknown
     return zip(*lists, strict=True)
 
 
 def agree(a: Sequence[Size], b: Sequence[Size]) -> bool:
-    """True unless the shapes are surely not one."""
+    """True unless the shapes ``a`` and ``b`` surely differ."""
     if len(a) != len(b):
         return False
     return all(x == y or x is None or y is None for x, y in zip(a, b, strict=True))
 
 
 def broadcast(shapes: Iterable[Sequence[Size]]) -> bool:
-    """True unless sizes meet that differ, none of which is 1."""
+    """True unless two aligned sizes differ and neither is 1."""
     columns = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
     return all(len({size for size in sizes if size not in (1, None)}) < 2 for sizes in columns)
 
@@ -205,16 +212,16 @@ def fits(shape: Sequence[Size], whole: Sequence[Size]) -> bool:
 
 
 def is_axis(n: Operands, index: int, default: int, name: str = "axis") -> bool:
-    """True if an attribute names an axis of an operand."""
+    """True if the attribute ``name`` is an axis of operand ``index``."""
     rank = n.rank(index)
     return -rank <= n.number(name, default) < rank
 
 
 def are_axes(axes: Sequence[int], rank: int) -> bool:
-    """True if ``axes`` are some of ``rank``, each at most once."""
+    """True if ``axes`` are distinct axes of a tensor of ``rank``."""
     return all(-rank <= axis < rank for axis in axes) and len({a % rank for a in axes}) == len(axes)
 
 
 def is_single(index: int) -> Holds:
-    """The operand has one element."""
+    """Require that operand ``index`` has one element."""
     return lambda n: n.count(index) == 1

@@ -1,4 +1,4 @@
-"""Products: MatMul, Gemm, Einsum, and operators that broadcast all of their operands."""
+"""Requirements of MatMul, Gemm, Einsum, and of operators that broadcast all of their operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scales and zero points of quantized numbers."""
+"""Requirements of scales and zero points of quantized numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from smelt.ir.operand_facts.operands import Facts, Operands, Unknown, agree
 
 
 def _axis(n: Operands) -> int:
-    """The axis that scales are given along; there is none where one number is for all."""
+    """Return the axis of per-axis scales; Unknown if there is one scale for all."""
     if n.opset < 13 or n.count(1) == 1:
         raise Unknown
     return n.number("axis", 1)
@@ -17,6 +17,7 @@ def _has_axis(n: Operands) -> bool:
 
 
 def _scales(n: Operands) -> bool:
+    """True if there is one scale per index of the axis, or one per block."""
     axis, block = _axis(n), n.number("block_size", 0)
     if not block:
         return agree(n.dims(1), [n.dims(0)[axis]])

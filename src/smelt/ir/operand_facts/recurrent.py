@@ -1,4 +1,4 @@
-"""Recurrent layers: RNN, GRU, LSTM."""
+"""Requirements of recurrent layers: RNN, GRU, LSTM."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.ir.operand_facts.operands import (
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 FUNCTIONS = {"LSTM": 3, "GRU": 2, "RNN": 1}
-"""How many activations one direction has."""
+"""The number of activations per direction."""
 
 KNOWN = frozenset(
     {
@@ -23,7 +23,7 @@ KNOWN = frozenset(
         *("hardsigmoid", "elu", "softsign", "softplus"),
     }
 )
-"""Activations that ONNX describes; ONNX Runtime takes them in any case."""
+"""Activations that ONNX defines; ONNX Runtime ignores their case."""
 
 
 def _directions(n: Operands) -> int:
@@ -52,6 +52,7 @@ def _lengths(n: Operands) -> bool:
 
 
 def _layer(op_type: str) -> tuple[Fact, ...]:
+    """Return the requirements that RNN, GRU and LSTM share."""
     gates, functions = GATES[op_type], FUNCTIONS[op_type]
 
     def weights(n: Operands, columns: int) -> list[int]:
@@ -93,7 +94,7 @@ def _layer(op_type: str) -> tuple[Fact, ...]:
 
 
 CLIP: Fact = ("clip is more than 0", lambda n: n.factor("clip", 1.0) > 0)
-"""ONNX Runtime looks at that of an RNN in no way."""
+"""ONNX Runtime ignores the clip of an RNN."""
 
 FACTS: Facts = {
     "RNN": _layer("RNN"),

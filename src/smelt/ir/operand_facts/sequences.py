@@ -1,4 +1,4 @@
-"""Sequences of tensors, as far as the nodes that make them are known."""
+"""Requirements of sequences of tensors whose producers are known."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import onnx_ir as ir
 from smelt.ir.operand_facts.operands import Facts, Operands, Size, Unknown, agree, is_axis
 
 Part: TypeAlias = "tuple[Size, ...] | None"
-"""The sizes of an element of a sequence; None where they are not known."""
+"""The shape of an element of a sequence; None if unknown."""
 
 
 def _parts(n: Operands, value: ir.Value | None = None) -> list[Part]:
-    """The elements of a sequence, by default the first operand of a node."""
+    """Return the shapes of the elements of a sequence, by default of the first operand."""
     value = n.node.inputs[0] if value is None else value
     made = value.producer() if value is not None else None
     if made is None or made.domain:
@@ -45,7 +45,8 @@ def _sizes(part: ir.Value | None) -> Part:
 
 
 def _place(n: Operands, index: int, count: int, default: int) -> int:
-    """A position in a sequence of ``count`` from the front, the ``default`` where none is given."""
+    """Return a non-negative position in a sequence of ``count``, ``default`` if the operand is
+    absent."""
     place = n.held(index)[0] if n.given(index) else default
     place += count if place < 0 else 0
     if not 0 <= place <= count:
@@ -54,7 +55,7 @@ def _place(n: Operands, index: int, count: int, default: int) -> int:
 
 
 def _splits(n: Operands) -> int:
-    """How many parts a SplitToSequence makes."""
+    """Return the number of elements that a SplitToSequence produces."""
     if n.given(1) and n.rank(1) == 1:
         return n.size(1, 0)
     length = n.held(1)[0] if n.given(1) else 1
@@ -64,7 +65,7 @@ def _splits(n: Operands) -> int:
 
 
 def _inside(index: int, beyond: int) -> Callable[[Operands], bool]:
-    """A position is one of a sequence, or ``beyond`` its end by so many."""
+    """Require that a position lies in the sequence, or up to ``beyond`` behind its end."""
 
     def holds(n: Operands) -> bool:
         count = len(_parts(n))
@@ -74,7 +75,8 @@ def _inside(index: int, beyond: int) -> Callable[[Operands], bool]:
 
 
 def _dims_of_parts(n: Operands) -> list[tuple[Size, ...]]:
-    """The sizes of all elements. Runtimes leave out those that are empty, whatever their shape."""
+    """Return the shapes of all elements; Unknown if one may be empty, because runtimes skip
+    those."""
     parts = [part for part in _parts(n) if part is not None]
     if not parts or any(size in (0, None) for part in parts for size in part):
         raise Unknown
@@ -82,6 +84,7 @@ def _dims_of_parts(n: Operands) -> list[tuple[Size, ...]]:
 
 
 def _joined(n: Operands) -> bool:
+    """True if the elements agree along each axis except the axis of the ConcatFromSequence."""
     first, *others = _dims_of_parts(n)
     if n.number("new_axis", 0):
         return all(agree(first, other) for other in others)

@@ -1,4 +1,4 @@
-"""Fourier transforms."""
+"""Requirements of Fourier transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators on texts and n-grams, and on random numbers: what their attributes may say."""
+"""Requirements of attributes of operators on texts, n-grams and random numbers."""
 
 from __future__ import annotations
 

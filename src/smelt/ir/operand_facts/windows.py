@@ -1,4 +1,4 @@
-"""Convolutions and pooling, and operators on images."""
+"""Requirements of convolutions, pooling, and operators on images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ AUTO_PAD = one_of("auto_pad", "NOTSET", "NOTSET", "SAME_UPPER", "SAME_LOWER", "V
 
 
 def _spatial(n: Operands, name: str, axes: int, default: int) -> list[int]:
-    """An attribute with a number for each spatial axis, twice as many of pads."""
+    """Return an attribute with one number per spatial axis (two for pads), or ``default`` for
+    each."""
     return n.numbers(name) if n.has(name) else [default] * axes
 
 
@@ -33,7 +34,7 @@ PADS = _none_below("pads", 0)
 
 
 def _filter_fits(filters: int) -> Fact:
-    """ONNX Runtime refuses an image with no place for the filter; a pool returns nothing for it."""
+    """Require that the padded image holds one filter; ONNX Runtime refuses smaller images."""
 
     def holds(n: Operands) -> bool:
         padding = n.text("auto_pad", "NOTSET")
@@ -60,7 +61,7 @@ def _output_padding(n: Operands) -> bool:
 
 
 def _places(n: Operands) -> int:
-    """The places of a block, which are columns of what Col2Im reads."""
+    """Return the number of block positions of a Col2Im, which equals the columns of its input."""
     image, block = n.held(1), n.held(2)
     count = len(image)
     spread, strides = (_spatial(n, name, count, 1) for name in ("dilations", "strides"))
@@ -74,7 +75,7 @@ def _filter_zero_points(n: Operands) -> bool:
 
 
 def _convolution(filters: int) -> tuple[Fact, ...]:
-    """The rows of a convolution whose filters are operand ``filters``."""
+    """Return the requirements of a convolution whose filters are operand ``filters``."""
     return (
         AUTO_PAD,
         PADS,
@@ -113,7 +114,7 @@ def _small_pads(n: Operands) -> bool:
 
 
 def _grid_mode(n: Operands) -> bool:
-    """Opset 20 gave them other names."""
+    """True if the mode of a GridSample is one of its opset; opset 20 renamed them."""
     known = ("linear", "nearest", "cubic") if n.opset >= 20 else ("bilinear", "nearest", "bicubic")
     return n.text("mode", known[0]) in known
 
