@@ -38,11 +38,8 @@ class IntegerBounds:
         self._types = ElementTypes(KNOWN_OPSET)
 
     def of(self, value: ir.Value) -> Operand:
-        """Return the bounds of the elements of ``value``; None unless it holds integers or
-        booleans.
-
-        The bounds of an empty tensor are arbitrary.
-        """
+        """Return bounds of the elements of ``value`` (any if it is empty); None unless it holds
+        integers or booleans."""
         pending = [value]
         while pending:
             current = pending[-1]
@@ -74,8 +71,7 @@ class IntegerBounds:
         return [] if formula is None else [each for each in node.inputs if each is not None]
 
     def _found(self, value: ir.Value) -> Operand:
-        """Return the bounds of ``value``, computed from the known bounds of the values it depends
-        on."""
+        """Return the bounds of ``value`` from those of its operands, which are known."""
         tensor = tensor_of(value)
         if tensor is not None:
             return _of_constant(tensor)
@@ -113,8 +109,7 @@ def _type_limits(dtype: ir.DataType) -> Operand:
 
 
 def _cut(found: Operand, limits: Bounds) -> Bounds:
-    """Return ``found`` if it lies within ``limits``; else the result may overflow: return
-    ``limits``."""
+    """Return ``found`` if within ``limits``, else ``limits``: the result may overflow."""
     if found is None:
         return limits
     return found if limits[0] <= found[0] and found[1] <= limits[1] else limits

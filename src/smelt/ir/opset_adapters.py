@@ -1,8 +1,7 @@
 """Adapters for operators that changed between opsets in more than their types.
 
-An adapter edits a node in place (attributes, inputs) or replaces it. It is registered under the
-version at which the operator changed and produces the form of that version; later versions have
-adapters of their own.
+An adapter edits a node in place or replaces it. It is registered under the version at which the
+operator changed and produces the form of that version; later versions have their own adapters.
 """
 
 from __future__ import annotations
@@ -78,8 +77,8 @@ def _top_k(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _clip(node: ir.Node, rewriter: Rewriter) -> None:
-    """Clip at opset 6 defaults to the finite range of float32, so it clips infinities; at 11 it
-    does not."""
+    """Move the bounds to inputs; opset 6 defaults to the finite float32 range and clips
+    infinities."""
     build, source = _builder(node, rewriter), node.inputs[0]
     assert source is not None
     finite = np.finfo(np.float32)
@@ -120,8 +119,7 @@ def _drop_mask(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _batch_normalization(node: ir.Node, rewriter: Rewriter) -> None:
-    """Expand a BatchNormalization with ``spatial=0``, whose statistics have the rank of the
-    image."""
+    """Expand a BatchNormalization with ``spatial=0``: its statistics have the rank of the image."""
     spatial = _take(node, "spatial")
     if spatial is None or spatial.as_int():
         return
@@ -192,8 +190,7 @@ def _resize(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _resize_without_empty(node: ir.Node, rewriter: Rewriter) -> None:
-    """Drop empty operands, which before 13 stood for absent ones; ONNX's checker rejects them in
-    bodies."""
+    """Drop empty operands, which before 13 stood for absent ones; ONNX's checker rejects them."""
     for index, value in list(enumerate(node.inputs))[1:3]:
         if value is not None and value.shape is not None and list(value.shape) == [0]:
             node.replace_input_with(index, None)
@@ -240,8 +237,7 @@ def _softmax(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _alone(dims: Sequence[int | ir.SymbolicDim], axis: int) -> int | None:
-    """Return the only axis at or after ``axis`` whose size may not be 1, None if there are
-    several."""
+    """Return the only axis from ``axis`` on whose size may not be 1, None if there are several."""
     rank = len(dims)
     if not -rank <= axis < rank:
         return None

@@ -1,4 +1,4 @@
-"""Out of memory is an answer, too: a refusal that says what it was for."""
+"""Turns running out of memory into an error that names the step."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ R = TypeVar("R")
 
 
 UNMAPPED = ("failed to map segment", "cannot allocate memory")
-"""What the loader of shared libraries says where there is no room for one."""
+"""Messages of the loader of shared libraries when memory is exhausted."""
 
 
 NO_REASON = "error return without exception set"
-"""What Python says where an extension, such as NumPy's, fails for want of memory without a word."""
+"""Python's message when an extension such as NumPy fails for lack of memory without an
+exception."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """True if ``error`` says that the system gave no more memory, to whom and in whatever words."""
+    """True if ``error`` means that memory is exhausted, whatever its type and message."""
     if isinstance(error, SystemError):
         return NO_REASON in str(error)
     if isinstance(error, ImportError):
@@ -31,7 +32,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def explains_memory(step: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function of the API: out of memory becomes ResourceLimit E512, naming ``step``."""
+    """Decorate an API function: out of memory becomes ResourceLimit E512, which names ``step``."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)

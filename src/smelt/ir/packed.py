@@ -1,4 +1,5 @@
-"""Elements of less than a byte as C and files hold them: packed, the first in the low bits."""
+"""Packs and unpacks elements of less than a byte, the first in the low bits, as C and files store
+them."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ import onnx_ir as ir
 
 
 def packed(array: np.ndarray, dtype: ir.DataType) -> np.ndarray:
-    """The bytes of ``array``, which itself has one element a byte; other types as they are."""
+    """Return the packed bytes of ``array``, which has one element per byte; other types are
+    unchanged."""
     bits = int(dtype.bitwidth)
     if bits >= 8:
         return array
@@ -20,7 +22,7 @@ def packed(array: np.ndarray, dtype: ir.DataType) -> np.ndarray:
 
 
 def unpacked(data: np.ndarray, dtype: ir.DataType, shape: tuple[int, ...]) -> np.ndarray:
-    """What ``packed`` made ``data`` of; its elements are of the NumPy type of ``dtype``."""
+    """Return the array that ``packed`` turned into ``data``, in the NumPy type of ``dtype``."""
     bits = int(dtype.bitwidth)
     if bits >= 8:
         return data.view(dtype.numpy()).reshape(shape)

@@ -1,16 +1,16 @@
-"""Cut a graph into the regions that one target takes and what is between them.
+"""Partitions a graph into regions for one target and the parts between them.
 
 Each node gets a level, in one pass. A taken node is on the level of the taken nodes it reads, and
-above the level of every node in between that it reads; a node in between is on the highest level
-that it reads. All taken nodes of one level are a region:
+above the level of every other node it reads; any other node is on the highest level that it reads.
+All taken nodes of one level are a region:
 
-- It is convex: a path that leaves it for a node in between comes back one level higher.
-- It is maximal: each taken node above the first level depends, through a node in between, on a
-  taken node of the level below, so two regions that were one would not be convex.
-- Regions and what is between them run in the order of levels, so no two wait for each other.
+- It is convex: a path that leaves it through another node comes back one level higher.
+- It is maximal: each taken node above the first level depends, through a node not taken, on a
+  taken node of the level below, so two regions merged into one would not be convex.
+- Regions and the parts between them run in the order of levels, so no two wait for each other.
 
-What hangs on constants alone, such as weights that are dequantized, could run anywhere. It goes to
-the first part that reads it, where it is still known to be constant.
+Nodes that depend on constants only, such as dequantized weights, could run anywhere. They go to the
+first part that reads them, where they are still known to be constant.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from smelt.ir.dims import symbols_of
 
 @dataclass
 class Part:
-    """Nodes that run together, in the order of the graph; ``taken`` if they are a region.
+    """Nodes that run together, in graph order; ``taken`` if they are a region for the target.
 
-    ``reads`` and ``writes`` are the values that go in and out, constants left out. ``extra`` are
-    constants that the graph returns, which no node computes.
+    ``reads`` and ``writes`` are the inputs and outputs, without constants. ``extra`` are constants
+    that the graph returns and that no node computes.
     """
 
     taken: bool
@@ -46,10 +46,10 @@ def partition(
     takes: Callable[[ir.Node], bool],
     cost: Callable[[Sequence[ir.Node]], float] | None = None,
 ) -> list[Part]:
-    """The parts of ``graph``, in an order in which they can run.
+    """Return the parts of ``graph`` in an order in which they can run.
 
-    A region whose ``cost`` is above 0 is not taken, and what is left is cut anew. Constants belong
-    to whatever reads them. Linear in the nodes for each time a region is given up.
+    A region whose ``cost`` is above 0 is given up, and the rest is partitioned again. Constants
+    belong to each part that reads them. Time is linear in the nodes per region that is given up.
     """
     nodes = [node for node in graph if not is_constant_node(node)]
     taken = {node for node in nodes if takes(node)}
@@ -72,7 +72,7 @@ def partition(
 
 
 def _tell_sizes(part: Part, graph: ir.Graph, bounds: Mapping[str, Bounds]) -> None:
-    """Let ``part`` read an input of the graph for each bounded size that it is not told else."""
+    """Let ``part`` read a graph input for each bounded size that no other input of the part has."""
     values = {*part.reads, *(value for node in part.nodes for value in node.outputs)}
     dims = [dim for value in values for dim in value.shape or ()]
     wanted = {name for dim in dims for name in symbols_of(dim)} & bounds.keys()
@@ -85,17 +85,18 @@ def _tell_sizes(part: Part, graph: ir.Graph, bounds: Mapping[str, Bounds]) -> No
 
 
 def is_constant_node(node: ir.Node) -> bool:
-    """True for a ``Constant``."""
+    """True for a ``Constant`` node."""
     return len(node.outputs) == 1 and constants.tensor_of(node.outputs[0]) is not None
 
 
 def read_by(node: ir.Node) -> Iterable[ir.Value]:
-    """The values that ``node`` reads, captures of its graphs included."""
+    """Return the values that ``node`` reads, including captures of its subgraphs."""
     captured = () if scope.is_flat(node) else scope.captures(node)
     return (value for value in chain(node.inputs, captured) if value is not None)
 
 
 def _parts(nodes: Sequence[ir.Node], taken: set[ir.Node]) -> list[Part]:
+    """Return the nodes grouped by level, taken nodes before others on each level."""
     level: dict[ir.Node, int] = {}
     found: dict[tuple[int, bool], Part] = {}
     for node in nodes:
@@ -117,7 +118,8 @@ def _parts(nodes: Sequence[ir.Node], taken: set[ir.Node]) -> list[Part]:
 def _delay_constants(
     nodes: Sequence[ir.Node], taken: set[ir.Node], level: dict[ir.Node, int]
 ) -> None:
-    """Raise the level of what hangs on constants alone to the lowest on which it is read."""
+    """Raise the level of nodes that depend on constants only to the lowest level that reads
+    them."""
     free: set[ir.Node] = set()
     for node in nodes:
         if all(_is_known(value, free) for value in read_by(node)):
@@ -134,12 +136,12 @@ def _delay_constants(
 
 
 def _is_known(value: ir.Value, free: set[ir.Node]) -> bool:
-    """True for a constant, and for what a node in ``free`` makes."""
+    """True for a constant, and for a result of a node in ``free``."""
     return constants.tensor_of(value) is not None or value.producer() in free
 
 
 def connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
-    """Set what each part reads from outside, and writes for others or the caller."""
+    """Set the ``reads`` and ``writes`` of each part."""
     place = {node: i for i, part in enumerate(parts) for node in part.nodes}
     needed: dict[ir.Value, None] = dict.fromkeys(graph.outputs)
     for i, part in enumerate(parts):
@@ -157,10 +159,10 @@ def connect(graph: ir.Graph, parts: Sequence[Part]) -> None:
 
 
 def cut(model: ir.Model, parts: Sequence[Part]) -> list[ir.Model]:
-    """Each of ``parts`` of the main graph as a model of its own; ``model`` is used up.
+    """Return each of ``parts`` of the main graph as a model; ``model`` is emptied.
 
-    Inputs and outputs of a part are its ``reads`` and ``writes`` in order. Constants that several
-    read are in each.
+    Inputs and outputs of each model are the part's ``reads`` and ``writes`` in order. A constant
+    that several parts read is copied into each.
     """
     for part in parts:
         model.graph.remove(part.nodes)
@@ -169,9 +171,10 @@ def cut(model: ir.Model, parts: Sequence[Part]) -> list[ir.Model]:
 
 
 def body_of(model: ir.Model, graph: ir.Graph) -> tuple[ir.Model, list[ir.Value]]:
-    """``graph``, which a node of ``model`` carries and which is used up, as a model of its own.
+    """Return ``graph``, a subgraph of ``model`` that is emptied, as a model, and the captured
+    values.
 
-    Its inputs are those of the graph, and then what it captures: these values, constants left out.
+    The inputs of the model are those of the graph, followed by the captured values (no constants).
     """
     own = {*graph.inputs, *(value for node in graph for value in node.outputs)}
     read = [value for node in graph for value in read_by(node)]
@@ -188,6 +191,7 @@ def body_of(model: ir.Model, graph: ir.Graph) -> tuple[ir.Model, list[ir.Value]]
 
 
 def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
+    """Return ``part`` as a model called ``name``, with its own inputs and copies of constants."""
     inside = {value: _like(value) for value in part.reads}
     weights: list[ir.Value] = []
 
@@ -226,6 +230,7 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
 def _return_own(
     node: ir.Node, captured: frozenset[ir.Value], own: Callable[[ir.Value], ir.Value]
 ) -> None:
+    """Replace captured values among the outputs of subgraphs of ``node``."""
     for inner in scope.subgraphs(node):
         for i, value in enumerate(inner.outputs):
             if value in captured:

@@ -1,4 +1,4 @@
-"""Patterns as values: what a rule rewrites, from its root back to its producers.
+"""Patterns as values: the nodes that a rule rewrites, from the root back to its producers.
 
 ::
 
@@ -23,15 +23,17 @@ AttributePattern: TypeAlias = int | float | str | tuple[int, ...] | tuple[float,
 
 @dataclass(frozen=True)
 class Var:
-    """Any value. The same name twice in a pattern means the same value twice."""
+    """Any value. The same name twice in a pattern requires the same value."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Const:
-    """A constant; with ``number``, one element equal to it within ``ulp`` of its dtype; with
-    ``every``, any number of elements, each equal to it."""
+    """A constant.
+
+    With ``number``: one element within ``ulp`` of it. With ``every``: all elements equal it.
+    """
 
     number: float | None
     name: str | None
@@ -58,7 +60,7 @@ class Op:
 
 @dataclass(frozen=True)
 class OneOf:
-    """The first alternative with which the whole pattern matches."""
+    """Alternatives; the first with which the whole pattern matches is used."""
 
     alternatives: tuple[Pattern, ...]
 
@@ -74,7 +76,7 @@ Pattern: TypeAlias = Var | Const | Op | OneOf | Optional
 
 
 def var(name: str) -> Var:
-    """Any value, bound to ``name``."""
+    """Match any value and bind it to ``name``."""
     return Var(name)
 
 
@@ -86,11 +88,11 @@ def const(
     limit: int | None = SMALL,
     every: float | None = None,
 ) -> Const:
-    """A constant of at most ``limit`` bytes: any, or exactly one element close to ``number``, or
-    elements that are ``every`` one this number (an empty one, too).
+    """Match a constant of at most ``limit`` bytes.
 
-    The rank is free; that a constant such as ``[[2.0]]`` must not raise the rank of the result
-    is checked when a rewrite compares shapes.
+    With ``number`` it has exactly one element close to it; with ``every`` all elements equal that
+    number (an empty constant matches). The rank is free; the shape check of a rewrite ensures that
+    a constant such as ``[[2.0]]`` does not raise the rank of the result.
     """
     return Const(number, name, ulp, limit, every)
 
@@ -107,11 +109,11 @@ def op(
     where: Callable[[ir.Node], bool] | None = None,
     **attributes: AttributePattern,
 ) -> Op:
-    """A node. ``name`` binds the output; ``rest`` allows more inputs than listed.
+    """Match a node. ``name`` binds the output; ``rest`` allows more inputs than listed.
 
-    ``commutative`` tries every order of the inputs; ``shared`` lets others read the output.
-    Attributes must be present and equal. ``where`` says of a node alone that it is none, before
-    anything is matched: it knows of it no more than its operator.
+    ``commutative`` tries every order of the inputs; ``shared`` lets other nodes read the output.
+    Attributes must be present and equal. ``where`` is a predicate on the node, called before its
+    operands are matched: only the operator of the node is known to fit then.
     """
     op_types = (op_type,) if isinstance(op_type, str) else tuple(op_type)
     listed = tuple(attributes.items())
@@ -119,18 +121,18 @@ def op(
 
 
 def one_of(*alternatives: Pattern) -> OneOf:
-    """Any of ``alternatives``, tried in order; those of a OneOf among them stand for it."""
+    """Match any of ``alternatives``, tried in order; nested OneOf patterns are flattened."""
     flat = (p.alternatives if isinstance(p, OneOf) else (p,) for p in alternatives)
     return OneOf(tuple(each for group in flat for each in group))
 
 
 def optional(pattern: Pattern) -> Optional:
-    """``pattern``, or no input at all."""
+    """Match ``pattern``, or an absent input."""
     return Optional(pattern)
 
 
 def heads(pattern: Pattern) -> frozenset[str] | None:
-    """The operators that a value for ``pattern`` must come from; None if it is free."""
+    """Return the operators of which one must produce a value for ``pattern``; None if any may."""
     if isinstance(pattern, Op):
         return frozenset(pattern.op_types)
     if isinstance(pattern, OneOf):
@@ -141,7 +143,7 @@ def heads(pattern: Pattern) -> frozenset[str] | None:
 
 
 def can_occur(pattern: Pattern, operators: Container[tuple[str, str]]) -> bool:
-    """False if ``pattern`` needs a node whose ``(domain, op_type)`` is not among ``operators``."""
+    """False if ``pattern`` needs a node whose ``(domain, op_type)`` is not in ``operators``."""
     if isinstance(pattern, Op):
         return any((pattern.domain, op_type) in operators for op_type in pattern.op_types) and all(
             can_occur(each, operators) for each in pattern.inputs
@@ -152,7 +154,7 @@ def can_occur(pattern: Pattern, operators: Container[tuple[str, str]]) -> bool:
 
 
 def operators(pattern: Pattern) -> frozenset[tuple[str, str]]:
-    """The ``(domain, op_type)`` of every node that ``pattern`` may hold."""
+    """Return the ``(domain, op_type)`` of every node that ``pattern`` may match."""
     inner: tuple[Pattern, ...] = ()
     keys: frozenset[tuple[str, str]] = frozenset()
     if isinstance(pattern, Op):
@@ -165,7 +167,7 @@ def operators(pattern: Pattern) -> frozenset[tuple[str, str]]:
 
 
 def roots(pattern: Pattern) -> tuple[tuple[str, str], ...]:
-    """The ``(domain, op_type)`` that the root of ``pattern`` can have."""
+    """Return the ``(domain, op_type)`` that the root of ``pattern`` may have."""
     if isinstance(pattern, OneOf):
         return tuple(dict.fromkeys(key for p in pattern.alternatives for key in roots(p)))
     if isinstance(pattern, Op):
@@ -174,7 +176,7 @@ def roots(pattern: Pattern) -> tuple[tuple[str, str], ...]:
 
 
 def depth(pattern: Pattern) -> int:
-    """How many nodes the longest chain from the root back holds."""
+    """Return the number of nodes on the longest path from the root back."""
     if isinstance(pattern, Op):
         return 1 + max((depth(p) for p in pattern.inputs), default=0)
     if isinstance(pattern, OneOf):
@@ -185,7 +187,7 @@ def depth(pattern: Pattern) -> int:
 
 
 def size(pattern: Pattern) -> int:
-    """How many nodes ``pattern`` holds, of the largest of its alternatives."""
+    """Return the number of nodes of ``pattern``, with the largest of alternatives."""
     if isinstance(pattern, Op):
         return 1 + sum(map(size, pattern.inputs))
     if isinstance(pattern, OneOf):
@@ -194,7 +196,7 @@ def size(pattern: Pattern) -> int:
 
 
 def inner_names(pattern: Pattern) -> frozenset[str]:
-    """The names that ``pattern`` gives to results of nodes."""
+    """Return the names that ``pattern`` binds to results of nodes."""
     if isinstance(pattern, Op):
         names = frozenset() if pattern.name is None else frozenset({pattern.name})
         return names.union(*map(inner_names, pattern.inputs))

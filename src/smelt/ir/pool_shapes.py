@@ -1,8 +1,7 @@
-"""The sizes that pools give in ceil mode and under ``auto_pad``, where the size of the image is a
-symbol.
+"""Result sizes of pools in ceil mode and under ``auto_pad`` for images of symbolic size.
 
-A window that would begin in the padding at the end is none. The library leaves it out only where
-the size is a number.
+A window that would start in the padding at the end is dropped. The library drops it only where the
+size is a number.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from smelt.ir.shape_registry import ShapeRule
 
 
 def counted_windows(theirs: ShapeRule) -> ShapeRule:
-    """A rule for pools that says the same as ``theirs``, without windows that begin in the padding.
+    """Wrap the rule of pools so that windows that start in the padding at the end are not counted.
 
-    Windows that begin before it number ``ceil((size + begin) / stride)``. Of those that reach up
-    to the end there are at most as many as long as ``end + stride`` is no more than a window.
+    ``ceil((size + begin) / stride)`` windows start before that padding. This is the number of
+    windows if ``end + stride`` exceeds the window.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
@@ -57,7 +56,7 @@ def _is_same(node: ir.Node) -> bool:
 
 
 def _keep_size(node: ir.Node, image: ir.Shape, result: ir.Shape) -> None:
-    """``auto_pad``: a window at each stride, whatever the kernel."""
+    """Set the result sizes under ``auto_pad``: one window per stride, whatever the kernel."""
     strides = _ints(node, "strides", [1] * (len(image) - 2))
     if len(strides) != len(image) - 2 or len(image) != len(result) or min(strides, default=0) < 1:
         return

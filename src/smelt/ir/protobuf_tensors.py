@@ -1,8 +1,7 @@
 """Tensors over protobuf messages of the caller, which a compile reads and never writes.
 
-onnx_ir renames a constant with its value, and the message behind the constant with both. A pass
-that renames an initializer would so rename it in the model that the caller gave, where nodes go on
-reading the old name.
+onnx_ir renames a constant with its value, and the underlying message with both. So a pass that
+renames an initializer would rename it in the caller's model, whose nodes keep the old name.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from smelt.ir import scope
 
 
 def leave_messages_alone(model: ir.Model) -> None:
-    """Keep renames of values of ``model`` out of the protobuf that its constants came from."""
+    """Keep renames of values of ``model`` out of the protobuf messages of its constants."""
     for graph in scope.graphs(model):
         for value in graph.initializers.values():
             tensor = value.const_value
@@ -30,7 +29,7 @@ def leave_messages_alone(model: ir.Model) -> None:
 
 
 class ReadTensor(TensorProtoTensor):
-    """A tensor over a protobuf message, with a name of its own."""
+    """A tensor over a protobuf message, with a separate name."""
 
     __slots__ = ("_own_name",)
 
@@ -48,7 +47,7 @@ class ReadTensor(TensorProtoTensor):
 
     @property
     def raw(self) -> onnx.TensorProto:
-        """The message, or a copy of it where the name differs."""
+        """The message, or a renamed copy if the name differs."""
         if self._proto.name == self.name:
             return self._proto
         renamed = onnx.TensorProto()

@@ -1,6 +1,6 @@
-"""Where each node comes from: the source nodes behind it and the rules that made it.
+"""The origin of each node: its source nodes and the rules that made it.
 
-An origin lives in ``node.meta`` while a model is compiled and is written to
+An origin lives in ``node.meta`` during a compile and is written to
 ``metadata_props["smelt.origin"]`` only on request, when the model is saved.
 """
 
@@ -15,18 +15,18 @@ META_KEY = "smelt.origin"
 NUMBER_KEY = "smelt.number"
 
 MOST = 64
-"""Sources that an origin lists; thousands of nodes that merge pair by pair would each carry the
-list of all before."""
+"""Maximum number of sources of an origin; without it, thousands of nodes merged pair by pair would
+each carry the list of all earlier ones."""
 
 MORE = "..."
-"""Stands for the sources beyond ``MOST``."""
+"""Stands for further sources beyond ``MOST``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
     """``sources``: source nodes, or ``file:line in function`` for JAX; ``rules``: in order.
 
-    ``nodes`` are the numbers of the nodes behind it, where ``number`` gave them some.
+    ``nodes`` are the numbers, given by ``number``, of the source nodes.
     """
 
     sources: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class Origin:
 
 
 def origin_of(node: ir.Node) -> Origin:
-    """The recorded origin of ``node``, or its own name if it is a source node itself."""
+    """Return the recorded origin of ``node``, or its own name if it is a source node."""
     recorded = node.meta.get(META_KEY)
     if isinstance(recorded, Origin):
         return recorded
@@ -47,7 +47,7 @@ def origin_of(node: ir.Node) -> Origin:
 
 
 def merge(nodes: Iterable[ir.Node], rule: str) -> Origin:
-    """The origin of what ``rule`` builds from ``nodes``: up to ``MOST`` sources, then the rules."""
+    """Return the origin of nodes that ``rule`` builds from ``nodes``."""
     sources: dict[str, None] = {}
     rules: dict[str, None] = {}
     numbers: dict[int, None] = {}
@@ -71,13 +71,14 @@ def stamp(node: ir.Node, origin: Origin) -> None:
 
 
 def number(nodes: Iterable[ir.Node]) -> None:
-    """Number ``nodes`` in order, so that what comes of them can be told from others of one line."""
+    """Number ``nodes`` in order, so that results of different nodes on one source line can be told
+    apart."""
     for index, node in enumerate(nodes):
         node.meta[NUMBER_KEY] = index
 
 
 def numbers_of(node: ir.Node) -> tuple[int, ...]:
-    """The number of ``node``, or those of the nodes that it was made from."""
+    """Return the number of ``node``, or the numbers of the nodes it was made from."""
     given = node.meta.get(NUMBER_KEY)
     return origin_of(node).nodes if given is None else (given,)
 

@@ -1,4 +1,4 @@
-"""Quantized values: which real number an integer stands for, as the operators around it say."""
+"""The scale and zero point of quantized values, read off the operators around them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where an operator tells of a value: inputs of scale and zero point; ``axis`` if it is fixed,
-    None for the attribute."""
+    """Input positions of scale and zero point; ``axis`` if it is fixed, None for the attribute."""
 
     scale: int
     zero_point: int
@@ -38,7 +37,7 @@ MADE: Mapping[str, _Place] = {
     "QLinearConv": _Place(6, 7, 0),
     "QLinearMatMul": _Place(6, 7, -2),
 }
-"""What an operator tells of its result."""
+"""Operators that quantize their result."""
 READ: Mapping[tuple[str, int], _Place] = {
     ("DequantizeLinear", 0): _Place(1, 2),
     ("QLinearConv", 0): _Place(1, 2, 0),
@@ -46,14 +45,14 @@ READ: Mapping[tuple[str, int], _Place] = {
     ("QLinearMatMul", 0): _Place(1, 2, -2),
     ("QLinearMatMul", 3): _Place(4, 5, -1),
 }
-"""What an operator tells of its operand, by position."""
+"""Operators, with an input position, that read a quantized operand."""
 
 
 def quantization_of(value: ir.Value) -> Quantization | None:
-    """How ``value`` is quantized, by constant scales of what makes it and of all that read it.
+    """Return the quantization of ``value`` by constant scales of its producer and of all consumers.
 
-    None for other values, for scales that a run decides, for those of blocks, and where two
-    operators differ, as around a node that only moves quantized numbers to another scale.
+    None for values that are not quantized, for run-time or blocked scales, and if two operators
+    disagree, as around a node that only reinterprets quantized numbers with another scale.
     """
     if value.dtype is None or not value.dtype.is_integer():
         return None
@@ -62,6 +61,7 @@ def quantization_of(value: ir.Value) -> Quantization | None:
 
 
 def _told(value: ir.Value) -> Iterator[Quantization | None]:
+    """Yield the quantization that the producer and each consumer of ``value`` state."""
     producer = value.producer()
     if producer is not None and not producer.domain and producer.op_type in MADE:
         yield _read(producer, MADE[producer.op_type], value)
@@ -72,6 +72,7 @@ def _told(value: ir.Value) -> Iterator[Quantization | None]:
 
 
 def _read(node: ir.Node, place: _Place, value: ir.Value) -> Quantization | None:
+    """Return the quantization that ``node`` states for ``value``; None if it is not constant."""
     constants = Constants()
     scale = constants.get(node.inputs[place.scale], limit=None)
     given = node.inputs[place.zero_point] if len(node.inputs) > place.zero_point else None

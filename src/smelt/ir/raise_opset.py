@@ -1,9 +1,8 @@
-"""Raise the ONNX opset of a model, on the IR, operator by operator.
+"""Raises the ONNX opset of a model, operator by operator.
 
-Between two opsets an operator changed or it did not; onnx's schemas tell. Most changes only widen
-types, and a node may keep its form; ``_is_compatible`` proves that node by node. The others
-have an adapter in ``opset_adapters.py``. What has neither is refused, never guessed, and then the
-model is left as it was.
+onnx's schemas tell whether an operator changed between two opsets. Most changes only add types, and
+a node may keep its form; ``_is_compatible`` proves that per node. The others have an adapter in
+``opset_adapters.py``. A node with neither is refused, and the model is left unchanged.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from smelt.ir.shapes import ShapeInference
 from smelt.ir.withdrawn import NEVER, described_from, is_withdrawn, spell_out
 
 LOWEST_GOAL = 13
-"""Adapters write the forms of opset 13, so nothing is raised to less."""
+"""The lowest target opset, because adapters produce forms of opset 13."""
 
 
 def raise_opset(model: ir.Model, to: int) -> None:
     """Raise ``model`` and its functions to ONNX opset ``to``, in place.
 
     Raises an ErrorList of Unsupported E230, with the model unchanged, if ``to`` is lower than the
-    model's opset, newer than the installed onnx, or out of reach of some operator.
+    model's opset, newer than the installed onnx, or if an operator cannot be raised to it.
     """
     roots = _roots(model)
     _check_goal(model, to)
@@ -61,9 +60,9 @@ def raise_opset(model: ir.Model, to: int) -> None:
 
 
 def spell_out_withdrawn(model: ir.Model, opset: int | None = None) -> None:
-    """Let no operator be left that ONNX does not describe at the opset of ``model``.
+    """Replace operators that ONNX does not define at the opset of ``model``.
 
-    The opset is raised where that is enough, unless ``opset`` is what was asked for.
+    Raises the opset instead if that suffices, unless ``opset`` was requested.
     """
     found = [
         node
@@ -85,6 +84,7 @@ def spell_out_withdrawn(model: ir.Model, opset: int | None = None) -> None:
 
 
 def _is_raised(model: ir.Model, to: int) -> bool:
+    """Raise the opset and return True, or return False with the model unchanged."""
     try:
         raise_opset(model, to)
     except ErrorList:
@@ -93,13 +93,13 @@ def _is_raised(model: ir.Model, to: int) -> bool:
 
 
 def _roots(model: ir.Model) -> list[tuple[ir.Graph, dict[str, int]]]:
-    """The graphs of ``model`` and of its functions, each with the opsets that it imports."""
+    """Return the graphs of ``model`` and of its functions, each with its opset imports."""
     roots = [(model.graph, model.opset_imports)]
     return roots + [(each.graph, each.opset_imports) for each in model.functions.values()]
 
 
 def reads_otherwise(node: ir.Node, one: int, other: int) -> bool:
-    """True if ``node`` is another computation, or none, as an operator of the other ONNX opset."""
+    """True if ``node`` has another meaning, or none, in the other ONNX opset."""
     low, high = sorted((one, other))
     if node.domain or low == high:
         return False
@@ -107,6 +107,7 @@ def reads_otherwise(node: ir.Node, one: int, other: int) -> bool:
 
 
 def _check_goal(model: ir.Model, to: int) -> None:
+    """Raise Unsupported E230 if ``model`` cannot be raised to opset ``to``."""
     from onnx import defs
 
     start = model.opset_imports.get("", to)
@@ -121,6 +122,7 @@ def _check_goal(model: ir.Model, to: int) -> None:
 
 
 def _adapt(model: ir.Model, work: list[tuple[ir.Node, list[Adapter]]]) -> None:
+    """Run the adapters of each node of ``work``; a replaced node needs no further adapter."""
     rewriter = Rewriter(model, ShapeInference(model), Constants())
     for node, adapters in work:
         for adapt in adapters:
@@ -132,7 +134,7 @@ def _adapt(model: ir.Model, work: list[tuple[ir.Node, list[Adapter]]]) -> None:
 
 
 def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
-    """Adapters for the versions that ``node`` passes; None for one that has no known way."""
+    """Yield an adapter per version that ``node`` crosses; None if a change cannot be restored."""
     if is_withdrawn(node.op_type, start):
         if described_from(node.op_type) > to:
             yield spell_out
@@ -159,7 +161,7 @@ def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
 
 @cache
 def _changes(op_type: str, start: int, to: int) -> tuple[tuple[int, int], ...]:
-    """Pairs of versions of an operator, each the next of the last, over ``(start, to]``."""
+    """Return pairs of consecutive versions of an operator over ``(start, to]``."""
     versions: list[int] = []
     for version in range(start, to + 1):
         found = opset.schema(op_type, version)
@@ -170,7 +172,7 @@ def _changes(op_type: str, start: int, to: int) -> tuple[tuple[int, int], ...]:
 
 
 def _is_compatible(node: ir.Node, before: int, version: int) -> bool:
-    """True if the newer schema accepts ``node`` as it is, with the same meaning by its form."""
+    """True if the newer schema accepts ``node`` unchanged and with the same meaning."""
     old, new = opset.schema(node.op_type, before), opset.schema(node.op_type, version)
     if old is None or new is None or new.deprecated:
         return False
@@ -204,6 +206,8 @@ def _widens(op_type: str, before: int, version: int) -> bool:
 
 
 def _keeps_attribute(node: ir.Node, name: str, before: int, version: int) -> bool:
+    """True if the attribute ``name`` of ``node``, or its absence, means the same in both
+    versions."""
     old, new = opset.schema(node.op_type, before), opset.schema(node.op_type, version)
     assert old is not None
     assert new is not None

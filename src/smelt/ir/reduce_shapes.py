@@ -1,5 +1,4 @@
-"""The rank of a reduction whose axes come at run time: their number tells it. And products and sums
-of sizes, which are sizes again."""
+"""The rank of a reduction with run-time axes, and products and sums of sizes."""
 
 from __future__ import annotations
 
@@ -15,9 +14,9 @@ from smelt.ir.slice_shapes import at_run_time
 
 
 def infer_reduction(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Unknown dims, as many as there are without the axes, where the library knows not even that.
+    """Infer the rank from the number of run-time axes; return False for other nodes.
 
-    No axes mean all, or none with ``noop_with_empty_axes``. Returns False for other nodes.
+    The remaining dims are unknown. No axes mean all, or none with ``noop_with_empty_axes``.
     """
     if not at_run_time(node, 1):
         return False
@@ -45,7 +44,8 @@ Rule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
 
 def with_sizes(theirs: Rule) -> Rule:
-    """The rule of a ReduceProd or ReduceSum, which also says what one of sizes holds."""
+    """Wrap the rule of ReduceProd or ReduceSum so that it also computes the element of a vector of
+    sizes."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)

@@ -1,10 +1,10 @@
-"""What becomes known while a model is rewritten: types, dims and elements.
+"""Propagates better-known types, dims and elements while a model is rewritten.
 
-A fold turns an operand into a constant, and then the shapes below it can be told that inference
-could not tell before. So where a value takes the place of one that was known less well, its readers
-are inferred again, and onwards while something is gained: through the graphs that capture it, into
-the bodies of loops, and out through what branches and loops return. What is known only grows, so
-this ends, and a value is visited once for each gain.
+A fold turns an operand into a constant, after which shapes below it can be inferred that were
+unknown before. So if a replacement is better known than the old value, its readers are inferred
+again, and so on while anything is gained: through captures, into bodies of loops, and out through
+outputs of branches and loops. Knowledge only grows, so this ends, and a value is visited once per
+gain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Facts: TypeAlias = tuple[ir.Shape | None, ir.DataType | None, tuple[Dim, ...] | 
 
 
 class Refinement:
-    """Keeps the facts about one model at the best that its nodes tell."""
+    """Keeps the facts about one model up to date."""
 
     def __init__(self, model: ir.Model, shapes: ShapeInference) -> None:
         self.model = model
@@ -39,9 +39,9 @@ class Refinement:
             self._returned[new] = self._returned.pop(old)
 
     def unite(self, old: ir.Value, new: ir.Value) -> tuple[bool, bool]:
-        """Let ``new``, which is to stand for ``old``, have what is known of either.
+        """Give ``new``, which replaces ``old``, the facts known about either.
 
-        Returns whether this is more than was known of ``old``, and of ``new``.
+        Returns whether this is more than was known about ``old``, and about ``new``.
         """
         hand_on_rank(old, new)
         old_gains = new_gains = False
@@ -63,6 +63,7 @@ class Refinement:
         return old_gains or more, new_gains or less
 
     def _unite_elements(self, old: ir.Value, new: ir.Value) -> tuple[bool, bool]:
+        """Unite the known elements; returns whether ``old`` and whether ``new`` gains."""
         if is_constant(new):
             return not is_constant(old), False
         if not _may_be_sizes(new):
@@ -74,9 +75,9 @@ class Refinement:
         return now is not None and (was is None or merged(was, now) is not None), False
 
     def propagate(self, nodes: Iterable[ir.Node], dead: set[ir.Node]) -> list[ir.Node]:
-        """Infer ``nodes`` again, then the readers of each result that gains by it.
+        """Infer ``nodes`` again, then the readers of each result that gains.
 
-        Returns the nodes whose results gained, and those that read them.
+        Returns the nodes whose results gained, and their readers.
         """
         pending = deque(dict.fromkeys(nodes))
         waiting = set(pending)
@@ -96,14 +97,14 @@ class Refinement:
         return list(gained)
 
     def infer(self, node: ir.Node) -> list[ir.Node]:
-        """Infer ``node`` again, and nothing else; returns the readers of each result that gains."""
+        """Infer only ``node`` again; return the readers of each result that gains."""
         return [reader for value in self._infer(node) for reader in self._readers(value)]
 
     def _readers(self, value: ir.Value) -> list[ir.Node]:
         return [*scope.consumers(value), *self.returning(value)]
 
     def _infer(self, node: ir.Node) -> Iterator[ir.Value]:
-        """Infer ``node`` again; the values that gain."""
+        """Infer ``node`` again and yield the values that gain."""
         if scope.is_flat(node):
             affected: list[ir.Value] = list(node.outputs)
             before = [self._facts(value) for value in affected]
@@ -121,6 +122,7 @@ class Refinement:
         return value.shape, value.dtype, None if elements is None else tuple(elements)
 
     def _gains(self, known: Facts, value: ir.Value) -> bool:
+        """True if more is known about ``value`` than ``known``."""
         shape, dtype, elements = self._facts(value)
         if shape is not None and shape is not known[0]:
             return known[0] is None or merged(known[0].dims, shape.dims) is not None
@@ -131,7 +133,7 @@ class Refinement:
         return known[2] is None or any(map(says_more, elements, known[2]))
 
     def returning(self, value: ir.Value) -> list[ir.Node]:
-        """The nodes whose subgraphs return ``value``."""
+        """Return the nodes whose subgraphs return ``value``."""
         if not value.is_graph_output():
             return []
         if self._returned is None:
@@ -144,7 +146,7 @@ class Refinement:
 
 
 def _may_be_sizes(value: ir.Value) -> bool:
-    """True if shapes may be made of what ``value`` holds: integers, in a vector or alone."""
+    """True if ``value`` may hold sizes: integers of rank 0 or 1."""
     if value.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
         return False
     return value.shape is None or len(value.shape) < 2

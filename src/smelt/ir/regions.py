@@ -1,8 +1,8 @@
-"""Regions of a graph whose nodes change together, or not at all.
+"""Regions of a graph whose nodes are rewritten together or not at all.
 
-A pass that goes through a graph once grows them: a node begins a region, or joins those that its
-operands come from. Then it weighs each region, and replaces it whole. (The regions are the sets of
-a union-find with path compression, so growing them is linear but for a factor that no model shows.)
+A pass visits a graph once and grows them: a node begins a region, or joins the regions of its
+operands. Then the pass weighs each region and replaces it as a whole. Regions are the sets of a
+union-find with path compression, so growing them takes nearly linear time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from smelt.ir import scope
 class Region:
     """``nodes`` are replaced; ``sources`` begin the region, and may stay for other readers.
 
-    Both are in the order of the graph.
+    Both are in graph order.
     """
 
     sources: list[ir.Node] = field(default_factory=list)
@@ -30,16 +30,16 @@ class Region:
         return any(node in nodes for node in (*self.sources, *self.nodes))
 
     def outside(self, value: ir.Value) -> Iterator[ir.Node]:
-        """The readers of ``value`` that are not replaced."""
+        """Yield the readers of ``value`` that are not replaced."""
         return (reader for reader in scope.consumers(value) if reader not in self.nodes)
 
     def before_sources(self) -> dict[ir.Value, ir.Value | None]:
-        """The results of the sources, each with what its source reads first."""
+        """Return the result of each source with the first input of the source."""
         return {node.outputs[0]: node.inputs[0] for node in self.sources}
 
 
 class Regions:
-    """Those of one graph, while they grow; nodes are added in the order of the graph."""
+    """The growing regions of one graph; nodes are added in graph order."""
 
     def __init__(self) -> None:
         self._parent: dict[ir.Node, ir.Node] = {}
@@ -51,7 +51,7 @@ class Regions:
         self._sources.add(source)
 
     def join(self, node: ir.Node, operands: Iterable[ir.Value]) -> None:
-        """Add ``node``, and make the regions that ``operands`` come from one."""
+        """Add ``node``, and merge the regions of the producers of ``operands``."""
         self._parent[node] = node
         for operand in operands:
             producer = operand.producer()
@@ -59,7 +59,7 @@ class Regions:
             self._parent[self._root(producer)] = self._root(node)
 
     def found(self) -> list[Region]:
-        """The regions that have more than sources, by their first node."""
+        """Return the regions that have more than sources, ordered by their first node."""
         regions: dict[ir.Node, Region] = {}
         for node in self._parent:
             region = regions.setdefault(self._root(node), Region())

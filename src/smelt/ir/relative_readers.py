@@ -1,8 +1,8 @@
-"""Find out whether anything reads the relative error of a value, or its absolute error only.
+"""Tells whether a consumer depends on the relative error of a value, or on its absolute error only.
 
-A kernel may be right to an absolute error, and wrong by half of the result, or give 0, where the
-result is small. A sum or a product of matrices does not notice. A logarithm does, and so do a
-divisor, a power below 1 and whoever reads the outputs of the model.
+A kernel may have a small absolute error and still be off by half of a small result, or give 0. A
+sum or a product of matrices is not affected. A logarithm is, and so are a divisor, a power below 1
+and the outputs of the model.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from smelt.ir.opset import MOVEMENT
 
 
 class Form(IntEnum):
-    """What a value on the way to a reader is: the higher, the fewer readers notice the error.
+    """How a value derives from the original: the higher, the fewer consumers notice the error.
 
-    ``ITSELF``: the value or one scaled, moved or clipped: an output shows its error.
-    ``TERM``: something was added to it or multiplied with it: a logarithm may show it.
-    ``SUM``: the sum of a row of values: a logarithm or a divisor may show it.
+    ``ITSELF``: the value, scaled, moved or clipped: an output shows its error.
+    ``TERM``: something was added or multiplied: a logarithm may show the error.
+    ``SUM``: the sum of a row of values: a logarithm or a divisor may show the error.
     """
 
     ITSELF = 0
@@ -35,28 +35,28 @@ DIVIDING = frozenset({"Log", "Reciprocal", "Sqrt", "ReduceLogSum"})
 
 TESTS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
 TINY = 1e-4
-"""A test against a smaller number notices an error of units in the last place of 1."""
+"""A comparison with a smaller number notices an error of one ulp of 1."""
 
 KEEPING = MOVEMENT | {
     *("Abs", "Cast", "CastLike", "Clip", "Compress", "Dropout", "Max", "Min", "Neg", "Relu"),
     *("ReduceMax", "ReduceMin", "ReduceProd", "TopK", "Trilu"),
 }
-"""Operators that hand on an element, or its size, as it is."""
+"""Operators that pass on an element or its magnitude unchanged."""
 
 ROW_SUMS = frozenset({"Einsum", "Gemm", "MatMul", "ReduceL1", "ReduceMean", "ReduceSum"})
-"""Operators that sum a row of elements, whose weights may all be of one sign."""
+"""Operators that sum a row of elements, possibly with weights of one sign."""
 
 OPAQUE = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-"""Operators whose bodies are not followed: one that takes the value itself counts as a reader."""
+"""Operators whose bodies are not followed: one that takes the value itself counts as a consumer."""
 
 MOST = 400
-"""Readers that are looked at; a value with more counts as one whose relative error is read."""
+"""Maximum number of values that are followed; beyond it, the relative error counts as used."""
 
 
 def reads_relative_error(value: ir.Value) -> str:
-    """Return the operator, or ``"output"``, that reads the relative error of ``value``.
+    """Return the operator, or ``"output"``, that depends on the relative error of ``value``.
 
-    Empty if all readers are content with a small absolute error.
+    Empty if every consumer tolerates a small absolute error.
     """
     pending = [(value, Form.ITSELF)]
     seen: dict[ir.Value, Form] = {value: Form.ITSELF}
@@ -100,7 +100,8 @@ def _is_opaque(node: ir.Node) -> bool:
 
 
 def _handed_on(node: ir.Node, index: int, form: Form) -> Iterator[tuple[ir.Value, Form]]:
-    """The results of ``node`` that are small where its input ``index`` is, and their forms."""
+    """Yield the results of ``node`` that are small where its input ``index`` is, and their
+    forms."""
     if node.domain and (node.domain, node.op_type) != ("smelt", "DotGeneral"):
         return
     after = _form_after(node, index, form)
@@ -109,7 +110,8 @@ def _handed_on(node: ir.Node, index: int, form: Form) -> Iterator[tuple[ir.Value
 
 
 def _form_after(node: ir.Node, index: int, form: Form) -> Form | None:
-    """The form of what ``node`` makes of its input ``index``; None if the way ends there."""
+    """Return the form of the result of ``node`` for input ``index`` of ``form``; None if it ends
+    there."""
     op_type = node.op_type
     if op_type in KEEPING:
         return form if index == 0 or op_type in ("Concat", "Max", "Min") else None

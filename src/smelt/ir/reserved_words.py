@@ -1,4 +1,4 @@
-"""Words that mean something in the languages that targets write, so that no value is called so."""
+"""Reserved words of the languages that targets write; no value may have such a name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The result of a Reshape by counting its factors, where that is enough.
+"""The result of a Reshape by counting factors, where that suffices.
 
-onnx-shape-inference multiplies and divides dims as expressions of SymPy, and prints each step:
-half a millisecond for a symbolic batch. Nearly always the size that a -1 stands for is a number, a
-dim of the operand, or a product of names that are all different.
+onnx-shape-inference multiplies and divides dims as expressions of SymPy, and prints each step: half
+a millisecond for a symbolic batch. In nearly all cases the size for a -1 is a number, a dim of the
+operand, or a product of distinct names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.ir.shape_registry import ShapeRule
 
 
 def counted_first(theirs: ShapeRule) -> ShapeRule:
-    """A rule for Reshape that says the same as ``theirs``, and asks it only in hard cases."""
+    """Wrap the rule of Reshape: count factors first, and call the library in hard cases only."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         dims = _result(context, node)
@@ -37,7 +37,8 @@ def counted_first(theirs: ShapeRule) -> ShapeRule:
 
 
 def _divide_exactly(node: ir.Node) -> None:
-    """A Reshape loses no element: where its size was rounded down, say it without if possible."""
+    """Remove the floor from result dims if the quotient is exact, because Reshape keeps every
+    element."""
     data, result = node.inputs[0], node.outputs[0]
     if data is None or data.shape is None or result.shape is None:
         return
@@ -50,10 +51,10 @@ def _divide_exactly(node: ir.Node) -> None:
 
 
 def _take_whole(node: ir.Node) -> None:
-    """The one dim that is left of both shapes is the same: N where the result says Min(64, N).
+    """Replace Min(64, N) in the result by N if both shapes agree otherwise.
 
-    Positions that are cut to a table of 64 have such a dim; N beyond 64 is refused as the model
-    runs, as there are no elements to spare. Sizes of inputs are taken to be positive.
+    Positions that are clamped to a table of 64 have such a dim; N > 64 fails at run time, because
+    the number of elements must match. Sizes of inputs are assumed to be positive.
     """
     data, result = node.inputs[0], node.outputs[0]
     if data is None or data.shape is None or result.shape is None:
@@ -72,7 +73,8 @@ def _take_whole(node: ir.Node) -> None:
 
 
 def exact_quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
-    """The product of ``dims`` over that of ``others`` if it is a polynomial with integers."""
+    """Return the product of ``dims`` over that of ``others`` if it is an integer polynomial, else
+    None."""
     import sympy
 
     parts = [
@@ -90,6 +92,7 @@ def exact_quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
 
 
 def _result(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
+    """Return the result dims of a Reshape found by counting, else None."""
     if len(node.inputs) != 2 or node.attributes:
         return None
     data, target = node.inputs
@@ -103,9 +106,9 @@ def _result(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
 
 
 def reshaped(dims: Sequence[Dim], target: Sequence[int]) -> list[Dim] | None:
-    """``dims`` after a Reshape to ``target``; None if counting does not tell.
+    """Return ``dims`` after a Reshape to ``target``; None if counting does not suffice.
 
-    A 0 keeps a dim, and one -1 stands for what is left.
+    A 0 keeps a dim, and one -1 stands for the rest.
     """
     if any(number < -1 or (number == 0 and i >= len(dims)) for i, number in enumerate(target)):
         return None
@@ -121,7 +124,7 @@ def reshaped(dims: Sequence[Dim], target: Sequence[int]) -> list[Dim] | None:
 
 
 def quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
-    """The product of ``dims`` over that of ``others``; None if it is no plain product."""
+    """Return the product of ``dims`` over that of ``others``; None if it is no plain product."""
     left = Counter(dim.value for dim in dims if not isinstance(dim, int))
     left.subtract(dim.value for dim in others if not isinstance(dim, int))
     numerator = prod(dim for dim in dims if isinstance(dim, int))

@@ -1,6 +1,6 @@
-"""The sizes that Resize gives: ONNX rounds them in float32, and by the aspect ratio to the nearest.
+"""Result sizes of Resize: ONNX rounds in float32, and to nearest if the aspect ratio is kept.
 
-The library multiplies in float64, which makes 6 of ``10 * 0.7``, and rounds down where the aspect
+The library multiplies in float64, which gives 6 for ``10 * 0.7``, and rounds down if the aspect
 ratio is kept.
 """
 
@@ -12,7 +12,8 @@ from onnx_shape_inference import ShapeInferenceContext
 
 
 def infer_resize(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Set the sizes of a Resize by constant scales, or by sizes that keep the aspect ratio."""
+    """Infer a Resize by constant scales, or by sizes that keep the aspect ratio; False for
+    others."""
     source = node.inputs[0] if node.inputs else None
     if source is None or source.shape is None:
         return False
@@ -51,7 +52,7 @@ def infer_resize(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _numbers(node: ir.Node, index: int) -> list[float] | None:
-    """The elements of a constant input, None for another and for one without elements."""
+    """Return the elements of a constant input; None for other inputs and for an empty constant."""
     value = node.inputs[index] if index < len(node.inputs) else None
     tensor = ir.convenience.get_const_tensor(value) if value is not None else None
     if tensor is None:

@@ -1,4 +1,4 @@
-"""Rows of an axis, as a Slice counts them."""
+"""Indices along an axis that a Slice selects."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Cut: TypeAlias = tuple[int, int, int]
 """Start, end and step along one axis."""
 
 FIRST, LAST = -(2**63), 2**63 - 1
-"""Ends that lie before the first row, and behind the last one, of any axis."""
+"""Ends before the first row, and after the last row, of any axis."""
 
 UNBOUNDED = (2**31 - 1, LAST)
-"""Ends that mean the last row, forward."""
+"""Ends that exporters write for "to the end"."""
 
 
 def rows_taken(size: int, cut: Cut) -> range:
-    """The rows that ``cut`` takes of an axis of ``size``, in order.
+    """Return the indices that ``cut`` selects of an axis of ``size``, in order.
 
     Like NumPy, except that a backward Slice that starts before the first row starts at it.
     """
@@ -32,15 +32,16 @@ def rows_taken(size: int, cut: Cut) -> range:
 
 
 LONGEST = 2**31 - 1
-"""No dim is longer, so an end from here on lies behind the last row."""
+"""An upper bound of any dim: an end from here on lies behind the last row."""
 
 
 def count_open_rows(size: str, cut: Cut) -> str | None:
-    """How many rows ``cut`` takes of an axis of an open ``size``, as the text of a dim.
+    """Return the number of rows that ``cut`` takes of an axis of symbolic ``size``, as the text of
+    a dim.
 
-    A backward Slice takes the same rows as a forward one that ends and starts a row later. None for
-    what runtimes do not agree on: a step of 0, and backward Slices from before the last row, as
-    counted from behind, or to an end that means the last row.
+    A backward Slice takes the same rows as a forward one whose end and start are one row later.
+    None where runtimes disagree: a step of 0, and backward Slices that start before the last row
+    counted from the end, or end at "to the end".
     """
     start, end, step = cut
     if step < 0:
@@ -56,11 +57,12 @@ def count_open_rows(size: str, cut: Cut) -> str | None:
 
 
 def _a_row_later(place: int) -> int:
-    """The place behind ``place``; behind the last row, counted from behind, is the end."""
+    """Return the index after ``place``; after -1, the last row, comes the end."""
     return LONGEST if place == -1 else place + 1
 
 
 def _count_forward(size: str, start: int, end: int) -> str:
+    """Return the number of rows from ``start`` to ``end`` of an axis of ``size`` as text."""
     first = start <= -LONGEST or start == 0
     if end >= LONGEST:
         if first:
@@ -80,7 +82,7 @@ def _count_forward(size: str, start: int, end: int) -> str:
 
 
 def cut_of_rows(rows: range) -> Cut:
-    """A start, end and step that take just ``rows``, whatever the size."""
+    """Return a start, end and step that select exactly ``rows``, whatever the size."""
     if not rows:
         return 0, 0, 1
     if len(rows) == 1:
@@ -90,7 +92,7 @@ def cut_of_rows(rows: range) -> Cut:
 
 
 def slice_operands(cuts: dict[int, Cut]) -> tuple[Sequence[int], ...]:
-    """Starts, ends, axes and steps, as a Slice takes them; no steps where all are 1."""
+    """Return starts, ends, axes and steps as operands of a Slice; without steps if all are 1."""
     axes = sorted(cuts)
     starts, ends, steps = zip(*(cuts[axis] for axis in axes), strict=True)
     every: tuple[Sequence[int], ...] = (starts, ends, axes, steps)

@@ -1,4 +1,4 @@
-"""How many rows a Slice leaves between two places that are sizes themselves."""
+"""The number of rows that a Slice takes between two symbolic positions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from smelt.ir.rows import LONGEST
 from smelt.ir.same_shape import Dim
 
 _SUM_LESS_ROWS = re.compile(r"\([\w+* ]+\) - ")
-"""A sum of names and numbers, of which something is taken away."""
+"""A sum of names and numbers in parentheses, followed by a subtraction."""
 
 _CUT = re.compile(r"Min\((\w+), \d+\)")
-"""What a table with a number of rows leaves of a size."""
+"""A size that is clamped to the rows of a table."""
 
 
 def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
-    """Rows of an axis of ``size`` from ``start`` to ``end``; None where one may be below 0."""
+    """Return the number of rows of an axis of ``size`` from ``start`` to ``end``.
+
+    None if a position may be negative.
+    """
     whole = _text(size)
     if whole is not None and _is_all_from_behind(size, start, end):
         return size
@@ -49,7 +52,8 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
 
 
 def _is_all_from_behind(size: Dim, start: Dim, end: Dim) -> bool:
-    """True of ``x[-N :]`` of N rows, or of min(N, 64); of none, ``x[-0 :]`` leaves none, too."""
+    """True for ``x[-N :]`` of N rows or of min(N, 64) rows; for N = 0, ``x[-0 :]`` takes no row
+    either."""
     if not isinstance(start, ir.SymbolicDim) or not isinstance(size, ir.SymbolicDim):
         return False
     if end != size and not (isinstance(end, int) and end >= LONGEST):
@@ -65,7 +69,8 @@ def _is_all_from_behind(size: Dim, start: Dim, end: Dim) -> bool:
 
 
 def without_bound(text: str) -> str:
-    """N for ``Max(0, (N + 1) - 1)``: what is left where the sum is seen to be no less than 0."""
+    """Return N for ``Max(0, (N + 1) - 1)``: the bound is dropped where the sum is seen to be >=
+    0."""
     bounded = inside_bound(text)
     if not _SUM_LESS_ROWS.match(bounded):
         return text
@@ -77,7 +82,8 @@ def without_bound(text: str) -> str:
 
 
 def _kept_from_behind(size: Dim, start: Dim) -> str | None:
-    """The rows K of ``x[max(0, size - K) :]``, as a table of positions is cut to its last ones."""
+    """Return K for ``x[max(0, size - K) :]``, the last K rows of a table of positions, else
+    None."""
     left_out = inside_bound(str(start)) if isinstance(start, ir.SymbolicDim) else ""
     if not left_out:
         return None
@@ -89,7 +95,7 @@ def _kept_from_behind(size: Dim, start: Dim) -> str | None:
 
 
 def _text(dim: Dim) -> str | None:
-    """The dim as part of a sum; None for a name that is no arithmetic."""
+    """Return the dim as part of a sum; None for a name that is no arithmetic."""
     if isinstance(dim, int):
         return str(dim)
     if not is_arithmetic(dim):
@@ -98,7 +104,7 @@ def _text(dim: Dim) -> str | None:
 
 
 def _within(place: Dim, size: Dim, whole: str) -> str:
-    """``place``, or the end where that comes first."""
+    """Return ``place`` as text, limited to the end of the axis."""
     if place == size or (isinstance(place, int) and place >= LONGEST):
         return whole
     if place == 0:
@@ -107,7 +113,8 @@ def _within(place: Dim, size: Dim, whole: str) -> str:
 
 
 def _less(place: Dim, size: Dim) -> int | None:
-    """The number by which ``place`` is less than ``size``, as 1 for ``N - 1`` of N."""
+    """Return ``size - place`` if it is a non-negative number, as 1 for ``N - 1`` of N, else
+    None."""
     try:
         less = size - place
     except (ValueError, TypeError, ArithmeticError):
@@ -117,12 +124,12 @@ def _less(place: Dim, size: Dim) -> int | None:
 
 
 def _without_two(size: Dim, end: ir.SymbolicDim) -> bool:
-    """True for an end N - 2 of N rows: of one row it is -1, which leaves none, too."""
+    """True for an end N - 2 of N rows: for N = 1 it is -1, which takes no row either."""
     return is_arithmetic(end) and _less(end, size) == 2
 
 
 def _is_a_place(dim: Dim) -> bool:
-    """True for what is surely no less than 0; a made-up symbol may stand for any element."""
+    """True if ``dim`` is surely >= 0; an invented symbol may stand for any element."""
     if isinstance(dim, int):
         return dim >= 0
     if not is_arithmetic(dim) or is_invented(str(dim)):

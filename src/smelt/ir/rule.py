@@ -28,7 +28,7 @@ from smelt.ir.walk import Walk
 class Miss:
     """A match that was refused, and the condition that failed.
 
-    ``opset`` is the ONNX opset from which on it would hold, if that is what it is about.
+    ``opset`` is the first ONNX opset at which the rule would apply, if the opset was the reason.
     """
 
     reason: str
@@ -43,10 +43,10 @@ A bare None refuses without a reason, for matches that were never candidates.
 
 
 class Match:
-    """What a pattern bound: ``m["x"]`` is a value, ``m.node("conv")`` the node behind one.
+    """The bindings of a match: ``m["x"]`` is a value, ``m.node("conv")`` its producer.
 
-    ``nodes`` are those that the rewrite replaces; the results of ``end`` become the new ones.
-    ``options`` are those of the pass, an instance of its options dataclass.
+    ``nodes`` are replaced by the rewrite; the outputs of ``end`` get the new values. ``options`` is
+    an instance of the options dataclass of the pass.
     """
 
     def __init__(self, root: ir.Node, state: MatchState, opset: int, options: Any = None) -> None:
@@ -65,24 +65,25 @@ class Match:
         return value
 
     def get(self, name: str) -> ir.Value | None:
-        """The value bound to ``name``, None if it is absent or in another alternative."""
+        """Return the value bound to ``name``, None if it is absent or in another alternative."""
         return self._bindings.get(name)
 
     def node(self, name: str) -> ir.Node:
-        """The node that produces the value bound to ``name``."""
+        """Return the node that produces the value bound to ``name``."""
         node = self[name].producer()
         if node is None:
             raise KeyError(f"{name!r} is no result of a node")
         return node
 
     def walk(self) -> Walk:
-        """A walk beyond the pattern, from its root."""
+        """Return a walk beyond the pattern, starting at the root."""
         return Walk(self.root)
 
     def replaces(self, walk: Walk) -> Miss | None:
-        """Let the rewrite replace the nodes of ``walk`` too; a Miss if that may not be.
+        """Add the nodes of ``walk`` to the replaced nodes; return a Miss if they cannot be
+        replaced.
 
-        To be asked before anything is built. New nodes stand before the root, so what they read
+        Call this before anything is built. New nodes are inserted before the root, so their inputs
         must be computed there.
         """
         obstacle = walk.obstacle()
@@ -93,15 +94,15 @@ class Match:
         return None
 
     def array(self, value: ir.Value | str | None, limit: int | None = SMALL) -> np.ndarray | None:
-        """The constant held by a value, or by the value bound to a name."""
+        """Return the constant that a value, or the value bound to a name, holds, else None."""
         return self.constants.get(self.get(value) if isinstance(value, str) else value, limit)
 
     def scalar(self, value: ir.Value | str | None) -> int | float | bool | None:
-        """The single element of a constant, as a Python number."""
+        """Return the element of a one-element constant as a Python number, else None."""
         return self.constants.scalar(self.get(value) if isinstance(value, str) else value)
 
     def ints(self, value: ir.Value | str | None) -> tuple[int, ...] | None:
-        """A constant of integers, flat."""
+        """Return an integer constant as a flat tuple, else None."""
         return self.constants.ints(self.get(value) if isinstance(value, str) else value)
 
 
@@ -112,14 +113,13 @@ Build: TypeAlias = Callable[[Match, Builder], Replacement]
 class Rule:
     """One rewrite.
 
-    ``min_opset``: the lowest ONNX opset of which it makes or reads operators. ``same_shape``:
-    the pattern itself implies that the replacement has the shape of the root, so the rewriter
-    need not prove it from inferred shapes (it still refuses a proved conflict).
-    ``needs``: operators of ONNX of which the model must have one, where ``build`` walks on beyond
-    the pattern; readers of what changed are tried one deeper then. ``benefit`` orders the rules by
-    which a target selects, the highest first; without
-    one it is the ``size`` of the pattern in nodes, so that a compound goes before its parts.
-    Passes don't read it.
+    ``min_opset``: the lowest ONNX opset whose operators it reads or creates. ``same_shape``: the
+    pattern implies that the replacement has the shape of the root, so the rewriter does not require
+    a proof from inferred shapes (a proved conflict is still refused). ``needs``: ONNX operators
+    that the rule looks for outside its pattern, at least one of which the model must have; the
+    worklist then re-queues readers one level further. ``benefit`` orders the rules by which a
+    target selects, highest first; by default it is the ``size`` of the pattern, so that a compound
+    precedes its parts. Passes ignore it.
     """
 
     name: str
@@ -138,6 +138,7 @@ class Rule:
     )
 
     def __post_init__(self) -> None:
+        """Compile the pattern."""
         tops = self.pattern.alternatives if isinstance(self.pattern, OneOf) else (self.pattern,)
         matchers = [
             (top.output, top.op_types, compile_look(top), compile_pattern(top, root=True))
@@ -151,13 +152,13 @@ class Rule:
         object.__setattr__(self, "_matchers", tuple(matchers))
 
     def can_match_in(self, operators: Container[tuple[str, str]]) -> bool:
-        """True if a model of these ``(domain, op_type)`` may hold what the rule rewrites."""
+        """True if a model with these ``(domain, op_type)`` may contain a match."""
         if self.needs and not any(("", op_type) in operators for op_type in self.needs):
             return False
         return can_occur(self.pattern, operators)
 
     def look(self, op_type: str) -> Look:
-        """A function that says of a root of this operator, fast, that the rule cannot match."""
+        """Return a fast filter for roots of ``op_type``: False if the rule cannot match."""
         looks = [look for _, op_types, look, _ in self._matchers if op_type in op_types]
         if len(looks) == 1:
             return looks[0]
@@ -171,10 +172,11 @@ class Rule:
         around: Mapping[ir.Graph, ir.Graph] | None = None,
         options: Any = None,
     ) -> Match | Miss | None:
-        """Match at ``node``; a Miss if operators are there and a constant or reader forbids it.
+        """Match at ``node``; return a Miss if the operators fit but a constant or a reader does
+        not.
 
-        ``around`` maps branches of Ifs to the graphs that they may take nodes of; ``options`` are
-        handed to the match.
+        ``around`` maps branches of Ifs to the graphs from which they may take nodes; ``options``
+        are passed to the match.
         """
         state: MatchState | None = None
         for output, op_types, look, matcher in self._matchers:
@@ -198,7 +200,7 @@ def rule(
     name: str | None = None,
     benefit: int | None = None,
 ) -> Callable[[Build], Rule]:
-    """Make a Rule of a build function, named like it."""
+    """Make a Rule of the decorated build function, named after it."""
 
     def decorate(build: Build) -> Rule:
         named = name or build.__name__
@@ -208,11 +210,11 @@ def rule(
 
 
 KEPT = 64
-"""Sets of operators for which a RuleSet remembers its rules: models come to the same ones again."""
+"""Number of operator sets for which a RuleSet caches its rules; models have few distinct ones."""
 
 
 class RuleSet:
-    """Rules indexed by the ``(domain, op_type)`` of their roots, in the order given."""
+    """Rules indexed by the ``(domain, op_type)`` of their roots, in the given order."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
@@ -226,7 +228,7 @@ class RuleSet:
                 found.append((rule_, rule_.look(op_type)))
 
     def within(self, operators: frozenset[tuple[str, str]]) -> RuleSet:
-        """The rules that can match in a model of these ``(domain, op_type)``."""
+        """Return the rules that can match in a model with these ``(domain, op_type)``."""
         if self._roots.isdisjoint(operators):
             return _NO_RULES
         known = self._within.get(operators)
@@ -240,12 +242,12 @@ class RuleSet:
 
     @property
     def roots(self) -> Iterable[tuple[str, str]]:
-        """The ``(domain, op_type)`` at which any of the rules can match."""
+        """Yield the ``(domain, op_type)`` at which a rule can match."""
         for op_type, domains in self._by_root.items():
             yield from ((domain, op_type) for domain in domains)
 
     def for_node(self, node: ir.Node) -> Iterable[tuple[Rule, Look]]:
-        """The rules whose root can be ``node``, each with what to ask before it is matched."""
+        """Return the rules whose root may be ``node``, each with its fast filter."""
         domains = self._by_root.get(node.op_type)
         return domains.get(node.domain, ()) if domains is not None else ()
 

@@ -1,8 +1,8 @@
-"""Nodes of branches that the sizes at hand rule out: their operands contradict each other.
+"""Nodes in branches that must fail for the given sizes, because their operands contradict each
+other.
 
-A branch may be there for other sizes than those that ``--dim`` gives, so the model is none the
-worse for it: whoever runs it ends the runs that take that branch. ONNX Runtime refuses to load such
-a model, so none is written.
+A branch may serve other sizes than those that ``--dim`` gives, so the model is valid: only a run
+that takes the branch fails. ONNX Runtime refuses to load such a model, so none is written.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ FIX = (
 
 
 def rule_out(model: ir.Model, node: ir.Node, why: str) -> bool:
-    """Note that ``node`` cannot run; False, with nothing done, if each run of the model needs it,
-    or it is noted already."""
+    """Note that ``node`` must fail and return True.
+
+    Returns False, and does nothing, if every run needs the node or it is noted already.
+    """
     if _WHY in node.meta or node not in set(_optional(model)):
         return False
     node.meta[_WHY] = why
@@ -35,26 +37,26 @@ def rule_out(model: ir.Model, node: ir.Node, why: str) -> bool:
 
 
 def forget_ruled_out(model: ir.Model) -> None:
-    """Take the notes back: inputs may have other sizes now."""
+    """Remove the notes, because sizes of inputs may have changed."""
     if model.graph.meta.pop(_WHY, False):
         for node in scope.nodes(model):
             node.meta.pop(_WHY, None)
 
 
 def why_ruled_out(node: ir.Node) -> str:
-    """What does not hold of ``node``; empty if nothing is noted."""
+    """Return the violated condition noted for ``node``, or an empty text."""
     return str(node.meta.get(_WHY, ""))
 
 
 def ruled_out_in(graph: ir.Graph) -> tuple[ir.Node, str] | None:
-    """A node of ``graph`` that cannot run, and what does not hold of it."""
+    """Return a node of ``graph`` that must fail with the violated condition, or None."""
     return next(((node, why) for node in graph if (why := why_ruled_out(node))), None)
 
 
 def refuse_ruled_out(model: ir.Model) -> None:
-    """Raise InvalidModel E317 for a node that cannot run, which runtimes refuse to load.
+    """Raise InvalidModel E317 for a node that must fail, which runtimes refuse to load.
 
-    It may stand in no branch any more, if the branch is the one that is taken.
+    The node may have left its branch since, if that branch was inlined.
     """
     for node in scope.nodes(model) if model.graph.meta.get(_WHY) else ():
         if _WHY in node.meta:
@@ -62,7 +64,7 @@ def refuse_ruled_out(model: ir.Model) -> None:
 
 
 def _optional(model: ir.Model) -> Iterator[ir.Node]:
-    """The nodes that a run may leave out: in branches, and in loops that may make no round."""
+    """Yield the nodes that a run may skip: in branches, and in loops that may run no iteration."""
     for graph in scope.graphs(model):
         for node in graph:
             if node.op_type == "If" or (node.op_type == "Loop" and not makes_a_round(node)):

@@ -1,7 +1,4 @@
-"""What is proved of dims and shapes: that they are equal, different, or never 0.
-
-A dim that is not known equals nothing.
-"""
+"""Proofs about dims and shapes: equal, different, or never 0. An unknown dim equals nothing."""
 
 from __future__ import annotations
 
@@ -23,8 +20,11 @@ def same_dim(a: Dim, b: Dim) -> bool:
 
 
 def is_positive(dim: Dim, empty: Iterable[str] | None = None) -> bool:
-    """True if the dim is 1 or more in every run; what is counted may be 0, and so may be the dims
-    of inputs called ``empty``, by default those that runs may leave empty (``empty_dims``)."""
+    """True if the dim is 1 or more in every run.
+
+    An invented dim may be 0, and so may input dims called ``empty``; the default is those of
+    ``empty_dims``.
+    """
     if isinstance(dim, int):
         return dim > 0
     if dim.value is None or is_invented(dim.value):
@@ -57,7 +57,7 @@ def conflicting_shapes(a: ir.Shape | None, b: ir.Shape | None) -> bool:
 
 
 def static_shape(value: ir.Value) -> tuple[int, ...] | None:
-    """The shape of ``value`` as ints, or None if any dim is unknown or symbolic."""
+    """Return the shape of ``value`` as ints, or None if a dim is unknown or symbolic."""
     if value.shape is None or not value.shape.is_static():
         return None
     return tuple(int(dim) for dim in value.shape.dims if isinstance(dim, int))

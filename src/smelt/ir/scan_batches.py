@@ -1,10 +1,10 @@
-"""The Scan of opset 8, which has a dim of batches, as one Scan in another.
+"""The Scan of opset 8, which has a batch dim, as two nested Scans.
 
     before   s, r = Scan(, a[B,...], x[B,T,...]) { body }
     after    s, r = Scan(a, x) { (p, q) => Scan(p, q) { body } }
 
-The outer one walks the batches: what it hands to the inner one are the states and the sequence of
-one, and its results are the rows of all.
+The outer Scan iterates over the batch and passes the states and the sequence of one element to the
+inner one; its results are stacked over the batch.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from smelt.ir.rewrite import Rewriter
 
 
 def has_lengths(node: ir.Node) -> bool:
-    """True if the sequences of the batches are told to be of several lengths."""
+    """True if the Scan has an operand with a length per sequence."""
     return node.inputs[0] is not None
 
 
 def scan_batches(node: ir.Node, rewriter: Rewriter) -> None:
-    """Replace ``node``, a Scan of opset 8 whose sequences have one length, by those of opset 9."""
+    """Replace ``node``, a Scan of opset 8 without lengths, by nested Scans of opset 9."""
     build = rewriter.builder(node, [node], "raise_opset")
     body, count = node.attributes["body"].as_graph(), node.attributes["num_scan_inputs"].as_int()
     states, given = len(node.inputs) - 1 - count, node.inputs[1:]

@@ -1,8 +1,8 @@
-"""Walks over the nested graphs of a model, and questions about who reads a value.
+"""Walks over the nested graphs of a model, and queries for consumers of a value.
 
-ONNX graphs nest: ``If``, ``Loop`` and ``Scan`` carry subgraphs, and those read values of the
-graphs around them (captures). onnx_ir keeps captured reads in the same use lists as direct
-ones, so the questions here see both.
+ONNX graphs nest: ``If``, ``Loop`` and ``Scan`` have subgraphs, and those read values of enclosing
+graphs (captures). onnx_ir keeps captured reads in the same use lists as direct ones, so the queries
+here see both.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import onnx_ir as ir
 from smelt.ir.onnx_ir_private import uses_of
 
 GRAPH_CARRIERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
-"""The operators of ONNX that carry graphs; asking first is ten times as fast as looking."""
+"""ONNX operators with subgraphs; this test is ten times as fast as a look at the attributes."""
 
 
 def is_flat(node: ir.Node) -> bool:
-    """True if ``node`` surely carries no graph; a quick look."""
+    """True if ``node`` surely has no subgraph; a fast test."""
     return node.op_type not in GRAPH_CARRIERS and not node.domain
 
 
 def carries_graphs(node: ir.Node) -> bool:
-    """True if ``node`` has a graph among its attributes."""
+    """True if ``node`` has a subgraph."""
     return bool(subgraphs(node))
 
 
 def subgraphs(node: ir.Node) -> Sequence[ir.Graph]:
-    """The graphs that ``node`` carries in its attributes, in attribute order.
+    """Return the subgraphs of ``node``, in attribute order.
 
-    Asked of every node in each walk, most of which carry none.
+    Called for every node in each walk, so it returns early for nodes that have none.
     """
     if node.op_type not in GRAPH_CARRIERS and not node.domain:
         return ()
@@ -44,7 +44,7 @@ def subgraphs(node: ir.Node) -> Sequence[ir.Graph]:
 
 
 def graphs_below(graph: ir.Graph) -> Iterator[ir.Graph]:
-    """``graph`` and every subgraph below it, outer first."""
+    """Yield ``graph`` and every subgraph below it, outer first."""
     pending = [graph]
     while pending:
         current = pending.pop()
@@ -59,19 +59,19 @@ def graphs_below(graph: ir.Graph) -> Iterator[ir.Graph]:
 
 
 def graphs(model: ir.Model) -> Iterator[ir.Graph]:
-    """The main graph, every subgraph below it, then those of every function, outer first."""
+    """Yield the main graph, every subgraph below it, then those of every function, outer first."""
     for root in (model.graph, *(function.graph for function in model.functions.values())):
         yield from graphs_below(root)
 
 
 def nodes(model: ir.Model) -> Iterator[ir.Node]:
-    """Every node of every graph of ``model``; the graphs may not be edited meanwhile."""
+    """Yield every node of every graph of ``model``; the graphs must not be edited meanwhile."""
     for root in (model.graph, *(function.graph for function in model.functions.values())):
         yield from nodes_below(root)
 
 
 def nodes_below(graph: ir.Graph) -> Iterator[ir.Node]:
-    """Every node of ``graph`` and of all below it, in one walk; outer graphs first."""
+    """Yield every node of ``graph`` and of all subgraphs, outer graphs first."""
     pending = [graph]
     while pending:
         inner: list[ir.Graph] = []
@@ -83,7 +83,7 @@ def nodes_below(graph: ir.Graph) -> Iterator[ir.Node]:
 
 
 def values(model: ir.Model) -> Iterator[ir.Value]:
-    """Every input of a graph and every result of a node of ``model``, graph by graph."""
+    """Yield every graph input and node output of ``model``, graph by graph."""
     for graph in graphs(model):
         yield from graph.inputs
         for node in graph:
@@ -91,7 +91,7 @@ def values(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def nested_nodes(node: ir.Node) -> Iterator[ir.Node]:
-    """Every node inside the subgraphs of ``node``, at any depth."""
+    """Yield every node inside the subgraphs of ``node``, at any depth."""
     pending = [] if is_flat(node) else list(subgraphs(node))
     while pending:
         for inner in pending.pop():
@@ -100,7 +100,8 @@ def nested_nodes(node: ir.Node) -> Iterator[ir.Node]:
 
 
 def captures(node: ir.Node) -> tuple[ir.Value, ...]:
-    """Values of enclosing graphs that the subgraphs of ``node`` read, each once, in order."""
+    """Return the values of enclosing graphs that subgraphs of ``node`` read, each once, in
+    order."""
     inner_graphs = set(subgraphs(node))
     found: dict[ir.Value, None] = {}
     for inner in nested_nodes(node):
@@ -115,13 +116,14 @@ def captures(node: ir.Node) -> tuple[ir.Value, ...]:
 
 
 def home(value: ir.Value) -> ir.Graph | None:
-    """The graph that computes ``value``; an outer value that a branch returns stays outer."""
+    """Return the graph that defines ``value``; an outer value that a branch returns stays outer."""
     producer = value.producer()
     return producer.graph if producer is not None else value.graph
 
 
 def num_uses(value: ir.Value) -> int:
-    """How often nodes read ``value``, without the copy that ``Value.uses()`` makes."""
+    """Return the number of node inputs that read ``value``, without the copy of
+    ``Value.uses()``."""
     return len(uses_of(value))
 
 
@@ -136,13 +138,13 @@ def is_dead(value: ir.Value) -> bool:
 
 
 CHECKS = frozenset({("smelt", "ValidateNonsingular")})
-"""Operators that end a run for some inputs: they stay where nobody reads their results."""
+"""Operators that abort a run for some inputs: they stay even if nobody reads their results."""
 
 
 def is_unread(node: ir.Node) -> bool:
-    """True if nothing is lost without ``node``, for every output is dead and it checks nothing.
+    """True if ``node`` can be removed: every output is dead and the node checks nothing.
 
-    Asked of every node in each round.
+    Called for every node in each round.
     """
     for value in node.outputs:  # all() over a generator takes three times as long
         if uses_of(value) or value.is_graph_output():
@@ -151,7 +153,7 @@ def is_unread(node: ir.Node) -> bool:
 
 
 def consumers(value: ir.Value) -> tuple[ir.Node, ...]:
-    """The nodes that read ``value``, each once, in the order they began to."""
+    """Return the nodes that read ``value``, each once, in the order of their first use."""
     uses = uses_of(value)
     if len(uses) == 1:
         return tuple(usage.node for usage in uses)
@@ -159,7 +161,7 @@ def consumers(value: ir.Value) -> tuple[ir.Node, ...]:
 
 
 def weight_bytes(model: ir.Model) -> int:
-    """Bytes of all initializers of ``model``, read or not."""
+    """Return the total bytes of all initializers of ``model``, read or not."""
     return sum(
         value.const_value.nbytes
         for graph in graphs(model)

@@ -1,9 +1,8 @@
-"""The context of onnx-shape-inference, which asks of a dim whether it is a number before all else.
+"""The context of onnx-shape-inference with fast tests for dims.
 
-``ir.SymbolicDim`` is a Protocol: to be told that an int is none costs ten times what is done with
-the answer, and the library asks for each dim of each operand and result.
-
-What is inferred again is merged with what was known: nothing is forgotten.
+``ir.SymbolicDim`` is a Protocol: an isinstance test of an int costs ten times the rest of the work,
+and the library tests each dim of each operand and result. Newly inferred facts are merged with
+known ones: nothing is lost.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
     """The library's context, with its two walks over dims at a tenth of their cost."""
 
     def name_anonymous_dims_in_shape(self, shape: ir.Shape) -> ir.Shape:
-        """``shape`` itself if every dim has a size or a name, else one in which they have."""
+        """Return ``shape``, with invented names for dims that are neither sized nor named."""
         if _is_named(shape):
             return shape
         named: ir.Shape = super().name_anonymous_dims_in_shape(shape)
@@ -40,14 +39,15 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
         return dims is not None
 
     def set_symbolic_value(self, value: ir.Value, data: list[Dim]) -> None:
-        """Note what ``value`` holds, beside what is noted already."""
+        """Note the elements of ``value``, merged with those already noted."""
         known = self._symbolic_values.get(value) if self.policy == "refine" else None
         if known is not None and len(known) == len(data):
             data = merged(known, data) or known
         super().set_symbolic_value(value, data)
 
     def get_symbolic_value(self, value: ir.Value) -> list[Dim] | None:
-        """What ``value`` holds; what another context found is noted in the metadata."""
+        """Return the known elements of ``value``, also those that another context noted in the
+        metadata."""
         known: list[Dim] | None = super().get_symbolic_value(value)
         if known is None and SYM_DATA_KEY in value.metadata_props:
             items = json.loads(value.metadata_props[SYM_DATA_KEY])

@@ -1,7 +1,7 @@
-"""The shape rules of onnx-shape-inference and ours over them, in a registry that only smelt asks.
+"""The shape rules of onnx-shape-inference and of smelt, in a registry that only smelt uses.
 
-The library has one registry for the whole process, and its walk over a model asks that one. Others
-in the process may use it too, so ours is apart, and so is the walk that asks ours.
+The library has one registry for the whole process, and its walk over a model uses that one. Other
+users of the library may rely on it, so smelt has its own registry and its own copy of the walk.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from smelt.ir.state_types import type_states
 ShapeRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
 registry = OpShapeInferenceRegistry()
-"""What smelt registers and asks."""
+"""smelt's registry."""
 
 WALK = "onnx_shape_inference._engine"
-"""The module of the library that walks over models."""
+"""The library module that walks over models."""
 
 NAMED = "_registry"
-"""What that module calls the one with the registry."""
+"""The name in that module under which it finds the registry."""
 
 NAMES = "_constraints", "collect_symbol_names"
-"""What it calls the one that finds the names of dims, and the function for it. That one reads each
-name as an expression, which names such as ``a::b`` are not."""
+"""The names of the module and the function with which it collects names of dims. That function
+parses each name as an expression, which fails for names such as ``a::b``."""
 
 PROPAGATE = "_propagate_types_to_subgraph_inputs"
-"""What it calls the function that tells the body of a loop which types it gets."""
+"""The name of the function that sets the types of inputs of a loop body."""
 
 
 @cache
 def take_over() -> None:
-    """Let our registry begin with the rules of the library."""
+    """Copy the library's rules into smelt's registry."""
     for domain, op_type, versions in _theirs.iter_supported():
         if registry.has(domain, op_type):
             continue  # One of ours, registered as its operator was declared.
@@ -54,10 +54,9 @@ def take_over() -> None:
 
 
 def rewrap(wrap: Callable[[ShapeRule], ShapeRule], domain: str, op_type: str) -> None:
-    """Put what ``wrap`` makes of it in the place of the rule of each version of an operator.
+    """Replace the rule of each version of an operator by ``wrap(rule)``.
 
-    The registry keeps what was registered before and lists its version again: each version is
-    wrapped once all the same.
+    The registry keeps replaced rules and lists their versions again; each version is wrapped once.
     """
     for version in dict.fromkeys(registry.version_boundaries(domain, op_type)):
         rule = registry.get(domain, op_type, version)
@@ -66,10 +65,10 @@ def rewrap(wrap: Callable[[ShapeRule], ShapeRule], domain: str, op_type: str) ->
 
 
 def infer_everything(model: ir.Model) -> None:
-    """Infer every value of ``model``; what is inferred wins over what the model declares.
+    """Infer every value of ``model``; inferred facts override declared ones.
 
-    What a Reshape says of sizes is not taken for true everywhere (the library would): in a branch
-    that is for N = 1 alone, a Reshape of N elements to one says so, and every 1 would become N.
+    Equalities of sizes that a Reshape implies are not applied everywhere, as the library would: a
+    Reshape of N elements to one, in a branch for N = 1, would turn every 1 into N.
     """
     _walk().infer_symbolic_shapes(
         model, policy="override", warn_on_missing=False, adopt_declared_symbols=False
@@ -78,7 +77,7 @@ def infer_everything(model: ir.Model) -> None:
 
 @cache
 def _walk() -> ModuleType:
-    """The library's module once more, with our registry in the place of its own."""
+    """Return a second instance of the library's module that uses smelt's registry."""
     spec = find_spec(WALK)
     if spec is None or spec.loader is None:
         raise InternalError("E902", f"there is no module {WALK}")
@@ -98,6 +97,8 @@ def _walk() -> ModuleType:
 
 
 def _with_types(theirs: ShapeRule) -> ShapeRule:
+    """Wrap the function that sets the types of loop inputs: also set the shapes of loop states."""
+
     def propagate(context: ShapeInferenceContext, node: ir.Node) -> None:
         type_states(node)
         theirs(context, node)
@@ -107,7 +108,7 @@ def _with_types(theirs: ShapeRule) -> ShapeRule:
 
 
 def _invented_below(graph: ir.Graph) -> set[str]:
-    """The names in ``graph`` of the form that inference makes up, so that it makes up others."""
+    """Return the invented names in ``graph``, so that inference invents others."""
     return invented_names(
         value
         for inner in scope.graphs_below(graph)

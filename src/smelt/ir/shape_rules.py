@@ -1,8 +1,8 @@
-"""Shape rules of our own, for operators where onnx-shape-inference 0.4 guesses.
+"""smelt's shape rules for operators where onnx-shape-inference 0.4 guesses.
 
-``Split`` whose sizes are computed at run time, ``Unique`` along an axis, the batched ``Scan`` of
-opset 8: the library assumes equal parts, returns a vector, forgets the batch. Here what is not
-known stays unknown. ``If``, ``Loop``, ``Squeeze`` and ``Resize`` have files of their own.
+``Split`` with run-time sizes, ``Unique`` along an axis, the batched ``Scan`` of opset 8: the
+library assumes equal parts, returns a vector, drops the batch. Here unknown sizes stay unknown.
+``If``, ``Loop``, ``Squeeze`` and ``Resize`` have files of their own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements, check_sizes
 
 
 def register_own_rules() -> None:
-    """Put our rules in the place of the library's; to be called once."""
+    """Replace the library's rules by smelt's; call this once."""
     for op_type, own in _OWN.items():
         rewrap(partial(_choose, own), "", op_type)
     for op_type, wrap in _WRAPPED.items():
@@ -57,18 +57,18 @@ def register_own_rules() -> None:
 
 
 def contain_failures() -> None:
-    """Let a rule of the library that fails on a node leave its outputs unknown.
+    """Let a library rule that fails on a node leave its outputs unknown.
 
-    Errors that a rule raises on purpose, because the model is wrong, pass through. To be called
-    before rules of ours stand in their place: those do not fail.
+    Errors that a rule raises on purpose, because the model is wrong, pass through. Call this before
+    smelt's rules are registered: those must not fail.
     """
     _wrap_all(lambda rule: _contained(rule) if _is_theirs(rule) else rule)
 
 
 def check_results() -> None:
-    """Check what rules say of elements; a rule of ours that fails is an InternalError E907.
+    """Check elements that rules infer; a failing rule of smelt becomes InternalError E907.
 
-    Errors say which node they are about, and there is none for a node that is ruled out already.
+    Errors name the node. A node that is ruled out already raises none.
     """
     _wrap_all(_checked)
 
@@ -86,6 +86,8 @@ _FAILURES = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeE
 
 
 def _contained(rule: ShapeRule) -> ShapeRule:
+    """Wrap a rule so that its failures are ignored."""
+
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         try:
             rule(context, node)
@@ -98,6 +100,8 @@ def _contained(rule: ShapeRule) -> ShapeRule:
 
 
 def _checked(rule: ShapeRule) -> ShapeRule:
+    """Wrap a rule so that its failures become E907 and its results are checked."""
+
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         try:
             rule(context, node)
@@ -127,7 +131,8 @@ def _counted_or_settled(theirs: ShapeRule) -> ShapeRule:
 
 
 def _settled(theirs: ShapeRule) -> ShapeRule:
-    """Sizes that a -1 stands for: the library leaves ``4*N // N`` a symbol, called ``4``."""
+    """Wrap a rule so that dims whose text is a number become ints: the library leaves ``4*N // N``
+    as ``4``."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
@@ -147,9 +152,10 @@ def _settled(theirs: ShapeRule) -> ShapeRule:
 
 
 def _typed_by_schema(theirs: ShapeRule) -> ShapeRule:
-    """Operands of types of their own: the library gives each result the type of the first.
+    """Wrap a rule so that each result has the type that the schema says.
 
-    It writes that into the object that says the type, which copies of a model share.
+    The library gives every result the type of the first operand, and writes it into the type
+    object, which copies of a model share.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
@@ -171,7 +177,7 @@ OwnRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], bool]
 
 
 def _choose(own: OwnRule, theirs: ShapeRule) -> ShapeRule:
-    """Our rule for the nodes it claims by returning True, theirs for the others."""
+    """Return a rule that calls ``own`` and, if that returns False, ``theirs``."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         if not own(context, node):
@@ -181,6 +187,7 @@ def _choose(own: OwnRule, theirs: ShapeRule) -> ShapeRule:
 
 
 def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Infer Unique along an axis; False without one."""
     source, axis = node.inputs[0], node.attributes.get("axis")
     if axis is None or source is None:
         return False
@@ -203,7 +210,8 @@ def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _concat(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Long vectors: the library would invent a symbol for each unknown element."""
+    """Infer a Concat of long vectors, for which the library would invent a symbol per unknown
+    element."""
     first = node.inputs[0]
     if first is None:
         return False
@@ -220,12 +228,12 @@ def _concat(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _scan(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Scan of opset 8 has a batch dimension, which the library does not know."""
+    """Claim (leave uninferred) the Scan of opset 8: the library does not know its batch dim."""
     return bool(context.opset < 9)
 
 
 def _constant_of_shape(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """The sizes that inference knows of the operand, where the library reads only constants."""
+    """Infer a ConstantOfShape of tracked sizes; the library reads only constants."""
     sizes, value = node.inputs[0], node.attributes.get("value")
     if sizes is None or not at_run_time(node, 0) or (value is not None and value.is_ref()):
         return False

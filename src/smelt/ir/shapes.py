@@ -1,9 +1,9 @@
 """Symbolic shape and dtype inference, one node or a whole model at a time.
 
-Wraps onnx-shape-inference, which works on the IR in place: 15 microseconds a node, symbolic
-arithmetic kept. What it infers wins over what a model declares for inner values, because a
-declaration may be wrong; where it infers nothing the declaration stands. Rules of ours replace
-those of its rules that guess (``shape_rules.py``, ``broadcast.py``).
+Wraps onnx-shape-inference, which works on the IR in place: 15 microseconds per node, with symbolic
+arithmetic. Inferred facts override what a model declares for inner values, because a declaration
+may be wrong; where nothing is inferred the declaration stays. smelt's own rules replace library
+rules that guess (``shape_rules.py``, ``broadcast.py``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from smelt.spans import span
 
 @cache
 def _prepare_registry() -> None:
-    """Register our rules over the library's, once."""
+    """Register smelt's rules over the library's, once."""
     take_over()
     contain_failures()
     register_own_rules()
@@ -53,14 +53,14 @@ def _prepare_registry() -> None:
 
 
 UNKNOWN_RANK = 100
-"""Dims that are not known count as little beside a shape that is not known at all."""
+"""Weight of a value of unknown rank, compared with one unknown dim."""
 
 
 class ShapeInference:
     """Shape inference for one model, kept current while the model is edited.
 
-    One instance serves a whole compile, so symbols that it invents stay unique. It gives names
-    to dims of inputs that have none; ``restore_interface`` takes them back.
+    One instance serves a whole compile, so that invented symbols stay unique. It gives names to
+    unnamed dims of inputs; ``restore_interface`` removes them.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -80,8 +80,7 @@ class ShapeInference:
     def infer_node(self, node: ir.Node) -> None:
         """Set the dtypes and shapes of the outputs of ``node`` from its inputs.
 
-        Outputs of operators without a rule, and of nodes that no rule can make sense of, stay
-        unknown.
+        Outputs of operators without a rule, and of nodes on which the rule fails, stay unknown.
         """
         infer = self._rule(node)
         if infer is None:
@@ -107,7 +106,7 @@ class ShapeInference:
         """Infer every value of the model, subgraphs and functions included.
 
         Raises InvalidModel E317 if shapes contradict each other. Models with the batched Scan of
-        opset 8 are left as they are: the library would give its body shapes that it does not have.
+        opset 8 are left alone: the library would infer wrong shapes for its body.
         """
         if self._context.opset < 9 and any(n.op_type == "Scan" for n in scope.nodes(self.model)):
             return
@@ -127,10 +126,11 @@ class ShapeInference:
             raise InvalidModel("E317", "shapes contradict each other", at=at, why=why) from error
 
     def _forget_names_of_results(self, graphs: Iterable[ir.Graph]) -> None:
-        """Let dims of what ``graphs`` return that are called like no dim of an input have no name.
+        """Remove names of output dims in ``graphs`` that no input dim has.
 
-        Exporters name them ``Concat_12_dim_0``: a size that an input tells would not replace that.
-        What a body gets is what its node reads, whatever the body calls it.
+        Exporters name them ``Concat_12_dim_0``, and an inferred size would not replace such a name.
+        Inputs of a body get their shapes from the operands of the node, whatever names the body
+        declares.
         """
         inputs = set(self.model.graph.inputs)
         told = {
@@ -147,10 +147,10 @@ class ShapeInference:
                 value.shape = ir.Shape(dims)
 
     def infer_again(self, loops: Iterable[ir.Node]) -> bool:
-        """Infer the model anew if edits may have made more plain; True if more is known now.
+        """Infer the model again if edits may have revealed more; return True if more is known now.
 
-        One of ``loops`` was not seen to keep the shapes that it carries, or dims have made-up
-        names: two of them are one where values that they were counted from have become one.
+        This is so if one of ``loops`` was not proved to keep the shapes of its states, or if there
+        are invented names: two of them become one once the values they derive from are merged.
         """
         few = self._is_flat and len(self._given | self._context.generated_dim_names) < 2
         if few:
@@ -162,8 +162,7 @@ class ShapeInference:
         return self._unknown() < before
 
     def _unknown(self) -> tuple[int, int]:
-        """How many values have no shape, and dims no size that is told outside; and how many
-        made-up names such dims have."""
+        """Return (weight of unknown shapes and dims, number of distinct invented names)."""
         shapes = [v.shape for node in scope.nodes(self.model) for v in node.outputs]
         dims = [d for shape in shapes if shape is not None for d in shape.dims]
         names = [d.value for d in dims if not isinstance(d, int)]
@@ -172,10 +171,10 @@ class ShapeInference:
         return unknown, len({part for name in invented for part in invented_in(name)})
 
     def _infer_nested(self) -> None:
-        """Infer a model with subgraphs or functions, again while more dims are found to vary.
+        """Infer a model with subgraphs or functions, repeatedly while more dims are found to vary.
 
-        Each time begins with what was known before the first: what was found while dims that vary
-        were taken for steady ones may be wrong, also of values outside of loops.
+        Each repetition starts from the facts before the first: facts found under the assumption
+        that varying dims are constant may be wrong, also for values outside of loops.
         """
         note_ranks(self.model)
         self._forget_names_of_results(scope.graphs(self.model))
@@ -191,7 +190,7 @@ class ShapeInference:
         self._reserved = False
 
     def _infer_possible(self) -> None:
-        """Infer everything but what sizes rule out, which a run may leave out."""
+        """Infer everything, ruling out optional nodes that fail for the given sizes."""
         while True:
             try:
                 infer_everything(self.model)
@@ -203,7 +202,7 @@ class ShapeInference:
     def _infer_flat(self) -> bool:
         """Infer a model without subgraphs and functions, at half the cost of the library's walk.
 
-        Returns False, with nothing lost, if some node needs more than the rule of its operator.
+        Returns False, with nothing lost, if a node needs more than the rule of its operator.
         """
         if self.model.functions:
             return False
@@ -229,36 +228,35 @@ class ShapeInference:
         return True
 
     def elements(self, value: ir.Value) -> list[Dim] | None:
-        """What a vector or scalar of integers holds, as far as shapes tell; None if unknown."""
+        """Return the tracked elements of an integer vector or scalar; None if unknown."""
         known: list[Dim] | None = self._context.get_symbolic_value(value)
         return known
 
     def note_elements(self, value: ir.Value, elements: list[Dim]) -> None:
-        """Let ``value``, a vector or scalar of integers, be known to hold ``elements``."""
+        """Note that ``value``, an integer vector or scalar, holds ``elements``."""
         self._context.set_symbolic_value(value, elements)
         check_elements(self._context, value)
 
     def learn(self, value: ir.Value, shape: ir.Shape | None, dtype: ir.DataType | None) -> None:
-        """Add to what is known of ``value``; what is known better already stays."""
+        """Add ``shape`` and ``dtype`` to what is known about ``value``; better-known facts stay."""
         if shape is not None:
             shape = self._context.name_anonymous_dims_in_shape(shape)
         self._context.set_shape_and_dtype(value, shape, dtype)
 
     def forget(self, value: ir.Value) -> None:
-        """Take back what was inferred of the shape and the elements of ``value``."""
+        """Erase the inferred shape and elements of ``value``."""
         forget(self._context, value)
 
     def redeclare_interface(self) -> None:
-        """Take the shapes that inputs and outputs have now for what they are declared with."""
+        """Take the current shapes of inputs and outputs as their declared shapes."""
         self._inputs = [value.shape for value in self.model.graph.inputs]
         self._outputs = [value.shape for value in self.model.graph.outputs]
         note_declared(self.model.graph)
 
     def restore_interface(self) -> None:
-        """Give inputs and outputs of the model the shapes that they were declared with.
+        """Give inputs and outputs of the model their declared shapes.
 
-        Also takes away what is of this inference alone: the notes on element values in the
-        metadata, and the names that it made up for dims.
+        Also removes traces of this inference: tracked elements in the metadata, and invented names.
         """
         graph = self.model.graph
         if not self._is_flat:
@@ -277,7 +275,7 @@ class ShapeInference:
                 value.shape = without_invented(shape, of_callers | self._of_outputs)
 
     def _reserve(self) -> None:
-        """Never invent a symbol that the model has already."""
+        """Reserve the names of the model, so that none is invented again."""
         self._reserved = True
         if self._of_inputs is None:
             self._of_inputs = invented_names(self.model.graph.inputs)
@@ -287,7 +285,7 @@ class ShapeInference:
 
 
 def infer_within(model: ir.Model) -> None:
-    """Types of all values of ``model``; dims that inference made up get no names."""
+    """Infer the types of all values of ``model``; invented names of dims are removed."""
     shapes = ShapeInference(model)
     try:
         shapes.infer_model()

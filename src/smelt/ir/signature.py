@@ -1,4 +1,4 @@
-"""The form of operators: what ONNX's schemas say of inputs, outputs, attributes, element types."""
+"""Signatures of operators by ONNX's schemas: inputs, outputs, attributes, element types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import onnx
 
 DOMAINS = ("", "ai.onnx.ml")
-"""Domains whose operators onnx describes; nodes of others are taken as they are."""
+"""Domains whose operators onnx defines; nodes of other domains are not checked."""
 
 _ELEMENT_TYPES = frozenset({"to", "dtype", "output_dtype", "stash_type", "softmax_precision"})
 """Attributes that hold an element type as a number; 0 leaves it open."""
@@ -26,7 +26,8 @@ _KNOWN_TYPES = frozenset(int(dtype) for dtype in ir.DataType)
 
 @dataclass(frozen=True)
 class Formal:
-    """One parameter: the type variable that it binds, or None, and the element types it takes.
+    """One formal parameter: the type variable that it binds, or None, and the allowed element
+    types.
 
     ``types`` is empty for sequences, optionals and maps, which are not checked.
     """
@@ -39,7 +40,7 @@ class Formal:
 
 @dataclass(frozen=True)
 class Signature:
-    """What onnx says of one operator at one version."""
+    """The signature of one operator at one version."""
 
     inputs: tuple[Formal, ...]
     outputs: tuple[Formal, ...]
@@ -52,7 +53,7 @@ class Signature:
 
 
 def misfits(node: ir.Node, signature: Signature) -> Iterator[str]:
-    """What is wrong with the counts and attributes of ``node``, each in a sentence."""
+    """Yield what is wrong with the counts and attributes of ``node``, each as a sentence."""
     yield from _misfits_of_values(node, signature)
     for name, attr in node.attributes.items():
         expected = signature.attributes.get(name)
@@ -75,6 +76,8 @@ def misfits(node: ir.Node, signature: Signature) -> Iterator[str]:
 
 
 def _misfits_of_values(node: ir.Node, signature: Signature) -> Iterator[str]:
+    """Yield what is wrong with the numbers of inputs and outputs of ``node``, and absent required
+    ones."""
     given = len(node.inputs)
     if not signature.min_inputs <= given <= signature.max_inputs:
         wanted = f"{signature.min_inputs} to {signature.max_inputs}"
@@ -94,7 +97,8 @@ def _misfits_of_values(node: ir.Node, signature: Signature) -> Iterator[str]:
 
 @cache
 def signature_of(op_type: str, version: int, domain: str) -> Signature | None:
-    """What onnx says of an operator as of ``version``; None if it has none, or a deprecated one."""
+    """Return the signature of an operator as of ``version``; None if it is unknown or
+    deprecated."""
     schema = opset.schema(op_type, version, domain)
     if schema is None or schema.deprecated:
         return None
@@ -117,6 +121,7 @@ def signature_of(op_type: str, version: int, domain: str) -> Signature | None:
 def _read_formal(
     parameter: onnx.defs.OpSchema.FormalParameter, constraints: dict[str, Sequence[str]]
 ) -> Formal:
+    """Return one formal parameter of a schema."""
     from onnx import defs
 
     option = parameter.option

@@ -1,4 +1,4 @@
-"""Which of two sizes is larger in every run, by the bounds that were noted for their symbols."""
+"""Compares two sizes for all runs, by the noted bounds of their symbols."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.ir.same_shape import Dim
 
 
 def difference(left: Dim, right: Dim, bounds: Mapping[str, Bounds]) -> Bounds | None:
-    """The least and the greatest that ``left - right`` is, if it is linear in bounded symbols."""
+    """Return the bounds of ``left - right`` if it is linear in bounded symbols, else None."""
     if not all(isinstance(dim, int) or is_arithmetic(dim) for dim in (left, right)):
         return None
     expression = _expression(left) - _expression(right)
@@ -32,7 +32,7 @@ def _expression(dim: Dim) -> Any:
 
 
 def always(comparison: str, left: Dim, right: Dim, bounds: Mapping[str, Bounds]) -> bool | None:
-    """The answer of a comparison of ONNX that is the same in every run; None if it is not sure."""
+    """Return the result of an ONNX comparison if it is the same in every run, else None."""
     found = difference(left, right, bounds)
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""Numbers of elements that a model computes from shapes."""
+"""Element counts that a model computes from shapes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from smelt.ir.same_shape import Dim
 from smelt.ir.shapes import ShapeInference
 
 COUNTED = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
-"""Floats in which a number of elements neither overflows nor loses more than its last bits."""
+"""Floats in which an element count neither overflows nor loses more than its last bits."""
 
 _FROM_INTEGERS = ("Cast", "Reshape", "Squeeze", "Unsqueeze", "Identity")
 
 
 def size_of(value: ir.Value | None, shapes: ShapeInference) -> Dim | None:
-    """The number of elements, as a product of dims, that ``value`` holds alone; None if unknown.
+    """Return the size, a product of dims, that the one-element ``value`` holds; None if unknown.
 
-    Follows a float back to the integer that it was cast from.
+    Follows a float back to the integer it was cast from.
     """
     while value is not None and value.dtype in COUNTED:
         node = value.producer()
@@ -30,7 +30,7 @@ def size_of(value: ir.Value | None, shapes: ShapeInference) -> Dim | None:
 
 
 def dim_product(dims: Iterable[Dim]) -> Dim:
-    """All ``dims`` multiplied; 1 for none."""
+    """Return the product of ``dims``; 1 for none."""
     product: Dim = 1
     for dim in dims:
         product = dim * product

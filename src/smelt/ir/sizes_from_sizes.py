@@ -1,6 +1,6 @@
-"""Sizes of Split, Pad, Tile, OneHot and MelWeightMatrix that follow from other sizes.
+"""Result sizes of Split, Pad, Tile, OneHot and MelWeightMatrix that derive from other sizes.
 
-They are equal parts of an open axis, and pads and depths that a model computes from shapes.
+These are equal parts of a symbolic axis, and pads and depths that a model computes from shapes.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from smelt.ir.same_shape import Dim
 from smelt.ir.slice_shapes import at_run_time
 
 UNEVEN = 18
-"""The opset since which the last part of a Split may be smaller."""
+"""The first opset in which the last part of a Split may be smaller."""
 
 
 def infer_split(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Parts of an axis of open size, or of sizes that a run tells."""
+    """Infer a Split of a symbolic axis, or with run-time sizes; False for others."""
     source = node.inputs[0]
     if source is None:
         return False
@@ -43,7 +43,7 @@ def _unknown(context: ShapeInferenceContext, node: ir.Node, dtype: ir.DataType |
 
 
 def _equal_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> list[Dim] | None:
-    """The sizes of parts of an open ``size``; None for other Splits."""
+    """Return the sizes of equal parts of a symbolic ``size``; None for other Splits."""
     given = "split" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
     if isinstance(size, int) or given or not is_arithmetic(size):
         return None
@@ -51,8 +51,10 @@ def _equal_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> li
 
 
 def split_evenly(size: Dim, count: int, *, uneven: bool) -> list[Dim]:
-    """``size`` in ``count`` equal parts; ``uneven`` ones have the quotient rounded up, and the last
-    ones what is left."""
+    """Return ``size`` split into ``count`` equal parts.
+
+    ``uneven``: parts have the quotient rounded up, and the last parts the rest.
+    """
     if not uneven:
         return [size // count] * count
     part = (size + (count - 1)) // count
@@ -68,7 +70,7 @@ def _at_most(part: Dim, left: Dim) -> Dim:
 
 
 def infer_tile(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """As many dims as the operand has, where a run tells the repeats."""
+    """Infer the rank of a Tile with run-time repeats; False for others."""
     source = node.inputs[0]
     if source is None or source.shape is None or len(node.inputs) != 2 or not at_run_time(node, 1):
         return False
@@ -80,8 +82,8 @@ def infer_tile(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def infer_mel(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Half of the length of a spectrum and one row, and the bands; the library takes them whole and
-    the other way round."""
+    """Infer MelWeightMatrix as [length // 2 + 1, bands]; the library swaps them and keeps the
+    length."""
     bands, length = (_elements(context, node, index) for index in (0, 1))
     known = [bool(each) and all(isinstance(d, int) for d in each or ()) for each in (length, bands)]
     rows = length[0] // 2 + 1 if length and known[0] else context.new_symbolic_dim()
@@ -95,7 +97,7 @@ def infer_mel(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def infer_pad(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Pads that are computed from sizes."""
+    """Infer a Pad whose pads are computed from sizes; False for others."""
     source = node.inputs[0]
     if source is None or source.shape is None or not at_run_time(node, 1):
         return False
@@ -114,7 +116,7 @@ def infer_pad(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _axes(context: ShapeInferenceContext, node: ir.Node, rank: int) -> list[int] | None:
-    """The axes that are padded, from the front; None for what is not known or none."""
+    """Return the padded axes, >= 0; None if they are unknown or invalid."""
     if len(node.inputs) < 4 or node.inputs[3] is None:
         return list(range(rank))
     tensor = ir.convenience.get_const_tensor(node.inputs[3])
@@ -125,7 +127,7 @@ def _axes(context: ShapeInferenceContext, node: ir.Node, rank: int) -> list[int]
 
 
 def infer_one_hot(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """A depth that is computed from sizes."""
+    """Infer a OneHot whose depth is computed from sizes; False for others."""
     indices, values = node.inputs[0], node.inputs[2]
     if indices is None or indices.shape is None or values is None or not at_run_time(node, 1):
         return False
@@ -142,7 +144,7 @@ def infer_one_hot(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _elements(context: ShapeInferenceContext, node: ir.Node, index: int) -> list[Dim] | None:
-    """What an input holds, if each element has a number or a name."""
+    """Return the tracked elements of an input if each has a number or a name, else None."""
     value = node.inputs[index]
     found: list[Dim] | None = context.get_symbolic_value(value) if value is not None else None
     named = found is not None and all(isinstance(d, int) or d.value is not None for d in found)

@@ -1,4 +1,4 @@
-"""Slices of dims whose size is not known."""
+"""Shape inference of Slice for symbolic dims."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataT
 
 
 def bounded(theirs: ShapeRule) -> ShapeRule:
-    """The rows that are left: of an unknown dim, ``x[0:5]`` leaves min(N, 5), not 5.
+    """Wrap the rule of Slice: of a symbolic dim, ``x[0:5]`` takes min(N, 5) rows, not 5.
 
-    Of a known one, the library misses what lies beyond the ends.
+    For a known dim, the library is wrong about ends beyond the axis.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
@@ -70,18 +70,18 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
 
 
 DEEPEST = 2
-"""Bounds in a size, ``max(0, N - 1)`` each, beyond which another cut makes it a size of its own:
-sympy takes 4 s for a chain of 20 Slices, and 27 s for one of 40."""
+"""Nested bounds ``max(0, N - 1)`` in a size, after which a further cut gives a new symbol: SymPy
+takes 4 s for a chain of 20 Slices, and 27 s for one of 40."""
 
 MOST_FLOORS = 8
-"""The same for sizes that were rounded, as every second row leaves them."""
+"""The same limit for rounded sizes, as a chain of Slices with step 2 produces them."""
 
 
 def _plainly_cut(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | None:
-    """The rows that are left, where the places are constant and the elements no sizes.
+    """Return the shape of a Slice with constant bounds and elements that are no sizes, else None.
 
-    That is nearly all there is, and the library takes 10 ms for it. None for the rest, and for what
-    runtimes do not agree on.
+    This covers nearly all Slices, for which the library takes 10 ms. Also None where runtimes
+    disagree.
     """
     source = node.inputs[0]
     shape = source.shape if source is not None else None
@@ -107,7 +107,7 @@ def _plainly_cut(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | No
 
 
 def _without_deep_bounds(theirs: ShapeRule, context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Call ``theirs`` with a plain symbol for each dim that was cut many times already."""
+    """Call ``theirs`` with a fresh symbol for each dim that was cut many times already."""
     source = node.inputs[0]
     shape = source.shape if source is not None else None
     deep = [axis for axis, dim in enumerate(shape or ()) if _is_deep(dim)]
@@ -129,7 +129,7 @@ def _without_deep_bounds(theirs: ShapeRule, context: ShapeInferenceContext, node
 
 
 def _may_be_sizes(source: ir.Value, shape: ir.Shape) -> bool:
-    """True if the library passes on what the elements are."""
+    """True if the library tracks the elements."""
     return len(shape) < 2 and source.dtype not in FLOATS
 
 
@@ -140,7 +140,7 @@ def _is_deep(dim: int | ir.SymbolicDim) -> bool:
 
 
 def _known_rows(size: int, cut: Cut, theirs: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
-    """How many rows ``cut`` leaves of ``size``; not ours to say where runtimes differ."""
+    """Return the number of rows of ``cut``; the library's result where runtimes disagree."""
     _, end, step = cut
     return theirs if not step or (step < 0 and end in UNBOUNDED) else len(rows_taken(size, cut))
 
@@ -148,8 +148,10 @@ def _known_rows(size: int, cut: Cut, theirs: int | ir.SymbolicDim) -> int | ir.S
 def _computed(
     context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, guess: ir.Shape
 ) -> ir.Shape:
-    """Bounds that are computed: only what they cut is not known, and not even that if it is seen,
-    or if they are known to be sizes."""
+    """Return the shape of a Slice with run-time bounds: sliced axes are unknown unless proved.
+
+    Proofs are bounds that are sizes, and windows of constant length.
+    """
     axes = _axes(node, len(source))
     if axes is None:
         return guess
@@ -170,7 +172,8 @@ def _computed(
 def _between_sizes(
     context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, axes: list[int]
 ) -> dict[int, Dim]:
-    """The rows from one size to another, by axis, such as ``x[N - 1 :]``; forward only."""
+    """Return, by axis, the rows of a forward Slice whose bounds are sizes, such as ``x[N - 1
+    :]``."""
     stepped = len(node.inputs) > 4 and node.inputs[4] is not None
     if stepped and set(_constant_ints(node, 4) or [0]) != {1}:
         return {}
@@ -186,10 +189,11 @@ def _between_sizes(
 
 
 def window_sizes(node: ir.Node) -> dict[int, int] | None:
-    """The size on each axis of a Slice that begins at a computed place and surely lies inside.
+    """Return the size per axis of a Slice with run-time starts that provably lies inside its
+    operand.
 
-    None unless all sizes of it are seen: the ends are the starts and a constant, no start is below
-    0, and no end beyond that of the operand.
+    None unless all sizes are proved: the ends are the starts plus a constant, no start is negative,
+    and no end lies beyond the operand.
     """
     source = node.inputs[0]
     if source is None or source.shape is None:
@@ -209,7 +213,7 @@ def window_sizes(node: ir.Node) -> dict[int, int] | None:
 
 
 def _axes(node: ir.Node, rank: int) -> list[int] | None:
-    """The axes that are cut, from the front; None if unknown."""
+    """Return the sliced axes, >= 0; None if unknown."""
     if at_run_time(node, 3):
         return None
     axes = _constant_ints(node, 3)
@@ -228,9 +232,9 @@ def _axes(node: ir.Node, rank: int) -> list[int] | None:
 
 
 def _window(node: ir.Node) -> list[tuple[int, int | None]] | None:
-    """For each axis the size of ``[start : start + size]`` and where it ends at most.
+    """Return, per axis, the size of ``[start : start + size]`` and its largest possible end.
 
-    None unless the ends are seen to be the starts and a constant, and no start below 0.
+    None unless the ends are the starts plus a constant, and no start is negative.
     """
     starts, ends = node.inputs[1], node.inputs[2]
     if starts is None or ends is None:
@@ -252,7 +256,7 @@ def _window(node: ir.Node) -> list[tuple[int, int | None]] | None:
 
 
 def _rows(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:
-    """How many rows are left of an open dim; None where that is not known."""
+    """Return the number of rows that ``cut`` takes of a symbolic dim; None if it is not known."""
     rows = count_open_rows(str(dim), cut) if is_arithmetic(dim) else None
     if rows is None or rows == dim.value:
         return None if rows is None else dim
@@ -264,7 +268,7 @@ def _rows(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:
 
 
 def _ranges(node: ir.Node, rank: int) -> dict[int, tuple[int, int, int]]:
-    """Start, end and step by axis, where all of them are constant; empty if some are not."""
+    """Return start, end and step by axis if all are constant, else an empty dict."""
     starts, ends, axes, steps = (_constant_ints(node, index) for index in range(1, 5))
     if starts is None or ends is None or any(at_run_time(node, index) for index in range(1, 5)):
         return {}
@@ -277,7 +281,7 @@ def _ranges(node: ir.Node, rank: int) -> dict[int, tuple[int, int, int]]:
 
 
 def _constant_ints(node: ir.Node, index: int) -> list[int] | None:
-    """A constant operand as a list; None if it is absent or computed."""
+    """Return a constant operand as a list; None if it is absent or computed."""
     value = node.inputs[index] if len(node.inputs) > index else None
     if value is None or value.is_graph_input():
         return None
@@ -286,7 +290,7 @@ def _constant_ints(node: ir.Node, index: int) -> list[int] | None:
 
 
 def at_run_time(node: ir.Node, index: int) -> bool:
-    """True if input ``index`` is given, but no constant."""
+    """True if input ``index`` is present and not constant."""
     if len(node.inputs) <= index:
         return False
     value = node.inputs[index]

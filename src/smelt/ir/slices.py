@@ -1,4 +1,4 @@
-"""What a Slice takes, where constants tell."""
+"""Constant bounds of a Slice."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from smelt.ir.rows import UNBOUNDED, Cut
 
 
 def cuts_of(node: ir.Node, constants: Constants) -> dict[int, Cut] | None:
-    """Start, end and step by axis, counted from 0, of a Slice; None unless all are constants.
+    """Return start, end and step by axis >= 0 of a Slice; None unless all are constant.
 
-    Needs the rank of the input. An axis that is named twice has no meaning in ONNX: None. Neither
-    has a backward Slice that ends at the largest number, which runtimes read in two ways.
+    Needs the rank of the input. Also None for cases without a defined meaning: an axis named twice,
+    and a backward Slice that ends at the largest number, which runtimes read in two ways.
     """
     source = node.inputs[0]
     if source is None or source.shape is None or len(node.inputs) < 3:

@@ -1,9 +1,8 @@
-"""Large constants that a rewrite computes wait for the end of a compile in a file, not in memory.
+"""Moves large computed constants from memory to a temporary file during a compile.
 
-A model may hold more weights than there is memory: those that it came with stay in their mapped
-file. Weights that passes transpose or scale stay in memory as long as all of them together are
-small; the others go to a temporary file, which is mapped, too. It has no name, so it goes with the
-last array that reads it.
+A model may hold more weights than there is memory: its own weights stay in their mapped file.
+Weights that passes transpose or scale stay in memory as long as their sum is small; others go to a
+temporary file, which is mapped too. It has no name, so it disappears with the last array over it.
 """
 
 from __future__ import annotations
@@ -24,20 +23,20 @@ import numpy as np
 from smelt.ir.chunks import array_chunks
 
 SPILLED = 1 << 20
-"""Bytes from which a constant may be moved to a file."""
+"""Size in bytes from which a constant may be moved to a file."""
 
 IN_MEMORY = 1 << 27
-"""Bytes of large constants that stay in memory, of one compile: to write and map them takes longer
-than to compute them. Those of models that were compiled before don't count, for most of them are
-garbage that nobody has collected yet."""
+"""Bytes of large constants of one compile that stay in memory: writing and mapping them takes
+longer than computing them. Constants of earlier compiles do not count: most await garbage
+collection."""
 
 SEGMENT = 1 << 28
-"""Bytes of one file; an array that is larger gets its own. Each costs a file descriptor."""
+"""Bytes of one file; a larger array gets its own. Each file costs a file descriptor."""
 
 ALIGNMENT = 64
 
 Arrays: TypeAlias = "weakref.WeakValueDictionary[int, np.ndarray]"
-"""Arrays by their id, as long as somebody has them."""
+"""Arrays by their id, as long as they are alive."""
 
 _lock = threading.Lock()
 _current: weakref.ref[_Segment] | None = None
@@ -48,7 +47,7 @@ _held: Arrays = weakref.WeakValueDictionary()
 
 @contextmanager
 def room_in_memory() -> Iterator[None]:
-    """Count what stays in memory anew: of what is compiled inside."""
+    """Count constants in memory from 0 within this context."""
     token = _in_memory.set(weakref.WeakValueDictionary())
     try:
         yield
@@ -57,17 +56,17 @@ def room_in_memory() -> Iterator[None]:
 
 
 def note_held(array: np.ndarray) -> None:
-    """Remember that a model holds ``array``: a view of it costs nothing, and need not move."""
+    """Note that a model holds ``array``, so that views of it are not moved."""
     root = _root(array)
     if root.nbytes >= SPILLED:
         _held[id(root)] = root
 
 
 def spilled(array: np.ndarray) -> np.ndarray:
-    """``array``, or the same numbers in a mapped file if there is no room for them in memory.
+    """Return ``array``, or a mapped copy of it if the memory limit is reached.
 
-    Views of constants that a model holds, and of mapped files, stay as they are; so does all
-    where no file can be had.
+    Views of constants of a model and of mapped files are returned unchanged, and so is every array
+    if no file can be created.
     """
     root = _root(array)
     if array.nbytes < SPILLED or array.dtype.hasobject or not _is_new(root):
@@ -85,7 +84,7 @@ def spilled(array: np.ndarray) -> np.ndarray:
 
 
 def _root(array: np.ndarray) -> np.ndarray:
-    """The array whose memory ``array`` shows."""
+    """Return the array that owns the memory of ``array``."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
@@ -96,7 +95,7 @@ def _is_new(root: np.ndarray) -> bool:
 
 
 def _segment_for(size: int) -> _Segment:
-    """The open segment if ``size`` bytes fit, else a new one."""
+    """Return the open segment if ``size`` bytes fit, else a new one."""
     global _current  # noqa: PLW0603 - the segment that is being filled, as long as it is read
     segment = _current() if _current is not None else None
     if segment is None or not segment.fits(size):
@@ -106,7 +105,8 @@ def _segment_for(size: int) -> _Segment:
 
 
 def _folder() -> Path | None:
-    """A folder on a disk: ``/tmp`` often is memory. None leaves the choice to the system."""
+    """Return a folder on a disk, because ``/tmp`` is often in memory; None for the system's
+    default."""
     lasting = Path("/var/tmp")
     chosen = os.environ.get("TMPDIR") or not os.access(lasting, os.W_OK)
     return None if chosen else lasting
@@ -120,6 +120,7 @@ class _Segment(mmap.mmap):
 
     @classmethod
     def new(cls, size: int) -> _Segment:
+        """Return a segment of ``size`` bytes in a new temporary file."""
         file = tempfile.TemporaryFile(dir=_folder(), prefix="smelt-")  # noqa: SIM115 - it stays open
         try:
             file.truncate(size)
@@ -134,7 +135,8 @@ class _Segment(mmap.mmap):
         return self.used + size <= len(self)
 
     def add(self, array: np.ndarray) -> np.ndarray:
-        """Write ``array`` through the file, so that a full disk is an error and no signal."""
+        """Write ``array`` to the file and return a mapped copy; a full disk raises OSError, no
+        signal."""
         start = end = self.used
         for chunk in array_chunks(array):
             begun = end

@@ -1,6 +1,6 @@
-"""The shape of a Squeeze: what is not known of its axes stays unknown.
+"""The shape of a Squeeze; dims on unknown axes stay unknown.
 
-onnx-shape-inference 0.4 takes away every 1 where the axes are computed at run time.
+onnx-shape-inference 0.4 removes every 1 if the axes are computed at run time.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from smelt.ir.slice_shapes import at_run_time
 
 
 def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Infer a Squeeze with run-time, repeated or absent axes; False for others."""
     source = node.inputs[0]
     if source is None:
         return False
@@ -35,7 +36,7 @@ def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _repeated(node: ir.Node, rank: int) -> set[int]:
-    """The axes of a Squeeze from the front, if it names one twice, as ONNX Runtime allows."""
+    """Return the axes of a Squeeze, >= 0, if one is listed twice, as ONNX Runtime allows."""
     listed = listed_axes(node)
     if len(without_repeats(listed, rank)) == len(listed):
         return set()
@@ -44,7 +45,7 @@ def _repeated(node: ir.Node, rank: int) -> set[int]:
 
 
 def _squeezed_rank(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | None:
-    """A shape of unknown dims, if the number of axes tells the rank."""
+    """Return a shape of unknown dims if the number of axes is known, else None."""
     source, axes = node.inputs[0], node.inputs[1]
     if source is None or axes is None or source.shape is None or axes.shape is None:
         return None

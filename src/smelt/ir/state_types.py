@@ -1,6 +1,6 @@
-"""Types of what a loop carries that is no tensor, where its body leaves them open.
+"""Types of loop states that are no tensors, where the body leaves them open.
 
-The library knows element types only: it would take a sequence of floats for a tensor of them.
+The library knows element types only: it would take a sequence of floats for a float tensor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def is_tensor(value: ir.Value) -> bool:
 
 
 def type_states(node: ir.Node) -> None:
-    """Tell the body of ``node``, if that is a Loop, which of its inputs are no tensors."""
+    """Set the types of body inputs of the Loop ``node`` that are no tensors."""
     body = node.attributes.get("body") if node.op_type == "Loop" and not node.domain else None
     if body is None or body.is_ref():
         return

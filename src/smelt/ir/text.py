@@ -1,8 +1,7 @@
-"""Models as text: ONNX text in, canonical text out.
+"""Models as text: parses ONNX text, prints canonical text.
 
-``parse`` reads the ONNX text format, ``canonical`` prints a graph so that two graphs that differ
-only in inner names, node order or constant spelling print alike. Tests, dumps and bug reports use
-them.
+``parse`` reads the ONNX text format. ``canonical`` prints graphs that differ only in inner names,
+node order or constant spelling alike. Tests, dumps and bug reports use them.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ LITERAL = 16
 
 
 def parse(text: str, opset: int = 23, **domains: int) -> ir.Model:
-    """A model from ONNX text; a bare graph gets a header with ``opset`` and other ``domains``.
+    """Return the model of ONNX text; a bare graph gets a header with ``opset`` and ``domains``.
 
     Imports of the domains that the text uses are added (``smelt``, ``smelt.c``...), version 1.
     """
@@ -44,18 +43,20 @@ def _domains_in(text: str) -> list[str]:
 
 
 def canonical(model: ir.Model) -> str:
-    """The main graph and all below it; equal texts mean the same computation and interface."""
+    """Return the text of the main graph; equal texts mean the same computation and interface."""
     return "\n".join(_Printer().graph(model.graph, "")) + "\n"
 
 
 class _Printer:
-    """Prints graphs; inner results are called %0, %1... in the order that the outputs need them."""
+    """Prints graphs; inner results are called %0, %1... in the order in which the outputs need
+    them."""
 
     def __init__(self) -> None:
         self.names: dict[ir.Value, str] = {}
         self.count = 0
 
     def graph(self, graph: ir.Graph, indent: str) -> list[str]:
+        """Return the lines of ``graph``."""
         for value in graph.inputs:
             self.names[value] = value.name or "?"
         body = [line for node in self.ordered(graph) for line in self.node(node, indent + "  ")]
@@ -64,7 +65,8 @@ class _Printer:
         return [f"{indent}({inputs}) => ({outputs}) {{", *body, f"{indent}}}"]
 
     def ordered(self, graph: ir.Graph) -> list[ir.Node]:
-        """Nodes in the order of a depth-first walk from the outputs, then those not reached."""
+        """Return the nodes in the order of a depth-first walk from the outputs, then unreached
+        ones."""
         done: dict[ir.Node, None] = {}
         roots = [v.producer() for v in graph.outputs]
         for root in [*roots, *graph]:
@@ -87,6 +89,7 @@ class _Printer:
         return list(done)
 
     def node(self, node: ir.Node, indent: str) -> list[str]:
+        """Return the lines of ``node``, with its subgraphs indented."""
         operands = ", ".join("" if v is None else self.operand(v) for v in node.inputs)
         for value in node.outputs:
             self.names[value] = f"%{self.count}"
@@ -99,6 +102,7 @@ class _Printer:
         return lines
 
     def operand(self, value: ir.Value) -> str:
+        """Return the name of ``value``, or its literal if it is constant."""
         tensor = constants.tensor_of(value)
         if tensor is not None:
             return literal(tensor)
@@ -106,7 +110,7 @@ class _Printer:
 
 
 def literal(tensor: ir.TensorProtocol) -> str:
-    """A constant as ``float[2]{1.0,2.0}``; long ones by a checksum of their bytes."""
+    """Return a constant as ``float[2]{1.0,2.0}``; a long one with a checksum of its bytes."""
     kind = tensor_type(tensor)
     array = tensor.numpy()
     if array.size <= LITERAL:
@@ -117,24 +121,24 @@ def literal(tensor: ir.TensorProtocol) -> str:
 
 
 def operator(node: ir.Node) -> str:
-    """``Relu``, or ``domain.Name`` for an operator beyond ONNX."""
+    """Return ``Relu``, or ``domain.Name`` for an operator beyond ONNX."""
     return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
 
 
 def size_in_bytes(tensor: ir.TensorProtocol) -> int:
-    """The bytes of the elements; those of strings are those of their text."""
+    """Return the bytes of the elements; strings count by the length of their text."""
     if tensor.dtype == ir.DataType.STRING:
         return sum(len(item) for item in tensor.numpy().reshape(-1))
     return tensor.nbytes
 
 
 def tensor_type(tensor: ir.TensorProtocol) -> str:
-    """``float[2,3]``."""
+    """Return the type of ``tensor`` as text: ``float[2,3]``."""
     return f"{tensor.dtype.name.lower()}[{','.join(str(dim) for dim in tensor.shape)}]"
 
 
 def checksum(tensor: ir.TensorProtocol) -> str:
-    """Twelve digits that tell the elements of ``tensor`` from others."""
+    """Return twelve hexadecimal digits of a hash of the elements."""
     import hashlib
 
     array = np.ascontiguousarray(tensor.numpy())
@@ -150,7 +154,7 @@ def _number(item: np.generic) -> str:
 
 
 def type_of(value: ir.Value, dim: Callable[[int | ir.SymbolicDim], str] = str) -> str:
-    """``float[B,4]``, ``seq(float[?])``; ``dim`` prints a dim, and ``?`` is what is unknown."""
+    """Return ``float[B,4]`` or ``seq(float[?])``; ``dim`` prints a dim, and ``?`` means unknown."""
     opaque = opaque_type_of(value)
     if opaque is not None:
         return opaque.text
@@ -164,14 +168,15 @@ def type_of(value: ir.Value, dim: Callable[[int | ir.SymbolicDim], str] = str) -
 
 
 def attributes(given: Mapping[str, ir.Attr]) -> str:
-    """``<axis=1, perm=[1,0]>``, sorted by name and without graphs; empty if there are none."""
+    """Return ``<axis=1, perm=[1,0]>``, sorted by name and without graphs; empty if there are
+    none."""
     texts = {name: attribute(given[name]) for name in sorted(given)}
     parts = [f"{name}={text}" for name, text in texts.items() if text is not None]
     return f"<{', '.join(parts)}>" if parts else ""
 
 
 def attribute(attr: ir.Attr) -> str | None:
-    """The value of an attribute; None for graphs."""
+    """Return the value of an attribute as text; None for graphs."""
     if attr.is_ref():
         return f"@{attr.ref_attr_name}"
     if attr.type == ir.AttributeType.TENSOR:

@@ -1,4 +1,4 @@
-"""Which dim a value of one element holds, because a Shape says it."""
+"""The dim that a one-element value holds, if it comes from a Shape."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ _SAME = ("Identity", "Unsqueeze", "Squeeze", "Reshape")
 
 
 def told_dim(value: ir.Value | None) -> Dim | None:
-    """The dim that ``value`` holds alone, if a Shape tells it, read as it is or by one Gather."""
+    """Return the dim that ``value`` holds if it is a Shape of one dim or one Gather from a
+    Shape."""
     while (move := producer_of(value, *_SAME)) is not None:
         value = move.inputs[0]
     node = producer_of(value, "Shape", "Gather")

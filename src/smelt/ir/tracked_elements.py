@@ -1,4 +1,4 @@
-"""Which elements of small vectors shape inference may go on tracking."""
+"""Limits on the elements of small vectors that shape inference tracks."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from smelt.ir.floats import float_info, is_float
 from smelt.ir.inferred_facts import forget_elements
 
 MAX_ELEMENTS = 1024
-"""Elements of a vector whose values are tracked; no shape is longer, but an attack may be."""
+"""Longest vector whose elements are tracked; no shape is longer, but a hostile file may be."""
 
 
 LARGEST = 2**63 - 1
-"""The largest size that a model can say."""
+"""The largest size that a model can express."""
 
 
 def check_sizes(context: ShapeInferenceContext, node: ir.Node, value: ir.Value) -> None:
-    """Forget sizes whose text grew too long.
+    """Replace sizes of ``value`` whose text is too long by new symbols.
 
-    Raises ResourceLimit E501 for those that no tensor has room for, and records an error for those
-    below zero, as a Pad has that takes away more than there is.
+    Raises ResourceLimit E501 for sizes beyond int64, and records an error for negative ones, as of
+    a Pad that removes more than there is.
     """
     if value.shape is None:
         return
@@ -58,10 +58,10 @@ def _shortened(context: ShapeInferenceContext, dim: int | ir.SymbolicDim) -> int
 
 
 def check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
-    """Stop tracking elements that are too many, or not those that ``value`` holds.
+    """Stop tracking elements that are too many, or that cannot be the elements of ``value``.
 
-    The library drops an element from Slices that run backwards past the start, and carries
-    integers through types that are too narrow for them.
+    The library loses an element of Slices that run backwards past the start, and tracks integers
+    through types that are too narrow for them.
     """
     elements = context.get_symbolic_value(value)
     if elements is None:
@@ -77,7 +77,7 @@ _OF_SIZES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.UINT64, ir.DataTy
 
 
 def _holds(dtype: ir.DataType | None, element: int | ir.SymbolicDim) -> bool:
-    """True if ``dtype`` has the integer; of sizes, any that memory can hold."""
+    """True if ``dtype`` represents the integer exactly; for sizes, any that memory can hold."""
     if dtype is None:
         return True
     if isinstance(element, ir.SymbolicDim):

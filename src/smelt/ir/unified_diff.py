@@ -1,7 +1,7 @@
-"""Unified differences of long listings, in time that does not grow with the square of the lines.
+"""Unified differences of long listings, in nearly linear time.
 
-Lines that stand once on either side anchor the match, as in patience diff: nearly every line of a
-listing does, since it names its results. ``difflib`` sees only what is small between anchors.
+Lines that are unique on both sides anchor the match, as in patience diff: nearly every line of a
+listing is unique, since it names its results. ``difflib`` compares only the small gaps.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ CONTEXT = 3
 """Unchanged lines around each change."""
 
 SMALL = 1 << 16
-"""Pairs of lines that are compared one by one where nothing anchors them."""
+"""Maximum number of pairs of lines that are compared where there is no anchor."""
 
 
 def unified_diff(a: Sequence[str], b: Sequence[str], context: int = CONTEXT) -> list[str]:
-    """The lines of ``diff -u`` from the first hunk on; none if ``a`` and ``b`` are equal."""
+    """Return the lines of ``diff -u`` from the first hunk on; empty if ``a`` and ``b`` are
+    equal."""
     found: list[str] = []
     for group in _Matcher(a, b).get_grouped_opcodes(context):
         first, last = group[0], group[-1]
@@ -35,14 +36,14 @@ def unified_diff(a: Sequence[str], b: Sequence[str], context: int = CONTEXT) -> 
 
 
 def _lines(start: int, end: int) -> str:
-    """A range of lines as hunks give it: from 1, or the line before an empty one."""
+    """Return a range of lines as hunks write it: from 1, or the line before an empty range."""
     if end == start + 1:
         return str(end)
     return f"{start + (end > start)},{end - start}"
 
 
 class _Matcher(SequenceMatcher[str]):
-    """A SequenceMatcher whose blocks come from anchors; the rest of it only groups them."""
+    """A SequenceMatcher with blocks from anchors; the base class only groups them."""
 
     def __init__(self, a: Sequence[str], b: Sequence[str]) -> None:
         super().__init__(None, "", "", autojunk=False)
@@ -53,7 +54,7 @@ class _Matcher(SequenceMatcher[str]):
 
 
 class _Range(NamedTuple):
-    """Lines ``a`` to ``a_end`` of the one, ``b`` to ``b_end`` of the other."""
+    """Lines ``a`` to ``a_end`` of one side, ``b`` to ``b_end`` of the other."""
 
     a: int
     a_end: int
@@ -62,10 +63,11 @@ class _Range(NamedTuple):
 
 
 _Block = tuple[int, int, int]
-"""Where equal lines begin on either side, and how many there are."""
+"""The start of equal lines on both sides, and their number."""
 
 
 def _blocks(a: Sequence[str], b: Sequence[str]) -> Iterator[_Block]:
+    """Yield blocks of equal lines, unsorted: common ends, anchors, and difflib's in small gaps."""
     pending = [_Range(0, len(a), 0, len(b))]
     while pending:
         part, blocks = _trimmed(a, b, pending.pop())
@@ -86,7 +88,7 @@ def _blocks(a: Sequence[str], b: Sequence[str]) -> Iterator[_Block]:
 
 
 def _trimmed(a: Sequence[str], b: Sequence[str], part: _Range) -> tuple[_Range, list[_Block]]:
-    """``part`` without the lines that are equal at its ends, and those."""
+    """Return ``part`` without equal lines at its ends, and those lines as blocks."""
     start, end = 0, 0
     shorter = min(part.a_end - part.a, part.b_end - part.b)
     while start < shorter and a[part.a + start] == b[part.b + start]:
@@ -98,7 +100,7 @@ def _trimmed(a: Sequence[str], b: Sequence[str], part: _Range) -> tuple[_Range, 
 
 
 def _anchors(a: Sequence[str], b: Sequence[str], part: _Range) -> list[tuple[int, int]]:
-    """The longest run, in order on both sides, of lines that stand once in ``part`` of either."""
+    """Return the longest common subsequence of lines that are unique in ``part`` on both sides."""
     old, new = a[part.a : part.a_end], b[part.b : part.b_end]
     counts, others = Counter(old), Counter(new)
     places = {line: part.b + j for j, line in enumerate(new)}
@@ -111,7 +113,8 @@ def _anchors(a: Sequence[str], b: Sequence[str], part: _Range) -> list[tuple[int
 
 
 def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The most of ``pairs``, sorted by the first number, of which the second grows, too."""
+    """Return the longest subsequence of ``pairs``, sorted by first number, with increasing
+    second."""
     tails: list[int] = []
     chain: list[int] = []
     before: list[int] = []
@@ -129,7 +132,7 @@ def _longest_increasing(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _merged(blocks: list[_Block]) -> Iterator[_Block]:
-    """``blocks`` in order, neighbours joined and empty ones left out."""
+    """Yield ``blocks`` with adjacent ones joined and empty ones dropped."""
     i, j, size = 0, 0, 0
     for block in blocks:
         if (block[0], block[1]) == (i + size, j + size):

@@ -1,6 +1,6 @@
-"""The invariants that every pass must leave in place, checked in one linear walk.
+"""Checks the invariants that every pass must keep, in one linear walk.
 
-A broken one is a fault of smelt, never of the model: the frontends refuse bad models.
+A broken invariant is a bug of smelt, never of the model: the frontends refuse bad models.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ def verify(model: ir.Model) -> None:
 
 
 def problems_of(model: ir.Model) -> Iterator[str]:
-    """Every broken invariant in a sentence: order, names, ownership, uses, imports, and nodes
-    that do not have the form of their operator at the opset that is imported."""
+    """Yield each broken invariant as a sentence.
+
+    Checks order, names, ownership, uses, imports, and signatures of nodes at the imported opset.
+    """
     roots = [(model.graph, model.opset_imports)]
     roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
     declared = {(key[0], key[1]) for key in model.functions}
@@ -39,7 +41,7 @@ def problems_of(model: ir.Model) -> Iterator[str]:
 
 
 class _Walk:
-    """Walks a graph and all below it; ``known`` and ``names`` are what is in scope.
+    """Walks a graph and all subgraphs; ``known`` and ``names`` are in scope.
 
     ``declared`` are the operators that are functions of the model.
     """
@@ -51,12 +53,14 @@ class _Walk:
         self.names: set[str] = set()
 
     def graph(self, graph: ir.Graph) -> Iterator[str]:
+        """Yield the problems of ``graph``; its values leave the scope afterwards."""
         defined: list[ir.Value] = []
         yield from self.graph_in_scope(graph, defined)
         self.known.difference_update(defined)
         self.names.difference_update(value.name for value in defined if value.name)
 
     def graph_in_scope(self, graph: ir.Graph, defined: list[ir.Value]) -> Iterator[str]:
+        """Yield the problems of ``graph`` and add its values to ``defined``."""
         for value in graph.inputs:
             yield from self.define(value, defined)
         for value in graph.initializers.values():
@@ -74,6 +78,7 @@ class _Walk:
                 yield f"graph {graph.name!r} returns {value.name!r}, which nothing there writes"
 
     def node(self, node: ir.Node, graph: ir.Graph, defined: list[ir.Value]) -> Iterator[str]:
+        """Yield the problems of ``node``, which stands in ``graph``."""
         place = f"node {node.name!r} ({node.op_type})"
         if node.graph is not graph:
             yield f"{place} stands in a graph that does not own it"
@@ -95,7 +100,7 @@ class _Walk:
             yield from self.define(value, defined)
 
     def form(self, node: ir.Node) -> Iterator[str]:
-        """What ``node`` lacks of the form that its operator has at this opset."""
+        """Yield how ``node`` deviates from the signature of its operator at this opset."""
         if node.domain not in DOMAINS or (node.domain, node.op_type) in self.declared:
             return
         version = self.imports.get(node.domain)
@@ -108,6 +113,7 @@ class _Walk:
             yield from misfits(node, signature)
 
     def define(self, value: ir.Value, defined: list[ir.Value]) -> Iterator[str]:
+        """Bring ``value`` into scope; yield a problem if its name is taken."""
         if value.name and value.name in self.names:
             yield f"two values are called {value.name!r}"
         defined.append(value)

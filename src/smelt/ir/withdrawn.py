@@ -1,8 +1,8 @@
-"""Operators in the domain of ONNX without a schema there, which ONNX Runtime runs all the same.
+"""Operators in the ONNX domain without a schema, which ONNX Runtime runs nevertheless.
 
-Most are of those that ONNX tried out and took back, in models of WinML's and Caffe2's converters;
-ONNX Runtime runs them up to opset 9. Others its own optimizer writes. As a model is read or raised,
-what ONNX has takes their place, with the meaning that is written here.
+Most are experimental operators that ONNX withdrew, in models of WinML's and Caffe2's converters;
+ONNX Runtime runs them up to opset 9. Others are written by its own optimizer. When a model is read
+or raised, they are replaced by ONNX operators as defined here.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ NEVER = 1 << 31
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """``inputs``: how many it takes, at least and at most; ``outputs``: how many it gives at most;
-    ``required``: attributes without a default; ``since`` and ``until``: the opsets from which on
-    it is there, and is gone or described by ONNX; ``stays``: what ONNX describes is the same;
-    ``of_floats``: it takes nothing else.
-    ``spell`` makes its results of operators of opset 13 or later."""
+    """A withdrawn operator; ``spell`` builds its results from operators of opset 13 or later.
+
+    ``inputs``: minimum and maximum number; ``outputs``: maximum number; ``required``: attributes
+    without a default; ``since`` and ``until``: the first opset with it, and the first without it or
+    with a definition in ONNX; ``stays``: ONNX's definition is the same; ``of_floats``: takes floats
+    only.
+    """
 
     spell: Spell
     inputs: tuple[int, int] = (1, 1)
@@ -44,19 +46,19 @@ class Withdrawn:
 
 
 def is_withdrawn(op_type: str, version: int) -> bool:
-    """True for an operator that models of ONNX opset ``version`` have without a schema."""
+    """True for an operator that models of ONNX opset ``version`` use without a schema."""
     found = WITHDRAWN.get(op_type)
     return found is not None and found.since <= version < found.until
 
 
 def described_from(op_type: str) -> int:
-    """The opset from which on ONNX describes the same operator; ``NEVER`` if it does not."""
+    """Return the first opset at which ONNX defines the same operator; ``NEVER`` if none does."""
     found = WITHDRAWN[op_type]
     return found.until if found.stays else NEVER
 
 
 def misfit(node: ir.Node) -> str | None:
-    """Why ``node`` is none of these operators as its runtimes take it; None if it is."""
+    """Return why ``node`` is not a valid use of its withdrawn operator; None if it is."""
     found = WITHDRAWN[node.op_type]
     least, most = found.inputs
     fits = least <= len(node.inputs) <= most and None not in node.inputs[:least]
@@ -70,7 +72,7 @@ def misfit(node: ir.Node) -> str | None:
 
 
 def spell_out(node: ir.Node, rewriter: Rewriter) -> None:
-    """Put what ONNX has in the place of ``node``; norms of values that are not known stay."""
+    """Replace ``node`` by ONNX operators; norms of values with unknown types stay."""
     if node.op_type in NORMS and not can_spell(node):
         return
     build = rewriter.builder(node, [node], "raise_opset")
@@ -109,7 +111,7 @@ def _image_scaler(b: Builder, node: ir.Node) -> ir.Value:
 
 
 def _bent(function: str) -> Spell:
-    """``alpha * function(beta * x)``."""
+    """Return a builder of ``alpha * function(beta * x)``."""
 
     def spell(b: Builder, node: ir.Node) -> ir.Value:
         inner = _scaled(b, node.inputs[0], _number(node, "beta", 1.0))
@@ -119,7 +121,7 @@ def _bent(function: str) -> Spell:
 
 
 def _crop(b: Builder, node: ir.Node) -> ir.Value:
-    """``border``: left, top, right, bottom; ``scale``: the height and the width that are left."""
+    """Build a Slice. ``border``: left, top, right, bottom; ``scale``: height and width to keep."""
     left, top, right, bottom = node.attributes.get_ints("border", (0, 0, 0, 0))
     scale = node.attributes.get_ints("scale", ())
     last = np.iinfo(np.int64).max
@@ -141,6 +143,7 @@ def _thresholded_relu(b: Builder, node: ir.Node) -> ir.Value:
 
 
 def _mean_variance_normalization(b: Builder, node: ir.Node) -> ir.Value:
+    """Build the norm over rows and columns, and channels too with ``across_channels``."""
     across = node.attributes.get_int("across_channels", 0)
     x = node.inputs[0]
     rank = len(x.shape) if x is not None and x.shape is not None else 4

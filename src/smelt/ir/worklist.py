@@ -1,8 +1,8 @@
-"""Run rules to their fixed point with one worklist.
+"""Runs rules to a fixed point with one worklist.
 
-Every node is tried once; a rewrite brings back only what it can have changed: the new nodes,
-the readers of the new value as far down as a pattern reaches, and producers that lost a reader.
-The cost is linear in nodes plus rewrites.
+Every node is tried once; a rewrite re-queues only nodes that it can affect: the new nodes, the
+readers of the new value as far down as a pattern reaches, and producers that lost a reader. The
+cost is linear in nodes plus rewrites.
 """
 
 from __future__ import annotations
@@ -25,18 +25,21 @@ from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.rule import Match, Miss, Replacement, Rule, RuleSet
 
 REWRITES_PER_NODE = 10
-"""More rewrites than this per initial node, plus some slack, mean rules that undo each other."""
+"""More rewrites than this per initial node, plus a constant, indicate rules that undo each
+other."""
 
 FANOUT = 8
-"""Readers of a value that are brought back per hop; a bound, so shared values stay cheap."""
+"""Values with more readers do not re-queue them; a bound, so that shared values stay cheap."""
 
 
 Item = TypeVar("Item")
 
 
 class Tally(Counter[Item]):
-    """A Counter that is empty at first, made in a tenth of the time: each run of a pass has three,
-    and most do nothing."""
+    """A Counter that is constructed empty in a tenth of the time.
+
+    Each run of a pass creates three, and most runs count nothing.
+    """
 
     def __init__(self) -> None:
         dict.__init__(self)
@@ -44,13 +47,12 @@ class Tally(Counter[Item]):
 
 @dataclass
 class RuleStats:
-    """How often each rule fired, and each failed condition with a node where it failed.
+    """The number of rewrites per rule, and each failed condition with a node where it failed.
 
-    ``rewrites`` counts edits; it is not 0 exactly if the model changed. ``needs`` counts misses
-    by the ONNX opset that they need. ``interface`` lists what was done to inputs and outputs.
-    ``skipped`` says that values of many readers kept some of them from being tried again.
-    ``unseen`` are those of the edits that no other pass can tell, such as a constant dropped that
-    nobody reads.
+    ``rewrites`` counts edits; it is 0 if and only if the model is unchanged. ``needs`` counts
+    misses by the ONNX opset that they need. ``interface`` lists changes of inputs and outputs.
+    ``skipped``: readers of a shared value were not tried again. ``unseen`` counts edits that no
+    other pass can notice, such as dropping an unread constant.
     """
 
     rewrites: int = 0
@@ -63,6 +65,8 @@ class RuleStats:
     skipped: bool = False
 
     def miss(self, rule: str, reason: str, node: ir.Node, opset: int = 0) -> None:
+        """Count a failed condition of ``rule`` at ``node``; ``opset`` is the opset it needs, if
+        any."""
         self.missed[rule, reason] += 1
         self.example.setdefault((rule, reason), node.name or node.op_type)
         if opset:
@@ -72,8 +76,8 @@ class RuleStats:
 class Worklist:
     """Applies a set of rules to a model until none applies.
 
-    ``rules`` are those for which the model has every operator; an operator that a rewrite makes
-    brings back the rules that lacked it. ``options`` are what a pass was given for its rules.
+    ``rules`` are the rules whose operators the model has; a rewrite that creates a new operator
+    adds the rules that lacked it. ``options`` are the options of the pass.
     """
 
     def __init__(
@@ -84,6 +88,7 @@ class Worklist:
         index: NodeIndex | None = None,
         options: Any = None,
     ) -> None:
+        """Set up ``rules`` for the model of ``rewriter``; ``index`` is reused if given."""
         self.options = options
         self.rewriter = rewriter
         self.index = index if index is not None else NodeIndex(rewriter.model)
@@ -96,7 +101,7 @@ class Worklist:
         self._recent: deque[str] = deque(maxlen=2)
 
     def run(self) -> RuleStats:
-        """Rewrite until nothing applies; raises InternalError E903 when rules undo each other."""
+        """Rewrite until nothing applies; raises InternalError E903 if rules undo each other."""
         self._queue.extend(self.index.nodes(self.rules.roots))
         self._queued.update(self._queue)
         budget = REWRITES_PER_NODE * self.index.count + 1000
@@ -118,6 +123,7 @@ class Worklist:
             self._queue.append(node)
 
     def _try_rules(self, node: ir.Node) -> bool:
+        """Apply the first rule that matches at ``node``; return True if one did."""
         assert node.graph is not None
         opset, constants = self.index.opsets[node.graph], self.rewriter.constants
         for rule, could_match in self.rules.for_node(node):
@@ -135,6 +141,8 @@ class Worklist:
         return False
 
     def _apply(self, rule: Rule, match: Match) -> bool:
+        """Build the replacement of ``match`` and insert it; return False, with a noted Miss, if
+        refused."""
         builder = self.rewriter.builder(match.root, match.nodes, rule.name)
         replacement = _built(rule, match, builder)
         if replacement is None or isinstance(replacement, Miss):
@@ -178,7 +186,8 @@ class Worklist:
         return True
 
     def _lacking(self, builder: Builder) -> str:
-        """An operator that was made, that the target lacks and the model did not have; or empty."""
+        """Return a created operator that neither the target computes nor the model had, or an empty
+        text."""
         if self.rewriter.kernels is None:
             return ""
         made = {node.op_type for node in builder.created if not node.domain}
@@ -186,6 +195,8 @@ class Worklist:
         return next((name for name in lacking if ("", name) not in self._operators), "")
 
     def _push_affected(self, touched: Iterable[ir.Node], created: Iterable[ir.Node]) -> None:
+        """Queue the nodes at which a rule may match now: new and touched nodes, and their
+        readers."""
         frontier = [n for n in (*created, *touched) if n not in self.rewriter.dead]
         seen = set(frontier)
         for _ in range(self.rules.depth):
