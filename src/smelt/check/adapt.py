@@ -1,4 +1,4 @@
-"""Hold a model against its source although its interface was changed, as asked for."""
+"""Adapt a baseline to the interface changes that the user requested, so that it still compares."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.runtime.interface import Interface, Port, Value
 
 
 def adapted_interface(interface: Interface, changes: Iterable[InterfaceChange]) -> Interface:
-    """``interface`` with each of ``changes`` made."""
+    """Return ``interface`` with each of ``changes`` applied."""
     sides = {"input": list(interface.inputs), "output": list(interface.outputs)}
     for change in changes:
         if isinstance(change, PortChange):
@@ -35,7 +35,7 @@ def _port(port: Port, change: PortChange) -> Port:
 
 
 def adapted_inputs(values: Sequence[Value], changes: Iterable[InterfaceChange]) -> list[Value]:
-    """Inputs as the changed interface takes them; only their axes can have moved."""
+    """Return the inputs for the changed interface: transposed where an input was transposed."""
     adapted = list(values)
     for change in changes:
         if isinstance(change, PortChange) and change.side == "input" and change.perm:
@@ -49,7 +49,11 @@ def adapted_outputs(
     changes: Iterable[InterfaceChange],
     margin: float,
 ) -> tuple[list[Value], list[np.ndarray | None]]:
-    """Outputs and how far rounding moves them, as the changed interface gives them."""
+    """Return outputs and their rounding movement in the form of the changed interface.
+
+    Outputs are transposed, turned from maps into rows, and cast, as ``changes`` say. ``margin`` is
+    the multiple of the movement within which a cast result is undetermined.
+    """
     values, moved = list(outputs), list(movement)
     for change in changes:
         if not isinstance(change, PortChange) or change.side != "output":
@@ -71,7 +75,9 @@ def _transposed(value: Value, perm: tuple[int, ...]) -> Value:
 
 
 def _rows(value: Value, columns: tuple[int | str, ...]) -> Value:
-    """Dictionaries as rows of numbers, one for each of the keys ``columns``."""
+    """Return a list of dictionaries as a float32 array, one row each, in the order
+    of ``columns``.
+    """
     given = value if isinstance(value, list) else ()
     rows = [[row[key] for key in columns] for row in given if isinstance(row, dict)]
     return np.array(rows, np.float32).reshape(len(rows), len(columns))
@@ -80,7 +86,10 @@ def _rows(value: Value, columns: tuple[int | str, ...]) -> Value:
 def _cast(
     value: Value, moved: np.ndarray | None, dtype: np.dtype, margin: float
 ) -> tuple[Value, np.ndarray | None]:
-    """``value`` in ``dtype``; whatever is no float is not determined where rounding changes it."""
+    """Return ``value`` and its movement in ``dtype``.
+
+    An integer or boolean result is undetermined (infinite) where rounding could change it.
+    """
     if not isinstance(value, np.ndarray):
         return value, moved
     with np.errstate(all="ignore"):

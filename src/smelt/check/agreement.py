@@ -1,4 +1,4 @@
-"""Do two interfaces agree, and at which sizes can both be run?"""
+"""Compare two interfaces, and choose sizes of symbolic dims at which both models can run."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from smelt.errors import UsageError
 from smelt.runtime.interface import Interface, Port
 
 DEFAULT_SIZES = (1, 3)
-"""Sizes of a symbolic dim: 1 is where specialized code goes wrong, 3 where everything else does."""
+"""Default sizes of a symbolic dim: 1 tests broadcasting and special cases, 3 the general case."""
 
 Dims = Mapping[str, int | Sequence[int]]
 
 
 def disagreements(a: Interface, b: Interface) -> list[str]:
-    """What differs in names, order, element types, ranks and fixed sizes; empty if nothing."""
+    """Return the differences in names, order, element types, ranks and fixed sizes as sentences."""
     found: list[str] = []
     for word, left, right in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
         if len(left) != len(right):
@@ -49,9 +49,11 @@ def _compare_ports(place: str, a: Port, b: Port) -> Iterator[str]:
 
 
 def interface_changes(a: Interface, b: Interface) -> list[str]:
-    """Every change from ``a`` to ``b`` in one sentence each: number, names, order, types, the sizes
-    and names of dims, defaults. Stricter than ``disagreements``, which asks whether callers of
-    ``a`` can call ``b``."""
+    """Return every change from ``a`` to ``b``, one sentence each.
+
+    Covers the number, names, order and types of ports, sizes and names of dims, and defaults. It is
+    stricter than ``disagreements``, which asks whether callers of ``a`` can call ``b``.
+    """
     found: list[str] = []
     for word, left, right in (("input", a.inputs, b.inputs), ("output", a.outputs, b.outputs)):
         old, new = ([port.name for port in ports] for ports in (left, right))
@@ -73,6 +75,7 @@ def interface_changes(a: Interface, b: Interface) -> list[str]:
 
 
 def _port_changes(a: Port, b: Port) -> Iterator[str]:
+    """Yield the changes of one port: its name, its declared type, its default."""
     if a.name != b.name:
         yield f"{a.name!r} is now called {b.name!r}"
     if _declared(a) != _declared(b):
@@ -82,7 +85,7 @@ def _port_changes(a: Port, b: Port) -> Iterator[str]:
 
 
 def _declared(port: Port) -> str:
-    """The type as the model declares it: the names that unnamed dims go by here are left out."""
+    """Return the type as the model declares it, without names invented for unnamed dims."""
     shape = tuple(
         ir.SymbolicDim(None)
         if isinstance(dim, ir.SymbolicDim) and dim.value in port.unnamed
@@ -93,15 +96,12 @@ def _declared(port: Port) -> str:
 
 
 def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[dict[str, int]]:
-    """The sizes of the symbolic dims, one dict a trial.
+    """Return the sizes of the symbolic dims, one dict for each trial.
 
-    ``dims`` gives one size or several for each name; names it leaves out take ``DEFAULT_SIZES``,
-    the larger one different for each name, so that two dims taken for each other show, and dims
-    without a name are 1, since some of them may have to be equal. A dim that
-    ``b`` fixes has the size that ``b`` gives it. Trial ``k`` takes the k-th size of every name,
-    starting again where a name has fewer.
-
-    Raises UsageError E633 for a name that is no dim of ``a``.
+    ``dims`` gives one or several sizes for a name. Other named dims take ``DEFAULT_SIZES``, where
+    the larger size differs for each name, so that two confused dims are noticed. Unnamed dims are
+    1, since some of them may have to be equal. A dim that ``b`` fixes has that size. Trial ``k``
+    takes the k-th size of every name, cyclically. Raises UsageError E633 for an unknown name.
     """
     symbols = a.symbols()
     unnamed = frozenset().union(*(port.unnamed for port in a.inputs))
@@ -129,7 +129,7 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
 
 
 def fixed_sizes(a: Interface, b: Interface) -> dict[str, int]:
-    """Plain symbols of ``a`` that are numbers in ``b``."""
+    """Return the symbols of ``a`` that are numbers in ``b``, with these numbers."""
     found: dict[str, int] = {}
     for before, after in zip(a.inputs, b.inputs, strict=False):
         for dim, size in zip(before.shape or (), after.shape or (), strict=False):
@@ -139,7 +139,7 @@ def fixed_sizes(a: Interface, b: Interface) -> dict[str, int]:
 
 
 def sizes_together(trials: Iterable[Mapping[str, int]]) -> str:
-    """The sizes of several trials as messages give them: ``batch=1,2 seq=8``."""
+    """Return the sizes of several trials as text: ``batch=1,2 seq=8``."""
     found: dict[str, dict[int, None]] = {}
     for sizes in trials:
         for name, size in sizes.items():
@@ -149,5 +149,5 @@ def sizes_together(trials: Iterable[Mapping[str, int]]) -> str:
 
 
 def sizes_in_words(sizes: Mapping[str, int]) -> str:
-    """Sizes as messages give them."""
+    """Return the sizes of one trial as text: ``batch=1 seq=8``."""
     return " ".join(f"{name}={size}" for name, size in sizes.items()) or "fixed sizes"

@@ -1,4 +1,4 @@
-"""What a model computes, kept to hold later versions of the model against it."""
+"""Run a source model once and compare later versions of the model with its results."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from smelt.runtime.interface import Value
 from smelt.runtime.runner import RunnerName, open_runner
 
 Outputs = list[Sequence[Value]]
-"""What a model gives, for each case."""
+"""The outputs of a model, for each case."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """What a version of the source did: its outputs, or what is wrong with it."""
+    """The result of running one version of the source: its outputs, or its problems."""
 
     problems: list[str]
     outputs: Outputs
@@ -39,9 +39,9 @@ class Observation:
 
 
 class SourceRuns:
-    """What ``subject`` gives for those of ``cases`` that it can run.
+    """The outputs of ``subject`` for every case of ``cases`` that it can run.
 
-    Raises its error if it can run none.
+    Raises the error of the first case if no case can be run.
     """
 
     def __init__(self, subject: Subject, cases: Sequence[Case], seed: int) -> None:
@@ -67,13 +67,13 @@ class SourceRuns:
             raise source_fails(refused[0], [case.sizes for case in cases], self.model)
 
     def movement(self) -> list[Slack]:
-        """How far rounding moves each output, measured when first asked."""
+        """Return how far rounding moves each output; measured on the first call."""
         if self._movement is None:
             self._movement = self.yardstick.movements(self._in_and_out())
         return self._movement
 
     def undetermined(self) -> list[Slack]:
-        """Where an output hangs on the sign of a zero, found out when first asked."""
+        """Return where an output depends on the sign of a zero; measured on the first call."""
         if self._undetermined is None:
             self._undetermined = undetermined(self.model, self.runner, self._in_and_out())
         return self._undetermined
@@ -83,11 +83,10 @@ class SourceRuns:
 
 
 class Baseline:
-    """Runs ``source`` once on random inputs of every size, and judges other models by it.
+    """Runs ``source`` on random inputs of every size, and compares other models with the results.
 
-    ``cases`` are inputs to use instead of random ones. Neither the model nor its weights are
-    copied, so ``source`` must stay as it is. Raises the error of the source if none of the inputs
-    can be run.
+    ``cases`` are inputs that replace the random ones. The model and its weights are not copied, so
+    ``source`` must not change. Raises the error of the source if no input can be run.
     """
 
     def __init__(
@@ -113,14 +112,14 @@ class Baseline:
 
     @property
     def runtime(self) -> str:
-        """The name of what runs the source, and has to run its later versions."""
+        """The name of the runtime of the source; later versions have to run in the same one."""
         return self.runs.runtime
 
     def changed(self, changes: Sequence[InterfaceChange], declared: Exactness) -> Baseline:
-        """This baseline for versions with the interface that ``changes`` make of that of this one.
+        """Return a baseline for models whose interface differs from this one's by ``changes``.
 
-        ``declared`` is what brought the results there: where it may move a number, what an output
-        of integers makes of it is not determined.
+        ``declared`` is the exactness of the results so far: an integer output that is cast from
+        floats is undetermined where an error within ``declared`` could change it.
         """
         if not changes:
             return self
@@ -134,7 +133,7 @@ class Baseline:
     def carried(
         self, outputs: Outputs, changes: Sequence[InterfaceChange], declared: Exactness
     ) -> Outputs:
-        """Outputs of a version with this interface, as ``changes`` make them."""
+        """Return ``outputs`` of this interface in the form that ``changes`` give them."""
         casts = any(isinstance(each, PortChange) and each.dtype for each in changes)
         margin = self._margin(declared)
         carried: Outputs = []
@@ -148,9 +147,10 @@ class Baseline:
     def elsewhere(
         self, dims: Dims | None, declared: Exactness, runner: RunnerName = "auto"
     ) -> Baseline:
-        """This baseline at other sizes, or in another runtime, whose kernels round otherwise.
+        """Return this baseline at other sizes, or in another runtime, whose kernels round
+        differently.
 
-        Raises UsageError E632 if none of the inputs that it was given has these sizes.
+        Raises UsageError E632 if no given input has these sizes.
         """
         cases: Sequence[Case] = () if dims is not None else self.runs.cases
         if dims is not None and self._given:
@@ -159,7 +159,7 @@ class Baseline:
         return other.changed(self.changes, declared)
 
     def observe(self, model: ir.Model) -> Observation:
-        """Run ``model`` on all cases, by the kernels that ran the source if it has them."""
+        """Run ``model`` on all cases, in the runtime of the source where possible."""
         try:
             # A later version may have kernels that the source lacks, and they round otherwise.
             opened = open_runner(model, self.runs.runner)
@@ -178,9 +178,9 @@ class Baseline:
     def compare(
         self, expected: Outputs, actual: Outputs, declared: Exactness
     ) -> list[tuple[Case, Comparison]]:
-        """Compare the outputs of two versions of the source, case by case."""
+        """Compare the outputs of two versions of the source for every case."""
         if self._random:
-            declared = rounding(declared.ulp)  # it does not even repeat itself
+            declared = rounding(declared.ulp)  # random operators differ from run to run
         names = [port.name for port in self.interface.outputs]
         found: list[tuple[Case, Comparison]] = []
         for index, case in enumerate(self.runs.cases):
@@ -202,8 +202,11 @@ class Baseline:
         return found
 
     def _readings(self, declared: Exactness) -> Sequence[Exactness]:
-        """``declared``, and then what it comes to where a runtime rounds to 16 bits only now and
-        then: ONNX Runtime keeps float32 between two nodes that it computes in float32."""
+        """Return ``declared``, and in 16 bits also its form with rounding allowed.
+
+        ONNX Runtime keeps float32 between two nodes that it computes in float32, so that even an
+        exact rewrite may change where it rounds to 16 bits.
+        """
         if declared.kind == "exact" and self.runs.yardstick.margin == HALF_MARGIN:
             return (declared, replace(declared, kind="rounding"))
         return (declared,)
@@ -212,7 +215,7 @@ class Baseline:
         return margin_of(declared, self.runs.yardstick.margin)
 
     def _movement(self, index: int, declared: Exactness) -> Slack:
-        """How far rounding moves the outputs of a case, as the changed interface gives them."""
+        """Return how far rounding moves the outputs of a case, for the changed interface."""
         return self._as_changed(index, self.runs.movement(), declared)
 
     def _as_changed(self, index: int, slack: Sequence[Slack], declared: Exactness) -> Slack:
@@ -220,14 +223,16 @@ class Baseline:
         return adapted_outputs(values, slack[index], self.changes, self._margin(declared))[1]
 
     def judge(self, model: ir.Model, declared: Exactness) -> list[str]:
-        """What is wrong with ``model`` in sentences, if it promises ``declared`` of the source."""
+        """Return the differences between ``model`` and the source beyond ``declared``, as
+        sentences.
+        """
         seen = self.observe(model)
         if not seen.problems and seen.runtime != self.runtime:
             return self.elsewhere(None, declared, "reference").judge(model, declared)
         return seen.problems or self.sentences(self.compare(self.outputs, seen.outputs, declared))
 
     def sentences(self, compared: Sequence[tuple[Case, Comparison]]) -> list[str]:
-        """The differences among ``compared``, with their places."""
+        """Return the failed comparisons as sentences with sizes, inputs and seed."""
         return [f"{self._place(case)}: {item}" for case, item in compared if not item.ok]
 
     def _place(self, case: Case) -> str:

@@ -1,8 +1,7 @@
-"""Which pass, and which rewrite of it, changes a result?
+"""Find the first pass, and the first rewrite of that pass, which changes a result.
 
-The edits of a pipeline are counted, and a pipeline can be stopped after any number of them. One
-run finds the first pass that is wrong, judged as ``verify="each"`` judges; its first wrong edit is
-found by halving: ``log2(edits)`` runs, and no script to write.
+Pipelines count their rewrites and can stop after any number of them. One run with ``verify="each"``
+finds the wrong pass; binary search then finds the wrong rewrite in ``log2(rewrites)`` runs.
 """
 
 from __future__ import annotations
@@ -23,16 +22,15 @@ from smelt.passes.run import Observer, PassReport
 from smelt.runtime.interface import interface_of
 
 Optimize: TypeAlias = Callable[[ir.Model, int | None, Iterable[Observer]], list[PassReport]]
-"""Runs the pipeline in place, watched, stopping after so many rewrites if a number is given."""
+"""Runs a pipeline in place with observers; the number, if any, limits its rewrites."""
 
 
 @dataclass(frozen=True)
 class Culprit:
     """The first rewrite that changes a result.
 
-    ``rewrite`` counts from 1 over the whole pipeline of ``rewrites``; ``rules`` are those of the
-    pass that fired with it, ``removed`` and ``added`` the nodes it took and made. ``models`` are
-    those before and after it.
+    ``rewrite`` counts from 1 over the ``rewrites`` of the pipeline. ``rules`` are the rules that
+    fired in it, ``removed`` and ``added`` its nodes, ``models`` the model before and after it.
     """
 
     pass_text: str
@@ -72,11 +70,11 @@ def bisect(
     dims: Dims | None = None,
     seed: int = 0,
 ) -> Culprit | None:
-    """The first rewrite of a pipeline after which ``model`` computes something else.
+    """Return the first rewrite of a pipeline after which ``model`` computes another result.
 
-    ``optimize`` runs the pipeline on a model. Returns None if each pass keeps the results within
-    what it declares, and all of them together. A pipeline that raises counts as wrong from the
-    rewrite at which it begins to raise.
+    ``optimize`` runs the pipeline on a model. Returns None if every pass, and all passes together,
+    stay within the declared exactness. A pipeline that raises counts as wrong from the first
+    rewrite limit at which it raises.
     """
     search = _Search(model, optimize, dims, seed)
     whole = search.attempt(None)
@@ -104,7 +102,9 @@ def bisect(
 def still_wrong(
     culprit: Culprit, optimize: Optimize, dims: Dims | None = None, seed: int = 0
 ) -> Callable[[ir.Model], bool]:
-    """A check for ``reduce``: true of models on which the same pass is the first to be wrong."""
+    """Return a check for ``reduce``: True for models on which the same pass is the
+    first wrong one.
+    """
 
     def check(model: ir.Model) -> bool:
         symbols = interface_of(model).symbols()
@@ -119,9 +119,10 @@ def still_wrong(
 
 
 class _Attempt:
-    """One run of the pipeline, judged from pass run ``first`` on to the first that is wrong.
+    """An observer of one pipeline run, which compares from pass run ``first`` to the first wrong
+    one.
 
-    Up to ``good`` edits nothing was wrong, after ``edits`` it was; ``rewrites`` counts all.
+    After ``good`` rewrites the result was right, after ``edits`` wrong; ``rewrites`` counts all.
     """
 
     def __init__(self, trail: Trail, work: ir.Model) -> None:
@@ -133,10 +134,10 @@ class _Attempt:
         self.raises = False
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
-        """Nothing to do before a pass."""
+        """Do nothing."""
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
-        """Judge what the pass made of the model, until one is wrong."""
+        """Compare the model after the pass, unless an earlier pass was already wrong."""
         self.rewrites += report.stats.rewrites
         self.reports.append(report)
         if self.problems:
@@ -148,21 +149,23 @@ class _Attempt:
             self.first = self.trail.runs
 
     def fail(self, error: SmeltError) -> None:
-        """Take in that the pipeline raised."""
+        """Record that the pipeline raised ``error``."""
         if not self.problems:
             self.raises, self.good, self.first = True, self.edits, self.trail.runs + 1
             self.problems = [f"the pipeline fails: {error.what}"]
 
 
 class _Search:
-    """Runs the pipeline on copies of a model, which is run as it is only once."""
+    """Runs the pipeline on copies of a model; the source itself runs only once."""
 
     def __init__(self, model: ir.Model, optimize: Optimize, dims: Dims | None, seed: int) -> None:
         self.model, self.optimize, self.dims = model, optimize, dims
         self.baseline = Baseline(model, dims, seed)
 
     def attempt(self, limit: int | None, first: int = 0) -> _Attempt:
-        """Run with at most ``limit`` rewrites."""
+        """Run the pipeline on a copy with at most ``limit`` rewrites, and return the judged
+        attempt.
+        """
         work = self.model.clone()
         attempt = _Attempt(Trail(self.baseline, self.dims, first=first), work)
         try:
@@ -172,7 +175,7 @@ class _Search:
         return attempt
 
     def until_it_raises(self, good: int) -> int:
-        """A number of rewrites beyond ``good`` at which a pipeline that raises is sure to."""
+        """Return a number of rewrites above ``good`` at which the pipeline raises."""
         step = 1
         while not self.attempt(good + step).problems:
             step *= 2
@@ -180,6 +183,7 @@ class _Search:
 
 
 def _culprit(before: _Attempt, after: _Attempt, rewrite: int, total: int) -> Culprit:
+    """Build the Culprit from the attempts just before and just after the wrong rewrite."""
     earlier = _fired(before.reports)
     fired = [rule for rule, n in _fired(after.reports).items() if n > earlier.get(rule, 0)]
     removed, added = node_changes(before.work, after.work)

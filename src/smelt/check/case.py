@@ -1,4 +1,4 @@
-"""Inputs that two computations are compared on."""
+"""The inputs on which two computations are compared."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.runtime.interface import Value
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs to compare on, the sizes of the symbolic dims, and what the inputs are."""
+    """The inputs of one comparison, the sizes of symbolic dims, and the kind of the inputs."""
 
     values: Sequence[Value]
     sizes: Mapping[str, int]
@@ -23,7 +23,7 @@ class Case:
 
 
 def is_within_domain(case: Case, outputs: Sequence[Value]) -> bool:
-    """False for made-up inputs so large that the source itself gives NaN or infinities."""
+    """False for large made-up inputs on which the source itself returns NaN or infinity."""
     if case.inputs not in LARGEST:
         return True
     arrays = [value for value in outputs if isinstance(value, np.ndarray) and is_float(value.dtype)]
@@ -31,7 +31,7 @@ def is_within_domain(case: Case, outputs: Sequence[Value]) -> bool:
 
 
 def of_sizes(cases: Sequence[Case], dims: Mapping[str, int | Sequence[int]]) -> list[Case]:
-    """Those of ``cases`` where each of ``dims`` has its size, or one of its sizes.
+    """Return the cases in which each dim of ``dims`` has one of the given sizes.
 
     Raises UsageError E632 if there are none.
     """

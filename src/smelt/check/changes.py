@@ -1,4 +1,4 @@
-"""Which nodes differ between two models, as text."""
+"""List the nodes that differ between two models, as text."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from smelt.ir.listing import node_text
 
 
 def node_changes(before: ir.Model, after: ir.Model) -> tuple[list[str], list[str]]:
-    """Nodes only in ``before``, and nodes only in ``after``, in graph order."""
+    """Return the nodes that only ``before`` has and those that only ``after`` has,
+    in graph order.
+    """
     old, new = ([node_text(node) for node in scope.nodes(model)] for model in (before, after))
     return _without(old, new), _without(new, old)
 
 
 def _without(texts: list[str], others: list[str]) -> list[str]:
+    """Return ``texts`` minus ``others``, counted as multisets."""
     left = Counter(others)
     found = []
     for text in texts:

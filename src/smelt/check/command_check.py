@@ -1,4 +1,4 @@
-"""A check that is a command: it is run on a file of the model, and its exit status decides."""
+"""A check for ``reduce`` that runs a command on the model's file and reads its exit status."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Wanted = Status | Literal["same", "failure"]
 
 @dataclass
 class CommandCheck:
-    """True of models on which ``command`` ends as ``wanted`` says, and prints ``text``.
+    """True for models on which ``command`` ends with the ``wanted`` status and prints ``text``.
 
-    The path of the model takes the place of ``{}`` in an argument, or comes last. No shell reads
-    the command. What it leaves in the folder for temporary files goes with the model. ``wanted``
-    is an exit status (the negative number of a signal), ``timeout``, ``failure`` for any status
-    but 0, or ``same``: as on the first model, which may not be 0.
+    The path of the model replaces ``{}`` in the arguments, or comes last. No shell is involved.
+    Temporary files of the command are deleted with the model. ``wanted`` is an exit status (the
+    negative number of a signal), ``timeout``, ``failure`` for any status but 0, or ``same``: the
+    status on the first model, which may not be 0.
     """
 
     command: str
@@ -55,9 +55,9 @@ class CommandCheck:
             )
 
     def __call__(self, model: ir.Model) -> bool:
-        """Write ``model`` and run the command; an equal file is not run again.
+        """Write ``model`` and run the command on it; the result for an equal file is reused.
 
-        Raises UsageError E622 if the command cannot be run.
+        Raises UsageError E622 if the command cannot be started.
         """
         from smelt.frontends.onnx import save
 
@@ -71,6 +71,9 @@ class CommandCheck:
             return self.known[digest]
 
     def _judge(self, status: Status, output: str) -> bool:
+        """True if ``status`` and ``output`` are as wanted; the first status is recorded for
+        ``same``.
+        """
         if self.first is None:
             self.first = status
         if self.text and self.text not in output:
@@ -82,6 +85,9 @@ class CommandCheck:
         return status == self.wanted
 
     def _run(self, path: Path) -> tuple[Status, str]:
+        """Run the command on ``path``; return its exit status, and its output if ``text`` is
+        wanted.
+        """
         given = [item.replace(PLACE, str(path)) for item in self.arguments]
         if given == self.arguments:
             given.append(str(path))
@@ -107,13 +113,13 @@ class CommandCheck:
             return status, output.read().decode(errors="replace") if self.text else ""
 
     def _ended(self, process: subprocess.Popen[bytes]) -> Status:
-        """How ``process`` ends; it and what it started are stopped after the timeout."""
+        """Wait for ``process`` and return its status; kill its process group at the end."""
         try:
             return process.wait(self.timeout)
         except subprocess.TimeoutExpired:
             return "timeout"
         finally:
-            # What the command has started and left behind would be there for each candidate.
+            # Processes that the command leaves running would pile up with each candidate.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -1,4 +1,4 @@
-"""Compare two lists of outputs, element by element, with a tolerance that knows floating point."""
+"""Compare two lists of outputs element by element, with tolerances for floating point."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from smelt.runtime.interface import Value
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What may differ: an element passes if any of its three bounds admits it.
+    """The allowed difference; an element passes if any of the three bounds admits it.
 
-    ``ulp`` bounds the distance in units in the last place; ``atol + rtol * |expected|`` the
-    absolute error. NaN equals NaN, infinities must be equal, and integers, booleans and strings
-    are always compared exactly. ``signed_zero`` tells -0 from +0.
+    ``ulp`` bounds the distance in units in the last place, ``atol + rtol * |expected|`` the
+    absolute error. NaN equals NaN, infinities must be equal; integers, booleans and strings are
+    compared exactly. With ``signed_zero``, -0 and +0 differ.
     """
 
     ulp: float = 0.0
@@ -36,17 +36,15 @@ EXACT = Tolerance()
 
 @dataclass(frozen=True)
 class Comparison:
-    """How one output compares.
+    """The comparison of one output.
 
-    ``where``, ``expected``, ``actual``, ``error`` and ``ulp`` are the index, the values, the
-    absolute error and the error in ulp of one element: of those that fail, or else of all, the one
-    with the most ulp. One ulp is what a rounding moves the element by: as measured on the source
-    where that was asked, which allows ``allowed`` of them, else one unit in its last place.
-
-    ``peak_rel`` is the largest error as a part of the largest magnitude of the output,
-    ``mean_rel`` the mean error as a part of the mean magnitude.
-    ``failed`` counts elements beyond tolerance, ``unstable`` those that were left out because the
-    source itself is not determined there. ``problem`` says what makes the whole output differ.
+    ``where``, ``expected``, ``actual``, ``error`` and ``ulp`` describe one element: the one with
+    the most ulp among those that fail, or among all. One ulp is the measured movement by rounding
+    if the source was measured, which allows ``allowed`` of them, else one unit in the last place.
+    ``peak_rel`` is the largest error relative to the largest magnitude of the output, ``mean_rel``
+    the mean error relative to the mean magnitude. ``failed`` counts elements beyond the tolerance,
+    ``unstable`` the elements left out because the source itself is not determined there.
+    ``problem`` is set if the whole output differs, as by its type.
     """
 
     name: str
@@ -84,13 +82,15 @@ class Comparison:
 
 
 def worst(found: Iterable[Comparison]) -> Comparison:
-    """The one of ``found`` whose element has the largest error: failed ones first, then by ulp."""
+    """Return the comparison with the largest error; failed ones come first, then larger ulp."""
     none = Comparison("", "")
     return max(found, key=lambda each: (not each.ok, each.ulp, each.error), default=none)
 
 
 def error_in_words(found: Comparison) -> str:
-    """``largest error 1.7e-06 (7 ulp, 80 allowed)``; ``equal bits`` where there is none."""
+    """Return ``largest error 1.7e-06 (7 ulp, 80 allowed)``, or ``equal bits`` if
+    there is no error.
+    """
     if not found.error:
         return "equal bits"
     allowed = f", {found.allowed:g} allowed" if found.allowed else ""
@@ -98,7 +98,7 @@ def error_in_words(found: Comparison) -> str:
 
 
 Slack = Sequence[np.ndarray | None]
-"""For each output the absolute error allowed for each element, infinite to leave it out."""
+"""For each output the allowed absolute error of each element; infinite leaves an element out."""
 
 
 def compare(
@@ -110,9 +110,9 @@ def compare(
     slack: Slack = (),
     margin: float = 0.0,
 ) -> list[Comparison]:
-    """Compare outputs pairwise; ``slack`` is allowed beyond ``tolerance``: ``margin`` ulp.
+    """Compare outputs pairwise, with ``tolerance``, or ``slack``, which is ``margin`` ulp.
 
-    Dtypes and shapes must be equal. A list of another length is one comparison that failed.
+    Dtypes and shapes must be equal. Lists of different length give one failed comparison.
     """
     if len(expected) != len(actual):
         problem = f"{len(expected)} outputs were expected, {len(actual)} came"
@@ -128,18 +128,21 @@ def compare(
 
 @dataclass(frozen=True)
 class Limit:
-    """What one output may differ by: by ``tolerance``, or by ``slack``, which is ``margin`` ulp."""
+    """The allowed difference of one output: ``tolerance``, or ``slack``, which is
+    ``margin`` ulp.
+    """
 
     tolerance: Tolerance = EXACT
     slack: np.ndarray | None = None
     margin: float = 0.0
 
     def without_slack(self) -> Limit:
-        """The tolerance alone."""
+        """Return a limit with the tolerance alone."""
         return Limit(self.tolerance)
 
 
 def _compare_value(name: str, expected: Value, actual: Value, limit: Limit) -> list[Comparison]:
+    """Compare two values: arrays, sequences of tensors, maps or optionals."""
     if isinstance(expected, list | tuple) and isinstance(actual, list | tuple):
         if len(expected) != len(actual):
             problem = f"{len(expected)} tensors were expected, {len(actual)} came"
@@ -162,7 +165,7 @@ def _compare_value(name: str, expected: Value, actual: Value, limit: Limit) -> l
 
 
 def compare_arrays(name: str, expected: np.ndarray, actual: np.ndarray, limit: Limit) -> Comparison:
-    """Compare two arrays; see ``compare``."""
+    """Compare two arrays; a different dtype or shape is one failed comparison."""
     kind = _kind(expected)
     text = all(array.dtype.kind in "OUST" for array in (expected, actual))
     if not text and expected.dtype != actual.dtype:
@@ -198,6 +201,7 @@ def _compare_complex(
 def _compare_exactly(
     name: str, expected: np.ndarray, actual: np.ndarray, slack: np.ndarray | None
 ) -> Comparison:
+    """Compare integers, booleans or strings for equality, except where ``slack`` is infinite."""
     wrong = np.asarray(expected != actual)
     unstable = np.zeros(expected.shape, bool) if slack is None else ~np.isfinite(slack)
     failed = wrong & ~unstable
@@ -221,6 +225,7 @@ def _compare_exactly(
 def _compare_floats(
     name: str, expected: np.ndarray, actual: np.ndarray, limit: Limit
 ) -> Comparison:
+    """Compare floats with the tolerance and the slack of ``limit``."""
     allowed = np.zeros(expected.shape) if limit.slack is None else limit.slack
     unstable = np.isposinf(allowed)
     allowed = np.where(unstable, 0.0, allowed)
@@ -269,7 +274,7 @@ def _passed(
     tolerance: Tolerance,
     allowed: np.ndarray,
 ) -> np.ndarray:
-    """Which elements one of the bounds admits, or an error that is ``allowed``."""
+    """Return a mask of the elements that a bound of ``tolerance`` or ``allowed`` admits."""
     finite = np.isfinite(expected) & np.isfinite(actual)
     bound = np.maximum(tolerance.atol + tolerance.rtol * np.abs(expected), allowed)
     passed = (distance == 0) | (finite & ((distance <= tolerance.ulp) | (error <= bound)))
@@ -280,7 +285,7 @@ def _passed(
 
 
 def _part(error: float, magnitude: float) -> float:
-    """``error`` as a part of ``magnitude``; infinite for an error where all should be 0."""
+    """Return ``error / magnitude``; infinite for an error relative to magnitude 0."""
     if not error:
         return 0.0
     return float(error / magnitude) if magnitude else math.inf

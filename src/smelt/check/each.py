@@ -1,6 +1,6 @@
-"""Verify while compiling: after each pass, or once at the end.
+"""Observers that verify a pipeline: after each pass, or once at the end.
 
-Both are observers of a pipeline, and hold it to what the passes declare that changed something.
+Both allow what the passes that changed the model declare.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from smelt.spans import span
 
 
 class Verifier:
-    """An observer that has a last word when the pipeline is through; ``kind`` says when it runs."""
+    """An observer with a ``finish`` step after the pipeline; ``kind`` says when it compares."""
 
     kind = ""
 
@@ -48,10 +48,10 @@ class Verifier:
             self.begin(() if samples is None else cases_of(interface_of(source), samples))
 
     def begin(self, cases: Sequence[Case]) -> None:
-        """Prepare to compare on ``cases``, or where there are none on inputs made up."""
+        """Prepare to compare on ``cases``, or on made-up inputs if there are none."""
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
-        """Nothing to do before a pass."""
+        """Do nothing."""
 
 
 class VerifyFinal(Verifier):
@@ -65,13 +65,13 @@ class VerifyFinal(Verifier):
         self.changes: list[InterfaceChange] = []
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
-        """Note what a pass promises that changed something, and what it did to the interface."""
+        """Record the exactness and interface changes of a pass that changed the model."""
         if report.changed:
             self.declared.append(report.exactness)
             self.changes += report.stats.interface
 
     def finish(self, model: ir.Model) -> None:
-        """Compare ``model`` with the source."""
+        """Compare ``model`` with the source; raises Mismatch E702 with a reproducer."""
         with _timed(self.evidence):
             problems = self._problems(model)
         if problems:
@@ -81,6 +81,7 @@ class VerifyFinal(Verifier):
             raise _with_reproducer(error, self.source, text, self.seed, self.dims)
 
     def _problems(self, model: ir.Model) -> list[str]:
+        """Return the differences between ``model`` and the source as sentences."""
         if not self.declared:
             return []
         declared = together(self.declared)
@@ -100,9 +101,9 @@ class VerifyFinal(Verifier):
 
 
 class VerifyEach(Verifier):
-    """Compares the model after each pass with the model before it, and with the source.
+    """Compares the model after each pass with the model before it and with the source.
 
-    Raises Mismatch E701, which names the first pass at which a result is wrong, and a reproducer.
+    Raises Mismatch E701, which names the first wrong pass, with a reproducer.
     """
 
     kind = "each"
@@ -112,16 +113,17 @@ class VerifyEach(Verifier):
         self.trail = Trail(baseline, self.dims, self.evidence)
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
-        """Compare, if the pass changed anything."""
+        """Compare the model, if the pass changed it."""
         with _timed(self.evidence):
             finding = self.trail.follow(step, model, report)
         if finding is not None:
             raise self._mismatch(finding)
 
     def finish(self, model: ir.Model) -> None:
-        """Nothing is left to compare: every pass that changed the model has been."""
+        """Do nothing: every change has been compared already."""
 
     def _mismatch(self, finding: Finding) -> SmeltError:
+        """Return error E701 for ``finding``, with a reproducer."""
         fired = ", ".join(f"{rule} x{n}" for rule, n in sorted(finding.fired.items()))
         places = [f"rules that fired: {fired}"] if fired else []
         spelling = finding.step.pass_.spelling
@@ -149,6 +151,7 @@ def _timed(evidence: Evidence) -> Iterator[None]:
 def _with_reproducer(
     error: SmeltError, source: ir.Model, pipeline: str, seed: int, dims: Dims | None
 ) -> SmeltError:
+    """Write a reproducer that runs ``smelt bisect``, and return ``error`` with it as the fix."""
     folder = Path(tempfile.mkdtemp(prefix="smelt-reproducer-"))
     command = ["bisect", "model.onnx", "--pipeline", "@pipeline.txt", "--seed", str(seed)]
     for name, sizes in (dims or {}).items():

@@ -1,4 +1,4 @@
-"""What a verification has shown, for a person in one line and for a program as data."""
+"""The record of a verification: one line of text, or plain data."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from smelt.passes.base import EXACT, Exactness, together
 
 @dataclass
 class Evidence:
-    """How the result of a pipeline was held against its source.
+    """How the result of a pipeline was compared with its source.
 
-    ``passes`` counts the pass runs that changed the model, ``declared`` is what they allow together
-    and ``versions`` how many of their results were run. ``seconds`` is wall-clock time, the runs of
-    the source included. ``compared`` are the outputs of the last version, each at its inputs,
-    against those of the source.
+    ``passes`` counts the pass runs that changed the model, ``declared`` is their joint exactness,
+    ``versions`` the number of versions that were run. ``seconds`` is wall-clock time, with the runs
+    of the source. ``compared`` are the comparisons of the last version's outputs with the source's.
     """
 
     mode: str
@@ -35,7 +34,7 @@ class Evidence:
 
     @property
     def worst(self) -> Comparison:
-        """The output of the last version with the largest error."""
+        """The comparison of the last version with the largest error."""
         return worst(item for _, item in self.compared)
 
     def note(
@@ -44,7 +43,7 @@ class Evidence:
         declared: Sequence[Exactness],
         compared: Sequence[tuple[Case, Comparison]],
     ) -> None:
-        """Take in how one version compares with the source, and what its passes declare."""
+        """Record the comparison of one version with the source, and the exactness of its passes."""
         self.runtime, self.passes, self.declared = runtime, len(declared), together(declared)
         self.versions += 1
         self.compared = [(Case((), case.sizes, case.inputs), item) for case, item in compared]
@@ -74,7 +73,7 @@ class Evidence:
         return f"<Evidence: {self}>"
 
     def _repr_html_(self) -> str:
-        """The same as a table, for notebooks."""
+        """Return the record as a table, for notebooks."""
         from smelt.ir.html.markup import table
 
         facts = self.to_json() | {"sizes": "; ".join(map(sizes_in_words, self.sizes))}
@@ -89,7 +88,7 @@ class Evidence:
 
     @property
     def place(self) -> str:
-        """The sizes, and how many inputs were given, in words."""
+        """The sizes and the number of given inputs, in words."""
         given = sum(each.startswith("given") for each in self.inputs)
         inputs = f"on {given} given input{'s' * (given != 1)} " if given else ""
         return f"{inputs}at {sizes_together(self.sizes)}"

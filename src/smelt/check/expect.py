@@ -1,4 +1,4 @@
-"""``expect_graph``: say in a test what a graph looks like."""
+"""``expect_graph``: assert in a test that a graph has certain chains of operators."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from smelt.ir import scope
 from smelt.ir.text import operator
 
 SHOWN = 60
-"""How many lines of the graph an error lists."""
+"""The largest number of lines of the graph in an error."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One node that a chain expects; an empty ``shape`` is any."""
+    """One node of an expected chain; an empty ``shape`` matches any shape."""
 
     operator: str
     shape: str
 
     def takes(self, node: ir.Node) -> bool:
-        """True if ``node`` is such a node."""
+        """True if ``node`` matches the operator and the shape."""
         if self.operator not in (operator(node), node.op_type):
             return False
         return not self.shape or _fits(self.shape, shape_text(node))
@@ -50,12 +50,12 @@ def expect_graph(
 ) -> None:
     """Raise Mismatch E706 unless ``model`` has the chains ``expected``.
 
-    A chain is written as in ``smelt.check.structure``; shapes may be left out, ``?`` is any size
-    and the domain of an operator may be left out too. Each chain starts at a node after that at
-    which the one before starts, and may pass by others; with ``exact`` the chains are all nodes,
-    in order. ``counts`` are numbers of nodes by operator, 0 for none. ``function`` looks into the
-    function of that name instead of the main graph. ``smelt inspect MODEL --snippet`` prints what
-    a model has. Raises UsageError E642 for a chain that cannot be read.
+    Chains are written as in ``smelt.check.structure``. Shapes and operator domains may be left out;
+    ``?`` is any size. Each chain starts at a node after the start of the previous chain, and may
+    skip nodes; with ``exact`` the chains are all nodes, in order. ``counts`` are numbers of nodes
+    by operator, 0 for none. ``function`` names a function to check instead of the main graph.
+    ``smelt inspect MODEL --snippet`` prints the chains of a model. Raises UsageError E642 for a
+    chain that cannot be parsed.
     """
     chains = [_chain(text) for text in expected]
     model = with_shapes(model)
@@ -86,8 +86,10 @@ def _graph(model: ir.Model, function: str) -> ir.Graph:
 def _missing(
     nodes: Sequence[ir.Node], chains: Sequence[Sequence[Step]], texts: Sequence[str]
 ) -> str:
-    """The first chain that is not there, in a sentence. Each takes the earliest start it can,
-    which leaves most to the others."""
+    """Return a sentence about the first chain that is missing; empty if all are present.
+
+    Each chain takes the earliest possible start, which leaves most nodes to the later ones.
+    """
     readers = _readers(nodes)
     start = 0
     for chain, text in zip(chains, texts, strict=True):
@@ -103,7 +105,7 @@ Readers: TypeAlias = Mapping[ir.Node, Sequence[ir.Node]]
 
 
 def _readers(nodes: Sequence[ir.Node]) -> Readers:
-    """For each node those that read a result of it, themselves or by a graph inside them."""
+    """Return for each node its consumers, which read a result directly or in an inner graph."""
     found: dict[ir.Node, dict[ir.Node, None]] = {node: {} for node in nodes}
     for node in nodes:
         for value in (*node.inputs, *scope.captures(node)):
@@ -114,6 +116,7 @@ def _readers(nodes: Sequence[ir.Node]) -> Readers:
 
 
 def _starts(node: ir.Node, chain: Sequence[Step], readers: Readers) -> bool:
+    """True if ``chain`` can be followed from ``node`` along consumers."""
     front = [node] if chain[0].takes(node) else []
     for step in chain[1:]:
         front = list(dict.fromkeys(r for n in front for r in readers[n] if step.takes(r)))
@@ -123,7 +126,7 @@ def _starts(node: ir.Node, chain: Sequence[Step], readers: Readers) -> bool:
 def _difference(
     nodes: Sequence[ir.Node], chains: Sequence[Sequence[Step]], texts: Sequence[str]
 ) -> str:
-    """What keeps ``chains`` from being all of ``nodes``, in a sentence."""
+    """Return a sentence about the first difference between ``chains`` and ``nodes``; else empty."""
     place = 0
     for chain, text in zip(chains, texts, strict=True):
         for i, step in enumerate(chain):
@@ -147,6 +150,7 @@ _STEP = re.compile(r"(?P<op>[A-Za-z_][\w.]*)(:(?P<shape>\S+))?( \* (?P<count>[1-
 
 
 def _chain(text: str) -> list[Step]:
+    """Parse ``Conv:Bx8 -> Relu * 2`` into steps; raises UsageError E642."""
     found: list[Step] = []
     for part in text.split(ARROW):
         match = _STEP.fullmatch(part.strip())
@@ -162,7 +166,7 @@ def _chain(text: str) -> list[Step]:
 
 
 def _fits(wanted: str, given: str) -> bool:
-    """True if the shapes are alike, size by size; ``?`` is any size, and unknown ones are none."""
+    """True if the shapes are equal size by size; ``?`` in ``wanted`` matches any size."""
     a, b = _split(wanted, ","), _split(given, ",")
     return len(a) == len(b) and all(map(_same_sizes, a, b))
 
@@ -175,7 +179,7 @@ def _same_sizes(wanted: str, given: str) -> bool:
 
 
 def _split(text: str, at: str) -> list[str]:
-    """``text`` at each ``at`` outside of parentheses."""
+    """Split ``text`` at each ``at`` outside of parentheses."""
     parts, depth = [""], 0
     for letter in text:
         depth += (letter == "(") - (letter == ")")

@@ -1,6 +1,6 @@
-"""The one judge of results: equal bits for what is declared exact, measured rounding for the rest.
+"""Compare outputs within a declared exactness; used by verification, bisection and pass tests.
 
-Verification, bisection and the tests of passes all ask here.
+Exact results need equal bits; others may move by a multiple of the measured rounding.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from smelt.passes.base import Exactness
 from smelt.runtime.interface import Value
 
 ULP_MARGIN = 4.0
-"""Allowed multiple of the measured rounding for each ulp that a pass declares."""
+"""The multiple of the measured rounding that is allowed for each ulp a pass declares."""
 
 
 def margin_of(declared: Exactness, base: float = MARGIN) -> float:
-    """The multiple of measured rounding by which a result may move: ``base`` and what is declared.
+    """Return the multiple of measured rounding by which a result may move: base plus declared ulp.
 
-    In 16 bits, every step of the source is perturbed, also those that a pass rewrites.
+    In 16 bits the base is enough, because every step of the source is perturbed there.
     """
     return base if base == HALF_MARGIN else base + ULP_MARGIN * declared.ulp
 
@@ -35,11 +35,11 @@ def compare_declared(
     names: Sequence[str] = (),
     base: float = MARGIN,
 ) -> list[Comparison]:
-    """Compare outputs as ``declared`` asks for, one comparison an output; for ``base`` see
-    ``margin_of``.
+    """Compare outputs within the exactness ``declared``, one comparison for each output.
 
-    ``movement`` gives how far rounding moves each element, ``undetermined`` is infinite where one
-    hangs on the sign of a zero. Both take several runs, and are asked only where they matter.
+    ``movement`` returns how far rounding moves each element; ``undetermined`` returns infinity
+    where an element depends on the sign of a zero. Both need extra runs, so they are called only if
+    they can change the verdict. ``base`` is explained at ``margin_of``.
     """
     tolerance, slack = EXACT, list[np.ndarray | None]([None] * len(expected))
     margin = 0.0

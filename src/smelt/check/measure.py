@@ -1,10 +1,10 @@
-"""How much a result may move by rounding alone, measured on the source itself.
+"""Measure on the source how far rounding alone may move a result.
 
-No fixed tolerance is right: a softmax is good to a few ulp, a deep network to thousands, and a
-cancelling difference to nothing. So the source is run again *perturbed*, its inputs and weights
-each moved by one unit in the last place, up or down at random, and so are the results of steps
-that round (``perturbed.py``). What an output element moves then is what rounding can do to it, and
-a compiled model that only rounds differently stays within a small multiple of that.
+No fixed tolerance is right: a softmax is accurate to a few ulp, a deep network to thousands, and a
+cancelling difference not at all. So the source runs again *perturbed*: its inputs, its weights and
+the results of operators that round (``perturbed.py``) each move by one ulp, up or down at random. A
+compiled model that only rounds differently stays within a small multiple of the movement that this
+causes in an output element.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from smelt.runtime.runner import RunnerName, open_runner
 
 PERTURBED_RUNS = 3
 MARGIN = 16.0
-"""Allowed multiple of the largest movement of the perturbed runs, which are few."""
+"""Allowed multiple of the largest movement in the few perturbed runs."""
 
 HALF_MARGIN = 6.0
-"""The same where a model computes in 16 bits. There every step is perturbed, by a whole unit where
-rounding errs by half of one, and sixteen times the error would be as large as the numbers."""
+"""The multiple for models that compute in 16 bits. There every step is perturbed by a whole ulp,
+twice the error of rounding, and sixteen times the error would be as large as the numbers."""
 
 HALF = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 FLOOR_ULP = 4.0
-"""Allowed for each element whatever the perturbed runs say: the last operation rounds, too."""
+"""Ulp that are always allowed for an element: the last operation rounds, too."""
 
 
 _PerturbedRun: TypeAlias = Callable[..., Sequence[Value]]
 _PerturbedRuns: TypeAlias = Callable[[np.random.Generator], _PerturbedRun]
 
 Run = tuple[Sequence[Value], Sequence[Value]]
-"""Inputs, and the outputs of the subject itself on them."""
+"""Inputs, and the unperturbed outputs on them."""
 
 
 class Yardstick:
-    """Measures what rounding does to the outputs of ``subject``, a model or what runs one.
+    """Measures how far rounding moves the outputs of ``subject``, a model or an opened model.
 
-    ``runner`` is what runs a perturbed model. Only one has its weights at a time. In functions,
-    rounding is part of the model, so each run of a model with functions is opened by itself.
+    ``runner`` runs the perturbed models. Only one of them is in memory at a time. Functions of a
+    model hold their factors as constants, so a model with functions is opened again for each run.
     """
 
     def __init__(
@@ -63,15 +63,15 @@ class Yardstick:
         self.margin = HALF_MARGIN if computes_in_half(self.model) else MARGIN
 
     def movement(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> Slack:
-        """``movements`` of a single run."""
+        """Return ``movements`` of a single run."""
         return self.movements([(inputs, outputs)])[0]
 
     def movements(self, runs: Sequence[Run]) -> list[Slack]:
-        """How far the perturbed runs move each element of each output, for each run.
+        """Return for each run how far the perturbed runs move each element of each output.
 
-        For floats: the largest movement of the element or the median movement of its output,
-        whichever is more. Integers, booleans and strings that change in a perturbed run are
-        infinite: not determined.
+        For floats: the larger of the largest movement of the element and the median movement of its
+        output. Integers, booleans and strings are infinite (undetermined) where a perturbed run
+        changes them, else 0.
         """
         seen: list[list[list[np.ndarray]]] = [[[] for _ in outputs] for _, outputs in runs]
         perturb: _PerturbedRuns | None = None
@@ -85,7 +85,7 @@ class Yardstick:
                 try:
                     results = perturbed(*[_jittered(value, rng) for value in inputs])
                 except SmeltError:
-                    continue  # a run may leave the domain of the model; the others still count
+                    continue  # a perturbed run may leave the domain of the model; use the others
                 for before, after, kept in zip(outputs, results, moved, strict=True):
                     if _shape(before) is not None and _shape(before) == _shape(after):
                         kept.append(np.asarray(after))
@@ -96,7 +96,9 @@ class Yardstick:
         ]
 
     def _open(self, index: int) -> _PerturbedRuns:
-        """Perturbed runs, ready; the subject itself if it is no model."""
+        """Return a function that draws perturbed runs; a subject that is no model runs
+        unchanged.
+        """
         if self.model is None:
             assert isinstance(self.subject, Subject)
             run = self.subject.run
@@ -121,7 +123,7 @@ class Yardstick:
 
 
 def computes_in_half(model: ir.Model | None) -> bool:
-    """True if ``model`` has numbers of float16 or bfloat16: the steps between them round most."""
+    """True if ``model`` has float16 or bfloat16 values, whose rounding dominates the error."""
     if model is None:
         return False
     return any(value.dtype in HALF for value in every_value(model)) or any(
@@ -132,8 +134,10 @@ def computes_in_half(model: ir.Model | None) -> bool:
 
 
 def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN) -> Slack:
-    """The absolute error that rounding explains: ``margin`` times the movement of each element,
-    and never less than ``FLOOR_ULP``; numbers below the normal ones may be flushed to zero."""
+    """Return the absolute error that rounding explains: ``margin`` times the movement.
+
+    At least ``FLOOR_ULP`` are allowed. Numbers below the normal ones may be flushed to zero.
+    """
     allowed: list[np.ndarray | None] = []
     for output, moved in zip(outputs, movement, strict=True):
         if moved is None or not isinstance(output, np.ndarray) or not is_float(output.dtype):
@@ -146,8 +150,10 @@ def allowance(outputs: Sequence[Value], movement: Slack, margin: float = MARGIN)
 
 
 def _flushed(dtype: np.dtype) -> float:
-    """The smallest normal number of a type with the exponents of float32 or more: some kernels
-    flush what is smaller. In float16 such numbers are too large to ignore."""
+    """Return the smallest normal number of types with at least float32's exponents, else 0.
+
+    Some kernels flush subnormal numbers to zero. In float16 those are too large to ignore.
+    """
     smallest = float(float_info(dtype).smallest_normal)
     return smallest if smallest < 1e-30 else 0.0
 
@@ -157,6 +163,7 @@ def _shape(value: Value) -> tuple[int, ...] | None:
 
 
 def _movement(output: Value, seen: list[np.ndarray]) -> np.ndarray | None:
+    """Return the movement of one output over the perturbed results ``seen``; None if no array."""
     if not isinstance(output, np.ndarray):
         return None
     if not is_float(output.dtype):

@@ -1,4 +1,4 @@
-"""All that differs between two models: versions, interface, operators, weights, and the text."""
+"""The differences between two models: versions, interface, operators, weights, and text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from smelt.runtime.interface import interface_of
 
 @dataclass(frozen=True)
 class Weight:
-    """An initializer: its name, its type such as ``float[4,4]``, and its size."""
+    """An initializer: its name, its type such as ``float[4,4]``, and its size in bytes."""
 
     name: str
     type: str
@@ -32,9 +32,10 @@ class Weight:
 
 @dataclass
 class Weights:
-    """The initializers of two models, by name; ``changed`` have another type or other elements.
+    """The differences between the initializers of two models, matched by name.
 
-    ``before`` and ``after`` are how many there are, and their bytes together.
+    ``changed`` lists those with another type or other elements. ``before`` and ``after`` are the
+    number of initializers and their total bytes.
     """
 
     before: tuple[int, int]
@@ -49,12 +50,12 @@ class Weights:
 
 @dataclass
 class ModelDiff:
-    """What differs between ``before`` and ``after``; it is false if nothing does.
+    """The differences between ``before`` and ``after``; false if there are none.
 
-    ``versions`` are the IR version and the opsets that differ, None for a domain that is not
-    imported; ``operators`` the counts before and after of every operator of either; ``removed``
-    and ``added`` the nodes that only one has, ``reordered`` says that the same nodes stand in
-    another order. ``text`` is the unified diff of the listings, with inferred types.
+    ``versions`` are the IR version and opsets that differ, None for a domain that is not imported.
+    ``operators`` has the counts before and after of every operator. ``removed`` and ``added`` are
+    nodes that only one model has; ``reordered`` is True if equal nodes are in another order.
+    ``text`` is the unified diff of the listings, with inferred types.
     """
 
     versions: dict[str, tuple[int | None, int | None]]
@@ -94,7 +95,7 @@ class ModelDiff:
 
 @paused_collector()
 def model_diff(before: ir.Model, after: ir.Model) -> ModelDiff:
-    """What differs between two models; neither is changed."""
+    """Return the differences between two models; neither is changed."""
     removed, added = node_changes(before, after)
     counts = [Counter(map(text.operator, scope.nodes(model))) for model in (before, after)]
     names = sorted(counts[0].keys() | counts[1].keys())
@@ -115,7 +116,9 @@ def _order(model: ir.Model) -> list[str]:
 
 
 def _typed(model: ir.Model) -> ir.Model:
-    """A copy with every type inferred that can be, as one side may declare what the other omits."""
+    """Return a copy with inferred types, since one model may declare a type that the
+    other omits.
+    """
     copy = clone(model)
     try:
         ShapeInference(copy).infer_model()
@@ -136,6 +139,7 @@ def _numbers(model: ir.Model) -> dict[str, int]:
 
 
 def _weights(before: ir.Model, after: ir.Model) -> Weights:
+    """Compare the initializers of two models by name."""
     old, new = _initializers(before), _initializers(after)
     found = Weights(_sizes(old), _sizes(new))
     found.removed = [_weight(*item) for item in old.items() if item[0] not in new]
@@ -148,7 +152,7 @@ def _weights(before: ir.Model, after: ir.Model) -> Weights:
 
 
 def _initializers(model: ir.Model) -> dict[str, ir.TensorProtocol]:
-    """Weights by name, and by the numbers of their graphs where they stand below the main one."""
+    """Return the weights by name; the name of a weight in an inner graph has the graph's number."""
     return {
         f"{name} (graph {index})" if index else name: value.const_value
         for index, graph in enumerate(scope.graphs(model))

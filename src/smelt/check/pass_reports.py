@@ -1,4 +1,4 @@
-"""What the passes of an optimization did, and what its verification has shown."""
+"""The reports of an optimization: one for each pass run, and the verification record."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Reports(list[PassReport]):
-    """What each run of a pass did, in order, and what the verification has shown, if asked for."""
+    """The reports of the pass runs in order, and the verification record if one was requested."""
 
     evidence: Evidence | None = None
 
@@ -22,7 +22,7 @@ class Reports(list[PassReport]):
         return f"<Reports: {changed} of {len(self)} pass runs changed something{nodes}{proof}>"
 
     def _repr_html_(self) -> str:
-        """The passes that changed something as a table, for notebooks."""
+        """Return a table of the passes that changed the model, for notebooks."""
         from smelt.ir.html.markup import table, titled
 
         rows = [

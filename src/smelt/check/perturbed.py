@@ -1,7 +1,7 @@
-"""Perturbed runs of a model: the same computation, rounded another way.
+"""Perturbed runs of a model: the same computation with other rounding errors.
 
-Moving inputs and weights alone is not enough: where ``1 + tanh(x)`` cancels, an error of one ulp
-in the tanh is all that is left, and no movement of ``x`` shows it.
+Moving inputs and weights alone is not enough. Where ``1 + tanh(x)`` cancels, only the rounding of
+tanh is left, which no movement of ``x`` shows.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from smelt.ir.shapes import ShapeInference
 from smelt.operators.rounding import ROUNDING
 
 SMALLEST_WEIGHT = 8
-"""Elements of an initializer that is moved; fewer are settings (scales, exponents, limits)."""
+"""The smallest initializer that is moved; smaller ones are scales, exponents or limits."""
 
 FACTORS = 64
-"""Factors of an element type, from which those of the rounded results are drawn."""
+"""The number of different factors 1 +- eps for each element type."""
 
 ROUNDING_IN_HALF = ROUNDING | {"Add", "Cast", "CastLike", "Div", "Mean", "Mul", "Pow", "Sub", "Sum"}
-"""Operators whose results in 16 bits are moved: there a sum or a product rounds as much as the
-rest of a layer together, and a Cast from float32 is where inputs lose their last places."""
+"""Operators whose 16-bit results are moved. In 16 bits a sum or product rounds as much as the
+rest of a layer together, and a Cast from float32 drops the last places of inputs."""
 
 
 class PerturbedModel:
-    """``model``, which is changed: it takes what is moved as inputs, behind its own.
+    """Changes ``model`` so that its weights and rounding factors become additional inputs.
 
-    So one session serves all runs: to open one for each would cost more than the runs.
+    One session then serves all perturbed runs; opening one for each would cost more than the runs.
     """
 
     def __init__(self, model: ir.Model, rng: np.random.Generator) -> None:
@@ -52,14 +52,18 @@ class PerturbedModel:
             graph.inputs.extend(factors)
 
     def draw(self, rng: np.random.Generator) -> list[np.ndarray]:
-        """The inputs of one perturbed run: weights moved by one ulp each, and factors 1 +- eps."""
+        """Return the additional inputs of one run: weights moved by one ulp, and factors
+        1 +- eps.
+        """
         moved = [jitter(weight, rng) for weight in self._weights]
         for dtype, factors in self._factors.items():
             moved += [_factor(dtype, rng) for _ in factors]
         return moved
 
     def _release(self, value: ir.Value) -> None:
-        """Make an input of an initializer; one that no runtime takes from outside is moved once."""
+        """Turn an initializer into an input; types below 8 bits, which no runtime accepts, move
+        once.
+        """
         tensor = value.const_value
         assert tensor is not None
         array = tensor.numpy()
@@ -74,7 +78,9 @@ class PerturbedModel:
         self._weights.append(array)
 
     def _scale(self, graph: ir.Graph, node: ir.Node) -> None:
-        """Let all readers of the result see it times 1 + eps or 1 - eps, as an output too."""
+        """Insert a Mul by 1 +- eps between the result of ``node`` and all its consumers and
+        outputs.
+        """
         value = node.outputs[0]
         assert value.dtype is not None
         readers = list(value.uses())
@@ -97,7 +103,9 @@ class PerturbedModel:
         result.name = result.name or f"{value.name}.scaled"
 
     def _factor_for(self, graph: ir.Graph, node: ir.Node) -> ir.Value:
-        """One of the factors, drawn for ``node``; functions read no inputs of the model."""
+        """Return a factor for ``node``; in functions, which read no model inputs, it is
+        a constant.
+        """
         value = node.outputs[0]
         assert value.dtype is not None
         dtype = value.dtype.numpy()
@@ -120,7 +128,7 @@ def _factor(dtype: np.dtype, rng: np.random.Generator) -> np.ndarray:
 
 
 def rounds(node: ir.Node) -> bool:
-    """True if the first result of ``node`` is a float that was rounded."""
+    """True if the first result of ``node`` is a float that the operator rounds."""
     dtype = node.outputs[0].dtype if node.outputs else None
     if dtype is None or not is_float(dtype.numpy()):
         return False
@@ -128,9 +136,9 @@ def rounds(node: ir.Node) -> bool:
 
 
 def _scaled_in_float32(value: ir.Value, factor: ir.Value) -> Sequence[ir.Node]:
-    """Nodes that scale 16-bit floats, for which few runtimes have kernels, in float32.
+    """Return nodes that scale 16-bit floats in float32, as few runtimes have 16-bit kernels.
 
-    Small integers stay: they are exact, and may count or name places.
+    Small whole numbers stay unchanged: they are exact, and may be counts or indices.
     """
     assert value.dtype is not None
     made: list[ir.Node] = []
@@ -151,12 +159,12 @@ def _scaled_in_float32(value: ir.Value, factor: ir.Value) -> Sequence[ir.Node]:
 
 
 def _infer_types(model: ir.Model) -> None:
-    """Let values have types, without which nothing is known to be a float; the interface stays."""
+    """Infer types, which tell the float results; the interface of the model stays as declared."""
     shapes = ShapeInference(model)
     try:
         shapes.infer_model()
     except SmeltError:
-        return  # the run will say what is wrong with the model
+        return  # running the model will report the error
     shapes.restore_interface()
 
 
@@ -168,7 +176,7 @@ def _is_weight(value: ir.Value) -> bool:
 
 
 def jitter(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """``array`` with each element moved up or down by one ulp; zeros and non-numbers stay."""
+    """Return ``array`` with each element moved up or down by one ulp; zeros, NaN and inf stay."""
     step = np.where(rng.integers(0, 2, array.shape), 1.0, -1.0)
     with np.errstate(all="ignore"):
         if array.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""Whether each plug-in works: what installed packages add to smelt, loaded one by one."""
+"""Load every plug-in of the installed packages and report whether it works."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ LOWERINGS = "smelt.lowerings"
 class Plugin:
     """One entry point of a package other than smelt.
 
-    ``state`` is ``ok``, ``error``, or ``off`` where plug-ins are left out and nothing is imported.
-    ``error`` is one line, ``place`` the file and line that it comes from.
+    ``state`` is ``ok``, ``error``, or ``off`` if plug-ins are disabled and nothing is imported.
+    ``error`` is one line, ``place`` the file and line of its origin.
     """
 
     package: str
@@ -43,7 +43,7 @@ class Plugin:
 
 
 def plugins() -> list[Plugin]:
-    """Every plug-in, sorted by package, group and name."""
+    """Return every plug-in, sorted by package, group and name."""
     off = extensions.without_plugins()
     found = []
     for group, problem in GROUPS.items():
@@ -56,6 +56,7 @@ def plugins() -> list[Plugin]:
 def _plugin(
     point: EntryPoint, taken: Counter[str], problem: Callable[[Extension], str], off: bool
 ) -> Plugin:
+    """Load one entry point and return its Plugin, with the error if it fails."""
     owner = point.dist
     package, version = (owner.name, owner.version) if owner is not None else ("?", "?")
     if off:
@@ -96,7 +97,7 @@ def _no_operators(extension: Extension) -> str:
 
 
 def _no_lowerings(_: Extension) -> str:
-    """Lowerings are registered by importing their module, which has been done."""
+    """Return no problem: importing the module has registered its lowerings."""
     return ""
 
 
@@ -111,7 +112,7 @@ GROUPS: Mapping[str, Callable[[Extension], str]] = {
     LOWERINGS: _no_lowerings,
     foreign.ENTRY_POINTS: _no_kernels,
 }
-"""The groups of entry points, and what is wrong with something loaded from one."""
+"""Entry-point group to a function that returns the problem of a loaded object, or ""."""
 
 NAMED = (passes.ENTRY_POINTS, targets.ENTRY_POINTS)
-"""Groups in which the name of the entry point is what users write, so there may be only one."""
+"""Groups whose entry-point names users write, so that a name may occur only once."""

@@ -1,4 +1,4 @@
-"""What each pass changes, as text: LLVM's ``-print-changed`` and ``-print-after``."""
+"""Print what each pass changes, as LLVM's ``-print-changed`` and ``-print-after`` do."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from smelt.passes.registry import find_pass
 from smelt.passes.run import PassReport
 
 ALL = "all"
-"""Stands for every pass."""
+"""The word for every pass."""
 
 
 def wanted_passes(text: str | None) -> frozenset[str] | None:
-    """The passes that ``all`` or ``fuse-swish,cleanup`` names; None for all of them.
+    """Return the passes that ``fuse-swish,cleanup`` names; None for ``all``, empty for None.
 
-    A stage stands for its passes. Raises UsageError E601 for a name that no pass or stage has.
+    A stage stands for its passes. Raises UsageError E601 for an unknown name.
     """
     if text is None:
         return frozenset()
@@ -35,16 +35,16 @@ def wanted_passes(text: str | None) -> frozenset[str] | None:
 
 
 NAMED = 4
-"""Passes without an effect that are named; a stage holds many."""
+"""How many passes without effect are named; a stage has many."""
 
 
 @dataclass
 class PrintPasses:
-    """An observer that hands text to ``write`` for each run of a pass.
+    """An observer that passes text to ``write`` for each pass run.
 
-    For passes among ``changed`` that changed something it is a unified diff of listings, for those
-    among ``after`` the whole listing. Either is a set of spellings, or None for all passes.
-    ``limit`` is how many lines of one print are shown; 0 shows all.
+    It prints a unified diff for passes in ``changed`` that changed the model, and the whole listing
+    for passes in ``after``. Each is a set of spellings, or None for all passes. ``limit`` is the
+    number of lines of one print; 0 is no limit.
     """
 
     write: Callable[[str], None]
@@ -56,12 +56,12 @@ class PrintPasses:
     _told: set[str] = field(default_factory=set)
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
-        """Keep the listing that a difference begins with; nothing before has changed it since."""
+        """Store the listing before the first pass to be printed as a diff."""
         if self._known is None and _is_among(step, self.changed):
             self._known = listing(model)
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
-        """Print what the pass did."""
+        """Print the diff or the listing of the pass."""
         self._ran.add(step.pass_.spelling)
         before = self._known
         if report.changed:
@@ -74,7 +74,7 @@ class PrintPasses:
             self._print(step, report, (self._known or listing(model)).lines)
 
     def finish(self) -> None:
-        """Say of passes that were asked for by name why nothing was printed."""
+        """Print which passes requested by name did not run, or changed nothing."""
         asked = (self.changed or frozenset()) | (self.after or frozenset())
         for word, names in (
             ("not in the pipeline", asked - self._ran),
@@ -96,7 +96,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def cut(lines: Sequence[str], limit: int) -> Sequence[str]:
-    """The first ``limit`` of ``lines``, and how many more there are; all of them if it is 0."""
+    """Return the first ``limit`` lines and a line with the number of others; 0 is no limit."""
     hidden = len(lines) - limit
     if not limit or hidden <= 0:
         return lines

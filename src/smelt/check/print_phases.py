@@ -1,4 +1,4 @@
-"""What each phase of a target made, as text."""
+"""Print the result of each phase of a target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smelt.targets.watch import PHASES
 
 
 def wanted_phases(text: str) -> frozenset[str]:
-    """The phases that ``all`` or ``schedule,allocate`` names; raises UsageError E601."""
+    """Return the phases that ``all`` or ``schedule,allocate`` names; raises UsageError E601."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in (ALL, *PHASES):
@@ -31,10 +31,10 @@ def wanted_phases(text: str) -> frozenset[str]:
 
 @dataclass
 class PrintPhases:
-    """A watcher that hands text to ``write`` after each of ``phases``.
+    """A phase observer that passes text to ``write`` after each of ``phases``.
 
-    The graph after select, the steps after schedule, the memory after allocate, figures after
-    emit; at most ``limit`` lines each, all if it is 0.
+    It prints the graph after select, the instructions after schedule, the memory plan after
+    allocate and the facts after emit; at most ``limit`` lines each, 0 is no limit.
     """
 
     write: Callable[[str], None]
@@ -42,7 +42,7 @@ class PrintPhases:
     limit: int = 0
 
     def __call__(self, phase: str, target: Target[Any, Any], plan: Plan[Any, Any]) -> None:
-        """Print what ``phase`` made."""
+        """Print the result of ``phase``."""
         if phase in self.phases:
             lines = list(_lines(phase, plan))
             self.write(f"*** {target.name}: after {phase} ***")
@@ -50,6 +50,7 @@ class PrintPhases:
 
 
 def _lines(phase: str, plan: Plan[Any, Any]) -> Iterator[str]:
+    """Yield the text of the result of ``phase``."""
     if phase == "select":
         yield from listing(plan.model).lines
     elif phase == "emit":
@@ -60,7 +61,7 @@ def _lines(phase: str, plan: Plan[Any, Any]) -> Iterator[str]:
 
 
 def _text(made: Any) -> Iterator[str]:
-    """What a phase made: a Program, a plan that tells itself, or a list of anything."""
+    """Yield the text of a Program, of a plan with ``to_text``, or of a list of anything."""
     if isinstance(made, Program):
         yield from program_lines(made)
     elif hasattr(made, "to_text"):

@@ -1,8 +1,8 @@
-"""The smallest model that still shows something: a crash, a mismatch, whatever a check sees.
+"""Shrink a model as long as a check still holds on it, such as a crash or a mismatch.
 
-Nodes go in halves first, then in ever smaller runs; what they gave becomes an input of the model,
-another value of equal type, or a constant. Then outputs, branches, sizes and weights, and all
-again until nothing more can go. Equal arguments give equal models.
+Nodes are removed in halves, then in ever smaller groups; a removed result becomes an input, another
+value of equal type, or a constant. Outputs, branches, sizes and weights follow, and all of it
+repeats until nothing more can go. Equal arguments give equal models.
 """
 
 from __future__ import annotations
@@ -38,16 +38,15 @@ Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 
 ONCE = (drop_outputs, bind_symbols, inline_calls)
 ROUND = (drop_nodes, drop_outputs, choose_branches)
-"""What is repeated until it brings nothing more."""
+"""Steps that repeat until none of them removes anything."""
 LAST = (shrink_sizes, forget_weights)
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """``model`` still shows it. ``nodes`` and ``weight_bytes`` are those before and after.
+    """The reduced ``model``, with ``nodes`` and ``weight_bytes`` before and after.
 
-    ``complete`` is False if the runs came to their end, or were interrupted, before nothing more
-    could go.
+    ``complete`` is False if the runs were used up or interrupted while more could be removed.
     """
 
     model: ir.Model
@@ -80,12 +79,11 @@ def reduce(
     runs: int | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Reduction:
-    """The smallest model found for which ``check`` is true, as it is for ``source``.
+    """Return the smallest model found for which ``check`` is true, as it is for ``source``.
 
-    ``check`` gets a copy of each candidate, which is a valid model. It is called ``runs`` times at
-    most, the first time on the model itself. An interrupt ends the search with what it has.
-
-    Raises UsageError E621 if ``check`` is not true of the model as it is.
+    ``check`` gets a copy of each candidate, which is a valid model; it is called at most ``runs``
+    times, first on the source. An interrupt ends the search with the best model so far. Raises
+    UsageError E621 if ``check`` is false for the source.
     """
     started = time.perf_counter()
     model = load(source, as_is=True)

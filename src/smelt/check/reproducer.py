@@ -1,4 +1,4 @@
-"""A folder that replays a failure: the model, the pipeline, the versions, one script."""
+"""Write a folder that replays a failure: the model, the pipeline, the versions, one script."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MODEL = "model.onnx"
 PIPELINE = "pipeline.txt"
 
 real_weights: ContextVar[bool] = ContextVar("smelt.real_weights", default=False)
-"""Whether reproducers hold the weights of a model as they are, and not random ones."""
+"""Whether reproducers hold the real weights of a model instead of random ones."""
 
 
 def write_reproducer(
@@ -48,12 +48,12 @@ def write_reproducer(
     error: BaseException | None = None,
     path: Sequence[str] = (),
 ) -> Path:
-    """Write a reproducer into ``folder``, which is made, and return its path.
+    """Write a reproducer into ``folder``, which is created, and return its path.
 
-    ``command`` are the arguments after ``smelt`` in ``repro.sh``, relative to the folder, where
-    the model is ``model.onnx`` and the pipeline ``@pipeline.txt``; ``path`` are folders that
-    Python imports from. The model has random weights of the same scale (``scrub.py``) unless
-    ``real_weights`` is set; bytes that are no model are left out then.
+    ``command`` are the arguments of ``smelt`` in ``repro.sh``, relative to the folder: the model is
+    ``model.onnx``, the pipeline ``@pipeline.txt``. ``path`` are folders for PYTHONPATH. The model
+    gets random weights of the same scale (``scrub.py``) unless ``real_weights`` is set; without it,
+    ``model_bytes`` that cannot be parsed are left out.
     """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def _write_model(model: ir.Model, path: Path) -> None:
 
 
 def _without_weights(data: bytes) -> bytes | None:
-    """The model in ``data`` with random weights; None if it cannot be read."""
+    """Return the model in ``data`` with random weights; None if it cannot be parsed."""
     import onnx
     import onnx_ir as ir
 
@@ -109,7 +109,7 @@ def _without_weights(data: bytes) -> bytes | None:
 
 
 def versions() -> dict[str, str]:
-    """The versions of smelt, Python and the packages that decide a result."""
+    """Return the versions of smelt, Python and the packages that affect results."""
     found = {
         "python": sys.version.split()[0],
         "platform": platform.platform(),
@@ -124,6 +124,7 @@ def versions() -> dict[str, str]:
 
 
 def _error(error: BaseException | None) -> dict[str, Any] | None:
+    """Return ``error`` as plain data."""
     if error is None:
         return None
     if isinstance(error, SmeltError):

@@ -1,8 +1,7 @@
-"""Sides that are rough by intention, as with weights of 4 bits: measured, not judged.
+"""Compare models that approximate by intention, such as 4-bit weights: report, do not judge.
 
-Nobody but the user knows how far apart they may be, so without a tolerance any finite error is
-allowed that leaves something in common. What is not finite, types and shapes have to agree all the
-same.
+Only the user knows the acceptable error. So without a tolerance any finite error is allowed that is
+smaller than the numbers themselves. Non-finite values, types and shapes must agree.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from smelt.runtime.interface import Value
 
 ANY = Tolerance(atol=math.inf)
 UNRELATED = 1.0
-"""The mean error, as a part of the mean magnitude, that numbers have which know nothing of each
-other; weights of 4 bits made 0.1 to 0.3."""
+"""The mean error relative to the mean magnitude from which two outputs count as unrelated;
+weights of 4 bits gave 0.1 to 0.3."""
 
 
 def roughness(first: Subject, second: Subject) -> str:
-    """What is rough in one of both sides; empty if nothing is.
+    """Return the approximation that one side is marked with; empty if there is none.
 
-    Two models that are rough in the same way are run by the same kernels, so they have to agree.
+    Two models with the same mark run in the same kernels, so they have to agree exactly.
     """
     marks = [approximation_of(side.model or side.compiled) for side in (first, second)]
     same = marks[0] == marks[1] and None not in (first.model, second.model)
@@ -36,8 +35,9 @@ def roughness(first: Subject, second: Subject) -> str:
 
 
 def unlimited(expected: Sequence[Value]) -> Slack:
-    """Leaves out integers and booleans, such as the place of a largest number, which ``ANY`` holds
-    to be equal."""
+    """Return infinite slack for outputs of integers and booleans, which ``ANY``
+    compares exactly.
+    """
     return [
         None if not isinstance(value, np.ndarray) or is_float(value.dtype) else _infinite(value)
         for value in expected
@@ -45,7 +45,7 @@ def unlimited(expected: Sequence[Value]) -> Slack:
 
 
 def related(outputs: Sequence[Comparison]) -> list[Comparison]:
-    """``outputs``, with a problem where the error is as large as the numbers."""
+    """Return ``outputs``, with a problem set where the mean error is as large as the numbers."""
     problem = "its mean error is as large as its numbers: that is no approximation"
     return [
         replace(each, problem=problem) if UNRELATED <= each.mean_rel < math.inf else each

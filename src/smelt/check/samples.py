@@ -1,4 +1,4 @@
-"""Real inputs to compare on: arrays by name, one sample each or many along a leading axis."""
+"""Turn given arrays into cases: one sample each, or several along a leading axis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smelt.runtime.interface import Interface, Port
 from smelt.runtime.named_inputs import choose_inputs, wants
 
 Sample = Mapping[str, np.ndarray]
-"""Arrays by the name of their input."""
+"""Arrays by input name."""
 
 
 def cases_of(
@@ -22,14 +22,12 @@ def cases_of(
     samples: Sequence[Sample],
     fixed: Mapping[str, int] | None = None,
 ) -> list[Case]:
-    """A case for each of ``samples``, or for each of the samples that one of them holds.
+    """Return a case for each of ``samples``, or for each sample along their leading axis.
 
-    Arrays hold several samples along their first axis if all of them have one dim more than their
-    inputs, or the same multiple of a first dim that is a number. ``fixed`` are sizes that the
-    other side demands of symbolic dims. Without an ``interface`` the arrays are given in the order
-    they have.
-
-    Raises UsageError E632 for names that are missing or unknown, and for arrays that do not fit.
+    Arrays hold several samples if each has one dim more than its input, or if the first dims are
+    the same multiple of the inputs' first dims, which are numbers. ``fixed`` are sizes of symbolic
+    dims that the other side demands. Without an ``interface`` the arrays keep their order. Raises
+    UsageError E632 for missing or unknown names, and for arrays that do not fit.
     """
     cases: list[Case] = []
     for number, sample in enumerate(samples, 1):
@@ -49,7 +47,7 @@ def cases_of(
 def _parts(
     interface: Interface, sample: Sample, given: Iterable[str], fixed: Mapping[str, int]
 ) -> Iterator[tuple[str, Sample]]:
-    """The samples that ``sample`` holds, each with its index; defaults are part of each."""
+    """Yield the samples that ``sample`` holds, each with its index; defaults are added to each."""
     ports = {port.name: port for port in interface.inputs}
     steps = {name: _step(ports[name], sample[name], fixed) for name in given if name in ports}
     counts = {len(sample[name]) // (step or 1) for name, step in steps.items() if step is not None}
@@ -66,7 +64,7 @@ def _parts(
 
 
 def _step(port: Port, array: np.ndarray, fixed: Mapping[str, int]) -> int | None:
-    """How much of the first axis is one sample, 0 if the axis counts samples; None if neither."""
+    """Return the rows of one sample on the first axis; 0 if the axis counts samples, else None."""
     if port.shape is None:
         return None
     if array.ndim == len(port.shape) + 1:
@@ -80,7 +78,7 @@ def _step(port: Port, array: np.ndarray, fixed: Mapping[str, int]) -> int | None
 
 
 def _with_defaults(interface: Interface, arrays: Sample) -> Sample:
-    """``arrays`` and the defaults of inputs that have one; raises E632 if any other is missing."""
+    """Return ``arrays`` and the inputs' defaults; raises E632 if any other input is missing."""
     defaults = {p.name: p.default.numpy() for p in interface.inputs if p.default is not None}
     missing = [
         port.name

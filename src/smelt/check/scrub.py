@@ -1,8 +1,7 @@
-"""Put random weights in the place of real ones, so that a reproducer gives away no model.
+"""Replace weights by random ones, so that a reproducer does not disclose a model.
 
-Each keeps its shape, its element type and its scale: random numbers of the same mean and spread,
-between the same bounds. What decides how a graph is read stays: small tensors, and 64-bit integers,
-which are shapes, axes and indices.
+Each weight keeps its shape, element type, mean, spread and bounds. Small tensors and 64-bit
+integers stay, because they are shapes, axes and indices that affect the graph.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from smelt.ir import scope
 from smelt.ir.floats import is_float
 
 SMALL = 16
-"""Elements up to which a tensor stays as it is."""
+"""The largest tensor, in elements, that is not replaced."""
 
 
 def scrub(model: ir.Model, seed: int = 0) -> None:
-    """Replace the weights of ``model``, in place; equal seeds give equal weights."""
+    """Replace the weights of ``model`` in place; equal seeds give equal weights."""
     rng = np.random.default_rng(seed)
     for graph in scope.graphs(model):
         for value in graph.initializers.values():
@@ -38,6 +37,7 @@ def _scrub_attributes(node: ir.Node, rng: np.random.Generator) -> None:
 
 
 def _scrubbed(tensor: ir.TensorProtocol, rng: np.random.Generator) -> ir.TensorProtocol:
+    """Return random data in the type and shape of ``tensor``; small or 64-bit integer ones stay."""
     if tensor.size <= SMALL or tensor.dtype in (ir.DataType.INT64, ir.DataType.BOOL):
         return tensor
     if tensor.dtype == ir.DataType.STRING:
@@ -47,7 +47,7 @@ def _scrubbed(tensor: ir.TensorProtocol, rng: np.random.Generator) -> ir.TensorP
 
 
 def _alike(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Random numbers like those of ``array``; what is not finite, or 0, stays where it is."""
+    """Return random numbers with the statistics of ``array``; zeros, NaN and inf stay in place."""
     if array.size <= SMALL:
         return array
     wide = array.astype(np.float64)

@@ -1,8 +1,8 @@
-"""A graph as lines of text: chains of operators with the shapes of what they give.
+"""Print a graph as lines of text: chains of operators with their output shapes.
 
 ``Conv:Bx28x28x32 -> Relu:Bx28x28x32`` is a Relu that reads a Conv; ``Block:Bx8 * 12`` are twelve
-such nodes, each reading the one before. Shapes of several outputs have commas between them, a
-scalar is ``()``, and a size that is written with an x is in parentheses: ``Bx(max_length)``.
+such nodes, each reading the previous one. Shapes of several outputs are separated by commas, a
+scalar is ``()``, and a size whose text has an x is in parentheses: ``Bx(max_length)``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ TIMES = " * "
 
 
 def steps(graph: ir.Graph) -> list[ir.Node]:
-    """The nodes of ``graph`` in order, without constants."""
+    """Return the nodes of ``graph`` in order, without constants."""
     return [node for node in graph if node.domain or node.op_type != "Constant"]
 
 
 def with_shapes(model: ir.Model) -> ir.Model:
-    """``model``, or a copy with shapes inferred if the result of some node has none."""
+    """Return ``model``, or a copy with inferred shapes if a result has no shape."""
     graphs = (model.graph, *(function.graph for function in model.functions.values()))
     if all(v.shape is not None for g in graphs for node in g for v in node.outputs if v.name != ""):
         return model
@@ -35,7 +35,7 @@ def with_shapes(model: ir.Model) -> ir.Model:
 
 
 def shape_text(node: ir.Node) -> str:
-    """The shapes of the outputs of ``node``, empty if the first is unknown."""
+    """Return the shapes of the outputs of ``node``; empty if the first one is unknown."""
     shapes = [None if value.shape is None else _shape(value.shape) for value in node.outputs]
     return "" if not shapes or shapes[0] is None else ",".join(text or "?" for text in shapes)
 
@@ -50,7 +50,7 @@ def _dim(dim: int | ir.SymbolicDim) -> str:
 
 
 def lines(graph: ir.Graph) -> list[str]:
-    """``graph`` as chains, in order: each node but constants once."""
+    """Return ``graph`` as chains, in order; each node except constants occurs once."""
     return [ARROW.join(_counted(chain)) for chain in _chains(steps(graph))]
 
 
@@ -72,7 +72,7 @@ def reads(node: ir.Node, before: ir.Node) -> bool:
 
 
 def _counted(chain: Sequence[ir.Node]) -> Iterator[str]:
-    """The steps of ``chain``, equal ones in a row counted."""
+    """Yield the steps of ``chain``; equal consecutive steps become one with a count."""
     texts = [":".join(filter(None, (operator(node), shape_text(node)))) for node in chain]
     start = 0
     for i, text in enumerate(texts):
@@ -83,7 +83,7 @@ def _counted(chain: Sequence[ir.Node]) -> Iterator[str]:
 
 
 def snippet(model: ir.Model) -> str:
-    """Python that expects the structure of ``model``: its main graph and each function."""
+    """Return Python code that expects the structure of ``model``, main graph and functions."""
     model = with_shapes(model)
     parts = [_call(lines(model.graph), "")]
     parts += [_call(lines(f.graph), f.name) for f in model.functions.values()]

@@ -1,4 +1,4 @@
-"""What is run: a model, a file, an artifact, the folder of one, or a function, made callable."""
+"""Open a model, file, artifact, compiled folder or function as a callable subject."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ Checkable: TypeAlias = (
 
 @dataclass
 class Subject:
-    """One side: ``run`` takes and returns one value a port, for complex numbers pairs.
+    """One side of a comparison; ``run`` takes and returns one value a port, pairs for complex.
 
-    ``model`` is there for anything that is run as an ONNX model, ``compiled`` is that of an
-    artifact. ``interface`` is there for anything that declares one, and ``make_inputs``, which
-    takes sizes, a seed and a mode, for anything that random inputs can be made for.
+    ``model`` is set if an ONNX model is run, ``compiled`` is the model of an artifact.
+    ``interface`` is set if the source declares one. ``make_inputs`` takes sizes, a seed and a mode,
+    and is set if random inputs can be made.
     """
 
     name: str
@@ -48,17 +48,17 @@ class Subject:
 
     @property
     def runner(self) -> RunnerName:
-        """What runs the model: the reference evaluator, or whatever can."""
+        """The runner to request for other versions: ``reference`` or ``auto``."""
         return "reference" if self.runtime == "reference" else "auto"
 
     @property
     def runtime(self) -> str:
-        """The name of what was opened to run the model; empty for functions and artifacts."""
+        """The name of the runtime that runs the model; empty for functions and artifacts."""
         return str(getattr(self.run, "name", "")) if self.model is not None else ""
 
 
 def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Subject:
-    """Make ``source`` callable; a model is loaded and opened at once, so its errors come first."""
+    """Open ``source`` as a Subject; a model is loaded and opened at once, so errors come early."""
     if isinstance(source, Subject):
         return source
     if isinstance(source, Artifact):
@@ -91,7 +91,7 @@ def _run_artifact(artifact: Artifact, *inputs: Value) -> Sequence[Value]:
 
 
 def subject_of_saved(saved: Saved, name: str) -> Subject:
-    """What a folder holds, built or opened at once."""
+    """Return the contents of a compiled folder as a Subject, built or opened at once."""
     limits = [saved.ranges.get(port.name) for port in saved.interface.inputs]
     make = partial(values_of, saved.interface.inputs, limits)
     return Subject(name, saved.load(), saved.interface, None, make, saved.model)

@@ -1,4 +1,4 @@
-"""The versions that a pipeline makes of a model, each held against the last and the source."""
+"""Compare each version that a pipeline makes with the previous one and with the source."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from smelt.passes.run import PassReport
 
 @dataclass(frozen=True)
 class Finding:
-    """A version that is wrong, which ``step`` made of ``before``; its rules have ``fired``.
+    """A wrong version, which ``step`` made from ``before`` with the rules in ``fired``.
 
-    ``alone`` says that this pass is at fault, seen from ``before``; otherwise each pass kept to
-    what it declares, and all of them together did not. ``declared`` is what was not kept.
+    ``alone`` is True if this pass is wrong relative to ``before``; otherwise every pass stayed
+    within its declaration, but all together did not. ``declared`` is the exactness that was broken.
     """
 
     step: Step
@@ -34,11 +34,11 @@ class Finding:
 
 
 class Trail:
-    """Follows a pipeline, pass run by pass run.
+    """Follows a pipeline, one pass run after another.
 
-    Each version is compared with the one before, within what its pass declares, and with the
-    source, within what all passes declare together that changed something. ``first`` is the number
-    of the pass run from which on to compare; those before it are known to be right.
+    Each version is compared with the previous one within the exactness of its pass, and with the
+    source within the joint exactness of all passes that changed the model. ``first`` is the number
+    of the first pass run to compare; earlier ones are known to be right.
     """
 
     def __init__(
@@ -58,7 +58,9 @@ class Trail:
         self._previous: Outputs | None = baseline.outputs
 
     def follow(self, step: Step, model: ir.Model, report: PassReport) -> Finding | None:
-        """Take in what ``step`` made of the last version; what is wrong with it, if anything."""
+        """Compare the ``model`` that ``step`` made; return the Finding if it is wrong,
+        else None.
+        """
         self.runs += 1
         if not report.changed:
             return None
@@ -71,7 +73,7 @@ class Trail:
         return Finding(step, before, report.stats.fired, alone, declared, problems)
 
     def _problems(self, model: ir.Model, report: PassReport) -> tuple[list[str], bool]:
-        """What is wrong with ``model``, and whether its pass alone is at fault."""
+        """Return the differences of ``model``, and whether its pass alone caused them."""
         total, changes = together(self.declared), report.stats.interface
         earlier = self._at_sizes({c.name: c.size for c in changes if isinstance(c, DimBound)})
         self.baseline = later = earlier.changed(changes, total)
@@ -103,7 +105,7 @@ class Trail:
         return later.sentences(compared), False
 
     def _at_sizes(self, bound: dict[str, int]) -> Baseline:
-        """The baseline where dims have the sizes that they are bound to."""
+        """Return the baseline with dims at the sizes to which they were bound."""
         if not bound:
             return self.baseline
         self._dims.update(bound)

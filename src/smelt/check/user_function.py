@@ -1,4 +1,4 @@
-"""Call a function of the user: what it raises is the user's mistake, with the line it came from."""
+"""Call a function of the user; its exceptions become error E113 with the user's line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ _LIBRARIES = (
 
 
 def call(function: Callable[..., Any], *inputs: Value, **named: Value) -> list[Value]:
-    """The arrays that ``function`` returns, flattened; raises UsageError E113 if it raises."""
+    """Return the arrays that ``function`` returns, flattened; raises UsageError E113
+    if it raises.
+    """
     try:
         # NumPy computes some operators of 16-bit floats in float32; JAX does not.
         if "jax" in sys.modules:
@@ -44,7 +46,7 @@ def call(function: Callable[..., Any], *inputs: Value, **named: Value) -> list[V
 
 
 def flatten(result: object) -> list[Value]:
-    """The arrays of nested tuples, lists and dicts in JAX's order: dict entries by key."""
+    """Return the arrays of nested tuples, lists and dicts in JAX's order: dict entries by key."""
     return list(_leaves(result))
 
 

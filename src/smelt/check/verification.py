@@ -1,4 +1,4 @@
-"""What a verification found, as JSON and as a table."""
+"""The report of a verification, as text, table and JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCHEMA = "smelt.verify/2"
 
 @dataclass
 class Trial:
-    """One run of both sides. ``skipped`` says why neither could be run on these inputs."""
+    """One run of both sides; ``skipped`` is the reason why the source could not run."""
 
     sizes: Mapping[str, int]
     inputs: str
@@ -30,7 +30,7 @@ class Trial:
 
     @property
     def place(self) -> str:
-        """What the trial was run on."""
+        """The sizes, inputs and seed of the trial, in words."""
         return f"{sizes_in_words(self.sizes)}, {self.inputs} inputs, seed {self.seed}"
 
     def to_json(self) -> dict[str, Any]:
@@ -47,9 +47,9 @@ class Trial:
 
 @dataclass
 class Report:
-    """The result of ``verify``: differences of interface, and the trials in order.
+    """The result of ``verify``: differences of the interfaces, and the trials in order.
 
-    ``approximation`` says what is rough by intention, where that is why any error is allowed.
+    ``approximation`` names the approximation if one is the reason to allow any error.
     """
 
     names: tuple[str, str]
@@ -65,21 +65,21 @@ class Report:
 
     @property
     def worst(self) -> Comparison:
-        """The output with the largest error over all trials."""
+        """The comparison with the largest error over all trials."""
         return worst(item for trial in self.trials for item in trial.outputs)
 
     @property
     def mean_rel(self) -> float:
-        """The largest mean error of an output, as a part of its mean magnitude."""
+        """The largest mean error of an output relative to its mean magnitude."""
         return max((c.mean_rel for trial in self.trials for c in trial.outputs), default=0.0)
 
     @property
     def peak_rel(self) -> float:
-        """The largest error of an output, as a part of its largest magnitude."""
+        """The largest error of an output relative to its largest magnitude."""
         return max((c.peak_rel for trial in self.trials for c in trial.outputs), default=0.0)
 
     def problems(self) -> list[str]:
-        """Every difference in a sentence."""
+        """Return every difference as a sentence."""
         found = list(self.interface)
         for trial in self.trials:
             if trial.failure:
@@ -88,13 +88,13 @@ class Report:
         return found
 
     def summary(self) -> str:
-        """At which sizes both sides ran and how far they are apart, in one line."""
+        """Return one line with the sizes of the trials and the largest error."""
         sizes = sizes_together(trial.sizes for trial in self.trials if not trial.skipped)
         error = self.accuracy() if self.approximation else error_in_words(self.worst)
         return f"at {sizes}: {error}"
 
     def accuracy(self) -> str:
-        """How far apart both sides are, in one line, for sides that are rough by intention."""
+        """Return one line with the relative errors, for sides that approximate by intention."""
         return (
             f"largest error {self.peak_rel:.2%} of the largest number; mean error"
             f" {self.mean_rel:.2%} of the mean magnitude ({self.approximation})"
@@ -142,7 +142,7 @@ class Report:
         return f"same in {run} trials, {error_in_words(self.worst)}"
 
     def _repr_html_(self) -> str:
-        """The trials as a table, for notebooks."""
+        """Return the trials as a table, for notebooks."""
         from smelt.ir.html.markup import table, titled
 
         rows: list[tuple[object, ...]] = [

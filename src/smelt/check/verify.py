@@ -1,4 +1,4 @@
-"""Do two computations agree? Run both on the same inputs, at several sizes, and compare."""
+"""Compare two computations: run both on the same inputs, at several sizes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from smelt.spans import span
 
 MODES: tuple[Mode, ...] = ("normal", "sparse", "wide", "far")
 Ran: TypeAlias = tuple[Trial, Sequence[Value], list[Value], list[Value]]
-"""A trial, its inputs, and what the source and the other side gave."""
+"""A trial, its inputs, and the outputs of the source and of the other side."""
 
 
 @explains_memory("verify")
@@ -46,22 +46,21 @@ def verify(
     names: tuple[str, str] = ("the source", "the result"),
     margin: float | None = None,
 ) -> Report:
-    """Compare ``b`` with ``a``: functions, models, files, artifacts or their folders.
+    """Compare ``b`` with ``a``: functions, models, files, artifacts or compiled folders.
 
-    Both run on ``inputs``, one value an input, on ``samples``, arrays by name of which each is one
-    sample or several along a leading axis, or on random inputs for every mode of ``modes`` at
-    every size of the symbolic dims: those of ``dims``, such as ``{"B": (1, 3)}``, else 1 and
-    3. Names, element types, order and ranks of inputs and outputs have to be equal, too.
+    Both run on ``inputs`` (one value for each input), on ``samples`` (arrays by name, one sample
+    each or several along a leading axis), or on random inputs for every mode of ``modes`` at every
+    size of the symbolic dims: those of ``dims``, such as ``{"B": (1, 3)}``, else 1 and 3. Names,
+    element types, order and ranks of inputs and outputs must be equal, too.
 
-    Without a ``tolerance``, ``b`` may differ from ``a`` by ``margin`` times what rounding explains,
-    as measured by running ``a`` on inputs and weights moved by one ulp: by 16 times that, where one
-    side computes in 16 bits by 6 times what rounding does there. Where one side is marked as rough
-    (``smelt.ir.approximation``), how far apart they are is reported, and no error is too large but
-    one of the size of the numbers.
+    Without a ``tolerance``, ``b`` may differ from ``a`` by ``margin`` times the measured rounding:
+    the movement of ``a`` when inputs and weights move by one ulp. The margin is 16, or 6 if one
+    side computes in 16 bits. If one side is marked as an approximation
+    (``smelt.ir.approximation``), its error is reported, and only an error as large as the numbers
+    fails.
 
-    Mismatches are in the report, whose ``check`` raises them. Raises the error of ``a`` if it
-    cannot be run on any of the inputs, and UsageError E634 if neither side is a model and no
-    inputs are given.
+    Returns a Report with all mismatches; ``Report.check`` raises them. Raises the error of ``a`` if
+    it runs on no input, and UsageError E634 if no side is a model and no inputs are given.
     """
     with span("open"):
         first, second = _open(a, b, names)
@@ -115,7 +114,7 @@ def _samples(first: Subject, second: Subject, samples: Sequence[Sample]) -> Iter
 def _run(
     first: Subject, second: Subject, cases: Iterable[Case], seed: int, report: Report
 ) -> list[Ran]:
-    """The trials in which both sides ran; ``report`` gets all.
+    """Run both sides on all cases; add every trial to ``report``, return those where both ran.
 
     Raises the error of ``first`` if it ran in none.
     """
@@ -148,7 +147,7 @@ def _run(
 def _slacks(
     yardstick: Yardstick, ran: Sequence[Ran], margin: float, *, of_source: bool
 ) -> list[Slack]:
-    """What rounding explains in each run, measured at the source or else at the other side."""
+    """Return the error that rounding explains in each run, measured on ``yardstick``."""
     bases = [expected if of_source else actual for _, _, expected, actual in ran]
     with span("measure rounding"):
         moved = yardstick.movements(
@@ -160,8 +159,10 @@ def _slacks(
 def source_fails(
     error: SmeltError, sizes: Iterable[Mapping[str, int]], model: ir.Model | None
 ) -> SmeltError:
-    """``error`` of a source, perhaps a ``model``, that ran at none of ``sizes``; it says so, and
-    proposes others, or real inputs where an input says a shape."""
+    """Return ``error`` with a fix: the source, perhaps a ``model``, ran at none of ``sizes``.
+
+    The fix proposes other sizes, or real inputs if an input holds a shape.
+    """
     tried = dict.fromkeys(sizes_in_words(each) for each in sizes if each)
     told = shape_inputs(model) if model is not None else []
     if error.code == "E321" and told:
@@ -188,7 +189,7 @@ def _attempt(side: Subject, values: Sequence[Value], name: str) -> list[Value] |
 
 
 def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, Subject]:
-    """Both sides, in the same runner: different kernels would differ by themselves."""
+    """Open both sides in the same runner, because different kernels round differently."""
     first, second = _alike(as_subject(a, names[0]), as_subject(b, names[1]))
     used = {_runner_of(side) for side in (first, second)} - {None}
     if used == {"onnxruntime", "reference"}:
@@ -205,7 +206,7 @@ def _on_pairs(first: Subject, second: Subject, inputs: Sequence[Value]) -> Seque
 
 
 def _alike(first: Subject, second: Subject) -> tuple[Subject, Subject]:
-    """A function that is compared with a model gets and gives pairs for complex numbers, too."""
+    """Make a function that is compared with a model take and return complex numbers as pairs."""
     interface = first.interface or second.interface
     if interface is None or not any(
         port.complex for port in (*interface.inputs, *interface.outputs)
@@ -222,11 +223,10 @@ def _runner_of(side: Subject) -> str | None:
 
 
 def _yardstick(first: Subject, second: Subject, seed: int) -> Yardstick:
-    """Measures on the source, or on the other side if the source is a bare function, or computes in
-    float32 what the other side computes in 16 bits.
+    """Return what to measure rounding on: the source, if it is a model.
 
-    An artifact is measured on the model that it was compiled from, where that can be run: of a
-    function of integers, nothing else could be moved.
+    Otherwise it is the other side. A side that computes in 16 bits comes first. For an artifact it
+    is the model of the artifact if that can run here.
     """
     for wanted in (computes_in_half, lambda model: model is not None):
         for side in (first, second):
@@ -239,7 +239,7 @@ def _yardstick(first: Subject, second: Subject, seed: int) -> Yardstick:
 
 
 def _can_run(model: ir.Model) -> bool:
-    """False for a model with operators that its target alone knows."""
+    """False for a model with operators that only its target supports."""
     try:
         open_runner(model.clone(), consume=True)
     except SmeltError:
@@ -250,7 +250,10 @@ def _can_run(model: ir.Model) -> bool:
 def made_up_cases(
     first: Subject, second: Subject, dims: Dims | None, seed: int, modes: Sequence[Mode]
 ) -> Iterator[Case]:
-    """Random inputs at every size in every mode, for two sides of which one says what it takes."""
+    """Yield random inputs at every size in every mode, made for a side that declares types.
+
+    Raises UsageError E634 if neither side is a model.
+    """
     sides = sorted((first, second), key=lambda side: side.model is None)
     makers = [side.make_inputs for side in sides if side.make_inputs is not None]
     interfaces = [side.interface for side in (first, second) if side.interface is not None]
@@ -270,7 +273,7 @@ def made_up_cases(
     for index, sizes in enumerate(fitted):
         for mode in modes:
             if mode in LARGEST and index < len(fitted) - 1:
-                continue  # once is enough: tails are those of elements
+                continue  # once is enough: large values test elements, not sizes
             yield Case(makers[0](sizes, seed + index, mode), sizes, mode)
 
 

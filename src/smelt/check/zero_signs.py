@@ -1,8 +1,8 @@
-"""What of a result hangs on the sign of a zero: 1/x is infinite either way, and exp(1/x) is not.
+"""Find the outputs that depend on the sign of a zero, such as exp(1/x) at x = 0.
 
-Passes that only leave open which zero an operator returns (``exact_but_zero_sign``) leave open
-what is computed of that sign. So the source is run twice more, once with all zeros that its nodes
-return positive and once negative; where this changes an element, the element is not determined.
+Passes declared ``exact_but_zero_sign`` may change which zero an operator returns, and so may change
+what is computed from that sign. The source runs twice more, with all zeros of its nodes positive
+and with all negative; an element that changes is not determined.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from smelt.runtime.interface import Value
 from smelt.runtime.runner import RunnerName, open_runner
 
 Run = tuple[Sequence[Value], Sequence[Value]]
-"""Inputs, and the outputs of the model itself on them."""
+"""Inputs, and the outputs of the unchanged model on them."""
 
 
 def undetermined(model: ir.Model, runner: RunnerName, runs: Sequence[Run]) -> list[Slack]:
-    """For each run, and each output of it: infinite where an element hangs on a zero's sign.
+    """Return for each run and output: infinity where an element depends on a zero's sign, else 0.
 
-    0 elsewhere. A model that cannot be run with other zeros is determined all over.
+    A model that cannot run with other zeros counts as determined everywhere.
     """
     slack = [[_nowhere(output) for output in outputs] for _, outputs in runs]
     for negative in (False, True):
@@ -44,6 +44,7 @@ def undetermined(model: ir.Model, runner: RunnerName, runs: Sequence[Run]) -> li
 
 
 def _open_where_they_differ(before: Value, after: Value, open_: np.ndarray | None) -> None:
+    """Set ``open_`` to infinity where the two results differ."""
     if not isinstance(before, np.ndarray) or not isinstance(after, np.ndarray):
         return
     if open_ is not None and open_.shape == after.shape:
@@ -51,7 +52,7 @@ def _open_where_they_differ(before: Value, after: Value, open_: np.ndarray | Non
 
 
 def give_zeros_one_sign(model: ir.Model, *, negative: bool) -> None:
-    """Let all readers of a float see its zeros as +0, or as -0, by exact steps."""
+    """Insert exact nodes so that all consumers of a float see its zeros as +0, or as -0."""
     ShapeInference(model).infer_model()
     for graph in scope.graphs(model):
         for node in list(graph):
@@ -61,7 +62,7 @@ def give_zeros_one_sign(model: ir.Model, *, negative: bool) -> None:
 
 
 def _normalize(graph: ir.Graph, node: ir.Node, value: ir.Value, negative: bool) -> None:
-    """x + 0 has no -0; -(-x + 0) has no +0."""
+    """Insert x + 0, which has no -0, or -(-x + 0), which has no +0, behind ``value``."""
     assert value.dtype is not None
     readers = list(value.uses())
     zero = ir.Tensor(np.zeros((), value.dtype.numpy()))
@@ -94,7 +95,7 @@ def _nowhere(output: Value) -> np.ndarray | None:
 
 
 def _differs(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Where two results of a run differ otherwise than in the sign of a zero."""
+    """Return a mask of the elements that differ by more than the sign of zero."""
     same = np.asarray(before == after)
     if is_float(before.dtype):
         same |= np.isnan(before.astype(np.float64)) & np.isnan(after.astype(np.float64))

@@ -1,1 +1,1 @@
-"""Ways to make a model smaller while it still shows something; see ``smelt.check.reduce``."""
+"""Steps that make a model smaller while a check still holds; see ``smelt.check.reduce``."""

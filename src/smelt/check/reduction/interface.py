@@ -1,4 +1,4 @@
-"""Fewer outputs, sizes instead of symbols, bodies instead of calls and branches."""
+"""Reduction steps: drop outputs, bind symbolic dims, inline calls, replace If by a branch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from smelt.passes.interface.materialize_symbolic_dims import bind_dims
 from smelt.runtime.interface import interface_of
 
 SIZE = 2
-"""What symbolic dims are bound to: 1 is where operators do something else."""
+"""The size for symbolic dims; at size 1 operators may behave differently."""
 
 
 def drop_outputs(search: Search) -> bool:
-    """Leave out outputs, and what only they need; True if any went."""
+    """Remove outputs and the nodes that only they need; True if any were removed."""
 
     def without(chosen: range, model: ir.Model) -> bool:
         outputs = list(model.graph.outputs)
@@ -41,7 +41,7 @@ def drop_outputs(search: Search) -> bool:
 
 
 def bind_symbols(search: Search) -> bool:
-    """Bind symbolic dims to a size, all at once or those that can be; True if any was."""
+    """Bind symbolic dims to ``SIZE``, all at once or one by one; True if any were bound."""
     names = interface_of(search.model).symbols()
     if not names or search.attempt(lambda model: _bind(model, names)):
         return bool(names)
@@ -58,7 +58,7 @@ def _bind(model: ir.Model, names: tuple[str, ...]) -> bool:
 
 
 def inline_calls(search: Search) -> bool:
-    """Inline all functions, whose nodes can be taken out then."""
+    """Inline all functions, so that their nodes can be removed; True if that works."""
 
     def inlined(model: ir.Model) -> bool:
         if not model.functions:
@@ -73,7 +73,7 @@ def inline_calls(search: Search) -> bool:
 
 
 def choose_branches(search: Search) -> bool:
-    """Put one branch in the place of an If; True if any went."""
+    """Replace each If by one of its branches where possible; True if any were replaced."""
     taken = False
     number = 0
     while number < sum(node.op_type == "If" for node in search.model.graph):
@@ -89,6 +89,7 @@ _BRANCHES = ("then_branch", "else_branch")
 
 
 def _inline_branch(model: ir.Model, number: int, branch: str) -> bool:
+    """Replace the If with the given number by the nodes of ``branch``; False if impossible."""
     node = [node for node in model.graph if node.op_type == "If"][number]
     if branch not in node.attributes:
         return False

@@ -1,4 +1,4 @@
-"""Take nodes out: what they gave becomes an input, another value of its type, or a constant."""
+"""Reduction step: remove nodes; a result becomes an input, an equal-typed value or a constant."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Way = Literal["inputs", "bypass", "bypass from the end", "constants"]
 WAYS: tuple[Way, ...] = get_args(Way)
 
 LARGEST_CONSTANT = 1 << 16
-"""Elements of a constant that may stand for a result."""
+"""The largest constant, in elements, that may replace a result."""
 
 
 def drop_nodes(search: Search) -> bool:
-    """Take out nodes in runs, halves first; True if any went.
+    """Remove nodes in groups, halves first; True if any were removed.
 
-    At each size the ways are tried one after another until one takes something: what is in one
-    place is found by the first way alone.
+    At each group size the ways are tried one after another until one removes something. The first
+    way alone finds nodes that are next to each other.
     """
 
     def try_range(way: Way, chosen: range) -> int:
@@ -40,12 +40,12 @@ def drop_nodes(search: Search) -> bool:
 
 
 def remove_nodes(model: ir.Model, chosen: Iterable[int], way: Way) -> bool:
-    """Take out the nodes with the numbers ``chosen``, counted over all graphs, outer ones first.
+    """Remove the nodes with the numbers ``chosen``, counted over all graphs, outer graphs first.
 
     A result that is still read becomes the first or last operand of equal type for ``bypass``, a
-    constant for ``constants``, and an input where that is not possible. Nodes stay if a result has
-    no type, or if their inner graph returns it. Results that only they read become outputs. False
-    if nothing changes, or not in this ``way``.
+    constant for ``constants``, and otherwise an input. A node stays if a result has no type or its
+    inner graph returns it. Results that only removed nodes read become outputs. Returns False if
+    nothing changes, or nothing in this ``way``.
     """
     nodes = list(scope.nodes(model))
     inside = {id(graph) for graph in scope.graphs_below(model.graph)}
@@ -61,6 +61,7 @@ class _Removal:
     gone: set[ir.Node] = field(default_factory=set)
 
     def run(self) -> bool:
+        """Remove the nodes; False if nothing changes, or nothing in this way."""
         main = self.model.graph
         self.gone = _with_inner(self.removed)
         read = _read(main, self.gone)
@@ -79,7 +80,7 @@ class _Removal:
         return True
 
     def _can_go(self, node: ir.Node, read: set[ir.Value]) -> bool:
-        """True if every result that is read has a type, and is returned by no inner graph."""
+        """True if every result that is read has a type and is returned by no inner graph."""
         inner = node.graph is not self.model.graph
         return all(
             isinstance(value.type, ir.TensorType) and not (inner and value.is_graph_output())
@@ -88,7 +89,7 @@ class _Removal:
         )
 
     def _replace(self, node: ir.Node, read: set[ir.Value]) -> int:
-        """Let other values stand for the results of ``node``; returns how many do."""
+        """Replace the results of ``node`` by other values; return how many were replaced."""
         count = 0
         for value in node.outputs:
             other = None
@@ -103,7 +104,9 @@ class _Removal:
         return count
 
     def _choose_outputs(self) -> None:
-        """Outputs that something computes which stays, and what only those that go have read."""
+        """Keep outputs of remaining nodes, and add remaining results that only removed
+        nodes read.
+        """
         main = self.model.graph
         kept = [value for value in main.outputs if value.producer() not in {None, *self.gone}]
         for node in main:
@@ -123,7 +126,7 @@ def _with_inner(nodes: Iterable[ir.Node]) -> set[ir.Node]:
 
 
 def _read(main: ir.Graph, gone: set[ir.Node]) -> set[ir.Value]:
-    """The values that nodes which stay read, and that inner graphs which stay return."""
+    """Return the values that remaining nodes read and remaining inner graphs return."""
     found: set[ir.Value] = set()
     for graph in scope.graphs_below(main):
         for node in graph:
@@ -136,7 +139,7 @@ def _read(main: ir.Graph, gone: set[ir.Node]) -> set[ir.Value]:
 
 
 def _alike(a: ir.Value, b: ir.Value) -> bool:
-    """True if both have one element type, and shapes that are proved equal."""
+    """True if both values have one element type and provably equal shapes."""
     if a.dtype is None or a.dtype != b.dtype or a.shape is None or b.shape is None:
         return False
     if type(a.type) is not type(b.type) or len(a.shape) != len(b.shape):
@@ -145,7 +148,9 @@ def _alike(a: ir.Value, b: ir.Value) -> bool:
 
 
 def _constant(model: ir.Model, value: ir.Value) -> ir.Value | None:
-    """An initializer that stands for ``value``, if its type says how large it is."""
+    """Return an initializer with random numbers in the type of ``value``; None if
+    its size is open.
+    """
     if value.shape is None or value.dtype in (None, ir.DataType.STRING):
         return None
     dims = [dim for dim in value.shape.dims if isinstance(dim, int)]

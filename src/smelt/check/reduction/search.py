@@ -1,4 +1,4 @@
-"""The smallest model so far, and candidates that are tried in its place."""
+"""The smallest model found so far, and the trial of candidates."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from smelt.ir.names import name_values
 from smelt.ir.shapes import infer_within
 
 Check: TypeAlias = Callable[[ir.Model], bool]
-"""True if the model, which is a copy, still shows it."""
+"""True if the check still holds on the model, which is a copy."""
 
 Edit: TypeAlias = Callable[[ir.Model], bool]
-"""Makes a copy of the model smaller, in place; False if there is nothing to do."""
+"""Makes a copy of the model smaller in place; False if there is nothing to do."""
 
 
 class OutOfRuns(Exception):
-    """The check may not be run any more."""
+    """Raised when the limit of check runs is reached."""
 
 
 class Search:
-    """``model`` is the smallest that shows it. Every candidate is valid before ``check`` sees it.
+    """Holds in ``model`` the smallest model on which the check holds; candidates are valid models.
 
-    ``loose`` are inputs and outputs of unknown type or rank, which the model has from the start.
-    ``runs`` counts calls of the check, ``most`` limits them.
+    ``loose`` are the ports of unknown type or rank in the source. ``runs`` counts calls of the
+    check, ``most`` limits them.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Search:
         self.loose = frozenset(value.name for value in _ports(model) if not _is_typed(value))
 
     def shows(self, model: ir.Model) -> bool:
-        """Run the check on a copy of ``model``."""
+        """Run the check on a copy of ``model``; raises OutOfRuns beyond the limit."""
         if self.most is not None and self.runs >= self.most:
             raise OutOfRuns
         self.runs += 1
@@ -52,13 +52,15 @@ class Search:
         return self.check(model.clone())
 
     def attempt(self, edit: Edit) -> bool:
-        """Take the model that ``edit`` makes if it is valid and still shows it."""
+        """Apply ``edit`` to a copy; keep the copy and return True if it is valid and the check
+        holds.
+        """
         candidate = self.model.clone()
         if not edit(candidate) or not completed(candidate):
             return False
         ports = _ports(candidate)
         if not all(_is_typed(value) or value.name in self.loose for value in ports):
-            return False  # what checks models would refuse it
+            return False  # the checker of ONNX would refuse it
         if not self.shows(candidate):
             return False
         self.model = candidate
@@ -66,12 +68,12 @@ class Search:
         return True
 
     def count(self) -> int:
-        """Nodes of all graphs."""
+        """Return the number of nodes in all graphs."""
         return sum(1 for _ in scope.nodes(self.model))
 
 
 def completed(model: ir.Model) -> bool:
-    """Drop what no output needs, and infer types; False if that gives no valid model."""
+    """Remove what no output needs and infer types; False if the model is then invalid."""
     keep_needed(model)
     needed = needed_inputs(model.graph)
     if len(needed) < len(model.graph.inputs):
@@ -93,16 +95,16 @@ def _ports(model: ir.Model) -> tuple[ir.Value, ...]:
 
 
 def _is_typed(value: ir.Value) -> bool:
-    """True if inputs and outputs may be declared so: with an element type and a rank."""
+    """True if ``value`` has an element type and a rank, as inputs and outputs must have."""
     return value.dtype is not None and value.shape is not None
 
 
 def sweep(count: Callable[[], int], tries: Sequence[Callable[[range], int]]) -> bool:
-    """Try to drop runs of things that are counted, halves first, then ever smaller ones.
+    """Try to drop ranges of counted things, halves first, then smaller ones; True if any went.
 
-    Each of ``tries`` drops those of a range and says how many went; a later one is tried at a size
-    where those before took nothing. True if anything went. Where all but a few in one place can go
-    it takes some ``log n`` tries, where nothing can some ``2 n`` of each.
+    Each of ``tries`` drops a range and returns how many went; a later one runs at a range size only
+    if the earlier ones dropped nothing. If almost everything can go this takes about ``log n``
+    calls, if nothing can go about ``2 n`` calls of each.
     """
     any_taken = False
     size = max(count() // 2, 1)
@@ -114,12 +116,12 @@ def sweep(count: Callable[[], int], tries: Sequence[Callable[[range], int]]) -> 
 
 
 def _sweep_once(count: Callable[[], int], attempt: Callable[[range], int], size: int) -> bool:
-    """Go through all once, in runs of ``size``."""
+    """Try all ranges of ``size`` once, from the start to the end."""
     start, taken = 0, False
     while start < count():
         chosen = range(start, min(start + size, count()))
         went = attempt(chosen)
         taken |= went > 0
-        # Where little went, the rest of the range would be tried over and over.
+        # If little went, skip the rest of the range, which would be tried again and again.
         start += 0 if 2 * went > len(chosen) else max(len(chosen) - went, 1)
     return taken

@@ -1,4 +1,4 @@
-"""Smaller dims: one size is put in the place of another wherever it stands."""
+"""Reduction step: replace a size by a smaller one wherever it occurs in the model."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SIZES_IN = frozenset({"group", "hidden_size"})
 """Attributes that repeat a size."""
 
 SHAPE_LIMIT = 16
-"""Elements of an integer tensor that may hold sizes."""
+"""The largest integer tensor, in elements, that is taken for a shape."""
 
 
 def shrink_sizes(search: Search) -> bool:
-    """Try each size of inputs and weights as a smaller one, the largest first."""
+    """Try to replace each size of inputs and weights by a smaller one, largest first."""
     taken = False
     tried: set[int] = set()
     while left := sorted(set(_sizes(search.model)) - tried, reverse=True):
@@ -39,6 +39,7 @@ def _sizes(model: ir.Model) -> Iterator[int]:
 
 
 def _resized(model: ir.Model, old: int, new: int) -> bool:
+    """Replace ``old`` by ``new`` in all shapes, weights and attributes of ``model``."""
     for value in model.graph.inputs:
         if value.shape is not None:
             value.shape = ir.Shape([new if dim == old else dim for dim in value.shape.dims])
@@ -55,6 +56,7 @@ def _resized(model: ir.Model, old: int, new: int) -> bool:
 
 
 def _resize_attributes(node: ir.Node, old: int, new: int) -> None:
+    """Replace ``old`` by ``new`` in the attributes of ``node`` that hold tensors or sizes."""
     for name, attribute in list(node.attributes.items()):
         if attribute.is_ref():
             continue
@@ -69,7 +71,9 @@ def _resize_attributes(node: ir.Node, old: int, new: int) -> None:
 
 
 def _cut(tensor: ir.TensorProtocol, old: int, new: int) -> ir.TensorProtocol:
-    """``tensor`` with dims of ``old`` cut to ``new``, and that size in what may be a shape."""
+    """Return ``tensor`` with dims of ``old`` cut to ``new``, and its elements too if
+    it is a shape.
+    """
     dims = tensor.shape.numpy()
     is_shape = tensor.dtype == ir.DataType.INT64 and tensor.size <= SHAPE_LIMIT
     if old not in dims and not is_shape:

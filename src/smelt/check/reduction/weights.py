@@ -1,4 +1,4 @@
-"""Weights that say nothing: zeros, or random numbers of the same scale."""
+"""Reduction step: replace weights by zeros, or by random numbers of the same scale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.check.scrub import SMALL, scrub
 
 
 def forget_weights(search: Search) -> bool:
-    """Put zeros or random numbers in the place of weights; True if any was taken."""
+    """Replace weights by random numbers, then one by one by zeros; True if any were replaced."""
     if not any(_is_weight(value) for value in search.model.graph.initializers.values()):
         return False
     taken = search.attempt(_random)

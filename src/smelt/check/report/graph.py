@@ -1,4 +1,4 @@
-"""A model as data for the page: nodes, values, weights, and the tree of its modules."""
+"""Describe a model as data for the page: nodes, values, weights, and the tree of modules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smelt.ir import constants, scope, text
 from smelt.ir.listing import dim_text
 
 Facts: TypeAlias = Callable[[ir.Node, int], dict[str, Any]]
-"""What else is to be said of a node, given its number."""
+"""Returns further facts of a node, given the node and its number."""
 
 
 def graph_of(
@@ -22,9 +22,9 @@ def graph_of(
     facts: Facts = lambda node, index: {},
     path: Callable[[ir.Node], Path] = path_of,
 ) -> dict[str, Any]:
-    """``model`` as plain data; nodes are numbered in the order of ``scope.nodes``.
+    """Return ``model`` as plain data; nodes are numbered in the order of ``scope.nodes``.
 
-    ``facts`` adds to what is said of each node, ``path`` gives the modules around it.
+    ``facts`` adds entries to each node, ``path`` returns the modules around a node.
     """
     return _Writer(model, facts, path).document()
 
@@ -39,6 +39,7 @@ class _Writer:
         self._node_number = {node: index for index, node in enumerate(scope.nodes(model))}
 
     def document(self) -> dict[str, Any]:
+        """Return the data of the model: name, opsets, ports, nodes, values, weights, tree."""
         model = self.model
         inputs = [self._value(value) for value in model.graph.inputs]
         nodes = [self._node(node, index) for node, index in self._node_number.items()]
@@ -59,6 +60,7 @@ class _Writer:
         }
 
     def _node(self, node: ir.Node, index: int) -> dict[str, Any]:
+        """Return the data of one node: operator, name, numbers of its values, attributes."""
         written: dict[str, Any] = {
             "op": shown(f"{node.domain}.{node.op_type}" if node.domain else node.op_type, 80),
             "name": shown(node.name or "(no name)"),
@@ -74,7 +76,7 @@ class _Writer:
         return written | self.facts(node, index)
 
     def _value(self, value: ir.Value) -> int:
-        """The number of ``value``, which is described when it is first met."""
+        """Return the number of ``value``; the first call records its name, type and weight."""
         number = self._number_of.get(value)
         if number is None:
             number = self._number_of[value] = len(self.values)
@@ -85,7 +87,7 @@ class _Writer:
         return number
 
     def _items(self, graph: ir.Graph, depth: int = 0) -> list[tuple[Path, Tree, str]]:
-        """Nodes of ``graph`` for the tree; one with graphs of its own is a group of those."""
+        """Return the nodes of ``graph`` for the tree; a node with inner graphs becomes a group."""
         items: list[tuple[Path, Tree, str]] = []
         for node in graph:
             if node.op_type == "Constant" and not node.domain:
@@ -97,6 +99,7 @@ class _Writer:
         return items
 
     def _carrier(self, node: ir.Node, depth: int) -> Tree:
+        """Return a node with inner graphs as a group of their trees."""
         bodies = list(scope.subgraphs(node))
         trees = [tree_of(self._items(body, depth)) for body in bodies]
         kids = trees[0]

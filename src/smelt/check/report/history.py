@@ -1,4 +1,4 @@
-"""What a pipeline did to a model: the model before, each pass, and what became of each node."""
+"""Record what a pipeline does to a model: the model before, the passes, and each node's fate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from smelt.passes.run import PassReport
 
 
 class _First(NamedTuple):
-    """A node as the first pass found it."""
+    """A node before the first pass."""
 
     number: int
     path: Path
@@ -28,9 +28,10 @@ class _First(NamedTuple):
 
 
 class History:
-    """An observer of a pipeline. ``before`` is the graph as the first pass found it, as data;
-    ``model`` the model that the passes work on, in place. ``selection`` says what made nodes after
-    all passes.
+    """An observer that records a pipeline for the report.
+
+    ``before`` is the graph before the first pass, as data; ``model`` the model that passes change
+    in place; ``selection`` the text for nodes that were made after all passes.
     """
 
     def __init__(self) -> None:
@@ -44,12 +45,14 @@ class History:
         self._alive: dict[ir.Node, None] = {}
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
-        """Keep the model as it is before the first pass."""
+        """Record the model before the first pass."""
         if self.before is None:
             self.begin(model)
 
     def begin(self, model: ir.Model) -> dict[str, Any]:
-        """Describe ``model`` and number its nodes, so that those made of them can be followed."""
+        """Describe ``model`` and number its nodes, so that nodes made from them can be
+        traced back.
+        """
         self.model = model
         self.before = before = graph_of(model, lambda node, index: _source(node))
         self._alive = dict.fromkeys(scope.nodes(model))
@@ -60,7 +63,7 @@ class History:
         return before
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
-        """Note what the pass reports, and which nodes it took and made."""
+        """Record the report of the pass, and which nodes it removed and made."""
         self.runs.append((step, report))
         if not report.changed:
             return
@@ -73,7 +76,7 @@ class History:
         self._alive = alive
 
     def graphs(self, model: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Both sides, each node with a ``state``: kept, changed, new or gone."""
+        """Return both graphs, each node with its ``state``: changed, new or gone; kept has none."""
         before = self.before if self.before is not None else self.begin(model)
         after = graph_of(model, self._came_from, self._path)
         reached: set[int] = set()
@@ -90,6 +93,7 @@ class History:
         return before, after
 
     def _came_from(self, node: ir.Node, index: int) -> dict[str, Any]:
+        """Return the state of a node after the passes, the numbers of its sources, and its pass."""
         first = self._first.get(node)
         if first is not None:
             facts: dict[str, Any] = _source(node) | {"from": [first.number]}
@@ -102,7 +106,9 @@ class History:
         return facts | {"pass": shown(maker)} if maker else facts
 
     def _path(self, node: ir.Node) -> Path:
-        """The modules of the sources that a new node has in common, else those of its first."""
+        """Return the node's own modules, else those common to its sources, else those of
+        the first.
+        """
         own = path_of(node)
         if own or node in self._first:
             return own
@@ -115,13 +121,13 @@ class History:
 
 
 def _common(paths: list[Path]) -> Path:
-    """What all ``paths`` begin with."""
+    """Return the longest common prefix of ``paths``."""
     equal = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
     return tuple(parts[0] for parts in equal)
 
 
 def _source(node: ir.Node) -> dict[str, Any]:
-    """Lines of the source, or the names of source nodes, as far as they say more than the name."""
+    """Return the recorded source lines or source nodes, if they differ from the node's name."""
     recorded = node.meta.get(META_KEY)
     if not isinstance(recorded, Origin) or recorded.sources == (node.name,):
         return {}
@@ -129,7 +135,7 @@ def _source(node: ir.Node) -> dict[str, Any]:
 
 
 def _kept(node: ir.Node, first: _First) -> bool:
-    """True if ``node`` has the operator and the attributes that it had at first."""
+    """True if ``node`` still has the operator and the attributes of its first version."""
     now = tuple(node.attributes.values())
     same = len(now) == len(first.attributes) and all(map(is_, now, first.attributes))
     return same and node.op_type == first.op_type

@@ -1,4 +1,4 @@
-"""What a run of smelt did, collected as it goes, for one page of HTML."""
+"""Collect what a run of smelt does and write it as one HTML page."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SCHEMA = "smelt.report/1"
 
 
 class HtmlReport:
-    """One page that shows the model before and after, side by side, and what made the difference.
+    """One page that shows the model before and after side by side, and what changed it.
 
     It is an observer of pipelines::
 
@@ -48,11 +48,11 @@ class HtmlReport:
         smelt.optimize("bert.onnx", observers=[report])
         report.save("bert.html")
 
-    The page is one file that reads nothing else. ``document`` gives its data. A report watches one
-    run; what it is given beside that is shown too: the ``artifact`` of a target with its memory
+    The page is one file that loads nothing else. ``document`` returns its data. A report observes
+    one run. It also shows what its attributes hold: the ``artifact`` of a target with its memory
     plan, the ``evidence`` of a verified pipeline, the ``verification`` of two models, the
-    ``culprit`` of a bisection, the ``recorder`` of ``smelt.spans.recording()``, an ``error``,
-    and what became of many models: ``batch``, the document of a ``smelt.batch.Summary``.
+    ``culprit`` of a bisection, the ``recorder`` of ``smelt.spans.recording()``, an ``error``, and
+    in ``batch`` the document of a ``smelt.batch.Summary``.
     """
 
     def __init__(self, title: str = "") -> None:
@@ -69,25 +69,25 @@ class HtmlReport:
         self._sides = ("Before", "After")
 
     def before_pass(self, step: Step, model: ir.Model) -> None:
-        """Keep the model as the first pass finds it."""
+        """Record the model before the first pass."""
         self.history.before_pass(step, model)
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
-        """Note what a pass did."""
+        """Record the report of a pass."""
         self.history.after_pass(step, model, report)
 
     def compare(
         self, before: object, after: object, sides: tuple[str, str] = ("Before", "After")
     ) -> None:
-        """Show two models side by side that no pipeline connects; what is no model is not shown.
+        """Show two models side by side that no pipeline connects; ``sides`` are their titles.
 
-        ``sides`` are what they are called.
+        Does nothing if either is no model.
         """
         if isinstance(before, ir.Model) and isinstance(after, ir.Model):
             self._compared, self._sides = (before, after), sides
 
     def document(self) -> dict[str, Any]:
-        """The data of the page: plain, finite, and without any text that is very long."""
+        """Return the data of the page: plain, finite, with long texts cut."""
         written: dict[str, Any] = {
             "schema": SCHEMA,
             "version": VERSION,
@@ -111,6 +111,9 @@ class HtmlReport:
         return written
 
     def _graphs(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """Return both graphs to show: of the culprit, of the compared models, or of the
+        pipeline.
+        """
         if self.culprit is not None:
             return pair_of(*self.culprit.models)
         if self._compared is not None:
@@ -131,16 +134,16 @@ class HtmlReport:
         return numbers.of_evidence(self.evidence) if self.evidence is not None else None
 
     def to_html(self) -> str:
-        """The page."""
+        """Return the page as HTML."""
         return page_of(self.document())
 
     def _repr_html_(self) -> str:
-        """The page in a frame of its own, for notebooks."""
+        """Return the page in an iframe, for notebooks."""
         frame = 'style="width:100%;height:720px;border:1px solid #8884" sandbox="allow-scripts"'
         return f'<iframe {frame} srcdoc="{escape(self.to_html())}"></iframe>'
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to ``path``, in one step."""
+        """Write the page to ``path`` atomically."""
         return write_atomically(path, self.to_html().encode())
 
 

@@ -1,4 +1,4 @@
-"""The memory plan of an artifact as rectangles over time."""
+"""Describe the memory plan of an artifact as rectangles over time."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from smelt.program.memory import MemoryPlan, aligned
 from smelt.targets.base import Artifact
 
 MOST = 4000
-"""Buffers that are drawn, the largest; a page with more is slow and shows no more."""
+"""How many buffers are drawn, the largest first; more would only make the page slow."""
 
 
 def memory_of(artifact: Artifact) -> dict[str, Any] | None:
-    """The arena of ``artifact``; None where none is planned before the run.
+    """Return the memory plan of ``artifact`` as data; None if the target plans no memory.
 
-    ``buffers`` are ``[name, offset, bytes, first step, last step]``, ``live`` the bytes that are
-    live at each step, and ``steps`` the instructions with the nodes they come from.
+    ``buffers`` are ``[name, offset, bytes, first step, last step]``, ``live`` the live bytes at
+    each step, ``steps`` the instructions with their source nodes.
     """
     planned = getattr(artifact.plan, "memory", None)
     plan = getattr(planned, "memory", planned)
@@ -42,7 +42,7 @@ def memory_of(artifact: Artifact) -> dict[str, Any] | None:
 
 
 def _live(plan: MemoryPlan) -> list[int]:
-    """Bytes of the buffers that are live at each step, aligned as they lie."""
+    """Return the bytes of live buffers at each step, with alignment."""
     steps = max(len(plan.program.instructions), 1)
     changes = [0] * (steps + 1)
     for storage in plan.assignment.arena:

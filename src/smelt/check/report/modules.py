@@ -1,7 +1,7 @@
-"""Which nodes belong together: by the modules of the source, else by what repeats.
+"""Group nodes by the modules of the source, else by repeated blocks.
 
-A tree has nodes as leaves (their numbers) and groups ``{"name", "kids"}``. No group has more than
-``MOST`` kids, so a page can show a model of any size one group at a time.
+The leaves of a tree are node numbers; groups are ``{"name", "kids"}``. No group has more than
+``MOST`` kids, so that the page can show a model of any size one group at a time.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import onnx_ir as ir
 from smelt.check.report.shown import shown
 
 MOST = 100
-"""Kids of a group; more are put into groups of their own."""
+"""The most kids of a group; further grouping applies beyond that."""
 
 PIECE = 40
-"""Kids of a group of what neither modules nor blocks tell apart."""
+"""The least kids of a group that is cut only by count."""
 
 DEPTH = 24
-"""Modules within modules that are told apart; names may have any number of slashes."""
+"""The deepest nesting of modules that is kept; names may have any number of slashes."""
 
 Tree: TypeAlias = "int | dict[str, Any]"
 Path: TypeAlias = tuple[str, ...]
@@ -32,7 +32,9 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 def path_of(node: ir.Node) -> Path:
-    """The modules around ``node``, outermost first: PyTorch's scopes, else its name's folders."""
+    """Return the modules around ``node``, outermost first, from PyTorch's scopes or
+    from its name.
+    """
     scopes = node.metadata_props.get(_SCOPES)
     if scopes is not None:
         return _of_scopes(scopes)
@@ -41,7 +43,7 @@ def path_of(node: ir.Node) -> Path:
 
 
 def _of_scopes(text: str) -> Path:
-    """``"['', 'blocks.0', 'blocks.0.gelu', 'gelu']"`` as ``("blocks.0", "gelu")``."""
+    """Return ``"['', 'blocks.0', 'blocks.0.gelu', 'gelu']"`` as ``("blocks.0", "gelu")``."""
     try:
         names = ast.literal_eval(text[:4000])
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -58,14 +60,15 @@ def _of_scopes(text: str) -> Path:
 
 
 def tree_of(items: Sequence[tuple[Path, Tree, str]]) -> list[Tree]:
-    """The kids of the root. ``items`` are in the order of the graph: path, leaf or group, label.
+    """Return the kids of the root, for ``items`` (path, leaf or group, label) in graph order.
 
-    Labels tell what repeats: the operator of a node, the name of a group.
+    Labels, the operator of a node or the name of a group, are compared to find repeated blocks.
     """
     return [tree for tree, _ in _kids(items, 0)]
 
 
 def _kids(items: Sequence[tuple[Path, Tree, str]], depth: int) -> list[tuple[Tree, str]]:
+    """Return the kids of one level: leaves, and groups of items with a common next module."""
     found: list[tuple[Tree, str]] = []
     inner: dict[str, list[tuple[Path, Tree, str]]] = {}
     places: dict[str, int] = {}
@@ -90,7 +93,9 @@ def _group(name: str, kids: Sequence[tuple[Tree, str]]) -> tuple[Tree, str]:
 
 
 def _named(name: str, kid: tuple[Tree, str]) -> tuple[Tree, str]:
-    """A group of one group takes the names of both; a single node needs no group."""
+    """Merge a group that holds one group into it, with both names; return a single
+    node as it is.
+    """
     tree, _ = kid
     if isinstance(tree, dict) and "node" not in tree:
         return _group(f"{name}/{tree['name']}", [(each, "") for each in tree["kids"]])
@@ -98,7 +103,7 @@ def _named(name: str, kid: tuple[Tree, str]) -> tuple[Tree, str]:
 
 
 def _few(kids: list[tuple[Tree, str]]) -> list[tuple[Tree, str]]:
-    """``kids``, those that repeat as blocks and then others in pieces, until there are few."""
+    """Return at most ``MOST`` kids: repeated blocks become groups, then pieces of equal size."""
     if len(kids) <= MOST:
         return kids
     repeat = _repeat([label for _, label in kids])
@@ -117,7 +122,7 @@ def _few(kids: list[tuple[Tree, str]]) -> list[tuple[Tree, str]]:
 
 
 def _repeat(labels: Sequence[str]) -> tuple[int, int, int] | None:
-    """``(start, period, count)`` of the stretch of equal blocks that covers most; None for none."""
+    """Return ``(start, period, count)`` of the repeated blocks that cover most labels, or None."""
     last: dict[str, int] = {}
     gaps: Counter[int] = Counter()
     for index, label in enumerate(labels):
@@ -134,7 +139,7 @@ def _repeat(labels: Sequence[str]) -> tuple[int, int, int] | None:
 
 
 def _longest_run(labels: Sequence[str], period: int) -> tuple[int, int]:
-    """Where ``labels[i] == labels[i + period]`` holds longest: the first ``i``, and how often."""
+    """Return the start and length of the longest run with ``labels[i] == labels[i + period]``."""
     best = (0, 0)
     start = 0
     for index in range(len(labels) - period + 1):

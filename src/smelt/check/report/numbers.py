@@ -1,4 +1,4 @@
-"""What a verification has shown, as rows: one an output and a size."""
+"""Describe the results of a verification as rows, one for each output and size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.check.verification import Report
 
 
 def of_evidence(evidence: Evidence) -> dict[str, Any]:
-    """What the verification of a pipeline has shown of its last version."""
+    """Return the data of a pipeline's verification record, for its last version."""
     passes = f"{evidence.passes} pass runs changed something, {evidence.versions} versions were run"
     return {
         "ok": True,
@@ -28,7 +28,7 @@ def of_evidence(evidence: Evidence) -> dict[str, Any]:
 
 
 def of_report(report: Report) -> dict[str, Any]:
-    """What ``verify`` found; runs without outputs say why."""
+    """Return the data of a ``verify`` report; failed and skipped trials give their reason."""
     rows = []
     for trial in report.trials:
         rows += [_row(item, trial.sizes, trial.inputs) for item in trial.outputs]
@@ -50,6 +50,7 @@ def _error(found: Comparison) -> dict[str, float]:
 
 
 def _row(found: Comparison, sizes: Mapping[str, int], inputs: str) -> dict[str, Any]:
+    """Return one comparison as a row."""
     return {
         "ok": found.ok,
         "output": shown(found.name, 80),

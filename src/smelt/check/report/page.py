@@ -1,8 +1,8 @@
-"""The page: one file of HTML with its data, styles and scripts, that no name can break out of.
+"""Assemble the page: one HTML file with its data, styles and scripts, safe for hostile names.
 
-Data is JSON in a block that browsers do not run, with every character escaped that could end the
-block. A Content-Security-Policy allows the page's own script and style, by their hashes, and
-nothing else: no network, no other script.
+The data is JSON in a block that browsers do not run; every character that could end the block is
+escaped. A Content-Security-Policy allows the page's own script and style by their hashes, and no
+network and no other script.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ SCRIPTS = (
     "batch",
     "main",
 )
-"""ES modules in the order of what they need; the page holds them as one script."""
+"""ES modules in dependency order; the page holds them as one script."""
 
 _MODULE_LINES = re.compile(r"^import .*\n|^export ", re.MULTILINE)
 _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 
 def page_of(document: dict[str, Any]) -> str:
-    """The page that shows ``document``; its size is that of the data and 50 kB."""
+    """Return the page that shows ``document``; its size is the size of the data plus 50 kB."""
     script, style = _script(), _asset("page.css")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
@@ -49,10 +49,10 @@ def page_of(document: dict[str, Any]) -> str:
 
 
 def embedded(document: object) -> str:
-    """``document`` as JSON in ASCII in which nothing is markup, whatever its texts are."""
+    """Return ``document`` as ASCII JSON in which no text can be read as markup."""
     try:
         text = _dumped(document)
-    except ValueError:  # few documents have infinities, and to look for them takes as long again
+    except ValueError:  # NaN or inf, which few documents have; a check up front doubles the time
         text = _dumped(_finite(document))
     return text.translate(_ESCAPES)
 
@@ -77,7 +77,7 @@ def _hash(text: str) -> str:
 
 
 def _finite(item: Any) -> Any:
-    """``item`` with numbers that JSON lacks as text."""
+    """Return ``item`` with NaN and infinity replaced by text."""
     if isinstance(item, float):
         return item if math.isfinite(item) else str(item)
     if isinstance(item, dict):

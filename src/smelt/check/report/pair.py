@@ -1,4 +1,4 @@
-"""Two models that no pipeline connects: which nodes of one are which of the other."""
+"""Match the nodes of two models that no pipeline connects."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from smelt.ir.shapes import ShapeInference
 
 
 def pair_of(before: ir.Model, after: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Both graphs as data. Nodes belong together that are written alike, else those of one name
-    and operator; such are changed if their attributes differ. Others are gone, or new.
+    """Return both graphs as data, with matched nodes linked.
+
+    Nodes match if their text is equal, else if name and operator are equal; the latter are changed
+    if their attributes differ. All other nodes are gone or new.
     """
     before, after = _inferred(before), _inferred(after)
     old, new = list(scope.nodes(before)), list(scope.nodes(after))
@@ -37,7 +39,7 @@ def pair_of(before: ir.Model, after: ir.Model) -> tuple[dict[str, Any], dict[str
 
 
 def _inferred(model: ir.Model) -> ir.Model:
-    """A copy that shares the weights, with what can be known of types and shapes."""
+    """Return a copy that shares the weights and has inferred types and shapes."""
     copy = model.clone()
     try:
         shapes = ShapeInference(copy)
@@ -49,7 +51,7 @@ def _inferred(model: ir.Model) -> ir.Model:
 
 
 def _pairs(old: list[ir.Node], new: list[ir.Node]) -> dict[int, int]:
-    """The number of the old node for the number of each new one that has a partner."""
+    """Return the number of the matching old node for the number of each new node that has one."""
     pairs: dict[int, int] = {}
     taken: set[int] = set()
     for key in (node_text, _name):

@@ -1,4 +1,4 @@
-"""What each pass did, and what its rules nearly did, as data for the page."""
+"""Describe the runs of passes and their near misses as data for the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Runs = Sequence[tuple[Step, PassReport]]
 
 
 def passes_of(runs: Runs) -> list[dict[str, Any]]:
-    """One entry a run of a pass, in order, without its near misses."""
+    """Return one entry for each pass run, in order, without near misses."""
     return [
         {
             "pass": shown(report.text),
@@ -33,7 +33,7 @@ def passes_of(runs: Runs) -> list[dict[str, Any]]:
 
 
 def near_misses_of(runs: Runs) -> list[dict[str, Any]]:
-    """Those of the last run of each pass: what its rules still lack in the result."""
+    """Return the near misses in the last run of each pass, which still hold for the result."""
     last = {report.text: report for _, report in runs}
     return [
         {
@@ -49,17 +49,17 @@ def near_misses_of(runs: Runs) -> list[dict[str, Any]]:
 
 
 def operators_of(before: dict[str, Any], after: dict[str, Any]) -> list[list[Any]]:
-    """``[operator, nodes before, nodes after]``, the commonest first."""
+    """Return ``[operator, nodes before, nodes after]``, the most frequent operators first."""
     counts = [Counter(node["op"] for node in side["nodes"]) for side in (before, after)]
     names = sorted(counts[0] | counts[1], key=lambda op: (-max(c[op] for c in counts), op))
     return [[name, counts[0][name], counts[1][name]] for name in names]
 
 
 def keep_known_types(before: dict[str, Any], after: dict[str, Any], runs: Runs) -> None:
-    """Let outputs have the types that were known of them while passes ran.
+    """Give outputs the types that were known before the passes ran.
 
-    A file may declare less, or other names of dims, and its declarations are kept. Only what is
-    asked for changes an interface.
+    A file may declare less, or other names of dims, and its declarations are kept. Nothing is done
+    if a pass changed the interface on request.
     """
     if any(not isinstance(c, OpsetRaised) for _, r in runs for c in r.stats.interface):
         return
@@ -68,7 +68,7 @@ def keep_known_types(before: dict[str, Any], after: dict[str, Any], runs: Runs) 
 
 
 def interface_of(before: dict[str, Any], after: dict[str, Any]) -> list[list[str]]:
-    """``[port, name, type before, type after]`` of inputs, then outputs."""
+    """Return ``[port, name, type before, type after]`` of the inputs, then the outputs."""
     rows = []
     for kind in ("inputs", "outputs"):
         sides = [[side["values"][number] for number in side[kind]] for side in (before, after)]

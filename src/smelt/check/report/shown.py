@@ -1,20 +1,20 @@
-"""Text of a model as a page may show it: short, and with nothing in it that cannot be seen."""
+"""Shorten text of a model for the page and escape invisible characters."""
 
 from __future__ import annotations
 
 import re
 
 LIMIT = 300
-"""Characters of a text that are shown."""
+"""The longest text, in characters, that is shown in full."""
 
 _UNSEEN = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
 )
-"""Control characters, what turns the direction of writing, and halves of characters."""
+"""Control characters, marks of writing direction, and unpaired surrogates."""
 
 
 def shown(text: str | None, limit: int = LIMIT) -> str:
-    """``text`` with escapes for what is unseen, cut to about ``limit`` characters."""
+    """Return ``text`` with invisible characters escaped, cut to about ``limit`` characters."""
     if text is None:
         return "?"
     kept = text[:limit]

@@ -1,4 +1,4 @@
-"""Where time went, as data for a picture: spans with their depth, none too short to be seen."""
+"""Describe where time went as data for a chart: spans with depth, without very short ones."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from smelt.spans import Recorder, Span
 from smelt.spans.timing import Total, totals
 
 SHARE = 1 / 2000
-"""Spans shorter than this part of the whole are not drawn."""
+"""Spans shorter than this share of the whole are not drawn."""
 
 ROWS = 40
-"""Totals that are listed, the longest."""
+"""How many totals are listed, the longest first."""
 
 
 def spans_of(recorder: Recorder) -> dict[str, Any] | None:
-    """The recording as ``spans``, ``[name, start, seconds, depth, category]`` in seconds from the
-    first, and ``totals`` of those alike; None if nothing was recorded.
+    """Return the recording as ``spans`` and ``totals``; None if nothing was recorded.
+
+    A span is ``[name, start, seconds, depth, category]``, with its start in seconds from the first
+    span; totals sum the spans of one name.
     """
     if not recorder.spans:
         return None
@@ -38,7 +40,7 @@ def _name(span: Span) -> str:
 
 
 def _rows(found: Iterable[Total]) -> list[list[Any]]:
-    """``[name, runs, seconds, CPU seconds, category]``, the longest first."""
+    """Return ``[name, runs, seconds, CPU seconds, category]``, the longest first."""
     added: dict[tuple[str, str], Total] = {}
     pending = list(found)
     while pending:

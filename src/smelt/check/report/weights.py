@@ -1,4 +1,4 @@
-"""The constants of a model: type, bytes and range."""
+"""Describe the constants of a model: type, bytes and range."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import onnx_ir as ir
 from smelt.check.report.shown import shown
 
 BUDGET = 1 << 29
-"""Bytes of weights that are read for their range; of those beyond it only the type is told."""
+"""The bytes of weights that are read for ranges; weights beyond it show only their type."""
 
 LITERAL = 8
-"""Constants of up to this many elements are shown in full."""
+"""The largest constant, in elements, that is shown in full."""
 
 
 class WeightFacts:
-    """Describes constants, and reads no more bytes of them than ``BUDGET``."""
+    """Describes constants; reads at most ``BUDGET`` bytes of them."""
 
     def __init__(self) -> None:
         self.left = BUDGET
 
     def of(self, value: ir.Value, tensor: ir.TensorProtocol) -> dict[str, Any]:
-        """Name, dtype, shape, bytes, and where it may be read the range, or a few elements."""
+        """Return name, dtype, shape and bytes, and within the budget the range or the elements."""
         shape = [int(str(dim)) for dim in tensor.shape]
         facts: dict[str, Any] = {
             "name": shown(value.name),
@@ -47,7 +47,7 @@ def _element(item: np.generic) -> str:
 
 
 def _range(array: np.ndarray) -> dict[str, Any]:
-    """The least and greatest element that is a number, and how many are none."""
+    """Return the least and greatest number, and the count of elements that are not finite."""
     if array.dtype.kind == "c":
         return {}
     if array.dtype.kind not in "biuf":
