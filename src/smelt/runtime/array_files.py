@@ -1,6 +1,6 @@
-"""Arrays by name in files: ``.npz`` and ``.npy`` of NumPy, ``.pb`` with a TensorProto of ONNX.
+"""Read and write arrays by name: ``.npz`` and ``.npy`` of NumPy, ``.pb`` with a TensorProto.
 
-The files are hostile: nothing is unpickled, and no memory is taken before the sizes are checked.
+Files may be hostile: nothing is unpickled, and sizes are checked before memory is allocated.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SUFFIXES = (".npz", ".npy", ".pb")
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """The arrays in a file by name; the one of a ``.npy`` file has the empty name.
+    """Return the arrays in a file by name; the array of a ``.npy`` file has the empty name.
 
-    Element types that NumPy lacks come as raw bytes, as NumPy writes them. Raises UsageError E617
-    for a file that is none of the three, or is damaged.
+    Element types that NumPy lacks are returned as raw bytes, as NumPy writes them. Raises
+    UsageError E617 for a file of another format or a damaged file.
     """
     path = Path(path)
     readers = {".npz": _read_npz, ".npy": _read_npy, ".pb": _read_pb}
@@ -44,7 +44,9 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write ``arrays`` as NumPy's ``savez`` does, whatever their names are; text as text."""
+    """Write ``arrays`` as NumPy's ``savez`` does, with any names; text arrays are
+    written as text.
+    """
     with zipfile.ZipFile(stream, "w") as archive:
         for name, array in arrays.items():
             plain = array.astype(str) if array.dtype == object else array
@@ -53,9 +55,9 @@ def write_npz(stream: BinaryIO, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def arrays_of(name: str, value: Value) -> dict[str, np.ndarray]:
-    """``value`` as arrays to write: itself, or the items of a sequence as ``NAME[0]``...
+    """Return ``value`` as arrays to write: itself, or the items of a sequence as ``NAME[0]``...
 
-    A map, and an optional that is absent, have no arrays.
+    A map or an absent optional has no arrays.
     """
     if isinstance(value, list):
         items = [arrays_of(f"{name}[{index}]", item) for index, item in enumerate(value)]
@@ -78,7 +80,10 @@ def _read_npy(path: Path) -> dict[str, np.ndarray]:
 
 
 def _array(stream: object, size: int) -> np.ndarray:
-    """The array in ``stream``, whose bytes are at most ``size``; its claims are checked first."""
+    """Return the array in ``stream``, of at most ``size`` bytes, after checking its header.
+
+    Raises ValueError for a header that does not fit the data, or for Python objects.
+    """
     if size > SIZE_LIMIT:
         raise ValueError(f"an array of {size:,} bytes is more than 2 GiB")
     head = io.BytesIO(stream.read(min(size, 1 << 16)))  # type: ignore[attr-defined]
@@ -101,6 +106,7 @@ def _array(stream: object, size: int) -> np.ndarray:
 
 
 def _read_pb(path: Path) -> dict[str, np.ndarray]:
+    """Return the tensor of a ``.pb`` file by its name; raises ValueError if there is none."""
     import onnx
     import onnx_ir as ir
     from google.protobuf.message import DecodeError

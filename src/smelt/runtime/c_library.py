@@ -1,4 +1,4 @@
-"""Build generated C with the C compiler of this machine and call it in this process."""
+"""Build generated C with this machine's C compiler and call it in this process."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ FLAGS = (
     *("-std=c99", "-O3", "-march=native", "-ffp-contract=fast"),
     *("-fno-math-errno", "-fno-trapping-math"),
 )
-"""Flags of a build for this machine. They keep NaN, infinities and the order of operations."""
+"""Compiler flags for this machine; they preserve NaN, infinities and the order of operations."""
 
 WEIGHTS_ALIGNMENT = 64
-"""Bytes: what weights that are given to a library begin at."""
+"""Alignment in bytes of weights that are passed to a library."""
 
 ERROR_SIZE, ERROR_SINGULAR = 3, 4
-"""What a run returns whose data leads to other sizes, or whose check of a matrix fails; see the
-generated header."""
+"""Return codes of a run: data-dependent sizes out of bounds, and a singular matrix that the model
+checks; see the generated header."""
 
 TIME_LIMIT = 600.0
-"""Seconds that the compiler may take."""
+"""The time limit of the compiler in seconds."""
 
 
 def compiler_command() -> list[str]:
-    """The C compiler as a command: ``$CC``, or else cc, gcc or clang, or the one in ``ziglang``.
+    """Return the C compiler as a command: ``$CC``, else cc, gcc, clang, or the one in ``ziglang``.
 
     Raises UsageError E661 if there is none.
     """
@@ -67,9 +67,10 @@ def compiler_command() -> list[str]:
 def build(
     files: Mapping[str, bytes], folder: Path, flags: Sequence[str] = FLAGS, name: str = "model"
 ) -> Path:
-    """Write ``files`` to ``folder`` and compile every ``.c`` among them into a shared library.
+    """Write ``files`` to ``folder``, compile each ``.c`` file into one shared library, return its
+    path.
 
-    Raises UsageError E661 without a compiler, InternalError E961 if it refuses the code, and
+    Raises UsageError E661 without a compiler, InternalError E961 if it rejects the code, and
     ResourceLimit E561 if it takes too long.
     """
     for file, data in files.items():
@@ -104,7 +105,9 @@ def build(
 
 
 def _instruction(files: Mapping[str, bytes], error: str) -> list[str]:
-    """The instruction that a message of the compiler is about, by the function in which it is."""
+    """Return the instruction whose function contains the compiler ``error``, as a
+    list of one text.
+    """
     place = re.match(r"([^:\s]+):(\d+):", error)
     if place is None or place[1] not in files:
         return []
@@ -119,9 +122,9 @@ def _instruction(files: Mapping[str, bytes], error: str) -> list[str]:
 class CLibrary:
     """A built library, ready to run; see ``runner.Runner``.
 
-    ``arena_bytes`` and ``alignment`` are those of the generated header. ``weights`` is what each
-    run is given, for a library that keeps none. ``sizes`` are the bounds of what each run is told,
-    ``lengths`` of what it tells, in order.
+    ``arena_bytes`` and ``alignment`` come from the generated header. ``weights`` is passed to each
+    run of a library without own weights. ``sizes`` are the bounds of sizes that a run receives,
+    ``lengths`` of data-dependent sizes that it returns, in order.
     """
 
     library: Path
@@ -157,8 +160,11 @@ class CLibrary:
         self._run.argtypes = (ctypes.c_void_p,) * (2 + more)
 
     def __call__(self, *inputs: Value) -> tuple[np.ndarray, ...]:
-        """Run once. Raises UsageError E603 or E670 if an input does not fit, InvalidModel E331
-        if a matrix is singular that the model checks."""
+        """Run once and return the outputs.
+
+        Raises UsageError E603 or E670 if an input does not fit, InvalidModel E331 if a matrix that
+        the model checks is singular.
+        """
         fed = feed(self.interface, inputs)
         values = [_value(port, fed.get(port.name)) for port in self.interface.inputs]
         sizes = sizes_of(self.interface, values, self.sizes)
@@ -198,8 +204,10 @@ def _dtype(port: Port) -> ir.DataType:
 
 
 def nbytes(port: Port, sizes: Mapping[str, int]) -> int:
-    """Bytes of a tensor of the interface in a run of these sizes; 0 for one below 0, which the
-    library refuses."""
+    """Return the bytes of an interface tensor at ``sizes``; 0 if a size is negative.
+
+    The library refuses negative sizes.
+    """
     return max(0, math.prod(shape_in(port, sizes)) * int(_dtype(port).bitwidth) + 7) // 8
 
 
@@ -230,7 +238,9 @@ def load_library(
     sizes: RunBounds | None = None,
     lengths: RunBounds | None = None,
 ) -> CLibrary:
-    """Build ``files`` in a temporary folder, which goes when the library does, and load them."""
+    """Build ``files`` in a temporary folder and load them; the folder is deleted
+    with the library.
+    """
     folder = tempfile.mkdtemp(prefix="smelt-c-")
     try:
         library = build(files, Path(folder), flags, name)

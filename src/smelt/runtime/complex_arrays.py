@@ -1,4 +1,4 @@
-"""Complex arrays as the pairs of real numbers that models take and give for them, and back."""
+"""Convert complex arrays to the pairs of real numbers that models use for them, and back."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from smelt.runtime.interface import Interface, Port, Value
 
 
 def as_pairs(port: Port, array: np.ndarray) -> np.ndarray:
-    """A complex array for ``port`` with its parts in a dim more; any other one as it is."""
+    """Return a complex array for ``port`` with real and imaginary parts in a new last dim.
+
+    Other arrays are returned unchanged.
+    """
     if port.complex is None or array.dtype != port.complex.numpy():
         return array
     real: np.ndarray = array[..., None].view(array.real.dtype)
@@ -18,9 +21,9 @@ def as_pairs(port: Port, array: np.ndarray) -> np.ndarray:
 
 
 def as_complex(port: Port, pairs: np.ndarray) -> np.ndarray:
-    """The complex array that a tensor of pairs from ``port`` stands for; others as they are.
+    """Return the complex array for a tensor of pairs from ``port``; others unchanged.
 
-    It is a view wherever the two parts of a number are neighbours.
+    The result is a view if the two parts of a number are adjacent in memory.
     """
     if port.complex is None or pairs.dtype.kind == "c":
         return pairs
@@ -31,12 +34,12 @@ def as_complex(port: Port, pairs: np.ndarray) -> np.ndarray:
 
 
 def all_as_pairs(ports: Sequence[Port], values: Sequence[Value]) -> list[Value]:
-    """``as_pairs`` of each; those that are too many stay as they are."""
+    """Apply ``as_pairs`` to each value; values beyond the ports stay unchanged."""
     return _each(as_pairs, ports, values)
 
 
 def all_as_complex(ports: Sequence[Port], values: Sequence[Value]) -> list[Value]:
-    """``as_complex`` of each; those that are too many stay as they are."""
+    """Apply ``as_complex`` to each value; values beyond the ports stay unchanged."""
     return _each(as_complex, ports, values)
 
 
@@ -48,7 +51,7 @@ def _each(
     def converted(port: Port, value: Value) -> Value:
         if port.complex is None or value is None:
             return value
-        return convert(port, np.asarray(value))  # arrays of JAX, too
+        return convert(port, np.asarray(value))  # also accepts arrays of JAX
 
     known = [converted(*pair) for pair in zip(ports, values, strict=False)]
     return [*known, *values[len(ports) :]]
@@ -57,7 +60,7 @@ def _each(
 def arrays_as_pairs(
     interface: Interface, arrays: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """``arrays``, by name of the input, with the complex ones as pairs."""
+    """Return ``arrays``, keyed by input name, with complex ones as pairs."""
     ports = {port.name: port for port in interface.inputs}
     return {
         name: as_pairs(ports[name], array) if name in ports else array
@@ -68,7 +71,7 @@ def arrays_as_pairs(
 def on_complex(
     interface: Interface, run: Callable[..., Sequence[Value]]
 ) -> Callable[..., list[Value]]:
-    """``run``, which takes and gives complex arrays, as what takes and gives pairs."""
+    """Wrap ``run``, a function of complex arrays, as a function of pairs."""
 
     def on_pairs(*inputs: Value) -> list[Value]:
         results = run(*all_as_complex(interface.inputs, inputs))
@@ -80,9 +83,9 @@ def on_complex(
 def on_pairs(
     interface: Interface, run: Callable[..., Sequence[Value]]
 ) -> Callable[..., Sequence[Value]]:
-    """``run``, which takes and gives pairs, as what takes and gives complex arrays.
+    """Wrap ``run``, a function of pairs, as a function of complex arrays.
 
-    Pairs are taken, too. Where nothing is complex, it is ``run`` itself.
+    The result also accepts pairs. Returns ``run`` itself if no port is complex.
     """
     if all(port.complex is None for port in (*interface.inputs, *interface.outputs)):
         return run

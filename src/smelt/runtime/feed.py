@@ -15,9 +15,9 @@ Run = Callable[..., Sequence[Value]]
 
 
 def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
-    """``inputs`` by name, checked against the interface, with defaults for what is left out.
+    """Return ``inputs`` by name after checking them, with defaults for inputs that are None.
 
-    Raises UsageError E632 on a wrong count, element type, rank or size.
+    Raises UsageError E632 for a wrong count, element type, rank or size.
     """
     expected = len(interface.inputs)
     if len(inputs) != expected:
@@ -43,10 +43,10 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
 
 
 def leaving_out(interface: Interface, run: Run) -> Run:
-    """``run``, called with what callers must give alone, or without its last inputs.
+    """Wrap ``run`` so that callers may omit optional inputs: all of them, or the last ones.
 
-    ``run`` takes None for an input that has a default, or is optional, and is left out. Where there
-    is none such, it is ``run`` itself.
+    ``run`` receives None for an omitted input with a default or of optional type. Returns ``run``
+    itself if no input may be omitted.
     """
     ports = interface.inputs
     required = [i for i, port in enumerate(ports) if not _may_be_left_out(port)]
@@ -87,7 +87,7 @@ def _check(port: Port, array: np.ndarray) -> None:
 
 
 def _wrong_shape(expected: Sequence[int | ir.SymbolicDim], given: Sequence[int]) -> str:
-    """Say which dim of a ``given`` shape to change; empty if the shape is the ``expected`` one."""
+    """Return which dim of the ``given`` shape to change; empty if it fits ``expected``."""
     if len(expected) != len(given):
         return f"give an array of {len(expected)} dims, not of {len(given)}"
     for axis, (dim, size) in enumerate(zip(expected, given, strict=True)):

@@ -1,4 +1,4 @@
-"""The atomic writers of ``ir/files.py`` under the name that artifacts use."""
+"""Re-exports the atomic file writers of ``ir/files.py`` for artifacts."""
 
 from smelt.ir.files import destination, write_atomically, write_together
 

@@ -1,10 +1,10 @@
-"""Sizes at which a model runs, where it fails at those that were made up.
+"""Find sizes of symbolic dims at which a model runs, if it fails at the made-up sizes.
 
-Sizes may not go together: the mask of a decoder with a cache is as long as what is cached and what
-is new, and no type says that this dim is a sum. They may be too small: five strided convolutions
-need a long waveform. Or there is one that fits: a Flatten before a Gemm. So a dim is taken for
-another, for one more or for two together, at sizes that climb; those that the graph rules out
-(``size_demands.py``) are not run, and whatever runs first is kept.
+Sizes may depend on each other: the mask of a decoder with a cache is as long as cached plus new
+tokens, which no type states. Sizes may be too small, as for five strided convolutions, or only one
+may fit, as for a Flatten before a Gemm. So dims are tried as equal to another dim, one more, or the
+sum of two, at growing lengths. Sizes that the graph rules out (``size_demands.py``) are skipped;
+the first sizes that run are kept.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ Sizes = Mapping[str, int]
 Result = TypeVar("Result")
 
 TRIED = 64
-"""Guesses at most: models fail early at sizes that do not fit, but each one is a run."""
+"""The most guesses; each is a run of the model, which fails early at sizes that do not fit."""
 
 CLIMB = (8, 32, 128, 512, 2048)
-"""Lengths that are tried where small ones fail; first the multiples of what halves an image."""
+"""Lengths to try if small ones fail; multiples of 8 fit networks that halve an image."""
 
 EVERY = 256
-"""Up to this length every number is tried, if the graph says which to run."""
+"""Every length below this is tried, if the graph can rule out the ones that do not fit."""
 
 SECONDS = 10.0
-"""Time after which no further sizes are looked for."""
+"""Seconds after which the search ends."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """The dim ``name`` is the sum of ``parts`` and ``more`` without ``less``."""
+    """The guess that dim ``name`` equals the sum of ``parts``, plus ``more``, minus ``less``."""
 
     name: str
     parts: tuple[str, ...]
@@ -49,7 +49,7 @@ class Guess:
     less: tuple[str, ...] = ()
 
     def at(self, sizes: Sizes) -> dict[str, int]:
-        """``sizes`` as they are if the guess is right."""
+        """Return ``sizes`` with the guessed dim computed from the others."""
         total = sum(sizes[part] for part in self.parts) + self.more
         return {**sizes, self.name: max(total - sum(sizes[part] for part in self.less), 0)}
 
@@ -61,11 +61,11 @@ def fitting(
     run: Callable[[Sizes], object],
     model: ir.Model | None = None,
 ) -> list[dict[str, int]]:
-    """``trials``, or where ``run`` fails at the last of them, sizes at which it ends well.
+    """Return ``trials`` if ``run`` succeeds at the last one, else sizes at which it succeeds.
 
-    Dims that are ``given`` stay. The last of ``trials`` should have a size of its own for each dim:
-    a model may run at ones and still say nothing of other sizes, for what is 1 broadcasts. The
-    others get further lengths at which it ends well. ``model`` is what is run, if that is known.
+    Dims that are ``given`` keep their sizes. The last trial should have a different size for each
+    dim, because size 1 broadcasts and so hides dependences. ``model`` is the model that is run, if
+    known.
     """
     if not interface.symbols() or _runs(run, trials[-1]):
         return list(trials)
@@ -96,7 +96,7 @@ def _runs(run: Callable[[Sizes], object], sizes: Sizes) -> bool:
 
 @dataclass(frozen=True)
 class Found:
-    """``sizes`` at which a model runs; ``lengths`` are the dims that had to be changed."""
+    """``sizes`` at which a model runs; ``lengths`` are the dims that were changed."""
 
     sizes: dict[str, int]
     lengths: tuple[str, ...]
@@ -109,7 +109,7 @@ def climb(
     run: Callable[[Sizes], object],
     model: ir.Model | None = None,
 ) -> Iterator[Found]:
-    """Sizes at which ``run`` ends well, the smallest first, within ``SECONDS``.
+    """Yield sizes at which ``run`` succeeds, smallest first, within ``SECONDS``.
 
     Sizes that the graph of ``model`` rules out are not run.
     """
@@ -129,8 +129,10 @@ def climb(
 def _candidates(
     interface: Interface, base: Sizes, given: Collection[str], lengths: Sequence[int]
 ) -> Iterator[Found]:
-    """``base`` with all dims but those that count samples of one length, then with these too, then
-    with a single dim of that length; sums on top of each."""
+    """Yield ``base`` with several dims set to one length, and each guess applied on top.
+
+    First all dims but the leading ones, then all dims, then each single dim.
+    """
     free = [name for name in interface.symbols() if name not in given]
     inner = tuple(name for name in free if name not in _leading(interface))
     whole = [names for names in dict.fromkeys((inner, tuple(free))) if names]
@@ -147,7 +149,7 @@ def _candidates(
 
 
 def _leading(interface: Interface) -> set[str]:
-    """The dims that count samples: the first of each input."""
+    """Return the leading dim of each input, which counts samples."""
     first = [port.shape[0] for port in interface.inputs if port.shape]
     return {str(dim.value) for dim in first if isinstance(dim, ir.SymbolicDim)}
 
@@ -159,9 +161,9 @@ def run_fitting(
     run: Callable[[Chosen], Result],
     model: ir.Model | None = None,
 ) -> tuple[Result, Chosen]:
-    """What ``run`` makes of the inputs that ``choose`` gives at ``sizes``, and the inputs.
+    """Run the inputs that ``choose`` returns at ``sizes``; return the result and the inputs.
 
-    Where the model fails as it runs, those of the first sizes at which it does not. Raises the
+    If the model fails at run time, the first other sizes at which it runs are used. Raises the
     first error if there are none.
     """
     chosen = choose(sizes)
@@ -171,7 +173,7 @@ def run_fitting(
         if error.code != "E321":
             raise
         for guess in itertools.islice(guesses(interface, sizes), TRIED):
-            with suppress(SmeltError):  # arrays that are given may bind the dim, too
+            with suppress(SmeltError):  # given arrays may bind the dim to another size
                 fitted = choose({**sizes, guess.name: guess.at(chosen.sizes)[guess.name]})
                 return run(fitted), fitted
         ended: list[tuple[Result, Chosen]] = []
@@ -186,10 +188,9 @@ def run_fitting(
 
 
 def guesses(interface: Interface, given: Collection[str] = ()) -> Iterator[Guess]:
-    """What dims of inputs that are not ``given`` may be to others, the plainest first.
+    """Yield guesses of how dims that are not ``given`` depend on others, simplest first.
 
-    The first dim of an input counts its samples, so it is no part of a length. Dims without a name
-    stand alone.
+    The leading dim of an input counts samples, so it takes no part. Unnamed dims are left out.
     """
     unnamed = frozenset().union(*(port.unnamed for port in interface.inputs))
     leading = _leading(interface)

@@ -1,9 +1,8 @@
 """Evaluate one node on constant inputs, for constant folding.
 
-The kernels are those of ``onnx.reference``, in NumPy: a call takes some 100 microseconds, and a
-result does not depend on what this machine has installed. Where the ONNX specification leaves a
-result open, or a runtime would trap, the node is left alone: better a model that is not folded
-than one that is folded to something else.
+The kernels are those of ``onnx.reference`` in NumPy; a call takes about 100 microseconds, and
+results do not depend on this machine's packages. A node is not folded if ONNX leaves its result
+undefined or a runtime would trap: no folding is better than a wrong constant.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ NEVER = frozenset(
         *("DFT", "STFT", "MaxUnpool", "MaxRoiPool"),
     }
 )
-"""Random, holding graphs, without a kernel in NumPy, or operators on which runtimes disagree."""
+"""Operators that are random, hold graphs, lack a NumPy kernel, or differ between runtimes."""
 
 BY_KERNELS = frozenset(
     {
@@ -49,18 +48,18 @@ BY_KERNELS = frozenset(
         *("LSTM", "LpPool", "MaxPool", "MeanVarianceNormalization", "Resize", "RNN"),
     }
 )
-"""Operators whose reference kernels are slow, missing, or depart from runtimes. The kernels of a
-target compute them where an evaluator is given some, as of ``Kernels``."""
+"""Operators whose reference kernels are slow, missing or unlike those of runtimes. They are
+computed by a target's kernels (``Kernels``) if the evaluator has any."""
 
 FIRST_OPSET = {
     **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), 13),
     "BatchNormalization": 9,
     "RoiAlign": 16,
 }
-"""The reference kernels give an operator its newest meaning, which begins here."""
+"""The opset from which the reference kernel's meaning of an operator is right."""
 
 OLDEST_OPSET = 7
-"""Before it operands did not broadcast by themselves."""
+"""Before this opset, operands did not broadcast implicitly."""
 
 SUMS = frozenset(
     {
@@ -70,22 +69,22 @@ SUMS = frozenset(
         *("InstanceNormalization", "LayerNormalization", "RMSNormalization"),
     }
 )
-"""Operators that add up many numbers. NumPy adds them one after the other along all axes but the
-last: of float16, a sum of 8,192 came out by a quarter too small. So they are computed as double."""
+"""Operators that sum many numbers, computed in double: along all axes but the last NumPy adds
+sequentially, and a sum of 8,192 float16 numbers came out by a quarter too small."""
 
 SCALARS = {"CumProd": 1, "CumSum": 1, "OneHot": 1}
-"""Places of operands that are scalars to the reference kernels, and to runtimes vectors of one."""
+"""Operands that reference kernels expect as scalars and runtimes as vectors of one element."""
 
 Evaluate = Callable[[ir.Node, Inputs], list[np.ndarray] | None]
 
 
 Kernels = Callable[[ir.Node, Inputs, int], list[np.ndarray] | None]
-"""Computes a node at an ONNX opset, or gives None: what no kernel takes, or runtimes may compute
-to something else."""
+"""Computes a node at an ONNX opset; None if no kernel supports the node, or if runtimes may
+compute another result."""
 
 
 def evaluator(model: ir.Model, kernels: Kernels | None = None) -> Evaluate:
-    """``evaluate_node`` for the nodes of ``model``, as a function of node and inputs alone."""
+    """Return ``evaluate_node`` for the nodes of ``model`` as a function of node and inputs."""
     imports = _imports_of_graphs(model)
 
     def evaluate(node: ir.Node, inputs: Inputs) -> list[np.ndarray] | None:
@@ -98,7 +97,9 @@ def evaluator(model: ir.Model, kernels: Kernels | None = None) -> Evaluate:
 
 
 def _imports_of_graphs(model: ir.Model) -> dict[ir.Graph, dict[str, int]]:
-    """What each graph imports, which may be raised later; a function may import its own."""
+    """Return the opset imports of each graph, which may be raised later; functions
+    have their own.
+    """
     imports: dict[ir.Graph, dict[str, int]] = {}
     roots = [(model.graph, model.opset_imports)]
     roots += [(f.graph, f.opset_imports) for f in model.functions.values()]
@@ -119,12 +120,11 @@ def evaluate_node(
     size_limit: int = SIZE_LIMIT,
     kernels: Kernels | None = None,
 ) -> list[np.ndarray] | None:
-    """The outputs of ``node`` on ``inputs`` (None for an absent one), or None to leave it alone.
+    """Return the outputs of ``node`` on ``inputs`` (None for an absent one); None to not fold it.
 
-    ``opset`` is the version of the ONNX domain that the model imports. Nothing is computed
-    before the size of the result is known to stay within ``size_limit`` bytes. The arrays have
-    the element types of the node's outputs and are read-only. ``kernels`` compute the operators
-    ``BY_KERNELS``, and older forms of others.
+    ``opset`` is the imported version of the ONNX domain. The result's size is checked against
+    ``size_limit`` bytes before anything is computed. The arrays have the declared element types and
+    are read-only. ``kernels`` compute the operators ``BY_KERNELS`` and old forms of others.
     """
     by_reference = bool(node.domain) or _is_folded(node, opset)
     if not by_reference and (kernels is None or not _is_computed(node, opset)):
@@ -147,21 +147,21 @@ def evaluate_node(
 
 
 def _is_folded(node: ir.Node, opset: int) -> bool:
-    """True for an operator of ONNX whose reference kernel says what it means as of ``opset``."""
+    """True for an ONNX operator whose reference kernel is right at ``opset``."""
     if node.op_type in NEVER or node.op_type in BY_KERNELS:
         return False
     return opset >= FIRST_OPSET.get(node.op_type, OLDEST_OPSET)
 
 
 def _is_computed(node: ir.Node, opset: int) -> bool:
-    """True for an operator of ONNX that is left to the kernels of a target."""
+    """True for an ONNX operator that a target's kernels compute."""
     return opset >= LOWEST_GOAL and node.op_type in {*BY_KERNELS, *FIRST_OPSET}
 
 
 def _of_elements(node: ir.Node) -> Operator | None:
-    """The declared operator that ``node`` computes element by element, if it does.
+    """Return the declared elementwise operator of ``node``; None for any other operator.
 
-    Others, such as decompositions, may take much longer than to read their operands.
+    Others, such as decompositions, may take much longer than reading their operands.
     """
     operator = find(node.domain, node.op_type)
     return operator if isinstance(operator, Elementwise) or operator is BITCAST else None
@@ -182,8 +182,8 @@ FAILURES = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, NameError),
     *(NotImplementedError, RuntimeError, TypeError, ValueError),
 )
-"""What a reference kernel raises for operands that it does not take: they check little, and trip
-over an absent operand or another rank wherever they first touch it."""
+"""Exceptions of reference kernels for unsupported operands: the kernels check little and fail
+wherever they first use an absent operand or one of another rank."""
 
 
 def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
@@ -213,7 +213,7 @@ def _as_double(x: np.ndarray | None) -> np.ndarray | None:
 
 
 def _narrowed(result: object, output: ir.Value) -> object:
-    """``result`` rounded once, to the type of the output."""
+    """Return ``result`` rounded once to the element type of the output."""
     if output.dtype is None or not isinstance(result, np.ndarray | np.generic):
         return result
     with np.errstate(all="ignore"):
@@ -221,7 +221,7 @@ def _narrowed(result: object, output: ir.Value) -> object:
 
 
 def _call(proto: onnx.NodeProto, inputs: Inputs, opset: int) -> Sequence[object]:
-    """The results of one node by the kernels of onnx's reference evaluator."""
+    """Return the results of one node, computed by onnx's reference evaluator."""
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.ops._op_list import load_op
 
@@ -234,9 +234,9 @@ def _call(proto: onnx.NodeProto, inputs: Inputs, opset: int) -> Sequence[object]
 
 @cache
 def _check_kernels() -> None:
-    """Raise InternalError E908 if one and one is not two: a failure then is none of the operands.
+    """Raise InternalError E908 if the kernels fail to add 1 + 1.
 
-    Else a version of onnx that calls kernels in another way would end all folding without a word.
+    Without this check, an onnx version with another calling convention would silently stop folding.
     """
     one = np.ones((), np.float32)
     node = ir.node("Add", [ir.Value(name="a"), ir.Value(name="b")])
@@ -263,9 +263,9 @@ def _unusable(why: str) -> InternalError:
 
 
 def _own(result: object, inputs: Inputs) -> np.ndarray:
-    """``result`` as an array that nobody can write to by another name.
+    """Return ``result`` as an array that no other writable array aliases.
 
-    A view of a constant that is read-only stays one: a weight that is reshaped is not copied.
+    A view of a read-only constant stays a view, so that a reshaped weight is not copied.
     """
     array = np.asarray(result)
     others = (x for x in inputs if x is not None and x.flags.writeable)
@@ -273,11 +273,11 @@ def _own(result: object, inputs: Inputs) -> np.ndarray:
 
 
 def _silent(pattern: str, *arguments: object) -> None:
-    """The log of a reference kernel."""
+    """Discard the log of a reference kernel."""
 
 
 def _as_declared(array: np.ndarray, output: ir.Value) -> bool:
-    """True if the result has the type that the graph declares for it."""
+    """True if ``array`` has the element type and shape that the graph declares."""
     if output.dtype is None or output.dtype == ir.DataType.STRING:
         return False
     if array.dtype != output.dtype.numpy():

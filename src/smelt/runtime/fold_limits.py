@@ -1,4 +1,4 @@
-"""What constant folding may compute: results of known size, little work, a defined meaning."""
+"""Limits of constant folding: known result sizes, little work, defined results."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from smelt.ir.same_shape import static_shape
 from smelt.runtime.integer_cast import is_integer
 
 SIZE_LIMIT = 64 << 20
-"""Bytes of all outputs of a node; a larger result is worth less than the file it fills."""
+"""The most bytes of a node's outputs; a larger constant costs more in the file than it saves."""
 
 WORK_LIMIT = 1 << 26
-"""Multiplications of one node, a second or so in NumPy."""
+"""The most multiplications of one node, about a second in NumPy."""
 
 QUADRATIC = frozenset({"Attention", "Einsum", "NonMaxSuppression", "Resize"})
-"""Operators of which each element of a result may read a whole operand."""
+"""Operators that may read a whole operand for each element of the result."""
 
 CUBIC_TAPS = 4
-"""Elements that a Resize reads at most along an axis, for each element that it makes."""
+"""The most elements that Resize reads along an axis for each result element."""
 
 Inputs = Sequence[np.ndarray | None]
 
 
 def is_bounded(node: ir.Node, inputs: Inputs, limit: int) -> bool:
-    """True if the outputs are known to fit ``limit`` bytes and the work is small."""
+    """True if the outputs provably fit ``limit`` bytes and the work is small."""
     present = [array for array in inputs if array is not None]
     count = _output_elements(node, inputs)
     if count is None:
@@ -41,7 +41,9 @@ def is_bounded(node: ir.Node, inputs: Inputs, limit: int) -> bool:
 
 
 def _work(node: ir.Node, inputs: Sequence[np.ndarray], count: int) -> int:
-    """A bound of the multiplications of a product; others are linear in their sizes."""
+    """Return an upper bound of the multiplications; 0 for operators that are linear
+    in their size.
+    """
     if node.op_type in ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"):
         first = inputs[0].shape if inputs else ()
         summed = 0 if node.attributes.get_int("transA", 0) else -1
@@ -60,7 +62,7 @@ def _work(node: ir.Node, inputs: Sequence[np.ndarray], count: int) -> int:
 
 
 def _output_elements(node: ir.Node, inputs: Inputs) -> int | None:
-    """Elements of all outputs: declared, or computed for operators whose values decide it."""
+    """Return the elements of all outputs, declared or computed from operand values; else None."""
     shapes = [static_shape(output) for output in node.outputs]
     known = [math.prod(shape) for shape in shapes if shape is not None]
     if len(known) == len(shapes):
@@ -101,7 +103,7 @@ def _range(inputs: Inputs) -> int:
 
 
 def _selected(inputs: Inputs) -> int:
-    """Three numbers for each box of each class."""
+    """Return three numbers for each box of each class."""
     scores = inputs[1].shape if inputs[1] is not None else (0,)
     return 3 * math.prod(scores)
 
@@ -127,7 +129,9 @@ SIZES: dict[str, Callable[[Inputs], int]] = {
 
 
 def is_undefined(node: ir.Node, inputs: Inputs) -> bool:
-    """True where ONNX leaves the result open, a runtime traps or computes integers as doubles."""
+    """True if ONNX leaves the result undefined, a runtime traps, or computes
+    integers as doubles.
+    """
     present = [array for array in inputs if array is not None]
     if node.op_type in THROUGH_DOUBLES and present and is_integer(present[0].dtype):
         return not _is_exact(node.op_type, present)
@@ -148,11 +152,11 @@ THROUGH_DOUBLES = frozenset(
         *("ReduceProd", "ReduceSum", "ReduceSumSquare"),
     }
 )
-"""Operators whose integers some runtimes compute as doubles, and cut to the type at the end."""
+"""Operators whose integers some runtimes compute as doubles and convert back at the end."""
 
 
 def _is_exact(op_type: str, inputs: Sequence[np.ndarray]) -> bool:
-    """True if a double, and the type, hold every result and all that leads to it."""
+    """True if doubles, and the element type, represent every intermediate and final result."""
     array = inputs[0]
     largest = min(2.0**53, float(np.iinfo(array.dtype).max))
     sizes = np.abs(array.astype(np.float64))
@@ -168,9 +172,9 @@ def _is_exact(op_type: str, inputs: Sequence[np.ndarray]) -> bool:
 
 
 def _cast_undefined(node: ir.Node, source: np.ndarray) -> bool:
-    """True if some float is NaN, infinite or out of the range of an integer type.
+    """True if a float is NaN, infinite or out of range of the integer type.
 
-    Integers out of range lose their higher bits: that is defined.
+    Casts of out-of-range integers are defined: they drop the higher bits.
     """
     target = node.outputs[0].dtype
     if target is None or not target.is_integer() or is_integer(source.dtype):

@@ -1,7 +1,7 @@
-"""Which values an integer input may take, seen from the operators that read it.
+"""Find the values that an integer input may take, from the operators that read it.
 
-An index beyond its table is undefined in ONNX and an error in ONNX Runtime, and so is a shape
-that does not fit; inputs for a comparison have to stay inside.
+An index out of range is undefined in ONNX and an error in ONNX Runtime, and so is a shape that does
+not fit; inputs for a comparison must stay in range.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smelt.ir.constants import tensor_of
 from smelt.ir.dims import size_of
 
 Range = tuple[int, int]
-"""Lowest and highest value, both possible."""
+"""The lowest and the highest value, both inclusive."""
 
 THROUGH = frozenset(
     {
@@ -25,7 +25,7 @@ THROUGH = frozenset(
         *("Add", "Sub", "Mul", "Div", "Mod", "Abs", "Clip", "Min", "Max", "Where", "CumSum"),
     }
 )
-"""Operators whose results are indices if an operand is; arithmetic is assumed to stay small."""
+"""Operators through which an index passes; arithmetic is assumed to keep it small."""
 
 INDEXED: Mapping[tuple[str, int], int | None] = {
     ("Gather", 1): 0,
@@ -35,7 +35,7 @@ INDEXED: Mapping[tuple[str, int], int | None] = {
     ("ScatterND", 1): None,
     ("OneHot", 0): None,
 }
-"""``(operator, index operand)``: the default of ``axis``, None where other rules apply."""
+"""``(operator, index operand)`` to the default of ``axis``; None if other rules apply."""
 
 LENGTHS: Mapping[tuple[str, int], tuple[int, int]] = {
     ("LSTM", 4): (0, 0),
@@ -44,11 +44,11 @@ LENGTHS: Mapping[tuple[str, int], tuple[int, int]] = {
     ("ReverseSequence", 1): (0, 0),
     ("Attention", 6): (1, -2),
 }
-"""Operands that are lengths from 1 on: the operand that is at least as long, and its axis unless
-``layout`` or ``time_axis`` says another one."""
+"""Operands that hold lengths of at least 1, to the operand that bounds the length and its axis
+(unless ``layout`` or ``time_axis`` gives another axis)."""
 
 SAMPLES: Mapping[tuple[str, int], int] = {("RoiAlign", 2): 0, ("TensorScatter", 2): 2}
-"""Operands that count from 0 along the first axis of another operand."""
+"""Operands that are indices into the first axis of another operand."""
 
 SHAPES: Mapping[tuple[str, int], Range] = {
     ("Reshape", 1): (-1, -1),
@@ -66,16 +66,16 @@ SHAPES: Mapping[tuple[str, int], Range] = {
     ("Slice", 4): (1, 1),
     ("Resize", 3): (2, 4),
 }
-"""Operands that are sizes, with values that fit whatever they are applied to."""
+"""Operands that hold sizes, to a range that fits any data."""
 
 STEP_LIMIT = 10_000
-"""Readers looked at before the search ends; ids are used near the inputs."""
+"""The most consumers that are visited; ids are used near the inputs."""
 
 
 def index_range(value: ir.Value, sizes: Mapping[str, int]) -> Range | None:
-    """The values that input ``value`` may take where it is used as an index or a size.
+    """Return the range of input ``value`` if it is used as an index or a size, else None.
 
-    ``sizes`` binds symbolic dims. None if it is used as neither.
+    ``sizes`` binds symbolic dims.
     """
     found: Range | None = None
     seen = {value}
@@ -104,6 +104,7 @@ def _both(a: Range, b: Range) -> Range:
 
 
 def _limits(node: ir.Node, index: int, sizes: Mapping[str, int]) -> Range | None:
+    """Return the range that operand ``index`` of ``node`` must have, or None."""
     if node.domain:
         return None
     if (node.op_type, index) in SHAPES:
@@ -131,7 +132,7 @@ def _limits(node: ir.Node, index: int, sizes: Mapping[str, int]) -> Range | None
 
 
 def _along(value: ir.Value | None, axis: int, sizes: Mapping[str, int]) -> int:
-    """The size of ``axis``, 1 if it is not known."""
+    """Return the size of ``axis``, 1 if it is unknown."""
     if value is None or value.shape is None or not -len(value.shape) <= axis < len(value.shape):
         return 1
     return _size(value.shape.dims[axis], sizes)
@@ -150,7 +151,7 @@ def _constant(value: ir.Value | None) -> int:
 
 
 def _captured_inputs(node: ir.Node, index: int) -> list[ir.Value]:
-    """The inputs of the body of a Loop or Scan that receive operand ``index``."""
+    """Return the body inputs of a Loop or Scan that receive operand ``index``."""
     bodies = list(scope.subgraphs(node))
     if node.op_type not in ("Loop", "Scan") or len(bodies) != 1:
         return []

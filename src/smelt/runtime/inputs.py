@@ -1,4 +1,4 @@
-"""Random inputs for a model: typed, seeded, and inside the range that their use allows."""
+"""Generate random inputs for a model: typed, seeded, and in the range that their use allows."""
 
 from __future__ import annotations
 
@@ -23,22 +23,20 @@ infinities and zeros of both signs stand among normal floats. ``edges``: denorma
 values, too."""
 
 LARGEST: Mapping[str, float] = {"wide": 100.0, "far": 1e4}
-"""The largest magnitude of the modes that draw tails."""
+"""The largest magnitude in the modes that draw large numbers."""
 
 SEQUENCE_LENGTH = 3
 SIZE_LIMIT = 1 << 31
-"""Bytes of one input."""
+"""The most bytes of one input."""
 
 
 def random_inputs(
     model: ir.Model, sizes: Mapping[str, int], seed: int = 0, mode: Mode = "normal"
 ) -> list[Value]:
-    """One value an input of ``model``, its symbolic dims bound by ``sizes``.
+    """Return one value for each input of ``model``, with its symbolic dims bound by ``sizes``.
 
-    Inputs that have a default get it. Equal arguments give equal inputs.
-
-    Raises UsageError E633 if a symbol has no size or a size is impossible, Unsupported E221 for
-    inputs of a type that cannot be made up.
+    Inputs with a default get the default. Equal arguments give equal inputs. Raises UsageError E633
+    for a missing or impossible size, Unsupported E221 for a type that cannot be made up.
     """
     ports = interface_of(model).inputs
     limits = [index_range(value, sizes) for value in model.graph.inputs]
@@ -57,7 +55,7 @@ def values_of(
     seed: int = 0,
     mode: Mode = "normal",
 ) -> list[Value]:
-    """The same for inputs whose limits are known, where there is no model."""
+    """Return random values for ``ports`` with known ``limits``; see ``random_inputs``."""
     return [
         _value(port, sizes, limit, np.random.default_rng([seed, index]), mode)
         for index, (port, limit) in enumerate(zip(ports, limits, strict=True))
@@ -67,6 +65,7 @@ def values_of(
 def _value(
     port: Port, sizes: Mapping[str, int], limits: Range | None, rng: np.random.Generator, mode: Mode
 ) -> Value:
+    """Return the value of one input: its default, or random numbers; raises Unsupported E221."""
     if port.default is not None:
         default = port.default.numpy()
         return _moved(default, rng) if mode == "moved" else default
@@ -85,7 +84,10 @@ def _value(
 
 
 def shape_at(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of ``port`` at ``sizes``; raises UsageError E633 if there is none."""
+    """Return the shape of ``port`` at ``sizes``.
+
+    Raises UsageError E633 for a missing size, an impossible size, or more than 2 GiB.
+    """
     try:
         shape = instantiate(port, sizes)
     except KeyError as error:
@@ -115,7 +117,7 @@ def random_array(
     mode: Mode = "normal",
     limits: Range | None = None,
 ) -> np.ndarray:
-    """An array of ``dtype``; integers within ``limits`` if given."""
+    """Return a random array of ``dtype``; integers are within ``limits`` if given."""
     if dtype == ir.DataType.STRING:
         letters = rng.integers(ord("a"), ord("e"), (*shape, 2), dtype=np.uint32)
         return np.ascontiguousarray(letters).view("U2").reshape(shape).astype(object)
@@ -132,7 +134,7 @@ def random_array(
 
 
 def _integer_range(dtype: ir.DataType) -> Range:
-    """All of a narrow type, which is likely quantized data; small numbers of a wide one."""
+    """Return the whole range of a narrow type, which is likely quantized data; else -8 to 8."""
     if dtype.bitwidth <= 8:
         bits = dtype.bitwidth - int(dtype.is_signed())
         return (-(2**bits) if dtype.is_signed() else 0), 2**bits - 1
@@ -142,6 +144,7 @@ def _integer_range(dtype: ir.DataType) -> Range:
 def _floats(
     shape: tuple[int, ...], rng: np.random.Generator, mode: Mode, dtype: ir.DataType
 ) -> np.ndarray:
+    """Return random doubles in the distribution of ``mode``."""
     values = np.asarray(rng.standard_normal(shape))
     if mode == "sparse":
         values *= 10.0 ** rng.integers(-4, 2, shape)
@@ -161,7 +164,7 @@ def _floats(
 def _tails(
     values: np.ndarray, rng: np.random.Generator, largest: float, dtype: ir.DataType
 ) -> np.ndarray:
-    """A third of ``values`` as they are; others up to ``largest``, 0, subnormal, or ties of one."""
+    """Replace most of ``values`` by numbers up to ``largest``, 0, subnormals, or ties."""
     import ml_dtypes
 
     subnormal = 0.0
@@ -176,6 +179,7 @@ def _tails(
 
 
 def _specials(dtype: ir.DataType, mode: Mode) -> np.ndarray:
+    """Return zeros and ones of both signs, and the NaN, infinities or extremes of ``mode``."""
     import ml_dtypes
 
     plain = [0.0, -0.0, 1.0, -1.0]

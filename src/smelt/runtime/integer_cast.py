@@ -1,4 +1,4 @@
-"""Casts from integers to integers, as ONNX defines them for every pair of widths."""
+"""Cast integers to integers as ONNX defines it, for every pair of widths."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import onnx_ir as ir
 
 
 def cast_integers(source: np.ndarray, target: ir.DataType) -> np.ndarray:
-    """``source`` in ``target``: higher bits are discarded, the rest is read in two's complement.
+    """Return ``source`` in ``target``: keep the low bits and read them in two's complement.
 
-    Both are integers, of 2 to 64 bits.
+    Both types are integers of 2 to 64 bits.
     """
     bits = target.bitwidth
     if bits >= 8 and source.dtype.kind in "iu":
@@ -30,7 +30,7 @@ def is_integer_cast(node: ir.Node, source: np.ndarray) -> bool:
 
 
 def is_integer(dtype: np.dtype) -> bool:
-    """True for integers of NumPy, and for the narrow ones that it has not by itself."""
+    """True for NumPy integers and for the narrow integers of ml_dtypes."""
     if dtype.kind in "iu":
         return True
     try:

@@ -1,4 +1,4 @@
-"""What a model takes and returns: names, element types, shapes and defaults."""
+"""The inputs and outputs of a model: names, element types, shapes and defaults."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from smelt.ir.opaque_types import opaque_type_of
 
 Dim = int | ir.SymbolicDim
 Value = np.ndarray | list[np.ndarray] | dict[Any, Any] | None
-"""What flows over an interface: a tensor, a sequence of tensors, a map, or an absent optional."""
+"""The value of a port: a tensor, a sequence of tensors, a map, or None for an absent optional."""
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
     """One input or output.
 
-    ``kind`` is ``tensor``, ``sequence`` or ``optional`` as ONNX names the type (the element type
-    is ``dtype`` in each), or a type with maps in it, such as ``sequence(map(int64,float))``.
-    ``shape`` is None if even the rank is unknown. ``default`` is the value of an input that a
-    caller may leave out, because the model has an initializer of its name. ``unnamed`` are the
-    names that dims without one go by (``ir/dims.py``). ``complex`` is the complex element type of
-    a tensor that holds pairs of parts in its last dim (``ir/complex_pairs.py``).
+    ``kind`` is ``tensor``, ``sequence`` or ``optional`` as in ONNX (``dtype`` is the element type),
+    or a type with maps, such as ``sequence(map(int64,float))``. ``shape`` is None if the rank is
+    unknown. ``default`` is the initializer of an input that callers may omit. ``unnamed`` are the
+    generated names of unnamed dims (``ir/dims.py``). ``complex`` is the complex element type of a
+    tensor that holds pairs of parts in its last dim (``ir/complex_pairs.py``).
     """
 
     name: str
@@ -41,7 +40,7 @@ class Port:
 
     @property
     def is_opaque(self) -> bool:
-        """True for maps and sequences of them, whose ``kind`` is all that is known."""
+        """True for maps and sequences of maps, of which only ``kind`` is known."""
         return "map(" in self.kind
 
     def __str__(self) -> str:
@@ -58,13 +57,13 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Inputs and outputs in order."""
+    """The inputs and outputs of a model, in order."""
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
 
     def symbols(self) -> tuple[str, ...]:
-        """The names of the symbolic dims of the inputs, each once, in order of appearance."""
+        """Return the names of the inputs' symbolic dims, each once, in order of appearance."""
         found: dict[str, None] = {}
         for port in self.inputs:
             for dim in port.shape or ():
@@ -78,7 +77,7 @@ def _show(dim: Dim) -> str:
 
 
 def interface_of(model: ir.Model) -> Interface:
-    """The interface of ``model``; overridable initializers are inputs with a default."""
+    """Return the interface of ``model``; overridable initializers are inputs with a default."""
     unnamed = unnamed_dims(model.graph.inputs)
     return Interface(
         tuple(_port(value, default_of(value), unnamed) for value in model.graph.inputs),
@@ -87,6 +86,7 @@ def interface_of(model: ir.Model) -> Interface:
 
 
 def _port(value: ir.Value, default: ir.TensorProtocol | None, unnamed: Mapping[Place, str]) -> Port:
+    """Return the Port of ``value``; ``unnamed`` has the generated names of its unnamed dims."""
     kind, dtype = "tensor", None
     kinds: Iterable[tuple[type, str]] = (
         (ir.OptionalType, "optional"),
@@ -112,12 +112,10 @@ def _port(value: ir.Value, default: ir.TensorProtocol | None, unnamed: Mapping[P
 
 
 def instantiate(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of ``port`` with its symbols bound by ``sizes``.
+    """Return the shape of ``port`` with its symbols bound by ``sizes``.
 
-    A dim without a name is 1 unless ``sizes`` has one for the name that it goes by; an unknown
-    rank is rank 0.
-    Raises KeyError if a symbol has no size, and ValueError if an expression over symbols does not
-    give a whole number of zero or more.
+    An unnamed dim is 1 unless ``sizes`` has its generated name; an unknown rank is rank 0. Raises
+    KeyError if a symbol has no size, ValueError if an expression is negative or no whole number.
     """
     shape: list[int] = []
     for dim in port.shape or ():
@@ -131,6 +129,7 @@ def instantiate(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def _evaluate(dim: ir.SymbolicDim, sizes: Mapping[str, int]) -> int:
+    """Return the size of ``dim``; raises as ``instantiate`` does."""
     name = dim.value or ""
     if name in sizes:
         return sizes[name]

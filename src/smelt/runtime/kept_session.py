@@ -1,9 +1,8 @@
-"""What ONNX Runtime made of a model as it opened it, kept so that the next session opens sooner.
+"""Keep the model as ONNX Runtime optimized it, so that the next session opens faster.
 
-A session of a convolutional network spends most of its opening on the runtime's optimizers, above
-all on filters laid out in blocks of channels. What they leave is bound to the release and to the
-vectors of the CPU, so it is no file to hand on: it lies in a folder of this machine, by a name that
-tells what it is of.
+A session of a convolutional network spends most of its opening time on graph optimizers, above all
+on the blocked-channel layout of filters. The result depends on the runtime's version and the CPU's
+vector instructions, so it is kept in a folder of this machine under a hash of those.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ PARTIAL = ".partial-"
 
 
 def open_kept(model: Path, advice: SessionAdvice, folder: Path) -> Session:
-    """A session of ``model``: of what an earlier one left in ``folder``, or one that leaves it.
+    """Open a session from the kept form of ``model`` in ``folder``, or open it and keep the form.
 
-    What is kept of a file that has changed since is removed. Raises UsageError E614 where the
-    folder cannot be written, and what opening a session raises.
+    Kept forms of an older version of the file are removed. Raises UsageError E614 if the folder
+    cannot be written, and what opening a session raises.
     """
     if advice.level == "disabled":
         return open_session(model, advice)
@@ -62,8 +61,10 @@ def open_kept(model: Path, advice: SessionAdvice, folder: Path) -> Session:
 
 
 def _is_whole(session: Session, kept: Path) -> bool:
-    """False unless the kept model has the inputs and outputs of ``session``: constants that the
-    runtime folds stay listed as inputs of models up to IR version 3."""
+    """True if the kept model has the same inputs and outputs as ``session``.
+
+    Models up to IR version 3 list folded constants as inputs.
+    """
     advice = SessionAdvice(level="disabled", threads=1)
     return _interface(open_session(kept, advice)) == _interface(session)
 
@@ -73,7 +74,7 @@ def _interface(session: Session) -> list[tuple[str, str]]:
 
 
 def _name(model: Path, advice: SessionAdvice) -> tuple[str, str]:
-    """What tells the file, and what tells everything that its kept form hangs on."""
+    """Return a hash of the file's path, and a hash of everything that the kept form depends on."""
     path = model.resolve()
     files = [(f, f.stat()) for f in sorted(path.parent.glob(f"{path.name}*"))]
     about = [(file.name, found.st_size, found.st_mtime_ns) for file, found in files]
@@ -87,7 +88,7 @@ def _digest(text: str) -> str:
 
 @cache
 def _machine() -> str:
-    """The CPU with what it has, as far as the system tells."""
+    """Return the CPU's name and features as far as the system reports them."""
     said = f"{platform.system()} {platform.machine()} {platform.processor()}"
     with suppress(OSError):
         text = CPUINFO.read_text(encoding="utf-8", errors="replace")

@@ -1,7 +1,7 @@
-"""Compare latencies fairly: in one process, taking turns.
+"""Compare latencies by interleaved timing in one process.
 
-Two models measured one after the other see different machines; here every round runs each model
-once, so a slow moment slows all of them, and the median forgets it.
+Models timed one after another see different machine states. Here every round runs each model once,
+so a slow moment affects all of them, and the median ignores it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from smelt.runtime.runner import Source, as_model
 FEWEST_ROUNDS = 3
 MOST_ROUNDS = 10_000
 WARM_UP = 2
-"""Runs of each before the first that counts: caches fill, plans are made, clocks go up."""
+"""Untimed runs of each candidate first: caches fill, plans are made, clock rates rise."""
 
 CONFIDENCE = 0.95
 
 SMALLEST = 0.01
-"""A difference that is called one: caches and clocks move the same model by as much."""
+"""The smallest relative difference that counts; caches and clocks vary one model by as much."""
 
 
 SHORTEST = 1e-9
-"""Seconds of a run that is over before the clock moves: some clocks move every 16 ms."""
+"""The least seconds of a run; some clocks advance only every 16 ms."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of each run of one of several that took turns, and how it compares with the first.
+    """The seconds of each run of one candidate, compared with the first candidate.
 
-    ``spread`` is the middle half of the runs, as a part of the median. ``ratio`` is the median of
-    the ratios to the run of the first in the same round, ``interval`` where the true median is
-    with 95 % confidence, whatever the distribution; None with too few rounds to say.
+    ``spread`` is the interquartile range relative to the median. ``ratio`` is the median ratio to
+    the first candidate's run in the same round; ``interval`` is its 95 % confidence interval for
+    any distribution, None with too few rounds.
     """
 
     seconds: tuple[float, ...]
@@ -50,8 +50,10 @@ class Timing:
 
     @property
     def differs(self) -> bool | None:
-        """True if it is faster or slower than the first, beyond noise and by more than
-        ``SMALLEST``; None if nobody can say."""
+        """True if the time differs from the first candidate's beyond noise and ``SMALLEST``.
+
+        None if there are too few rounds.
+        """
         if self.interval is None:
             return None
         return self.interval[1] < 1 - SMALLEST or self.interval[0] > 1 + SMALLEST
@@ -75,13 +77,11 @@ def take_turns(
     seconds: float = math.inf,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Timing]:
-    """Time ``runs`` by turns, the order reversed in every other round, after a warm-up.
+    """Time ``runs`` interleaved, in reversed order every other round, after a warm-up.
 
-    ``clock`` may be ``time.process_time`` for what takes one thread: other work on the machine
-    does not count then.
-
-    Stops after ``rounds`` rounds or ``seconds``, whichever comes first, but not before three
-    rounds unless fewer are asked for.
+    ``clock`` may be ``time.process_time`` for single-threaded runs, so that other work on the
+    machine does not count. Stops after ``rounds`` rounds or ``seconds``, whichever comes first, but
+    not before three rounds unless fewer are requested.
     """
     for run in runs:
         for _ in range(WARM_UP):
@@ -100,6 +100,7 @@ def take_turns(
 
 
 def _timing(times: Sequence[float], first: Sequence[float]) -> Timing:
+    """Return the Timing of ``times`` relative to the times of the first candidate."""
     median = statistics.median(times)
     low, _, high = statistics.quantiles(times, n=4) if len(times) > 1 else (median,) * 3
     ratios = sorted(a / b for a, b in zip(times, first, strict=True))
@@ -114,7 +115,7 @@ def _timing(times: Sequence[float], first: Sequence[float]) -> Timing:
 
 
 def _interval(ordered: Sequence[float]) -> tuple[float, float] | None:
-    """Where the median is: between the order statistics that a binomial leaves out in 5 %."""
+    """Return the 95 % confidence interval of the median, from binomial order statistics."""
     count, tail = len(ordered), 0.0
     rank = -1
     while rank + 1 < count // 2:
@@ -132,9 +133,9 @@ def measure_latency(
     rounds: int = 20,
     seconds: float = 10.0,
 ) -> list[float]:
-    """The median seconds of one run of each model on ``inputs``, as users run them.
+    """Return the median seconds of one run of each model on ``inputs``, as users run them.
 
-    Graph optimizations of ONNX Runtime are on. Stops after ``rounds`` rounds or ``seconds``,
+    ONNX Runtime's graph optimizations are on. Stops after ``rounds`` rounds or ``seconds``,
     whichever comes first, but not before three rounds.
     """
     sessions = [OnnxRuntime(as_model(model), optimized=True) for model in models]

@@ -1,4 +1,4 @@
-"""Refuse to run a model that would take more memory than any use of a comparison is worth."""
+"""Refuse to run a model that needs too much memory."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from smelt.ir.invented_dims import every_value
 from smelt.ir.shapes import ShapeInference
 
 VALUE_LIMIT = 1 << 30
-"""Bytes of one value; a kilobyte of model can ask for terabytes."""
+"""The most bytes of one value; a model of one kilobyte can need terabytes."""
 
 ASSUMED_SIZE = 4
-"""What a symbolic dim counts for, about the largest size that a comparison takes by itself."""
+"""The assumed size of a symbolic dim, about the largest default size of a comparison."""
 
 
 def check_memory(model: ir.Model) -> None:
-    """Raise ResourceLimit E510 if some value of ``model`` exceeds ``VALUE_LIMIT``.
+    """Raise ResourceLimit E510 if a value of ``model`` exceeds ``VALUE_LIMIT``.
 
-    Sizes come from shape inference, so the models that hide theirs in run-time data pass. What it
-    infers is taken back.
+    Sizes come from shape inference, so data-dependent sizes are not checked. Inferred types are
+    removed again.
     """
     known = [(value, value.type, _copy(value.shape)) for value in every_value(model)]
     shapes = ShapeInference(model)
@@ -34,7 +34,7 @@ def check_memory(model: ir.Model) -> None:
 
 
 def _copy(shape: ir.Shape | None) -> ir.Shape | None:
-    """Inference refines some shapes in place."""
+    """Return a copy of ``shape``, because inference refines some shapes in place."""
     return None if shape is None else shape.copy()
 
 

@@ -1,8 +1,7 @@
-"""Transposed and reshaped constants, as views: the most frequent folds of weights. And tables that
-are read by GatherND, as PyTorch's dynamo exporter indexes them.
+"""Fold Transpose and Reshape of constants as views, and GatherND, as in PyTorch's exports.
 
-A reference kernel takes a protobuf and 150 microseconds to say the same, that of GatherND half a
-second for a table of 200,000 numbers.
+A reference kernel takes a protobuf and 150 microseconds for the same, GatherND half a second for a
+table of 200,000 numbers.
 """
 
 from __future__ import annotations
@@ -14,8 +13,10 @@ import onnx_ir as ir
 
 
 def moved(node: ir.Node, inputs: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    """The result of a Transpose, a GatherND, or a Reshape to a shape without 0; None for other
-    nodes, and for operands that do not fit."""
+    """Return the result of a Transpose, a GatherND, or a Reshape to a shape without 0.
+
+    Returns None for other nodes and for operands that do not fit.
+    """
     source = inputs[0] if inputs else None
     if node.domain or source is None:
         return None
@@ -29,6 +30,7 @@ def moved(node: ir.Node, inputs: Sequence[np.ndarray | None]) -> np.ndarray | No
 
 
 def _gathered(node: ir.Node, source: np.ndarray, indices: np.ndarray | None) -> np.ndarray | None:
+    """Return the result of GatherND; None for attributes or operands that do not fit."""
     attribute = node.attributes.get("batch_dims")
     if attribute is not None and (attribute.is_ref() or attribute.type != ir.AttributeType.INT):
         return None
@@ -60,7 +62,9 @@ def _transposed(node: ir.Node, source: np.ndarray) -> np.ndarray | None:
 
 
 def _reshaped(source: np.ndarray, shape: np.ndarray | None) -> np.ndarray | None:
-    """A 0 copies a dim or not, as an attribute says, so such shapes are left to the kernel."""
+    """Return ``source`` reshaped; None for a shape with 0, whose meaning depends on
+    ``allowzero``.
+    """
     if shape is None or shape.ndim != 1 or shape.dtype != np.int64:
         return None
     if not shape.all() or bool((shape < -1).any()):

@@ -1,6 +1,6 @@
-"""Inputs by name for a run: what is given is checked, what is not is made up.
+"""Check the given inputs of a run by name, and make up the others.
 
-What is wrong is told all at once, with what the model wants.
+All mistakes are reported together, with the inputs that the model takes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from smelt.runtime.random_keys import key_data
 
 @dataclass(frozen=True)
 class MadeUp:
-    """An input that is made up: as verification does it, from ``seed``, all zeros, or the default
-    that the model has for it."""
+    """An input to make up: random numbers from ``seed``, zeros, or the model's default."""
 
     kind: Literal["random", "zeros", "default"] = "random"
     seed: int = 0
@@ -38,7 +37,9 @@ Maker = Callable[[Mapping[str, int], int, Mode], list[Value]]
 
 @dataclass(frozen=True)
 class Chosen:
-    """``values``, one an input; the ``sizes`` of symbolic dims; which inputs were made up."""
+    """The ``values`` of all inputs, the ``sizes`` of symbolic dims, and which inputs
+    were made up.
+    """
 
     values: list[Value]
     sizes: dict[str, int]
@@ -52,11 +53,10 @@ def choose_inputs(
     sizes: Mapping[str, int] | None = None,
     rest: MadeUp = MadeUp(),
 ) -> Chosen:
-    """A value for each input: those of ``given``, the defaults of the model, ``rest`` for others.
+    """Return a value for each input: from ``given``, the model's defaults, or ``rest``.
 
-    Symbolic dims have the sizes of the arrays that are given, else those of ``sizes``, else 1.
-    Raises UsageError E632 for unknown names and for arrays of another element type, rank or size,
-    all at once, E633 for a size that no input has.
+    Symbolic dims get the sizes of given arrays, else of ``sizes``, else 1. Raises UsageError E632
+    for all unknown names and misfitting arrays together, E633 for a dim that no input has.
     """
     arrays = {
         port.name: fitted(port, array)
@@ -86,7 +86,7 @@ def choose_inputs(
 
 
 def _array(name: str, given: object) -> np.ndarray | None:
-    """What is given as an array, a number or a list, too; None for what is made up or left out."""
+    """Return ``given`` (an array, number or list) as an array; None if made up or left out."""
     if given is None or isinstance(given, MadeUp):
         return None
     try:
@@ -96,19 +96,21 @@ def _array(name: str, given: object) -> np.ndarray | None:
 
 
 def in_words(array: np.ndarray) -> str:
-    """The type of ``array`` as the types of inputs are written."""
+    """Return the type of ``array`` as input types are written, such as ``float[2,3]``."""
     name = {"float32": "float", "float64": "double"}.get(str(array.dtype), str(array.dtype))
     return f"{'string' if array.dtype.kind in 'OUST' else name}[{','.join(map(str, array.shape))}]"
 
 
 def wants(interface: Interface) -> str:
-    """What a model takes, in one line."""
+    """Return the inputs that a model takes, in one line."""
     return ", ".join(f"{port.name}: {port}" for port in interface.inputs) or "nothing"
 
 
 def fitted(port: Port, array: np.ndarray) -> np.ndarray:
-    """``array`` as ``port`` takes it: pairs for complex numbers, and with its element type again
-    where NumPy wrote it as raw bytes."""
+    """Return ``array`` in the form of ``port``: complex numbers as pairs, raw bytes as its dtype.
+
+    NumPy writes element types that it lacks as raw bytes.
+    """
     pairs = as_pairs(port, array)
     if pairs is not array:
         return pairs
@@ -127,7 +129,7 @@ def _made_up(port: Port, given: object, rest: MadeUp) -> MadeUp:
 def _bind(
     interface: Interface, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int]
 ) -> tuple[dict[str, int], list[str]]:
-    """The sizes of plain symbols by what is given, and where two of them differ."""
+    """Return the sizes of plain symbols from the given arrays, and sentences about conflicts."""
     bound, said_by, clashes = dict(sizes), dict.fromkeys(sizes, "as bound"), []
     for port in interface.inputs:
         array = arrays.get(port.name)
@@ -146,6 +148,7 @@ def _bind(
 
 
 def _fits(port: Port, array: np.ndarray, sizes: Mapping[str, int]) -> bool:
+    """True if ``array`` has the element type, rank and known sizes of ``port``."""
     if port.kind != "tensor":
         return False
     if port.dtype == ir.DataType.STRING:
@@ -171,6 +174,7 @@ def _refusal(
     unknown: Sequence[str],
     arrays: Mapping[str, np.ndarray],
 ) -> UsageError:
+    """Return error E632 with all ``problems`` and a fix for the first one."""
     fix = ""
     if unknown:
         fix = did_you_mean(unknown[0], [port.name for port in interface.inputs], "")
@@ -204,7 +208,7 @@ def _make(
     make: Maker | None,
     sizes: Mapping[str, int],
 ) -> dict[str, Value]:
-    """Values for ``wanted``; those of one seed are drawn together, as in a verification."""
+    """Return values for ``wanted``; those of one seed are drawn together, as in a verification."""
     made: dict[str, Value] = {}
     for seed in {item.seed for item in wanted.values() if item.kind == "random"}:
         if make is None:

@@ -1,4 +1,4 @@
-"""Run a model in ONNX Runtime: one thread and no graph optimizations unless asked for."""
+"""Run a model in ONNX Runtime: by default on one thread and without graph optimizations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import onnxruntime as ort
 
 TIME_LIMIT = 120.0
-"""Seconds after which a run is stopped; a constant infinite Loop is a valid model."""
+"""Seconds after which a run is stopped; an infinite Loop is a valid model."""
 
 NO_KERNEL = (
     "NOT_IMPLEMENTED",
@@ -35,14 +35,16 @@ NO_KERNEL = (
     "Unsupported model IR version",
     "is invalid.",  # "Type 'tensor(bfloat16)' of input parameter ... is invalid."
 )
-"""Parts of messages that mean: the model may be right, but this ONNX Runtime cannot run it."""
+"""Parts of messages which say that this ONNX Runtime lacks a kernel for a valid model."""
 
 
 NO_MEMORY = ("Failed to allocate memory", "bad_alloc", "bad allocation")
 
 
 class OnnxRuntime:
-    """A session of ONNX Runtime; see ``runner.Runner``. ``time_limit`` is seconds of one run."""
+    """A session of ONNX Runtime; see ``runner.Runner``. ``time_limit`` is in seconds
+    for one run.
+    """
 
     name = "onnxruntime"
 
@@ -60,7 +62,7 @@ class OnnxRuntime:
         self._of_nothing = model.clone() if _has_einsum(model) else None
         ort = _import()
         serialized = serialize(model, share_weights=True, consume=consume, fill_gaps=True)
-        self._weights = serialized.weights  # which the session reads where they are
+        self._weights = serialized.weights  # keep alive: the session reads them in place
         data = serialized.proto.SerializeToString()
         del serialized
         self._session = _open(ort, data, self._weights, optimized, threads)
@@ -108,8 +110,10 @@ class OnnxRuntime:
 
 
 def _has_einsum(model: ir.Model) -> bool:
-    """Whether ONNX Runtime might end the process where inputs are empty; see
-    ``operators/empty_einsum.py``, which needs known sizes."""
+    """True if ONNX Runtime might crash on empty inputs, because the model has an Einsum.
+
+    See ``operators/empty_einsum.py``, which handles known sizes.
+    """
     return any(node.op_type == "Einsum" and not node.domain for node in scope.nodes(model))
 
 
@@ -118,7 +122,7 @@ def _is_empty(value: Value) -> bool:
 
 
 def version() -> str:
-    """The version of the installed ONNX Runtime; raises UsageError E631 if there is none."""
+    """Return the version of the installed ONNX Runtime; raises UsageError E631 if there is none."""
     return str(_import().__version__)
 
 
@@ -136,16 +140,17 @@ def _import() -> ModuleType:
 def _open(
     ort: ModuleType, data: bytes, weights: Mapping[str, np.ndarray], optimized: bool, threads: int
 ) -> ort.InferenceSession:
+    """Open a session on the serialized model with its weights; raises as ``load_error`` says."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # a failure is an exception; what ORT logs beside it is noise
-    options.add_session_config_entry(STOP_SPINNING, "1")  # or it slows those that it is timed with
+    options.log_severity_level = 4  # failures raise exceptions; the log adds only noise
+    options.add_session_config_entry(STOP_SPINNING, "1")  # spinning slows other timed sessions
     levels = ort.GraphOptimizationLevel
     level = levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     options.graph_optimization_level = level
     if not optimized:
-        # A weight that is packed ahead goes to another kernel than one that a node computes.
+        # Prepacked weights use other kernels, which round differently, than computed operands.
         options.add_session_config_entry("session.disable_prepacking", "1")
     if weights:
         values = [ort.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
@@ -159,7 +164,7 @@ def _open(
 
 
 def load_error(message: str) -> SmeltError:
-    """The error for what ONNX Runtime says as it opens a model."""
+    """Return the error for ONNX Runtime's ``message`` when it opens a model."""
     if any(words in message for words in NO_MEMORY):
         return ResourceLimit("E510", "the model needs more memory than there is", why=message)
     if any(part in message for part in NO_KERNEL):
@@ -168,7 +173,7 @@ def load_error(message: str) -> SmeltError:
 
 
 def _no_kernel(message: str) -> Unsupported:
-    """The error for an operator or an element type that ONNX Runtime has no kernel for."""
+    """Return the error for an operator or element type without a kernel in ONNX Runtime."""
     return Unsupported(
         "E220",
         "ONNX Runtime cannot run an operator of the model",
@@ -179,7 +184,9 @@ def _no_kernel(message: str) -> Unsupported:
 
 
 def run_error(message: str, *, stopped: bool = False) -> SmeltError:
-    """The error for what ONNX Runtime says as it runs; ``stopped`` where a time limit ended it."""
+    """Return the error for ONNX Runtime's ``message`` in a run; ``stopped`` means
+    the time limit.
+    """
     if stopped:
         return ResourceLimit("E511", "the run was stopped at its time limit", why=message)
     if any(words in message for words in NO_MEMORY):

@@ -1,4 +1,4 @@
-"""Keys of JAX's random numbers as the integers that models take for them."""
+"""Convert JAX's random keys to the integers that models take."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from smelt.runtime.interface import Interface, Value
 
 
 def key_data(value: Any) -> Any:
-    """``jax.random.key_data`` of an array of keys, which NumPy cannot read; others as they are."""
+    """Return ``jax.random.key_data`` of an array of keys, which NumPy cannot read; others
+    unchanged.
+    """
     jax = sys.modules.get("jax")
     if jax is None or not isinstance(value, jax.Array):
         return value
@@ -23,9 +25,9 @@ def key_data(value: Any) -> Any:
 def on_key_data(
     interface: Interface, run: Callable[..., Sequence[Value]]
 ) -> Callable[..., Sequence[Value]]:
-    """``run``, which takes the integers of keys, as what takes keys, too.
+    """Wrap ``run``, which takes the integers of keys, so that it also takes keys.
 
-    Where no input has integers of their type, it is ``run`` itself.
+    Returns ``run`` itself if no input has the type of these integers.
     """
     if all(port.dtype != ir.DataType.UINT32 for port in interface.inputs):
         return run

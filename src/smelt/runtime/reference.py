@@ -54,10 +54,10 @@ class Reference:
 
 
 def _return_copies(evaluator: ReferenceEvaluator) -> None:
-    """Let every node return arrays in one piece.
+    """Make every node return contiguous arrays.
 
-    NumPy sums a transposed view in another order than a copy of it; with views, a step that does
-    nothing but copy would change what comes after.
+    NumPy sums a transposed view in another order than its copy; with views, a node that only copies
+    would change later results.
     """
     for node in evaluator.rt_nodes_:
         node.run = _in_one_piece(node.run)

@@ -1,7 +1,7 @@
-"""Loop for the reference evaluator, whose own one departs from ONNX.
+"""A Loop for the reference evaluator, whose own Loop differs from ONNX.
 
-It takes a condition that is left out for false, and joins what the rounds give along their first
-axis instead of a new one (onnx 1.22).
+That Loop reads an omitted condition as false, and concatenates scan outputs along their first axis
+instead of stacking them along a new one (onnx 1.22).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def reference_loop() -> type[OpRun]:
-    """The class that runs a Loop. What no round has given has no shape here: such a run fails."""
+    """Return the class that runs a Loop; a run without iterations fails if it has scan outputs."""
     from onnx.reference.ops.op_loop import Loop
 
     return type("Loop", (Loop,), {"op_domain": "", "_run": _run})
@@ -31,6 +31,9 @@ def _run(
     attributes: dict[str, Any] | None = None,
     bindings: Any = None,
 ) -> tuple[Any, ...]:
+    """Run the body until the count or the condition ends; return states and stacked
+    scan outputs.
+    """
     names = self.body.input_names
     known = dict(context or {})
     carried = list(states)

@@ -1,4 +1,4 @@
-"""Extension operators for the reference evaluator, from the NumPy reference each declares."""
+"""Run extension operators in the reference evaluator by their declared NumPy references."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 SINGLE_IN_ONNX = ("Erf",)
-"""Operators of ONNX whose reference computes in single precision, whatever it is given."""
+"""ONNX operators whose reference always computes in single precision."""
 
 
 def in_double(op_type: str) -> Reference | None:
-    """The reference of our operator of that name, where that of ONNX loses half of the digits."""
+    """Return smelt's reference for ``op_type`` if ONNX's reference has only single precision."""
     operator = find("smelt", op_type) if op_type in SINGLE_IN_ONNX else None
     return None if operator is None else operator.reference
 
 
 def reference_operators(model: ir.Model) -> list[type[OpRun]]:
-    """One class for each extension operator that ``model`` uses, those ``in_double``, and Loop."""
+    """Return a class for each extension operator in ``model``, for ``SINGLE_IN_ONNX``, and Loop."""
     used: dict[tuple[str, str], Operator] = {}
     for node in scope.nodes(model):
         operator = find(node.domain, node.op_type) if node.domain else None
@@ -47,7 +47,7 @@ def _class(operator: Operator, domain: str) -> type[OpRun]:
     from onnx.reference.op_run import OpRun
 
     def run(self: OpRun, *inputs: np.ndarray | None, **attributes: Any) -> tuple[np.ndarray, ...]:
-        with silent_onnx_ir():  # it misses the producers of the operands, which are not asked for
+        with silent_onnx_ir():  # it warns of missing producers, which are not needed here
             node = ir.serde.deserialize_node(self.onnx_node)
         results: Sequence[np.ndarray] = operator.reference(inputs, operator.attributes_of(node))
         return tuple(results)

@@ -1,4 +1,4 @@
-"""Sizes that a compiled program is told by each run, or tells, and their bounds."""
+"""Sizes that each run passes to, or gets from, a compiled program, with their bounds."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from smelt.ir.dims import size_of
 from smelt.runtime.interface import Interface, Port
 
 RunBounds: TypeAlias = Mapping[str, tuple[int, int]]
-"""The least and the greatest size by its name in the model, in the order of the program."""
+"""Name of a dim to its least and greatest size, in the order of the program."""
 
 
 def sizes_of(
     interface: Interface, arrays: Sequence[np.ndarray], bounds: RunBounds
 ) -> dict[str, int]:
-    """The size of each name that ``arrays``, one an input, have.
+    """Return the size of each named dim in ``arrays``, one array for each input.
 
-    Raises UsageError E670 if they do not agree, or if one is not within its ``bounds``.
+    Raises UsageError E670 if sizes disagree or are out of ``bounds``.
     """
     found: dict[str, int] = {}
     for port, array in zip(interface.inputs, arrays, strict=True):
@@ -54,5 +54,5 @@ def _told(sizes: Mapping[str, int]) -> str:
 
 
 def shape_in(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of ``port`` in a run of these ``sizes``."""
+    """Return the shape of ``port`` in a run with these ``sizes``."""
     return tuple(int(str(size_of(dim, sizes))) for dim in port.shape or ())

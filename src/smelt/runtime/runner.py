@@ -1,7 +1,7 @@
-"""Open a model for running: ONNX Runtime first, the reference evaluator where it has no kernel.
+"""Open a model for running: in ONNX Runtime, or in the reference evaluator without a kernel.
 
-ONNX Runtime runs with its graph optimizations off, on one thread, so a result is that of the
-model as it stands. ``optimized=True`` turns them on, which is for measuring latency.
+ONNX Runtime runs on one thread with graph optimizations off, so that results belong to the model as
+written. ``optimized=True`` turns them on, for measuring latency.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ RunnerName = Literal["auto", "onnxruntime", "reference"]
 class Runner(Protocol):
     """A model that is ready to run.
 
-    Call it with one value an input, in order; None stands for the default of an input that has
-    one. It returns one value an output.
+    A call takes one value for each input, in order; None stands for the input's default. It returns
+    one value for each output.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Runner(Protocol):
 
 
 def as_model(source: Source) -> ir.Model:
-    """``source`` as an IR model; a file or protobuf is checked, but stays as it is."""
+    """Return ``source`` as an IR model; a file or protobuf is checked but not changed."""
     if isinstance(source, ir.Model):
         return source
     from smelt.frontends.onnx import load
@@ -52,13 +52,12 @@ def open_runner(
     consume: bool = False,
     threads: int = 1,
 ) -> Runner:
-    """Make ``source`` ready to run; ONNX Runtime takes so many ``threads``.
+    """Open ``source`` for running; ONNX Runtime uses so many ``threads``.
 
-    With ``consume``, nobody else needs it: it is not copied. What ONNX Runtime cannot run is then
-    Unsupported, because its weights have been taken out already.
-
-    Raises UsageError E631 if onnxruntime is missing, Unsupported E220 if no runner has a kernel
-    for some operator, InvalidModel E320 if the model cannot be loaded.
+    With ``consume``, the model is not copied and may not be used afterwards; a model that ONNX
+    Runtime cannot run then raises Unsupported, because its weights are already moved out. Raises
+    UsageError E631 if onnxruntime is missing, Unsupported E220 if no runner has a kernel for an
+    operator, InvalidModel E320 if the model cannot be loaded.
     """
     from smelt.runtime.onnxruntime import OnnxRuntime
     from smelt.runtime.reference import Reference
@@ -75,5 +74,5 @@ def open_runner(
 
 
 def run(source: Source, inputs: Sequence[Value], runner: RunnerName = "auto") -> tuple[Value, ...]:
-    """Run ``source`` once: one value an input in, one value an output out."""
+    """Run ``source`` once: one value for each input in, one value for each output out."""
     return open_runner(source, runner)(*inputs)

@@ -1,4 +1,4 @@
-"""A model as the protobuf that a runtime loads, its large weights beside it, never copied."""
+"""Serialize a model to the protobuf that a runtime loads, with large weights shared, not copied."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 ONNX_DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training")
 SHARED_BYTES = 4096
-"""Initializers from this size on are handed over as arrays instead of being serialized."""
+"""Initializers of at least this many bytes are passed as arrays instead of serialized."""
 
 
 @dataclass(frozen=True)
 class Serialized:
-    """``proto`` names the tensors in ``weights`` as external data that the runtime is given."""
+    """A model ``proto`` whose external data are the arrays in ``weights``."""
 
     proto: onnx.ModelProto
     weights: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -37,13 +37,12 @@ def serialize(
     consume: bool = False,
     fill_gaps: bool = False,
 ) -> Serialized:
-    """Serialize ``model``, which stays as it is, with function bodies for extension operators.
+    """Serialize ``model`` unchanged, with function bodies for extension operators.
 
-    With ``fill_gaps``, also for what ONNX Runtime lacks; see ``operators/lacking.py``.
-
-    With ``share_weights``, large initializers of the main graph stay outside the protobuf, so the
-    2 GB limit of protobuf does not apply and no copy is made. With ``consume``, ``model`` itself
-    is made ready instead of a copy: its large weights are taken out of it.
+    With ``fill_gaps``, operators that ONNX Runtime lacks get bodies, too
+    (``operators/lacking.py``). With ``share_weights``, large initializers of the main graph stay
+    outside the protobuf, so its 2 GB limit does not apply and nothing is copied. With ``consume``,
+    ``model`` itself is changed instead of a copy, and loses its large weights.
     """
     from smelt.frontends.onnx.map_types import proto_of
 
@@ -54,7 +53,7 @@ def serialize(
 
         attach_bodies(copy, fill_gaps=fill_gaps)
     name_values(copy)
-    # Before IR version 4 ONNX Runtime takes every initializer for a constant, inputs included.
+    # Before IR version 4, ONNX Runtime treats every initializer as a constant, even an input.
     copy.ir_version = max(copy.ir_version, FIRST_WITH_OVERRIDABLE)
     weights: dict[str, np.ndarray] = {}
     for graph in scope.graphs(copy):
@@ -72,7 +71,9 @@ def serialize(
 
 
 def _is_read(value: ir.Value) -> bool:
-    """ONNX Runtime forgets initializers that nobody reads, and cannot be given them any more."""
+    """True if a node reads ``value``; ONNX Runtime drops unread initializers and rejects their
+    data.
+    """
     return not value.is_graph_input() and not scope.is_dead(value)
 
 

@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime as users open them, and advice on their options as data."""
+"""Open ONNX Runtime sessions as users do, with options given as data."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 Session: TypeAlias = "ort.InferenceSession"
 
 MAPPED = 1 << 16
-"""Bytes of a weight from which on it stands beside the model: to map one takes a session 14 us, to
-copy one out of the protobuf half a microsecond for each 1024 bytes."""
+"""Bytes from which a weight is external data: mapping one takes a session 14 us, copying it from
+the protobuf half a microsecond for each 1024 bytes."""
 
 STOP_SPINNING = "session.force_spinning_stop"
-"""The option by which threads stop to wait in a loop once a run is over."""
+"""The option that makes threads stop busy-waiting when a run ends."""
 
 WEIGHTS_OF_KEPT = "session.optimized_model_external_initializers"
 
@@ -30,18 +30,18 @@ LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
-"""Levels of graph optimization by the names that advice has for them."""
+"""Names of optimization levels to those of ONNX Runtime."""
 
 
 @dataclass(frozen=True)
 class SessionAdvice:
-    """With which options to open a session; the defaults are those of ONNX Runtime.
+    """Options of a session; the defaults are those of ONNX Runtime.
 
-    ``level`` is one of ``LEVELS``; ``without`` names graph optimizers that are left out.
-    ``threads`` work within an operator, 0 for one a core. ``spinning``: whether idle threads wait
-    in a loop, and ``spinning_after_run``: whether they go on for a while when a run is over, which
-    slows whatever else the process runs then. ``arena``: whether freed memory is kept.
-    ``flush_denormals``: whether numbers below the least normal one become 0, which changes results.
+    ``level`` is one of ``LEVELS``; ``without`` names disabled graph optimizers. ``threads`` work
+    within an operator, 0 for one a core. ``spinning``: idle threads busy-wait during a run;
+    ``spinning_after_run``: they continue for a while after it, which slows the rest of the process.
+    ``arena``: freed memory is kept. ``flush_denormals``: subnormal numbers become 0, which changes
+    results.
     """
 
     level: str = "all"
@@ -57,7 +57,9 @@ class SessionAdvice:
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> SessionAdvice:
-        """Raises UsageError E663 for what is no advice."""
+        """Return the advice in ``document``; raises UsageError E663 for unknown options
+        or values.
+        """
         for name, value in document.items():
             if name not in TAKES:
                 raise UsageError(
@@ -81,7 +83,7 @@ TAKES = {
         ("spinning", "spinning_after_run", "arena", "flush_denormals"), "true or false"
     ),
 }
-"""The options of ``SessionAdvice``, and what each is."""
+"""The options of ``SessionAdvice`` and their allowed values, in words."""
 
 
 def _is_taken(name: str, value: object) -> bool:
@@ -96,12 +98,12 @@ def _is_taken(name: str, value: object) -> bool:
 
 
 def session_options(advice: SessionAdvice) -> ort.SessionOptions:
-    """``advice`` as the options that the runtime takes; raises UsageError E631 without it."""
+    """Return ``advice`` as ONNX Runtime's SessionOptions; raises UsageError E631 without it."""
     ort = _import()
     options = ort.SessionOptions()
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[advice.level])
     options.intra_op_num_threads = advice.threads
-    options.log_severity_level = 4  # a failure is an exception; what is logged beside it is noise
+    options.log_severity_level = 4  # failures raise exceptions; the log adds only noise
     options.enable_cpu_mem_arena = advice.arena
     if not advice.spinning:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -115,9 +117,9 @@ def session_options(advice: SessionAdvice) -> ort.SessionOptions:
 def open_session(
     model: bytes | Path, advice: SessionAdvice, keep: tuple[Path, str] | None = None
 ) -> Session:
-    """A session of the model in a file, or in bytes, on the CPU.
+    """Open a session on the CPU for the model in a file or in bytes.
 
-    ``keep`` names the file that the optimized model is written to, and one beside it for weights.
+    ``keep`` is the path for the optimized model, and the name of a file beside it for weights.
     """
     ort = _import()
     source = model if isinstance(model, bytes) else str(model)

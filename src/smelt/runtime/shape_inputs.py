@@ -1,8 +1,8 @@
-"""Inputs that say a shape, a scale or a region: random numbers would fit nothing.
+"""Make up inputs that hold a shape, scale or region, for which random numbers would not fit.
 
-A Reshape takes sizes that multiply to those that there are, a Split those that add up, a Resize
-factors above 0, a RoiPool a sample and two corners. Where the graph knows the shape of the result,
-the input asks for that shape.
+A Reshape needs sizes with the right product, a Split sizes with the right sum, a Resize positive
+factors, a RoiPool a sample and two corners. If the graph knows the shape of the result, the input
+holds that shape.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ Sizes: TypeAlias = Mapping[str, int]
 Maker: TypeAlias = Callable[[ir.Node, Sizes, "tuple[int, ...]"], "np.ndarray | None"]
 
 PASSED = frozenset({"Cast", "Identity"})
-"""Operators that hand on what they are given."""
+"""Operators that pass their operand through."""
 
 
 def demanded(value: ir.Value, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
-    """What input ``value`` of ``shape`` should hold at ``sizes``; None if any numbers will do."""
+    """Return the array that input ``value`` of ``shape`` needs at ``sizes``; None if
+    any will do.
+    """
     for node, place in _readers(value):
         make = MAKERS.get((node.op_type, place))
         made = make(node, sizes, shape) if make is not None else None
@@ -33,7 +35,7 @@ def demanded(value: ir.Value, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarra
 
 
 def shape_inputs(model: ir.Model) -> list[str]:
-    """The names of inputs that say a shape, which nobody but the user knows."""
+    """Return the names of inputs that hold a shape, which only the user can choose."""
     return [
         value.name or ""
         for value in model.graph.inputs
@@ -42,7 +44,7 @@ def shape_inputs(model: ir.Model) -> list[str]:
 
 
 def _readers(value: ir.Value) -> Iterator[tuple[ir.Node, int]]:
-    """Who reads ``value``, or a copy of it, and at which place."""
+    """Yield the consumers of ``value`` and of its copies, each with the operand index."""
     pending = [value]
     while pending:
         for use in pending.pop().uses():
@@ -63,7 +65,7 @@ def _shape_of_result(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.
 
 
 def _reshape(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
-    """The shape that the result is known to have, with one size left open; else one long axis."""
+    """Return the result's known shape, with one unknown size as -1; else one long axis."""
     if len(shape) != 1:
         return None
     result = node.outputs[0].shape
@@ -81,7 +83,7 @@ def _reshape(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray 
 
 
 def _split(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Parts of one, and the rest."""
+    """Return parts of size 1, and one part with the rest."""
     data, axis = node.inputs[0], node.attributes.get_int("axis", 0)
     if data is None or data.shape is None or not len(data.shape) or len(shape) != 1:
         return None
@@ -92,12 +94,12 @@ def _split(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | 
 
 
 def _factors(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
-    """1 for samples and channels, 2 for what is left."""
+    """Return factor 1 for samples and channels, 2 for spatial axes."""
     return np.asarray([1.0, 1.0, 2.0, 2.0, 2.0][: shape[0]]) if len(shape) == 1 else None
 
 
 def _regions(node: ir.Node, sizes: Sizes, shape: tuple[int, ...]) -> np.ndarray | None:
-    """The first sample, and a corner and its opposite."""
+    """Return rows with sample 0, one corner and the opposite corner."""
     row = [0.0, 0.0, 0.0, 2.0, 3.0]
     return (
         np.asarray([row] * shape[0]).reshape(shape) if len(shape) == 2 and shape[1] == 5 else None
@@ -123,7 +125,7 @@ MAKERS: Mapping[tuple[str, int], Maker] = {
     ("MaxRoiPool", 1): _regions,
     ("RoiAlign", 1): _corners,
 }
-"""By operator and operand."""
+"""(Operator, operand) to the function that makes the input."""
 
 SAY_SHAPES = frozenset(
     {
@@ -132,4 +134,4 @@ SAY_SHAPES = frozenset(
         *(("Slice", 1), ("Slice", 2)),
     }
 )
-"""Operands that decide a shape."""
+"""Operands that determine a shape."""

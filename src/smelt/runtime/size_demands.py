@@ -1,8 +1,8 @@
-"""What the operators of a model demand of the sizes of its symbolic dims, read from its graph.
+"""Constraints on symbolic dims that the operators of a graph imply.
 
-A waveform of 30 steps is too short for five strided convolutions, a Reshape to 16 columns takes
-multiples of 16, and a Gemm takes one size. A demand is asked at sizes that are numbers; it holds
-where nothing is known.
+A waveform of 30 steps is too short for five strided convolutions, a Reshape to 16 columns needs
+multiples of 16, and a Gemm fits one size. A constraint is evaluated at concrete sizes; it counts as
+met if a dim is unknown.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Dims: TypeAlias = tuple["int | ir.SymbolicDim", ...]
 
 RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
 LIMIT = 4000
-"""Demands that are kept; a deep model says the same of its sizes again and again."""
+"""The most constraints that are kept; a deep model repeats the same ones."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """``holds`` takes the sizes of two lists of dims, as numbers. ``key`` tells demands apart."""
+    """A constraint on two lists of dims; ``holds`` takes their sizes. ``key`` identifies it."""
 
     key: tuple[str, ...]
     left: Dims
@@ -38,7 +38,7 @@ class Demand:
     holds: Callable[[Sequence[int], Sequence[int]], bool]
 
     def is_met(self, sizes: Sizes) -> bool:
-        """True also where a dim is not known at ``sizes``."""
+        """True if the constraint holds at ``sizes``, or a dim is unknown."""
         sides = [[size_of(dim, sizes) for dim in dims] for dims in (self.left, self.right)]
         known = [[n for n in side if isinstance(n, int)] for side in sides]
         if any(len(numbers) < len(side) for numbers, side in zip(known, sides, strict=True)):
@@ -47,7 +47,7 @@ class Demand:
 
 
 def demands_of(model: ir.Model) -> list[Demand]:
-    """The demands of the main graph of ``model``, which stays as it is; each once."""
+    """Return the distinct constraints of the main graph of ``model``, which is not changed."""
     copy = model.clone()
     try:
         ShapeInference(copy).infer_model()
@@ -66,11 +66,12 @@ def demands_of(model: ir.Model) -> list[Demand]:
 
 
 def are_met(demands: Iterable[Demand], sizes: Sizes) -> bool:
-    """True if no demand is known to fail at ``sizes``."""
+    """True if no constraint is known to fail at ``sizes``."""
     return all(demand.is_met(sizes) for demand in demands)
 
 
 def _of_node(node: ir.Node) -> Iterator[Demand]:
+    """Yield the constraints of one node."""
     shapes = [
         None if value is None or value.shape is None else value.shape.dims for value in node.inputs
     ]
@@ -98,7 +99,7 @@ def _of_node(node: ir.Node) -> Iterator[Demand]:
 
 
 def _of_product(node: ir.Node, a: Dims | None, b: Dims | None) -> Iterator[Demand]:
-    """The last dim of one operand is the first of the other."""
+    """Yield that the last dim of the first operand equals the first dim of the second."""
     if not a or not b:
         return
     first = a[0] if node.attributes.get_int("transA", 0) else a[-1]

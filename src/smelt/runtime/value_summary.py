@@ -1,4 +1,4 @@
-"""A result in numbers: its type, range, mean, and how much of it is not a number."""
+"""Summarize a result: its type, range, mean, and the number of NaN and infinite elements."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from smelt.runtime.named_inputs import in_words
 
 @dataclass(frozen=True)
 class Summary:
-    """One output. The numbers are those of what is a number, None where there is none.
+    """The summary of one output; numbers are None if there are no elements to compute them from.
 
-    ``nans`` counts NaN, ``infinities`` counts both infinities, which are in the range but not in
-    the mean.
+    ``nans`` counts NaN; ``infinities`` counts both infinities, which are part of the range but not
+    of the mean.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Summary:
 
 
 def summarize(name: str, value: Value) -> list[Summary]:
-    """A summary of ``value``; of a sequence one for each of its items."""
+    """Return the summary of ``value``; for a sequence one summary for each item."""
     if isinstance(value, list):
         return [each for i, item in enumerate(value) for each in summarize(f"{name}[{i}]", item)]
     if not isinstance(value, np.ndarray):
@@ -56,6 +56,7 @@ def summarize(name: str, value: Value) -> list[Summary]:
 
 
 def _of_numbers(name: str, array: np.ndarray) -> Summary:
+    """Return the summary of a numeric array; NaN is excluded from the range."""
     type_ = in_words(array)
     if array.dtype.kind in "biu":
         if not array.size:

@@ -1,4 +1,4 @@
-"""NumPy arrays to and from ONNX Runtime, the element types that NumPy lacks included."""
+"""Convert arrays between NumPy and ONNX Runtime, including element types that NumPy lacks."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ if TYPE_CHECKING:
 
 
 def is_native(dtype: ir.DataType | None) -> bool:
-    """True if ONNX Runtime converts this element type to and from NumPy itself."""
+    """True if ONNX Runtime itself converts this element type to and from NumPy."""
     if dtype is None or dtype == ir.DataType.STRING:
         return True
     return dtype.bitwidth >= 8 and dtype.numpy().isbuiltin == 1
 
 
 def to_ort(array: np.ndarray, dtype: ir.DataType) -> ort.OrtValue:
-    """An OrtValue over the memory of ``array``, which must outlive it; over a copy of elements of
-    less than a byte, which ONNX Runtime packs."""
+    """Return an OrtValue over the memory of ``array``, which must outlive it.
+
+    Elements of less than a byte are copied, because ONNX Runtime packs them.
+    """
     import onnxruntime as ort
 
     array = np.ascontiguousarray(array).reshape(array.shape)
@@ -39,7 +41,7 @@ def to_ort(array: np.ndarray, dtype: ir.DataType) -> ort.OrtValue:
 
 
 def from_ort(value: ort.OrtValue) -> np.ndarray:
-    """A copy of an OrtValue as an array of its own element type."""
+    """Return a copy of an OrtValue as an array of its own element type."""
     dtype = ir.DataType(value.element_type())
     if is_native(dtype):
         return np.asarray(value.numpy())

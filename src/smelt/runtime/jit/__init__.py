@@ -1,1 +1,1 @@
-"""Generated C compiled for this machine and called in this process: built once, kept on disk."""
+"""Compile generated C for this machine, cache it on disk, and call it in this process."""

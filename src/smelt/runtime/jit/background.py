@@ -1,8 +1,7 @@
-"""Work for one thread in the background, which the end of the process does not wait for.
+"""A background thread for compiles, for which the end of the process does not wait.
 
-One job runs at a time, so that many programs do not take all processors. Those whose owner is gone
-are dropped, and so is everything when the process ends: compilers are killed, and what they had
-begun to write is removed.
+One job runs at a time, so that many programs do not use all processors. Jobs of deleted objects are
+dropped. At the end of the process, running compilers are killed and their files removed.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from smelt.runtime.jit import toolchain
 
 Job: TypeAlias = "weakref.WeakMethod[Callable[[], None]]"
 TO_CLEAN_UP = 2.0
-"""Seconds that the end of a process waits at most until a killed compiler's files are removed."""
+"""The most seconds that process exit waits for a killed compiler's files to be removed."""
 
 
 class Background:
-    """The thread and what waits for it."""
+    """The background thread and its queue of jobs."""
 
     def __init__(self) -> None:
         self._waiting: deque[Job] = deque()
@@ -35,7 +34,7 @@ class Background:
         self._idle.set()
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Run ``work``, a method, after what was submitted before, unless its object dies first."""
+        """Queue ``work``, a bound method; it is dropped if its object dies first."""
         with self._changed:
             if self._ended:
                 return
@@ -48,6 +47,7 @@ class Background:
                 self._thread.start()
 
     def _work(self) -> None:
+        """Run jobs forever; the body of the thread."""
         while True:
             with self._changed:
                 while not self._waiting:
@@ -55,26 +55,28 @@ class Background:
                 work = self._waiting.popleft()()
             if work is not None:
                 work()
-            del work  # else its object would live until the next job
+            del work  # otherwise its object lives until the next job
 
     def building(self) -> bool:
-        """Say that a compiler may be at work; False when the process ends, so none must start."""
+        """Record that a compiler starts; False if the process ends, in which case none
+        may start.
+        """
         with self._changed:
             if not self._ended:
                 self._idle.clear()
             return not self._ended
 
     def built(self) -> None:
-        """Say that no compiler is at work, and that no half of a file is left."""
+        """Record that no compiler runs and no partial file is left."""
         self._idle.set()
 
     @property
     def ended(self) -> bool:
-        """Whether the process ends."""
+        """True once the process ends."""
         return self._ended
 
     def end(self) -> None:
-        """Kill what compiles, start nothing more."""
+        """Kill running compilers and start no more jobs."""
         with self._changed:
             self._ended = True
             self._waiting.clear()
@@ -89,7 +91,9 @@ def _of(process: int) -> Background:
 
 
 def background() -> Background:
-    """That of this process: a child that was forked has its own, without the jobs of the parent."""
+    """Return the Background of this process; a forked child has its own, without the
+    parent's jobs.
+    """
     return _of(os.getpid())
 
 

@@ -1,4 +1,4 @@
-"""BLAS and LAPACK as a table of function pointers, by the OpenBLAS of ``scipy-openblas32``."""
+"""A table of BLAS and LAPACK function pointers from the OpenBLAS of ``scipy-openblas32``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 SYMBOLS = {"gemm": "scipy_cblas_{}", "trsm": "scipy_cblas_{}"}
-"""What a function is called in the library, by its name without the element type."""
+"""Function name without the element type to its symbol pattern in the library."""
 
 LAPACK = ("potrf", "getrf", "geqrf", "orgqr", "syevd", "gesdd", "geev", "gees")
 COMPLEX = ("trsm", "potrf", "getrf", "heevd", "gesdd", "geev", "gees", "geqrf", "ungqr", "gemm")
@@ -16,14 +16,14 @@ FUNCTIONS = (
     *(letter + name for name in (*SYMBOLS, *LAPACK) for letter in "sd"),
     *(letter + name for name in COMPLEX for letter in "cz"),
 )
-"""What the table holds, in order."""
+"""The functions of the table, in order."""
 
 SET_THREADS = "scipy_openblas_set_num_threads"
 
 
 @cache
 def use_one_thread() -> None:
-    """From now on, let a call of a function of the table compute on the thread that calls."""
+    """Make every function of the table compute on the calling thread only."""
     for path in _libraries():
         ctypes.CDLL(str(path))[SET_THREADS](1)
 
@@ -38,7 +38,7 @@ def _libraries() -> list[Path]:
 
 @cache
 def table() -> ctypes.Array[ctypes.c_void_p] | None:
-    """Addresses of ``FUNCTIONS``; None where the package is not installed or lacks one."""
+    """Return the addresses of ``FUNCTIONS``; None if the package or a function is missing."""
     for path in _libraries():
         try:
             loaded = ctypes.CDLL(str(path))

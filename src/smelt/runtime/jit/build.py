@@ -1,4 +1,4 @@
-"""A library for a C text: from the cache, or built and kept there."""
+"""Return the library of a C text from the cache, or build and cache it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from smelt.runtime.jit.variables import CACHE
 
 @contextmanager
 def built(text: str, flags: Sequence[str] = (), depends: str = "") -> Iterator[Path]:
-    """The library of ``text``, there to be loaded; ``depends`` is what else it hangs on.
+    """Yield the path of the library of ``text``, to be loaded inside the block.
 
-    Raises what ``Toolchain.compile`` does, and UsageError E661 without a compiler.
+    ``depends`` names other dependences, such as the Python version, and is part of the cache key.
+    Raises what ``Toolchain.compile`` raises, and UsageError E661 without a compiler.
     """
     tools = this_toolchain()
     kept = Cache()
@@ -33,21 +34,23 @@ def built(text: str, flags: Sequence[str] = (), depends: str = "") -> Iterator[P
     try:
         yield path if folder is None else tools.compile(text, folder, flags)
     finally:
-        if folder is not None:  # what is loaded needs its file no more
+        if folder is not None:  # a loaded library does not need its file
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def library_key(text: str) -> str:
-    """What the cache calls the library of ``text``; raises UsageError E661 without a compiler."""
+    """Return the cache key of the library of ``text``; raises UsageError E661
+    without a compiler.
+    """
     return this_toolchain().key(text, "")
 
 
 def is_kept(text: str) -> bool:
-    """Whether ``built`` would find the library of ``text``; raises UsageError E661, OSError."""
+    """True if the library of ``text`` is in the cache; raises UsageError E661 or OSError."""
     return Cache().find(library_key(text)) is not None
 
 
 @cache
 def say_once(message: str) -> None:
-    """Warn of what makes a program slow, not wrong, the first time that it happens."""
+    """Warn once of something that makes programs slower but not wrong."""
     warnings.warn(message, RuntimeWarning, stacklevel=2)

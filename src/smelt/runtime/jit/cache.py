@@ -1,9 +1,9 @@
-"""A folder of compiled libraries that processes, and runs of them, share.
+"""A folder of compiled libraries that is shared by processes and kept between runs.
 
-An entry is a folder that is named by all that its content depends on. It is written elsewhere and
-renamed, so it is there as a whole or not at all, and of two processes that build the same, the
-second takes what the first made. What is opened is code: an entry is taken only if it belongs to
-this user, nobody else may write it, and its bytes are those that were written.
+An entry is a folder named by a hash of everything its content depends on. It is written under a
+temporary name and renamed, so readers see whole entries only; if two processes build the same
+entry, the second one uses the first one's. Entries are code, so an entry is used only if this user
+owns it, nobody else may write it, and its bytes match the stored digest.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from pathlib import Path
 from smelt.runtime.jit.variables import CACHE
 
 LIMIT = 1 << 29
-"""Bytes that the folder may hold; entries unused the longest go first."""
+"""The most bytes of the folder; least recently used entries are deleted first."""
 
 LIBRARY, DIGEST = "library.so", "sha256"
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _PARTIAL, _NOTE = ".partial-", ".note"
 NOTES_STAY = 90 * 86400.0
-"""Seconds after which a note is dropped."""
+"""Seconds after which a note is deleted."""
 
 
 def default_root() -> Path:
-    """``$SMELT_CACHE``, or the folder ``smelt`` where this user's programs keep what is cached."""
+    """Return ``$SMELT_CACHE``, or the folder ``smelt`` in this user's cache folder."""
     given = os.environ.get(CACHE)
     if given:
         return Path(given).expanduser()
@@ -40,10 +40,9 @@ def default_root() -> Path:
 
 
 class Cache:
-    """The libraries below ``root``, of at most ``limit`` bytes in all.
+    """The libraries below ``root``, of at most ``limit`` bytes in total.
 
-    Methods raise OSError where the folder cannot be used: it is read-only, full, or could be
-    written by somebody else.
+    Methods raise OSError if the folder is read-only, full, or writable by another user.
     """
 
     def __init__(self, root: Path | None = None, limit: int = LIMIT) -> None:
@@ -51,7 +50,7 @@ class Cache:
         self.limit = limit
 
     def find(self, key: str) -> Path | None:
-        """The library of ``key``; one that is damaged is removed, and None given."""
+        """Return the library of ``key``, or None; a damaged entry is removed."""
         entry = self.root / key
         if not entry.is_dir():
             return None
@@ -67,14 +66,15 @@ class Cache:
             _remove(entry)
             return None
         _check_private(library)
-        with contextlib.suppress(OSError):  # in a folder that is only read, nothing is dropped
+        with contextlib.suppress(OSError):  # a read-only folder needs no access times
             os.utime(entry)
         return library
 
     def add(self, key: str, make: Callable[[Path], Path]) -> Path:
-        """The library of ``key`` that ``make`` writes to an empty folder and returns the path of.
+        """Call ``make`` on an empty folder, store the library whose path it returns, return its
+        path.
 
-        What ``make`` raises is raised, and nothing stays.
+        Exceptions of ``make`` pass through and leave nothing behind.
         """
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_private(self.root)
@@ -86,7 +86,7 @@ class Cache:
             (partial / DIGEST).write_text(_digest(partial / LIBRARY) + "\n", "ascii")
             for file in partial.iterdir():
                 file.chmod(0o600)
-            with contextlib.suppress(OSError):  # somebody else was first
+            with contextlib.suppress(OSError):  # another process stored the entry first
                 partial.rename(self.root / key)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
@@ -97,25 +97,25 @@ class Cache:
         return found
 
     def note(self, key: str, text: str = "") -> None:
-        """Keep in mind that something was kept for ``key``, and ``text`` about it; see ``noted``.
-
-        A reader finds the whole text, or that of an earlier note.
-        """
+        """Store a note for ``key`` with ``text``, atomically; see ``noted``."""
         file, name = tempfile.mkstemp(prefix=_PARTIAL, dir=self.root)
         with os.fdopen(file, "w", encoding="ascii") as written:
             written.write(text)
         Path(name).replace(self.root / f"{key}{_NOTE}")
 
     def told(self, key: str) -> str:
-        """The text of the note for ``key``; raises OSError if there is none."""
+        """Return the text of the note for ``key``; raises OSError if there is none."""
         _check_private(self.root)
         return (self.root / f"{key}{_NOTE}").read_text("ascii")
 
     def noted(self, key: str) -> bool:
-        """Whether ``note`` was told so, in this process or another, and it is not long ago."""
+        """True if a recent note for ``key`` exists, from this or another process."""
         return (self.root / f"{key}{_NOTE}").is_file()
 
     def _drop_old(self, newest: str) -> None:
+        """Delete stale files, then the least recently used entries, until the folder fits its
+        limit.
+        """
         self._drop_stale()
         used = []
         for entry in self.root.iterdir():
@@ -131,7 +131,7 @@ class Cache:
                 total -= size
 
     def _drop_stale(self) -> None:
-        """Remove what a killed process had begun, and old notes."""
+        """Delete partial entries of killed processes, and old notes."""
         for pattern, seconds in ((f"{_PARTIAL}*", 3600.0), (f"*{_NOTE}", NOTES_STAY)):
             for entry in self.root.glob(pattern):
                 with contextlib.suppress(OSError):  # another process may drop it at this moment
@@ -144,8 +144,8 @@ def _digest(path: Path) -> str:
 
 
 def _check_private(path: Path) -> None:
-    """Raise OSError unless ``path`` is this user's own, and nobody else may write it."""
-    if not hasattr(os, "getuid"):  # Windows: the folder lies in what is the user's own
+    """Raise OSError unless this user owns ``path`` and nobody else may write it."""
+    if not hasattr(os, "getuid"):  # Windows: the folder is inside the user's profile
         return
     found = path.lstat()
     if found.st_uid == os.getuid() and stat.S_ISLNK(found.st_mode):
@@ -155,7 +155,7 @@ def _check_private(path: Path) -> None:
 
 
 def _remove(entry: Path) -> None:
-    """Take ``entry`` away at once, then delete it: nobody finds half of it."""
+    """Rename ``entry`` and then delete it, so that no process sees half of it."""
     doomed = entry.with_name(f"{_PARTIAL}{entry.name}-{os.getpid()}")
     with contextlib.suppress(OSError):
         entry.rename(doomed)

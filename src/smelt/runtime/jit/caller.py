@@ -1,8 +1,8 @@
-"""Call a compiled program on arrays: by an extension of CPython, or by ctypes without its headers.
+"""Call a compiled program on arrays, through a CPython extension or else ctypes.
 
-A caller takes one array an input and returns a tuple of new arrays; it returns None where arrays
-are not exactly as the program takes them, dense ones of the right type and shape, and where the
-program says that it could not end. Calls in several threads run at once, each in memory of its own.
+A caller takes one array for each input and returns a tuple of new arrays. It returns None if an
+array is not dense, aligned and of the exact type and shape, or if the program reports failure.
+Calls from several threads run concurrently, each with its own memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Port:
-    """What an input or an output is."""
+    """The element type and shape of an input or output."""
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -38,12 +38,11 @@ class Port:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a compiled program is called with.
+    """A compiled program and everything a call needs.
 
-    ``run`` is the address of ``int run(inputs, outputs, memory, weights)``, which returns 0 when
-    it is done; ``weights`` are arrays that it reads, ``memory_bytes`` what it writes besides
-    outputs. ``is_short``: whether it is over before another thread could do something meanwhile.
-    ``library`` is kept loaded.
+    ``run`` is the address of ``int run(inputs, outputs, memory, weights)``, which returns 0 on
+    success; ``weights`` are arrays that it reads, ``memory_bytes`` the size of its workspace.
+    ``is_short`` is True if a run is too short to release the GIL for. ``library`` is kept loaded.
     """
 
     run: int
@@ -56,14 +55,14 @@ class Entry:
 
 
 def caller(entry: Entry) -> Caller:
-    """What calls ``entry``."""
+    """Return a caller of ``entry``."""
     module = extension()
     return _by_ctypes(entry) if module is None else _by_extension(module, entry)
 
 
 @cache
 def extension() -> ModuleType | None:
-    """The extension, built on first use; None without the headers of Python."""
+    """Build and import the extension on first use; None without the headers of Python."""
     include = Path(sysconfig.get_paths()["include"])
     if sys.implementation.name != "cpython" or not (include / "Python.h").is_file():
         return None
@@ -99,6 +98,7 @@ def _by_extension(module: ModuleType, entry: Entry) -> Caller:
 
 
 def _by_ctypes(entry: Entry) -> Caller:
+    """Return a caller of ``entry`` through ctypes."""
     weights = _addresses(entry.weights)
     kind = ctypes.CFUNCTYPE(ctypes.c_int, *(ctypes.c_void_p,) * 4)
     function = kind(entry.run)

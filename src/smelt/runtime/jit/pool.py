@@ -1,4 +1,4 @@
-"""The threads that compute parts of compiled programs: one pool for the process, built here."""
+"""The thread pool of this process, which computes the shards of compiled programs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FUNCTION = "smelt_parallel_for"
 
 @cache
 def parallel_for() -> ctypes.c_void_p | None:
-    """The address of what has parts computed, see ``pool.c``; None if it could not be built.
+    """Return the address of the pool's entry function (see ``pool.c``); None if it cannot be built.
 
-    The pool has a thread less than the parts of the program that has the most; they start when
-    they are needed first. Without it, a program computes its parts one after the other.
+    The pool has one thread less than the program with most shards; threads start on first use.
+    Without the pool, a program computes its shards one after another.
     """
     text = Path(__file__).with_name("pool.c").read_text("ascii")
     try:

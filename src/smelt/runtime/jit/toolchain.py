@@ -1,4 +1,4 @@
-"""The C compiler of this machine: its command, its flags, and what its output depends on."""
+"""The C compiler of this machine: its command, its flags, and the cache key of its output."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from smelt.errors import InternalError, ResourceLimit
 from smelt.runtime.c_library import compiler_command
 
 TIME_LIMIT = 120.0
-"""Seconds that the compiler may take for one program."""
+"""The time limit of the compiler for one program, in seconds."""
 
 FLAGS = ("-std=gnu11", "-O2", "-ftree-vectorize", "-w")
 FLOATS = ("-fno-math-errno", "-fno-trapping-math")
-"""They keep NaN, infinities and the order of operations."""
+"""Flags that preserve NaN, infinities and the order of operations."""
 
 OWN = {
     "gcc": ("-fvect-cost-model=dynamic", "-ffp-contract=fast"),
     "clang": ("-ffp-contract=on",),
 }
-"""One rounding for a product and a sum; clang does so within a statement, which is enough."""
+"""Flags for fused multiply-add; clang fuses within a statement, which is enough."""
 
 CPU_FLAGS = {"x86_64": ("-march=native",), "aarch64": ("-mcpu=native",), "arm64": ("-mcpu=native",)}
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """``command`` with ``flags``; ``version`` is what it says of itself."""
+    """The compiler ``command`` with ``flags``; ``version`` is the output of ``--version``."""
 
     command: tuple[str, ...]
     version: str
     flags: tuple[str, ...]
 
     def key(self, *texts: str) -> str:
-        """What names the library of ``texts`` built by this compiler for this CPU."""
+        """Return the cache key of the library of ``texts`` built by this compiler for this CPU."""
         told = hashlib.sha256()
         for text in (*self.command, self.version, *self.flags, cpu(), *texts):
             told.update(f"{len(text)}:{text}".encode())
         return told.hexdigest()
 
     def compile(self, text: str, folder: Path, more: Sequence[str] = ()) -> Path:
-        """The shared library of the C ``text``, written to ``folder``.
+        """Compile the C ``text`` into a shared library in ``folder`` and return its path.
 
         Raises OSError if it cannot be written, ResourceLimit E561 if the compiler takes too long,
-        and InternalError E961 if it refuses the text.
+        and InternalError E961 if it rejects the text.
         """
         (folder / "source.c").write_text(text, "ascii")
         flags = [*self.flags, *more, "-shared", "-fPIC", "-o", "library.so", "source.c", "-lm"]
@@ -72,7 +72,7 @@ class Toolchain:
 
 @cache
 def toolchain(chosen: str | None = None) -> Toolchain:
-    """The compiler of this machine, or of ``chosen``, which stands for ``$CC``.
+    """Return the compiler of this machine; ``chosen`` is the value of ``$CC`` and the cache key.
 
     Raises UsageError E661 if there is none.
     """
@@ -84,13 +84,13 @@ def toolchain(chosen: str | None = None) -> Toolchain:
 
 
 def this_toolchain() -> Toolchain:
-    """The compiler that ``$CC`` says now; see ``toolchain``."""
+    """Return the compiler for the current ``$CC``; see ``toolchain``."""
     return toolchain(os.environ.get("CC"))
 
 
 @cache
 def cpu() -> str:
-    """What compilers may know of this CPU: its name, and the instructions that it has."""
+    """Return the name and the instruction sets of this CPU, on which compiled code depends."""
     found = {platform.machine(), platform.processor()}
     about = Path("/proc/cpuinfo")
     if about.is_file():
@@ -102,7 +102,7 @@ def cpu() -> str:
 
 @dataclass(frozen=True)
 class _Running:
-    """The compilers that threads of one process run now."""
+    """The compilers that threads of one process currently run."""
 
     processes: set[subprocess.Popen[str]] = field(default_factory=set)
     changing: threading.Lock = field(default_factory=threading.Lock)
@@ -114,7 +114,7 @@ def _running_of(process: int) -> _Running:
 
 
 def end_compilers() -> None:
-    """Kill the compilers that threads of this process run now, not those of who forked it."""
+    """Kill the compilers that this process runs, but not those of its parent."""
     running = _running_of(os.getpid())
     with running.changing:
         for process in running.processes:
@@ -122,7 +122,7 @@ def end_compilers() -> None:
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    """End it and, where processes have groups, all that it started."""
+    """Kill ``process`` and, where process groups exist, everything it started."""
     if not hasattr(os, "killpg"):
         process.kill()
     elif process.poll() is None:
@@ -130,7 +130,10 @@ def _kill(process: subprocess.Popen[str]) -> None:
 
 
 def _run(command: Sequence[str], folder: Path, limit: float) -> tuple[int, str]:
-    """Its status and what it printed; it and all that it started end after ``limit`` seconds."""
+    """Run ``command`` in ``folder``; return its exit status and output.
+
+    Kills it with all its children and raises ResourceLimit E561 after ``limit`` seconds.
+    """
     running = _running_of(os.getpid())
     with running.changing:
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Variables of the environment that who runs programs may set, besides ``CC``."""
+"""Environment variables, besides ``CC``, that affect how programs run."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ CACHE = "SMELT_CACHE"
 """The folder of compiled libraries."""
 
 ENGINE = "SMELT_HOST_ENGINE"
-"""The engine of the target ``host`` where none is asked for."""
+"""The engine of the target ``host`` if no option names one."""
