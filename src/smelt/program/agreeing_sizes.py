@@ -1,4 +1,4 @@
-"""Which sizes of operands have to agree, by instruction."""
+"""Pairs of operand sizes that an instruction requires to be equal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from smelt.program.run_sizes import Dim, same
 
 Shape: TypeAlias = tuple[Dim, ...]
 Shapes: TypeAlias = list[Shape]
-"""Those of all operands, or of all results. One that is absent has no dims."""
+"""The shapes of all operands, or of all results. An absent operand has the shape ()."""
 
 Pairs: TypeAlias = Iterable[tuple[Dim, Dim]]
 Rule: TypeAlias = Callable[[Instruction, Shapes, Shapes], Pairs]
-"""Pairs of sizes, by the instruction and the shapes of what it reads and makes."""
+"""Returns pairs of sizes for an instruction, the shapes of its operands and of its results."""
 
 
 def _reshaped(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
@@ -57,10 +57,10 @@ def _cut(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def broadcast(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Each dim of an operand is 1, or that of the result.
+    """Return pairs: each operand dim other than 1, and the dim of the result.
 
-    A result that is declared with fewer dims than an operand has is that of operands that fit
-    nowhere; then these are held against each other.
+    If the result is declared with lower rank than an operand, the operands do not broadcast; then
+    they are compared with the operand of highest rank.
     """
     widest = max(made[:1] + read, key=len)
     for shape in read:
@@ -74,7 +74,7 @@ def _by_channel(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _as_last(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Scales and shifts of the last dims."""
+    """Return pairs for scales and biases that broadcast to the last dims."""
     return [
         (size, whole)
         for shape in read[1:]
@@ -93,7 +93,7 @@ def _scattered_apart(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _inside(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Places beside each other along all axes but one."""
+    """Return pairs of sizes of indices and data along all axes but one."""
     axis = step.attributes["axis"]
     dims = enumerate(zip(read[1], read[0], strict=True))
     return [pair for place, pair in dims if place != axis]
@@ -108,7 +108,7 @@ def _expanded(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _convolved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """``x[N, groups * C, ...]`` by ``w[M, C, ...]``, and a bias for each of M filters."""
+    """Return pairs for ``x[N, groups * C, ...]``, ``w[M, C, ...]`` and a bias ``[M]``."""
     x, *others = (read[place] for place in _OPERANDS[step.op] if place < len(read))
     w, *bias = (shape for shape in others if shape)
     groups = step.attributes["group"]
@@ -120,7 +120,8 @@ def _convolved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _spread(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """A transposed convolution: ``x[N, groups * C, ...]`` by ``w[groups * C, M, ...]``."""
+    """Return pairs for a transposed convolution: ``x[N, groups * C, ...]``, ``w[groups * C, M,
+    ...]``."""
     x, w, *bias = (shape for shape in read if shape)
     groups = step.attributes["group"]
     assert isinstance(groups, int)
@@ -131,7 +132,8 @@ def _spread(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _as_product(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """As MatMul: columns of the left are rows of the right, and what is before broadcasts."""
+    """Return pairs for MatMul: columns of the left equal rows of the right; batch dims
+    broadcast."""
     left, right = (read[position] for position in _OPERANDS[step.op])
     yield left[-1], right[-2] if len(right) > 1 else right[-1]
     batch = made[0][: len(made[0]) - (len(left) > 1) - (len(right) > 1)]
@@ -139,7 +141,7 @@ def _as_product(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _scaled(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Scales and zero points: one, or one for each index of an axis."""
+    """Return pairs for scales and zero points: one number, or one per index of an axis."""
     axis = step.attributes["axis"]
     assert isinstance(axis, int)
     return [
@@ -148,7 +150,8 @@ def _scaled(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _stepped(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Gates [steps, batch, rows], weights [hidden, rows], two states, peepholes, bias, lengths."""
+    """Return pairs for gates [steps, batch, rows], weights [hidden, rows], states, peepholes, bias,
+    lengths."""
     gates, weights, *more = read
     hidden = made[0][-1]
     rows = CELLS[str(step.attributes["cell"])].gates * hidden
@@ -160,7 +163,7 @@ def _stepped(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _suppressed(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Boxes [batch, count, 4] and scores [batch, classes, count]."""
+    """Return pairs for boxes [batch, count, 4] and scores [batch, classes, count]."""
     boxes, scores = read[:2]
     return ((boxes[0], scores[0]), (boxes[1], scores[2]), (boxes[2], 4))
 
@@ -172,7 +175,7 @@ def _batched(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _of_equal_rows(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """All that is walked row by row has as many."""
+    """Return pairs: all operands that a Loop reads row by row have the same number of rows."""
     states, count = step.attributes["states"], step.attributes["reads"]
     assert isinstance(states, int)
     assert isinstance(count, tuple)
@@ -194,7 +197,8 @@ def _square_by_parts(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _solved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """A square matrix, and as many rows of the right side, or columns if it is from the right."""
+    """Return pairs for a square matrix and as many rows (columns if solved from the right) of the
+    right side."""
     matrix, right = read[:2]
     yield from _square(step, read, made)
     yield right[-2 if step.attributes["left_side"] else -1], matrix[-1]
@@ -208,14 +212,14 @@ def _solved_by_parts(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _three_diagonals(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Each as long as there are rows of the right side."""
+    """Return pairs: each diagonal is as long as the right side has rows."""
     *diagonals, right = read
     for diagonal in diagonals:
         yield from zip(diagonal, right[:-1], strict=True)
 
 
 def _reflected(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """A factor for some of the columns of each matrix."""
+    """Return pairs of batch dims of Householder vectors and factors."""
     yield from zip(read[0][:-2], read[1][:-1], strict=True)
 
 
@@ -230,7 +234,7 @@ _OPERANDS: Mapping[str, tuple[int, ...]] = {
     "MatMulInteger": (0, 1),
     "QLinearMatMul": (0, 3),
 }
-"""Where the operands of a product stand, among scales and zero points."""
+"""Positions of the operands of a product, between scales and zero points."""
 
 EQUAL: Mapping[str, Rule] = {
     "Reshape": _reshaped,
@@ -271,7 +275,7 @@ EQUAL: Mapping[str, Rule] = {
     "smelt::TridiagonalSolve": _three_diagonals,
     "smelt::HouseholderProduct": _reflected,
 }
-"""Sizes that have to be equal."""
+"""Sizes that must be equal."""
 
 AT_MOST: Mapping[str, Rule] = {
     "GatherElements": _inside,
@@ -279,4 +283,4 @@ AT_MOST: Mapping[str, Rule] = {
     "TopK": _of_no_more,
     "smelt::HouseholderProduct": _no_more_than_sides,
 }
-"""Sizes of which the first may be no greater."""
+"""Sizes of which the first must not exceed the second."""

@@ -1,9 +1,9 @@
-"""Sizes of operands that have to fit together, where a run could be told others.
+"""Conditions on operand sizes, for programs whose sizes are known only at run time.
 
-Shape inference takes operators at their word: of ``MatMul(x[3,N], y[M,2])`` it says ``[3,2]``, and
-of a ``Reshape(x[N])`` to four elements ``[4]``. A kernel then would read beyond ``y`` and ``x`` in
-a run in which ``M`` is less than ``N``, or ``N`` than 4. So what does not follow from the bounds of
-sizes is a condition of a run.
+Shape inference trusts operators: for ``MatMul(x[3,N], y[M,2])`` it infers ``[3,2]``, and for a
+``Reshape(x[N])`` to four elements ``[4]``. A kernel would read beyond ``y`` and ``x`` in a run with
+M < N, or N < 4. So what does not follow from the bounds of sizes becomes a condition that each run
+checks.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from smelt.program.instruction import Instruction, Program
 from smelt.program.run_sizes import Size, Undecided, maybe_one, told
 
 OPTIONAL = ("If", "Loop")
-"""Instructions whose bodies need not run."""
+"""Instructions whose bodies may not run."""
 
 
 def note_conditions(program: Program, *, certain: bool = True) -> None:
-    """Fill in ``conditions``: what has to hold of the sizes of a run, each once, and in bodies of
-    control flow what has to hold whenever they run.
+    """Fill in ``conditions`` of ``program`` and its bodies: what must hold of the sizes of a run.
 
-    Raises Unsupported E201 for operands that fit together in no run, unless it is not ``certain``
-    that the program runs: a branch may be there for other sizes, and a loop make no round.
+    Raises Unsupported E201 for operands that fit in no run, unless it is not ``certain`` that the
+    program runs: a branch may serve other sizes, and a loop may run no iteration.
     """
     found: dict[str, Condition] = {}
     for instruction in program.instructions:
@@ -42,6 +41,7 @@ def note_conditions(program: Program, *, certain: bool = True) -> None:
 
 
 def _conditions(program: Program, instruction: Instruction) -> Iterator[Condition]:
+    """Yield the conditions of ``instruction``: result sizes >= 0, and sizes that must agree."""
     equal = broadcast if instruction.op in ELEMENTWISE else EQUAL.get(instruction.op)
     fits = AT_MOST.get(instruction.op)
     read = [_shape(program, slot) for slot in instruction.inputs]
@@ -58,7 +58,7 @@ def _conditions(program: Program, instruction: Instruction) -> Iterator[Conditio
 
 
 def _shape(program: Program, slot: int) -> Shape:
-    """The shape of a slot; none has no dims, as an absent operand has none."""
+    """Return the shape of a slot; () for an absent operand."""
     return cast("Shape", program.slots[slot].shape) if slot >= 0 else ()
 
 

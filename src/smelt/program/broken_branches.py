@@ -1,4 +1,4 @@
-"""Branches that the sizes of a run rule out: what takes one ends the run."""
+"""Branches that cannot run for the given sizes: taking one aborts the run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from smelt.program.instruction import FAIL, Instruction, Program
 
 
 def end_broken_branches(program: Program, *, certain: bool = True) -> None:
-    """Let bodies of ``program`` whose operands do not fit together do nothing but end the run.
+    """Replace bodies of ``program`` whose operands do not fit together by an abort, in place.
 
-    In place. A branch may be there for other sizes than those at hand, so it is no error that it
-    cannot run with these. Raises Unsupported E201 for operands that each run needs, unless it is
-    not ``certain`` that there is a run.
+    A branch may serve other sizes than the given ones, so it is no error that it cannot run with
+    these. Raises Unsupported E201 for operands that every run needs, unless it is not ``certain``
+    that the program runs.
     """
     note_conditions(program, certain=certain)
     _end(program)
@@ -29,7 +29,7 @@ def _end(program: Program) -> None:
 
 
 def _ending(program: Program, fact: str) -> Program:
-    """``program`` with nothing but instructions that end a run, one for each of its results."""
+    """Return ``program`` with only instructions that abort the run, one per result."""
     given = {*program.inputs, *program.constants}
     origin = program.instructions[0].origin if program.instructions else ""
     ends = [

@@ -1,4 +1,4 @@
-"""Bounds of the sizes of states that each round of a Loop may leave otherwise than it got them."""
+"""Bounds of the sizes of loop states that an iteration may change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smelt.program.run_sizes import Bounds, Size, Undecided, highest, lowest
 from smelt.program.size_expressions import number_in, size_in
 
 Trial: TypeAlias = Callable[[Program, Mapping[str, Bounds]], Program]
-"""A copy of a body, settled for these bounds of its symbols."""
+"""Returns a copy of a body, resolved for these bounds of its symbols."""
 
 
 def carried_sizes(
@@ -24,8 +24,11 @@ def carried_sizes(
     declared: Callable[[str], Bounds | None],
     trial: Trial,
 ) -> dict[str, Bounds]:
-    """By symbol of the body, where something tells: the rounds and what one adds, what is
-    ``declared`` for the symbol of the result, or a ``trial`` of the body."""
+    """Return bounds by symbol of the body, where they can be found.
+
+    Sources are the number of iterations times the growth per iteration, the bounds ``declared`` for
+    the symbol of the result, or a ``trial`` of the body.
+    """
     found: dict[str, Bounds] = {}
     open_: dict[str, tuple[int, int, int]] = {}
     tells = True
@@ -54,8 +57,10 @@ def _tried(
     open_: Mapping[str, tuple[int, int, int]],
     trial: Trial,
 ) -> dict[str, Bounds]:
-    """The bounds of symbols that only the body tells: the largest size at the start, the state
-    and the axis of each are ``open_``."""
+    """Return the bounds of symbols that only a trial of the body tells.
+
+    ``open_`` gives for each symbol the largest initial size, the state and the axis.
+    """
     body, head = loop.bodies[0].program, int(bool(loop.attributes["counted"]))
 
     def one(largest: Mapping[str, int]) -> dict[str, int] | None:
@@ -74,7 +79,7 @@ def _tried(
 
 
 def _states(program: Program, loop: Instruction) -> Iterator[tuple[Slot, Slot, Slot, Slot]]:
-    """How each state starts, what a round gets and leaves, and the result."""
+    """Yield each state as slots: initial value, body input, body output, result."""
     body, states = loop.bodies[0].program, loop.attributes["states"]
     head = int(bool(loop.attributes["counted"]))
     assert isinstance(states, int)
@@ -89,7 +94,7 @@ def _states(program: Program, loop: Instruction) -> Iterator[tuple[Slot, Slot, S
 
 
 def _step(before: Dim, after: Dim, sizes: Sizes) -> int | Size | None:
-    """What a round adds to a size; None if that is not known before it."""
+    """Return the growth of a size per iteration; None if it is not known beforehand."""
     try:
         step = number_in(after - before, sizes)
     except Undecided:
@@ -98,7 +103,8 @@ def _step(before: Dim, after: Dim, sizes: Sizes) -> int | Size | None:
 
 
 def rounds_of(loop: Instruction) -> int | None:
-    """The most rounds of a Loop, if something but its data tells."""
+    """Return the maximum number of iterations of a Loop, if it does not depend on data, else
+    None."""
     trip, most = loop.attributes["trip"], cast("tuple[Dim, ...]", loop.attributes["most"])
     if isinstance(trip, int) and trip >= 0:
         return trip
@@ -110,7 +116,7 @@ def rounds_of(loop: Instruction) -> int | None:
 def _ends(
     start: Dim | Size, step: int | Size | None, rounds: int | None, declared: Bounds | None
 ) -> Bounds | None:
-    """The bounds of a size that begins with ``start`` and grows by ``step`` in each round."""
+    """Return the bounds of a size that starts at ``start`` and grows by ``step`` per iteration."""
     if isinstance(start, ir.SymbolicDim):
         return None
     growth = None if step is None else max(0, highest(step))

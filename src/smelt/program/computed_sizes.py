@@ -1,7 +1,6 @@
-"""Sizes of results that follow from those of operands, where shape inference has none.
+"""Sizes of results computed from sizes of operands, where shape inference has none.
 
-They are numbers in a program for one set of shapes, and ``run_sizes.Size`` where each run has its
-own.
+They are numbers in a program for one set of shapes, and ``run_sizes.Size`` in a runtime-sized one.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ Rule: TypeAlias = Callable[[Program, Instruction], Sizes]
 
 
 def computed_sizes(program: Program, instruction: Instruction) -> Sizes:
-    """By symbol, the sizes that ``instruction`` makes of operands whose sizes are all known."""
+    """Return, by symbol, the result sizes of ``instruction`` if all operand sizes are known."""
     rule = _rule(instruction)
     shapes = [program.slots[slot].shape for slot in instruction.outputs if slot >= 0]
     return rule(program, instruction) if rule is not None and any(map(is_open, shapes)) else {}
 
 
 def computed_symbols(program: Program, instruction: Instruction) -> frozenset[str]:
-    """The symbols that ``computed_sizes`` can tell once the sizes of operands are known."""
+    """Return the symbols that ``computed_sizes`` finds once the sizes of operands are known."""
     after = program.slots[instruction.outputs[0]].shape
     unknown = [str(dim) for dim in after if is_symbol(dim)]
     if _rule(instruction) is None:
@@ -49,7 +48,8 @@ def _rule(instruction: Instruction) -> Rule | None:
 
 
 def _divided(program: Program, instruction: Instruction) -> Sizes:
-    """The one unknown size that a Reshape makes: what is left of the elements."""
+    """Return the one unknown result size of a Reshape: the remaining factor of the element
+    count."""
     before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
     unknown = [dim for dim in after.shape if is_symbolic(dim)]
     if len(unknown) != 1 or not is_symbol(unknown[0]) or is_open(before.shape):
@@ -62,7 +62,7 @@ def _divided(program: Program, instruction: Instruction) -> Sizes:
 
 
 def _sliced(program: Program, instruction: Instruction) -> Sizes:
-    """The rows that a Slice takes, where inference has no expression for them."""
+    """Return the number of rows that a Slice takes, where inference has no expression for it."""
     before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
     cuts = zip(*(instruction.ints(name) for name in ("starts", "ends", "steps")), strict=True)
     found: Sizes = {}
@@ -74,15 +74,17 @@ def _sliced(program: Program, instruction: Instruction) -> Sizes:
 
 
 def _broadcast(program: Program, instruction: Instruction) -> Sizes:
-    """What operands of one element along an axis have there with others."""
+    """Return the sizes that operands of an elementwise operator broadcast to."""
     shapes = [program.slots[slot].shape for slot in instruction.inputs if slot >= 0]
     after = program.slots[instruction.outputs[0]].shape
     return _met(shapes, after)
 
 
 def _expanded(program: Program, instruction: Instruction) -> Sizes:
-    """The same of an operand and the shapes ``against`` which it is broadcast, one after another,
-    each with as many sizes as the result."""
+    """Return the sizes that an operand of Expand and the shapes ``against`` broadcast to.
+
+    ``against`` holds several shapes in sequence, each with the rank of the result.
+    """
     before, after = (
         program.slots[n].shape for n in (instruction.inputs[0], instruction.outputs[0])
     )
@@ -93,6 +95,7 @@ def _expanded(program: Program, instruction: Instruction) -> Sizes:
 
 
 def _met(shapes: Sequence[Sequence[Dim]], after: Sequence[Dim]) -> Sizes:
+    """Return the broadcast sizes of ``shapes`` by the symbols of ``after``."""
     found: Sizes = {}
     backwards = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
     for dims, dim in zip(backwards, reversed(after), strict=False):
@@ -108,7 +111,7 @@ _RULES: Mapping[str, Rule] = {"Reshape": _divided, "Slice": _sliced, "Expand": _
 
 
 def broadcast_size(a: int | Size, b: int | Size) -> int | Size:
-    """The size of two that are equal, or one of them 1, as conditions of a run hold them to be."""
+    """Return the broadcast of two sizes, given that they are equal or one of them is 1."""
     if same(a, b) or same(b, 1):
         return a
     if not isinstance(a, Size):
@@ -122,17 +125,17 @@ def broadcast_size(a: int | Size, b: int | Size) -> int | Size:
 
 
 def is_symbol(dim: object) -> bool:
-    """True for a dim that is one name."""
+    """True for a dim that is a single name."""
     return is_symbolic(dim) and symbols_of(dim) == frozenset([dim.value])
 
 
 def is_open(shape: Sequence[object]) -> bool:
-    """True if a dim is symbolic still."""
+    """True if a dim is still symbolic."""
     return any(is_symbolic(dim) for dim in shape)
 
 
 def product(shape: Sequence[object]) -> int | Size:
-    """The elements of a tensor whose sizes are known."""
+    """Return the number of elements of a tensor whose sizes are known."""
     total: int | Size = 1
     for dim in shape:
         total = total * cast("int | Size", dim)

@@ -1,4 +1,4 @@
-"""What has to hold of the sizes of a run."""
+"""Conditions that the sizes of a run must satisfy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ _SIZE = re.compile(r"\bdim\d+\b")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Two sizes that have to be equal in a run, or the first no greater if ``or_less``. With
-    ``or_one``, the first may be 1 instead."""
+    """Two sizes that must be equal in a run; with ``or_less``, the first must not exceed the
+    second.
+
+    With ``or_one``, the first may be 1 instead.
+    """
 
     size: Dim
     other: Dim
@@ -22,25 +25,25 @@ class Condition:
 
     @property
     def broken(self) -> str:
-        """What is true, as C, in a run that has no result."""
+        """A C expression that is true if the condition is violated."""
         differs = f"{self.size} {'>' if self.or_less else '!='} {self.other}"
         return f"({differs} && {self.size} != 1)" if self.or_one else differs
 
     @property
     def read(self) -> frozenset[str]:
-        """The names in C of the sizes of a run that it hangs on."""
+        """The C names of the run-time sizes that the condition reads."""
         return frozenset(_SIZE.findall(self.broken))
 
     @property
     def holds(self) -> bool:
-        """True if it does in every run."""
+        """True if the condition holds in every run."""
         if self.or_less:
             return highest(self.size - self.other) <= 0
         return same(self.size, self.other)
 
     @property
     def fails(self) -> bool:
-        """True if it does not hold in any run."""
+        """True if the condition holds in no run."""
         difference = self.size - self.other
         if self.or_one and lowest(self.size) <= 1 <= highest(self.size):
             return False

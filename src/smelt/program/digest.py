@@ -1,4 +1,4 @@
-"""A short name for what a Program computes, the elements of its constants aside."""
+"""A hash of the computation of a Program, without the elements of its constants."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from smelt.program.instruction import Instruction, Program
 
 
 def digest(program: Program) -> str:
-    """The SHA-256 of its instructions, types and shapes, as hexadecimal digits.
+    """Return the SHA-256 of instructions, types and shapes in hexadecimal.
 
-    Names of the model and elements of constants do not count, so equal names promise no equal
-    programs: who goes by one has to see that a wrong guess costs time only.
+    Names of the model and elements of constants do not count, so equal digests do not imply equal
+    programs: a user of digests must tolerate wrong matches.
     """
     told = hashlib.sha256()
     for line in _lines(program):

@@ -1,4 +1,4 @@
-"""Which dims a product pairs."""
+"""Dimension numbers of a product."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class DotDims:
     """Dimension numbers of a DotGeneral: paired contracting and batch dims, as in XLA.
 
-    The free dims of a side are all others, in increasing order. The output is
-    ``[batch..., lhs free..., rhs free...]``, batch in the order of the lists.
+    The free dims of a side are all others, in increasing order. The output is ``[batch..., lhs
+    free..., rhs free...]``, batch in the order of the lists.
     """
 
     lhs_contracting: tuple[int, ...]
@@ -19,11 +19,11 @@ class DotDims:
     rhs_batch: tuple[int, ...] = ()
 
     def lhs_free(self, rank: int) -> tuple[int, ...]:
-        """Dims of a rank-``rank`` lhs that are neither contracting nor batch."""
+        """Return the dims of a rank-``rank`` lhs that are neither contracting nor batch."""
         return _free(rank, self.lhs_contracting, self.lhs_batch)
 
     def rhs_free(self, rank: int) -> tuple[int, ...]:
-        """Dims of a rank-``rank`` rhs that are neither contracting nor batch."""
+        """Return the dims of a rank-``rank`` rhs that are neither contracting nor batch."""
         return _free(rank, self.rhs_contracting, self.rhs_batch)
 
 

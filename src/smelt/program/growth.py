@@ -1,8 +1,8 @@
-"""The most that sizes come to which each round of a loop may leave otherwise than it got them.
+"""The largest sizes that loop states reach if iterations change them.
 
-What a round makes of a size may be found out inside of it, by an inner loop, a branch or the data.
-So the body is tried out: a copy of it, settled for the largest sizes that a round may get, tells
-the largest that it may leave.
+The size after an iteration may be computed inside of it, by an inner loop, a branch or the data. So
+the body is tried: a copy of it, resolved for the largest sizes at its start, gives the largest
+sizes at its end.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from typing import TypeAlias
 
 Largest: TypeAlias = dict[str, int]
 Round: TypeAlias = Callable[[Mapping[str, int]], "Largest | None"]
-"""What sizes up to these may be after a round; None if nothing tells."""
+"""Returns the largest sizes after one iteration from sizes up to these; None if unknown."""
 
 FEW_ROUNDS = 32
-"""As many are tried one by one where growth is not the same in each."""
+"""Maximum number of iterations that are tried one by one if growth differs between them."""
 
 
 def after_rounds(start: Mapping[str, int], rounds: int | None, one: Round) -> Largest | None:
-    """The largest sizes that ``rounds``, None for any number, make of those at ``start``; None if
-    nothing tells.
+    """Return the largest sizes after ``rounds`` iterations (None: any number) from ``start``.
 
-    Sizes that grow by the same in the first two rounds and in the last grow so in those between.
-    A run in which one outgrows what is said here has no result, whatever the reason.
+    None if they are unknown. Sizes with the same growth in the first two iterations and in the last
+    are assumed to grow by it in between. A run that exceeds the returned sizes fails.
     """
     sizes: Largest = dict(start)
     for count in range(FEW_ROUNDS if rounds is None else min(rounds, FEW_ROUNDS)):
@@ -42,8 +41,11 @@ def after_rounds(start: Mapping[str, int], rounds: int | None, one: Round) -> La
 
 
 def _steady(start: Mapping[str, int], first: Largest, rounds: int, one: Round) -> Largest | None:
-    """What the last of ``rounds`` leaves, each of which adds no more than the first; None if the
-    second or the last adds more."""
+    """Return the sizes after ``rounds`` if no checked iteration adds more than the first, else
+    None.
+
+    The second and the last iteration are checked.
+    """
     growth = {name: first[name] - size for name, size in start.items()}
     last = {name: size + (rounds - 1) * growth[name] for name, size in start.items()}
     ends = [(sizes, one(sizes)) for sizes in (first, last)]

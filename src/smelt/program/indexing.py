@@ -1,4 +1,4 @@
-"""Resolve the attributes of Slice and Pad against a static shape."""
+"""Resolves attributes of Slice and Pad against a static shape."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from smelt.program.instruction import AttributeValue
 def slices(
     attributes: Mapping[str, AttributeValue | DotDims], shape: Sequence[int]
 ) -> tuple[slice, ...]:
-    """One Python slice a dim for a Slice instruction on ``shape``.
+    """Return one Python slice per dim for a Slice instruction on ``shape``.
 
-    A negative step that runs to the front has None as its stop, as Python wants it.
+    A backward slice that reaches the front has None as its stop, as Python requires.
     """
     found = [slice(0, size, 1) for size in shape]
     names = ("axes", "starts", "ends", "steps")
@@ -32,7 +32,8 @@ def slices(
 def pad_crops(
     pads: Sequence[int], shape: Sequence[int]
 ) -> tuple[tuple[slice, ...], list[tuple[int, int]]]:
-    """What a Pad keeps of each dim (negative pads crop), and the widths that it adds."""
+    """Return the part of each dim that a Pad keeps (negative pads crop), and the widths that it
+    adds."""
     rank = len(shape)
     pairs = list(zip(pads[:rank], pads[rank:], strict=True))
     keep = tuple(

@@ -1,8 +1,8 @@
 """The Program: a flat list of instructions over slots, below the graph.
 
 A slot is written once, or by Stores box by box, and holds one tensor. Each slot has a dtype and a
-shape; each instruction knows which of its inputs nobody reads afterwards. Scheduling, memory
-planning and code generation work here. The form follows tenferro's ExecProgram.
+shape; each instruction knows which of its inputs have their last use there. Scheduling, memory
+planning and code generation work on this form, which follows tenferro's ExecProgram.
 """
 
 from __future__ import annotations
@@ -26,47 +26,47 @@ Dim: TypeAlias = int | ir.SymbolicDim
 AttributeValue: TypeAlias = (
     int | float | str | bool | tuple[Dim, ...] | tuple[float, ...] | tuple[str, ...] | None
 )
-"""Places and counts such as the ends of a Slice may hang on symbolic dims until those are fixed."""
+"""Bounds and counts, such as the ends of a Slice, may be symbolic until the dims are resolved."""
 
 
 REDUCE_AT_RUN_TIME = "smelt::ReduceAtRunTime"
 """A reduction whose second input holds the axes. Attributes: ``reduction``, its name, ``keepdims``,
-and ``noop``: whether no axes mean none. Its output has the sizes that the model declares."""
+and ``noop``: True if an empty list reduces no axis. Its output has the declared sizes."""
 
 EXPAND_AT_RUN_TIME = "smelt::ExpandAtRunTime"
-"""An Expand whose second input holds the sizes, which must be those that the model declares."""
+"""An Expand whose second input holds the sizes, which must equal the declared ones."""
 
 RANGE_AT_RUN_TIME = "smelt::RangeAtRunTime"
-"""A Range that takes its limit, too, and must have as many elements as the model declares."""
+"""A Range that also reads its limit, and must have the declared number of elements."""
 
 DIAGONAL = "smelt::Diagonal"
-"""Elements at equal places of several dims, as one dim. Attribute ``axes``: the dim of the result
-that each dim becomes."""
+"""Elements at equal indices of several dims, as one dim. Attribute ``axes``: the dim of the result
+to which each dim is mapped."""
 
 SLICE_AT_RUN_TIME = "smelt::SliceAtRunTime"
 PAD_AT_RUN_TIME = "smelt::PadAtRunTime"
 TILE_AT_RUN_TIME = "smelt::TileAtRunTime"
-"""Those whose further inputs hold what ONNX gives them as such."""
+"""Slice, Pad and Tile, whose starts, pads or repeats are run-time inputs."""
 
 RESHAPE_AT_RUN_TIME = "smelt::ReshapeAtRunTime"
 """A Reshape whose second input holds the sizes. Attribute ``allowzero``."""
 
 TOP_K_AT_RUN_TIME = "smelt::TopKAtRunTime"
-"""A TopK whose second input holds how many."""
+"""A TopK whose second input holds k."""
 
 RUNNING_AT_RUN_TIME = "smelt::RunningAtRunTime"
-"""A CumSum or CumProd whose second input holds the axis. Attributes: ``running``, which of the two,
+"""A CumSum or CumProd whose second input holds the axis. Attributes: ``running`` (the operator),
 ``exclusive`` and ``reverse``."""
 
 SPECTRUM = "smelt::Spectrum"
-"""A discrete Fourier transform of ``[..., n, ..., parts]``, parts being real and imaginary ones or
-real ones only. Attributes: ``axis``; ``length``, which n is cut or filled with zeros to, or to its
-first half where real numbers come of one; ``inverse``, which divides by it; ``onesided``: only the
-first half of the result, or of what is given and then the result is real."""
+"""A discrete Fourier transform of ``[..., n, ..., parts]``; parts are real and imaginary, or real
+only. Attributes: ``axis``; ``length``, to which n is cut or zero-padded (to its first half if the
+result is real); ``inverse``, which divides by it; ``onesided``: only the first half of the result,
+or of the operand, and then the result is real."""
 
 FAIL = "smelt::Fail"
-"""Ends the run: nothing can be computed. Its output has the sizes that another result would have.
-Attribute ``why``: what does not hold."""
+"""Aborts the run. Its output has the sizes of the result that cannot be computed. Attribute
+``why``: the violated condition."""
 
 AT_RUN_TIME = (
     REDUCE_AT_RUN_TIME,
@@ -78,18 +78,19 @@ AT_RUN_TIME = (
     TILE_AT_RUN_TIME,
     TOP_K_AT_RUN_TIME,
 )
-"""Instructions that find out sizes as they run, and end the run if they are not those declared."""
+"""Instructions that compute sizes at run time, and abort the run if they differ from declared
+ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """The type of one slot; ``name`` is the graph value it came from, for reports.
+    """The type of one slot; ``name`` is the graph value that it holds, for reports.
 
-    ``space`` names the memory that it lives in, the one arena if empty. ``quantization`` says
-    which numbers its integers stand for, where that is known. ``layout`` says how its elements lie
-    in memory, row by row if it is None; ``shape`` is that of the tensor in any case. Where each run
-    has sizes of its own, a ``run_sizes.Size`` stands in the shape for a number. ``bytewise``: each
-    element has a byte or more, as in arrays of NumPy; else those of less than a byte are packed.
+    ``space`` names its memory, the one arena if empty. ``quantization`` is the scale and zero point
+    of its integers, where known. ``layout`` is the order of elements in memory, row-major if None;
+    ``shape`` is that of the tensor in any case. In a runtime-sized program, a ``run_sizes.Size``
+    stands for a number in the shape. ``bytewise``: elements take at least a byte each, as in NumPy
+    arrays; else sub-byte elements are packed.
     """
 
     dtype: ir.DataType
@@ -102,7 +103,7 @@ class Slot:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The shape as numbers, or sizes of a run; raises ValueError if a dim is symbolic."""
+        """The shape as numbers or run-time sizes; raises ValueError if a dim is symbolic."""
         found = tuple(cast(int, d) for d in self.shape if isinstance(cast(object, d), int | Size))
         if len(found) < len(self.shape):
             raise ValueError(f"slot {self.name!r} has symbolic dims: {self.shape}")
@@ -115,7 +116,7 @@ class Slot:
 
     @property
     def stored(self) -> tuple[int, ...]:
-        """The sizes in memory: those of the layout, its padding included."""
+        """The sizes in memory, including the padding of the layout."""
         return self.sizes if self.layout is None else self.layout.stored(self.sizes)
 
     @property
@@ -131,33 +132,36 @@ class Slot:
         return highest(self.nbytes)
 
     def box(self, box: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
-        """Start and stop of each dim in memory, for a ``box`` of the tensor by axis; None for one
-        that cuts a block of the layout."""
+        """Return start and stop of each dim in memory for a ``box``, given by axis, of the tensor.
+
+        None if the box cuts a block of the layout.
+        """
         if self.layout is not None:
             return self.layout.box(self.sizes, box)
         return tuple(box.get(axis, (0, size)) for axis, size in enumerate(self.sizes))
 
     def pack(self, array: np.ndarray) -> np.ndarray:
-        """``array`` as the slot holds it."""
+        """Return ``array`` in the layout of the slot."""
         return array if self.layout is None else self.layout.pack(array)
 
     def unpack(self, stored: np.ndarray) -> np.ndarray:
-        """The tensor that the slot holds as ``stored``."""
+        """Return the tensor that the slot holds as ``stored``."""
         return stored if self.layout is None else self.layout.unpack(stored, self.sizes)
 
 
 RESULT, ABSENT = -1, -2
 
 REST = 2**63 - 1
-"""An end of a Slice that takes all that is left, so an axis of another size gives another one."""
+"""An end of a Slice that means "to the end", for any size of the axis."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An elementwise operator on the result of an instruction before it is stored.
+    """An elementwise operator of an epilogue, applied to each element of a result before it is
+    stored.
 
-    ``operands`` are positions among the inputs of the instruction, ``RESULT`` for what was computed
-    so far, ``ABSENT`` for an optional operand that is not given.
+    ``operands`` are positions among the inputs of the instruction, ``RESULT`` for the value
+    computed so far, ``ABSENT`` for an absent optional operand.
     """
 
     op: str
@@ -169,16 +173,15 @@ class Step:
 class Instruction:
     """One operation.
 
-    ``op`` is an ONNX operator name, ``DotGeneral`` (attribute ``dims: DotDims``), or an operator
-    of a target as ``domain::name``; ``attributes`` holds every attribute, defaults filled in.
-    An absent optional input is slot -1. ``last_use[i]`` says that no later instruction reads
-    ``inputs[i]`` and that it is no output of the program; the pass ``last_use`` fills it.
-    ``origin`` names the graph node, for reports and comments in emitted code. ``bodies`` are
-    Programs that control flow runs; what they read of the Program around is among ``inputs``.
-    ``finish`` are operators that a target computes on each element of the result as it is stored;
-    what they read is among ``inputs``, too.
-    ``parts`` are the instructions that one instruction stands for, in order; only the last writes
-    a slot that is stored.
+    ``op`` is an ONNX operator name, ``DotGeneral`` (attribute ``dims: DotDims``), or an operator of
+    a target as ``domain::name``; ``attributes`` holds every attribute, with defaults filled in. An
+    absent optional input is slot -1. ``last_use[i]`` is True if no later instruction reads
+    ``inputs[i]`` and it is no output of the program; the pass ``last_use`` sets it. ``origin``
+    names the graph node, for reports and comments in emitted code. ``bodies`` are Programs that
+    control flow runs; values of the outer Program that they read are among ``inputs``. ``finish``
+    is the epilogue: operators applied to each element of the result before it is stored; their
+    operands are among ``inputs``, too. ``parts`` are the instructions that a fused instruction
+    stands for, in order; only the last writes a stored slot.
     """
 
     op: str
@@ -192,8 +195,11 @@ class Instruction:
     parts: tuple[Instruction, ...] = ()
 
     def ints(self, name: str) -> tuple[int, ...]:
-        """An attribute that holds integers; raises ValueError for others, and Unsupported E411 for
-        those that hang on symbolic dims."""
+        """Return an attribute that holds integers.
+
+        Raises ValueError for others, and Unsupported E411 for integers that depend on symbolic
+        dims.
+        """
         value = self.attributes[name]
         if not isinstance(value, tuple):
             raise ValueError(f"{self.op}.{name} holds no integers")
@@ -216,10 +222,8 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """A size that each run has of its own: the name that the model has for it, and its bounds.
-
-    ``symbol`` is the dim of the graph, where it has another name.
-    """
+    """A size that each run sets: its C name, and its bounds. ``symbol`` is the dim of the graph, if
+    it has another name."""
 
     name: str
     size: Size
@@ -230,13 +234,12 @@ class RunSize:
 class Program:
     """Instructions in execution order over ``slots``.
 
-    ``inputs`` and ``outputs`` are slots in the order of the model's interface; an output may
-    be an input or a constant, and may occur twice. ``constants`` holds read-only
-    arrays, in the sizes in which they are stored.
-    ``given`` are the sizes that a run is told, ``found`` those that an instruction finds out, and
-    ``told`` those of outputs that do not follow from the inputs' shapes alone. ``conditions`` are
-    what has to hold of them, or a run has no result. ``carried`` are sizes of states of a loop that
-    each round of its body is told.
+    ``inputs`` and ``outputs`` are slots in the order of the model's interface; an output may be an
+    input or a constant, and may occur twice. ``constants`` holds read-only arrays, in their stored
+    sizes. ``given`` are the sizes that a run receives, ``found`` the data-dependent ones that an
+    instruction computes, and ``told`` output sizes that do not follow from input shapes alone.
+    ``conditions`` must hold of them, or the run fails. ``carried`` are sizes of loop states that
+    each iteration of the body receives.
     """
 
     name: str
@@ -257,12 +260,12 @@ class Program:
         return [body for instruction in self.instructions for body in instruction.bodies]
 
     def bytes_of(self, constant: int) -> bytes:
-        """The bytes of a constant as they lie in memory: little-endian, elements of 4 bits packed
-        two to a byte, the first in the lower half."""
+        """Return the bytes of a constant in memory: little-endian, 4-bit elements packed two per
+        byte, the first in the lower half."""
         return ir.Tensor(self.constants[constant], dtype=self.slots[constant].dtype).tobytes()
 
     def copy(self) -> Program:
-        """The same, which passes may change for themselves; slots and arrays are shared."""
+        """Return a copy that passes may change; slots and arrays are shared."""
         copied = [
             replace(each, bodies=tuple(Body(body.program.copy()) for body in each.bodies))
             for each in self.instructions
@@ -278,7 +281,7 @@ class Program:
 
 @dataclass(slots=True)
 class Body:
-    """A Program inside of an instruction; ``plan`` is what the target made of it, if it did."""
+    """A Program inside of an instruction; ``plan`` is the target's plan for it, or None."""
 
     program: Program
     plan: Any = None

@@ -23,18 +23,19 @@ _TERM = re.compile(r"([A-Z])|([1-9][0-9]*)([a-z])")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a tensor with dims ``axes``, a letter each, lies in memory.
+    """The memory order of a tensor with dims ``axes``, one letter each.
 
-    ``order`` are those letters, outermost first, with blocks. Layouts that differ in letters only
-    are equal. Raises UsageError E660 where a dim is missing, twice, or unknown.
+    ``order`` lists those letters, outermost first, with blocks. Layouts that differ in letters only
+    are equal. Raises UsageError E660 if a dim is missing, repeated, or unknown.
     """
 
     axes: str = field(compare=False)
     order: str = field(compare=False)
     terms: tuple[tuple[int, int], ...] = field(init=False, repr=False)
-    """``(axis, block)`` of each dim in memory; the block is 0 for what is left of the axis."""
+    """``(axis, block)`` of each dim in memory; a block of 0 is the outer dim of the axis."""
 
     def __post_init__(self) -> None:
+        """Parse ``order`` into ``terms``."""
         terms = []
         at = 0
         while match := _TERM.match(self.order, at):
@@ -54,19 +55,19 @@ class Layout:
 
     @property
     def rank(self) -> int:
-        """Dims of a tensor of this layout."""
+        """Rank of a tensor of this layout."""
         return len(self.axes)
 
     def block(self, axis: int) -> int:
-        """Elements along ``axis`` that cannot be told apart by a box: 1 without blocks."""
+        """Return the number of elements along ``axis`` in one block: 1 without blocks."""
         return prod(block for own, block in self.terms if own == axis and block)
 
     def stored(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The sizes in memory of a tensor of ``shape``, padding included."""
+        """Return the sizes in memory of a tensor of ``shape``, including padding."""
         return tuple(block or -(-shape[axis] // self.block(axis)) for axis, block in self.terms)
 
     def pack(self, array: np.ndarray) -> np.ndarray:
-        """``array`` as it lies in memory, with the sizes of ``stored``."""
+        """Return ``array`` in this layout, with the sizes of ``stored``."""
         self._check(array.shape)
         spare = [(0, -size % self.block(axis)) for axis, size in enumerate(array.shape)]
         padded = np.pad(array, spare) if any(end for _, end in spare) else array
@@ -75,7 +76,7 @@ class Layout:
         return np.ascontiguousarray(padded.reshape(split).transpose(order))
 
     def unpack(self, stored: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """What ``pack`` made of an array of ``shape``, as that array."""
+        """Return the array of ``shape`` that ``pack`` turned into ``stored``."""
         self._check(shape)
         split, places = self._split(shape)
         inverse = [0] * len(split)
@@ -90,9 +91,10 @@ class Layout:
     def box(
         self, shape: tuple[int, ...], box: Mapping[int, tuple[int, int]]
     ) -> tuple[tuple[int, int], ...] | None:
-        """Start and stop by dim in memory for a ``box`` of the tensor, start and stop by axis.
+        """Return start and stop per dim in memory of a ``box`` of the tensor (start and stop by
+        axis).
 
-        None for a box that cuts a block.
+        None if the box cuts a block.
         """
         found = []
         for axis, block in self.terms:
@@ -104,7 +106,8 @@ class Layout:
         return tuple(found)
 
     def _split(self, shape: tuple[int, ...]) -> tuple[list[int], dict[int, int]]:
-        """The sizes of the padded tensor with its blocks as dims, and the place of each term."""
+        """Return the sizes of the padded tensor with blocks as separate dims, and the dim of each
+        term."""
         sizes: list[int] = []
         places: dict[int, int] = {}
         for axis in range(self.rank):

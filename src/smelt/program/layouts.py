@@ -1,9 +1,9 @@
-"""Layouts as a service: operators say how their operands lie in memory, and this does the rest.
+"""Assigns memory layouts to slots and inserts conversions between layouts.
 
-``with_layouts`` gives each slot a layout, packs constants as the program is compiled, and puts a
-``Relayout`` where a value is needed in another layout than it has. Operators that take any layout,
-as elementwise ones do, form groups; each group takes the layout that leaves the fewest bytes to
-convert, so that conversions around it cancel.
+Operators declare the layouts of their operands. ``with_layouts`` gives each slot a layout, packs
+constants at compile time, and inserts a ``Relayout`` where a consumer needs another layout.
+Operators that take any layout, such as elementwise ones, form groups; each group gets the layout
+that converts the fewest bytes, so that conversions around it cancel.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from smelt.program.passes import last_use
 from smelt.program.verify import broken
 
 RELAYOUT = "Relayout"
-"""Copies a tensor into another layout: those of its two slots."""
+"""Copies a tensor into another layout; the layouts are those of its two slots."""
 
 MOVES = frozenset({"Load", "Store", "Band", "Join", RELAYOUT})
-"""Instructions that copy what some operator has computed."""
+"""Instructions that copy what another operator has computed."""
 
 
 @dataclass(frozen=True)
 class Layouts:
-    """The layout of each operand and result by position; None, and beyond them, row by row.
+    """The layout of each operand and result by position; None, and positions beyond, are row-major.
 
-    ``any`` is an operator that takes whatever layout, the same for its result and all operands,
-    which have the shape of the result.
+    ``any``: the operator takes any layout, the same for its result and all operands, which have the
+    shape of the result.
     """
 
     inputs: tuple[Layout | None, ...] = ()
@@ -43,13 +43,14 @@ class Layouts:
 ANY = Layouts(any=True)
 
 LayoutsOf: TypeAlias = Layouts | Callable[[Program, Instruction], Layouts]
-"""What an operator says; as a function where attributes or sizes decide."""
+"""The layouts of an operator; a function if attributes or sizes decide."""
 
 
 def layouts_of(
     program: Program, instruction: Instruction, table: Mapping[str, LayoutsOf]
 ) -> Layouts:
-    """What ``table`` says of ``instruction``; row by row for others, and for broadcast operands."""
+    """Return what ``table`` says of ``instruction``; row-major for others and for broadcast
+    operands."""
     told = table.get(instruction.op, Layouts())
     told = told if isinstance(told, Layouts) else told(program, instruction)
     if told.any:
@@ -62,29 +63,32 @@ def layouts_of(
 def with_layouts(
     program: Program, table: Mapping[str, LayoutsOf], *, interface: bool = False
 ) -> Program:
-    """``program`` with each slot in the layout in which its operators, named in ``table``, want it.
+    """Return ``program`` with each slot in the layout that its operators, named in ``table``, need.
 
-    With ``interface``, the inputs and outputs of the program lie as their operators want them, too,
-    and the caller packs and unpacks; otherwise they lie row by row. Raises UsageError E660 for a
-    layout of another rank than its operand.
+    With ``interface``, inputs and outputs of the program also have the layouts of their operators,
+    and the caller packs and unpacks; otherwise they are row-major. Raises UsageError E660 for a
+    layout whose rank differs from its operand's.
     """
     return _Converter(program, table, interface).run()
 
 
 @dataclass
 class _Converter:
+    """The conversion of one program."""
+
     program: Program
     table: Mapping[str, LayoutsOf]
     interface: bool
     made: Program = field(init=False)
     told: list[Layouts] = field(init=False)
     group: dict[int, int] = field(default_factory=dict)
-    """For each slot whose layout is free: the slot that stands for its group."""
+    """Union-find parents of slots whose layout is free; the root stands for the group."""
     fixed: dict[int, Layout | None] = field(default_factory=dict)
-    """The layout of each other slot that something computes, or the caller gives."""
+    """The layout of each other slot that is computed or passed by the caller."""
     converted: dict[tuple[int, Layout | None], int] = field(default_factory=dict)
 
     def run(self) -> Program:
+        """Return the converted program."""
         program = self.program
         slots, constants = list(program.slots), dict(program.constants)
         self.made = replace(program, slots=slots, constants=constants, instructions=[])
@@ -107,6 +111,7 @@ class _Converter:
         return self.made
 
     def _find_groups(self) -> None:
+        """Fill ``group`` and ``fixed``."""
         program = self.program
         if self.interface:
             self.group.update((slot, slot) for slot in program.inputs)
@@ -130,7 +135,7 @@ class _Converter:
         return slot
 
     def _chosen(self) -> dict[int, Layout | None]:
-        """The layout of each group that leaves the fewest bytes to convert."""
+        """Return the layout of each group that converts the fewest bytes."""
         wanted: dict[int, dict[tuple[int, Layout | None], None]] = {}
         for group in {self._group(slot): None for slot in self.group}:
             wanted[group] = {}
@@ -145,7 +150,7 @@ class _Converter:
         return {group: self._cheapest(pairs) for group, pairs in wanted.items()}
 
     def _cheapest(self, pairs: Collection[tuple[int, Layout | None]]) -> Layout | None:
-        """The layout in which the fewest bytes of ``pairs`` are to be converted."""
+        """Return the layout that converts the fewest bytes of ``pairs``."""
 
         def bytes_of(layout: Layout | None) -> int:
             return sum(self.program.slots[slot].nbytes for slot, other in pairs if other != layout)
@@ -153,7 +158,7 @@ class _Converter:
         return min(dict.fromkeys([*(layout for _, layout in pairs), None]), key=bytes_of)
 
     def _conversions(self) -> Iterator[tuple[int, Layout | None]]:
-        """Slots of groups, and the layouts in which others read them."""
+        """Yield slots of groups with the layouts that consumers need."""
         for instruction, told in zip(self.program.instructions, self.told, strict=True):
             if not told.any:
                 for position, slot in enumerate(instruction.inputs):
@@ -163,6 +168,7 @@ class _Converter:
             yield from ((slot, None) for slot in self.program.outputs if slot in self.group)
 
     def _convert(self, instruction: Instruction, told: Layouts) -> None:
+        """Append ``instruction`` with converted inputs."""
         inputs = []
         for position, slot in enumerate(instruction.inputs):
             layout = _at(told.inputs, position)
@@ -172,7 +178,8 @@ class _Converter:
         self.made.instructions.append(replace(instruction, inputs=tuple(inputs)))
 
     def _as(self, slot: int, layout: Layout | None, reader: str) -> int:
-        """The slot that holds what ``slot`` holds in ``layout``; made where there is none."""
+        """Return the slot with the value of ``slot`` in ``layout``, converting it if there is
+        none."""
         if self.made.slots[slot].layout == layout:
             return slot
         key = slot, layout
@@ -191,6 +198,7 @@ class _Converter:
         return self.converted[key]
 
     def _set(self, slot: int, layout: Layout | None, reader: str = "its operator") -> None:
+        """Set the layout of ``slot``; raises UsageError E660 if the rank differs."""
         described = self.made.slots[slot]
         if layout is not None and layout.rank != len(described.shape):
             raise UsageError(
@@ -213,8 +221,10 @@ def _at(layouts: tuple[Layout | None, ...], position: int) -> Layout | None:
 
 
 def verify_layouts(program: Program, table: Mapping[str, LayoutsOf]) -> None:
-    """Raise InternalError E963 if an operand is not as its operator in ``table`` wants it, a copy
-    changes a layout or cuts a block, or a constant is not of the sizes that its layout stores."""
+    """Raise InternalError E963 if an operand has another layout than ``table`` says.
+
+    Also if a copy changes a layout or cuts a block, or a constant has other than its stored sizes.
+    """
     for slot, array in program.constants.items():
         if array.shape != program.slots[slot].stored:
             raise broken(f"the constant {program.slots[slot].name!r} is not stored as it says")
@@ -238,7 +248,7 @@ def verify_layouts(program: Program, table: Mapping[str, LayoutsOf]) -> None:
 
 
 def _cuts(program: Program, instruction: Instruction) -> bool:
-    """Whether a copy of a box cuts a block of the tensor that the box is of."""
+    """True if a copy of a box cuts a block of the layout."""
     if "starts" not in instruction.attributes or "stops" not in instruction.attributes:
         return False
     if instruction.op not in MOVES:

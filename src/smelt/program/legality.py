@@ -1,4 +1,4 @@
-"""What a target lacks for a program: one gate, which tells everything at once, in one wording."""
+"""Reports everything that a target lacks for a program, together and in one wording."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from smelt.errors import ErrorList, Unsupported
 from smelt.program.instruction import Instruction, Program
 
 Refusal: TypeAlias = Callable[[Instruction], str | None]
-"""Why a target has no kernel for an instruction, None if it has."""
+"""Returns why a target has no kernel for an instruction, None if it has one."""
 
 
 def check_program(
@@ -19,7 +19,7 @@ def check_program(
 ) -> None:
     """Raise an ErrorList of all that ``target`` lacks: E402 for types, E201 for kernels.
 
-    ``refusal`` is asked of instructions whose operands all have one of ``dtypes``.
+    ``refusal`` is called for instructions whose operands all have one of ``dtypes``.
     """
     problems = [*_types(program, target, dtypes), *_kernels(program, target, dtypes, refusal)]
     if problems:
@@ -29,7 +29,7 @@ def check_program(
 def no_element_type(
     target: str, dtype: ir.DataType, dtypes: Set[ir.DataType], at: str
 ) -> Unsupported:
-    """E402 for a value of an element type that is not among ``dtypes``."""
+    """Return the error E402 for a value whose element type is not in ``dtypes``."""
     return Unsupported(
         "E402",
         f"target {target!r} has no element type {dtype.name.lower()}",
@@ -40,11 +40,11 @@ def no_element_type(
 
 
 ASKS = "its kernel is chosen before the run, and asks"
-"""How a reason begins that hangs on sizes of a run: other bounds may settle it."""
+"""Prefix of a reason that depends on run-time sizes: other bounds may resolve it."""
 
 
 def no_kernel(target: str, operator: str, at: str, why: str) -> Unsupported:
-    """E201 for an operator, or an instruction of it, that no kernel computes."""
+    """Return the error E201 for an operator, or an instruction of it, without a kernel."""
     bounds = "narrow the bounds until that is settled (such as --dim N=64..512), or "
     return Unsupported(
         "E201",
@@ -57,11 +57,12 @@ def no_kernel(target: str, operator: str, at: str, why: str) -> Unsupported:
 
 
 def and_more(count: int) -> str:
-    """How many places there are besides the one that is named."""
+    """Return `` and N more`` for ``count`` places of which one is named, or an empty text."""
     return f" and {count - 1} more" if count > 1 else ""
 
 
 def _types(program: Program, target: str, dtypes: Set[ir.DataType]) -> Iterator[Unsupported]:
+    """Yield E402 for each element type that the target lacks, with one value of it."""
     used = {slot for each in program.instructions for slot in _slots(each)}
     used.update((*program.inputs, *program.outputs))
     found: dict[ir.DataType, str] = {}
@@ -75,6 +76,7 @@ def _types(program: Program, target: str, dtypes: Set[ir.DataType]) -> Iterator[
 def _kernels(
     program: Program, target: str, dtypes: Set[ir.DataType], refusal: Refusal
 ) -> Iterator[Unsupported]:
+    """Yield E201 for each operator and reason, with the origins of its instructions."""
     refused: dict[tuple[str, str], list[str]] = {}
     for each in program.instructions:
         if all(program.slots[slot].dtype in dtypes for slot in _slots(each)):

@@ -1,4 +1,4 @@
-"""A Program as text, one line an instruction, for people."""
+"""A Program as text, one line per instruction."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from smelt.program.instruction import Program, Slot
 
 
 def program_lines(program: Program, indent: str = "") -> Iterator[str]:
-    """Slots with types where they are written, instructions in order, bodies indented.
+    """Yield slots with types where they are written, instructions in order, bodies indented.
 
-    Attributes are spelled as Python does; constants are named, not printed.
+    Attributes are written as in Python; constants are named, not printed.
     """
     for word, slots in (("input", program.inputs), ("constant", tuple(program.constants))):
         yield from (f"{indent}{word} %{n}: {described(program.slots[n])}" for n in slots)
@@ -26,7 +26,7 @@ def program_lines(program: Program, indent: str = "") -> Iterator[str]:
 
 
 def described(slot: Slot) -> str:
-    """Name, element type, shape; memory and scale where they are said."""
+    """Return the name, element type and shape of ``slot``; memory space and scale where set."""
     shape = ",".join(map(str, slot.shape))
     text = f"{slot.name!r} {slot.dtype.name.lower()}[{shape}]"
     text += f" in {slot.space}" if slot.space else ""

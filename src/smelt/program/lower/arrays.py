@@ -1,7 +1,7 @@
-"""Operators as formulas of whole arrays: one instruction a step, sizes and types worked out.
+"""Operators written as formulas of whole arrays, one instruction per step.
 
-What an operator computes beyond instructions that targets have is written here with the operators
-of Python, so that every target computes it.
+Operators beyond the instructions of targets are written here with Python operators, so that every
+target computes them. Sizes and types are inferred.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.program.lower.elementwise import broadcast
 
 
 class Array(Symbol["Array"]):
-    """The tensor in a slot, with the operators of Python, which broadcast."""
+    """The tensor in a slot, with Python's operators, which broadcast."""
 
     __slots__ = ("m", "slot")
 
@@ -33,7 +33,7 @@ class Array(Symbol["Array"]):
 
     @property
     def shape(self) -> tuple[Dim, ...]:
-        """Its sizes."""
+        """Its shape."""
         return self.m.cx.shape(self.slot)
 
     @property
@@ -42,27 +42,27 @@ class Array(Symbol["Array"]):
         return self.m.cx.dtype(self.slot)
 
     def reshape(self, *shape: Dim) -> Array:
-        """The same elements in another shape."""
+        """Return the same elements in another shape."""
         return self.m.emit("Reshape", (self,), shape) if shape != self.shape else self
 
     def transpose(self, *perm: int) -> Array:
-        """Dim i of the result is dim ``perm[i]``."""
+        """Return the transpose: dim i of the result is dim ``perm[i]``."""
         if perm == tuple(range(len(perm))):
             return self
         return self.m.emit("Transpose", (self,), [self.shape[i] for i in perm], perm=perm)
 
     def expand(self, *shape: Dim) -> Array:
-        """Broadcast to ``shape``."""
+        """Return the array broadcast to ``shape``."""
         return self.m.emit("Expand", (self,), shape) if shape != self.shape else self
 
     def cast(self, dtype: ir.DataType) -> Array:
-        """In another element type."""
+        """Return the array in another element type."""
         if dtype == self.dtype:
             return self
         return self.m.emit("Cast", (self,), self.shape, dtype=dtype, saturate=1)
 
     def rows(self, start: int, stop: int, axis: int, step: int = 1) -> Array:
-        """``[start:stop:step]`` along ``axis``, all of them numbers inside of it."""
+        """Return ``[start:stop:step]`` along ``axis``; the bounds are non-negative and in range."""
         shape = list(self.shape)
         shape[axis] = len(range(start, stop, step))
         starts, ends = (start,), (stop,)
@@ -71,30 +71,29 @@ class Array(Symbol["Array"]):
         )
 
     def gather(self, indices: Array, axis: int = 0) -> Array:
-        """The slices along ``axis`` that ``indices`` name."""
+        """Return the slices along ``axis`` at ``indices``."""
         shape = (*self.shape[:axis], *indices.shape, *self.shape[axis + 1 :])
         return self.m.emit("Gather", (self, indices), shape, axis=axis)
 
     def reduce(self, op: str, *axes: int, keep: bool = False) -> Array:
-        """A reduction over ``axes``, counted from the front."""
+        """Return the reduction ``op`` over ``axes``, which are >= 0."""
         dims = enumerate(self.shape)
         shape = [1 if i in axes else dim for i, dim in dims if keep or i not in axes]
         return self.m.emit(op, (self,), shape, axes=axes, keepdims=int(keep))
 
 
 class Steps:
-    """Writes formulas as instructions of the Program of ``cx``."""
+    """Emits formulas as instructions of the Program of ``cx``."""
 
     def __init__(self, cx: ProgramBuilder) -> None:
         self.cx = cx
 
     def array(self, value: ir.Value | int | None) -> Array:
-        """A value of the graph, which must be given, or a slot."""
+        """Return a graph value, which must be present, or a slot, as an Array."""
         return Array(self, value if isinstance(value, int) else self.cx.slot(value))
 
     def sizes(self, array: Array, first: int = 0) -> tuple[int, ...]:
-        """The sizes of an array from dim ``first`` on, where a lowering needs numbers; refuses
-        symbols."""
+        """Return the sizes of an array from dim ``first`` on as numbers; refuses symbols."""
         dims = array.shape[first:]
         found = tuple(dim for dim in dims if isinstance(dim, int))
         if len(found) < len(dims):
@@ -102,25 +101,28 @@ class Steps:
         return found
 
     def size(self, array: Array, axis: int) -> int:
-        """One size of an array where a lowering needs a number; refuses a symbol."""
+        """Return one size of an array as a number; refuses a symbol."""
         found = array.shape[axis]
         if not isinstance(found, int):
             raise self.cx.refuse_size(f"the size {found} of axis {axis} is not known")
         return found
 
     def constant(self, array: object, dtype: ir.DataType = ir.DataType.INT64) -> Array:
-        """A constant."""
+        """Return a constant array."""
         return Array(self, self.cx.constant(np.asarray(array).astype(dtype.numpy()), "constant"))
 
     def numbers(self, size: Dim, dtype: ir.DataType = ir.DataType.INT64) -> Array:
-        """``[0, 1, ..., size - 1]``."""
+        """Return ``[0, 1, ..., size - 1]``."""
         if isinstance(size, int):
             return self.constant(np.arange(size), dtype)
         return self.emit("Range", (self.constant(0, dtype), self.constant(1, dtype)), (size,))
 
     def numbers_below(self, limit: Array, size: Dim, value: ir.Value) -> Array:
-        """``[0, 1, ..., limit - 1]`` of a limit of rank 0 that a run finds out, which the ``size``
-        of ``value`` stands for: a run in which it is another number, or out of bounds, ends."""
+        """Return ``[0, 1, ..., limit - 1]`` for a data-dependent scalar ``limit``.
+
+        ``size`` is the size of ``value`` that stands for the limit: a run in which the limit is
+        another number, or out of bounds, aborts.
+        """
         start, delta = self.constant(0, limit.dtype), self.constant(1, limit.dtype)
         found = self.cx.new(limit.dtype, (size,), value.name or "")
         self.cx.emit(RANGE_AT_RUN_TIME, (start.slot, delta.slot, limit.slot), (found,))
@@ -134,12 +136,13 @@ class Steps:
         dtype: ir.DataType | None = None,
         **attributes: AttributeValue,
     ) -> Array:
-        """One instruction; its result has the type of its first input unless told otherwise."""
+        """Emit one instruction; its result has the type of its first input unless ``dtype`` is
+        given."""
         slots = [array.slot for array in inputs]
         return Array(self, self.cx.emit_new(op, slots, shape, dtype=dtype, **attributes))
 
     def op(self, op_type: str, *inputs: Number, **attributes: AttributeValue) -> Array:
-        """An elementwise operator; plain numbers are of the type of the other operands."""
+        """Emit an elementwise operator; plain numbers get the type of the other operands."""
         typed = [x for x in inputs[op_type == "Where" :] if isinstance(x, Array)]
         dtype = typed[0].dtype
         arrays = [x if isinstance(x, Array) else self.constant(x, dtype) for x in inputs]
@@ -150,13 +153,13 @@ class Steps:
         return self.emit(op_type, arrays, shape, dtype=result, **attributes)
 
     def concat(self, arrays: Sequence[Array], axis: int) -> Array:
-        """All of them, one after the other."""
+        """Return the concatenation of ``arrays`` along ``axis``."""
         shape = list(arrays[0].shape)
         shape[axis] = sum(self.size(array, axis) for array in arrays)
         return self.emit("Concat", arrays, shape, axis=axis)
 
     def dot(self, equation: str, a: Array, b: Array) -> Array:
-        """An einsum of two operands, with a letter a dim."""
+        """Return an einsum of two operands, with one letter per dim."""
         left, _, out = equation.partition("->")
         first, second = left.split(",")
         size = dict(zip(first + second, (*a.shape, *b.shape), strict=True))
@@ -166,5 +169,5 @@ class Steps:
         return Array(self, result)
 
     def give(self, value: ir.Value, result: Array) -> None:
-        """``result`` is what the node makes."""
+        """Make ``result`` the value of the node's output ``value``."""
         self.cx.alias(value, result.slot)

@@ -1,6 +1,6 @@
-"""Build a Program from nodes: slots for values, instructions, and the questions of lowerings.
+"""Builds a Program from nodes: slots for values, instructions, and queries for lowerings.
 
-A question such as ``ints`` or ``axes`` refuses what the Program cannot hold, with the reason.
+A query such as ``ints`` or ``axes`` refuses what the Program cannot express, with the reason.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from smelt.program.lower.elements import Elements
 from smelt.program.lower.refusal import refusal
 
 ABSENT = -1
-"""The slot number of an optional input that is not given."""
+"""The slot number of an absent optional input."""
 
 Whole: TypeAlias = Callable[[Program, Instruction], bool]
-"""Whether a target computes an instruction as it stands, which others need several for."""
+"""True if a target computes an instruction directly that others need several for."""
 
 
 def nothing_whole(program: Program, instruction: Instruction) -> bool:
-    """What a target without such kernels says."""
+    """Return False: the target has no such kernels."""
     return False
 
 
 class ProgramBuilder:
-    """What is known while one graph becomes a Program: that of the model, or a body in it."""
+    """State while one graph becomes a Program: the main graph of the model, or a body in it."""
 
     def __init__(
         self, model: ir.Model, around: ProgramBuilder | None = None, whole: Whole = nothing_whole
@@ -59,7 +59,7 @@ class ProgramBuilder:
     # Slots
 
     def slot(self, value: ir.Value | None) -> int:
-        """The slot that holds ``value``; a constant gets its slot on first use."""
+        """Return the slot that holds ``value``; a constant gets its slot on first use."""
         if value is None:
             return ABSENT
         known = self._slots.get(value)
@@ -77,7 +77,7 @@ class ProgramBuilder:
         return slot
 
     def _capture(self, value: ir.Value, around: ProgramBuilder) -> int:
-        """The slot of a value of the graph around, which becomes an operand of the body."""
+        """Return the slot of a value of the outer graph, which becomes an operand of the body."""
         outer = around.slot(value)
         if outer not in self.captured:
             described = around.program.slots[outer]
@@ -92,17 +92,17 @@ class ProgramBuilder:
         return self.captured[outer]
 
     def has_slot(self, value: ir.Value) -> bool:
-        """True if ``slot`` can answer for ``value``."""
+        """True if ``slot`` can return a slot for ``value``."""
         if value in self._slots or constants.tensor_of(value) is not None:
             return True
         return self.around is not None and self.around.has_slot(value)
 
     def inputs(self, node: ir.Node) -> tuple[int, ...]:
-        """The slots of all inputs of ``node``."""
+        """Return the slots of all inputs of ``node``."""
         return tuple(self.slot(value) for value in node.inputs)
 
     def define(self, value: ir.Value) -> int:
-        """A new slot for ``value``, whose dtype and rank must be known."""
+        """Return a new slot for ``value``, whose dtype and rank must be known."""
         if value.dtype is None or value.shape is None or not is_tensor(value):
             raise self.refuse(f"the element type or rank of {value.name!r} is not known")
         slot = self._of_value(value, value.dtype, value.shape.dims)
@@ -115,25 +115,25 @@ class ProgramBuilder:
         return self.program.new_slot(slot)
 
     def alias(self, value: ir.Value, slot: int) -> None:
-        """``value`` is what ``slot`` already holds."""
+        """Let ``value`` be held by the existing ``slot``."""
         self._slots[value] = slot
 
     def new(self, dtype: ir.DataType, shape: Iterable[Dim], name: str) -> int:
-        """A new slot that is no value of the graph."""
+        """Return a new slot that holds no value of the graph."""
         return self.program.new_slot(Slot(dtype, tuple(shape), name))
 
     def constant(self, array: np.ndarray, name: str) -> int:
-        """A new slot that holds ``array``, which becomes read-only."""
+        """Return a new slot that holds ``array``, which becomes read-only."""
         slot = self.new(ir.DataType.from_numpy(array.dtype), array.shape, name)
         self.program.constants[slot] = _read_only(array)
         return slot
 
     def shape(self, slot: int) -> tuple[Dim, ...]:
-        """The shape of a slot."""
+        """Return the shape of a slot."""
         return self.program.slots[slot].shape
 
     def dtype(self, slot: int) -> ir.DataType:
-        """The element type of a slot."""
+        """Return the element type of a slot."""
         return self.program.slots[slot].dtype
 
     # Instructions
@@ -145,7 +145,7 @@ class ProgramBuilder:
         outputs: Sequence[int],
         **attributes: AttributeValue | DotDims,
     ) -> None:
-        """Append one instruction, stamped with the node being lowered."""
+        """Append one instruction with the current node as its origin."""
         origin = str(origin_of(self.node)) if self.node is not None else ""
         instruction = Instruction(op, tuple(inputs), tuple(outputs), attributes, (), origin)
         self.program.instructions.append(instruction)
@@ -171,21 +171,23 @@ class ProgramBuilder:
         dtype: ir.DataType | None = None,
         **attributes: AttributeValue | DotDims,
     ) -> int:
-        """Append one instruction that writes a new slot, of the dtype of its first input."""
+        """Append one instruction that writes a new slot, by default of the dtype of its first
+        input."""
         name = f"{self.node.name or self.node.op_type}/{op}" if self.node is not None else op
         slot = self.new(dtype if dtype is not None else self.dtype(inputs[0]), shape, name)
         self.emit(op, inputs, (slot,), **attributes)
         return slot
 
     def keep(self, node: ir.Node, **attributes: AttributeValue | DotDims) -> None:
-        """Append ``node`` as the instruction of its own name."""
+        """Append ``node`` as an instruction of the same name."""
         inputs = list(self.inputs(node))
         while inputs and inputs[-1] == ABSENT:
             inputs.pop()
         self.emit(node.op_type, inputs, [self.define(v) for v in node.outputs], **attributes)
 
     def kept_whole(self, node: ir.Node, **attributes: AttributeValue | DotDims) -> bool:
-        """``keep``, if the target computes that instruction; False, with nothing done, if not."""
+        """Call ``keep`` if the target computes that instruction; else do nothing and return
+        False."""
         self.keep(node, **attributes)
         kept = self.program.instructions.pop()
         if self.whole(self.program, kept):
@@ -196,20 +198,20 @@ class ProgramBuilder:
     # Questions about a node
 
     def refuse(self, why: str, fix: str = "") -> Unsupported:
-        """The error that says why the node being lowered cannot be."""
+        """Return the error that says why the current node cannot be lowered."""
         return refusal(self.node, why, fix)
 
     def refuse_size(self, why: str) -> Unsupported:
-        """``refuse`` for what depends on a size that is not known: the sizes may be bound."""
+        """Return ``refuse`` for a reason that depends on an unknown size; advises to bind sizes."""
         advice = binding_advice(self.model.graph.inputs)
         return self.refuse(why, advice or "fold constants first, or fix the value in the model")
 
     def input(self, node: ir.Node, index: int) -> ir.Value | None:
-        """Input ``index`` of ``node``, None if it is absent."""
+        """Return input ``index`` of ``node``, None if it is absent."""
         return node.inputs[index] if index < len(node.inputs) else None
 
     def attributes(self, node: ir.Node) -> dict[str, AttributeValue]:
-        """Every attribute of an operator of ONNX, as ``node`` gives it or else its default."""
+        """Return every attribute of an ONNX operator, as ``node`` gives it or its default."""
         found: dict[str, AttributeValue] = {}
         for name in attribute_names(node.op_type, self.opset):
             value = attribute(node, name, self.opset)
@@ -218,14 +220,15 @@ class ProgramBuilder:
         return found
 
     def rank(self, value: ir.Value | None) -> int:
-        """The rank of ``value``, which is not absent."""
+        """Return the rank of ``value``, which must not be None."""
         assert value is not None
         return len(self.shape(self.slot(value)))
 
     def ints(self, node: ir.Node, name: str, index: int | None = None) -> tuple[int, ...] | None:
-        """Integers that are attribute ``name``, or in later opsets the constant input ``index``.
+        """Return integers from attribute ``name`` or, in later opsets, the constant input
+        ``index``.
 
-        None if neither is given; refuses an input that is no constant.
+        None if neither is present; refuses an input that is not constant.
         """
         attr = node.attributes.get(name)
         if attr is not None:
@@ -240,7 +243,8 @@ class ProgramBuilder:
         return found
 
     def places(self, node: ir.Node, name: str, index: int) -> tuple[Dim, ...] | None:
-        """As ``ints``, or expressions in the symbolic dims of the inputs of the model."""
+        """Like ``ints``, but also returns expressions in the symbolic dims of the model's
+        inputs."""
         source = self.input(node, index)
         if source is None or self.constants.ints(source) is not None:
             return self.ints(node, name, index)
@@ -250,7 +254,8 @@ class ProgramBuilder:
         return found
 
     def scalar(self, node: ir.Node, name: str, index: int) -> int | float | None:
-        """A number that is attribute ``name`` or the constant input ``index``; None if neither."""
+        """Return a number from attribute ``name`` or the constant input ``index``; None if
+        neither."""
         attr = node.attributes.get(name)
         if attr is not None:
             return float(attr.as_float())
@@ -263,7 +268,7 @@ class ProgramBuilder:
         return found
 
     def axes(self, axes: Iterable[int], rank: int) -> tuple[int, ...]:
-        """``axes`` counted from the front; refuses an axis out of range or given twice."""
+        """Return ``axes`` as non-negative numbers; refuses an axis out of range or repeated."""
         listed = tuple(axes)
         found = tuple(axis + rank if axis < 0 else axis for axis in listed)
         if any(not 0 <= axis < rank for axis in found) or len(set(found)) < len(found):
@@ -271,12 +276,13 @@ class ProgramBuilder:
         return found
 
     def axis(self, axis: int, rank: int) -> int:
-        """``axis`` counted from the front."""
+        """Return ``axis`` as a non-negative number."""
         return self.axes((axis,), rank)[0]
 
 
 def _read_only(array: np.ndarray) -> np.ndarray:
-    """A view; of an array that lies anywhere in a file, an aligned copy, for it is read often."""
+    """Return a read-only view, or an aligned copy of an unaligned array, because it is read
+    often."""
     view = np.require(array, requirements="A").view()
     view.flags.writeable = False
     return view

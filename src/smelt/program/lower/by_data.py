@@ -1,4 +1,4 @@
-"""Which values the data of a run decides, and which follow from sizes and constants."""
+"""Tells which values are data-dependent, and which follow from sizes and constants."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import onnx_ir as ir
 from smelt.ir import constants
 
 SIZES = ("Shape", "Size")
-"""Operators that tell sizes of their operand, whatever its elements."""
+"""Operators that read sizes of their operand, not its elements."""
 
 
 class ByData:
-    """Called with a value, true if elements of an input of the model decide its elements.
+    """Call it with a value: True if elements of an input of the model decide the value's elements.
 
-    What was found is kept, so that all values of a graph are asked about in one walk.
+    Answers are cached, so that all values of a graph are visited once.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class ByData:
         return value is not None and self._known[value]
 
     def _look(self, value: ir.Value) -> list[ir.Value]:
-        """Operands that must be known first; none once ``value`` is known."""
+        """Return operands that must be visited first; empty once ``value`` is known."""
         node = value.producer()
         if value in self._known:
             return []

@@ -1,4 +1,4 @@
-"""CenterCropPad: each axis to a size, as many elements off or added at both ends."""
+"""CenterCropPad: crops or pads each axis to a size, evenly at both ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("CenterCropPad")
 def center_crop_pad(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A Pad by widths that may be below 0; of an odd number, the last end has one more."""
+    """Emit a Pad by widths that may be negative; an odd difference puts one more at the end."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     rank = len(x.shape)
@@ -34,7 +34,7 @@ def center_crop_pad(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _at_run_time(m: Steps, node: ir.Node, x: Array, axes: tuple[int, ...]) -> None:
-    """One Gather an axis, and 0 where nothing is."""
+    """Emit one Gather per axis, and zeros outside of the operand."""
     wanted = m.array(node.inputs[1])
     if wanted.shape != (len(axes),) or 0 in x.shape:
         raise m.cx.refuse("the sizes do not fit the axes, or there is no element")

@@ -1,4 +1,4 @@
-"""MatMul and Gemm become DotGeneral, with a Transpose or an Add around it if needed."""
+"""Lowers MatMul and Gemm to DotGeneral, with a Transpose or an Add around it if needed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUM_PRODUCT = "sum_product"
 
 @dataclass(frozen=True)
 class Labelled:
-    """A slot whose dims have labels, as in an einsum; equal labels are equal sizes."""
+    """A slot whose dims have labels, as in an einsum; dims with equal labels have equal sizes."""
 
     slot: int
     labels: tuple[str, ...]
@@ -27,14 +27,14 @@ class Labelled:
 
 @lowers("MatMul")
 def matmul(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Batch dims align from the back; a size 1 that broadcasts is dropped, so it becomes free."""
+    """Emit a DotGeneral; batch dims align from the back, and a broadcast dim of 1 becomes free."""
     lhs, rhs = (cx.slot(value) for value in node.inputs)
     product_to(cx, lhs, rhs, node.outputs[0])
 
 
 @lowers("MatMulInteger")
 def matmul_integer(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A MatMul of 32-bit integers, in which every product and sum of bytes is exact or wraps."""
+    """Emit a MatMul of 32-bit integers; products and sums of bytes are exact or wrap."""
     if cx.kept_whole(node):
         return
     lhs, rhs = (cx.slot(value) for value in node.inputs[:2])
@@ -44,9 +44,9 @@ def matmul_integer(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def shifted(cx: ProgramBuilder, operand: int, zero: ir.Value | None, *, rows: bool) -> int:
-    """``operand`` in 32 bits less its zero point: one number, or one for each row or column.
+    """Return ``operand`` in 32 bits minus its zero point: one number, or one per row or column.
 
-    Those of rows, as a vector, lie along the last dim but one.
+    Zero points of rows, given as a vector, are aligned with the last dim but one.
     """
     shape, wide = cx.shape(operand), ir.DataType.INT32
     x = cx.emit_new("Cast", (operand,), shape, dtype=wide, saturate=1)
@@ -62,7 +62,7 @@ def shifted(cx: ProgramBuilder, operand: int, zero: ir.Value | None, *, rows: bo
 
 
 def product_to(cx: ProgramBuilder, lhs: int, rhs: int, output: ir.Value | int) -> None:
-    """A MatMul into a value or a slot; batch dims align from the back."""
+    """Emit a MatMul into a value or a slot; batch dims align from the back."""
     lhs_rank, rhs_rank = len(cx.shape(lhs)), len(cx.shape(rhs))
     if lhs_rank == 0 or rhs_rank == 0:
         raise cx.refuse("MatMul takes no operand of rank 0")
@@ -81,8 +81,11 @@ def product_to(cx: ProgramBuilder, lhs: int, rhs: int, output: ir.Value | int) -
 def _drop_broadcast(
     cx: ProgramBuilder, a: Labelled, b: Labelled, label: str, whole: Dim
 ) -> tuple[Labelled, Labelled]:
-    """Take ``label`` off the operand that has size 1 there, if the other has another size; both
-    have the size ``whole`` of the result where a run decides which that is."""
+    """Drop ``label`` from the operand that has size 1 there, if the other has another size.
+
+    If the sizes are known only at run time, both operands are expanded to ``whole``, the result's
+    size.
+    """
     x, y = _size(cx, a, label), _size(cx, b, label)
     if same_dim(x, y):
         return a, b
@@ -98,7 +101,7 @@ def _drop_broadcast(
 def _expanded(
     cx: ProgramBuilder, operand: Labelled, label: str, other: Dim, whole: Dim
 ) -> Labelled:
-    """``operand`` broadcast along ``label`` against a size ``other``."""
+    """Return ``operand`` broadcast along ``label`` against a size ``other``."""
     at, shape = operand.labels.index(label), list(cx.shape(operand.slot))
     if same_dim(shape[at], whole):
         return operand
@@ -127,7 +130,7 @@ def dot_to(
     out: Sequence[str],
     output: ir.Value | int,
 ) -> None:
-    """One DotGeneral of ``a`` and ``b`` whose dims come out in the order ``out``."""
+    """Emit one DotGeneral of ``a`` and ``b`` whose result has its dims in the order ``out``."""
     target = output if isinstance(output, int) else cx.define(output)
     dims, labels = _dims(a, b, out)
     if labels == tuple(out):
@@ -139,7 +142,7 @@ def dot_to(
 
 
 def _dims(a: Labelled, b: Labelled, kept: Sequence[str]) -> tuple[DotDims, tuple[str, ...]]:
-    """Dims that contract the shared labels not in ``kept``, and the labels of the result."""
+    """Return dims that contract the shared labels not in ``kept``, and the labels of the result."""
     shared = [label for label in a.labels if label in b.labels]
     batch = [label for label in kept if label in shared]
     summed = [label for label in shared if label not in kept]
@@ -165,7 +168,7 @@ def _dot(cx: ProgramBuilder, a: Labelled, b: Labelled, kept: Sequence[str]) -> L
 
 @lowers("Gemm")
 def gemm(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``alpha * op(A) @ op(B) + beta * C``; a beta of 0 leaves C out, as runtimes do."""
+    """Emit ``alpha * op(A) @ op(B) + beta * C``; a beta of 0 omits C, as runtimes do."""
     lhs, rhs = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     trans_a, trans_b = node.attributes.get_int("transA", 0), node.attributes.get_int("transB", 0)
     alpha, beta = node.attributes.get_float("alpha", 1.0), node.attributes.get_float("beta", 1.0)

@@ -1,4 +1,5 @@
-"""If, Loop and Scan: instructions with bodies. A Scan is a Loop over the rows of its operands."""
+"""Lowers If, Loop and Scan to instructions with bodies; a Scan is a Loop over rows of its
+operands."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ from smelt.program.lower.nodes import lower_body
 from smelt.program.lower.registry import lowers
 
 FIRST_SCAN = 9
-"""The opset since which Scan has no batches."""
+"""The first opset in which Scan has no batch dim."""
 
 
 @lowers("If")
 def branch(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inputs: the condition, what the first body captures (``split`` slots), what the second does.
+    """Emit an If. Inputs: the condition, ``split`` captures of the first body, those of the second.
 
-    Both branches must give the same element types and ranks; the run finds out the sizes in which
-    they differ.
+    Both branches must return the same element types and ranks; sizes that differ are
+    data-dependent.
     """
     condition = cx.slot(node.inputs[0])
     graphs = [node.attributes[f"{name}_branch"].as_graph() for name in ("then", "else")]
@@ -45,7 +46,7 @@ def branch(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuilder]:
-    """Both branches; one that surely cannot run ends the run, as results like the other's."""
+    """Return both branches; a branch that must fail becomes a body that aborts the run."""
     broken = [_broken(cx, graph) for graph in graphs]
     bodies = [lower_body(cx, g, ()) for g, bad in zip(graphs, broken, strict=True) if bad is None]
     if not bodies:
@@ -57,8 +58,8 @@ def _bodies(cx: ProgramBuilder, graphs: Sequence[ir.Graph]) -> list[ProgramBuild
 
 
 def _broken(cx: ProgramBuilder, graph: ir.Graph) -> tuple[ir.Node, str] | None:
-    """A node that no run of ``graph`` gets over, and what does not hold of it; None if there is
-    none."""
+    """Return a node at which every run of ``graph`` fails, and the violated condition, else
+    None."""
     found = ruled_out_in(graph) or misfit(graph, cx.elements, cx.opset)
     branching = (node for node in graph if node.op_type == "If" and not node.domain)
     while found is None and (node := next(branching, None)) is not None:
@@ -68,7 +69,8 @@ def _broken(cx: ProgramBuilder, graph: ir.Graph) -> tuple[ir.Node, str] | None:
 
 
 def _failing(cx: ProgramBuilder, node: ir.Node, fact: str, like: ProgramBuilder) -> ProgramBuilder:
-    """A body that says that ``fact`` does not hold of ``node``, with results ``like`` another's."""
+    """Return a body that aborts because ``fact`` does not hold of ``node``, with results ``like``
+    another."""
     body = ProgramBuilder(cx.model, cx)
     body.node = node
     body.program.outputs = tuple(
@@ -81,7 +83,8 @@ def _failing(cx: ProgramBuilder, node: ir.Node, fact: str, like: ProgramBuilder)
 def _of_either(
     cx: ProgramBuilder, value: ir.Value, then: Sequence[Dim], other: Sequence[Dim]
 ) -> list[Dim]:
-    """The shape of a result of an If, by the names that inference has for sizes that differ."""
+    """Return the shape of a result of an If; sizes that differ get the names that inference gave
+    them."""
     if len(then) != len(other):
         sizes = " and ".join(str(list(map(str, each))) for each in (then, other))
         raise cx.refuse(
@@ -96,7 +99,7 @@ def _of_either(
 
 @lowers("Loop")
 def loop(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Where rows of all iterations are kept, the run finds out how many there are."""
+    """Emit a Loop; if it stacks rows of all iterations, their number may be data-dependent."""
     graph = node.attributes["body"].as_graph()
     count, condition = cx.slot(cx.input(node, 0)), cx.slot(cx.input(node, 1))
     states = [cx.slot(value) for value in node.inputs[2:]]
@@ -122,7 +125,7 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _as_given(cx: ProgramBuilder, state: int, before: ir.Value) -> tuple[ir.DataType, list[Dim]]:
-    """The type in which each round gets a state: as it starts, but for dims that vary."""
+    """Return the type of a state in the body: its initial type, with symbols for dims that vary."""
     dims, varying = list(cx.shape(state)), before.meta.get(VARYING, ())
     if before.shape is not None and len(before.shape) == len(dims):
         dims = [before.shape[i] if i in varying else dim for i, dim in enumerate(dims)]
@@ -130,7 +133,7 @@ def _as_given(cx: ProgramBuilder, state: int, before: ir.Value) -> tuple[ir.Data
 
 
 def _open_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
-    """A size that a run finds out, by the name that inference has for it, or a new one."""
+    """Return the symbol of a data-dependent size: the name that inference gave it, or a new one."""
     known = value.shape[axis] if value.shape is not None and len(value.shape) > axis else None
     if known is None or (isinstance(known, ir.SymbolicDim) and known.value is None):
         return ir.SymbolicDim(f"_found{len(cx.program.slots)}_{axis}")
@@ -139,7 +142,7 @@ def _open_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
 
 @lowers("Scan")
 def scan(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Axes that are not the first are moved there and back."""
+    """Emit a Loop over rows; scanned axes other than the first are transposed there and back."""
     if cx.opset < FIRST_SCAN:
         raise cx.refuse("a Scan with batches", f"raise the model to opset {FIRST_SCAN}")
     graph, count = node.attributes["body"].as_graph(), node.attributes.get_int("num_scan_inputs", 0)
@@ -183,12 +186,12 @@ def _emit(
     counted: bool,
     finds: bool = False,
 ) -> None:
-    """The instruction ``Loop``: the count and the condition, states, rows, captures.
+    """Emit the instruction ``Loop``: inputs are the count, the condition, states, rows, captures.
 
-    ``trip`` is -1 where the count or the rows say how often. A ``counted`` body takes the iteration
-    and the condition first and gives the next condition first. ``reads`` and ``writes`` say which
-    rows are walked backwards, and ``most`` the count in sizes of the model. One that ``finds`` as
-    many rows as it makes checks that they are those declared, or within their bounds.
+    ``trip`` is -1 if the count or the rows determine the iterations. A ``counted`` body takes the
+    iteration and the condition first and returns the next condition first. ``reads`` and ``writes``
+    say which rows are walked backwards; ``most`` is the count in sizes of the model. With
+    ``finds``, the number of stacked rows is checked against the declared one, or its bounds.
     """
     cx.emit_control(
         "Loop",
@@ -208,10 +211,10 @@ def _emit(
 def _states(
     cx: ProgramBuilder, node: ir.Node, body: ProgramBuilder, states: Sequence[int]
 ) -> list[int]:
-    """Slots for what the last iteration leaves, which has the type that the states begin with.
+    """Return slots for the final states, which have the types of the initial ones.
 
-    Dims that vary have a symbol in the body, and the run finds out what they come to. What the body
-    never reads has the type of the last iteration, if there is one for certain.
+    Varying dims have a symbol in the body, and their final size is data-dependent. A state that the
+    body never reads has the type that the last iteration returns, if there surely is one.
     """
     outputs, head = [], int(node.op_type == "Loop")
     for index, (value, first) in enumerate(zip(node.outputs, states, strict=False)):
@@ -232,7 +235,7 @@ def _states(
 
 
 def _is_replaced(node: ir.Node, index: int) -> bool:
-    """True if no round reads the state ``index`` of a Loop, and one writes it."""
+    """True if no iteration reads state ``index`` of a Loop, and at least one writes it."""
     inputs = node.attributes["body"].as_graph().inputs
     return node.op_type == "Loop" and is_unread(inputs[2 + index]) and makes_a_round(node)
 
