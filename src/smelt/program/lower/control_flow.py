@@ -241,13 +241,14 @@ def _is_replaced(node: ir.Node, index: int) -> bool:
 
 
 def _same(left: Sequence[Dim], right: Sequence[Dim], but: Sequence[bool]) -> bool:
-    """True for equal shapes, ``but`` for some dims."""
+    """True for equal shapes, ignoring the dims marked in ``but``."""
     if len(left) != len(right):
         return False
     return all(free or same_dim(x, y) for x, y, free in zip(left, right, but, strict=True))
 
 
 def _axis_first(cx: ProgramBuilder, slot: int, axis: int) -> int:
+    """Return ``slot`` transposed so that ``axis`` comes first."""
     shape = cx.shape(slot)
     place = cx.axis(axis, len(shape))
     if place == 0:

@@ -1,4 +1,4 @@
-"""Convolution and pooling: every attribute explicit, padding resolved to numbers."""
+"""Lowers convolution and pooling with explicit attributes and padding as numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("Conv")
 def conv(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inputs x [N, C, spatial...], w [M, C/group, kernel...], and maybe a bias [M].
+    """Inputs x [N, C, spatial...], w [M, C/group, kernel...], and optionally a bias [M].
 
     Attributes: ``kernel_shape``, ``strides``, ``dilations``, ``pads`` (all begins, then all ends),
     ``group``.
@@ -33,7 +33,10 @@ def conv(cx: ProgramBuilder, node: ir.Node) -> None:
 def _spelled_out(
     cx: ProgramBuilder, node: ir.Node, window: dict[str, AttributeValue]
 ) -> tuple[dict[str, AttributeValue], int]:
-    """``window``, and the slot of the image, padded before where widths hang on open sizes."""
+    """Return ``window`` and the slot of the image.
+
+    If pads depend on symbolic sizes, a Pad is emitted first and the pads of ``window`` become 0.
+    """
     source, pads = cx.slot(node.inputs[0]), cast("tuple[Dim, ...]", window["pads"])
     if not any(isinstance(pad, ir.SymbolicDim) for pad in pads):
         return window, source
@@ -47,7 +50,7 @@ def _spelled_out(
 
 
 def _unseen(cx: ProgramBuilder, node: ir.Node) -> float:
-    """What padding holds that a window does not see."""
+    """Return a padding value that does not affect the result of a window."""
     if node.op_type == "AveragePool" and not node.attributes.get_int("count_include_pad", 0):
         raise cx.refuse_size("auto_pad leaves out of a mean what hangs on the size of the image")
     if node.op_type != "MaxPool":
@@ -60,7 +63,7 @@ def _unseen(cx: ProgramBuilder, node: ir.Node) -> float:
 
 @lowers("ConvTranspose")
 def conv_transpose(cx: ProgramBuilder, node: ir.Node) -> None:
-    """As Conv, with w [C, M/group, kernel...]; ``pads`` crop the full result."""
+    """Like Conv, with w [C, M/group, kernel...]; ``pads`` crop the full result."""
     kernel = cx.ints(node, "kernel_shape") or _static(cx, cx.shape(cx.slot(node.inputs[1]))[2:])
     window = window_attributes(cx, node, kernel)
     sizes = cx.shape(cx.slot(node.inputs[0]))[2:]
@@ -89,9 +92,9 @@ def _pads_to(
     *,
     upper: bool,
 ) -> tuple[int, ...]:
-    """Pads that crop a ConvTranspose to ``wanted``; an odd one comes first unless ``upper``.
+    """Return pads that crop a ConvTranspose to ``wanted``; an odd one goes first unless ``upper``.
 
-    One row beyond what the windows reach lies at the end.
+    One row beyond the reach of the windows may be added at the end.
     """
     ones = (1,) * len(kernel)
     sizes = _static(cx, cx.shape(cx.slot(node.inputs[0]))[2:])
@@ -144,10 +147,10 @@ def pool(cx: ProgramBuilder, node: ir.Node) -> None:
 def _without_idle_taps(
     cx: ProgramBuilder, node: ir.Node, window: dict[str, AttributeValue]
 ) -> dict[str, AttributeValue]:
-    """``window``, as large as the image along axes where its only place covers all of the image.
+    """Return ``window``, shrunk to the image along axes where its only position covers the image.
 
-    Exporters of PyTorch write means over all pixels as windows of a thousand rows in ceil mode.
-    Padding under the window must not count in a mean.
+    PyTorch exporters write a mean over all pixels as a window of a thousand rows in ceil mode. Axes
+    whose padding counts in a mean are left alone.
     """
     sizes, places = cx.shape(cx.slot(node.inputs[0]))[2:], node.outputs[0].shape
     lists = {name: [*map(int, window[name])] for name in WINDOW}  # type: ignore[arg-type]
@@ -174,7 +177,8 @@ def _static(cx: ProgramBuilder, shape: Sequence[Dim]) -> tuple[int, ...]:
 def window_attributes(
     cx: ProgramBuilder, node: ir.Node, kernel: tuple[int, ...]
 ) -> dict[str, AttributeValue]:
-    """Kernel, strides, dilations and pads of a node, whose first input is the image, as numbers."""
+    """Return kernel, strides, dilations and pads of a node, whose first input is the image, as
+    numbers."""
     ones = (1,) * len(kernel)
     strides = cx.ints(node, "strides") or ones
     dilations = cx.ints(node, "dilations") or ones
@@ -196,7 +200,7 @@ def window_attributes(
 def _same_pads(
     cx: ProgramBuilder, axes: Sequence[tuple[Dim, int, int, int]], *, upper: bool
 ) -> tuple[Dim, ...]:
-    """Pads for ``ceil(size / stride)`` outputs; an odd one goes to the end if ``upper``."""
+    """Return pads for ``ceil(size / stride)`` outputs; an odd one goes to the end if ``upper``."""
     begins: list[Dim] = []
     ends: list[Dim] = []
     total: Dim

@@ -10,7 +10,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("Det")
 def det(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Kept as it is: square matrices in the last two dims."""
+    """Emit Det of the square matrices in the last two dims."""
     shape = cx.shape(cx.slot(node.inputs[0]))
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise cx.refuse("matrices that are not square")

@@ -1,4 +1,4 @@
-"""Dropout: the identity. A run that would drop elements, which is random, ends with an error."""
+"""Dropout: the identity. A run that would drop elements, which is random, aborts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DROPS_NOTHING = "a Dropout is not training, or its ratio is 0"
 
 @lowers("Dropout")
 def dropout(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The identity; a run whose inputs ask for dropped elements ends with an error."""
+    """The identity; a run whose inputs request dropped elements aborts."""
     if node.attributes.get_float("ratio", 0.5) < 0:
         raise cx.refuse("the ratio is negative")
     drops = _drops(cx, node)
@@ -29,7 +29,8 @@ def dropout(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _drops(cx: ProgramBuilder, node: ir.Node) -> bool | Array:
-    """Whether it is training with a ratio other than 0; an Array where the run decides."""
+    """Return whether it trains with a ratio other than 0; an Array if this is known only at run
+    time."""
     m, ratio, training = Steps(cx), cx.input(node, 1), cx.input(node, 2)
     trains = cx.constants.scalar(training) if training is not None else False
     share = cx.constants.scalar(ratio) if ratio is not None else 0.5
@@ -44,7 +45,7 @@ def _drops(cx: ProgramBuilder, node: ir.Node) -> bool | Array:
 
 
 def _unless(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:
-    """What ``slot`` holds, as the result of an If that ends the run where ``drops`` is true."""
+    """Return the value of ``slot`` as the result of an If that aborts if ``drops`` is true."""
     fails, keeps = ProgramBuilder(cx.model, cx), ProgramBuilder(cx.model, cx)
     fails.node = node
     shape, dtype = cx.shape(slot), cx.dtype(slot)
@@ -58,7 +59,7 @@ def _unless(cx: ProgramBuilder, drops: Array, slot: int, node: ir.Node) -> int:
 
 
 def _full_mask(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The mask of a Dropout that drops nothing."""
+    """Emit the mask of a Dropout that drops nothing."""
     if cx.opset < 10:
         raise cx.refuse("the mask of a Dropout before opset 10")
     mask = node.outputs[1]

@@ -1,4 +1,4 @@
-"""Einsum, ONNX's and smelt's, becomes steps: DotGenerals, and what prepares their operands."""
+"""Lowers Einsum, ONNX's and smelt's, to DotGenerals and steps that prepare their operands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("smelt::Einsum")
 def einsum_over(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Over a semiring, by the path that the node has, if any."""
+    """An einsum over a semiring, by the contraction path of the node, if it has one."""
     attributes = fitting_attributes(cx, node, OPERATOR)
     slots = cx.inputs(node)
     pairs = bool(attributes["pairs"])
@@ -54,7 +54,7 @@ def einsum(cx: ProgramBuilder, node: ir.Node) -> None:
 def equation_of(
     cx: ProgramBuilder, text: str, slots: Sequence[int], *, pairs: bool = False
 ) -> Equation:
-    """The equation ``text`` for the operands in ``slots``; raises Unsupported E201."""
+    """Return the parsed equation for the operands in ``slots``; raises Unsupported E201."""
     try:
         return parse(text, [len(cx.shape(slot)) - pairs for slot in slots])
     except ValueError as error:
@@ -71,7 +71,7 @@ def contract(
     *,
     pairs: bool = False,
 ) -> None:
-    """Emit the steps of ``equation`` into ``output``, by ``path`` or one that is found here.
+    """Emit the steps of ``equation`` into ``output``, by ``path`` or one that is searched here.
 
     With ``pairs``, the last dim of each operand holds the parts of complex numbers.
     """
@@ -106,7 +106,7 @@ def _emit_pairs(
     semiring: Semiring,
     target: int,
 ) -> int:
-    """As ``_emit``, for a step on pairs."""
+    """Emit a step on complex pairs and return its slot, like ``_emit``."""
     if step.op == DOT:
         read = (read[0], matrices(cx, read[1]))
     if step.op != COMBINE:
@@ -127,7 +127,7 @@ def _emit(
     semiring: Semiring,
     target: int,
 ) -> int:
-    """The slot of a step: ``target``, or a new one if that is negative."""
+    """Emit a step and return its slot: ``target``, or a new one if that is negative."""
     if step.op == COMBINE:
         read = tuple(_aligned(cx, *each, len(shape)) for each in zip(read, step.dims, strict=True))
     op, attributes = _instruction(step, semiring)
@@ -147,7 +147,8 @@ def _emit(
 
 
 def _aligned(cx: ProgramBuilder, slot: int, dims: Sequence[int], rank: int) -> int:
-    """``slot`` with its dims as ``dims`` of so many, the others of size 1."""
+    """Return ``slot`` reshaped to ``rank``: its dims at positions ``dims``, the others of size
+    1."""
     sizes: list[Dim] = [1] * rank
     for dim, size in zip(dims, cx.shape(slot), strict=True):
         sizes[dim] = size
@@ -155,6 +156,7 @@ def _aligned(cx: ProgramBuilder, slot: int, dims: Sequence[int], rank: int) -> i
 
 
 def _instruction(step: Step, semiring: Semiring) -> tuple[str, dict[str, Any]]:
+    """Return the operator and attributes of the instruction for ``step``."""
     if step.op == DOT:
         return "DotGeneral", {"dims": DotDims(*step.dims), "semiring": str(semiring)}
     if step.op == COMBINE:

@@ -1,4 +1,5 @@
-"""What small vectors of integers hold, in terms of sizes of inputs of a model and of results."""
+"""Elements of small integer vectors, in terms of sizes of model inputs and data-dependent
+results."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ from smelt.ir.shapes import ShapeInference
 from smelt.program.instruction import Dim
 
 FOUND = ("NonZero", "Compress", "Unique", "NonMaxSuppression")
-"""Operators whose results have as many elements as the data of a run say."""
+"""Operators whose result size depends on the data."""
 
 _NAME = re.compile(r"\b_d\d+\b")
 
 
 class Elements:
-    """Answers by the inference of shapes, which runs when something is asked for first.
+    """Answers by shape inference, which runs at the first query.
 
-    It makes up names of its own for dims; answers have those that the values have already.
+    Inference invents its own names for dims; answers use the names that the values already have.
     """
 
     def __init__(self, model: ir.Model) -> None:
@@ -29,8 +30,8 @@ class Elements:
         self._names: dict[str, str] = {}
 
     def __call__(self, value: ir.Value) -> tuple[Dim, ...] | None:
-        """The elements of ``value``, each told by the sizes of inputs, or of results that a run
-        finds out; None if one is not."""
+        """Return the elements of ``value`` in terms of input sizes and data-dependent sizes, else
+        None."""
         found = self._shapes.elements(value)
         if found is None:
             return None
@@ -65,7 +66,7 @@ class Elements:
 
     @cached_property
     def _told(self) -> frozenset[str]:
-        """The dims that sizes of inputs tell, and those of results as large as the data say."""
+        """The names of dims of model inputs and of results of data-dependent size."""
         graph = self._model.graph
         found = (value for node in graph if node.op_type in FOUND for value in node.outputs)
         shapes = (value.shape for value in (*graph.inputs, *found) if value.shape is not None)

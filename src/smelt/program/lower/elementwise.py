@@ -1,4 +1,4 @@
-"""Operators that work on one element at a time, with NumPy broadcasting."""
+"""Lowers elementwise operators with NumPy broadcasting."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def variadic(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def broadcast(cx: ProgramBuilder, a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Return the broadcast of two shapes; refuses sizes that are not known to broadcast."""
     rank = max(len(a), len(b))
     left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     return tuple(_broadcast_dim(cx, x, y) for x, y in zip(left, right, strict=True))
@@ -66,7 +67,7 @@ def clip(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Cast", "CastLike")
 def cast(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The element type is that of the output slot."""
+    """Emit a Cast to the element type of the output slot."""
     attributes: dict[str, AttributeValue] = {"saturate": node.attributes.get_int("saturate", 1)}
     cx.emit("Cast", (cx.slot(node.inputs[0]),), (cx.define(node.outputs[0]),), **attributes)
 
@@ -79,7 +80,7 @@ def identity(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Pow")
 def power(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Integers to a power that is a float are computed in double precision, then cut."""
+    """Integers to a float power are computed in double precision, then truncated."""
     base, exponent = cx.inputs(node)
     output = node.outputs[0]
     whole = not cx.dtype(base).is_floating_point()
@@ -98,7 +99,7 @@ def power(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Shrink")
 def shrink(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Integers are compared with the limits, and lose the bias, as floats, then cut."""
+    """Integers are compared with the limits and biased in double precision, then truncated."""
     (given,) = cx.inputs(node)
     if cx.dtype(given).is_floating_point():
         cx.keep(node, **cx.attributes(node))
@@ -112,7 +113,7 @@ def shrink(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("OptionalHasElement")
 def has_element(cx: ProgramBuilder, node: ir.Node) -> None:
-    """True for a tensor, false for no operand at all."""
+    """True for a tensor, false for an absent operand."""
     given = bool(node.inputs) and node.inputs[0] is not None
     if given:
         cx.slot(node.inputs[0])
@@ -120,10 +121,10 @@ def has_element(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 KEPT = tuple(name for name in ROWS if lowering_of(name) is None)
-"""The operators of the table that nothing above lowers."""
+"""Elementwise operators without a lowering above."""
 
 
 @lowers(*KEPT)
 def pointwise(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Kept as it is, attributes filled in."""
+    """Emit the operator itself, with default attributes filled in."""
     cx.keep(node, **cx.attributes(node))

@@ -1,4 +1,5 @@
-"""Operators of other domains: DotGeneral by its dimension numbers, others as ``domain::name``."""
+"""Lowers operators of other domains: DotGeneral by its dimension numbers, others as
+``domain::name``."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from smelt.program.lower.builder import ProgramBuilder
 
 
 def lower_extension(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A declared operator keeps its name and attributes, and takes all its inputs as slots."""
+    """Emit a declared operator with its name and attributes, and all inputs as slots."""
     operator = operators.find(node.domain, node.op_type)
     if operator is None:
         raise cx.refuse(
@@ -31,9 +32,9 @@ def lower_extension(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def fitting_attributes(cx: ProgramBuilder, node: ir.Node, operator: Operator) -> Attributes:
-    """The attributes of ``node``; raises Unsupported E201 if its shape rule finds a mistake.
+    """Return the attributes of ``node``; raises Unsupported E201 if its shape rule rejects them.
 
-    What ``smelt.compile`` lowers was seen by that rule already; other models need not have been.
+    ``smelt.compile`` has run that rule before; other callers may not have.
     """
     attributes = operator.attributes_of(node)
     try:
@@ -44,7 +45,8 @@ def fitting_attributes(cx: ProgramBuilder, node: ir.Node, operator: Operator) ->
 
 
 def extensions_among(instructions: Iterable[str]) -> frozenset[tuple[str, str]]:
-    """The operators of other domains that ``instructions``, by their names, compute."""
+    """Return the (domain, operator) pairs of other domains among ``instructions``, given by
+    name."""
     found = set()
     for name in instructions:
         domain, _, op_type = name.rpartition("::")

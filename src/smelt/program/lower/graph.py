@@ -1,4 +1,4 @@
-"""Lower a whole graph, and report everything that cannot be lowered at once."""
+"""Lowers a whole graph, and reports every node that cannot be lowered at once."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from smelt.program.lower.builder import ProgramBuilder, Whole, nothing_whole
 from smelt.program.lower.nodes import dispatch, lower_node
 
 OLDEST_OPSET = 7
-"""Before it, binary operators broadcast by attributes."""
+"""Before this opset, binary operators broadcast by attributes."""
 
 
 def lower(model: ir.Model, whole: Whole = nothing_whole) -> Program:
-    """The Program of ``model``, whose values must have known dtypes and ranks.
+    """Return the Program of ``model``, whose values must have known dtypes and ranks.
 
-    ``whole`` says which instructions on quantized numbers are not spelled out. Needs inlined
-    functions. Symbolic dims stay symbolic in the slots. Raises
-    an ErrorList of Unsupported E201, one for each node that cannot be lowered.
+    ``whole`` says which instructions on quantized numbers the target computes directly. Functions
+    must be inlined. Symbolic dims stay symbolic in the slots. Raises an ErrorList of Unsupported
+    E201, one per node that cannot be lowered.
     """
     cx = ProgramBuilder(model, whole=whole)
     errors: list[Unsupported] = []
@@ -47,9 +47,9 @@ def lower(model: ir.Model, whole: Whole = nothing_whole) -> Program:
 
 
 def lower_alone(model: ir.Model, node: ir.Node, whole: Whole = nothing_whole) -> Program:
-    """The Program of ``node`` alone, which takes what the node does but for its constants.
+    """Return the Program of ``node`` alone; its inputs are those of the node without constants.
 
-    ``whole`` as of ``lower``. Raises Unsupported E201 if the node cannot be lowered.
+    ``whole`` as for ``lower``. Raises Unsupported E201 if the node cannot be lowered.
     """
     cx = ProgramBuilder(model, whole=whole)
     cx.node = node

@@ -1,4 +1,4 @@
-"""Operators that read or write by index, and those that make indices."""
+"""Lowers operators that read or write by index, and operators that produce indices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _rank(cx: ProgramBuilder, node: ir.Node) -> int:
 
 @lowers("Gather", "GatherElements")
 def gather(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``axis`` counts from the front; indices may count from the back."""
+    """``axis`` is made non-negative; indices may be negative."""
     cx.keep(node, axis=cx.axis(node.attributes.get_int("axis", 0), _rank(cx, node)))
 
 
@@ -31,7 +31,7 @@ _REDUCTIONS = ("none", "add", "mul", "max", "min")
 
 
 def _reduction(cx: ProgramBuilder, node: ir.Node) -> str:
-    """What combines an element with its update; ONNX Runtime takes unknown words for ``none``."""
+    """Return the operator that combines an element with its update; refuses unknown names."""
     reduction = node.attributes.get_string("reduction", "none")
     if reduction not in _REDUCTIONS:
         raise cx.refuse(f"reduction={reduction!r}, which is none of {', '.join(_REDUCTIONS)}")
@@ -40,20 +40,20 @@ def _reduction(cx: ProgramBuilder, node: ir.Node) -> str:
 
 @lowers("ScatterElements")
 def scatter_elements(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A copy of the data with some elements set, or combined by ``reduction``."""
+    """A copy of the data with some elements replaced, or combined by ``reduction``."""
     axis = cx.axis(node.attributes.get_int("axis", 0), _rank(cx, node))
     cx.keep(node, axis=axis, reduction=_reduction(cx, node))
 
 
 @lowers("ScatterND")
 def scatter_nd(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A copy of the data with some slices set, or combined by ``reduction``."""
+    """A copy of the data with some slices replaced, or combined by ``reduction``."""
     cx.keep(node, reduction=_reduction(cx, node))
 
 
 @lowers("Range")
 def range_(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``start + i * delta`` for each i of the output slot."""
+    """``start + i * delta`` for each index i of the output slot."""
     start, limit, delta = cx.inputs(node)
     output = cx.define(node.outputs[0])
     if any(map(cx.by_data, node.inputs)):
@@ -64,7 +64,7 @@ def range_(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Trilu")
 def trilu(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``k`` is an attribute; ``upper`` keeps what is on and above that diagonal."""
+    """``k`` becomes an attribute; ``upper`` keeps the elements on and above that diagonal."""
     if cx.by_data(cx.input(node, 1)):
         _trilu_at_run_time(cx, node)
         return
@@ -80,7 +80,7 @@ def trilu(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _trilu_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A mask of the rows and columns on one side of the diagonal."""
+    """Emit a mask of the elements on one side of a run-time diagonal."""
     m = Steps(cx)
     x, diagonal = m.array(node.inputs[0]), m.array(node.inputs[1]).reshape()
     rows, columns = x.shape[-2:]
@@ -102,7 +102,7 @@ def one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _one_hot_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Each index is compared with all numbers below the depth."""
+    """Compare each index with all numbers below the run-time depth."""
     m, integers = Steps(cx), ir.DataType.INT64
     indices, depth, values = (m.array(value) for value in node.inputs)
     rank = len(indices.shape) + 1

@@ -1,6 +1,6 @@
-"""MelWeightMatrix: how much of each bin of a spectrum falls into each band of the mel scale.
+"""MelWeightMatrix: the weight of each bin of a spectrum in each band of the mel scale.
 
-Rounded where ONNX Runtime rounds: ends of the scale and its step to float32, frequencies in double.
+Rounded as in ONNX Runtime: ends and step of the scale in float32, frequencies in double.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from smelt.program.lower.registry import lowers
 FLOAT, DOUBLE, INT64 = ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT64
 
 PER_DECADE, CORNER = 2595.0, 700.0
-"""Mels of a factor of ten above the corner frequency, and that in hertz."""
+"""Mels per factor of ten above the corner frequency, and the corner frequency in hertz."""
 
 
 @lowers("MelWeightMatrix")
 def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
-    """[dft_length / 2 + 1, num_mel_bins]: triangles between neighbouring bands."""
+    """[dft_length / 2 + 1, num_mel_bins]: triangles between neighboring bands."""
     m = Steps(cx)
     bands, length, rate, low, high = (m.array(value).reshape() for value in node.inputs)
     rows = _numbers(cx, m, node, 0, length.cast(INT64) / 2 + 1)
@@ -46,7 +46,7 @@ def mel_weight_matrix(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _numbers(cx: ProgramBuilder, m: Steps, node: ir.Node, axis: int, limit: Array) -> Array:
-    """``[0, 1, ...]`` along an axis of the result, as many as ``limit`` says."""
+    """Return ``[0, 1, ..., limit - 1]`` along an axis of the result."""
     output = node.outputs[0]
     size = size_to_find(cx, output, axis)
     if isinstance(size, int) and not is_told_by_data(cx, node, [1 - axis]):

@@ -1,4 +1,4 @@
-"""Operators that move elements and change none: Transpose, Reshape, Concat, Slice, Pad..."""
+"""Lowers operators that move elements: Transpose, Reshape, Concat, Slice, Pad..."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _may_lose_more(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """True for a Squeeze without axes of open dims that may be 1, whatever is declared."""
+    """True for a Squeeze without axes whose symbolic dims may be 1."""
     told = "axes" in node.attributes or cx.input(node, 1) is not None
     return not told and not never_one(node.graph, cx.shape(cx.slot(node.inputs[0])))
 
@@ -65,6 +65,7 @@ def expand(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | None) -> None:
+    """Emit an Expand of ``source`` to ``sizes``, which may be data-dependent."""
     output = cx.define(node.outputs[0])
     if cx.by_data(sizes):
         cx.emit(EXPAND_AT_RUN_TIME, (source, cx.slot(sizes)), (output,))
@@ -81,7 +82,7 @@ def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | No
 
 @lowers("Tile")
 def tile(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``repeats`` is an attribute, one number a dim."""
+    """``repeats`` becomes an attribute, one number per dim."""
     if is_told_by_data(cx, node, [1]):
         tile_at_run_time(cx, node)
         return
@@ -93,16 +94,16 @@ def tile(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Concat")
 def concat(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``axis`` counts from the front."""
+    """``axis`` is made non-negative."""
     cx.keep(node, axis=cx.axis(node.attributes.get_int("axis", 1), cx.rank(node.inputs[0])))
 
 
 @lowers("Slice")
 def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``starts``, ``ends``, ``axes`` and ``steps`` as ONNX means them, axes from the front.
+    """``starts``, ``ends``, ``axes`` and ``steps`` as in ONNX, with axes >= 0.
 
-    ``indexing.slices`` of the program resolves them against a static shape. Windows that begin at
-    a computed place are gathered.
+    ``program/indexing.slices`` resolves them against a static shape. Windows of known size at a
+    run-time start become Gathers.
     """
     sizes = window_sizes(node) if at_run_time(node, 1) else None
     if sizes is not None:
@@ -124,7 +125,7 @@ def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _window(cx: ProgramBuilder, node: ir.Node, sizes: Mapping[int, int]) -> None:
-    """One Gather an axis: ``sizes`` rows from the place that ``starts`` says."""
+    """Emit one Gather per axis: ``sizes`` rows from the run-time start."""
     data, starts = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
     dtype, shape = cx.dtype(starts), list(cx.shape(data))
     for place, (axis, size) in enumerate(sizes.items()):
@@ -142,7 +143,7 @@ def _window(cx: ProgramBuilder, node: ir.Node, sizes: Mapping[int, int]) -> None
 
 @lowers("Split")
 def split(cx: ProgramBuilder, node: ir.Node) -> None:
-    """One Slice an output."""
+    """One Slice per output."""
     data = node.inputs[0]
     source = cx.slot(data)
     axis = cx.axis(node.attributes.get_int("axis", 0), cx.rank(data))
@@ -161,7 +162,7 @@ def split(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[Dim, ...]:
-    """Equal parts; the last are smaller if they do not come out even (opset 18)."""
+    """Return sizes of equal parts; the last ones are smaller if they do not divide (opset 18)."""
     count = node.attributes.get_int("num_outputs", len(node.outputs))
     if isinstance(size, int):
         part = math.ceil(size / count)
@@ -200,8 +201,10 @@ def pad(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _crop(cx: ProgramBuilder, source: int, pads: list[Dim]) -> tuple[int, list[Dim]]:
-    """A Slice for the pads below 0, and the pads that are left: what a Pad shows of a tensor beyond
-    its borders is what is left of it after cropping."""
+    """Emit a Slice for negative pads; return its slot and the remaining pads.
+
+    The modes that repeat elements see only the cropped tensor.
+    """
     off = [-pad if isinstance(pad, int) and pad < 0 else 0 for pad in pads]
     if not any(off):
         return source, pads
@@ -246,7 +249,7 @@ def space_to_depth(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _div(cx: ProgramBuilder, size: Dim, by: int) -> Dim:
-    """How many blocks there are; a run ends in which an open size has no whole number of them."""
+    """Return the number of blocks; a run whose size is no multiple of ``by`` aborts."""
     if by < 1 or (isinstance(size, int) and size % by):
         raise cx.refuse_size(f"size {size} does not divide into blocks of {by}")
     return size // by

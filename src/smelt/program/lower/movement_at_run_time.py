@@ -1,4 +1,4 @@
-"""Slice, Split, Pad, Tile, Reshape whose places, sizes, widths, repeats the data of a run tells."""
+"""Lowers Slice, Split, Pad, Tile and Reshape with data-dependent bounds, sizes, pads or repeats."""
 
 from __future__ import annotations
 
@@ -21,30 +21,33 @@ from smelt.program.lower.builder import ABSENT, ProgramBuilder
 
 
 def is_told_by_data(cx: ProgramBuilder, node: ir.Node, positions: Iterable[int]) -> bool:
-    """True if elements of an input of the model decide one of these inputs of ``node``."""
+    """True if one of these inputs of ``node`` is data-dependent."""
     return any(cx.by_data(cx.input(node, position)) for position in positions)
 
 
 def slice_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inputs: data, starts, ends, axes and steps, the last two -1 where they are absent."""
+    """Inputs: data, starts, ends, axes and steps, the last two -1 if absent."""
     _emit(cx, node, SLICE_AT_RUN_TIME, [cx.input(node, i) for i in range(5)])
 
 
 def pad_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inputs: data, pads, value and axes, the last two -1 where they are absent."""
+    """Inputs: data, pads, value and axes, the last two -1 if absent."""
     mode = node.attributes.get_string("mode", "constant")
     _emit(cx, node, PAD_AT_RUN_TIME, [cx.input(node, i) for i in range(4)], mode=mode)
 
 
 def tile_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inputs: data and repeats, one number a dim."""
+    """Inputs: data and repeats, one number per dim."""
     _emit(cx, node, TILE_AT_RUN_TIME, [cx.input(node, i) for i in range(2)])
 
 
 def reshape_at_run_time(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """Inputs: data and sizes. False, with nothing done, where no data tells the sizes, or all but
-    one are known: what is left of the elements says that one. Sizes that the model declares are no
-    such knowledge: the run is held to them."""
+    """Emit a Reshape with inputs data and sizes, and return True.
+
+    Returns False, and emits nothing, if the sizes are not data-dependent, or if all but one are
+    known: that one follows from the number of elements. Declared sizes do not count as known: the
+    run checks them.
+    """
     output = node.outputs[0]
     dims = output.shape.dims if output.shape is not None else ()
     unknown = [dim for dim in dims if _is_unknown(dim) or is_invented(str(dim))]
@@ -58,8 +61,11 @@ def reshape_at_run_time(cx: ProgramBuilder, node: ir.Node) -> bool:
 
 
 def split_at_run_time(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
-    """Slices from one end of the sizes so far to the next; steps of 0, which no Slice takes, where
-    a size is below 0 or their sum is not that of the axis."""
+    """Emit Slices between cumulated sizes.
+
+    A negative size, or a sum unequal to the axis, yields a step of 0, at which the Slice aborts the
+    run.
+    """
     m = Steps(cx)
     x, sizes = m.array(node.inputs[0]), m.array(node.inputs[1])
     if sizes.shape != (len(node.outputs),):
@@ -79,7 +85,7 @@ def split_at_run_time(cx: ProgramBuilder, node: ir.Node, axis: int) -> None:
 
 
 def name_sizes(cx: ProgramBuilder, value: ir.Value) -> None:
-    """Give names to sizes of ``value`` that have none, for a run to find out."""
+    """Name the unnamed sizes of ``value``, so that a run can compute them."""
     if value.shape is not None:
         value.shape = ir.Shape(
             [
@@ -90,7 +96,7 @@ def name_sizes(cx: ProgramBuilder, value: ir.Value) -> None:
 
 
 def size_to_find(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
-    """The size of ``value`` along ``axis``, by name if only a run finds it out."""
+    """Return the size of ``value`` along ``axis``; a data-dependent one as a symbol."""
     if value.shape is None:
         raise cx.refuse(f"the rank of {value.name!r} is not known")
     if axis >= len(value.shape):
@@ -100,7 +106,7 @@ def size_to_find(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
 
 
 def declared_size(cx: ProgramBuilder, value: ir.Value, axis: int) -> Dim:
-    """The size of ``value`` along ``axis`` as the model declares it, which a run is held to."""
+    """Return the declared size of ``value`` along ``axis``, which a run checks."""
     dims = (value.shape or ir.Shape([])).dims
     for output, told in zip(cx.model.graph.outputs, declared(cx.model.graph), strict=True):
         if output is value and told is not None and len(told) == len(dims):
@@ -115,6 +121,7 @@ def _emit(
     inputs: Iterable[ir.Value | None],
     **attributes: AttributeValue,
 ) -> None:
+    """Emit a data-dependent movement ``op`` whose result has the rank of the data."""
     slots = [cx.slot(value) if value is not None and value.name else ABSENT for value in inputs]
     for slot in slots[1:]:
         if slot != ABSENT and not all(isinstance(size, int) for size in cx.shape(slot)):

@@ -1,4 +1,4 @@
-"""Lower the nodes of a graph one by one, and the graphs inside of them to bodies."""
+"""Lowers the nodes of a graph one by one, and their subgraphs to bodies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from smelt.program.lower.unlowered import why_unlowered
 def lower_body(
     cx: ProgramBuilder, graph: ir.Graph, types: Iterable[tuple[ir.DataType, Iterable[Dim]]]
 ) -> ProgramBuilder:
-    """The builder of ``graph`` as a Program: its inputs of these types, then what it captures.
+    """Return the builder of ``graph`` as a Program: inputs of these types, then captured values.
 
     Raises the first Unsupported E201 of its nodes.
     """
@@ -43,7 +43,10 @@ def lower_body(
 
 
 def lower_node(cx: ProgramBuilder, node: ir.Node, *, broken: bool) -> Unsupported | None:
-    """Lower one node; after a failure its results get slots, so that later nodes are seen too."""
+    """Lower one node and return its refusal or None.
+
+    ``broken``: an earlier node was refused; nodes that read its results are skipped.
+    """
     if len(node.outputs) == 1 and constants.tensor_of(node.outputs[0]) is not None:
         return None  # a Constant: it gets a slot when something reads it
     cx.node = node
@@ -58,7 +61,7 @@ def lower_node(cx: ProgramBuilder, node: ir.Node, *, broken: bool) -> Unsupporte
 
 
 def dispatch(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Emit what ``node`` computes; raises Unsupported E201."""
+    """Emit the instructions of ``node``; raises Unsupported E201."""
     rule = lowering_of(f"{node.domain}::{node.op_type}" if node.domain else node.op_type)
     if rule is None and node.domain:
         lower_extension(cx, node)

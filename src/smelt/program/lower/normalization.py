@@ -1,4 +1,4 @@
-"""Softmax and the normalizations, with axes counted from the front."""
+"""Lowers Softmax and the normalizations, with non-negative axes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.registry import lowers
 
 SOFTMAX_BY_AXIS = 13
-"""The opset since which Softmax works along one axis; before, over all from ``axis`` on."""
+"""The first opset whose Softmax works along one axis; before, it covers all axes from ``axis``
+on."""
 
 
 @lowers("Softmax", "LogSoftmax", "Hardmax")
 def softmax(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``axis`` counts from the front; the older meaning goes through a matrix."""
+    """``axis`` is made non-negative; before opset 13 the input is reshaped to a matrix."""
     source = cx.slot(node.inputs[0])
     shape = cx.shape(source)
     if cx.opset >= SOFTMAX_BY_AXIS:
@@ -48,7 +49,7 @@ def _product(cx: ProgramBuilder, dims: tuple[Dim, ...]) -> Dim:
 def batch_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
     """``(x - mean) / sqrt(var + epsilon) * scale + bias`` along dim 1; a vector is one channel.
 
-    Before opset 14 it trains if it has more outputs, read or not.
+    Before opset 14 it trains if it has more than one output, read or not.
     """
     if node.attributes.get_int("spatial", 1) != 1:
         raise cx.refuse("spatial=0, which ONNX has since removed")
@@ -68,7 +69,7 @@ def batch_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _in_training(cx: ProgramBuilder, node: ir.Node) -> None:
-    """By the mean and variance of the batch, of which the running ones take a share."""
+    """Normalize by mean and variance of the batch, and update the running ones by the momentum."""
     m = Steps(cx)
     x, *given = (m.array(value) for value in node.inputs)
     shape = m.sizes(x)
@@ -103,7 +104,8 @@ def instance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("LayerNormalization", "RMSNormalization")
 def layer_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Over all dims from ``axis`` on; the mean and deviation only if something reads them."""
+    """Over all dims from ``axis`` on; mean and deviation are computed only if something reads
+    them."""
     outputs = list(node.outputs)
     while len(outputs) > 1 and is_dead(outputs[-1]):
         outputs.pop()
@@ -119,8 +121,11 @@ def layer_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("MeanVarianceNormalization")
 def mean_variance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """By the squares of what is left without the mean, as ONNX Runtime does it: ONNX's formula, the
-    mean of squares less the squared mean, loses the variance of numbers far from 0."""
+    """The variance is the mean of squares of the centered values, as in ONNX Runtime.
+
+    ONNX's formula, the mean of squares minus the squared mean, loses the variance of numbers far
+    from 0.
+    """
     m = Steps(cx)
     x = m.array(node.inputs[0])
     axes = cx.axes(node.attributes.get_ints("axes", AXES_OF_NORM), len(x.shape))
@@ -132,7 +137,7 @@ def mean_variance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("GroupNormalization")
 def group_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Over groups of channels; scale and bias have one number a channel (opset 21)."""
+    """Over groups of channels; scale and bias have one number per channel (opset 21)."""
     if cx.opset < 21:
         raise cx.refuse("before opset 21 scale and bias had one number a group")
     cx.keep(
@@ -157,7 +162,7 @@ def local_response_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("LpNormalization")
 def lp_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Divided by the norm along ``axis``; 0 where that is 0."""
+    """Divided by the norm along ``axis``; 0 where the norm is 0."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     axis, p = (

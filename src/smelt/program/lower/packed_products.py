@@ -1,4 +1,4 @@
-"""MatMulNBits of ONNX Runtime: a product with weights of a few bits."""
+"""MatMulNBits of ONNX Runtime: a product with packed weights of a few bits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from smelt.program.lower.registry import lowers
 
 @lowers("com.microsoft::MatMulNBits")
 def product_of_few_bits(cx: ProgramBuilder, node: ir.Node) -> None:
-    """One instruction where the target reads the packed weights; elsewhere its body stands in."""
+    """One instruction if the target reads packed weights; else refused, and its function body is
+    used."""
     numbers = {
         name: node.attributes.get_int(name, default)
         for name, default in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 0))

@@ -1,8 +1,8 @@
-"""Products of complex numbers that are pairs of real ones: the last dim holds both parts.
+"""Products of complex numbers stored as pairs of real ones in the last dim.
 
 A number times a pair is a product with the real matrix ``[[re, im], [-im, re]]``. So a contraction
-of complex numbers is one of real numbers that sums over the parts of the left side, too, with such
-a matrix for each pair of the right side: four multiplications each, as BLAS takes.
+of complex numbers is a real contraction that also sums over the parts of the left side, with such a
+matrix for each pair of the right side: four multiplications each, as in BLAS.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from smelt.operators.contraction_steps import (
 from smelt.program.lower.builder import ProgramBuilder
 
 PAIR = "\N{DOUBLE-STRUCK CAPITAL C}"
-"""The label of the dim of parts; no equation has one of two characters."""
+"""The label of the dim of parts; labels of equations have one character, this one is doubled."""
 
 
 def on_pairs(step: Step, ranks: tuple[int, ...]) -> Step:
-    """``step`` for operands of pairs, which have so many dims besides."""
+    """Return ``step`` for operands of pairs; ``ranks`` do not count the dim of parts."""
     labels = (*step.labels, PAIR * 2)
     if step.op == DIAGONAL:
         return replace(step, labels=labels, axes=(*step.axes, len(step.labels)))
@@ -43,14 +43,14 @@ def on_pairs(step: Step, ranks: tuple[int, ...]) -> Step:
 
 
 def matrices(cx: ProgramBuilder, slot: int) -> int:
-    """``[..., 2]`` as ``[..., 2, 2]``: the pair, and i times it."""
+    """Return ``[..., 2]`` as ``[..., 2, 2]``: the pair, and i times the pair."""
     *shape, _ = cx.shape(slot)
     rows = [cx.emit_new("Reshape", (each,), (*shape, 1, 2)) for each in (slot, turned(cx, slot))]
     return cx.emit_new("Concat", rows, (*shape, 2, 2), axis=len(shape))
 
 
 def turned(cx: ProgramBuilder, slot: int) -> int:
-    """Each pair times i: minus the imaginary part, and the real one."""
+    """Return each pair times i: the negated imaginary part, and the real part."""
     shape = cx.shape(slot)
     back: dict[str, Any] = {
         "starts": (1,),
@@ -64,7 +64,7 @@ def turned(cx: ProgramBuilder, slot: int) -> int:
 
 
 def product(cx: ProgramBuilder, a: int, b: int) -> tuple[int, int]:
-    """Two addends of the elementwise product of ``a`` and ``b``, by broadcasting."""
+    """Return two addends of the elementwise product of ``a`` and ``b``, which broadcast."""
     return _times_part(cx, a, 0, b), _times_part(cx, a, 1, turned(cx, b))
 
 

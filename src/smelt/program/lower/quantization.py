@@ -1,7 +1,7 @@
-"""Quantization: numbers as integers with a scale and a zero point, spelled in plain arithmetic.
+"""Lowers quantized operators to plain arithmetic on integers and floats.
 
-Integers less their zero points are exact in 32 bits and in float. What is quantized is divided,
-rounded to even and clamped in the order of ONNX Runtime, so that the bits are its bits.
+Integers minus their zero points are exact in 32 bits and in float. Results are divided, rounded to
+even and clamped in the order of ONNX Runtime, so that they are bitwise equal.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from smelt.program.lower.registry import lowers
 
 FLOAT, INT32 = ir.DataType.FLOAT, ir.DataType.INT32
 EXACT_FLOAT = 2**24
-"""Integers up to it are floats."""
+"""Integers up to this are exact in float32."""
 
 REACH = float(2**20)
-"""Beyond all numbers of 16 bits and their zero points, and exact with them in 32 bits."""
+"""Beyond all 16-bit numbers and their zero points, and sums with them are exact in 32 bits."""
 
 
 @lowers("DequantizeLinear")
@@ -43,7 +43,8 @@ def dequantize(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("QuantizeLinear")
 def quantize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``round(x / scale) + zero point``, clamped to the output; a float only divides and casts."""
+    """``round(x / scale) + zero point``, clamped to the output; a float output only divides and
+    casts."""
     if _kept(cx, node):
         return
     x, scale, zero = cx.slot(node.inputs[0]), cx.slot(node.inputs[1]), cx.input(node, 2)
@@ -63,7 +64,7 @@ def quantize(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("ConvInteger")
 def conv_integer(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A Conv of integers less their zero points, in floats that hold every sum."""
+    """A Conv of integers minus their zero points, in floats wide enough for every sum."""
     if cx.kept_whole(node, **_window(cx, node, cx.slot(node.inputs[1]))):
         return
     x, w = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
@@ -73,7 +74,8 @@ def conv_integer(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("QLinearConv")
 def qlinear_conv(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Sums of products of integers, and a bias; one factor a channel; then as QuantizeLinear."""
+    """Sums of products of integers, and a bias; one factor per channel; then like
+    QuantizeLinear."""
     if cx.kept_whole(node, **_window(cx, node, cx.slot(node.inputs[3]))):
         return
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = node.inputs[:8]
@@ -92,7 +94,8 @@ def qlinear_conv(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("QLinearMatMul")
 def qlinear_matmul(cx: ProgramBuilder, node: ir.Node) -> None:
-    """As QLinearConv, of a MatMul; scales and zero points of one operand may be rows or columns."""
+    """Like QLinearConv, of a MatMul; scales and zero points of an operand may be per row or
+    column."""
     if cx.kept_whole(node):
         return
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = node.inputs
@@ -120,7 +123,7 @@ def _convolution(
     w_zero: ir.Value | None,
     output: ir.Value,
 ) -> int:
-    """The sums of a convolution of integers, as floats: doubles where floats would round."""
+    """Return the sums of an integer convolution as floats, or doubles where floats would round."""
     sizes = _sizes(cx, w)
     if output.shape is None:
         raise cx.refuse("the rank of the result is not known")
@@ -137,9 +140,10 @@ def _convolution(
 
 
 def _kept(cx: ProgramBuilder, node: ir.Node) -> bool:
-    """True if a QuantizeLinear or DequantizeLinear is one instruction; its axis is from the front.
+    """Emit a QuantizeLinear or DequantizeLinear as one instruction, with ``axis`` >= 0, and return
+    True.
 
-    Types to divide in that the node asks for are spelled out.
+    Returns False if the target lacks it, or if the node requests a precision or blocks.
     """
     rank = len(cx.shape(cx.slot(node.inputs[0])))
     scales = cx.shape(cx.slot(node.inputs[1]))
@@ -151,7 +155,7 @@ def _kept(cx: ProgramBuilder, node: ir.Node) -> bool:
 
 
 def _window(cx: ProgramBuilder, node: ir.Node, w: int) -> dict[str, AttributeValue]:
-    """The attributes of a Conv whose weights are in slot ``w``."""
+    """Return the attributes of a Conv whose weights are in slot ``w``."""
     kernel = cx.ints(node, "kernel_shape") or tuple(_sizes(cx, w)[2:])
     return {**window_attributes(cx, node, kernel), "group": node.attributes.get_int("group", 1)}
 
@@ -197,7 +201,7 @@ def _cast_to(cx: ProgramBuilder, slot: int, output: ir.Value) -> None:
 
 
 def _factor(cx: ProgramBuilder, x: int, w: int, y: int) -> int:
-    """``x * w / y`` in float, as ONNX Runtime takes the factors together."""
+    """Return ``x * w / y`` in float, in the order of ONNX Runtime."""
     first, second, third = (_scalar(cx, _cast(cx, slot, FLOAT)) for slot in (x, w, y))
     shape = _wider(cx.shape(first), cx.shape(second))
     both = cx.emit_new("Mul", (first, second), shape)
@@ -211,12 +215,12 @@ def _wider(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
 
 
 def _scalar(cx: ProgramBuilder, slot: int) -> int:
-    """A vector of one number as that number; others as they are."""
+    """Return a vector of one number as a scalar; other slots unchanged."""
     return cx.emit_new("Reshape", (slot,), ()) if cx.shape(slot) == (1,) else slot
 
 
 def _channels(cx: ProgramBuilder, slot: int, rank: int, axis: int = 1) -> int:
-    """A vector along one axis of ``rank``; one number stays one."""
+    """Return a vector reshaped along one axis of ``rank``; one number stays a scalar."""
     slot = _scalar(cx, slot)
     if not cx.shape(slot):
         return slot
@@ -224,7 +228,7 @@ def _channels(cx: ProgramBuilder, slot: int, rank: int, axis: int = 1) -> int:
 
 
 def _rows(cx: ProgramBuilder, slot: int, rank: int) -> int:
-    """A vector of numbers for rows, along the last dim but one."""
+    """Return a vector of per-row numbers reshaped along the last dim but one."""
     slot = _scalar(cx, slot)
     shape = cx.shape(slot)
     return cx.emit_new("Reshape", (slot,), (*shape, 1)) if len(shape) == 1 and rank > 1 else slot

@@ -1,4 +1,4 @@
-"""Ensembles of trees, as ai.onnx.ml 5 writes them: nodes and leaves in attributes of their own."""
+"""Tree ensembles as ai.onnx.ml 5 writes them: nodes and leaves in separate attributes."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def tree_ensemble(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _trees(node: ir.Node) -> Trees:
+    """Return the trees in the attributes of ``node``."""
     told = node.attributes
     features = np.asarray(told.get_ints("nodes_featureids", ()))
     leaves = len(told.get_ints("leaf_targetids", ()))
@@ -55,14 +56,14 @@ def _numbers(node: ir.Node, name: str) -> np.ndarray:
 
 
 def _way(node: ir.Node, side: str, count: int, leaves: int) -> np.ndarray:
-    """Where each node leads, and each leaf to itself."""
+    """Return the successor of each node on one side; leaves lead to themselves."""
     ids = np.asarray(node.attributes.get_ints(f"nodes_{side}nodeids", ()))
     is_leaf = np.asarray(node.attributes.get_ints(f"nodes_{side}leafs", ()), bool)
     return np.concatenate([np.where(is_leaf, ids + count, ids), count + np.arange(leaves)])
 
 
 def _members(node: ir.Node, modes: np.ndarray, places: int) -> np.ndarray:
-    """[places, most]"""
+    """Return the member set of each node, padded with NaN: [nodes and leaves, largest set]."""
     sets: list[list[float]] = [[]]
     if "membership_values" in node.attributes:
         for value in _numbers(node, "membership_values"):

@@ -1,4 +1,4 @@
-"""What prepares features for learned models, and picks from their results."""
+"""Lowers operators that prepare features for learned models, and that pick from their results."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def scaler(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers(f"{ML}::Normalizer")
 def normalizer(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Each row by its maximum, its sum of magnitudes or its length; a row of zeros stays."""
+    """Each row divided by its maximum, its L1 or its L2 norm; a row of zeros is unchanged."""
     m = Steps(cx)
     x = m.array(node.inputs[0]).cast(ir.DataType.FLOAT)
     if len(x.shape) not in (1, 2):
@@ -64,7 +64,7 @@ def normalizer(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers(f"{ML}::Imputer")
 def imputer(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Another number, one for all features or one for each, where the value is the one missing."""
+    """Values equal to the missing value are replaced by one number, or one per feature."""
     m = Steps(cx)
     x, told = m.array(node.inputs[0]), node.attributes
     kind = "float" if x.dtype.is_floating_point() else "int64"
@@ -80,7 +80,7 @@ def imputer(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers(f"{ML}::ZipMap")
 def zip_map(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Dictionaries are no tensors."""
+    """Refused, because dictionaries are no tensors."""
     raise cx.refuse(
         "it makes dictionaries of the scores",
         fix="--pipeline zip-map-to-tensor,default returns the scores as a tensor",

@@ -1,4 +1,4 @@
-"""Linear models."""
+"""Lowers linear models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def linear_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers(f"{ML}::LinearClassifier")
 def linear_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
-    """One score a class, or one for two classes, which is that of the second."""
+    """One score per class, or one for two classes, which is the score of the second."""
     m = Steps(cx)
     labels = labels_of(m, node)
     transform = node.attributes.get_string("post_transform", "NONE")
@@ -51,7 +51,7 @@ def linear_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _products(m: Steps, node: ir.Node, targets: int) -> Array:
-    """[N, targets]"""
+    """Return ``x @ coefficients.T + intercepts``: [N, targets]."""
     x, weights = features_of(m, node), floats(node, "coefficients")
     if targets < 1 or len(weights) % targets or len(weights) // targets != x.shape[1]:
         raise m.cx.refuse(f"{len(weights)} coefficients for {x.shape[1]} features")

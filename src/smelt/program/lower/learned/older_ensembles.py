@@ -1,4 +1,4 @@
-"""Ensembles of trees as scikit-learn, XGBoost and LightGBM export them: before ai.onnx.ml 5."""
+"""Tree ensembles before ai.onnx.ml 5, as scikit-learn, XGBoost and LightGBM export them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRA
 
 @lowers(f"{ML}::TreeEnsembleRegressor")
 def tree_ensemble_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
-    """x [N, features] gives [N, targets]: what the trees say together, and the base values."""
+    """x [N, features] gives [N, targets]: the aggregated trees plus the base values."""
     m, told = Steps(cx), node.attributes
     targets = told.get_int("n_targets", 1)
     x, ensemble = _rows(m, node), _Ensemble(m, node, "target", targets)
@@ -75,7 +75,7 @@ def _of_two(
     base: np.ndarray,
     transform: str,
 ) -> tuple[Array, Array]:
-    """Trees that tell the score of one of two classes, or those of both."""
+    """Return labels and scores for two classes: trees give the score of one class or of both."""
     first, second = (scores.rows(k, k + 1, 1).reshape(scores.shape[0]) for k in (0, 1))
     tells = [bool(ensemble.told[:, k].any()) for k in (0, 1)]
     if len(base) > 1 or (tells[1] and len(base)) or (all(tells) and not ensemble.told.all()):
@@ -105,7 +105,7 @@ def _are_positive(ensemble: _Ensemble) -> bool:
 
 
 def _rows(m: Steps, node: ir.Node) -> Array:
-    """The features as floats; doubles stay, where the model compares doubles."""
+    """Return the features as floats; doubles stay doubles, because the model compares doubles."""
     x = m.array(node.inputs[0])
     if len(x.shape) != 2:
         raise m.cx.refuse("features that are no matrix")
@@ -113,7 +113,7 @@ def _rows(m: Steps, node: ir.Node) -> Array:
 
 
 def _numbers(node: ir.Node, name: str) -> np.ndarray:
-    """An attribute of floats, or the tensor that stands in for it."""
+    """Return an attribute of floats, or the tensor attribute that replaces it."""
     tensor = node.attributes.get(f"{name}_as_tensor")
     if tensor is not None:
         return np.asarray(tensor.as_tensor().numpy())
@@ -121,12 +121,13 @@ def _numbers(node: ir.Node, name: str) -> np.ndarray:
 
 
 class _Ensemble:
-    """The trees of a node, and what their leaves tell of each target or class.
+    """The trees of a node, and the weights of their leaves per target or class.
 
-    ``shares`` [leaves, targets] are the weights, ``told`` where there is one.
+    ``shares`` [leaves, targets] are the weights; ``told`` is True where a leaf has one.
     """
 
     def __init__(self, m: Steps, node: ir.Node, kind: str, targets: int) -> None:
+        """Read the trees and the leaf weights of ``node``; refuses inconsistent attributes."""
         told = node.attributes
         self.modes = list(told.get_strings("nodes_modes", ()))
         places = zip(
@@ -152,6 +153,7 @@ class _Ensemble:
     def _read(
         self, m: Steps, node: ir.Node, numbers: dict[tuple[int, int], int], is_leaf: np.ndarray
     ) -> Trees:
+        """Return the trees of ``node``; ``numbers`` maps (tree, node id) to the node's position."""
         told, asks = node.attributes, ~is_leaf
         trees = np.asarray(told.get_ints("nodes_treeids", ()))
         ways, children = [], set[int]()
@@ -180,11 +182,12 @@ class _Ensemble:
         )
 
     def leaf(self, x: Array) -> Array:
-        """The leaf of each tree for each row: [N, trees]."""
+        """Return the leaf of each tree for each row: [N, trees]."""
         return self.trees.leaves(x.m, x)
 
     def only_told(self, m: Steps, leaf: Array, scores: Array) -> Array:
-        """``scores``, the lowest number for classes of which no tree tells."""
+        """Return ``scores``, with the lowest number for classes without a weight in any reached
+        leaf."""
         told = m.constant(self.told, ir.DataType.BOOL).gather(leaf).reduce("ReduceMax", 1)
         lowest = float(np.finfo(scores.dtype.numpy()).min)
         return m.op("Where", told, scores, lowest)

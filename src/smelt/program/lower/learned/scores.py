@@ -1,4 +1,4 @@
-"""The labels of a classifier, and what becomes of its scores."""
+"""Labels of a classifier, and transformations of its scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FLOAT, INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 
 
 def features_of(m: Steps, node: ir.Node) -> Array:
-    """The first input as rows of float32; a vector is one row."""
+    """Return the first input as rows of float32; a vector is one row."""
     x = m.array(node.inputs[0])
     if len(x.shape) not in (1, 2):
         raise m.cx.refuse("features that are no matrix")
@@ -23,7 +23,7 @@ def features_of(m: Steps, node: ir.Node) -> Array:
 
 
 def labels_of(m: Steps, node: ir.Node) -> np.ndarray:
-    """The labels, which must be integers."""
+    """Return the class labels; refuses strings."""
     told = node.attributes
     if told.get_strings("classlabels_strings", ()):
         raise m.cx.refuse("its labels are strings", fix="train with integers for labels")
@@ -32,12 +32,12 @@ def labels_of(m: Steps, node: ir.Node) -> np.ndarray:
 
 
 def floats(node: ir.Node, name: str) -> np.ndarray:
-    """An attribute of floats, empty if it is not given."""
+    """Return an attribute of floats, empty if absent."""
     return np.asarray(node.attributes.get_floats(name, ()), np.float32)
 
 
 def chosen(m: Steps, scores: Array, labels: np.ndarray) -> Array:
-    """The label of the first greatest score of each row."""
+    """Return the label of the first greatest score of each row."""
     place = m.emit(
         "ArgMax", (scores,), scores.shape[:1], INT64, axis=1, keepdims=0, select_last_index=0
     )
@@ -45,12 +45,12 @@ def chosen(m: Steps, scores: Array, labels: np.ndarray) -> Array:
 
 
 def columns(m: Steps, *scores: Array) -> Array:
-    """Scores [N] side by side."""
+    """Return scores [N] stacked as columns."""
     return m.concat([each.reshape(each.shape[0], 1) for each in scores], 1)
 
 
 def transformed(m: Steps, scores: Array, transform: str) -> Array:
-    """The post_transform of two scores or more: [N, E]."""
+    """Apply the post_transform to two scores or more: [N, E]."""
     if transform == "LOGISTIC":
         return m.op("Sigmoid", scores)
     if transform == "SOFTMAX":
@@ -65,7 +65,7 @@ def transformed(m: Steps, scores: Array, transform: str) -> Array:
 
 
 def _softmax_of_others_than_zero(m: Steps, scores: Array) -> Array:
-    """Scores within 1e-7 of 0 are left out of the sum, and stay near 0."""
+    """Softmax that leaves scores within 1e-7 of 0 out of the sum, and keeps them near 0."""
     top = scores.reduce("ReduceMax", 1, keep=True)
     counts = m.op("Greater", m.op("Abs", scores), 1e-7)
     powers = m.op("Where", counts, m.op("Exp", scores - top), scores * m.op("Exp", -top))
@@ -73,7 +73,7 @@ def _softmax_of_others_than_zero(m: Steps, scores: Array) -> Array:
 
 
 def probit(m: Steps, scores: Array) -> Array:
-    """By Winitzki's approximation of the inverse error function, as ONNX Runtime."""
+    """Winitzki's approximation of the inverse error function, as in ONNX Runtime."""
     a = 0.147
     x = scores * 2.0 - 1.0
     log = m.op("Log", (-x + 1.0) * (x + 1.0))

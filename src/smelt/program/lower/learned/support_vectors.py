@@ -1,4 +1,4 @@
-"""Support vector machines."""
+"""Lowers support vector machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers(f"{ML}::SVMRegressor")
 def svm_regressor(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The kernel of each row and each support vector, weighted and summed: [N, 1]."""
+    """The weighted sum over support vectors of the kernel with each row: [N, 1]."""
     m, told = Steps(cx), node.attributes
     if told.get_string("post_transform", "NONE") != "NONE":
         raise cx.refuse("a post_transform of an SVMRegressor")
@@ -75,10 +75,11 @@ def svm_classifier(cx: ProgramBuilder, node: ir.Node) -> None:
 def _pairwise(
     coefficients: np.ndarray, sizes: Sequence[int], pairs: list[tuple[int, int]]
 ) -> np.ndarray:
-    """[pairs, vectors]: what each vector adds to the score of a pair of classes (LIBSVM).
+    """Return [pairs, vectors]: the weight of each vector in the score of a pair of classes
+    (LIBSVM).
 
-    ``coefficients`` [classes - 1, vectors] have for a vector of class i its weight against class j
-    in row j - 1 if j > i, else in row j.
+    Row j - 1 of ``coefficients`` [classes - 1, vectors] holds, for a vector of class i, its weight
+    against class j if j > i; else row j does.
     """
     starts = np.cumsum([0, *sizes])
     table = coefficients.reshape(len(sizes) - 1, -1)
@@ -90,7 +91,7 @@ def _pairwise(
 
 
 def _votes(m: Steps, won: Array, pairs: list[tuple[int, int]], classes: int) -> Array:
-    """How many pairs each class wins; the first of a pair wins where ``won`` is 1."""
+    """Return how many pairs each class wins; the first of a pair wins where ``won`` is 1."""
     ours = np.zeros((classes, len(pairs)), np.float32)
     lost = np.zeros(classes, np.float32)
     for column, (i, j) in enumerate(pairs):
@@ -106,7 +107,7 @@ def _products(m: Steps, x: Array, weights: np.ndarray) -> Array:
 
 
 def _kernel(m: Steps, node: ir.Node, x: Array, vectors: np.ndarray) -> Array:
-    """[N, vectors]"""
+    """Return the kernel of each row with each support vector: [N, vectors]."""
     kind = node.attributes.get_string("kernel_type", "LINEAR")
     gamma, coefficient, degree = [*map(float, floats(node, "kernel_params")), 0.0, 0.0, 0.0][:3]
     if kind == "RBF":

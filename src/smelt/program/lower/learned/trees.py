@@ -1,4 +1,4 @@
-"""Trees in arrays: all rows go down all trees at once, a level a step."""
+"""Decision trees as arrays: all rows descend all trees at once, one level per step."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from smelt.program.lower.arrays import Array, Steps
 
 INT64 = ir.DataType.INT64
 TESTS = ("LessOrEqual", "Less", "GreaterOrEqual", "Greater", "Equal", "NotEqual", "Member")
-"""What a node of a tree asks, by the number of its mode."""
+"""The test of a tree node, by the number of its mode."""
 
 
 @dataclass(frozen=True)
 class Trees:
-    """Nodes that ask, and leaves, in one numbering: leaves are behind the nodes.
+    """Inner nodes and leaves in one numbering: leaves follow the inner nodes.
 
-    ``features``, ``splits``, ``modes`` and ``missing`` have an entry a node; ``missing`` says
-    whether NaN leads to the true side. ``ways`` are where the true and the false side lead, and
-    each leaf to itself. ``members`` are the sets of the nodes that ask for one, filled with NaN.
+    ``features``, ``splits``, ``modes`` and ``missing`` have one entry per inner node; ``missing``
+    is True if NaN goes to the true side. ``ways`` are the successors on the true and false side;
+    leaves lead to themselves. ``members`` are the sets of nodes that test membership, padded with
+    NaN.
     """
 
     roots: np.ndarray
@@ -34,18 +35,18 @@ class Trees:
 
     @property
     def count(self) -> int:
-        """How many nodes ask."""
+        """Number of inner nodes."""
         return len(self.features)
 
     def leaves(self, m: Steps, x: Array) -> Array:
-        """The leaf of each tree for each row of ``x`` [N, features]: [N, trees], from 0."""
+        """Return the leaf of each tree for each row of ``x`` [N, features]: [N, trees], from 0."""
         place = m.constant(self.roots.reshape(1, -1)).expand(x.shape[0], len(self.roots))
         for _ in range(self._depth(m)):
             place = self._descend(m, x, place)
         return place - self.count
 
     def _depth(self, m: Steps) -> int:
-        """The steps to the lowest leaf; refuses trees that never end."""
+        """Return the number of levels; refuses trees with a cycle."""
         reached, steps = np.unique(self.roots), 0
         while (reached < self.count).any():
             reached, steps = np.unique([way[reached] for way in self.ways]), steps + 1
@@ -54,7 +55,7 @@ class Trees:
         return steps
 
     def _descend(self, m: Steps, x: Array, place: Array) -> Array:
-        """One level down."""
+        """Emit one level: return the successor of each position."""
         feature = self._at(m, self.features, place, INT64)
         value = m.emit("GatherElements", (x, feature), feature.shape, axis=1)
         split = self._at(m, self.splits, place, x.dtype)
@@ -69,7 +70,7 @@ class Trees:
         return m.op("Where", yes, left, right)
 
     def _asked(self, m: Steps, mode: int, value: Array, split: Array, place: Array) -> Array:
-        """Whether a node of this mode says yes; no for nodes of others."""
+        """Return the test results of nodes of this mode; False for nodes of other modes."""
         if TESTS[mode] == "Member":
             assert self.members is not None
             table = m.constant(self.members, value.dtype).gather(place)
@@ -86,7 +87,7 @@ class Trees:
     def _at(
         self, m: Steps, table: Sequence[float] | np.ndarray, place: Array, dtype: ir.DataType
     ) -> Array:
-        """The entry of each node; leaves have any."""
+        """Return the table entry of each node; entries of leaves are arbitrary."""
         filled = np.zeros(len(self.ways[0]))
         filled[: len(table)] = table
         return m.constant(filled, dtype).gather(place)
@@ -95,10 +96,10 @@ class Trees:
 def aggregated(
     m: Steps, leaf: Array, shares: np.ndarray, told: np.ndarray, mode: str, dtype: ir.DataType
 ) -> Array:
-    """What the trees say of each target: the ``mode`` of ``shares`` [leaves, targets] over trees.
+    """Aggregate ``shares`` [leaves, targets] over trees by ``mode``: [N, targets].
 
-    ``leaf`` is [N, trees]. Only what ``told`` marks counts: a target of which no tree tells has the
-    sum 0, and the largest or lowest number as least and greatest.
+    ``leaf`` is [N, trees]. Only weights marked in ``told`` count: a target without any has the sum
+    0, and the largest or lowest number as its minimum or maximum.
     """
     if mode in ("AVERAGE", "SUM"):
         total = m.constant(np.where(told, shares, 0), dtype).gather(leaf).reduce("ReduceSum", 1)
