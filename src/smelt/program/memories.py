@@ -1,7 +1,7 @@
-"""The memories of a machine, and where in each the storages of a Program lie.
+"""Memories of a machine, and the placement of a Program's storages in each.
 
-A slot lives in a space, by name; the storages of one space share its bytes by the time in which
-each is live. One arena without a limit is the special case that ``memory.py`` plans.
+A slot lives in a memory space, by name; storages of one space share its bytes if their live ranges
+do not overlap. One arena without a limit is the special case that ``memory.py`` plans.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from smelt.program.storage import (
 
 @dataclass(frozen=True)
 class Memory:
-    """A memory of ``size`` bytes, any number if None, used in units of ``align``.
+    """A memory of ``size`` bytes, unlimited if None, allocated in units of ``align``.
 
-    ``name`` is the space of slots that lie in it; empty for those that nobody has assigned.
+    ``name`` is the memory space of the slots in it; empty for slots without an assigned space.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Memory:
     align: int = 64
 
     def __post_init__(self) -> None:
+        """Raise UsageError E660 for an invalid size or alignment."""
         whole = all(isinstance(n, int) for n in (self.align, self.size) if n is not None)
         if not whole or self.align < 1 or (self.size is not None and self.size < 0):
             raise UsageError(
@@ -45,16 +46,16 @@ class Memory:
 
 
 Place: TypeAlias = Callable[[Instruction, int | None], str]
-"""The memory, by name, in which an instruction wants an operand, by position; None: its result."""
+"""Returns the memory name for an operand of an instruction, by position; None means its result."""
 
 
 def one_place(instruction: Instruction, operand: int | None) -> str:
-    """All in the one memory."""
+    """Return "": everything is in the only memory."""
     return ""
 
 
 def checked(place: Place, names: Collection[str]) -> Place:
-    """``place``, which raises UsageError E660 for a memory that is not among ``names``."""
+    """Return ``place`` with a check: UsageError E660 for a memory that is not among ``names``."""
 
     def placed(instruction: Instruction, operand: int | None) -> str:
         name = place(instruction, operand)
@@ -72,9 +73,9 @@ def checked(place: Place, names: Collection[str]) -> Place:
 
 @dataclass(frozen=True)
 class SpacesPlan:
-    """An offset in its memory for every storage that the caller doesn't provide.
+    """An offset in its memory for every storage that the caller does not provide.
 
-    ``used`` are the bytes taken of each memory, ``bounds`` what no plan for this order beats.
+    ``used`` are the bytes used of each memory, ``bounds`` lower bounds for this order.
     """
 
     program: Program
@@ -84,14 +85,14 @@ class SpacesPlan:
     bounds: Mapping[str, int]
 
     def offset_of(self, slot: int) -> int:
-        """The offset of ``slot`` in its space; KeyError for storage of the caller."""
+        """Return the offset of ``slot`` in its space; KeyError for storage of the caller."""
         storage = self.assignment.of_slot[slot]
         if storage is None:
             raise KeyError(slot)
         return self.offsets[id(storage)]
 
     def to_text(self) -> str:
-        """Each memory, and by offset what lies in it from which step to which."""
+        """Return each memory as text: its storages by offset, with their live ranges."""
         lines = []
         for space, used in self.used.items():
             lines.append(f"{space or 'memory'}: {used} bytes, bound {self.bounds[space]}")
@@ -108,8 +109,8 @@ def plan_spaces(
 ) -> SpacesPlan:
     """Place the storages of each space of ``program`` in the memory of that name.
 
-    Raises Unsupported E405 for a memory that is too small, with what lies in it at the peak, and
-    UsageError E660 for a space that is no memory.
+    Raises Unsupported E405 for a memory that is too small, with its contents at the peak, and
+    UsageError E660 for a space without a memory.
     """
     assignment = assign_storage(program, needs_of)
     by_space: dict[str, list[Storage]] = {memory.name: [] for memory in memories}
@@ -134,7 +135,8 @@ def plan_spaces(
 def too_small(
     memory: Memory, program: Program, storages: Sequence[Storage], needed: int
 ) -> Unsupported:
-    """The refusal of a program that needs more of ``memory``, with the tensors at its peak."""
+    """Return the error for a program that needs more of ``memory``, with the tensors at its
+    peak."""
     steps = range(len(program.instructions))
     live = {step: sum(s.bytes_at(step) for s in storages) for step in steps}
     peak = max(steps, key=lambda step: live[step], default=0)

@@ -1,10 +1,10 @@
 """Static memory planning: an offset in one arena for every storage.
 
-Storages whose live ranges overlap get disjoint bytes. The larger storages are placed first, each
-at the lowest gap it fits (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for
-Deep Neural Net Inference", 2020). No plan can beat ``bound_bytes``, the most that is live at one
-step; when greedy by size misses it, what did not fit is placed earlier, then the order is climbed:
-what ends highest, or one of its neighbours, moves ahead, and no worse plan is kept.
+Storages whose live ranges overlap get disjoint bytes. The larger storages are placed first, each in
+the lowest gap it fits (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for Deep
+Neural Net Inference", 2020). ``bound_bytes``, the most bytes live at one step, is a lower bound. If
+greedy by size misses it, storages that did not fit are placed earlier; then a hill climb moves the
+storage that ends highest, or one that is live with it, ahead, and keeps no worse plan.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ ALIGNMENT = 64
 """Bytes: one cache line, and one vector of the widest CPUs in use."""
 
 ATTEMPTS = 30
-"""How often a plan that misses the bound is tried anew."""
+"""Maximum number of repacks of a plan that misses the bound."""
 
 CLIMB = 400
-"""How many moves an order that misses the bound is climbed by."""
+"""Maximum number of moves of the hill climb."""
 
 ATTEMPTS_WORK = 200_000
-"""Storages times attempts, or moves, at most."""
+"""Maximum of storages times attempts, or moves."""
 
 ATTEMPTS_STEPS = 2_000_000
-"""Steps at which storages are live, times attempts or moves, at most: weights that are all made
+"""Maximum of live steps of all storages times attempts or moves: weights that are all computed
 before the first layer are live for hundreds of steps each."""
 
 
 Spans: TypeAlias = list[tuple[int, int, int]]
-"""First and last step, and the bytes that one storage has from the one to the other."""
+"""First and last step, and the bytes of a storage between them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a plan: what lies where in the arena, and when."""
+    """One line of a plan: a storage, its offset in the arena, and its live range."""
 
     value: str
     offset: int
@@ -50,7 +50,7 @@ class Row:
     last: int
 
     def to_json(self) -> dict[str, str | int]:
-        """The row with its field names."""
+        """Return the row as a dict by field name."""
         return {
             "value": self.value,
             "offset": self.offset,
@@ -77,7 +77,7 @@ class MemoryPlan:
     scratch_bytes: int
 
     def offset_of(self, storage: Storage) -> int:
-        """The offset of an arena storage."""
+        """Return the offset of an arena storage."""
         return self._offset_by_id[id(storage)]
 
     @cached_property
@@ -86,7 +86,7 @@ class MemoryPlan:
         return {id(storage): offset for storage, offset in pairs}
 
     def rows(self) -> list[Row]:
-        """The plan as a table, by offset, then by time."""
+        """Return the plan as rows, by offset, then by time."""
         rows = [
             Row(self._title(storage), offset, storage.size, storage.first, storage.last)
             for storage, offset in zip(self.assignment.arena, self.offsets, strict=True)
@@ -94,7 +94,7 @@ class MemoryPlan:
         return sorted(rows, key=lambda row: (row.offset, row.first, row.value))
 
     def to_json(self) -> dict[str, object]:
-        """The whole plan, for reports."""
+        """Return the whole plan as a dict."""
         return {
             "arena_bytes": self.arena_bytes,
             "bound_bytes": self.bound_bytes,
@@ -104,7 +104,7 @@ class MemoryPlan:
         }
 
     def to_text(self) -> str:
-        """The whole plan as a table for people."""
+        """Return the whole plan as a table."""
         head = (
             f"arena {self.arena_bytes} bytes, bound {self.bound_bytes}, "
             f"largest scratch {self.scratch_bytes}, alignment {self.alignment}"
@@ -129,7 +129,7 @@ def plan_memory(
     alignment: int = ALIGNMENT,
     outputs_in_arena: bool = False,
 ) -> MemoryPlan:
-    """Plan the arena of ``program`` in the order of its instructions."""
+    """Return the plan of the arena of ``program`` in the order of its instructions."""
     assignment = assign_storage(program, needs_of, outputs_in_arena=outputs_in_arena)
     storages = assignment.arena
     bound = lower_bound(storages, alignment)
@@ -139,12 +139,12 @@ def plan_memory(
 
 
 def lower_bound(storages: Sequence[Storage], alignment: int = 1) -> int:
-    """The most bytes that are live at one step: no plan for this order needs fewer."""
+    """Return the most bytes that are live at one step: no plan for this order needs fewer."""
     return max(live_from(storages, alignment).values(), default=0)
 
 
 def live_from(storages: Sequence[Storage], alignment: int = 1) -> dict[int, int]:
-    """The bytes that are live from each step on at which that changes."""
+    """Return the live bytes from each step on at which they change."""
     changes: dict[int, int] = {}
     for storage in storages:
         for first, last, size in storage.spans():
@@ -158,10 +158,10 @@ def live_from(storages: Sequence[Storage], alignment: int = 1) -> dict[int, int]
 
 
 def pack(storages: Sequence[Storage], alignment: int, bound: int) -> tuple[list[int], int]:
-    """Pack greedily by size; while that misses ``bound``, by what did not fit, then by size.
+    """Return offsets and arena size: greedy by size, repacked while it misses ``bound``.
 
-    A storage that ends above the bound came too late: it is promoted, and all are packed again.
-    The smallest arena wins, the first of equals.
+    A storage that ends above the bound is promoted in the order, and all are packed again. The
+    smallest arena wins, the first of equals.
     """
     spans = [
         [(first, last, aligned(size, alignment)) for first, last, size in storage.spans()]
@@ -189,7 +189,7 @@ def pack(storages: Sequence[Storage], alignment: int, bound: int) -> tuple[list[
 
 
 def _affordable(spans: Sequence[Spans]) -> int:
-    """How often these may be placed: that takes as long as there are steps at which one is live."""
+    """Return the number of affordable packings; one takes time linear in the live steps."""
     steps = sum(last - first + 1 for each in spans for first, last, _ in each)
     return min(ATTEMPTS_WORK // max(len(spans), 1), ATTEMPTS_STEPS // max(steps, 1))
 
@@ -201,7 +201,10 @@ def _climb(
     order: list[int],
     offsets: list[int],
 ) -> tuple[list[int], int]:
-    """Move what ends highest, or something live beside it, ahead, while no plan gets worse."""
+    """Return improved offsets and arena size.
+
+    Moves a storage that ends highest, or one live with it, ahead while no plan gets worse.
+    """
     sizes = [span[0][2] for span in spans]
     choose = random.Random(0)
     arena = max(offsets[i] + sizes[i] for i in order)
@@ -222,13 +225,13 @@ def _climb(
 
 
 def _beside(storages: Sequence[Storage], i: int) -> list[int]:
-    """What is live at some step with storage ``i``, itself included."""
+    """Return the storages that are live at some step with storage ``i``, itself included."""
     first, last = storages[i].first, storages[i].last
     return [j for j, other in enumerate(storages) if other.first <= last and first <= other.last]
 
 
 def _placed(spans: Sequence[Spans], order: Sequence[int]) -> list[int]:
-    """Place the storages in ``order``, each in the lowest gap that fits all of its spans."""
+    """Return offsets: each storage, in ``order``, in the lowest gap that fits all of its spans."""
     offsets = [0] * len(spans)
     placed = _Timeline()
     for i in order:
@@ -251,8 +254,7 @@ def _placed(spans: Sequence[Spans], order: Sequence[int]) -> list[int]:
 
 
 class _Timeline:
-    """Which bytes are taken when. Adding and asking cost as many operations as the steps they
-    span."""
+    """The used bytes over time. Adding and querying take time linear in the steps they span."""
 
     def __init__(self) -> None:
         self._live: dict[int, list[tuple[int, int]]] = {}
@@ -264,14 +266,14 @@ class _Timeline:
             self._live.setdefault(step, []).append(taken)
 
     def at(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """Everything taken at some step from ``first`` to ``last``, each once."""
+        """Yield everything used at some step from ``first`` to ``last``, each once."""
         yield from self._live.get(first, ())
         for step in range(first + 1, last + 1):
             yield from self._starting.get(step, ())
 
 
 def aligned(size: int, alignment: int) -> int:
-    """``size`` in whole units of ``alignment``."""
+    """Return ``size`` rounded up to a multiple of ``alignment``."""
     return -(-size // alignment) * alignment
 
 

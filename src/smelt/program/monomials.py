@@ -1,21 +1,21 @@
-"""Terms of the polynomials that sizes of a run are, and their text in C."""
+"""Terms of the polynomials that represent run-time sizes, and their C text."""
 
 from __future__ import annotations
 
 from typing import TypeAlias
 
 Monomial: TypeAlias = tuple[str, ...]
-"""Factors in order of their names; none for the constant."""
+"""Factors in order of their names; empty for the constant."""
 
 
 def constants_last(term: tuple[Monomial, int]) -> tuple[bool, bool, Monomial]:
-    """For sorting: the constant comes last, what is taken away after what is added."""
+    """Sort key: the constant comes last, subtracted terms after added ones."""
     monomial, factor = term
     return not monomial, factor < 0, monomial
 
 
 def product_text(monomial: Monomial, factor: int) -> str:
-    """A product as C writes it."""
+    """Return ``factor`` times ``monomial`` as a C expression: ``dim0 * dim1 * 4``."""
     factors = list(monomial)
     if factor != 1 or not factors:
         factors.append(str(factor))

@@ -1,7 +1,7 @@
-"""Operands of which a run decides whether they broadcast: ``x[N] + y[M]``.
+"""Makes broadcasts explicit that are decided at run time: ``x[N] + y[M]``.
 
-Kernels take it for granted which dims of an operand have one element. Where that is not known, an
-Expand before the kernel brings the operand to the shape of the result.
+Kernels know at compile time which operand dims have one element. Where that is unknown, an Expand
+before the kernel broadcasts the operand to the shape of the result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smelt.program.instruction import Dim, Instruction, Program
 
 
 def spell_out_broadcasts(program: Program) -> None:
-    """Insert the Expands of elementwise instructions, in place, those of bodies, too."""
+    """Insert Expands before elementwise instructions, in place, also in bodies."""
     done: list[Instruction] = []
     for instruction in program.instructions:
         for body in instruction.bodies:
@@ -28,7 +28,8 @@ def spell_out_broadcasts(program: Program) -> None:
 
 
 def _expands(program: Program, instruction: Instruction) -> list[Instruction]:
-    """One for each operand that may have to be broadcast; ``instruction`` reads what they make."""
+    """Return one Expand per operand that may broadcast, and let ``instruction`` read their
+    results."""
     shapes = {n: program.slots[n].shape for n in instruction.inputs if n >= 0}
     made = program.slots[instruction.outputs[0]].shape
     rank = len(made)
@@ -50,8 +51,10 @@ def _expands(program: Program, instruction: Instruction) -> list[Instruction]:
 
 
 def _fits(shape: Sequence[Dim], made: Sequence[Dim], known: Set[str]) -> bool:
-    """True if kernels can tell which dims have one element. They cannot tell it of a symbol that
-    meets a number, or a size of the result that no operand has."""
+    """True if it is known which dims have one element.
+
+    It is not known for a symbol that meets a number, or a result size that no operand has.
+    """
     pairs = zip(reversed(shape), reversed(made), strict=False)
     return not any(
         isinstance(dim, ir.SymbolicDim) and str(dim) != str(whole) and str(whole) not in known

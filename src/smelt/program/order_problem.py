@@ -1,7 +1,6 @@
-"""The order of a Program as numbers: which bytes each instruction makes, reads and needs.
+"""The scheduling problem of a Program as numbers: bytes that instructions write, read and need.
 
-Both ways to an order, the greedy rule (``schedule.py``) and the search (``order_search.py``), work
-on these.
+Both schedulers, the greedy rule (``schedule.py``) and the search (``order_search.py``), use it.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ from smelt.program.storage import NeedsOf
 
 
 class OrderProblem:
-    """Storages and instructions as numbers: who writes, who reads, how large.
+    """Storages and instructions as numbers.
 
     ``writes[i]`` and ``reads[i]`` are the storages that instruction ``i`` writes first and reads;
-    ``readers[s]`` all instructions that touch storage ``s``; ``before[i]`` what ``i`` waits for.
+    ``readers[s]`` all instructions that use storage ``s``; ``before[i]`` the predecessors of ``i``.
     """
 
     def __init__(self, program: Program, needs_of: NeedsOf) -> None:
+        """Number the storages of ``program``; views share the storage of their operand."""
         self.count = len(program.instructions)
         storage_of: dict[int, int] = {}
         maker: dict[int, int] = {}
@@ -65,7 +65,7 @@ class OrderProblem:
             self.readers[storage].append(i)
 
     def peak(self, order: Sequence[int]) -> int:
-        """The most bytes live at one step of ``order``."""
+        """Return the most bytes live at one step of ``order``."""
         left = [len(readers) for readers in self.readers]
         live = most = 0
         for i in order:
@@ -78,21 +78,21 @@ class OrderProblem:
         return most
 
     def touched(self, i: int) -> list[int]:
-        """The storages that instruction ``i`` reads or writes and that take room."""
+        """Return the storages of nonzero size that instruction ``i`` reads or writes."""
         return [s for s in (*self.reads[i], *self.writes[i]) if self.size[s]]
 
     def only_grows(self, i: int) -> bool:
-        """Whether instruction ``i`` may as well run right before the one that waits for it.
+        """True if instruction ``i`` may run right before its only successor without loss.
 
-        It frees nothing and needs no more room while it runs than after, so to run anything else
-        first makes no step dearer.
+        It frees nothing and needs no more memory while it runs than after, so running anything else
+        first lowers no peak.
         """
         if self.scratch[i] or len(self.after[i]) != 1:
             return False
         return set(self.touched(i)) <= set(self.touched(self.after[i][0]))
 
     def floor(self) -> int:
-        """No order has a lower peak: what one instruction touches is live at once."""
+        """Return a lower bound of the peak: what one instruction uses is live at once."""
         return max(
             (
                 self.scratch[i] + sum(self.size[s] for s in (*self.reads[i], *self.writes[i]))

@@ -1,4 +1,4 @@
-"""The order of a Program that needs the least memory, by a best-first search."""
+"""Searches the order of a Program that needs the least memory, best-first."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from smelt.program.order_problem import OrderProblem
 
 
 def best_order(problem: OrderProblem, below: int, work: int) -> list[int] | None:
-    """An order with the lowest peak, if it is under ``below`` and ``work`` steps find it.
+    """Return an order with the lowest peak, if it is under ``below`` and ``work`` steps find it.
 
-    Best-first over sets of executed instructions by their peak so far, so the first complete
-    set is optimal. A ready instruction that frees at least what it adds, within the peak
-    already paid, is taken at once: waiting could not make any later step cheaper. One that
-    only grows runs with what waits for it, so orders of such instructions aren't told apart.
+    Best-first over sets of executed instructions by their peak so far, so the first complete set is
+    optimal. A ready instruction that frees at least what it adds, within the current peak, is taken
+    at once: delaying it could not lower a later peak. One that only grows runs with its successor,
+    so orders of such instructions are not distinguished.
     """
     return _Search(problem, below, work).run()
 
 
 class _Search:
-    """Groups of instructions that run one right after the other, named by their last one.
+    """Groups of instructions that run in sequence, named by their last one.
 
-    Sets of groups are integers with a bit for each.
+    Sets of groups are integers with one bit each.
     """
 
     def __init__(self, problem: OrderProblem, below: int, work: int) -> None:
+        """Build the groups and their predecessors, sizes and frees."""
         self.below, self.work = below, work
         count = problem.count
         last = list(range(count))
@@ -49,6 +50,7 @@ class _Search:
         ]
 
     def run(self) -> list[int] | None:
+        """Return the best order, or None."""
         first = sum(1 << i for i, waits in enumerate(self.waits) if self.groups[i] and not waits)
         trails: list[tuple[int, tuple[int, ...]]] = [(-1, ())]
         heap = [(0, 0, 0, 0, 0, first)]
@@ -80,7 +82,7 @@ class _Search:
     def _take_free(
         self, peak: int, done: int, live: int, ready: int
     ) -> tuple[int, int, int, tuple[int, ...]]:
-        """Run every ready instruction that costs nothing now or later."""
+        """Run every ready group that costs nothing now or later."""
         taken: list[int] = []
         again = True
         while again:
@@ -96,7 +98,7 @@ class _Search:
         return done, live, ready, tuple(taken)
 
     def _step(self, done: int, live: int, i: int) -> tuple[int, int]:
-        """Peak during instruction ``i`` and live bytes after it."""
+        """Return the peak during group ``i`` and the live bytes after it."""
         self.work -= 1
         done |= 1 << i
         top = live + self.grows[i]
@@ -122,7 +124,7 @@ class _Search:
 
 
 def _members(numbers: int) -> Iterator[int]:
-    """The bits that are set, from the lowest."""
+    """Yield the indices of set bits, lowest first."""
     while numbers:
         lowest = numbers & -numbers
         yield lowest.bit_length() - 1

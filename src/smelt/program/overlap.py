@@ -1,7 +1,7 @@
-"""Order the copies of a staged Program so that they overlap with computations: double buffering.
+"""Orders the copies of a staged Program so that they overlap with computation: double buffering.
 
-Loads move ahead of the computation before, Stores behind the next one, where the memory that they
-fill or empty holds what lives longer.
+Loads move ahead of the previous computation, Stores behind the next one, if the memory that they
+fill or empty can hold their slots for longer.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from smelt.program.memory import aligned
 LOAD, STORE = "Load", "Store"
 
 Order: TypeAlias = list[tuple[Instruction, dict[str, int]]]
-"""Instructions, each with the bytes that are live at it in each near memory."""
+"""Instructions, each with the live bytes in each near memory."""
 
 
 def overlapped(
     program: Program, live: Sequence[Mapping[str, int]], memories: Mapping[str, Memory]
 ) -> Program:
-    """``program`` in another order of copies; a copy then waits for no computation beside it.
+    """Return ``program`` with copies reordered, so that a copy waits for no adjacent computation.
 
     ``live`` are the bytes at each of its instructions in each of ``memories``.
     """
@@ -43,8 +43,11 @@ def overlapped(
 
 
 def _stores_first(instructions: list[Instruction]) -> None:
-    """Of copies between two computations Stores go first, for what they copy is there, while Loads
-    may wait for bytes that the computation before still reads. It makes nothing live longer."""
+    """Of copies between two computations, move Stores first.
+
+    Their data is ready, while Loads may wait for bytes that the previous computation still reads.
+    No live range grows.
+    """
     for at in range(1, len(instructions)):
         place = at
         while place and instructions[place].op == STORE and instructions[place - 1].op == LOAD:
@@ -63,8 +66,10 @@ def _pass_one(
     slot: int,
     memories: Mapping[str, Memory],
 ) -> None:
-    """Move the copy at ``at`` backwards or forwards beyond one computation, which it does not
-    depend on; its near ``slot`` is live at all that it passes."""
+    """Move the copy at ``at`` backwards or forwards past one independent computation.
+
+    Its near ``slot`` is live at everything that it passes.
+    """
     moved, peak = order[at]
     memory = memories[program.slots[slot].space]
     size = aligned(program.slots[slot].nbytes, memory.align)

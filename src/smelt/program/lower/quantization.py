@@ -235,7 +235,8 @@ def _rows(cx: ProgramBuilder, slot: int, rank: int) -> int:
 
 
 def _along(cx: ProgramBuilder, node: ir.Node, slot: int, shape: tuple[Dim, ...]) -> int:
-    """Scales or zero points as they meet ``shape``: one, a vector along ``axis``, or blocks."""
+    """Return scales or zero points broadcastable to ``shape``: one number, a vector along ``axis``,
+    or blocks."""
     slot = _scalar(cx, slot)
     given, rank = cx.shape(slot), len(shape)
     if not given:

@@ -1,4 +1,4 @@
-"""DynamicQuantizeLinear: a scale that hangs on the numbers."""
+"""DynamicQuantizeLinear: a data-dependent scale."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from smelt.program.lower.registry import lowers
 
 @lowers("DynamicQuantizeLinear")
 def dynamic_quantize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """One instruction where the target has it; its function body stands in elsewhere."""
+    """One instruction if the target has it; else refused, and its function body is used."""
     if not cx.kept_whole(node):
         raise cx.refuse("the target has no instruction for it")

@@ -1,4 +1,4 @@
-"""LSTM, GRU and RNN: one product for the inputs of all steps, then a loop for each direction."""
+"""LSTM, GRU and RNN: one product for the inputs of all steps, then a loop per direction."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from smelt.program.lower.registry import lowers
 from smelt.program.recurrence import CELLS, Activation, activations
 
 ORDERS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
-"""Whether each direction of a layer reads the sequence backwards."""
+"""For each direction of a layer: True if it reads the sequence backwards."""
 
 
 @dataclass
 class _Layer:
-    """One node while it is lowered: ``x`` is [steps, batch, inputs]."""
+    """One node while it is lowered; ``x`` is [steps, batch, inputs]."""
 
     cx: ProgramBuilder
     node: ir.Node
@@ -30,7 +30,8 @@ class _Layer:
     directions: int
 
     def part(self, index: int, direction: int) -> int:
-        """Input ``index`` of one direction, without the dim of directions; ABSENT if not given."""
+        """Return input ``index`` of one direction, without the dim of directions; ABSENT if
+        absent."""
         value = self.cx.input(self.node, index)
         if value is None:
             return ABSENT
@@ -46,7 +47,7 @@ class _Layer:
 
 
 def _cut(cx: ProgramBuilder, slot: int, axis: int, start: int, end: int, rows: int) -> int:
-    """The ``rows`` rows from ``start`` to ``end`` along ``axis``."""
+    """Return ``rows`` rows from ``start`` to ``end`` along ``axis``."""
     shape = list(cx.shape(slot))
     shape[axis] = rows
     return cx.emit_new(
@@ -56,7 +57,7 @@ def _cut(cx: ProgramBuilder, slot: int, axis: int, start: int, end: int, rows: i
 
 @lowers("LSTM", "GRU", "RNN")
 def recurrent(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``Recurrence`` for each direction; results are joined along the dim of directions."""
+    """One ``Recurrence`` per direction; results are concatenated along the dim of directions."""
     order = ORDERS.get(node.attributes.get_string("direction", "forward"))
     if order is None:
         raise cx.refuse("a direction that is none of forward, reverse and bidirectional")
@@ -80,6 +81,7 @@ def recurrent(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _functions(cx: ProgramBuilder, node: ir.Node, directions: int) -> list[Activation]:
+    """Return the activations of all directions; refuses unknown names."""
     attr, cell = node.attributes.get("activations"), CELLS[node.op_type]
     names = list(attr.as_strings()) if attr is not None else list(cell.activations) * directions
     if len(names) != len(cell.activations) * directions:
@@ -97,7 +99,8 @@ def _functions(cx: ProgramBuilder, node: ir.Node, directions: int) -> list[Activ
 def _direction(
     layer: _Layer, d: int, reverse: bool, functions: list[Activation]
 ) -> tuple[int, ...]:
-    """The slots of all steps [T, B, H], of the last state, and for LSTM of the last cell."""
+    """Emit one direction; return the slots of all steps [T, B, H], last state, and last cell of an
+    LSTM."""
     cx, node = layer.cx, layer.node
     apart = node.op_type == "GRU" and bool(node.attributes.get_int("linear_before_reset", 0))
     steps, batch, _ = cx.shape(layer.x)
@@ -135,7 +138,8 @@ def _direction(
 
 
 def _biased(layer: _Layer, d: int, gates: int, apart: bool) -> tuple[int, int]:
-    """``gates`` with the biases, and the bias of GRU's hidden gate if it is reset, too."""
+    """Return ``gates`` plus the biases, and the bias of GRU's hidden gate if it is applied after
+    reset."""
     cx, bias = layer.cx, layer.part(3, d)
     if bias == ABSENT:
         return gates, ABSENT
@@ -154,7 +158,7 @@ def _biased(layer: _Layer, d: int, gates: int, apart: bool) -> tuple[int, int]:
 
 
 def _join(layer: _Layer, value: ir.Value, parts: list[int], place: int) -> None:
-    """One result of all directions: [T, D, B, H] or [D, B, H]; with ``layout`` batch first."""
+    """Emit one result of all directions: [T, D, B, H] or [D, B, H]; with ``layout`` batch first."""
     cx, output = layer.cx, layer.cx.define(value)
     *steps, batch, hidden = cx.shape(parts[0])
     shaped = [_with_direction(cx, part, (*steps, 1, batch, hidden)) for part in parts]

@@ -1,4 +1,4 @@
-"""Reductions: ``axes`` sorted and counted from the front."""
+"""Lowers reductions, with ``axes`` sorted and non-negative."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ NARROW = frozenset(
         *(ir.DataType.UINT8, ir.DataType.UINT16, ir.DataType.UINT32),
     }
 )
-"""Integers whose mean fits where their sum may not: they are summed in 64 bits."""
+"""Integers whose mean fits where their sum may overflow: they are summed in 64 bits."""
 
 IDENTITY_WITHOUT_AXES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
 
 
 @lowers(*REDUCTIONS)
 def reduce(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Attributes ``axes`` and ``keepdims``; no axes given means all."""
+    """Attributes ``axes`` and ``keepdims``; absent axes mean all."""
     rank = cx.rank(node.inputs[0])
     told = cx.input(node, 1)
     if told is not None and cx.constants.ints(told) is None:
@@ -54,6 +54,7 @@ def reduce(cx: ProgramBuilder, node: ir.Node) -> None:
 def _reduce(
     cx: ProgramBuilder, node: ir.Node, op: str, axes: tuple[int, ...], keepdims: int
 ) -> None:
+    """Emit the reduction ``op``; a mean of narrow integers is computed in 64 bits."""
     source = cx.slot(node.inputs[0])
     if op == "ReduceMean" and cx.dtype(source) in NARROW:
         m = Steps(cx)
@@ -65,7 +66,8 @@ def _reduce(
 
 
 def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Axes that are no constant; their number is the size of the input that holds them."""
+    """Emit a reduction over run-time axes; their number is the size of the input that holds
+    them."""
     noop = node.attributes.get_int("noop_with_empty_axes", 0)
     inputs = cx.inputs(node)
     (count,) = cx.shape(inputs[1])
@@ -95,7 +97,7 @@ def global_pool(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("GlobalLpPool")
 def global_norm(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The ``p``-norm of each channel: 1 and 2 are reductions, others are powers, summed."""
+    """The ``p``-norm of each channel: a reduction for 1 and 2, else summed powers."""
     source, p = node.inputs[0], node.attributes.get_int("p", 2)
     assert source is not None
     spatial = tuple(range(2, cx.rank(source)))
@@ -121,7 +123,7 @@ def arg_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("CumSum", "CumProd")
 def cumulative_sum(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``axis`` is an attribute, or a second input where the data of a run tell it."""
+    """``axis`` is an attribute, or a second input if it is data-dependent."""
     ends = {name: node.attributes.get_int(name, 0) for name in ("exclusive", "reverse")}
     inputs: tuple[int, ...] = (cx.slot(node.inputs[0]),)
     if cx.by_data(cx.input(node, 1)):

@@ -1,7 +1,7 @@
-"""The lowerings of ONNX's operators to instructions, by operator.
+"""The registry of lowerings from ONNX operators to instructions.
 
-A lowering is a function ``(cx, node)`` that emits the instructions of one node. It states what
-it takes by calling the questions of ``ProgramBuilder``.
+A lowering is a function ``(cx, node)`` that emits the instructions of one node. It refuses what it
+cannot lower through queries of ``ProgramBuilder``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOWERINGS: Registry[str, LoweringRule] = Registry(
 
 
 def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
-    """Register a lowering for operators of ONNX's own domain, or of others as ``domain::name``."""
+    """Register a lowering for ONNX operators, or for others as ``domain::name``."""
 
     def register(rule: LoweringRule) -> LoweringRule:
         for op_type in op_types:
@@ -32,10 +32,11 @@ def lowers(*op_types: str) -> Callable[[LoweringRule], LoweringRule]:
 
 
 def lowering_of(op_type: str) -> LoweringRule | None:
-    """The lowering of an operator of ONNX's own domain, or of another as ``domain::name``."""
+    """Return the lowering of an ONNX operator, or of another as ``domain::name``; None if there is
+    none."""
     return LOWERINGS.get(op_type)
 
 
 def lowered_operators() -> tuple[str, ...]:
-    """The operators of ONNX's own domain that have a lowering, sorted."""
+    """Return the ONNX operators that have a lowering, sorted."""
     return tuple(sorted(LOWERINGS))

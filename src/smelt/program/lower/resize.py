@@ -1,4 +1,4 @@
-"""Resize, one axis after the other: an instruction ``Resample`` for each that changes."""
+"""Lowers Resize one axis after the other: an instruction ``Resample`` for each resized axis."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ COORDINATES = "coordinate_transformation_mode"
 
 @lowers("Resize", "Upsample")
 def resize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``Resample`` has the attributes of ``Sampling`` and ``axis``; integers go through floats.
+    """``Resample`` has the attributes of ``Sampling`` and ``axis``; integers are computed as
+    floats.
 
-    Axes that shrink most go first, so that the others have less to do, and of two that grow alike
-    the inner one, after which rows lie together.
+    Axes that shrink most go first, so that later ones have less to do. Of two that grow alike the
+    inner one goes first, so that the outer one copies contiguous rows.
     """
     if is_told_by_data(cx, node, range(1, 4)):
         resize_at_run_time(cx, node, _axes(cx, node, cx.rank(node.inputs[0])), _sampling(cx, node))
@@ -60,7 +61,7 @@ def resize(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _narrow(cx: ProgramBuilder, source: int, output: int) -> None:
-    """Cast back; what a cubic kernel shoots over the range of the type stops at its ends."""
+    """Cast back to integers, clamped to their range, which a cubic kernel may exceed."""
     shape, dtype = cx.shape(source), cx.dtype(output)
     limits = np.iinfo(dtype.numpy()) if dtype != ir.DataType.BOOL else None
     if limits is not None:
@@ -72,7 +73,7 @@ def _narrow(cx: ProgramBuilder, source: int, output: int) -> None:
 def _samplings(
     cx: ProgramBuilder, node: ir.Node, sizes: Sequence[Dim], goal: Sequence[Dim]
 ) -> list[tuple[int, Sampling]]:
-    """The axes that the node names, each with how it is resized."""
+    """Return the axes that the node names, each with its sampling."""
     axes, how = _axes(cx, node, len(sizes)), _sampling(cx, node)
     roi = _floats(cx, node, 1, "roi") if how.coordinates == CROP else ()
     if how.coordinates == CROP and len(roi) != 2 * len(axes):
@@ -92,7 +93,7 @@ def _axes(cx: ProgramBuilder, node: ir.Node, rank: int) -> tuple[int, ...]:
 
 
 def _sampling(cx: ProgramBuilder, node: ir.Node) -> Sampling:
-    """What the attributes say, the same for all axes."""
+    """Return the sampling by the attributes, the same for all axes."""
     mode = node.attributes.get_string("mode", "nearest")
     mode = "linear" if mode == "bilinear" else mode
     old = cx.opset < OF_COORDINATES
@@ -121,7 +122,7 @@ def _scales(
     sizes: Sequence[Dim],
     goal: Sequence[Dim],
 ) -> list[float | None]:
-    """A scale for each axis, None where the sizes of input and output say it."""
+    """Return a scale per axis, None where the sizes of input and output imply it."""
     place = 1 if cx.opset < OF_COORDINATES else 2
     scales = cx.input(node, place)
     empty = scales is not None and scales.shape is not None and 0 in scales.shape.dims

@@ -1,7 +1,7 @@
-"""Resize by scales, sizes or a region that the data of a run tell.
+"""Lowers Resize with data-dependent scales, sizes or region.
 
-The formulas of ``resampling`` say which rows are read and their weights; each tap is a Gather along
-the axis. The sizes of the result are counted first: a run ends that finds others than are declared.
+The formulas of ``resampling`` give the rows to read and their weights; each tap is a Gather along
+the axis. The sizes of the result are computed first: a run that finds others than declared aborts.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from smelt.program.lower.movement_at_run_time import declared_size, size_to_find
 from smelt.program.resampling import CROP, Sampling, nearest_of, place_of, weight_of
 
 OF_COORDINATES = 11
-"""The opset since which Resize says where its coordinates lie; before, scales were its input 1."""
+"""The first opset whose Resize has a coordinate mode; before, scales were its input 1."""
 
 FLOAT, INT64 = ir.DataType.FLOAT, ir.DataType.INT64
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: its size before and after, also as it is declared, and as numbers of a run its
-    size, how many rows there are to be, the scale, the size times that, the ends of the region."""
+    """One axis: its sizes before and after, as dims, and its declared size.
+
+    The arrays are run-time numbers: size, result size, scale, scaled size, ends of the region.
+    """
 
     axis: int
     before: Dim
@@ -43,9 +45,10 @@ class Axis:
 
 
 def is_rounded(sampling: Sampling, dtype: ir.DataType) -> bool:
-    """Whether integers are rounded to the nearest, as ONNX's reference does; else toward 0.
+    """True if integers are rounded to nearest, as in ONNX's reference; else they are truncated.
 
-    ONNX Runtime rounds toward 0 unless it smooths, and has linear kernels for three types only.
+    ONNX Runtime truncates unless it antialiases, and has linear kernels for three integer types
+    only.
     """
     in_runtime = dtype in (ir.DataType.INT8, ir.DataType.UINT8, ir.DataType.INT32)
     return sampling.antialias or sampling.mode != "linear" or not in_runtime
@@ -54,7 +57,7 @@ def is_rounded(sampling: Sampling, dtype: ir.DataType) -> bool:
 def resize_at_run_time(
     cx: ProgramBuilder, node: ir.Node, axes: Sequence[int], sampling: Sampling
 ) -> None:
-    """One axis after the other; integers go through floats unless the nearest row is read."""
+    """Emit one axis after the other; integers are computed as floats unless the mode is nearest."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     if 0 in x.shape:
@@ -74,7 +77,7 @@ def resize_at_run_time(
 
 
 def _axes(m: Steps, node: ir.Node, x: Array, axes: Sequence[int], sampling: Sampling) -> list[Axis]:
-    """What the inputs of the node say of each axis."""
+    """Return the run-time description of each axis."""
     wide = FLOAT if sampling.in_float32 else ir.DataType.DOUBLE
     before = [
         m.emit("Shape", (x,), (1,), INT64, start=a, end=a + 1).reshape().cast(wide) for a in axes
@@ -104,8 +107,10 @@ def _numbers(m: Steps, value: ir.Value | None, wide: ir.DataType, count: int) ->
 def _counts(
     m: Steps, node: ir.Node, before: Sequence[Array], wide: ir.DataType
 ) -> tuple[list[Array], list[Array] | None]:
-    """How many rows each axis gets, rounded in float32 as ONNX Runtime does, and the scales; None
-    where both sizes say them."""
+    """Return the result size of each axis, rounded in float32 as in ONNX Runtime, and the scales.
+
+    The scales are None if the sizes imply them.
+    """
     place = 1 if m.cx.opset < OF_COORDINATES else 2
     given = m.cx.input(node, place)
     if given is not None and given.name and m.array(given).shape != (0,):
@@ -127,6 +132,7 @@ def _counts(
 
 
 def _resized(m: Steps, x: Array, axis: Axis, sampling: Sampling, places: Array) -> Array:
+    """Return ``x`` resized along ``axis`` for the result positions ``places``."""
     at: Array = place_of(
         m, sampling.coordinates, places, axis.size, axis.count,
         axis.scale, axis.length, axis.start, axis.end,
@@ -146,13 +152,15 @@ def _resized(m: Steps, x: Array, axis: Axis, sampling: Sampling, places: Array) 
 
 
 def _along(rows: Array, x: Array, axis: int) -> Array:
-    """One number a row of ``axis``, so that it broadcasts."""
+    """Return one number per row of ``axis``, reshaped to broadcast against ``x``."""
     return rows.reshape(rows.shape[0], *[1] * (len(x.shape) - 1 - axis))
 
 
 def _summed(m: Steps, x: Array, axis: Axis, sampling: Sampling, at: Array) -> Array:
-    """The weighted sum of the rows around each place. A row of weight 0 is left out, for an
-    infinite element of it would become NaN."""
+    """Return the weighted sum of the rows around each position.
+
+    Rows of weight 0 are masked, because an infinite element times 0 would be NaN.
+    """
     first = sampling.first_tap(_shrunk(m, axis) if sampling.antialias else 1.0)
     count = at.shape[0]
     base = (m.op("Ceil", at) - 1).reshape(count, 1)
@@ -179,7 +187,7 @@ def _summed(m: Steps, x: Array, axis: Axis, sampling: Sampling, at: Array) -> Ar
 
 
 def _shrunk(m: Steps, axis: Axis) -> float:
-    """The least that the scale can be where the sizes are those declared; at most 1."""
+    """Return a lower bound of the scale, at most 1, for the declared sizes."""
     if not isinstance(axis.before, int) or not isinstance(axis.declared, int):
         raise m.cx.refuse_size("how many rows antialias sums is decided while the model runs")
     least = max(axis.declared - 0.51, 0.49) / axis.before

@@ -1,4 +1,4 @@
-"""Reads an image at computed places: a Gather a tap of rows of channels, summed by weights."""
+"""Reads an image at computed positions: one Gather of channel rows per tap, summed by weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smelt.program.lower.arrays import Array, Steps
 
 NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 CUBIC = -0.75
-"""The free coefficient of the cubic kernel, as PyTorch and ONNX choose it."""
+"""The coefficient of the cubic kernel, as in PyTorch and ONNX."""
 
 
 Extent: TypeAlias = "int | Array"
@@ -25,7 +25,7 @@ Extent: TypeAlias = "int | Array"
 
 @dataclass(frozen=True)
 class Tap:
-    """A pixel along one axis: its place (of floats, whole), whether it lies inside, its weight."""
+    """A pixel along one axis: its position (a whole float), whether it lies inside, its weight."""
 
     place: Array
     inside: Array | None
@@ -33,11 +33,13 @@ class Tap:
 
 
 class Sampler:
-    """Reads an image [N, C, sizes...] at places; coordinates are arrays [N, P], one an axis."""
+    """Reads an image [N, C, sizes...] at positions; coordinates are arrays [N, P], one per axis."""
 
     def __init__(self, m: Steps, image: Array, wide: ir.DataType) -> None:
-        """``sizes`` are numbers, or scalars of type ``wide``, that of places, where a run has its
-        own."""
+        """Transpose ``image`` to rows of channels.
+
+        ``sizes`` are numbers, or scalars of type ``wide`` (the type of positions) if runtime-sized.
+        """
         self.m = m
         self.batch, self.channels, *dims = image.shape
         counts = [self._count(image, axis) for axis in range(2, len(image.shape))]
@@ -60,9 +62,9 @@ class Sampler:
         return reduce(mul, counts) if counts else 1
 
     def read(self, samples: Array, taps: Sequence[Tap]) -> Array:
-        """[N, P, C]: one tap an axis, of the images that ``samples`` [N, 1] name by number.
+        """Return [N, P, C]: one tap per axis, of the images whose numbers are ``samples`` [N, 1].
 
-        What lies outside is 0.
+        Pixels outside are 0.
         """
         m, index = self.m, samples * self.pixels
         inside: Array | None = None
@@ -77,7 +79,7 @@ class Sampler:
         return values
 
     def weighed(self, samples: Array, taps: Sequence[Tap]) -> Array:
-        """``read``, each value times the weights of its taps."""
+        """Return ``read``, times the weights of the taps."""
         values = self.read(samples, taps)
         weight: Array | None = None
         for tap in taps:
@@ -88,7 +90,7 @@ class Sampler:
         return values * weight.cast(self.dtype).reshape(*weight.shape, 1)
 
     def total(self, samples: Array, axes: Sequence[Sequence[Tap]]) -> Array:
-        """The sum over all combinations of the taps of each axis."""
+        """Return the sum over all combinations of the taps of each axis."""
         total: Array | None = None
         for taps in itertools.product(*axes):
             value = self.weighed(samples, taps)
@@ -98,7 +100,7 @@ class Sampler:
 
 
 def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
-    """The whole places around ``x`` and their weights."""
+    """Return the whole positions around ``x`` and their weights, for the interpolation ``mode``."""
     if mode == "nearest":
         return [(x, None)]
     floor = m.op("Floor", x)
@@ -120,5 +122,6 @@ def around(m: Steps, x: Array, mode: str) -> list[tuple[Array, Array | None]]:
 
 
 def within(m: Steps, place: Array, size: Extent) -> Array:
+    """True where ``place`` lies in [0, size - 1]."""
     below = m.op("LessOrEqual", place, size - 1)
     return m.op("And", m.op("GreaterOrEqual", place, 0), below)

@@ -1,6 +1,7 @@
-"""Images read at computed places: GridSample, RoiAlign, DeformConv and the grid of AffineGrid.
+"""Lowers operators that read images at computed positions: GridSample, RoiAlign, DeformConv.
 
-Each reads a few pixels a place, by one Gather each of rows of channels, and sums them by weights.
+Each reads a few pixels per position, by one Gather of channel rows each, and sums them by weights.
+AffineGrid, which computes such positions, is here too.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from smelt.program.lower.registry import lowers
 from smelt.program.lower.sampler import NARROW, Extent, Sampler, Tap, around, within
 
 MODES = {"bilinear": "linear", "bicubic": "cubic"}
-"""Names of opset 16."""
+"""Names of modes in opset 16."""
 
 Edge = Callable[[Array], Array]
 
@@ -58,7 +59,7 @@ def grid_sample(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool) -> list[Tap]:
-    """The pixels along an axis of ``size`` that coordinates ``n`` from -1 to 1 read."""
+    """Return the pixels along an axis of ``size`` that coordinates ``n`` from -1 to 1 read."""
     x = (n + 1) * ((size - 1) / 2) if align else ((n + 1) * size - 1) / 2
     low, high = (0.0, size - 1.0) if align else (-0.5, size - 0.5)
 
@@ -81,7 +82,7 @@ def _taps(m: Steps, n: Array, size: Extent, mode: str, padding: str, align: bool
 
 
 def _reflected(m: Steps, x: Array, low: float, high: float | Array) -> Array:
-    """``x`` thrown back by both ends until it lies between them."""
+    """Return ``x`` reflected at both ends until it lies between them."""
     whole = high - low
     if not isinstance(whole, Array) and whole == 0:
         return x * 0 + low
@@ -95,7 +96,7 @@ def _reflected(m: Steps, x: Array, low: float, high: float | Array) -> Array:
 
 @lowers("RoiAlign")
 def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
-    """x [N, C, H, W], boxes [R, 4] as (x1, y1, x2, y2), the number of the image of each box [R]."""
+    """x [N, C, H, W], boxes [R, 4] as (x1, y1, x2, y2), the image index of each box [R]."""
     m = Steps(cx)
     x, boxes, numbers = (m.array(value) for value in node.inputs)
     height, width = (
@@ -131,7 +132,7 @@ def roi_align(cx: ProgramBuilder, node: ir.Node) -> None:
 def _sampled(
     cx: ProgramBuilder, node: ir.Node, boxes: Array, counts: tuple[int, int]
 ) -> list[Array]:
-    """Where samples of each box lie, [R, count], along the two axes of the image."""
+    """Return the sample positions of each box, [R, count], along the two axes of the image."""
     m = Steps(cx)
     told = node.attributes
     half = told.get_string("coordinate_transformation_mode", _first_frame(cx)) == "half_pixel"
@@ -146,12 +147,13 @@ def _sampled(
 
 
 def _first_frame(cx: ProgramBuilder) -> str:
-    """Before opset 16 boxes were not shifted by half a pixel."""
+    """Return the default coordinate mode; before opset 16 boxes were not shifted by half a
+    pixel."""
     return "half_pixel" if cx.opset >= 16 else "output_half_pixel"
 
 
 def _pooled(m: Steps, sampler: Sampler, numbers: Array, places: list[Array], mode: str) -> Array:
-    """Samples [R, P, C]: sums of four pixels, or with "max" the largest of their shares."""
+    """Return samples [R, P, C]: sums of four weighted pixels, or their maximum in mode "max"."""
     outside: Array | None = None
     axes = []
     for place, size in zip(places, sampler.sizes, strict=True):
@@ -169,7 +171,7 @@ def _pooled(m: Steps, sampler: Sampler, numbers: Array, places: list[Array], mod
 
 @lowers("DeformConv")
 def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A Conv that reads each pixel of a window at a place of its own, scaled by a mask if given."""
+    """A Conv that reads each pixel of a window at an offset, scaled by the mask if present."""
     m = Steps(cx)
     x, w, offset = (m.array(value) for value in node.inputs[:3])
     kernel = m.sizes(w)[2:]
@@ -210,7 +212,7 @@ def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
 def _window_places(
     window: Mapping[str, object], kernel: tuple[int, ...], out: tuple[int, ...], axis: int
 ) -> np.ndarray:
-    """[taps, places]: where along ``axis`` each pixel of each window lies before it is moved."""
+    """Return [taps, places]: the position along ``axis`` of each window pixel before its offset."""
     strides, dilations, pads = (window[name] for name in ("strides", "dilations", "pads"))
     assert isinstance(strides, tuple)
     assert isinstance(dilations, tuple)
@@ -222,7 +224,7 @@ def _window_places(
 
 @lowers("AffineGrid")
 def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
-    """theta [N, r, r + 1] times the places of an image of a size, from -1 to 1."""
+    """theta [N, r, r + 1] times the pixel positions of an image of this size, from -1 to 1."""
     m = Steps(cx)
     theta = m.array(node.inputs[0])
     if is_told_by_data(cx, node, [1]):
@@ -245,7 +247,8 @@ def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _grid_at_run_time(m: Steps, node: ir.Node, theta: Array) -> None:
-    """Sums of one line of places an axis, each times its column of theta."""
+    """Emit the grid for run-time sizes: one line of positions per axis times its column of
+    theta."""
     batch, rank, _ = m.sizes(theta)
     wanted, wide = m.array(node.inputs[1]), ir.DataType.DOUBLE
     if wanted.shape != (rank + 2,):

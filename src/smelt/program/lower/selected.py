@@ -1,7 +1,6 @@
-"""Operators whose results have as many elements as the data says, and those that reinterpret bytes.
+"""Lowers operators with results of data-dependent size, and bit casts.
 
-The sizes are those that the model declares its outputs with; a run that finds another number of
-elements fails.
+The sizes are the declared ones of the outputs; a run that finds another number of elements fails.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ INT64 = ir.DataType.INT64
 
 
 def _open_dim(value: ir.Value, axis: int) -> Dim:
-    """The size of a dim that only the run tells, by the name that inference gave it."""
+    """Return the symbol of a data-dependent dim, as inference named it."""
     shape = value.shape
     return shape[axis] if shape is not None and axis < len(shape) else ir.SymbolicDim(None)
 
@@ -32,13 +31,14 @@ def _typed(value: ir.Value, dtype: ir.DataType, shape: Sequence[Dim]) -> None:
 
 @lowers("NonZero")
 def non_zero(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The coordinates [rank, count] of what is not zero, in order."""
+    """The coordinates [rank, count] of nonzero elements, in order."""
     cx.keep(node)
 
 
 @lowers("Compress")
 def compress(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The slices along ``axis`` that the condition chooses; without an axis, of all elements."""
+    """The slices along ``axis`` that the condition selects; without an axis, of the flattened
+    input."""
     m = Steps(cx)
     x, condition = m.array(node.inputs[0]), m.array(node.inputs[1])
     axis = 0
@@ -52,8 +52,10 @@ def compress(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Unique")
 def unique(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Different slices along an axis, moved to the front: they, their first places, the number of
-    each slice and how often each is met."""
+    """Distinct slices along an axis, which is moved to the front.
+
+    Also their first indices, the number of each slice, and the count of each distinct slice.
+    """
     m = Steps(cx)
     x, output = m.array(node.inputs[0]), node.outputs[0]
     by_axis = "axis" in node.attributes
@@ -78,9 +80,9 @@ def unique(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("NonMaxSuppression")
 def non_max_suppression(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Boxes [B, N, 4] by scores [B, C, N] from the best on, without what overlaps a chosen one.
+    """Selects from boxes [B, N, 4] by scores [B, C, N], best first, dropping overlapping ones.
 
-    Inputs: both, how many of a class at most, the greatest overlap, the least score.
+    Inputs: both, the maximum number per class, the greatest overlap, the least score.
     """
     inputs = [cx.slot(cx.input(node, i)) for i in range(5)]
     if inputs[2] == ABSENT:

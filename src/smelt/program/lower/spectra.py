@@ -1,4 +1,4 @@
-"""DFT and STFT as one instruction, which transforms along any axis."""
+"""Lowers DFT and STFT to one instruction, which transforms along any axis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 @lowers("DFT")
 def dft(cx: ProgramBuilder, node: ir.Node) -> None:
-    """[..., n, ..., 1 or 2]: along ``axis``, cut or filled with zeros to ``dft_length``."""
+    """[..., n, ..., 1 or 2]: along ``axis``, cut or zero-padded to ``dft_length``."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     given = cx.ints(node, "axis", 2)
@@ -38,7 +38,7 @@ def dft(cx: ProgramBuilder, node: ir.Node) -> None:
 def transform(
     m: Steps, x: Array, axis: int, length: int, *, inverse: bool, onesided: bool
 ) -> Array:
-    """The transform along ``axis`` of real and imaginary parts in the last dim."""
+    """Return the transform along ``axis``; the last dim holds real and imaginary parts."""
     kept, parts = x.dtype, m.size(x, -1)
     if length < 1 or m.size(x, axis) < 1:
         raise m.cx.refuse("a transform of no elements")
@@ -56,7 +56,7 @@ def transform(
 def stft(cx: ProgramBuilder, node: ir.Node) -> None:
     """The DFT of windows of a signal [batch, n, 1 or 2], ``frame_step`` apart.
 
-    ONNX Runtime takes a real signal without its last dim, too, and exporters write it.
+    ONNX Runtime also takes a real signal without its last dim, and exporters write it.
     """
     m = Steps(cx)
     signal = m.array(node.inputs[0])

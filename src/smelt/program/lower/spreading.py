@@ -1,4 +1,4 @@
-"""Operators that put elements at places that attributes or a few numbers tell."""
+"""Lowers operators that write elements to positions given by attributes or a few numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("Col2Im")
 def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Columns [N, C * block, L] added up into images [N, C, sizes...], without the padding."""
+    """Columns [N, C * block, L] summed into images [N, C, sizes...], without the padding."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     image, block = cx.ints(node, "image_shape", 1), cx.ints(node, "block_shape", 2)
@@ -48,9 +48,9 @@ def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("MaxUnpool")
 def max_unpool(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Each element goes where ``indices`` says in the flat image; 0 elsewhere.
+    """Writes each element to its index in the flat image; 0 elsewhere.
 
-    Indices count within the image that the window implies, which stands at the front of a larger
+    Indices count within the image that the window implies, which lies at the front of a larger
     ``output_shape``.
     """
     m = Steps(cx)
@@ -82,7 +82,7 @@ def max_unpool(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("TensorScatter")
 def tensor_scatter(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Rows of the update into the cache along ``axis``, from the place of each sample on."""
+    """Writes rows of the update into the cache along ``axis``, from each sample's start on."""
     m = Steps(cx)
     cache, update = m.array(node.inputs[0]), m.array(node.inputs[1])
     shape, count = m.sizes(cache), m.sizes(update)
@@ -103,7 +103,7 @@ def tensor_scatter(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("ReverseSequence")
 def reverse_sequence(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The first ``sequence_lens[b]`` rows of each sample in the other order."""
+    """The first ``sequence_lens[b]`` rows of each sample in reverse order."""
     m = Steps(cx)
     x, lengths = m.array(node.inputs[0]), m.array(node.inputs[1])
     shape = x.shape

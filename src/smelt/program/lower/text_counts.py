@@ -1,4 +1,4 @@
-"""TfIdfVectorizer of integers: how often each sequence of the pool stands in a row."""
+"""TfIdfVectorizer of integers: counts each n-gram of the pool in each row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("TfIdfVectorizer")
 def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Every position of a row [B, n] against every sequence of the pool, by length and distance."""
+    """Compares every position of a row [B, n] with every n-gram of the pool, by length and skip."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     pool = cx.ints(node, "pool_int64s")
@@ -47,9 +47,9 @@ def tf_idf(cx: ProgramBuilder, node: ir.Node) -> None:
 
 
 def _counts(m: Steps, rows: Array, grams: np.ndarray, skips: int) -> Array:
-    """[B, G] floats: how often each of ``grams`` [G, n] stands in each row.
+    """Return [B, G] floats: how often each of ``grams`` [G, n] occurs in each row.
 
-    Items of it may be up to ``skips`` apart, all alike. A single item has no distances.
+    Items of an n-gram may have up to ``skips`` items between them, equally many each time.
     """
     batch, size = m.sizes(rows)
     count, length = grams.shape
@@ -71,6 +71,7 @@ def _counts(m: Steps, rows: Array, grams: np.ndarray, skips: int) -> Array:
 
 
 def _weighed(m: Steps, counts: Array, node: ir.Node, width: int) -> Array:
+    """Return the counts multiplied by the weights of the mode."""
     mode = node.attributes.get_string("mode", "TF")
     attr = node.attributes.get("weights")
     if mode != "TF":

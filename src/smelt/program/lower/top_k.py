@@ -11,9 +11,9 @@ from smelt.program.lower.registry import lowers
 
 @lowers("TopK")
 def top_k(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Attributes ``axis`` and ``largest``; the results have as many elements as ``k`` says.
+    """Attributes ``axis`` and ``largest``; the results have ``k`` elements.
 
-    They are always sorted, equal ones by their place. NaN counts as larger than any number.
+    They are always sorted, equal ones by index. NaN counts as larger than any number.
     """
     axis = cx.axis(node.attributes.get_int("axis", -1), cx.rank(node.inputs[0]))
     largest = node.attributes.get_int("largest", 1)

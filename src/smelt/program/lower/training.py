@@ -1,4 +1,4 @@
-"""Steps of optimizers, of ai.onnx.preview.training: for each tensor, new values and its state."""
+"""Optimizer steps of ai.onnx.preview.training: new values and states of each tensor."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from smelt.program.lower.registry import lowers
 TRAINING = "ai.onnx.preview.training"
 
 Rule = Callable[[Steps, ir.Node, Array, Array, Sequence[Array]], Sequence[Array]]
-"""The rate, the number of the step, then x, its gradient and its state; gives x and the state."""
+"""Takes the rate, the step number, then x, gradient and states; returns x and the states."""
 
 
 def _apply(cx: ProgramBuilder, node: ir.Node, states: int, rule: Rule) -> None:
-    """``rule`` for each tensor; inputs and outputs come in groups: all x, all gradients, ..."""
+    """Emit ``rule`` for each tensor; inputs and outputs are grouped: all x, all gradients, ..."""
     m = Steps(cx)
     rate, step, *arrays = (m.array(value) for value in node.inputs)
     count = len(arrays) // (2 + states)
@@ -33,13 +33,14 @@ def _penalized(node: ir.Node, x: Array, gradient: Array) -> Array:
 
 @lowers(f"{TRAINING}::Adagrad")
 def adagrad(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The rate over the root of the sum of squares so far."""
+    """The rate divided by the root of the sum of squared gradients so far."""
     _apply(cx, node, 1, _adagrad)
 
 
 def _adagrad(
     m: Steps, node: ir.Node, rate: Array, step: Array, given: Sequence[Array]
 ) -> Sequence[Array]:
+    """Return x and the sum of squares after one step of Adagrad."""
     x, gradient, squares = given
     told = node.attributes
     rate = rate / (step.cast(rate.dtype) * told.get_float("decay_factor", 0.0) + 1)
@@ -51,13 +52,14 @@ def _adagrad(
 
 @lowers(f"{TRAINING}::Adam")
 def adam(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Running means of gradients and of their squares, corrected for the first steps."""
+    """Running means of gradients and of their squares, with bias correction."""
     _apply(cx, node, 2, _adam)
 
 
 def _adam(
     m: Steps, node: ir.Node, rate: Array, step: Array, given: Sequence[Array]
 ) -> Sequence[Array]:
+    """Return x, mean and squares after one step of Adam."""
     x, gradient, mean, squares = given
     told = node.attributes
     alpha, beta = told.get_float("alpha", 0.9), told.get_float("beta", 0.999)
@@ -85,6 +87,7 @@ def momentum(cx: ProgramBuilder, node: ir.Node) -> None:
 def _momentum(
     m: Steps, node: ir.Node, rate: Array, step: Array, given: Sequence[Array]
 ) -> Sequence[Array]:
+    """Return x and the velocity after one step of momentum."""
     x, gradient, speed = given
     told = node.attributes
     alpha, mode = told.get_float("alpha", 0.0), told.get_string("mode", "standard")

@@ -1,4 +1,4 @@
-"""Why operators have no lowering, and what a user may do."""
+"""Reasons why operators have no lowering, and advice for users."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ REASONS: Mapping[str, tuple[str, str]] = {
         "decode images outside, and give the model their pixels",
     ),
 }
-"""By operator: why it is refused, and what helps."""
+"""Operator to (why it is refused, what helps)."""
 
 
 def why_unlowered(op_type: str) -> tuple[str, str]:
-    """Why an operator of ONNX without a lowering is refused, and what helps."""
+    """Return (why an ONNX operator without a lowering is refused, what helps)."""
     return REASONS.get(op_type, _OTHERWISE)

@@ -1,4 +1,4 @@
-"""Drop instructions whose results nobody reads, and constants along with them."""
+"""Removes instructions whose results nobody reads, and unread constants."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from smelt.ir.scope import CHECKS
 from smelt.program.instruction import Instruction, Program
 
 SIDE_EFFECTS = frozenset(f"{domain}::{name}" for domain, name in CHECKS)
-"""Instructions that end a run for some operands."""
+"""Instructions that abort a run for some operands."""
 
 
 def run(program: Program, *, side_effects: Collection[str] = SIDE_EFFECTS) -> bool:
-    """Keep what an output needs, and every instruction whose ``op`` is in ``side_effects``.
+    """Keep what an output needs, and instructions whose ``op`` is in ``side_effects``; True if
+    changed.
 
-    An instruction with several results stays if any of them is read, and one that finds out a size
-    of the run, which others may have without reading it. True if anything went.
+    An instruction with several results stays if any of them is read. An instruction that computes a
+    data-dependent size stays, because shapes may use the size without reading the result.
     """
     live = set(program.outputs)
     found = {str(each.size) for each in program.found}

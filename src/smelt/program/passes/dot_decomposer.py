@@ -22,9 +22,9 @@ from smelt.program.instruction import AttributeValue, Dim, Instruction, Program,
 
 
 def run(program: Program, keep: Callable[[Instruction], bool] = lambda dot: False) -> bool:
-    """Decompose every DotGeneral that is not canonical; true if there was one.
+    """Decompose every DotGeneral that is not canonical; True if there was one.
 
-    Those that ``keep`` accepts stay, for targets that read other layouts than the canonical one.
+    Those that ``keep`` accepts stay, for targets that read other layouts.
     """
     before = program.instructions
     program.instructions = []
