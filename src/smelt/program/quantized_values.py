@@ -1,4 +1,4 @@
-"""What QuantizeLinear and DequantizeLinear instructions say, where it is constant."""
+"""Constant scales and zero points in QuantizeLinear and DequantizeLinear instructions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BYTES = frozenset({ir.DataType.INT8, ir.DataType.UINT8})
 
 @dataclass(frozen=True)
 class Step:
-    """One scale and zero point, and the type of the bytes that they belong to."""
+    """One scale and zero point, and the type of the bytes."""
 
     scale: np.float32
     zero: int
@@ -27,7 +27,7 @@ class Step:
         return (-128, 127) if self.dtype == ir.DataType.INT8 else (0, 255)
 
     def quantized(self, real: np.ndarray) -> np.ndarray:
-        """As QuantizeLinear has it; NaN becomes the lowest byte."""
+        """Return ``real`` quantized as by QuantizeLinear; NaN becomes the lowest byte."""
         low, high = self.range
         with np.errstate(over="ignore", invalid="ignore"):
             steps = real.astype(np.float32) / self.scale
@@ -36,11 +36,11 @@ class Step:
         return np.asarray(whole, self.dtype.numpy())
 
     def every_byte(self) -> np.ndarray:
-        """All bytes in the order in which they lie in memory, as wide integers."""
+        """Return all bytes in the order of their memory values, as int32."""
         return np.arange(256, dtype=np.uint8).view(self.dtype.numpy()).astype(np.int32)
 
     def every_number(self) -> np.ndarray:
-        """What each byte stands for, in the order in which bytes lie in memory."""
+        """Return the number that each byte stands for, in the order of memory values."""
         return (self.every_byte() - self.zero).astype(np.float32) * self.scale
 
 
@@ -54,7 +54,7 @@ class Quantized:
 
 @dataclass(frozen=True)
 class Weights:
-    """Constant bytes, and their scales and zero points: one, or one for each index of ``axis``."""
+    """Constant bytes with scales and zero points: one, or one per index of ``axis``."""
 
     bytes: np.ndarray
     scales: np.ndarray
@@ -64,7 +64,8 @@ class Weights:
 
 @dataclass
 class Values:
-    """The instructions of ``program`` by what they write, and how often each slot is read."""
+    """The instructions of ``program`` by the slots they write, and the number of reads of each
+    slot."""
 
     program: Program
     made_by: dict[int, Instruction] = field(default_factory=dict)
@@ -77,16 +78,17 @@ class Values:
             self.reads.update(instruction.inputs)
 
     def inner(self, slot: int) -> Instruction | None:
-        """What writes ``slot``, if the slot is read once."""
+        """Return the instruction that writes ``slot``, if the slot is read once."""
         return self.made_by.get(slot) if self.reads[slot] == 1 else None
 
     def constant(self, instruction: Instruction, position: int) -> np.ndarray | None:
-        """A constant input, None if it is absent or computed."""
+        """Return a constant input; None if it is absent or computed."""
         inputs = instruction.inputs
         return self.program.constants.get(inputs[position]) if position < len(inputs) else None
 
     def step_of(self, instruction: Instruction, dtype: ir.DataType) -> Step | None:
-        """The one constant scale and zero point of a QuantizeLinear or DequantizeLinear."""
+        """Return the constant scalar scale and zero point of a QuantizeLinear or DequantizeLinear,
+        or None."""
         scale = self.constant(instruction, 1)
         if scale is None or scale.size != 1 or scale.dtype != np.float32 or dtype not in BYTES:
             return None
@@ -98,7 +100,7 @@ class Values:
         return Step(np.float32(scale.reshape(-1)[0]), number, dtype)
 
     def quantized(self, slot: int) -> Quantized | None:
-        """The bytes that ``slot`` was dequantized from by one scale."""
+        """Return the bytes from which ``slot`` is dequantized by one scale, or None."""
         made = self.made_by.get(slot)
         if made is None or made.op != "DequantizeLinear":
             return None
@@ -107,7 +109,8 @@ class Values:
         return None if step is None else Quantized(source, step)
 
     def weights(self, slot: int) -> Weights | None:
-        """The constant bytes that ``slot`` was dequantized from by constant scales."""
+        """Return the constant bytes from which ``slot`` is dequantized by constant scales, or
+        None."""
         made = self.made_by.get(slot)
         if made is None or made.op != "DequantizeLinear":
             return None
@@ -124,7 +127,8 @@ class Values:
         return Weights(array, scales, zeros, int(str(made.attributes.get("axis", 1))))
 
     def number(self, slot: int) -> np.float32 | None:
-        """The one float that ``slot`` holds, as a constant or dequantized from one."""
+        """Return the single float that ``slot`` holds, constant or dequantized from a constant, or
+        None."""
         array, made = self.program.constants.get(slot), self.made_by.get(slot)
         if array is not None:
             plain = array.size == 1 and array.dtype == np.float32
@@ -135,7 +139,7 @@ class Values:
         return np.float32(int(held.reshape(-1)[0]) - found.step.zero) * found.step.scale
 
     def new_constant(self, array: np.ndarray, name: str) -> int:
-        """A slot that holds ``array``."""
+        """Return a new slot that holds ``array``."""
         dtype = ir.DataType.from_numpy(array.dtype)
         slot = self.program.new_slot(Slot(dtype, array.shape, name))
         held = np.ascontiguousarray(array).reshape(array.shape)
@@ -144,7 +148,7 @@ class Values:
         return slot
 
     def new_bytes(self, like: int, dtype: ir.DataType) -> int:
-        """A slot of the shape of another."""
+        """Return a new slot with the shape of slot ``like``."""
         described = self.program.slots[like]
         return self.program.new_slot(Slot(dtype, described.shape, described.name))
 
@@ -152,5 +156,5 @@ class Values:
 def instruction_of(
     origin: str, op: str, inputs: tuple[int, ...], output: int, **attributes: AttributeValue
 ) -> Instruction:
-    """An instruction with one result."""
+    """Return an instruction with one result."""
     return Instruction(op, inputs, (output,), attributes, (), origin)

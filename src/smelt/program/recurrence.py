@@ -1,4 +1,4 @@
-"""The cells of LSTM, GRU and RNN: how many gates, which activations, and what these are."""
+"""The cells of LSTM, GRU and RNN: numbers of gates, activations and their formulas."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from smelt.operators.elementwise import ROWS
 from smelt.operators.numeric import Arithmetic, Number
 
 Activation: TypeAlias = tuple[str, float, float]
-"""The operator with its ``alpha`` and ``beta``, whether it reads them or not."""
+"""The operator with its ``alpha`` and ``beta``, used or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """``gates`` rows of weights for each hidden unit; activations that are the default."""
+    """``gates``: rows of weights per hidden unit; ``activations``: the defaults."""
 
     gates: int
     activations: tuple[str, ...]
@@ -40,15 +40,15 @@ _KNOWN: dict[str, tuple[str, float | None, float | None]] = {
     "scaledtanh": ("ScaledTanh", 1.0, 1.0),
     "hardsigmoid": ("HardSigmoid", 0.2, 0.5),
 }
-"""By the name in small letters: the operator, and the alpha and beta of those that have them."""
+"""Name in lower case to the operator, and default alpha and beta if it has them."""
 
 
 def activations(
     names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]
 ) -> list[Activation]:
-    """The functions called ``names``; those with an alpha or beta take the next one given.
+    """Return the functions called ``names``; those with an alpha or beta take the next given one.
 
-    Raises KeyError for a name that ONNX does not know.
+    Raises KeyError for a name that ONNX does not define.
     """
     found, left, right = [], list(alphas), list(betas)
     for name in names:
@@ -62,7 +62,7 @@ def activations(
 
 
 def activate(m: Arithmetic, activation: Activation, x: Number) -> Number:
-    """The result of an activation, by the row of its operator where it is one."""
+    """Return the result of an activation, by the formula of its operator where it is one."""
     op, alpha, beta = activation
     if op == "Affine":
         return alpha * x + beta

@@ -1,12 +1,12 @@
-"""Where an axis that is resized reads its source, and with which weights.
+"""Source rows and weights of a resized axis.
 
-Resize is separable: each axis on its own reads a few rows of the source for each row of the
-result. Formulas are those of ONNX's Resize, whose "length_resized" is the whole number of rows of
-the result, as for PyTorch and its exporters and for ONNX Runtime. (ONNX's reference takes the size
-times the scale, so that ``align_corners`` misses the last corner where that product has a
-fraction.) Where a rounding decides which row is read, coordinates
-are computed in float32 in the order of ONNX Runtime, so that it is the same row; else in float64.
-Formulas are read by NumPy where scales are constants, and as instructions where data tell them.
+Resize is separable: for each axis, a row of the result is a weighted sum of a few source rows.
+Formulas are those of ONNX's Resize, with "length_resized" the whole number of result rows, as in
+PyTorch, its exporters and ONNX Runtime. (ONNX's reference uses the size times the scale, so that
+``align_corners`` misses the last corner if that product has a fraction.) If rounding decides which
+row is read, coordinates are computed in float32 in the order of ONNX Runtime, so that the rows
+agree; else in float64. The formulas run in NumPy for constant scales, and as instructions for
+data-dependent ones.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CROP = "tf_crop_and_resize"
 class Sampling:
     """How one axis is resized; fields as the attributes of ONNX's Resize.
 
-    ``scale`` is None where the sizes of the axis say it. ``start`` and ``end`` are its region of
+    ``scale`` is None if the sizes of the axis imply it. ``start`` and ``end`` are its region of
     interest, which only ``tf_crop_and_resize`` reads.
     """
 
@@ -44,21 +44,21 @@ class Sampling:
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> Sampling:
-        """The sampling among the attributes of an instruction."""
+        """Return the sampling stored in the attributes of an instruction."""
         return cls(**{name: attributes[name] for name in cls.__slots__})
 
     @property
     def in_float32(self) -> bool:
-        """Whether a rounding of the places decides which rows are read."""
+        """True if rounding of coordinates decides which rows are read."""
         return self.mode == "nearest" or self.coordinates == CROP
 
     def first_tap(self, shrunk: float) -> int:
-        """The first row that has a weight, from the one before a place on; as many follow it."""
+        """Return the first tap relative to the row before a coordinate; the taps are symmetric."""
         reach = 1 if self.mode == "linear" else 2
         return int(np.floor(-reach / shrunk)) + 1
 
     def attributes(self) -> dict[str, Any]:
-        """Itself as attributes of an instruction."""
+        """Return the fields as attributes of an instruction."""
         return asdict(self)
 
 
@@ -66,7 +66,7 @@ class Sampling:
 class Taps:
     """Row ``i`` of the result is ``sum(weights[i, t] * source[rows[i, t]])``.
 
-    ``outside[i]`` says that it is the extrapolation value instead.
+    If ``outside[i]``, it is the extrapolation value instead.
     """
 
     rows: np.ndarray
@@ -75,7 +75,7 @@ class Taps:
 
 
 def taps(sampling: Sampling, size: int, count: int) -> Taps:
-    """What each of ``count`` rows reads of an axis of ``size`` rows, at least one."""
+    """Return the taps of each of ``count`` result rows on an axis of ``size`` >= 1 rows."""
     at = coordinates(sampling, size, count)
     outside = np.zeros(count, np.bool_)
     if sampling.coordinates == CROP:
@@ -94,7 +94,7 @@ def taps(sampling: Sampling, size: int, count: int) -> Taps:
 
 
 def coordinates(sampling: Sampling, size: int, count: int) -> Any:
-    """Where each row of the result lies in the source."""
+    """Return the source coordinate of each result row."""
     F: Any = np.float32 if sampling.in_float32 else np.float64  # noqa: N806 - a type
     scale = F(count) / F(size) if sampling.scale is None else F(sampling.scale)
     length = F(count) if sampling.scale is None else scale * F(size)
@@ -106,9 +106,9 @@ def coordinates(sampling: Sampling, size: int, count: int) -> Any:
 
 
 def hangs_on_rounding(sampling: Sampling, size: int, count: int) -> bool:
-    """True if a place lies so near to where the nearest row changes that its rounding decides.
+    """True if a coordinate is so close to a change of the nearest row that its rounding decides.
 
-    Runtimes round places in various ways. A whole number of rows for each leaves nothing to round.
+    Runtimes round coordinates differently. With an integer scale there is nothing to round.
     """
     if sampling.scale in (None, count / size) and count % size == 0:
         return False
@@ -121,7 +121,7 @@ def hangs_on_rounding(sampling: Sampling, size: int, count: int) -> bool:
 
 
 NEAR = 1e-4
-"""Rows between a place and where the nearest row changes, at which a rounding may decide."""
+"""Distance from a change of the nearest row, in rows, within which rounding may decide."""
 
 
 def place_of(
@@ -135,10 +135,10 @@ def place_of(
     start: Number,
     end: Number,
 ) -> Number:
-    """Return where row ``i`` of ``count`` lies among ``size`` rows.
+    """Return the coordinate of result row ``i`` of ``count`` among ``size`` source rows.
 
-    ``length`` is the size times the scale, with its fraction; only ``half_pixel_symmetric`` is
-    defined by it.
+    ``length`` is the size times the scale, with its fraction; only ``half_pixel_symmetric`` uses
+    it.
     """
     match mode:
         case "asymmetric":
@@ -160,7 +160,7 @@ def place_of(
 
 
 def nearest_of(m: Writer[Number], rounding: str, at: Number) -> Number:
-    """The row that is read for a place between rows."""
+    """Return the row that is read for a coordinate between rows."""
     below = m.op("Floor", at)
     match rounding:
         case "floor":
@@ -173,7 +173,8 @@ def nearest_of(m: Writer[Number], rounding: str, at: Number) -> Number:
 
 
 def weight_of(m: Writer[Number], mode: str, distance: Number, cubic: float) -> Number:
-    """The weight of a row at a ``distance``; that of Keys with the parameter ``cubic``."""
+    """Return the weight of a row at ``distance``; cubic weights are Keys's with parameter
+    ``cubic``."""
     if mode == "linear":
         return m.op("Max", 1 - distance, 0)
     x, a = distance, cubic
@@ -185,7 +186,7 @@ def weight_of(m: Writer[Number], mode: str, distance: Number, cubic: float) -> N
 def _neighbours(
     sampling: Sampling, at: np.ndarray, size: int, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The rows around each coordinate, maybe beyond the ends, and their weights."""
+    """Return the rows around each coordinate, possibly beyond the ends, and their weights."""
     scale = count / size if sampling.scale is None else sampling.scale
     shrunk = min(scale, 1.0) if sampling.antialias else 1.0
     first = sampling.first_tap(shrunk)
@@ -197,10 +198,10 @@ def _neighbours(
 
 
 def _merged(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """As few taps as do: none of weight 0, none on the row of another.
+    """Return the fewest taps: no weight of 0, and no row twice.
 
-    What is left over in shorter lists reads the last row again, for a part of its weight: with a
-    weight of 0, an infinite element would become NaN.
+    Shorter lists are padded by splitting the weight of the last row: with a padding weight of 0, an
+    infinite element would give NaN.
     """
     merged: list[dict[int, float]] = []
     for line, shares in zip(rows.tolist(), weights.tolist(), strict=True):

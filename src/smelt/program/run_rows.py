@@ -1,4 +1,4 @@
-"""Which rows a Slice takes of an axis whose size each run has of its own."""
+"""The rows that a Slice takes of an axis of run-time size."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TypeAlias
 from smelt.program.run_sizes import Dim, Size, ceil_div, highest, larger, lowest, smaller
 
 Cut: TypeAlias = tuple[Dim, Dim, int]
-"""A start, an end and a step, as a Slice takes them."""
+"""Start, end and step of a Slice."""
 
 
 def first_row(size: Dim, cut: Cut) -> Dim:
-    """The row that comes first, as ``smelt.ir.rows.rows_taken`` has it of a number."""
+    """Return the first row taken, as ``smelt.ir.rows.rows_taken`` does for numbers."""
     start, _, step = cut
     return smaller(larger(_counted(start, size), 0), size if step > 0 else size - 1)
 
 
 def count_rows(size: Dim, cut: Cut) -> Dim:
-    """How many rows are taken."""
+    """Return the number of rows taken."""
     _, end, step = cut
     counted = _counted(end, size)
     first = first_row(size, cut)
@@ -27,7 +27,7 @@ def count_rows(size: Dim, cut: Cut) -> Dim:
 
 
 def _counted(place: Dim, size: Dim) -> Dim:
-    """``place`` counted from the front, which it is already unless it is below 0."""
+    """Return ``place`` as a non-negative index: itself, or plus ``size`` if it is negative."""
     if lowest(place) >= 0:
         return place
     from_back = place + size

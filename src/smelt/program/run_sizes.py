@@ -1,7 +1,8 @@
-"""Sizes that each run of a compiled program has of its own, with bounds that are known before.
+"""Run-time sizes of a compiled program, with bounds that are known at compile time.
 
-A ``Size`` stands for a number where kernels are planned and emitted. It adds, multiplies, divides,
-and its text is C. What its bounds leave open is Undecided, so no kernel is right at one size only.
+A ``Size`` stands for a number where kernels are planned and emitted. It supports arithmetic, and
+its text is a C expression. A comparison that its bounds do not decide raises Undecided, so that no
+kernel is correct for some sizes only.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ Bounds: TypeAlias = tuple[int, int]
 
 
 class Undecided(Exception):
-    """What was asked of a size is true at some sizes within its bounds, and false at others."""
+    """The answer differs between sizes within the bounds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Size:
-    """A polynomial over ``atoms``, the expressions of C that it is made of, with their bounds.
+    """A polynomial over ``atoms``, which are C expressions with bounds.
 
-    ``low`` and ``high`` are what it is never below and above. Make one by ``Size.named``; a
-    polynomial without atoms is a plain int.
+    ``low`` and ``high`` bound its value. Create one by ``Size.named``; a polynomial without atoms
+    is a plain int.
     """
 
     terms: Mapping[Monomial, int]
@@ -35,12 +36,14 @@ class Size:
 
     @staticmethod
     def named(text: str, low: int, high: int) -> Size:
-        """The size whose C expression is ``text``, at least ``low`` >= 0 and at most ``high``."""
+        """Return the size whose C expression is ``text``, at least ``low`` >= 0 and at most
+        ``high``."""
         return Size({(text,): 1}, {text: (low, high)}, low, high)
 
     # Arithmetic
 
     def __add__(self, other: Dim) -> Dim:
+        """Return the sum; an int if all atoms cancel."""
         terms, atoms = dict(self.terms), dict(self.atoms)
         theirs = _polynomial(other)
         atoms.update(theirs.atoms)
@@ -49,6 +52,7 @@ class Size:
         return _simplified(terms, atoms, (self.low + theirs.low, self.high + theirs.high))
 
     def __mul__(self, other: Dim) -> Dim:
+        """Return the product, with bounds from those of both factors."""
         theirs = _polynomial(other)
         terms: dict[Monomial, int] = {}
         for mine, a in self.terms.items():
@@ -147,17 +151,17 @@ Dim: TypeAlias = int | Size
 
 
 def highest(size: Dim) -> int:
-    """The most that ``size`` can be."""
+    """Return the upper bound of ``size``."""
     return size.high if isinstance(size, Size) else size
 
 
 def lowest(size: Dim) -> int:
-    """The least that ``size`` can be."""
+    """Return the lower bound of ``size``."""
     return size.low if isinstance(size, Size) else size
 
 
 def same(a: object, b: object) -> bool:
-    """True if ``a`` and ``b``, dims or tuples of them, are equal in every run, not only in some."""
+    """True if ``a`` and ``b``, dims or tuples of dims, are equal in every run."""
     try:
         return a == b
     except Undecided:
@@ -170,29 +174,29 @@ def maybe_one(size: Dim) -> bool:
 
 
 def is_empty(shape: Iterable[Dim]) -> bool:
-    """True if a tensor of this shape has no element in any run."""
+    """True if a tensor of this shape is empty in every run."""
     return any(highest(size) == 0 for size in shape)
 
 
 def if_any(count: Dim, size: Dim) -> Dim:
-    """``count``, but 0 in a run in which ``size`` is 0."""
+    """Return ``count``, but 0 in a run in which ``size`` is 0: ``(dim0 > 0 ? dim1 : 0)``."""
     if lowest(size) > 0:
         return count
     return Size.named(f"({size} > 0 ? {count} : 0)", 0, highest(count))
 
 
 def surely_below(a: Dim, b: Dim) -> bool:
-    """True if ``a`` is below ``b`` in all runs."""
+    """True if ``a`` is less than ``b`` in all runs."""
     return highest(a - b) < 0
 
 
 def ceil_div(size: Dim, by: int) -> Dim:
-    """``size`` divided and rounded up."""
+    """Return ``size`` divided by ``by``, rounded up."""
     return (size + by - 1) // by
 
 
 def larger(a: Dim, b: Dim) -> Dim:
-    """The greater of the two, chosen by each run where it has to be."""
+    """Return the maximum: ``a``, ``b``, or ``(a > b ? a : b)`` if the bounds do not decide."""
     if not surely_below(a, b) and highest(b - a) <= 0:
         return a
     if surely_below(a, b):
@@ -202,7 +206,7 @@ def larger(a: Dim, b: Dim) -> Dim:
 
 
 def smaller(a: Dim, b: Dim) -> Dim:
-    """The lesser of the two, chosen by each run where it has to be."""
+    """Return the minimum: ``a``, ``b``, or ``(a < b ? a : b)`` if the bounds do not decide."""
     if highest(a - b) <= 0:
         return a
     if highest(b - a) <= 0:
@@ -212,7 +216,7 @@ def smaller(a: Dim, b: Dim) -> Dim:
 
 
 def told(size: object) -> str:
-    """The size and its bounds, for messages."""
+    """Return the size and its bounds as text, for messages."""
     return f"{size} ({size.low} to {size.high})" if isinstance(size, Size) else str(size)
 
 
@@ -227,7 +231,7 @@ def _polynomial(size: Dim) -> Size:
 
 
 def _simplified(terms: dict[Monomial, int], atoms: Mapping[str, Bounds], known: Bounds) -> Dim:
-    """The sum of ``terms``, within the bounds that are ``known`` and those of its terms."""
+    """Return the sum of ``terms``, bounded by ``known`` and by the bounds of its terms."""
     kept = {monomial: factor for monomial, factor in terms.items() if factor}
     if not kept.keys() - {()}:
         return kept.get((), 0)
@@ -238,7 +242,7 @@ def _simplified(terms: dict[Monomial, int], atoms: Mapping[str, Bounds], known: 
 
 
 def _bounds(terms: Mapping[Monomial, int], atoms: Mapping[str, Bounds]) -> Bounds:
-    """The bounds of a sum by those of its terms."""
+    """Return the bounds of a sum by the bounds of its terms."""
     low = high = 0
     for monomial, factor in terms.items():
         ends = (factor, factor)
@@ -259,7 +263,7 @@ def _is_below(a: Dim, b: Dim) -> bool:
 
 
 def _quotient(size: Size, by: Dim) -> Dim:
-    """``size // by``: a polynomial where every term is divided without a rest."""
+    """Return ``size // by``: a polynomial if every term is divisible, else a C division."""
     if lowest(by) <= 0:
         raise Undecided(f"what divides by {told(by)}")
     if same(by, 1):
@@ -278,6 +282,7 @@ def _quotient(size: Size, by: Dim) -> Dim:
 
 
 def _exact_quotient(size: Size, by: Dim) -> Dim | None:
+    """Return ``size / by`` if ``by`` is one term that divides every term of ``size``, else None."""
     divisor = _polynomial(by)
     if len(divisor.terms) != 1:
         return None

@@ -1,8 +1,8 @@
-"""An order of execution that needs little memory.
+"""Reorders a Program so that it needs little memory.
 
 Every topological order of a Program computes the same; they differ in the bytes that are live at
-once. ``schedule`` compares the given order with a greedy one and, where neither is provably
-best, searches the orders best-first. The result is never worse than the given order.
+once. ``schedule`` compares the given order with a greedy one and, if neither is provably optimal,
+searches the orders best-first. The result is never worse than the given order.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ from smelt.program.passes import last_use
 from smelt.program.storage import NeedsOf, assign_storage, no_needs
 
 SEARCH_WORK = 200_000
-"""Steps that the exact search may weigh: a second or less."""
+"""Maximum number of steps of the exact search: a second or less."""
 
 SEARCH_LIMIT = 5_000
-"""Programs longer than this are ordered by the greedy rule alone."""
+"""Longer programs are ordered by the greedy rule alone."""
 
 
 IN_CACHE = 1 << 20
-"""Bytes that no search is worth on a machine with caches: 97 % of the time to compile a network of
-40 tensors went into saving kilobytes."""
+"""Peak below which no search pays off on a machine with caches: 97 % of the time to compile a
+network of 40 tensors went into saving kilobytes."""
 
 
 def schedule(program: Program, needs_of: NeedsOf = no_needs, enough: int = 0) -> Program:
-    """``program`` with its instructions in an order that needs little memory.
+    """Return ``program`` with its instructions in an order that needs little memory.
 
     An order of at most ``enough`` bytes is not searched further. Instructions are shared with
-    ``program``; their ``last_use`` is that of the order returned.
-
-    Views share the bytes of what they show; storage of inputs, outputs and constants belongs to
-    the caller and costs nothing. Deterministic; the given order wins a tie.
+    ``program``; their ``last_use`` is that of the returned order. Views share the bytes of their
+    source; storage of inputs, outputs and constants belongs to the caller and costs nothing.
+    Deterministic; the given order wins a tie.
     """
     problem = OrderProblem(program, needs_of)
     order = given = list(range(problem.count))
@@ -58,16 +57,17 @@ def schedule(program: Program, needs_of: NeedsOf = no_needs, enough: int = 0) ->
 
 
 def planned_bound(program: Program, needs_of: NeedsOf = no_needs) -> int:
-    """The most arena bytes live at one step of ``program`` as it is ordered, without padding.
+    """Return the most arena bytes live at one step of ``program`` in its order, without padding.
 
-    Fills ``last_use`` for that order.
+    Sets ``last_use`` for that order.
     """
     last_use.run(program)
     return lower_bound(assign_storage(program, needs_of).arena)
 
 
 def _greedy(problem: OrderProblem) -> list[int]:
-    """Always take the ready instruction that leaves the fewest bytes live."""
+    """Return the order that always takes the ready instruction that leaves the fewest bytes
+    live."""
     left = [len(readers) for readers in problem.readers]
     waiting = [len(before) for before in problem.before]
     done = [False] * problem.count

@@ -1,7 +1,7 @@
-"""Give the symbolic dims of a Program the sizes that each run has of its own.
+"""Resolves the symbolic dims of a Program to run-time sizes.
 
-Some are given with the inputs, within bounds that were declared. Others are found out as a run
-goes, by operators whose results are as large as the data say; they are bounded by the operands.
+Some sizes come with the inputs, within declared bounds. Others are data-dependent: operators
+compute them, and the operands bound them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smelt.program.run_sizes import Bounds, Size, highest
 from smelt.program.size_expressions import number_in, size_in
 
 Capacity: TypeAlias = Callable[[Program, Instruction, int, int], "int | None"]
-"""The most that a dim can be, by the place of its output and its axis; None if nothing tells."""
+"""Returns an upper bound of a result dim, by output position and axis; None if there is none."""
 
 
 def settle(
@@ -31,12 +31,12 @@ def settle(
     declared: Sequence[Sequence[Dim] | None],
     capacities: Mapping[str, Capacity],
 ) -> None:
-    """Replace every symbol of which the bounds are known, in place.
+    """Replace every symbol with known bounds by a run-time size, in place.
 
-    ``bounds`` are by symbol of the model, ``declared`` the shapes that its outputs are declared
-    with, and ``capacities`` those of operators that find sizes out. What stays symbolic follows
-    from nothing that is known before a run. Raises Unsupported E411 for an input that no run can
-    tell the sizes of.
+    ``bounds`` are by symbol of the model, ``declared`` are the declared shapes of its outputs, and
+    ``capacities`` bound the data-dependent sizes of operators. What stays symbolic cannot be
+    bounded before a run. Raises Unsupported E411 for an input whose sizes a run cannot solve for
+    its symbols.
     """
     returned = [program.slots[number].shape for number in program.outputs]
     given: dict[str, RunSize] = {}
@@ -64,7 +64,8 @@ def settle(
 
 
 def _check_inputs(program: Program) -> None:
-    """Raise Unsupported E411 for an input with an expression in symbols that no input has alone."""
+    """Raise Unsupported E411 for an input dim that is an expression of symbols no input has
+    alone."""
     for number in program.inputs:
         slot = program.slots[number]
         for dim in slot.shape:
@@ -78,7 +79,7 @@ def _check_inputs(program: Program) -> None:
 
 
 def _told(program: Program, declared: Sequence[Sequence[Dim] | None]) -> dict[str, str]:
-    """The declared name of each symbol that an output has."""
+    """Return the declared name of each symbol that an output has."""
     names: dict[str, str] = {}
     for number, dims in zip(program.outputs, declared, strict=True):
         shape = program.slots[number].shape
@@ -90,7 +91,7 @@ def _told(program: Program, declared: Sequence[Sequence[Dim] | None]) -> dict[st
 
 @dataclass
 class Known:
-    """What is known of sizes while a program is walked; ``sizes`` grow, by symbol."""
+    """Facts about sizes during a walk over a program; ``sizes`` grow, by symbol."""
 
     sizes: Sizes
     bounds: Mapping[str, Bounds]
@@ -99,19 +100,19 @@ class Known:
     count: int
 
     def name(self, symbol: str, low: int, high: int) -> RunSize:
-        """A new size of runs for a symbol."""
+        """Return a new run-time size for ``symbol``."""
         size = Size.named(f"dim{self.count}", min(low, high), high)
         self.count += 1
         self.sizes = {**self.sizes, symbol: size}
         return RunSize(self.told.get(symbol, symbol), size, symbol)
 
     def declared(self, symbol: str) -> Bounds | None:
-        """The bounds that the model or its caller gave."""
+        """Return the bounds that the model or its caller gave."""
         return self.bounds.get(self.told.get(symbol, symbol))
 
 
 def _walk(program: Program, known: Known) -> None:
-    """Settle ``program``, of which the sizes of inputs are, and the bodies in it."""
+    """Resolve ``program``, whose input sizes are resolved, and its bodies."""
     found: list[RunSize] = []
     for instruction in program.instructions:
         instruction.attributes = {
@@ -135,7 +136,7 @@ def _walk(program: Program, known: Known) -> None:
 
 
 def _trial(known: Known, body: Program, bounds: Mapping[str, Bounds]) -> Program:
-    """A copy of ``body``, settled as if the sizes of its states were within ``bounds``."""
+    """Return a copy of ``body``, resolved as if the sizes of its states were within ``bounds``."""
     copy, own = body.copy(), replace(known)
     for name, each in bounds.items():
         own.name(name, *each)
@@ -146,7 +147,7 @@ def _trial(known: Known, body: Program, bounds: Mapping[str, Bounds]) -> Program
 
 
 def _found(program: Program, instruction: Instruction, known: Known) -> list[RunSize]:
-    """The sizes that ``instruction`` finds out."""
+    """Return the data-dependent sizes that ``instruction`` computes."""
     capacity = known.capacities.get(instruction.op)
     if capacity is None:
         return []
@@ -170,6 +171,7 @@ def _found(program: Program, instruction: Instruction, known: Known) -> list[Run
 
 
 def _replace(program: Program, sizes: Sizes, only: Instruction | None = None) -> None:
+    """Replace symbols of known size in the slots of ``program``, or in results of ``only``."""
     slots = only.outputs if only is not None else range(len(program.slots))
     for number in slots:
         if number >= 0 and is_open(program.slots[number].shape):
@@ -181,7 +183,7 @@ def _replace(program: Program, sizes: Sizes, only: Instruction | None = None) ->
 
 
 def largest(program: Program) -> Program:
-    """``program`` as it is in the largest run, for reports."""
+    """Return ``program`` with the sizes of the largest run, for reports."""
     slots = [
         replace(slot, shape=tuple(highest(size) for size in slot.sizes)) for slot in program.slots
     ]
@@ -189,7 +191,7 @@ def largest(program: Program) -> Program:
 
 
 def _replaced(value: Any, sizes: Sizes) -> Any:
-    """An attribute with the sizes of a run in place of symbols that it hangs on."""
+    """Return an attribute value with run-time sizes in place of symbols."""
     if isinstance(value, tuple) and is_open(value):
         return tuple(number_in(item, sizes) for item in value)
     return value

@@ -1,4 +1,4 @@
-"""What dims that are expressions of symbols come to, where the sizes of those are known."""
+"""Evaluates dims that are expressions of symbols with known sizes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from smelt.program.run_sizes import Size, Undecided, ceil_div, highest, larger, 
 
 
 def size_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
-    """``dim`` with ``sizes`` in place of its symbols; itself if some are not known, or if it is no
-    size in any run."""
+    """Return ``dim`` with ``sizes`` substituted; ``dim`` itself if symbols are unknown or it is
+    negative."""
     found = number_in(dim, sizes)
     return dim if not isinstance(found, ir.SymbolicDim) and highest(found) < 0 else found
 
 
 def number_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
-    """The same for any number of an attribute, such as the start -N of a Slice."""
+    """Return ``dim`` with ``sizes`` substituted; unlike a size it may be negative, as the start
+    -N."""
     if not isinstance(dim, ir.SymbolicDim) or dim.value is None:
         return dim
     if dim.value in sizes:
@@ -40,9 +41,9 @@ def number_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
 def _read(
     dim: ir.SymbolicDim, sizes: Mapping[str, int | Size]
 ) -> tuple[Any, Mapping[str, int | Size]]:
-    """The expression of ``dim``, and the sizes of its symbols.
+    """Return the expression of ``dim``, and the sizes of its symbols.
 
-    SymPy takes each for 1 or more, so it has another one for a size that may be 0.
+    SymPy assumes that each symbol is 1 or more, so a size that may be 0 is written as size + 1 - 1.
     """
     empty = [name for name in symbols_of(dim) if lowest(sizes[name]) == 0]
     more = {f"{name}{MORE}": sizes[name] + 1 for name in empty}
@@ -50,7 +51,7 @@ def _read(
 
 
 def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:
-    """The size that a SymPy ``expression`` stands for; None if it has other functions."""
+    """Return the value of a SymPy ``expression``; None if it contains other functions."""
     import sympy
 
     if expression.is_Integer:
@@ -77,6 +78,7 @@ def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | 
 
 
 def _apply(sympy: Any, expression: Any, operands: list[int | Size]) -> int | Size | None:
+    """Return the operator of ``expression`` applied to ``operands``; None for other functions."""
     if expression.is_Add:
         total: int | Size = 0
         for each in operands:

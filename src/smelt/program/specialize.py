@@ -1,4 +1,4 @@
-"""Fix the symbolic dims of a Program to numbers, from the shapes of its inputs."""
+"""Binds the symbolic dims of a Program to numbers, from the shapes of its inputs."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import AT_RUN_TIME, AttributeValue, Body, Dim, Program
 
 CHECKED = ("Reshape", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Loop", *AT_RUN_TIME)
-"""Operators whose results may be taken to have the sizes that the model declares."""
+"""Operators whose results may be assumed to have the declared sizes."""
 
 
 def is_static(program: Program) -> bool:
-    """True if no slot has a symbolic dim, those of bodies included."""
+    """True if no slot has a symbolic dim, including those of bodies."""
     own = all(isinstance(dim, int) for slot in program.slots for dim in slot.shape)
     return own and all(is_static(body.program) for body in program.bodies)
 
 
 def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> None:
-    """Give sizes that no input tells those that ``outputs`` of the model are declared with.
+    """Bind sizes that no input determines to the declared sizes of the model's ``outputs``.
 
-    Only those that a Reshape makes, of which the elements are counted here, or an instruction that
-    checks them as it runs: another result would be cut to what is declared, or read beyond its
-    end. Raises InvalidModel E317 if a Reshape has other elements than are declared.
+    Only for results of a Reshape, whose elements are counted here, or of an instruction that checks
+    them at run time: other results would be cut to the declared size, or read beyond their end.
+    Raises InvalidModel E317 if a Reshape has another number of elements than declared.
     """
     told = {
         name for n in program.inputs for dim in program.slots[n].shape for name in names_of(dim)
@@ -50,7 +50,7 @@ def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> 
 
 
 def _makers(program: Program) -> dict[str, str]:
-    """The operator in whose result each symbol is met first."""
+    """Return the operator in whose result each symbol occurs first."""
     makers: dict[str, str] = {}
     for instruction in program.instructions:
         for number in instruction.outputs:
@@ -60,6 +60,7 @@ def _makers(program: Program) -> dict[str, str]:
 
 
 def _check_counts(program: Program) -> None:
+    """Raise InvalidModel E317 for a Reshape between shapes of different element counts."""
     for instruction in program.instructions:
         if instruction.op != "Reshape":
             continue
@@ -87,8 +88,8 @@ def _bind(program: Program, sizes: Mapping[str, int]) -> None:
 def check_sizes_known(program: Program, advice: str = "", *, settled: bool = False) -> None:
     """Raise E411 for each size that does not follow from the shapes of the inputs.
 
-    It names the first value that has it, because the others come from that one. ``advice`` says
-    how to bind the inputs. Where sizes are ``settled``, no ``specialize`` computes more of them.
+    It names the first value with that size, because the others derive from it. ``advice`` says how
+    to bind the inputs. ``settled``: ``specialize`` will not compute further sizes.
     """
     bound: set[str | None] = {
         dim.value
@@ -104,7 +105,8 @@ def check_sizes_known(program: Program, advice: str = "", *, settled: bool = Fal
 def unknown_sizes(
     program: Program, bound: set[str | None], advice: str = "", settled: bool = False
 ) -> list[Unsupported]:
-    """E411 for each size that does not follow from ``bound``, which grows by what is found."""
+    """Return E411 for each size that does not follow from ``bound``; computed sizes are added to
+    it."""
     errors = []
     for instruction in program.instructions:
         if not settled:
@@ -137,7 +139,8 @@ def _unknown(name: str, dim: Dim, origin: str, advice: str) -> Unsupported:
 
 
 def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
-    """``program`` for inputs of exactly these ``shapes``; instructions are shared, slots are new.
+    """Return ``program`` for inputs of exactly these ``shapes``; instructions are shared, slots are
+    new.
 
     Raises UsageError E670 if the shapes do not fit the inputs.
     """
@@ -157,6 +160,8 @@ def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
 
 
 def _with_sizes(program: Program, given: Mapping[str, int]) -> Program:
+    """Return ``program`` with all sizes computed from ``given``; raises UsageError E670 if one is
+    unknown."""
     sizes, slots = dict(given), list(program.slots)
     static = replace(program, slots=slots, instructions=[])
     for number, slot in enumerate(slots):
@@ -180,7 +185,7 @@ def _with_sizes(program: Program, given: Mapping[str, int]) -> Program:
 
 
 def _number(value: AttributeValue | DotDims, sizes: Mapping[str, int]) -> AttributeValue | DotDims:
-    """An attribute with numbers for symbolic dims."""
+    """Return an attribute with numbers in place of symbolic dims."""
     if not isinstance(value, tuple) or not any(isinstance(item, ir.SymbolicDim) for item in value):
         return value
     return tuple(
@@ -193,7 +198,7 @@ def _is_name(dim: ir.SymbolicDim) -> bool:
 
 
 def _evaluate(dim: Dim, sizes: Mapping[str, int]) -> Dim:
-    """The size that ``dim`` is; itself as long as ``sizes`` do not tell."""
+    """Return the size of ``dim``, or ``dim`` itself while ``sizes`` do not determine it."""
     size = dim if isinstance(dim, int) else size_of(dim, sizes)
     if isinstance(size, int) and size < 0:
         raise _no_size(dim, sizes)
@@ -210,7 +215,7 @@ def _no_size(dim: Dim, sizes: Mapping[str, int]) -> UsageError:
 
 
 def misfit(name: str, shape: Sequence[int], expected: Sequence[Dim]) -> UsageError:
-    """E670 for an input whose shape is not what is ``expected``."""
+    """Return the error E670 for an input whose shape differs from ``expected``."""
     wanted = ", ".join(str(dim) for dim in expected)
     return UsageError(
         "E670",

@@ -1,10 +1,10 @@
-"""Stage a Program through a near memory: loads and stores become instructions.
+"""Stages a Program through a near memory: loads and stores become instructions.
 
-Inputs, constants and outputs live in the home memory; instructions read and write the near one
-(the scratchpad of an accelerator), or several. ``Load`` copies a slot, or a box of one, into a near
-memory; ``Store`` copies back. What does not fit is spilled: the value read farthest in the future
-goes first (Belady, 1966), and is loaded again before its next reader. ``overlap`` then lets copies
-and computations run at once.
+Inputs, constants and outputs live in the home memory; instructions read and write a near memory
+(the scratchpad of an accelerator). ``Load`` copies a slot, or a box of one, into a near memory;
+``Store`` copies back. What does not fit is spilled: the value with the farthest next use goes first
+(Belady, 1966), and is loaded again before that use. ``overlap`` then lets copies and computations
+run concurrently.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from smelt.program.storage import NeedsOf, no_needs
 BAND, JOIN = "Band", "Join"
 
 ATTEMPTS = 8
-"""How often a plan that leaves gaps is made anew for fewer bytes."""
+"""Maximum number of restagings with less memory if a plan leaves gaps."""
 
 
 def plan_staged(
@@ -36,11 +36,11 @@ def plan_staged(
     place: Place = one_place,
     double_buffer: bool = True,
 ) -> SpacesPlan:
-    """``program`` staged through ``near``, with an offset for each slot in every memory.
+    """Return ``program`` staged through ``near``, with an offset for each slot in every memory.
 
-    ``near`` may be several memories; ``place`` says then in which an instruction wants what. A
-    value that is wanted elsewhere goes there through ``home``. Raises Unsupported E405 if one
-    instruction alone needs more of a near memory than there is, or all together more of ``home``.
+    ``near`` may be several memories; ``place`` then says which one an instruction uses for what. A
+    value that is needed in another near memory goes there through ``home``. Raises Unsupported E405
+    if one instruction needs more than a near memory holds, or all together more than ``home``.
     """
     memories = (near,) if isinstance(near, Memory) else tuple(near)
     refusal: Unsupported | None = None
@@ -74,7 +74,8 @@ def stage(
     place: Place = one_place,
     double_buffer: bool = True,
 ) -> Program:
-    """``program`` with Loads and Stores, so that no more is live in a near memory than it holds.
+    """Return ``program`` with Loads and Stores, so that each near memory holds all that is live in
+    it.
 
     A ``Band`` of a slot becomes a Load of that box, a ``Join`` one Store for each of its parts.
     """
@@ -92,8 +93,11 @@ def stage(
 
 @dataclass
 class _Stager:
-    """``held`` has the near slots of slots of ``program`` by memory, ``stored`` the slots that the
-    home memory holds; ``live[i]`` are the bytes live at instruction ``i``, by memory."""
+    """The staging of one program.
+
+    ``held`` maps slots of ``program`` to near slots, by memory; ``stored`` are the slots that the
+    home memory holds; ``live[i]`` are the bytes live at instruction ``i``, by memory.
+    """
 
     program: Program
     home: Memory
@@ -123,6 +127,7 @@ class _Stager:
                 self.readers.setdefault(slot, []).append(step)
 
     def _plan_join(self, join: Instruction) -> None:
+        """Note where in the joined slot each part of ``join`` is stored."""
         axes, starts = join.ints("axes"), join.ints("starts")
         for number, slot in enumerate(join.inputs):
             first = starts[number * len(axes) : (number + 1) * len(axes)]
@@ -132,6 +137,7 @@ class _Stager:
             self.joined[slot] = join.outputs[0], {**box, "stops": stops}
 
     def step(self, step: int, instruction: Instruction, workspace: int) -> None:
+        """Stage one instruction, then drop near slots without a later use."""
         if instruction.op == JOIN:
             self.stored.add(instruction.outputs[0])
             return
@@ -145,6 +151,7 @@ class _Stager:
                 del held[slot]
 
     def _compute(self, step: int, instruction: Instruction, workspace: int) -> None:
+        """Load missing operands after making room, then emit the instruction on near slots."""
         read = {
             (slot, self.place(instruction, i)): None
             for i, slot in enumerate(instruction.inputs)

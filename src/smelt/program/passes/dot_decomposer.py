@@ -48,7 +48,7 @@ def run(program: Program, keep: Callable[[Instruction], bool] = lambda dot: Fals
 
 @dataclass
 class _Dot:
-    """One DotGeneral, being rewritten at the end of ``program``."""
+    """One DotGeneral being rewritten; new instructions are appended to ``program``."""
 
     program: Program
     instruction: Instruction
@@ -74,6 +74,7 @@ class _Dot:
         return self.program.slots[slot].shape
 
     def decompose(self) -> None:
+        """Emit the canonical product, with transposes and reshapes around it."""
         dims, (lhs, rhs), (output,) = self.dims, self.instruction.inputs, self.instruction.outputs
         lf, rf = self._lhs_free(), self._rhs_free()
         left = self._grouped(lhs, dims.lhs_batch, lf, dims.lhs_contracting)
@@ -102,7 +103,8 @@ class _Dot:
         *,
         free: int = 1,
     ) -> int:
-        """The operand as ``[batch..., second, third]``, the ``free`` group left out if empty."""
+        """Return the operand as ``[batch..., second, third]``; the ``free`` group is omitted if
+        empty."""
         slot = self._transposed(slot, (*batch, *second, *third))
         shape = self._shape(slot)
         at, then = len(batch), len(batch) + len(second)
@@ -111,7 +113,8 @@ class _Dot:
         return self._reshaped(slot, (*shape[:at], *merged))
 
     def multiply(self) -> None:
-        """Broadcast both to ``[batch..., lhs free..., rhs free...]``; the wider type multiplies."""
+        """Broadcast both to ``[batch..., lhs free..., rhs free...]`` and multiply in the wider
+        type."""
         dims, (lhs, rhs), (output,) = self.dims, self.instruction.inputs, self.instruction.outputs
         lf, rf = self._lhs_free(), self._rhs_free()
         nb = len(dims.lhs_batch)
@@ -166,6 +169,7 @@ class _Dot:
         outputs: tuple[int, ...],
         **attributes: AttributeValue,
     ) -> None:
+        """Append an instruction with the origin of the DotGeneral."""
         origin = self.instruction.origin
         self.program.instructions.append(Instruction(op, inputs, outputs, attributes, (), origin))
 

@@ -1,11 +1,11 @@
-"""Sort paired contracting dims where that makes them one run of dims of an operand.
+"""Sorts paired contracting dims if that makes them contiguous in an operand.
 
     before   lhs_contracting=(3, 2)  rhs_contracting=(2, 1)
     after    lhs_contracting=(2, 3)  rhs_contracting=(1, 2)
 
-A run in increasing order merges into one dim without a transpose. Where either operand could be
-sorted, but not both, the larger one is, since its transpose would cost more; a choice that does
-not look at the present order makes the pass idempotent.
+Contiguous dims in increasing order merge into one dim without a transpose. If either operand could
+be sorted, but not both, the larger one is, since its transpose would cost more. The choice does not
+depend on the present order, so the pass is idempotent.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from smelt.program.instruction import Program
 
 
 def run(program: Program) -> bool:
-    """Sort the contracting dims of every DotGeneral; true if any changed."""
+    """Sort the contracting dims of every DotGeneral; True if any changed."""
     changed = False
     for instruction in program.instructions:
         dims = instruction.attributes.get("dims")
@@ -38,7 +38,7 @@ def run(program: Program) -> bool:
 
 
 def _sort_key(dims: DotDims, lhs_weight: int, rhs_weight: int) -> tuple[int, ...]:
-    """The contracting dims of the operand to sort by; empty to leave them alone."""
+    """Return the contracting dims of the operand to sort by; empty to leave them alone."""
     left, right = _is_run(dims.lhs_contracting), _is_run(dims.rhs_contracting)
     if left and (not right or lhs_weight >= rhs_weight):
         return dims.lhs_contracting
@@ -46,12 +46,12 @@ def _sort_key(dims: DotDims, lhs_weight: int, rhs_weight: int) -> tuple[int, ...
 
 
 def _is_run(dims: Sequence[int]) -> bool:
-    """True if the dims are neighbours once sorted."""
+    """True if the dims are contiguous once sorted."""
     return len(dims) > 1 and max(dims) - min(dims) == len(dims) - 1
 
 
 def _weight(shape: Sequence[object]) -> int:
-    """The number of elements, a symbolic dim counted as 1."""
+    """Return the number of elements, with symbolic dims counted as 1."""
     weight = 1
     for dim in shape:
         weight *= dim if isinstance(dim, int) else 1

@@ -1,10 +1,10 @@
-"""A Reshape of a Transpose as a Transpose of a Reshape.
+"""Exchanges a Reshape of a Transpose for a Transpose of a Reshape.
 
     before   t = Transpose<perm=(2, 0, 1)>(a[2,3,4])   r[4,6] = Reshape(t)
     after    r[6,4] = Reshape(a)                       t[4,6] = Transpose<perm=(1, 0)>(r)
 
-That is so where each dim of the Reshape is one dim of what was transposed, or several that are
-neighbours, in the same order, before the Transpose. What is not known to be so is left.
+This is valid if each dim of the Reshape is one transposed dim, or merges several that are adjacent
+and in the same order before the Transpose. Cases that are not proved are left alone.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from smelt.program.run_sizes import same
 def exchanged(
     program: Program, reshape: Instruction, transpose: Instruction | None
 ) -> tuple[Instruction, Instruction] | None:
-    """The two in the other order, in new slots; None where they cannot be.
+    """Return the two in exchanged order, in new slots; None if they cannot be exchanged.
 
-    The slot of the Transpose that comes last is the one that ``reshape`` has.
+    The Transpose, now last, writes the slot of ``reshape``.
     """
     if transpose is None or transpose.op != "Transpose":
         return None
@@ -51,14 +51,15 @@ def exchanged(
 
 
 def _beside(places: Sequence[list[int]], dim: int) -> list[int]:
-    """Where ``dim`` comes from; a new one of size 1 stays before the next that comes from any."""
+    """Return the source of ``dim``; a new dim of size 1 takes that of the next dim with a
+    source."""
     following = (place for place in places[dim:] if place)
     ahead = (place for place in reversed(places[:dim]) if place)
     return next(following, None) or next(ahead, [])
 
 
 def _merged(before: Sequence[Dim], after: Sequence[Dim]) -> list[list[int]] | None:
-    """The dims of ``before`` that each of ``after`` is the product of, those of size 1 left out."""
+    """Return the dims of ``before`` whose product is each of ``after``, without dims of size 1."""
     left = [dim for dim in range(len(before)) if not _is(before[dim], 1)]
     groups: list[list[int]] = []
     for size in after:

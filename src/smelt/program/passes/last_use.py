@@ -1,7 +1,7 @@
-"""Flag each input that no later instruction reads and that is no output of the program.
+"""Flags each input that no later instruction reads and that is no output of the program.
 
-A slot that one instruction reads twice is flagged in both places. Inputs and constants of the
-program are flagged like any slot: a flag says that nobody reads, not that one may write.
+A slot that one instruction reads twice is flagged in both positions. Inputs and constants of the
+program are flagged like other slots: the flag means "not read later", not "may be overwritten".
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from smelt.program.instruction import Program
 
 
 def run(program: Program) -> bool:
-    """Fill ``last_use`` of every instruction; true if a flag changed."""
+    """Set ``last_use`` of every instruction; True if a flag changed."""
     needed = set(program.outputs)
     changed = False
     for instruction in reversed(program.instructions):

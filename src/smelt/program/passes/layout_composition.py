@@ -1,10 +1,10 @@
-"""Transposes of Transposes become one, Reshapes of Reshapes too, and those that do nothing go.
+"""Merges chains of Transposes and of Reshapes into one, and removes those without effect.
 
     before   t = Transpose<perm=(2, 0, 1)>(a)   y = Transpose<perm=(1, 2, 0)>(t)   z = Neg(y)
     after    z = Neg(a)
 
-A Transpose that moves dims of size 1 only is a Reshape, which is a view. What is cut into parts
-that are joined again is whole. What nobody reads any more goes with the dead code.
+A Transpose that moves only dims of size 1 becomes a Reshape, which is a view. A Concat of all
+slices of a tensor becomes the tensor. Dead code elimination removes what is left unread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LAYOUT = ("Transpose", "Reshape")
 
 
 def run(program: Program) -> bool:
-    """Compose as far as it goes; true if anything changed. Bodies are left to their own runs."""
+    """Merge as far as possible; True if anything changed. Bodies are separate programs."""
     producers: dict[int, Instruction] = {}
     same: dict[int, int] = {}
     made: dict[int, int] = {}
@@ -65,7 +65,7 @@ def run(program: Program) -> bool:
 def _composed(
     program: Program, step: Instruction, producers: dict[int, Instruction]
 ) -> Instruction:
-    """``step`` on what the first of the chain before it reads."""
+    """Return ``step`` merged with the chain of the same operator before it."""
     before = producers.get(step.inputs[0])
     while before is not None and before.op == step.op:
         step = replace(step, inputs=before.inputs, last_use=())
@@ -81,7 +81,7 @@ def _composed(
 
 
 def _whole(program: Program, joined: Instruction, producers: dict[int, Instruction]) -> int | None:
-    """What the operands of a Concat are all parts of, cut along its axis, in their order."""
+    """Return the slot of which a Concat joins all slices along its axis, in order, else None."""
     axis, end, source = cast(int, joined.attributes["axis"]), 0, -1
     for slot in joined.inputs:
         cut = producers.get(slot)
@@ -104,7 +104,7 @@ def _moves_ones_only(program: Program, step: Instruction) -> bool:
 
 
 def _does_nothing(program: Program, step: Instruction) -> bool:
-    """True for a Reshape to the same sizes, which a Transpose that moves nothing became."""
+    """True for a Reshape to the same sizes, which a Transpose without effect has become."""
     before, after = (program.slots[slot].shape for slot in (step.inputs[0], step.outputs[0]))
     if step.op != "Reshape" or len(before) != len(after):
         return False
@@ -112,20 +112,24 @@ def _does_nothing(program: Program, step: Instruction) -> bool:
 
 
 def _equal(x: Dim, y: Dim) -> bool:
-    """True if ``x`` is ``y`` whatever the symbols, and the sizes of a run, stand for."""
+    """True if ``x`` equals ``y`` for all values of symbols and run-time sizes."""
     if is_symbolic(x) or is_symbolic(y):
         return same_dim(x, y)
     return same(x, y)
 
 
 def _may_stand_for(program: Program, source: int, output: int) -> bool:
-    """An output that is an input or a constant would be copied, and names of outputs are kept."""
+    """True if readers of ``output`` may read ``source``.
+
+    False for outputs of the program: one that is an input or a constant would be copied, and names
+    of outputs are kept.
+    """
     a, b = (replace(program.slots[slot], name="", shape=()) for slot in (source, output))
     return a == b and output not in program.outputs
 
 
 def _may_be_made(program: Program, source: int, output: int) -> bool:
-    """Whether what makes ``source``, if an instruction does, may make the ``output`` at once."""
+    """True if the instruction that writes ``source`` may write the ``output`` directly."""
     a, b = (replace(program.slots[slot], name="", shape=()) for slot in (source, output))
     given = (*program.inputs, *program.constants, *program.outputs)
     return a == b and output in program.outputs and source not in given

@@ -1,10 +1,10 @@
-"""Transpose those operands of a DotGeneral that no matrix product reads where they lie.
+"""Transposes operands of a DotGeneral whose layout no matrix product reads directly.
 
     before   y = DotGeneral<lhs_contracting=(0, 2), rhs_contracting=(0, 1)>(a[K,M,L], b[K,L,N])
     after    t[M,K,L] = Transpose<perm=(1, 0, 2)>(a)
              y = DotGeneral<lhs_contracting=(1, 2), rhs_contracting=(0, 1)>(t, b)
 
-The order of the contracting dims is chosen such that the fewest elements are moved. DotGenerals
+The order of the contracting dims is chosen so that the fewest elements are moved. DotGenerals
 without contracting dims are left alone.
 """
 
@@ -18,7 +18,7 @@ from smelt.program.instruction import Instruction, Program
 
 
 def run(program: Program) -> bool:
-    """Transpose such operands; true if there was one, or an order changed."""
+    """Transpose such operands; True if there was one, or an order changed."""
     before, program.instructions = program.instructions, []
     changed = False
     for instruction in before:
@@ -33,6 +33,7 @@ def run(program: Program) -> bool:
 
 
 def _laid_out(program: Program, dot: Instruction, dims: DotDims) -> DotDims:
+    """Return the new dimension numbers of ``dot``, after emitting the transposes that they need."""
     lhs, rhs = (program.slots[slot].shape for slot in dot.inputs)
     sides = Side(lhs, dims.lhs_free(len(lhs))), Side(rhs, dims.rhs_free(len(rhs)))
     pairs = zip(dims.lhs_contracting, dims.rhs_contracting, strict=True)
@@ -52,7 +53,7 @@ def _laid_out(program: Program, dot: Instruction, dims: DotDims) -> DotDims:
 
 
 def _transpose(program: Program, dot: Instruction, side: int, perm: tuple[int, ...]) -> None:
-    """Let ``dot`` read its operand transposed."""
+    """Transpose an operand of ``dot`` by ``perm``."""
     slot = program.slots[dot.inputs[side]]
     name = f"{program.slots[dot.outputs[0]].name}/transposed"
     shape = tuple(slot.shape[dim] for dim in perm)

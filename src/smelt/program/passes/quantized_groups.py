@@ -1,11 +1,11 @@
-"""Compute between quantized numbers in integers: DequantizeLinear, an operator, QuantizeLinear.
+"""Replaces DequantizeLinear, an operator and QuantizeLinear by one integer operator.
 
     before   DequantizeLinear ─> Conv ─> Relu ─> QuantizeLinear
     after    QLinearConv
 
-What becomes of a group is what ONNX's QLinear operators and those of ONNX Runtime compute, which
-round once. A float that lies next to the middle of two steps may then go to the other: a result
-is within one step of its scale of what the floats of the group give.
+The result is that of the QLinear operators of ONNX and ONNX Runtime, which round once. A float
+close to a rounding boundary may round to the other side: results are within one quantization step
+of the original.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from smelt.program.quantized_values import Quantized, Step, Values, instruction_
 Computes = Callable[[Program, Instruction], bool]
 
 BOUNDS = frozenset({"Relu", "Clip"})
-"""What holds numbers within bounds holds their bytes within the bytes of the bounds."""
+"""Operators that clamp; on quantized numbers they clamp bytes."""
 
 MOVES = frozenset(
     {
@@ -33,16 +33,16 @@ MOVES = frozenset(
         *("DepthToSpace", "SpaceToDepth", "Identity"),
     }
 )
-"""Instructions whose results are elements of their first input; of all inputs, for Concat."""
+"""Instructions whose results are elements of their first input (of all inputs, for Concat)."""
 
 WIDEST = 80.0
-"""The exponential of so much less than the largest number is still a normal float."""
+"""Largest difference from the maximum whose exponential is still a normal float."""
 
 
 def run(program: Program, computes: Computes, fused: Mapping[str, str]) -> int:
-    """Rewrite all groups that ``computes`` takes as one instruction, and say how many.
+    """Rewrite all groups that ``computes`` supports as one instruction; return their number.
 
-    ``fused`` has the operators that end in Relu, and what they are without it.
+    ``fused`` maps operators that end in Relu to the operators without it.
     """
     groups = _Groups(program, computes, fused)
     for instruction in program.instructions:
@@ -58,7 +58,8 @@ def run(program: Program, computes: Computes, fused: Mapping[str, str]) -> int:
 
 @dataclass(frozen=True)
 class Group:
-    """A QuantizeLinear and what it quantizes: ``inner``, held within ``bounds`` in steps."""
+    """A QuantizeLinear and the operator ``inner`` that it quantizes, clamped to ``bounds``
+    (bytes)."""
 
     end: Instruction
     inner: Instruction
@@ -67,6 +68,8 @@ class Group:
 
 
 class _Groups:
+    """The rewrite of one program."""
+
     def __init__(self, program: Program, computes: Computes, fused: Mapping[str, str]) -> None:
         self.program = program
         self.values = Values(program)
@@ -76,7 +79,7 @@ class _Groups:
         self.count = 0
 
     def of(self, end: Instruction) -> list[Instruction] | None:
-        """The instructions in the place of the group that ends in ``end``."""
+        """Return the replacement of the group that ends in ``end``, or None."""
         step = self.values.step_of(end, self.program.slots[end.outputs[0]].dtype)
         if step is None or self.program.slots[end.inputs[0]].dtype.name != "FLOAT":
             return None
@@ -98,7 +101,7 @@ class _Groups:
         return made
 
     def moved(self, move: Instruction) -> list[Instruction] | None:
-        """Elements of dequantized numbers: moved as bytes, and dequantized where they arrive."""
+        """Return a movement on bytes followed by the DequantizeLinear that preceded it, or None."""
         if move.op not in MOVES or move.op == "Concat" or len(move.outputs) != 1:
             return None
         x = self.values.quantized(move.inputs[0])
@@ -114,7 +117,8 @@ class _Groups:
         return [made, after]
 
     def _group(self, end: Instruction, step: Step) -> Group | None:
-        """The first operator above ``end`` that is no bound, read by nothing else."""
+        """Return the group of ``end``: the first operator above it that does not clamp, read only
+        once."""
         low, high = step.range
         inner = self.values.inner(end.inputs[0])
         while inner is not None and inner.op in BOUNDS and len(inner.inputs) == 1:
@@ -128,6 +132,7 @@ class _Groups:
         return Group(end, inner, step, (low, high))
 
     def _inner(self, group: Group, output: int) -> list[Instruction] | None:
+        """Return the integer instructions for ``group`` that write ``output``, or None."""
         inner, values = group.inner, self.values
         if inner.op == "Conv":
             return products.convolution(values, inner, group.step, output)
@@ -144,6 +149,7 @@ class _Groups:
         return self._mean(inner, group.step, output)
 
     def _of_two(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
+        """Return a QuantizedAdd or QuantizedMul, or None."""
         a, b = (self.values.quantized(slot) for slot in inner.inputs)
         if a is None or b is None:
             return None
@@ -155,6 +161,8 @@ class _Groups:
         return [instruction_of(inner.origin, op, (a.slot, b.slot), output, **attributes)]
 
     def _move(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
+        """Return the movement on bytes, after lookups that convert operands to the scale of the
+        result."""
         moved = inner.inputs if inner.op == "Concat" else inner.inputs[:1]
         operands = [self.values.quantized(slot) for slot in moved]
         made: list[Instruction] = []
@@ -171,6 +179,7 @@ class _Groups:
         return [*made, replace(inner, inputs=(*slots, *rest), outputs=(output,))]
 
     def _softmax(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
+        """Return a QuantizedSoftmax with its table of exponentials, or None."""
         x = self.values.quantized(inner.inputs[0])
         if x is None or inner.attributes["axis"] != len(self.program.slots[output].shape) - 1:
             return None
@@ -187,6 +196,7 @@ class _Groups:
         return [instruction_of(inner.origin, SOFTMAX, inputs, output, **attributes)]
 
     def _mean(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
+        """Return a QuantizedMean, or None."""
         x = self.values.quantized(inner.inputs[0]) if inner.inputs else None
         size = _averaged(self.program, inner)
         if x is None or not 0 < size < 2**22:
@@ -200,7 +210,8 @@ class _Groups:
         return [instruction_of(inner.origin, MEAN, (x.slot,), output, **attributes)]
 
     def _lookup(self, end: Instruction, step: Step) -> list[Instruction] | None:
-        """Operators on one number between two scales: their results on all 256 bytes."""
+        """Return one table lookup for a chain of operators on one number between two scales, or
+        None."""
         chain: list[Link] = []
         slot = end.inputs[0]
         inner = self.values.inner(slot)
@@ -217,6 +228,7 @@ class _Groups:
     def _table(
         self, x: Quantized, step: Step, output: int, chain: list[Link], origin: str
     ) -> Instruction:
+        """Return a lookup in the table of the chain's results for all 256 bytes."""
         numbers = x.step.every_number()
         with np.errstate(all="ignore"):
             for each in chain:
@@ -226,7 +238,7 @@ class _Groups:
 
 
 def _within(bound: Instruction, step: Step, low: int, high: int) -> tuple[int, int]:
-    """The bytes that a Relu or a Clip leaves of ``low`` to ``high``."""
+    """Return the byte range ``low`` to ``high`` after a Relu or a Clip."""
     relu = bound.op == "Relu"
     least = 0.0 if relu else bound.attributes["min"]
     most = None if relu else bound.attributes["max"]
@@ -240,7 +252,7 @@ def _within(bound: Instruction, step: Step, low: int, high: int) -> tuple[int, i
 
 
 def _averaged(program: Program, inner: Instruction) -> int:
-    """How many of the last elements of its input ``inner`` takes the mean of; 0 if it does not."""
+    """Return the number of trailing elements that ``inner`` averages; 0 if it is no such mean."""
     shape = program.slots[inner.inputs[0]].shape if inner.inputs else ()
     if inner.op == "ReduceMean":
         axes = inner.ints("axes")
@@ -254,6 +266,6 @@ def _averaged(program: Program, inner: Instruction) -> int:
 
 
 def _elements(shape: tuple[Dim, ...]) -> int:
-    """How many a tensor of this shape has; 0 if a size is open, or a run decides it."""
+    """Return the number of elements of this shape; 0 if a size is not a number."""
     sizes = [dim for dim in shape if isinstance(dim, int)]
     return math.prod(sizes) if len(sizes) == len(shape) else 0

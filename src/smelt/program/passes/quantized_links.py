@@ -1,4 +1,4 @@
-"""Instructions that make one number of one number, so that a table has all results of a byte."""
+"""Operators on one number, whose results for all 256 bytes fit a table."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ UNARY = {"Clip", "Relu"} | {
     for name, row in ROWS.items()
     if row.operands == 1 and not row.is_test and (row.formula or row.array)
 }
-"""Of one number by themselves."""
+"""Unary operators."""
 
 BINARY = frozenset({"Add", "Sub", "Mul", "Div"})
-"""Of one number where the other is constant."""
+"""Binary operators, if the other operand is constant."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """What is computed of the numbers in ``slot``."""
+    """A function of the numbers in ``slot``."""
 
     slot: int
     compute: Callable[[np.ndarray], np.ndarray]
 
 
 def link(values: Values, inner: Instruction) -> Link | None:
-    """What ``inner`` makes of one number; None if it needs others that are not constant."""
+    """Return the function of one number that ``inner`` computes; None if it reads several."""
     if inner.op in UNARY and len(inner.inputs) == 1:
         return Link(inner.inputs[0], partial(_of_one, inner))
     if inner.op not in BINARY or len(inner.inputs) != 2:
@@ -52,6 +52,7 @@ def _of_two(each: Instruction, number: np.float32, is_second: bool, x: np.ndarra
 
 
 def _of_one(each: Instruction, x: np.ndarray) -> np.ndarray:
+    """Return the result of a unary operator on the numbers ``x``."""
     if each.op == "Relu":
         return np.asarray(np.maximum(x, 0))
     if each.op == "Sigmoid":

@@ -1,9 +1,9 @@
-"""One table for what hangs on one byte: tables of tables, sums and products of two of them.
+"""Merges instructions that depend on one byte into one table lookup.
 
     before   b = table[x];  c = other[b];  y = QuantizedMul(x, c)
     after    y = table_of_all[x]
 
-An activation that is written out as several operators, each quantized, becomes one table of 256.
+An activation that is written as several quantized operators becomes one table of 256 bytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Computes = Callable[[Program, Instruction], bool]
 
 
 def run(program: Program, computes: Computes) -> int:
-    """Rewrite all instructions that read one byte only, by way of others, and say how many."""
+    """Rewrite all instructions that depend on one byte through others; return their number."""
     values = Values(program)
     known: dict[int, _Table] = {}
     done: list[Instruction] = []
@@ -46,14 +46,15 @@ def run(program: Program, computes: Computes) -> int:
 
 @dataclass(frozen=True)
 class _Table:
-    """The ``bytes`` that follow from each byte of the slot ``source``, as that lies in memory."""
+    """The ``bytes`` that result from each byte of the slot ``source``, indexed by its memory
+    value."""
 
     source: int
     bytes: np.ndarray
 
 
 def _table_of(program: Program, known: dict[int, _Table], step: Instruction) -> _Table | None:
-    """What ``step`` makes of one byte; None if it reads more than one, or is another operator."""
+    """Return the table of ``step``; None if it depends on several bytes, or is another operator."""
     if step.op == LOOKUP:
         table = program.constants.get(step.inputs[1])
         if table is None:
@@ -72,8 +73,8 @@ def _table_of(program: Program, known: dict[int, _Table], step: Instruction) -> 
 
 
 def _of_exponentials(values: Values, known: dict[int, _Table], step: Instruction) -> Instruction:
-    """A Softmax with the table that it reads its numbers from in the one of exponentials; any
-    other instruction as it is."""
+    """Return a Softmax with preceding lookups merged into its table; other instructions
+    unchanged."""
     if step.op != SOFTMAX:
         return step
     before = known.get(step.inputs[0])
@@ -85,12 +86,13 @@ def _of_exponentials(values: Values, known: dict[int, _Table], step: Instruction
 
 
 def _itself(program: Program, slot: int) -> _Table:
+    """Return the identity table of ``slot``."""
     codes = np.arange(256, dtype=np.uint8).view(program.slots[slot].dtype.numpy())
     return _Table(slot, codes)
 
 
 def _of_two(program: Program, step: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """The results of an addition or a multiplication, rounded as its kernel rounds."""
+    """Return the results of an addition or a multiplication, rounded as in its kernel."""
     dtype = program.slots[step.outputs[0]].dtype.numpy()
     names = ("a", "b", "y")
     scales = [np.float32(step.attributes[f"{name}_scale"]) for name in names]  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Convolutions and products of matrices between quantized numbers, as QLinear instructions."""
+"""Replaces convolutions and matrix products between quantized numbers by QLinear instructions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from smelt.program.instruction import Instruction
 from smelt.program.quantized_values import Quantized, Step, Values, Weights, instruction_of
 
 NEAR = 4e-7
-"""How far the scale of a bias may be, relatively, from the product of the others."""
+"""Relative tolerance between the scale of a bias and the product of the other scales."""
 
 
 def convolution(
     values: Values, conv: Instruction, step: Step, output: int
 ) -> list[Instruction] | None:
-    """A QLinearConv; None unless weights and bias are constants with a scale for each filter."""
+    """Return a QLinearConv; None unless weights and bias are constants with one scale per
+    filter."""
     x, w = values.quantized(conv.inputs[0]), values.weights(conv.inputs[1])
     if x is None or w is None or w.axis not in (-1, 0):
         return None
@@ -32,7 +33,8 @@ def convolution(
 def matrix_product(
     values: Values, inner: Instruction, step: Step, output: int
 ) -> list[Instruction] | None:
-    """A QLinearMatMul, with a bias as its ninth input, of a DotGeneral or of one and an Add."""
+    """Return a QLinearMatMul, with a bias as its ninth input, for a DotGeneral and an optional
+    Add."""
     dot, given = (inner, -1) if inner.op == "DotGeneral" else _with_bias(values, inner)
     if dot is None:
         return None
@@ -68,7 +70,7 @@ def _with_bias(values: Values, add: Instruction) -> tuple[Instruction | None, in
 def _operands(
     values: Values, x: Quantized, w: Weights, step: Step, bias: np.ndarray
 ) -> tuple[int, ...]:
-    """The inputs of QLinearConv."""
+    """Return the input slots of a QLinearConv."""
 
     def held(array: object, dtype: object, name: str) -> int:
         return values.new_constant(np.asarray(array, dtype), name)  # type: ignore[call-overload]
@@ -87,7 +89,7 @@ def _operands(
 
 
 def _bias(values: Values, slot: int, x: Quantized, w: Weights, count: int) -> np.ndarray | None:
-    """The bias in steps of the sums, rounded; None if it is no constant or has too many."""
+    """Return the bias in quantization steps of the sums; None if it is not constant or too long."""
     if slot < 0:
         return np.zeros(count, np.int32)
     made = values.made_by.get(slot)

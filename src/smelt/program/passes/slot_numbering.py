@@ -1,6 +1,6 @@
-"""Number slots in the order they are defined, and drop those that nothing defines any more.
+"""Numbers slots in the order of definition, and drops undefined ones.
 
-Passes leave slots behind and add new ones at the end; afterwards equal programs have equal slots.
+Passes leave slots behind and append new ones; after this pass equal programs have equal slots.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from smelt.program.instruction import Program
 
 
 def run(program: Program) -> bool:
-    """Renumber inputs first, then constants, then results; true if a number changed."""
+    """Renumber inputs first, then constants, then results; True if a number changed."""
     order = dict.fromkeys((*program.inputs, *sorted(program.constants)))
     for instruction in program.instructions:
         order.update(dict.fromkeys(slot for slot in instruction.outputs if slot >= 0))

@@ -1,14 +1,16 @@
-"""Let a DotGeneral read what a Transpose reads, by renumbering its dims.
+"""Folds a Transpose into the DotGeneral that reads it, by renumbering the dims.
 
     before   t = Transpose<perm=(1, 0)>(a)   y = DotGeneral<lhs_contracting=(1,)>(t, b)
     after    t = Transpose<perm=(1, 0)>(a)   y = DotGeneral<lhs_contracting=(0,)>(a, b)
 
 Contracting and batch dims are paired lists, so they may move freely. Free dims come out in
-increasing order, so the fold is right only if the permutation keeps their order; otherwise the
+increasing order, so the fold is valid only if the permutation keeps their order; otherwise the
 result would be permuted, which equal sizes would hide. Such a Transpose stays.
-A Reshape in between goes first, on request, where the dims that it merges are neighbours before
-the Transpose, too: it is a view, and the Transpose then is folded.
-The Transpose itself goes with the dead code, unless something else reads it.
+
+On request, a Reshape between the two is moved before the Transpose if the dims that it merges are
+adjacent there too: it is a view, and the Transpose is then folded.
+
+Dead code elimination removes the Transpose unless something else reads it.
 """
 
 from __future__ import annotations
@@ -23,9 +25,10 @@ Producers = dict[int, Instruction]
 
 
 def run(program: Program, *, across_reshapes: bool = False) -> bool:
-    """Fold every chain of Transposes as far as it goes; true if any was folded.
+    """Fold every chain of Transposes as far as possible; True if any was folded.
 
-    ``across_reshapes`` is for programs whose products aren't made canonical by Reshapes afterwards.
+    ``across_reshapes`` is for programs whose products are not made canonical by Reshapes
+    afterwards.
     """
     producers: Producers = {}
     before, program.instructions = program.instructions, []
@@ -44,7 +47,8 @@ def run(program: Program, *, across_reshapes: bool = False) -> bool:
 def _fold(
     program: Program, dot: Instruction, side: int, producers: Producers, across_reshapes: bool
 ) -> bool:
-    """Read what a Transpose before ``dot`` reads, or that in other shape."""
+    """Fold the Transpose that operand ``side`` of ``dot`` reads; return False if it cannot be
+    folded."""
     transpose, reshape = producers.get(dot.inputs[side]), None
     if across_reshapes and transpose is not None and transpose.op == "Reshape":
         found = exchanged(program, transpose, producers.get(transpose.inputs[0]))
