@@ -46,11 +46,16 @@ class Trial:
     expected: list[Arrays] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.text = loop_text(self.seed)
+        self.sizes: Sequence[dict[str, int]] = SIZES
+        self.draw()
         runtime = OnnxRuntime(self.model())
-        for sizes in SIZES:
+        for sizes in self.sizes:
             self.inputs.append(self._drawn(sizes))
             self.expected.append(runtime(*self.inputs[-1]))
+
+    def draw(self) -> None:
+        """Draw the source and, if it has its own, its sizes."""
+        self.text = loop_text(self.seed)
 
     def model(self) -> ir.Model:
         """The source, to be edited."""
@@ -67,29 +72,32 @@ class Trial:
         arrays = []
         for value in self.model().graph.inputs:
             assert value.shape is not None
-            assert value.dtype is not None
             shape = [dim if isinstance(dim, int) else sizes[str(dim)] for dim in value.shape]
-            drawn = (
-                rng.integers(1, 5) if value.dtype == ir.DataType.INT64 else rng.normal(size=shape)
-            )
-            arrays.append(np.asarray(drawn, value.dtype.numpy()))
+            arrays.append(self.drawn(value, shape, rng))
         return arrays
+
+    def drawn(self, value: ir.Value, shape: list[int], rng: np.random.Generator) -> np.ndarray:
+        """The array given for one input."""
+        assert value.dtype is not None
+        count = value.dtype == ir.DataType.INT64
+        drawn = rng.integers(1, 5) if count else rng.normal(size=shape)
+        return np.asarray(drawn, value.dtype.numpy())
 
     def differences(self, which: int, actual: Arrays) -> list[str]:
         """Where the run at one of the two sizes is not what ONNX Runtime gave."""
         found = []
         for index, (x, y) in enumerate(zip(self.expected[which], actual, strict=True)):
             if x.shape != y.shape:
-                found.append(f"output {index} at {SIZES[which]}: {y.shape} for {x.shape}")
+                found.append(f"output {index} at {self.sizes[which]}: {y.shape} for {x.shape}")
             elif not np.allclose(x, y, CLOSE, CLOSE, equal_nan=True):
-                found.append(f"output {index} at {SIZES[which]}: off by {np.abs(x - y).max()}")
+                found.append(f"output {index} at {self.sizes[which]}: off by {np.abs(x - y).max()}")
         return found
 
 
 def runs_of(trial: Trial, way: str) -> Iterator[Run]:
     """What runs the model of ``trial`` at each of the two sizes, in one of ``WAYS`` but ``c``."""
     if way == "dims":
-        for sizes in SIZES:
+        for sizes in trial.sizes:
             yield smelt.compile(trial.model(), target="onnx", dims=trial.dims(sizes))
         return
     if way == "optimize":
@@ -97,7 +105,7 @@ def runs_of(trial: Trial, way: str) -> Iterator[Run]:
     else:
         options = {"engine": way} if way in ("numpy", "native") else {}
         run = smelt.compile(trial.model(), target="host" if options else way, **options)
-    yield from [run] * len(SIZES)
+    yield from [run] * len(trial.sizes)
 
 
 def problems(trial: Trial, way: str) -> list[str]:
@@ -112,7 +120,7 @@ def c_problems(trials: Sequence[Trial], flags: Sequence[str]) -> Iterator[tuple[
     """The seed, and what is wrong or the refusal, of each model at both sizes in one library."""
     artifacts: dict[tuple[int, int], smelt.Artifact] = {}
     for trial in trials:
-        for which, sizes in enumerate(SIZES):
+        for which, sizes in enumerate(trial.sizes):
             try:
                 artifacts[trial.seed, which] = smelt.compile(
                     trial.model(),
@@ -148,12 +156,17 @@ def _runner(artifact: smelt.Artifact, library: Path, function: str) -> CLibrary:
     )
 
 
-def outcomes(seeds: Sequence[int], ways: Sequence[str], flags: Sequence[str]) -> Iterator[tuple]:
-    """The seed, the way, and what is wrong or the error."""
+def outcomes(
+    seeds: Sequence[int],
+    ways: Sequence[str],
+    flags: Sequence[str],
+    make: Callable[[int], Trial] = Trial,
+) -> Iterator[tuple]:
+    """The seed, the way, and what is wrong or the error, of the models that ``make`` draws."""
     trials = []
     for seed in seeds:
         try:
-            trials.append(Trial(seed))
+            trials.append(make(seed))
         except SmeltError as error:
             yield seed, "source", error
     for trial in trials:
@@ -175,10 +188,9 @@ def refusal(error: object) -> str:
     return f"{first.code} {first.what} ({first.why})"[:150] if refuses else ""
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m random_graphs.loop_trials", description=__doc__
-    )
+def run_trials(description: str | None, make: Callable[[int], Trial]) -> int:
+    """The command line: tries the models of ``make``, prints what is wrong; 1 if anything is."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("start", type=int)
     parser.add_argument("stop", type=int)
     parser.add_argument("--ways", default=",".join(WAYS))
@@ -188,7 +200,7 @@ def main() -> int:
     refused: Counter[tuple[str, str]] = Counter()
     for start in range(given.start, given.stop, CHUNK):
         seeds = range(start, min(start + CHUNK, given.stop))
-        for seed, way, found in outcomes(seeds, given.ways.split(","), given.flags.split()):
+        for seed, way, found in outcomes(seeds, given.ways.split(","), given.flags.split(), make):
             if reason := refusal(found):
                 refused[way, reason] += 1
             elif found:
@@ -208,4 +220,4 @@ def _traceback(error: BaseException) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_trials(__doc__, Trial))
