@@ -43,7 +43,6 @@ class Size:
     # Arithmetic
 
     def __add__(self, other: Dim) -> Dim:
-        """Return the sum; an int if all atoms cancel."""
         terms, atoms = dict(self.terms), dict(self.atoms)
         theirs = _polynomial(other)
         atoms.update(theirs.atoms)
@@ -52,7 +51,6 @@ class Size:
         return _simplified(terms, atoms, (self.low + theirs.low, self.high + theirs.high))
 
     def __mul__(self, other: Dim) -> Dim:
-        """Return the product, with bounds from those of both factors."""
         theirs = _polynomial(other)
         terms: dict[Monomial, int] = {}
         for mine, a in self.terms.items():

@@ -187,7 +187,7 @@ class _Stager:
                 self._store(slot, step)
 
     def _load(self, slot: int, space: str, step: int) -> None:
-        """Let the near memory ``space`` hold ``slot``, from what the home memory has of it."""
+        """Copy ``slot`` from the home memory to the near memory ``space``."""
         band = self.bands.get(slot)
         if band is None:
             self._emit(Instruction(LOAD, (slot,), (self._new(slot, space),)), step)
@@ -197,7 +197,8 @@ class _Stager:
     def _room(
         self, step: int, memory: Memory, needed: int, keep: set[int], instruction: Instruction
     ) -> None:
-        """Give up near copies until ``needed`` bytes are free, the one read last first."""
+        """Evict near copies until ``needed`` bytes are free, the one with the farthest next use
+        first."""
         held = self.held[memory.name]
         while memory.size is not None and self._used(memory.name) + needed > memory.size:
             victims = [slot for slot in held if slot not in keep]
@@ -209,7 +210,7 @@ class _Stager:
             del held[victim]
 
     def _store(self, slot: int, step: int) -> None:
-        """Let the home memory hold ``slot``; a band is part of what it holds."""
+        """Copy ``slot`` to the home memory if it is not there; a band is part of a stored slot."""
         if slot in self.stored or slot in self.bands:
             return
         near = next(held[slot] for held in self.held.values() if slot in held)
@@ -236,7 +237,7 @@ class _Stager:
         return aligned(self.program.slots[slot].nbytes, self.near[space].align)
 
     def _next_read(self, slot: int, step: int) -> int:
-        """The next step from ``step`` on that reads ``slot``; -1 if none does."""
+        """Return the next step from ``step`` on that reads ``slot``; -1 if there is none."""
         readers = self.readers.get(slot, [])
         while readers and readers[0] < step:
             readers.pop(0)
@@ -245,6 +246,7 @@ class _Stager:
     def _refusal(
         self, step: int, memory: Memory, instruction: Instruction, needed: int, keep: set[int]
     ) -> Unsupported:
+        """Return the error E405 for an instruction that needs more than a near memory holds."""
         operands = [(slot, self.place(instruction, i)) for i, slot in enumerate(instruction.inputs)]
         operands += [(slot, self.place(instruction, None)) for slot in instruction.outputs]
         slots = {slot for slot, space in operands if slot >= 0 and space == memory.name}

@@ -1,8 +1,8 @@
-"""Where the slots of a Program live: which share storage, and for how long each storage is live.
+"""Assigns slots of a Program to storages: which slots share bytes, and each storage's live range.
 
-A *storage* is one run of bytes. It holds a slot, the views of it (a Reshape copies nothing), and
-results computed in place over it. Storage belongs to the caller (inputs and outputs), to the
-constants, or to the arena, which only lives during a run and is planned in ``memory.py``.
+A *storage* is one range of bytes. It holds a slot, its views (a Reshape copies nothing), and
+results computed in place. A storage belongs to the caller (inputs and outputs), to the constants,
+or to the arena, which exists only during a run and is planned in ``memory.py``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from smelt.program.passes import last_use
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What one instruction asks of storage beyond its operands.
+    """The storage needs of one instruction beyond its operands.
 
-    ``view_of``: input whose bytes are the first output, unchanged. ``in_place``: inputs of the
-    size of the first output that may be overwritten by it element for element, in order of
-    preference. ``over``: inputs that are no smaller, over the beginning of which it may be written.
-    ``workspace``: scratch bytes during the instruction.
+    ``view_of``: input whose bytes are the first output, unchanged. ``in_place``: inputs of the size
+    of the first output that it may overwrite element for element, in order of preference. ``over``:
+    inputs that are no smaller, whose beginning the output may overwrite. ``workspace``: scratch
+    bytes during the instruction.
     """
 
     view_of: int | None = None
@@ -38,7 +38,7 @@ NeedsOf: TypeAlias = Callable[[Instruction], Needs]
 
 
 class Owner(Enum):
-    """Who provides the bytes of a storage."""
+    """The provider of a storage's bytes."""
 
     ARENA = "arena"
     INPUT = "input"
@@ -48,12 +48,12 @@ class Owner(Enum):
 
 @dataclass(slots=True)
 class Storage:
-    """One run of bytes, live from step ``first`` to step ``last``, both included.
+    """One range of bytes, live from step ``first`` to step ``last``, both included.
 
-    ``index`` is the position among the program's inputs or outputs, or the constant's slot, as
-    the ``owner`` says. ``scratch`` storage is that of the instruction at ``first``. ``space`` names
-    the memory that it lies in. ``shrunk`` are steps after which fewer bytes from its beginning are
-    left, and how many.
+    ``index`` is the position among the program's inputs or outputs, or the constant's slot,
+    depending on ``owner``. ``scratch``: it is the workspace of the instruction at ``first``.
+    ``space`` names its memory. ``shrunk`` lists steps after which only so many bytes at its
+    beginning stay live.
     """
 
     size: int
@@ -68,15 +68,15 @@ class Storage:
 
     @property
     def final_size(self) -> int:
-        """Bytes that are live at step ``last``."""
+        """Bytes live at step ``last``."""
         return self.shrunk[-1][1] if self.shrunk else self.size
 
     def bytes_at(self, step: int) -> int:
-        """How many bytes are live at ``step``."""
+        """Return the number of bytes live at ``step``."""
         return next((size for first, last, size in self.spans() if first <= step <= last), 0)
 
     def spans(self) -> Iterator[tuple[int, int, int]]:
-        """``(first, last, bytes)``: how many bytes are live from which step to which."""
+        """Yield ``(first, last, bytes)``: the bytes live between two steps."""
         first, size = self.first, self.size
         for step, left in self.shrunk:
             yield first, step, size
@@ -88,9 +88,9 @@ class Storage:
 class Assignment:
     """The storage of every slot and scratch space.
 
-    ``of_slot[slot]`` is None for a slot that nothing writes. ``scratch[step]`` is None where the
-    instruction needs none. ``copies`` lists ``(output, slot)``: outputs of the program that must
-    be copied at the end, because they are an input, a constant, or returned twice.
+    ``of_slot[slot]`` is None for a slot that nothing writes. ``scratch[step]`` is None for an
+    instruction without workspace. ``copies`` lists ``(output, slot)``: outputs of the program that
+    must be copied at the end, because they are an input, a constant, or returned twice.
     """
 
     storages: tuple[Storage, ...]
@@ -100,25 +100,23 @@ class Assignment:
 
     @property
     def arena(self) -> tuple[Storage, ...]:
-        """Storages that the arena must hold, in order of creation."""
+        """Storages that lie in the arena, in order of creation."""
         return tuple(storage for storage in self.storages if storage.owner is Owner.ARENA)
 
 
 def no_needs(instruction: Instruction) -> Needs:
-    """Every result in storage of its own."""
+    """Return no needs: every result gets its own storage."""
     return Needs()
 
 
 def assign_storage(
     program: Program, needs_of: NeedsOf = no_needs, *, outputs_in_arena: bool = False
 ) -> Assignment:
-    """Give every slot of ``program`` a storage, in one pass over its instructions.
+    """Return a storage for every slot of ``program``, found in one pass over its instructions.
 
-    Storage ends where ``last_use`` says, for the order at hand; the pass runs here if it never has.
-    With ``outputs_in_arena``, results stay in the arena until the end instead of being written to
-    buffers of the caller.
-
-    Raises Unsupported E411 for slots with symbolic dims.
+    A storage ends at the last use of its slots in the present order; ``last_use`` is computed here
+    if it never was. With ``outputs_in_arena``, results stay in the arena until the end instead of
+    being written to buffers of the caller. Raises Unsupported E411 for slots with symbolic dims.
     """
     _check_sizes(program)
     if any(len(each.last_use) != len(each.inputs) for each in program.instructions):
@@ -127,6 +125,7 @@ def assign_storage(
 
 
 def _check_sizes(program: Program) -> None:
+    """Raise Unsupported E411 if a slot has a symbolic dim."""
     for slot in program.slots:
         unknown = [dim for dim in slot.shape if is_symbolic(dim)]
         if unknown:
@@ -140,6 +139,8 @@ def _check_sizes(program: Program) -> None:
 
 
 class _Assigner:
+    """One pass of storage assignment over a program."""
+
     def __init__(self, program: Program, outputs_in_arena: bool) -> None:
         self.program = program
         self.outputs_in_arena = outputs_in_arena
@@ -150,6 +151,7 @@ class _Assigner:
         self.end = len(program.instructions)
 
     def run(self, needs_of: NeedsOf) -> Assignment:
+        """Return the assignment."""
         self._callers_storage()
         scratch: list[Storage | None] = []
         for step, instruction in enumerate(self.program.instructions):
@@ -181,7 +183,7 @@ class _Assigner:
         return storage
 
     def _shared(self, step: int, instruction: Instruction, needs: Needs) -> Storage | None:
-        """The storage of an input that the first output takes over, None for a new one."""
+        """Return the storage of an input that the first output reuses, None for a new one."""
         if needs.view_of is not None:
             return self.of_slot[instruction.inputs[needs.view_of]]
         size = self.program.slots[instruction.outputs[0]].most_bytes if instruction.outputs else 0
@@ -202,7 +204,7 @@ class _Assigner:
     def _may_overwrite(
         self, storage: Storage, slot: int, step: int, instruction: Instruction
     ) -> bool:
-        """True if nothing reads ``storage`` any more, this instruction only as ``slot``."""
+        """True if nothing else reads ``storage`` later, and this instruction only as ``slot``."""
         if storage.owner is not Owner.ARENA:
             return False
         if any(self.last_read[held] > step or held in self.returned for held in storage.slots):
@@ -213,6 +215,7 @@ class _Assigner:
         )
 
     def _write(self, step: int, slot: int, storage: Storage | None) -> None:
+        """Assign ``slot`` to ``storage``, or to a new one, and extend its live range."""
         known = self.of_slot[slot]
         if known is not None:  # a further box of a slot that Stores fill
             known.last = max(known.last, step)
@@ -226,7 +229,8 @@ class _Assigner:
         self.of_slot[slot] = storage
 
     def _give_to_outputs(self) -> tuple[tuple[int, int], ...]:
-        """Let results be written straight to the caller's output, where one is free to take."""
+        """Let results be written directly to the caller's outputs where possible; return the
+        copies."""
         copies: list[tuple[int, int]] = []
         for index, slot in enumerate(self.program.outputs):
             storage = self.of_slot[slot]
@@ -241,7 +245,7 @@ class _Assigner:
 
 
 def _last_reads(program: Program) -> Sequence[int]:
-    """The step of the flagged read of each slot; -1 for outputs and for what nobody reads."""
+    """Return the step of the flagged read of each slot; -1 for outputs and unread slots."""
     last = [-1] * len(program.slots)
     for step, instruction in enumerate(program.instructions):
         for slot, ends in zip(instruction.inputs, instruction.last_use, strict=True):

@@ -1,7 +1,8 @@
-"""A long sum in parts: the operator on some of the terms at a time, begun with the sum so far.
+"""Splits a long sum into parts: the operator on some terms at a time, starting from the partial
+sum.
 
-So an operand of which one element of the result needs more than a memory holds, such as the rows of
-a wide product, is read piece by piece.
+So an operand of which one result element needs more than a memory holds, such as the rows of a wide
+product, is read piece by piece.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from smelt.program.instruction import Instruction, Program, Slot
 from smelt.program.tile_regions import Box, Region, RegionOf
 
 SUMMED = -1
-"""Stands for what is summed among the axes of a tiling, always as the innermost."""
+"""Stands for the reduced terms among the axes of a tiling, always as the innermost."""
 
 STAGE = "stage"
 """The attribute of a part: first, middle or last."""
@@ -25,10 +26,10 @@ STAGE = "stage"
 class Summing:
     """How an operator sums in parts.
 
-    ``length`` tells how many terms there are, ``region`` what some of them read, as for a band,
-    with the axis ``SUMMED``. ``carried`` is the position of the operand that the sum begins with,
-    such as a bias: from the second part on it is the sum so far, of type ``dtype``. Parts are
-    multiples of ``step``. What an operator does with a sum, such as a Relu, its last part does.
+    ``length`` returns the number of terms, ``region`` what some of them read, as for a band, with
+    the axis ``SUMMED``. ``carried`` is the position of the operand with which the sum starts, such
+    as a bias: from the second part on it is the partial sum, of type ``dtype``. Part sizes are
+    multiples of ``step``. The last part applies the epilogue, such as a Relu.
     """
 
     length: Callable[[Program, Instruction], int]
@@ -38,11 +39,11 @@ class Summing:
     step: int = 1
 
     def so_far(self, part: Slot) -> Slot:
-        """A sum that is not at its end, of which ``part`` is the result."""
+        """Return a slot for the partial sum of the result ``part``."""
         return replace(part, dtype=self.dtype, quantization=None, name=f"{part.name} so far")
 
     def sizes(self, program: Program, instruction: Instruction) -> Iterator[int]:
-        """Sizes of parts, each about half of the one before."""
+        """Yield part sizes, each about half of the previous one."""
         length = self.length(program, instruction)
         size = length
         while size > self.step:
@@ -51,7 +52,7 @@ class Summing:
                 yield size
 
     def parts(self, program: Program, instruction: Instruction, size: int) -> list[Region] | None:
-        """What parts of ``size`` terms read; None if it cannot be cut so."""
+        """Return what parts of ``size`` terms read; None if the sum cannot be split so."""
         length = self.length(program, instruction)
         bounds = [(start, min(start + size, length)) for start in range(0, length, size)]
         found = [self.region(program, instruction, SUMMED, *each) for each in bounds]
@@ -61,8 +62,11 @@ class Summing:
 def chain(
     program: Program, instruction: Instruction, whole: int, parts: list[Region], summing: Summing
 ) -> Iterator[tuple[Instruction, Mapping[int, Box]]]:
-    """The parts of ``instruction``, the last of which writes slot ``whole``, and the boxes that
-    each reads. New slots are added to ``program``."""
+    """Yield the parts of ``instruction`` with the boxes that each reads; the last one writes
+    ``whole``.
+
+    New slots are added to ``program``.
+    """
     carried: int | None = None
     for number, part in enumerate(parts):
         inputs, boxes = list(instruction.inputs), dict(part.boxes)

@@ -1,4 +1,4 @@
-"""What bands of one instruction along one axis read, each size of them counted once."""
+"""What bands of one instruction along an axis read, computed once per band size."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from smelt.program.tile_regions import Box, RegionOf
 from smelt.program.tiling import Sizes, cuts_of, part_of, tile_of
 
 Extents: TypeAlias = dict[int, dict[int, int]]
-"""The most that is read of the dims of each operand, by position and dim."""
+"""The largest extent read of each dim of each operand, by position and dim."""
 
 
 @dataclass(frozen=True)
 class Tiling:
-    """What it takes to compute an instruction in ``tiles`` of ``sizes``.
+    """The cost of computing an instruction in ``tiles`` of ``sizes``.
 
-    ``moved``: bytes loaded and stored, where a part stays as long as the next tile needs it, too.
+    ``moved``: bytes loaded and stored, if a part stays loaded while the next tile needs it.
     """
 
     sizes: Sizes
@@ -41,23 +41,31 @@ class Bands:
     _extents: dict[tuple[int, int], Extents | None] = field(default_factory=dict)
 
     def extents(self, axis: int, size: int) -> Extents | None:
-        """How much of each dim of each operand bands of ``size`` along ``axis`` read at most; None
-        if there are no such bands. Only those at both ends of the axis and beside are looked at:
-        others are like them."""
+        """Return the largest extents that bands of ``size`` along ``axis`` read; None without such
+        bands.
+
+        Only the two bands at each end of the axis are inspected: the others are alike.
+        """
         if (axis, size) not in self._extents:
             self._extents[axis, size] = self._measured(axis, size)
         return self._extents[axis, size]
 
     def shares(self, axis: int, size: int) -> Mapping[int, float] | None:
-        """How many times each operand that bands along ``axis`` read in part is read in all, halos
-        twice; None if there are no such bands."""
+        """Return, per operand that bands along ``axis`` read in part, the reads per element; None
+        if no bands.
+
+        Halos count twice.
+        """
         if (axis, size) not in self._shares:
             self._shares[axis, size] = self._counted(axis, size)
         return self._shares[axis, size]
 
     def tiling(self, sizes: Sizes) -> Tiling | None:
-        """What tiles of ``sizes`` move; None if there are none. An operand is loaded again whenever
-        a loop that it depends on goes on, and in each turn of a loop around such a one."""
+        """Return the cost of tiles of ``sizes``; None if there are none.
+
+        An operand is reloaded in each iteration of a loop that it depends on, and of loops around
+        it.
+        """
         slots = self.program.slots
         counts = [self.count(axis, size) for axis, size in sizes.items()]
         shares = [self.shares(axis, size) for axis, size in sizes.items()]
@@ -73,7 +81,7 @@ class Bands:
         return Tiling(sizes, prod(counts), round(moved))
 
     def count(self, axis: int, size: int) -> int:
-        """How many bands there are."""
+        """Return the number of bands."""
         return len(self._cuts(axis, size))
 
     def _cuts(self, axis: int, size: int) -> list[tuple[int, int]]:
@@ -82,7 +90,7 @@ class Bands:
         return cuts_of(self.program.slots[self.instruction.outputs[0]].sizes[axis], size)
 
     def _boxes(self, axis: int, cut: tuple[int, int]) -> Mapping[int, Box] | None:
-        """What one band reads; None if there is no such band, or it cuts a block of a layout."""
+        """Return what one band reads; None if it is no valid band, or cuts a block of a layout."""
         if axis == SUMMED and self.summing is not None:
             region = self.summing.region(self.program, self.instruction, axis, *cut)
             boxes = region.boxes if region is not None else None
@@ -93,6 +101,7 @@ class Bands:
         return None if tile is None else tile.inputs
 
     def _measured(self, axis: int, size: int) -> Extents | None:
+        """Return the extents of ``extents``, uncached."""
         found: Extents = {}
         for cut in ends(self._cuts(axis, size)):
             boxes = self._boxes(axis, cut)
@@ -105,6 +114,7 @@ class Bands:
         return found
 
     def _counted(self, axis: int, size: int) -> Mapping[int, float] | None:
+        """Return the shares of ``shares``, uncached."""
         slots = self.program.slots
         found: dict[int, float] = {}
         for cut in self._cuts(axis, size):
@@ -119,5 +129,5 @@ class Bands:
 
 
 def ends(cuts: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those that can differ in size: at both ends, and the ones beside."""
+    """Return the cuts that can differ in size: two at each end."""
     return cuts if len(cuts) <= 4 else [cuts[0], cuts[1], cuts[-2], cuts[-1]]

@@ -1,7 +1,7 @@
-"""What a band of a result needs of each operand, said once for each operator.
+"""What a band of a result reads of each operand, defined once per operator.
 
-A window with its stride and dilation reads a halo beyond its own rows, and at the border of the
-image the padding is what is left of it. Each band is the operator itself on smaller operands.
+A window with stride and dilation reads a halo beyond its own rows, and keeps only part of the
+padding at the border. Each band is the operator itself on smaller operands.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smelt.program.instruction import AttributeValue, Instruction, Program
 from smelt.program.layouts import RELAYOUT
 
 Box: TypeAlias = dict[int, tuple[int, int]]
-"""The part of a tensor: start and stop by axis, whole along the others."""
+"""A sub-tensor: start and stop by axis, whole along other axes."""
 
 
 @dataclass
@@ -28,16 +28,17 @@ class Region:
 
 
 RegionOf: TypeAlias = Callable[[Program, Instruction, int, int, int], Region | None]
-"""The region for elements ``start`` to ``stop`` along ``axis`` of the first result.
+"""Returns the region for elements ``start`` to ``stop`` along ``axis`` of the first result.
 
-None where a band of the result is not the operator itself on parts of the operands.
+None if the band is not the operator itself on parts of the operands.
 """
 
 
 def elementwise(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """The same elements of each operand; the only one where it is broadcast."""
+    """Return the same elements of each operand; all of an operand that broadcasts along
+    ``axis``."""
     rank = len(program.slots[instruction.outputs[0]].shape)
     region = Region()
     for position, slot in enumerate(instruction.inputs):
@@ -51,7 +52,7 @@ def elementwise(
 def convolution(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Images of x; filters of w and their bias; rows of x with the halo of the window."""
+    """Return images of x; filters of w and their bias; or rows of x with the halo of the window."""
     if axis == 0:
         return Region({0: {0: (start, stop)}})
     if axis > 1:
@@ -75,7 +76,7 @@ def convolution(
 def pooling(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Images, channels, or rows with the halo of the window; no places of maxima."""
+    """Return images, channels, or rows with the halo; None if indices of maxima are returned."""
     if len(instruction.outputs) > 1:
         return None
     if axis < 2:
@@ -86,10 +87,10 @@ def pooling(
 def _window(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Rows ``start`` to ``stop`` of windows: what they cover, and the padding that is left.
+    """Return the rows that windows ``start`` to ``stop`` cover, and the remaining padding.
 
-    A window over padding alone has no rows to read, and one that reaches beyond the padding
-    (``ceil_mode``) counts its elements otherwise: neither is split.
+    None for windows over padding alone, and for windows beyond the padding (``ceil_mode``), which
+    count elements differently.
     """
     kernel, strides, dilations, pads = (
         instruction.ints(name) for name in ("kernel_shape", "strides", "dilations", "pads")
@@ -113,7 +114,7 @@ def _window(
 def product(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """The batch, rows or columns of a DotGeneral."""
+    """Return the batch, rows or columns of a DotGeneral."""
     dims = instruction.attributes["dims"]
     assert isinstance(dims, DotDims)
     lhs, rhs = (len(program.slots[slot].shape) for slot in instruction.inputs[:2])
@@ -133,4 +134,4 @@ REGIONS: Mapping[str, RegionOf] = {
     "DotGeneral": product,
     RELAYOUT: elementwise,
 }
-"""What a band reads, by instruction; a target adds its own operators."""
+"""Region function by instruction; a target adds its own operators."""

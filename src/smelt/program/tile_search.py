@@ -1,6 +1,6 @@
-"""Into which tiles: those that fit a budget at the lowest cost, by default the bytes to be moved.
+"""Searches tile sizes that fit a memory budget at the lowest cost, by default the bytes moved.
 
-Along each axis only sizes are tried that give another number of tiles, so their count grows with
+Along each axis only sizes that give different numbers of tiles are tried, so their count grows with
 the root of the axis; the last axis gets the largest size that fits.
 """
 
@@ -21,16 +21,16 @@ from smelt.program.tile_regions import REGIONS, Box, RegionOf
 from smelt.program.tiling import Sizes, cuts_of, merged_boxes, part_of, split, tile_of
 
 PAIR = 2
-"""Axes up to which all sizes are tried; more are cut only where a pair does not fit."""
+"""Number of axes up to which all sizes are tried; more are cut only if a pair does not fit."""
 
 NO_SUMS: Mapping[str, Summing] = {}
-"""All operators sum at once."""
+"""No operator sums in parts."""
 
 Cost: TypeAlias = Callable[[Program, Instruction, Tiling], float]
 
 
 def bytes_moved(program: Program, instruction: Instruction, tiling: Tiling) -> float:
-    """The default cost: what a DMA has to copy."""
+    """Return the default cost: the bytes that a DMA copies."""
     return tiling.moved
 
 
@@ -47,14 +47,14 @@ def tile_to_fit(
     cost: Cost = bytes_moved,
     sums: Mapping[str, Summing] = NO_SUMS,
 ) -> Program:
-    """``program`` with each instruction that touches more than ``budget`` bytes in tiles that do
-    not, cut along at most ``deepest`` of ``axes`` so that ``cost`` is lowest, then in few tiles. A
-    third axis is cut only where two are not enough.
+    """Return ``program`` with each instruction that uses more than ``budget`` bytes split into
+    tiles.
 
-    ``budget`` is that of the one memory, or those of several by name; ``place`` says in which an
-    operand lies. Tensors count in units of ``align``. Operators among ``sums`` may sum in parts,
-    too: the size of a part stands in a ``Tiling`` as that of ``SUMMED``. An instruction that
-    nothing makes fit stays whole.
+    Tiles are cut along at most ``deepest`` of ``axes`` so that ``cost`` is lowest, then so that
+    there are few tiles. A third axis is cut only if two do not suffice. ``budget`` is that of the
+    one memory, or of several by name; ``place`` says in which one an operand lies. Sizes are
+    rounded up to ``align``. Operators in ``sums`` may also sum in parts: the part size is that of
+    ``SUMMED`` in a ``Tiling``. An instruction that cannot be made to fit stays whole.
     """
     tiled = replace(program, slots=list(program.slots), instructions=[])
     budgets = budget if isinstance(budget, Mapping) else {"": budget}
@@ -77,8 +77,11 @@ def misfit(
     deepest: int = 3,
     sums: Mapping[str, Summing] = NO_SUMS,
 ) -> str:
-    """Why ``tile_to_fit`` with the same arguments leaves an instruction of ``program`` too large;
-    empty if it leaves none. For ``accepts``, of a node that ``lower_alone`` made a program of."""
+    """Return why ``tile_to_fit`` leaves an instruction of ``program`` too large; empty if it leaves
+    none.
+
+    For ``accepts``, of a node that ``lower_alone`` lowered.
+    """
     budgets = budget if isinstance(budget, Mapping) else {"": budget}
     place = checked(place, budgets)
     given = (budgets, axes, regions, needs_of, place, align, deepest, bytes_moved, sums)
@@ -89,6 +92,8 @@ def misfit(
 
 @dataclass
 class _Search:
+    """The search for one program."""
+
     program: Program
     budget: Mapping[str, int]
     axes: Sequence[int]
@@ -103,7 +108,7 @@ class _Search:
     """Of the instruction that is looked at."""
 
     def tiles(self, instruction: Instruction) -> list[Instruction] | None:
-        """The tiles at the lowest cost; None if it fits as it is or nothing makes it fit."""
+        """Return the tiles at the lowest cost; None if it fits whole or cannot be made to fit."""
         if instruction.op not in self.regions or self._fits(self._touched(instruction, {}, {})):
             return None
         self.bands = Bands(self.program, instruction, self.regions, self.sums.get(instruction.op))
@@ -125,14 +130,14 @@ class _Search:
         return None
 
     def _terms(self, instruction: Instruction) -> list[dict[int, int]]:
-        """What is summed: at once, or in parts of a size."""
+        """Return the ways to sum: whole, or in parts of a size."""
         summing = self.sums.get(instruction.op)
         if summing is None:
             return [{}]
         return [{}, *({SUMMED: size} for size in summing.sizes(self.program, instruction))]
 
     def misfit(self, instruction: Instruction) -> str:
-        """By how much the smallest tile is too large; empty if it fits."""
+        """Return by how much the smallest tile is too large; empty if it fits."""
         touched: Mapping[str, int] | None = self._touched(instruction, {}, {})
         if self._fits(touched):
             return ""
@@ -152,8 +157,10 @@ class _Search:
         )
 
     def _smallest(self, instruction: Instruction, order: Sequence[int]) -> Mapping[str, int] | None:
-        """Bytes of the smallest tile along all axes of ``order``. Some have to be larger than one
-        element, or they would be windows over padding alone."""
+        """Return the bytes of the smallest tile along all axes of ``order``, by memory.
+
+        Some sizes must exceed one element, because a window over padding alone is no tile.
+        """
         shape = self.program.slots[instruction.outputs[0]].sizes
         size = 1
         while size < 2 * max(shape):
@@ -171,12 +178,12 @@ class _Search:
         return [axis for axis in self.axes if axis < len(shape) and shape[axis] > 1]
 
     def _step(self, instruction: Instruction, axis: int) -> int:
-        """The unit of sizes along ``axis``: a block of the result."""
+        """Return the unit of sizes along ``axis``: a block of the result's layout."""
         layout = self.program.slots[instruction.outputs[0]].layout
         return 1 if layout is None else layout.block(axis)
 
     def _sizes(self, instruction: Instruction, depth: int) -> Iterator[Sizes]:
-        """Sizes along ``depth`` axes whose tiles fit, in each order of the loops."""
+        """Yield sizes along ``depth`` axes whose tiles fit, in each order of the loops."""
         shape = self.program.slots[instruction.outputs[0]].sizes
         for order in permutations(self._axes(instruction), depth):
             tried = [_falling(shape[axis], self._step(instruction, axis)) for axis in order]
@@ -196,8 +203,10 @@ class _Search:
         last: list[int],
         terms: Sizes,
     ) -> Iterator[Sizes]:
-        """With the largest size of the ``last`` axis that fits, if one does. Sizes that make no
-        tiles, as in the middle of a group, are passed over."""
+        """Yield the largest size of the ``last`` axis that fits, if one does.
+
+        Sizes that give no valid tiles, as inside a group, are skipped.
+        """
 
         def sizes(place: int) -> Sizes:
             return {**dict(zip(order, (*outer, last[place]), strict=True)), **terms}
@@ -216,9 +225,10 @@ class _Search:
         yield from (sizes(i) for i in islice(fitting, 1))
 
     def _most(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
-        """Bytes that a tile of ``sizes`` needs at most, by memory; None if there are no such tiles.
+        """Return an upper bound of the bytes of a tile of ``sizes``, by memory; None without such
+        tiles.
 
-        Each axis is looked at alone, and only once: what several cut is what each leaves of it.
+        Each axis is measured separately, once; a dim cut by several axes gets the smallest extent.
         """
         boxes: dict[int, Box] = {}
         for axis, size in sizes.items():
@@ -233,7 +243,7 @@ class _Search:
         return self._touched(instruction, boxes, result, summed=SUMMED in sizes)
 
     def _largest(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
-        """Bytes of the largest tile by memory; None if one is no tile."""
+        """Return the bytes of the largest tile by memory; None if one is not valid."""
         shape = self.program.slots[instruction.outputs[0]].sizes
         largest: dict[str, int] = {}
         cuts = {axis: cuts_of(shape[axis], n) for axis, n in sizes.items() if axis != SUMMED}
@@ -253,8 +263,10 @@ class _Search:
     def _touched(
         self, instruction: Instruction, boxes: Mapping[int, Box], box: Box, *, summed: bool = False
     ) -> dict[str, int]:
-        """Bytes that an instruction, or a tile of it, needs at once, by memory. One that is
-        ``summed`` in parts has the sum so far, and the one that comes of it."""
+        """Return the bytes that an instruction, or a tile of it, uses at once, by memory.
+
+        One that is ``summed`` in parts also holds the old and the new partial sum.
+        """
         parts: dict[tuple[str, int, str], int] = {}
         operands = [(slot, i, boxes.get(i, {})) for i, slot in enumerate(instruction.inputs)]
         for slot, position, part in (*operands, *((s, None, box) for s in instruction.outputs)):
@@ -280,7 +292,8 @@ class _Search:
 
 
 def _falling(length: int, step: int) -> list[int]:
-    """The sizes in units of ``step`` that cut ``length`` into different numbers of tiles."""
+    """Return the sizes, in units of ``step``, that cut ``length`` into different numbers of
+    tiles."""
     units = -(-length // step)
     found = {-(-units // count) for count in range(1, units + 1)}
     return [size * step for size in sorted(found, reverse=True)]

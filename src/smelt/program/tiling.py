@@ -1,7 +1,7 @@
-"""Split an instruction into tiles: bands of its result along one axis, or boxes along several.
+"""Splits an instruction into tiles: bands of its result along one axis, or boxes along several.
 
-What a tile reads of each operand ``tile_regions`` says, axis by axis. Tiles that need the same part
-of an operand share it, so weights stay where they are while the rows of an image go by.
+``tile_regions`` says, axis by axis, what a tile reads of each operand. Tiles that read the same
+part of an operand share it, so weights stay loaded while the rows of an image are processed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from smelt.program.summing import SUMMED, Summing, chain
 from smelt.program.tile_regions import REGIONS, Box, Region, RegionOf
 
 Sizes: TypeAlias = Mapping[int, int]
-"""The size of a tile along each axis that is cut, that of the outer loop first."""
+"""The tile size along each axis that is cut, outermost loop first."""
 
 
 @dataclass
 class Tile:
-    """One tile: its part of the result, what it reads of each operand, and its attributes."""
+    """One tile: its box of the result, the box of each operand that it reads, and its
+    attributes."""
 
     box: Box
     inputs: dict[int, Box] = field(default_factory=dict)
@@ -38,9 +39,12 @@ def split(
     regions: Mapping[str, RegionOf] = REGIONS,
     summing: Summing | None = None,
 ) -> list[Instruction] | None:
-    """``instruction`` in tiles of ``sizes``: Bands of operands, the operator on them, and at last a
-    Join. With a size for ``SUMMED``, each tile in parts of its sum. None if it cannot be. New slots
-    are added to ``program``."""
+    """Return ``instruction`` as tiles of ``sizes``: Bands of operands, the operator on them, and a
+    Join.
+
+    With a size for ``SUMMED``, each tile sums in parts. None if it cannot be split. New slots are
+    added to ``program``.
+    """
     whole = program.slots[instruction.outputs[0]]
     if len(instruction.outputs) != 1 or any(axis >= len(whole.shape) for axis in sizes):
         return None
@@ -74,13 +78,13 @@ def split(
 
 
 def merged_boxes(boxes: Mapping[int, Box], more: Mapping[int, Box]) -> dict[int, Box]:
-    """The boxes of operands that two kinds of cuts leave, which are along different dims."""
+    """Return the boxes of operands under two kinds of cuts, which cut different dims."""
     return {p: {**boxes.get(p, {}), **more.get(p, {})} for p in {**boxes, **more}}
 
 
 @dataclass
 class _Bands:
-    """Instructions on boxes of operands; equal boxes are one Band."""
+    """Instructions on boxes of operands; equal boxes share one Band."""
 
     program: Program
     origin: str
@@ -90,7 +94,7 @@ class _Bands:
     )
 
     def emit(self, step: Instruction, boxes: Mapping[int, Box], carried: int | None) -> None:
-        """``step`` on ``boxes`` of its operands but for the one that is ``carried``."""
+        """Append ``step`` on ``boxes`` of its operands, except the ``carried`` one."""
         inputs = list(step.inputs)
         for position, box in boxes.items():
             if position == carried:
@@ -104,15 +108,14 @@ class _Bands:
 
 
 def cuts_of(length: int, size: int) -> list[tuple[int, int]]:
-    """Start and stop of each band of ``size``."""
+    """Return start and stop of each band of ``size``."""
     return [(start, min(start + size, length)) for start in range(0, length, size)]
 
 
 def tile_of(
     program: Program, instruction: Instruction, box: Box, regions: Mapping[str, RegionOf]
 ) -> Tile | None:
-    """The tile of ``box``, found by cutting along one axis after the other; None if that cannot be,
-    or cuts a block of a layout."""
+    """Return the tile of ``box``; None if it is not valid, or cuts a block of a layout."""
     return next(_tiles(program, instruction, {a: [cut] for a, cut in box.items()}, regions))
 
 
@@ -122,9 +125,9 @@ def _tiles(
     cuts: Mapping[int, Sequence[tuple[int, int]]],
     regions: Mapping[str, RegionOf],
 ) -> Iterator[Tile | None]:
-    """The tiles of all combinations of ``cuts``, the last axis first; None for one that is none.
+    """Yield the tiles of all combinations of ``cuts``, last axis fastest; None for an invalid one.
 
-    What the cuts along outer axes leave is found once for all tiles inside.
+    The result of cuts along outer axes is computed once for all tiles inside.
     """
     region_of = regions.get(instruction.op)
     draft, alone = _alone(program, instruction)
@@ -153,7 +156,7 @@ def _tiles(
 def _cut(
     draft: Program, current: Instruction, region: Region, axis: int, band: tuple[int, int]
 ) -> Instruction:
-    """``current`` on the operands that ``region`` leaves, over slots of ``draft``."""
+    """Return ``current`` on the operands that ``region`` leaves, over new slots of ``draft``."""
     inputs = list(current.inputs)
     for position, part in region.boxes.items():
         inputs[position] = draft.new_slot(part_of(draft.slots[inputs[position]], part))
@@ -171,7 +174,7 @@ def _is_whole_blocks(program: Program, instruction: Instruction, tile: Tile) -> 
 
 
 def _alone(program: Program, instruction: Instruction) -> tuple[Program, Instruction]:
-    """``instruction`` over slots of a program of its own, which takes more of them."""
+    """Return ``instruction`` in a program of its own, to which slots may be added."""
     used = [slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0]
     number = {slot: i for i, slot in enumerate(dict.fromkeys(used))}
     slots = [program.slots[slot] for slot in number]
@@ -183,7 +186,7 @@ def _alone(program: Program, instruction: Instruction) -> tuple[Program, Instruc
 
 
 def _within(outer: Box, inner: Box) -> Box:
-    """``inner``, a box of what ``outer`` leaves, as a box of the whole."""
+    """Return ``inner``, a box relative to ``outer``, as a box of the whole tensor."""
     moved = {
         axis: (start + outer.get(axis, (0, 0))[0], stop + outer.get(axis, (0, 0))[0])
         for axis, (start, stop) in inner.items()
@@ -200,7 +203,7 @@ def _band(program: Program, made: list[Instruction], slot: int, box: Box, origin
 
 
 def part_of(slot: Slot, box: Box) -> Slot:
-    """The slot of a ``box`` of what ``slot`` holds."""
+    """Return a new slot for the sub-tensor ``box`` of ``slot``."""
     shape = list(slot.shape)
     for axis, (start, stop) in box.items():
         shape[axis] = stop - start

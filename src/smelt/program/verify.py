@@ -1,6 +1,6 @@
-"""What every program and every plan of memory must hold, checked: order of writes, disjoint bytes.
+"""Checks invariants of programs and memory plans: order of writes, disjoint bytes.
 
-A phase that breaks it would compute with bytes that something else has overwritten.
+A phase that breaks one would compute with overwritten bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from smelt.program.storage import Storage
 
 
 def verify_program(program: Program) -> None:
-    """Raise InternalError E963 if something is read before it is written, or not known at all."""
+    """Raise InternalError E963 if a slot is read before it is written, or does not exist."""
     known = {*program.inputs, *program.constants}
     for step, instruction in enumerate(program.instructions):
         for slot in (*instruction.inputs, *instruction.outputs):
@@ -36,8 +36,7 @@ def verify_program(program: Program) -> None:
 
 
 def verify_memory(plan: MemoryPlan | SpacesPlan) -> None:
-    """Raise InternalError E963 if storages that are live at one step share bytes, or leave their
-    memory."""
+    """Raise InternalError E963 if storages live at one step share bytes, or leave their memory."""
     for space, end, placed in _spaces(plan):
         for storage, offset in placed:
             if offset < 0 or offset + storage.size > end:
@@ -81,7 +80,7 @@ def _name(plan: MemoryPlan | SpacesPlan, storage: Storage) -> str:
 
 
 def broken(what: str) -> InternalError:
-    """The error for a program that a phase left in disorder."""
+    """Return the error for a program or plan that violates an invariant."""
     return InternalError(
         "E963", what, why="a phase of the target made it so", fix="report this with the model"
     )
