@@ -1,9 +1,9 @@
 """``smelt.Bitcast``: the bits of numbers, read as numbers of another type of the same width.
 
 ONNX has such an operator only from opset 26, so the body computes it: a float is a sign, an
-exponent and a significand, which arithmetic in double precision takes apart and puts together
-without rounding. Every number keeps its bits, subnormal ones and -0 too. Arithmetic can't see the
-sign and the payload of a NaN: out of ONNX nodes it has the bits of the plain quiet NaN.
+exponent and a significand, which arithmetic in double precision separates and recombines without
+rounding. Every number keeps its bits, including subnormal ones and -0. Arithmetic cannot see the
+sign and the payload of a NaN: ONNX nodes give the bits of the plain quiet NaN.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ INT64, UINT64, DOUBLE = ir.DataType.INT64, ir.DataType.UINT64, ir.DataType.DOUBL
 
 @dataclass(frozen=True)
 class Format:
-    """A binary floating-point format of IEEE 754's shape."""
+    """A binary floating-point format in the layout of IEEE 754."""
 
     exponent: int
     mantissa: int
 
     @property
     def bias(self) -> int:
-        """What is added to an exponent before it is stored."""
+        """The bias that is added to an exponent before it is stored."""
         return (1 << self.exponent - 1) - 1
 
     @property
@@ -50,7 +50,7 @@ UNSIGNED = {8: ir.DataType.UINT8, 16: ir.DataType.UINT16, 32: ir.DataType.UINT32
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The shape of the input, in the type ``to``."""
+    """Return the shape of the input with the type ``to``."""
     (x,) = inputs
     if x is None:
         raise ValueError("Bitcast takes one operand")
@@ -68,7 +68,7 @@ def _target(attributes: Attributes) -> ir.DataType:
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """The same memory under another name."""
+    """Return the same memory with another dtype."""
     (x,) = present(inputs)
     return (np.ascontiguousarray(x).reshape(x.shape).view(_target(attributes).numpy()),)
 
@@ -76,7 +76,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
-    """By a Cast between integers, through int64 where there are floats."""
+    """Build a Cast between integers, through int64 if floats are involved."""
     (x,) = present(inputs)
     assert x.dtype is not None
     to = _target(attributes)
@@ -95,7 +95,7 @@ def _cast(b: Builder, x: ir.Value, to: ir.DataType) -> ir.Value:
 
 
 def _take_apart(b: Builder, x: ir.Value, form: Format) -> ir.Value:
-    """The bits of ``x`` as int64."""
+    """Build the bits of the float ``x`` as int64."""
     zero, lowest = b.constant(np.float64(0)), 1 - form.bias
     wide = _cast(b, x, DOUBLE)
     size = b.op("Abs", wide)
@@ -125,7 +125,7 @@ def _take_apart(b: Builder, x: ir.Value, form: Format) -> ir.Value:
 
 
 def _exponent(b: Builder, size: ir.Value, form: Format, lowest: int) -> ir.Value:
-    """The exponent of finite numbers as int64, ``lowest`` for subnormal ones and 0."""
+    """Build the exponent of finite numbers as int64, ``lowest`` for subnormal ones and 0."""
     log = b.op("Mul", b.op("Log", size), b.constant(np.float64(1 / np.log(2))))
     if form.mantissa <= 23:
         # Less than the distance of the number below a power of two, more than the error of Log.
@@ -136,7 +136,7 @@ def _exponent(b: Builder, size: ir.Value, form: Format, lowest: int) -> ir.Value
 def _corrected(
     b: Builder, significand: ir.Value, exponent: ir.Value, lowest: int
 ) -> tuple[ir.Value, ir.Value]:
-    """Both moved by one where the logarithm was off next to a power of two, in double precision."""
+    """Correct both by one where the logarithm of a double was off next to a power of two."""
     high = b.op("GreaterOrEqual", significand, b.constant(np.float64(2.0**53)))
     low = b.op("Less", significand, b.constant(np.float64(2.0**52)))
     low = b.op("And", low, b.op("Greater", exponent, b.const_i64(lowest)))
@@ -147,7 +147,7 @@ def _corrected(
 
 
 def _put_together(b: Builder, bits: ir.Value, to: ir.DataType) -> ir.Value:
-    """The floats with the lowest bits of an int64."""
+    """Build the floats whose bits are the lowest bits of an int64."""
     form = FORMATS[to]
     unsigned = _cast(b, bits, UINT64)
 
@@ -169,7 +169,7 @@ def _put_together(b: Builder, bits: ir.Value, to: ir.DataType) -> ir.Value:
 
 
 def _scaled(b: Builder, x: ir.Value, exponent: ir.Value, form: Format) -> ir.Value:
-    """``x * 2**exponent`` by tables, in two steps where one power could leave the range."""
+    """Build ``x * 2**exponent`` by table lookup, in two steps where one factor could overflow."""
     if form.mantissa <= 23:
         steps, reach = [exponent], form.bias + form.mantissa
     else:

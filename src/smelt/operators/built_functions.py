@@ -1,7 +1,7 @@
-"""The function that stands for an extension operator in a model: its body, with formal inputs.
+"""The ONNX function for an extension operator in a model: its body, with formal inputs.
 
-A body hangs on its operator, attributes, element types and ranks, and the opset, and takes long to
-build, node by node. So the last bodies are kept, and copied for the next model that is written.
+A body depends on its operator, attributes, element types and ranks, and the opset, and is slow to
+build. So the last bodies are cached, and copied for the next model that is written.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from smelt.ir.shapes import ShapeInference
 from smelt.operators.declare import Definition
 
 MARK = "smelt.operator"
-"""The metadata of a function that stands for the operator it names."""
+"""Key in the metadata of a function: the extension operator that it implements."""
 
 IN_PLACE_OF = "smelt.in_place_of"
-"""The metadata of a function that stands for the operator of ONNX that it names."""
+"""Key in the metadata of a function: the ONNX operator that it replaces."""
 
 KEPT = 64
-"""Bodies that are kept, the last ones that were used."""
+"""Number of cached bodies."""
 
 Instance: TypeAlias = tuple[object, ...]
 
@@ -38,11 +38,10 @@ _lock = threading.Lock()
 def built_function(
     model: ir.Model, operator: Definition, node: ir.Node, instance: Instance
 ) -> ir.Function | None:
-    """The body as a function of inputs with the dtypes and ranks of ``node``, sizes unknown; its
-    ``instance`` is that of ``instance_of``.
+    """Return the body as a function of inputs with the dtypes and ranks of ``node``, sizes unknown.
 
-    None where ONNX cannot express it, or not enough is known of the inputs. ``model`` gets the
-    imports that the body needs.
+    ``instance`` is that of ``instance_of``. None if ONNX cannot express it, or too little is known
+    about the inputs. ``model`` gets the imports that the body needs.
     """
     _check_inputs(operator, node)
     if not _is_typed(operator, node):
@@ -69,13 +68,13 @@ def built_function(
 
 
 def _is_large(node: ir.Node) -> bool:
-    """True if an attribute is a tensor or a graph, which nothing should keep alive."""
+    """True if an attribute is a tensor or a graph, which a cache must not keep alive."""
     kinds = (ir.AttributeType.TENSOR, ir.AttributeType.GRAPH)
     return any(attribute.type in kinds for attribute in node.attributes.values())
 
 
 def _has_hash(key: tuple[object, ...]) -> bool:
-    """False if a default of the operator is a list, for one."""
+    """True if ``key`` is hashable; a default that is a list is not."""
     try:
         hash(key)
     except TypeError:
@@ -84,8 +83,11 @@ def _has_hash(key: tuple[object, ...]) -> bool:
 
 
 def instance_of(operator: Definition, node: ir.Node) -> Instance:
-    """What the body for ``node`` hangs on beside its operator: the attributes, by their texts as
-    well, for 0.0 equals -0.0; element types and ranks of inputs; how many results there are."""
+    """Return what the body for ``node`` depends on besides its operator.
+
+    These are attributes (also as text, because 0.0 equals -0.0), element types and ranks of inputs,
+    and the number of results.
+    """
     attributes = tuple((*item, repr(item[1])) for item in operator.attributes_of(node).items())
     types = tuple(
         None if v is None else (v.dtype, None if v.shape is None else len(v.shape))
@@ -95,6 +97,7 @@ def instance_of(operator: Definition, node: ir.Node) -> Instance:
 
 
 def _built(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:
+    """Return the body of ``node`` as a function, uncached."""
     values = operator.attributes_of(node)
     # Those that the node leaves out are formal ones, too, for operands are told by their place.
     formal = [_formal(operator, i, value) for i, value in enumerate(node.inputs)]
@@ -133,7 +136,7 @@ def _check_inputs(operator: Definition, node: ir.Node) -> None:
 
 
 def _is_typed(operator: Definition, node: ir.Node) -> bool:
-    """True if as much is known of the inputs as the body needs."""
+    """True if the dtypes and, if needed, the ranks of all inputs are known."""
     given = [value for value in node.inputs if value is not None]
     ranked = operator.any_rank or all(value.shape is not None for value in given)
     return ranked and all(value.dtype is not None for value in given)
@@ -150,7 +153,7 @@ def _formal(operator: Definition, index: int, value: ir.Value | None) -> ir.Valu
 
 
 def _forget_invented(graph: ir.Graph) -> None:
-    """Names that inference made up for sizes say nothing in another model."""
+    """Remove invented names of sizes, which mean nothing in another model."""
     for inner in scope.graphs_below(graph):
         for value in (*inner.inputs, *(result for node in inner for result in node.outputs)):
             if value.shape is not None:

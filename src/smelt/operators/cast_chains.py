@@ -1,8 +1,8 @@
-"""Casts in a row that ONNX Runtime makes one, although the first of them loses something.
+"""Chains of Casts that ONNX Runtime merges, although the first Cast loses information.
 
-As it opens a model, with its optimizations off, too, it takes the middle out of ``x -> wide -> y``
-if y is an integer of fewer bits than the middle. Of floats that is another function: int64 keeps
-the low bits of a number that int32 has not, and 0.9999 is 1 as a float16. Seen in 1.31 and 1.32.
+When it opens a model, even with optimizations off, it removes the middle of ``x -> wide -> y`` if y
+is an integer of fewer bits than the middle. For floats that is another function: int64 keeps the
+low bits of a number beyond int32, and 0.9999 is 1 as a float16. Seen in 1.31 and 1.32.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEPT_BY = {
     T.FLOAT16: (T.FLOAT16, T.FLOAT, T.DOUBLE),
     T.BFLOAT16: (T.BFLOAT16, T.FLOAT, T.DOUBLE),
 }
-"""Of each float, the types that have all of its numbers."""
+"""For each float type, the types that represent all of its numbers."""
 
 CLIPPED = {
     T.FLOAT16: T.FLOAT,
@@ -37,13 +37,13 @@ CLIPPED = {
     T.INT64: T.INT64,
     T.UINT64: T.UINT64,
 }
-"""What may be in the middle, and as what: Clip has no kernels of 16 bits."""
+"""Types of the middle value, and the type for Clip, which has no 16-bit kernels."""
 
 
 def apart(
     b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
-    """The Cast, behind a Clip without bounds, which changes nothing and which the runtime keeps."""
+    """Build the Cast behind a Clip without bounds, which changes nothing and prevents the merge."""
     (x,) = present(given)
     assert x.dtype is not None
     wide = CLIPPED[x.dtype]
@@ -53,7 +53,7 @@ def apart(
 
 
 def is_one_cast(node: ir.Node) -> bool:
-    """True if the runtime computes the Cast ``node`` of what was there before an earlier one."""
+    """True if ONNX Runtime merges the Cast ``node`` with an earlier one."""
     end = _target(node)
     if end is None or not end.is_integer():
         return False
@@ -68,7 +68,8 @@ def is_one_cast(node: ir.Node) -> bool:
 
 
 def _may_lose(source: ir.DataType | None, target: ir.DataType) -> bool:
-    """True if ``source`` is a float with numbers that ``target`` has not, or may be one."""
+    """True if ``source`` is, or may be, a float type with numbers that ``target`` does not
+    represent."""
     return source is None or (source in KEPT_BY and target not in KEPT_BY[source])
 
 
@@ -77,7 +78,7 @@ def _dtype(value: ir.Value) -> ir.DataType | None:
 
 
 def _target(node: ir.Node | None) -> ir.DataType | None:
-    """The type that ``node`` casts to; None if it is no Cast."""
+    """Return the type that ``node`` casts to; None if it is no Cast."""
     if node is None or node.domain or node.op_type != "Cast" or "to" not in node.attributes:
         return None
     to = node.attributes["to"]

@@ -31,7 +31,7 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The type of the input, which must end in two equal dims."""
+    """Return the type of the input, which must end in two equal dims."""
     (a,) = inputs
     if a is None:
         raise ValueError("Cholesky takes one operand")
@@ -40,7 +40,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Column by column, over all matrices of the batch at once."""
+    """Compute column by column, over all matrices of the batch at once."""
     (a,) = present(inputs)
     lower = attributes["lower"]
     source = a if lower else np.swapaxes(a, -1, -2)
@@ -59,7 +59,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Column by column; one of a pivot that is not positive spoils the matrix."""
+    """Build the factor column by column; a pivot that is not positive invalidates the matrix."""
     lower = bool(attributes["lower"])
     source = a if lower else transposed(m, a)
     r, c = index_grid(m, a)

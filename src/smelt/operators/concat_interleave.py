@@ -1,7 +1,7 @@
-"""``smelt.ConcatInterleave``: tensors of one shape take turns along an axis.
+"""``smelt.ConcatInterleave``: interleaves tensors of one shape along an axis.
 
-Element ``i`` along ``axis`` of input ``j`` of ``n`` comes to place ``i * n + j``, so the axis grows
-from ``C`` to ``n * C``; a plain Concat would put it to ``j * C + i``. Channels are shuffled so.
+Element ``i`` along ``axis`` of input ``j`` of ``n`` moves to index ``i * n + j``, so the axis grows
+from ``C`` to ``n * C``; a plain Concat would put it at ``j * C + i``. Channel shuffles use it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from smelt.operators.declare import Attribute, Attributes, Computed, Given, Oper
 
 
 def axis_of(attributes: Attributes, rank: int) -> int:
-    """The axis, from 0; raises ValueError if a tensor of ``rank`` has none such."""
+    """Return the non-negative axis; raises ValueError if it does not fit ``rank``."""
     axis = attributes["axis"]
     if not isinstance(axis, int) or not -rank <= axis < rank:
         raise ValueError(f"axis {axis} does not fit rank {rank}")
@@ -25,7 +25,7 @@ def axis_of(attributes: Attributes, rank: int) -> int:
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The type of the inputs, with ``axis`` longer by their number."""
+    """Return the type of the inputs, with ``axis`` multiplied by their number."""
     given = [value for value in inputs if value is not None]
     if not given or len(given) < len(inputs):
         raise ValueError("ConcatInterleave takes one operand or more, none absent")
@@ -45,7 +45,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def _agreed(dims: Sequence[Dim]) -> Dim:
-    """The one size that all operands have."""
+    """Return the common size of all operands; raises ValueError if sizes differ."""
     sizes = {dim for dim in dims if isinstance(dim, int)}
     if len(sizes) > 1:
         raise ValueError(f"sizes {sorted(sizes)} of the operands differ")
@@ -53,7 +53,7 @@ def _agreed(dims: Sequence[Dim]) -> Dim:
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Stacks behind the axis, and makes the two axes one."""
+    """Stack behind the axis, then merge the two axes."""
     arrays = [array for array in inputs if array is not None]
     shape = list(arrays[0].shape)
     axis = axis_of(attributes, len(shape))
@@ -64,7 +64,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...] | None:
-    """Unsqueeze, Concat and Reshape, to a shape computed at run time where it is not known."""
+    """Build Unsqueeze, Concat and Reshape; the target shape is computed at run time."""
     values = [value for value in inputs if value is not None]
     shape = values[0].shape if values else None
     if shape is None:

@@ -1,8 +1,8 @@
-"""In which order a product sums over several dims, so that as little as possible is moved.
+"""Chooses the order in which a product sums over several dims, so that little data is moved.
 
-A product for each element of a batch has one step along its rows, one along its columns and one
-along what it sums over. So batch dims may lie anywhere, but free dims have to be neighbours, and
-contracting dims, too, in one order on both sides.
+A product per batch element has one stride along its rows, one along its columns and one along the
+contracted dim. So batch dims may lie anywhere, but free dims must be contiguous, and contracting
+dims too, in the same order on both sides.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Side:
-    """The sizes of an operand, its free dims, and how dear it is to move it."""
+    """The shape of an operand, its free dims, and the cost of moving it."""
 
     shape: Sequence[Dim]
     free: Sequence[int]
 
     def is_readable(self, contracting: Sequence[int]) -> bool:
-        """True if a product reads the operand where it lies, summing in this order."""
+        """True if a product reads the operand without a copy, summing in this order."""
         return is_run(self.shape, self.free) and is_run(self.shape, contracting)
 
     @property
@@ -37,7 +37,7 @@ class Side:
 
 
 def is_run(shape: Sequence[Dim], dims: Sequence[int]) -> bool:
-    """True if ``dims`` are one dim, as they lie; no step is taken along a size of 1."""
+    """True if ``dims`` are contiguous in this order; dims of size 1 are ignored."""
     walked = [
         dim for dim in range(len(shape)) if not (isinstance(shape[dim], int) and shape[dim] == 1)
     ]
@@ -46,7 +46,8 @@ def is_run(shape: Sequence[Dim], dims: Sequence[int]) -> bool:
 
 
 def contracting_order(lhs: Side, rhs: Side, pairs: Sequence[Pair]) -> list[Pair]:
-    """``pairs`` of contracting dims as they are, or as they lie on a side: what moves the least."""
+    """Return the order of ``pairs`` of contracting dims, given or as in one operand, that moves
+    least."""
     if len(pairs) < 2:
         return list(pairs)
 

@@ -1,6 +1,6 @@
-"""Equations of contractions, the sizes of their labels, and the path by which operands meet.
+"""Equations of contractions, the sizes of their labels, and contraction paths.
 
-The path is that of opt_einsum.
+Paths are those of opt_einsum.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from smelt.ir.same_shape import Dim, same_dim
 Labels = tuple[str, ...]
 Path = Sequence[Sequence[int]]
 Finder: TypeAlias = Callable[..., Path]
-"""Finds a path of operands as sets of labels, the labels of the result, sizes and the memory limit:
-a ``PathOptimizer`` of opt_einsum, or an optimizer of cotengra."""
+"""Finds a path from operands as sets of labels, result labels, sizes and the memory limit: a
+``PathOptimizer`` of opt_einsum, or an optimizer of cotengra."""
 
 UNKNOWN_SIZE = 64
-"""What a symbolic dim counts as when a path is chosen."""
+"""Assumed size of a symbolic dim when a path is chosen."""
 
 
 FEW_PRODUCTS, THOROUGH = 10**10, "auto-hq"
-"""Where the path of ``auto`` takes more, a second or more of a run, another finder of opt_einsum is
-asked, which takes seconds: with 20 sites of two operators between two states, ``auto`` makes 4e11
-numbers of what takes 7e4."""
+"""If the path of ``auto`` takes more products, a second or more of a run, a slower finder of
+opt_einsum, which takes seconds, is tried: with 20 sites of two operators between two states,
+``auto`` makes 4e11 numbers of what takes 7e4."""
 
 
 @dataclass(frozen=True)
 class Equation:
-    """The labels of each operand, and of the result; dims under an ellipsis count from the back."""
+    """The labels of each operand and of the result; dims under an ellipsis count from the back."""
 
     terms: tuple[Labels, ...]
     out: Labels
 
     def __str__(self) -> str:
-        """As text, with characters of their own for dims under an ellipsis."""
+        """Return the equation as text, with a separate character for each dim under an ellipsis."""
         labels = dict.fromkeys(label for term in self.terms for label in term)
         fresh = (c for c in map(chr, range(0xF8FE, 0xE000, -1)) if c not in labels)
         names = {label: label if len(label) == 1 else next(fresh) for label in labels}
@@ -53,7 +53,8 @@ class Equation:
 
 
 def parse(equation: str, ranks: Sequence[int]) -> Equation:
-    """``equation`` for operands of ``ranks``, any character but ``,->.`` and blanks being a label.
+    """Return ``equation`` for operands of ``ranks``; labels are any characters but ``,->.`` and
+    blanks.
 
     Without an arrow, the result has the labels that occur once, sorted, after the dims under
     ellipses. Raises ValueError with a sentence if it does not fit.
@@ -96,7 +97,7 @@ def _expand(term: str, hidden: int) -> Labels:
 
 
 def sizes_of(terms: Sequence[Labels], shapes: Sequence[Sequence[Dim]]) -> dict[str, Dim]:
-    """The size of each label; a size of 1 repeats. Raises ValueError if others differ."""
+    """Return the size of each label; a size of 1 broadcasts. Raises ValueError if others differ."""
     sizes: dict[str, Dim] = {}
     for term, shape in zip(terms, shapes, strict=True):
         for label, dim in zip(term, shape, strict=True):
@@ -111,9 +112,9 @@ def sizes_of(terms: Sequence[Labels], shapes: Sequence[Sequence[Dim]]) -> dict[s
 
 
 def with_ones_apart(equation: Equation, shapes: Sequence[Sequence[Dim]]) -> Equation:
-    """``equation`` with labels of their own for dims of size 1 that repeat beside larger ones.
+    """Return ``equation`` with new labels for dims of size 1 that broadcast against larger ones.
 
-    The sum over such a dim is what it holds, so all labels stand for equal sizes then.
+    The sum over such a dim is its element, so afterwards equal labels have equal sizes.
     """
     sizes = sizes_of(equation.terms, shapes)
     used = {label for term in equation.terms for label in term}
@@ -134,11 +135,10 @@ def find_path(
     optimize: str | Path | Finder = "auto",
     memory_limit: int | None = None,
 ) -> list[tuple[int, ...]]:
-    """Which operands meet, in order, as opt_einsum counts them: results are appended.
+    """Return the contraction path in opt_einsum's numbering: results are appended.
 
-    ``optimize`` names a finder of opt_einsum, or one that cotengra adds to them, or is a finder or
-    a path; ``memory_limit`` is the most elements that a result in between may have. Raises
-    UsageError E658.
+    ``optimize`` names a finder of opt_einsum or cotengra, or is a finder or a path;
+    ``memory_limit`` is the most elements of an intermediate result. Raises UsageError E658.
     """
     count = len(equation.terms)
     if not isinstance(optimize, str) and not callable(optimize):
@@ -177,7 +177,7 @@ def find_path(
 def _products(
     path: Path, inputs: Sequence[frozenset[int]], out: frozenset[int], counts: Mapping[int, int]
 ) -> int:
-    """Products of numbers that a contraction takes by ``path``; the path is opt_einsum's own."""
+    """Return the number of multiplications of a contraction by ``path``."""
     left = list(inputs)
     total = 0
     for group in path:
@@ -196,7 +196,7 @@ def _pairs(path: Path) -> list[tuple[int, ...]]:
 
 
 def _finder(name: str) -> Finder:
-    """The finder called ``name``."""
+    """Return the finder called ``name``; raises UsageError E658 if there is none."""
     from opt_einsum import paths
 
     with suppress(KeyError):
@@ -212,7 +212,7 @@ def _finder(name: str) -> Finder:
 
 
 def check_path(path: Path, count: int) -> None:
-    """Raises UsageError E658 if ``path`` does not leave one of ``count`` operands."""
+    """Raise UsageError E658 unless ``path`` contracts ``count`` operands to one."""
     left = count
     for pair in path:
         if len(set(pair)) != 2 or not all(0 <= i < left for i in pair):

@@ -1,8 +1,8 @@
-"""Contractions in slices: some summed labels are walked, so results in between are smaller.
+"""Sliced contractions: loops over some summed labels make intermediate results smaller.
 
-A slice is the contraction for one place of each sliced label; the result is the sum of all slices.
-Labels are sliced one after the other, each time that which leaves the smallest results, and of
-those the fewest products (Gray and Kourtis, "Hyper-optimized tensor network contraction", 2021).
+A slice is the contraction for one index of each sliced label; the result is the sum of all slices.
+Labels are sliced one by one, each time the label that leaves the smallest intermediate results,
+then the fewest products (Gray and Kourtis, "Hyper-optimized tensor network contraction", 2021).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from smelt.operators.contraction_steps import COMBINE, DIAGONAL, DOT, REDUCE, pl
 
 @dataclass(frozen=True)
 class Slices:
-    """``labels`` that are sliced, none perhaps; ``equation`` and ``path`` are those of a slice."""
+    """Sliced ``labels``, possibly none; ``equation`` and ``path`` are those of one slice."""
 
     labels: tuple[str, ...]
     equation: Equation
@@ -28,7 +28,7 @@ class Slices:
 
 @dataclass(frozen=True)
 class _Cost:
-    """The largest result in between, and products of all slices."""
+    """The largest intermediate result, and the products of all slices."""
 
     elements: int
     products: int
@@ -37,11 +37,11 @@ class _Cost:
 def within(
     equation: Equation, sizes: Mapping[str, Dim], optimize: str | Path | Finder, limit: int
 ) -> Slices:
-    """How ``equation`` is contracted so that no result in between has more than ``limit`` elements.
+    """Return how to contract ``equation`` with intermediate results of at most ``limit`` elements.
 
-    What is read of an operand for a slice is such a result, too; an operand in another order is
-    none. Symbolic dims count at a guess.
-    Raises UsageError E658 with the size that was reached, where that is not enough.
+    The part of an operand that a slice reads counts as one; a transposed operand does not. Symbolic
+    dims count at a guess. Raises UsageError E658 with the size that was reached, if that is too
+    large.
     """
     try:
         path = find_path(equation, sizes, optimize, limit)
@@ -79,13 +79,13 @@ def within(
 
 
 def without(equation: Equation, labels: tuple[str, ...]) -> Equation:
-    """The equation of a slice."""
+    """Return the equation of a slice."""
     terms = [tuple(label for label in term if label not in labels) for term in equation.terms]
     return Equation(tuple(terms), equation.out)
 
 
 def _sliceable(equation: Equation, sizes: Mapping[str, Dim]) -> list[str]:
-    """Summed labels of known sizes above 1, in order of appearance."""
+    """Return the summed labels of known sizes above 1, in order of appearance."""
     every = dict.fromkeys(label for term in equation.terms for label in term)
     sizes_known = ((label, sizes[label]) for label in every if label not in equation.out)
     return [label for label, size in sizes_known if isinstance(size, int) and size > 1]
@@ -94,7 +94,7 @@ def _sliceable(equation: Equation, sizes: Mapping[str, Dim]) -> list[str]:
 def _cost(
     equation: Equation, labels: tuple[str, ...], path: Path, sizes: Mapping[str, Dim]
 ) -> _Cost:
-    """What a contraction in slices of ``labels`` takes, by ``path``."""
+    """Return the cost of a contraction in slices of ``labels``, by ``path``."""
     counts = {label: d if isinstance(d, int) else UNKNOWN_SIZE for label, d in sizes.items()}
     inner = without(equation, labels)
     steps, result = plan_of(inner, path, sizes)

@@ -1,9 +1,8 @@
-"""The steps of a contraction of any operands: what prepares each, products of pairs, a last order.
+"""The steps of a contraction: preparation of operands, pairwise products, a final transpose.
 
-Before they meet, each operand loses what no other has: dims that are named twice become diagonals,
-and dims that only this operand has are summed. Results in between are written in the order that
-what reads them would like, as far as a product can. What computes steps (Programs, models, NumPy)
-reads them from ``plan_of``.
+Before the products, dims named twice become diagonals, and dims that only one operand has are
+summed. Intermediate results are written in the order that their reader prefers, as far as a product
+can do so. Programs, models and NumPy execute the steps of ``plan_of``.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ DIAGONAL, SQUEEZE, REDUCE, DOT, COMBINE, TRANSPOSE = (
 
 @dataclass(frozen=True)
 class Step:
-    """One step: ``inputs`` are numbers of operands, then of results in order; ``labels`` its own.
+    """One step: ``inputs`` number operands, then results in order; ``labels`` are those of its
+    result.
 
-    ``axes`` are the dim of the result that each dim becomes (Diagonal), the dims that go (Squeeze,
-    Reduce), or the permutation (Transpose); ``dims`` are those of a DotGeneral, contracting and
-    batch, of each side, or the dims of the result that each side of a Combine has, which multiplies
-    by broadcasting.
+    ``axes`` are the result dim of each dim (Diagonal), the removed dims (Squeeze, Reduce), or the
+    permutation (Transpose). ``dims`` are those of a DotGeneral: contracting and batch dims of each
+    side; or, for a Combine (a broadcasting product), the result dims of each side.
     """
 
     op: str
@@ -60,16 +59,18 @@ class _Planner:
         axes: tuple[int, ...] = (),
         dims: tuple[tuple[int, ...], ...] = (),
     ) -> int:
+        """Append a step and return the number of its result."""
         self.steps.append(Step(op, inputs, tuple(labels), axes, dims))
         self.labels.append(tuple(labels))
         return len(self.labels) - 1
 
     def size(self, number: int) -> int:
-        """The elements of an operand, symbolic dims at a guess."""
+        """Return the number of elements of an operand, with symbolic dims at a guess."""
         sizes = (self.sizes[label] for label in self.labels[number])
         return prod(size if isinstance(size, int) else UNKNOWN_SIZE for size in sizes)
 
     def diagonal(self, number: int) -> int:
+        """Return the operand with repeated labels merged into diagonals."""
         labels = self.labels[number]
         once = tuple(dict.fromkeys(labels))
         if len(once) == len(labels):
@@ -78,6 +79,7 @@ class _Planner:
         return self.add(DIAGONAL, (number,), once, axes=axes)
 
     def summed(self, number: int, kept: set[str]) -> int:
+        """Return the operand summed over labels that are not ``kept``."""
         labels = self.labels[number]
         axes = tuple(i for i, label in enumerate(labels) if label not in kept)
         if not axes:
@@ -87,9 +89,9 @@ class _Planner:
         return self.add(SQUEEZE if ones else REDUCE, (number,), left, axes=axes)
 
     def product(self, a: int, b: int, wanted: Labels) -> int:
-        """One DotGeneral, whose batch dims come as in ``wanted``.
+        """Append one DotGeneral with batch dims ordered as in ``wanted``, and return its number.
 
-        Where nothing is summed, it is a product by broadcasting, in the order of ``wanted``.
+        If nothing is summed, it is a broadcasting product in the order of ``wanted``.
         """
         x, y = self.labels[a], self.labels[b]
         shared = [label for label in x if label in y]
@@ -100,6 +102,7 @@ class _Planner:
         return self._dot(a, b, batch, summed)
 
     def _combined(self, a: int, b: int, labels: Labels) -> int:
+        """Append a broadcasting product, after transposing operands to the order of ``labels``."""
         sides = []
         for number in (a, b):
             own = self.labels[number]
@@ -126,11 +129,11 @@ class _Planner:
 def plan_of(
     equation: Equation, path: Path, sizes: Mapping[str, Dim], *, small_right: bool = False
 ) -> tuple[tuple[Step, ...], int]:
-    """The steps that contract operands by ``path``, and the number of what is the result.
+    """Return the steps that contract operands by ``path``, and the number of the result.
 
-    ``sizes`` tell which dims are 1, so that a sum is none. With ``small_right``, the smaller one of
-    two operands comes second where their order is free. Dims of size 0 are summed last:
-    then a sum of nothing is zero, whatever it would be multiplied by.
+    ``sizes`` tell which dims are 1, so that summing them is a Squeeze. With ``small_right``, the
+    smaller of two operands comes second if their order is free. Dims of size 0 are summed last: a
+    sum of nothing is zero, whatever it would be multiplied by.
     """
     return _planned(equation, tuple(map(tuple, path)), tuple(sizes.items()), small_right)
 
@@ -139,6 +142,7 @@ def plan_of(
 def _planned(
     equation: Equation, path: Path, known: tuple[tuple[str, Dim], ...], small_right: bool
 ) -> tuple[tuple[Step, ...], int]:
+    """Return what ``plan_of`` returns, cached."""
     sizes = dict(known)
     empty = [label for label in _summed(equation) if sizes[label] == 0]
     if empty:
@@ -174,12 +178,13 @@ def _summed(equation: Equation) -> list[str]:
 
 
 class _Tree:
-    """Which operands and results meet, by number, and the order that each is wanted in.
+    """The contraction tree by number, and the preferred dim order of each operand and result.
 
-    ``labels[i]`` are those of operand or result ``i``, in that order.
+    ``labels[i]`` are the labels of operand or result ``i``, in that order.
     """
 
     def __init__(self, terms: Sequence[Labels], path: Path, out: Labels) -> None:
+        """Build the tree from ``path``, then choose orders from the result back to the operands."""
         self.labels = list(terms)
         self.children: list[tuple[int, int]] = []
         counts: dict[str, int] = dict.fromkeys(out, 1)
@@ -204,14 +209,15 @@ class _Tree:
             self._want(len(terms), number)
 
     def pairs(self) -> list[tuple[int, int, Labels]]:
-        """Left, right, and the order that their product is wanted in."""
+        """Return left, right, and the preferred order of each product."""
         first = len(self.labels) - len(self.children)
         return [(a, b, self.labels[first + i]) for i, (a, b) in enumerate(self.children)]
 
     def _want(self, leaves: int, number: int) -> None:
-        """Order the operands of a result for it: batch, free and summed dims, then summed, free.
+        """Order the operands of a result: batch, free, summed dims on the left; batch, summed, free
+        right.
 
-        Where nothing is summed, both are as the result.
+        If nothing is summed, both are ordered as the result.
         """
         wanted = self.labels[number]
         a, b = self.children[number - leaves]

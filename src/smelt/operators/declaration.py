@@ -1,7 +1,7 @@
-"""Is an operator declared as it must be? What is wrong with it is told at once, where it stands.
+"""Checks declarations of operators, and reports everything that is wrong at once.
 
-A declaration is read long after it is made, by compiles that may have nothing to do with it, so a
-slip must not get as far as the registry.
+A declaration is used long after it is made, in compiles that may not involve the operator, so
+mistakes must not reach the registry.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PARAMETERS = {
     "reference": ("inputs", "attributes"),
     "body": ("builder", "inputs", "attributes"),
 }
-"""What each function of an operator is called with."""
+"""The parameters of each function of an operator."""
 
 _NUMBER, _TEXT = (int, float), (str,)
 DEFAULTS: Mapping[ir.AttributeType, tuple[bool, tuple[type, ...]]] = {
@@ -38,11 +38,11 @@ DEFAULTS: Mapping[ir.AttributeType, tuple[bool, tuple[type, ...]]] = {
     ir.AttributeType.FLOATS: (True, _NUMBER),
     ir.AttributeType.STRINGS: (True, _TEXT),
 }
-"""The attribute types of operators: whether a value is a tuple, and of what."""
+"""Attribute types of operators: whether a value is a tuple, and of what."""
 
 
 def check_operator(operator: Operator) -> None:
-    """Raise UsageError E644 with all that is wrong with the declaration of ``operator``."""
+    """Raise UsageError E644 with everything that is wrong in the declaration of ``operator``."""
     wrong = [*_names(operator), *_attributes(operator), *_functions(operator), *_rest(operator)]
     if wrong:
         name = f"{_shown(operator.name)} of domain {_shown(operator.domain)}"
@@ -59,6 +59,7 @@ def _shown(value: object) -> str:
 
 
 def _names(operator: Operator) -> Iterator[str]:
+    """Yield what is wrong with domain, name, inputs and outputs."""
     domain = operator.domain
     if domain in ONNX:
         yield "domain: that of ONNX is not for others; choose one of your own"
@@ -84,6 +85,7 @@ def _formal_names(kind: str, names: object) -> Iterator[str]:
 
 
 def _attributes(operator: Operator) -> Iterator[str]:
+    """Yield what is wrong with the attributes."""
     from smelt.operators.declare import Attribute
 
     if not isinstance(operator.attributes, tuple):
@@ -128,7 +130,8 @@ def _functions(operator: Operator) -> Iterator[str]:
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether ``function`` can be called with ``count`` arguments, as far as it tells."""
+    """True if ``function`` can be called with ``count`` arguments, as far as its signature
+    tells."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""How an operator that ONNX lacks is declared: once, as a value.
+"""Declarations of operators that ONNX lacks, as values.
 
-An ``Operator`` holds everything the compiler asks about it: its attributes, the rule for the
-dtypes and shapes of its results, a NumPy reference, and, where ONNX can express it, a body of
-ONNX nodes that is its meaning.
+An ``Operator`` holds everything that the compiler needs: attributes, the rule for dtypes and shapes
+of its results, a NumPy reference, and, if ONNX can express it, a body of ONNX nodes that defines
+it.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ AttributeValue: TypeAlias = (
 )
 Attributes: TypeAlias = Mapping[str, AttributeValue]
 Given: TypeAlias = Sequence[np.ndarray | None]
-"""The arrays that a reference gets; None for an optional input that is absent."""
+"""The arguments of a reference; None for an absent optional input."""
 Computed: TypeAlias = tuple[np.ndarray, ...]
-"""What a reference gives."""
+"""The results of a reference."""
 
 
 def int_of(attributes: Attributes, name: str) -> int:
-    """The value of an attribute that is declared as INT."""
+    """Return the value of an INT attribute."""
     value = attributes[name]
     assert isinstance(value, int)
     return value
 
 
 def ints_of(attributes: Attributes, name: str) -> tuple[int, ...]:
-    """The values of an attribute that is declared as INTS; from JSON they come as a list."""
+    """Return the values of an INTS attribute, which JSON delivers as a list."""
     value = attributes[name]
     assert isinstance(value, tuple | list)
     return tuple(int(item) for item in value)
@@ -55,40 +55,41 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The type of one result; None where it is not known."""
+    """The type of one result; None where it is unknown."""
 
     dtype: ir.DataType | None
     shape: ir.Shape | None
 
 
 Infer: TypeAlias = Callable[[Sequence[ir.Value | None], Attributes], Sequence[Result]]
-"""Types of the results from the inputs, of which dtype or shape may be unknown.
+"""Returns the types of the results from the inputs, whose dtype or shape may be unknown.
 
-Raises ValueError, with one sentence, if the inputs can't be right.
+Raises ValueError, with one sentence, for invalid inputs.
 """
 
 Reference: TypeAlias = Callable[[Given, Attributes], Sequence[np.ndarray]]
-"""The results for arrays, written for clarity."""
+"""Computes the results for arrays, written for clarity."""
 
 Body: TypeAlias = Callable[
     [Builder, Sequence["ir.Value | None"], Attributes], "Sequence[ir.Value] | None"
 ]
-"""Builds the meaning out of ONNX nodes, from inputs of known dtype, and known rank unless the
-operator says ``any_rank``. The nodes may be extension operators in turn.
+"""Builds the definition out of ONNX nodes.
 
-Returns the results, or None, having built nothing, where ONNX cannot express this instance.
+Inputs have a known dtype, and a known rank unless the operator says ``any_rank``. The nodes may be
+extension operators themselves. Returns the results; or None, having built nothing, if ONNX cannot
+express this instance.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Definition:
-    """What an operator is called, what it takes, and its meaning in ONNX.
+    """The name, inputs, outputs and attributes of an operator, and its definition in ONNX.
 
     ``inputs`` and ``outputs`` are formal names; a trailing ``?`` marks an optional one. ``version``
-    is that of the domain in which it first appears. ``any_rank``: whether the body can be built
-    from inputs of unknown rank. ``opset``: the lowest that the body is written for. ``variadic``:
-    whether more inputs may follow, like the last. ``runtime`` is one that has a kernel of this
-    name: what is written for it holds the operator itself, and no function.
+    is that of the domain in which it first appears. ``any_rank``: the body can be built from inputs
+    of unknown rank. ``opset``: the lowest opset of the body. ``variadic``: the last input may
+    repeat. ``runtime`` names a runtime with a kernel for it: models for it keep the operator,
+    without a function.
     """
 
     domain: str
@@ -105,13 +106,14 @@ class Definition:
 
     @property
     def key(self) -> tuple[str, str]:
-        """``(domain, name)``, by which it is found."""
+        """``(domain, name)``, the key in the registry."""
         return self.domain, self.name
 
     def build_body(
         self, b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
     ) -> tuple[ir.Value, ...] | None:
-        """The body, built with ``b``; None, with nothing built, where there is none."""
+        """Build the body with ``b`` and return its results; None, with nothing built, if there is
+        none."""
         if self.body is None or b.model.opset_imports.get("", self.opset) < self.opset:
             return None
         try:
@@ -126,7 +128,7 @@ class Definition:
         return tuple(results)
 
     def broken_body(self, why: str) -> UsageError:
-        """The error for a body that gives something else than its declaration says."""
+        """Return the error for a body whose results contradict the declaration."""
         return UsageError(
             "E646",
             f"the body of operator {self.domain}.{self.name} breaks its declaration",
@@ -135,10 +137,11 @@ class Definition:
         )
 
     def knows(self, node: ir.Node) -> bool:
-        """False for a node with an attribute that is not declared, as a later runtime may add."""
+        """False for a node with an undeclared attribute, as a later runtime may add."""
         return {attribute.name for attribute in self.attributes} >= node.attributes.keys()
 
     def _check_counts(self, node: ir.Node) -> None:
+        """Raise InvalidModel E330 if the node has the wrong number of inputs or outputs."""
         given = [value is not None for value in node.inputs]
         needed = [not name.endswith("?") for name in self.inputs]
         lacks = any(n and not (i < len(given) and given[i]) for i, n in enumerate(needed))
@@ -154,10 +157,10 @@ class Definition:
             )
 
     def attributes_of(self, node: ir.Node) -> Attributes:
-        """The attributes of ``node``, defaults filled in, in declared order.
+        """Return the attributes of ``node``, defaults filled in, in declared order.
 
-        Raises InvalidModel E330 if one is missing, unknown or of another type, or if the node has
-        other inputs or outputs than are declared.
+        Raises InvalidModel E330 if one is missing, unknown or of another type, or if the numbers of
+        inputs or outputs differ from the declaration.
         """
         declared = {attribute.name: attribute for attribute in self.attributes}
         self._check_counts(node)
@@ -170,7 +173,7 @@ class Definition:
 
 @dataclass(frozen=True, kw_only=True)
 class Operator(Definition):
-    """An operator of another domain than ONNX's own; UsageError E644 if it is declared wrong."""
+    """An operator outside of ONNX's own domain; raises UsageError E644 if it is declared wrong."""
 
     infer: Infer
     reference: Reference
@@ -181,11 +184,12 @@ class Operator(Definition):
 
     @property
     def defining(self) -> Callable[..., object]:
-        """The function of its author, which tells one declaration from another of its name."""
+        """The function that identifies the declaration among others of its name."""
         return self.reference
 
 
 def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:
+    """Return the value of ``attribute`` at ``node`` or its default; raises InvalidModel E330."""
     given = node.attributes.get(attribute.name)
     if given is None:
         if attribute.required:

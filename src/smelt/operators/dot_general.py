@@ -1,8 +1,8 @@
 """``smelt.DotGeneral``: the contraction of XLA, over a semiring.
 
-Each of ``lhs_contracting[i]`` and ``rhs_contracting[i]`` is multiplied and summed away, each of
-``lhs_batch[i]`` and ``rhs_batch[i]`` is walked in step; the result has the dims
-``[batch..., lhs free..., rhs free...]``. The semiring says what multiply and sum mean.
+Each pair ``lhs_contracting[i]``, ``rhs_contracting[i]`` is multiplied and summed, each pair
+``lhs_batch[i]``, ``rhs_batch[i]`` is a batch dim; the result has the dims ``[batch..., lhs free...,
+rhs free...]``. The semiring defines multiply and sum.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WIDE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataType.IN
 
 @dataclass(frozen=True)
 class Groups:
-    """The dims of both operands, by their part in the contraction."""
+    """The dims of both operands by role: contracting, batch, free."""
 
     lhs_contracting: tuple[int, ...]
     rhs_contracting: tuple[int, ...]
@@ -37,7 +37,7 @@ class Groups:
 
 
 def groups(attributes: Attributes, lhs_rank: int, rhs_rank: int) -> Groups:
-    """The dims named by ``attributes``; raises ValueError if they cannot be right."""
+    """Return the dims named by ``attributes``; raises ValueError if they are invalid."""
     names = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
     lc, rc, lb, rb = (_dims(attributes, name) for name in names)
     if len(lc) != len(rc) or len(lb) != len(rb):
@@ -58,7 +58,7 @@ def _dims(attributes: Attributes, name: str) -> tuple[int, ...]:
 
 
 def accumulator(inputs: Sequence[ir.DataType], output: ir.DataType) -> ir.DataType:
-    """The element type to multiply and sum in: never narrower than the output or 32 bits."""
+    """Return the element type to multiply and sum in: never narrower than the output or 32 bits."""
     if not output.is_floating_point():
         return output
     widest = max((*inputs, output), key=lambda t: t.bitwidth if t.is_floating_point() else 0)
@@ -66,7 +66,8 @@ def accumulator(inputs: Sequence[ir.DataType], output: ir.DataType) -> ir.DataTy
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """``[batch..., lhs free..., rhs free...]`` in ``dtype``, or else the dtype of the operands."""
+    """Return ``[batch..., lhs free..., rhs free...]`` in ``dtype``, by default that of the
+    operands."""
     lhs, rhs = inputs
     if lhs is None or rhs is None:
         raise ValueError("DotGeneral takes two operands")
@@ -98,7 +99,7 @@ def _known(a: Dim, b: Dim) -> Dim:
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Aligns the dims by broadcasting, then combines and reduces in the accumulator type."""
+    """Align the dims by broadcasting, then combine and reduce in the accumulator type."""
     lhs, rhs = present(inputs)
     semiring = semiring_of(attributes["semiring"])
     parts = groups(attributes, lhs.ndim, rhs.ndim)
@@ -119,7 +120,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...] | None:
-    """An Einsum for sum_product; else operands combined by broadcasting, and a reduction."""
+    """Build an Einsum for sum_product; else a broadcasting product and a reduction."""
     lhs, rhs = inputs
     if lhs is None or rhs is None or lhs.shape is None or rhs.shape is None:
         return None
@@ -149,6 +150,7 @@ def _body_type(dtype: ir.DataType) -> ir.DataType:
 
 
 def _equation(parts: Groups, lhs_rank: int, rhs_rank: int) -> str:
+    """Return the Einsum equation for the dims of both operands."""
     left = list(string.ascii_letters[:lhs_rank])
     right = list(string.ascii_letters[lhs_rank : lhs_rank + rhs_rank])
     for i, j in zip(parts.lhs_contracting, parts.rhs_contracting, strict=True):
@@ -163,6 +165,7 @@ def _equation(parts: Groups, lhs_rank: int, rhs_rank: int) -> str:
 def _reduction(
     b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups, semiring: Semiring
 ) -> ir.Value:
+    """Build a broadcasting product and its reduction over ``semiring``."""
     nb, nl, nr = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
     left = _moved(b, lhs, (*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting))
     right = _moved(b, rhs, (*parts.rhs_batch, *parts.rhs_free, *parts.rhs_contracting))
@@ -176,7 +179,7 @@ def _reduction(
 
 
 def reduced(b: Builder, terms: ir.Value, axes: Iterable[int], semiring: Semiring) -> ir.Value:
-    """The sum of ``terms`` along ``axes`` over ``semiring``, as ONNX nodes."""
+    """Build the sum of ``terms`` along ``axes`` over ``semiring``."""
     along, shape = tuple(axes), terms.shape
     if not along or terms.dtype is None:
         return terms
@@ -192,7 +195,7 @@ def reduced(b: Builder, terms: ir.Value, axes: Iterable[int], semiring: Semiring
 
 
 def may_be_empty(shape: Iterable[Dim], axes: Iterable[int]) -> bool:
-    """Whether nothing might be summed along ``axes``."""
+    """True if a dim among ``axes`` may be 0."""
     sizes = tuple(shape)
     return any(not isinstance(sizes[axis], int) or sizes[axis] == 0 for axis in axes)
 

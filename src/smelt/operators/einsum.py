@@ -1,8 +1,8 @@
-"""``smelt.Einsum``: a contraction of any operands over a semiring, by a path of its own.
+"""``smelt.Einsum``: a contraction of any number of operands over a semiring, by a given path.
 
-``equation`` is that of ONNX's Einsum, with any characters as labels; dims of one label have equal
-sizes. ``path`` are the operands that meet, two by two; without one it is found. With ``pairs``, a
-last dim beside those of the equation holds the real and imaginary parts of complex numbers.
+``equation`` is that of ONNX's Einsum, with any characters as labels; equal labels have equal sizes.
+``path`` lists the pairwise contractions; without one it is searched. With ``pairs``, an additional
+last dim holds the real and imaginary parts of complex numbers.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ from smelt.operators.semiring import Semiring, semiring_of, semiring_on
 
 
 def path_in(attributes: Attributes) -> Path | None:
-    """The pairs of the attribute ``path``; None without one. Raises ValueError for half a pair."""
+    """Return the pairs of the attribute ``path``; None without one. Raises ValueError for an odd
+    length."""
     flat = ints_of(attributes, "path")
     if len(flat) % 2:
         raise ValueError(f"path {list(flat)} does not consist of pairs")
@@ -50,7 +51,7 @@ def path_in(attributes: Attributes) -> Path | None:
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The element type of the operands, and the sizes of the labels of the result."""
+    """Return the element type of the operands, and the sizes of the result's labels."""
     values = present(inputs)
     pairs = bool(attributes["pairs"])
     dtype = _element_type(values, attributes)
@@ -76,6 +77,8 @@ def _check_path(path: Path | None, operands: int) -> None:
 
 
 def _element_type(values: Sequence[ir.Value], attributes: Attributes) -> ir.DataType | None:
+    """Return the common element type; raises ValueError if types differ or the semiring rejects
+    it."""
     dtypes = {value.dtype for value in values}
     known = sorted(str(dtype) for dtype in dtypes - {None})
     if len(known) > 1:
@@ -89,6 +92,7 @@ def _element_type(values: Sequence[ir.Value], attributes: Attributes) -> ir.Data
 
 
 def _steps(shapes: Sequence[Sequence[Dim]], attributes: Attributes) -> tuple[tuple[Step, ...], int]:
+    """Return the steps of the contraction and the number of the result."""
     equation = parse(str(attributes["equation"]), [len(shape) for shape in shapes])
     sizes = {
         label: dim
@@ -100,7 +104,7 @@ def _steps(shapes: Sequence[Sequence[Dim]], attributes: Attributes) -> tuple[tup
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """The steps of the path, one by one."""
+    """Compute the steps of the path one by one."""
     arrays = present(inputs)
     if attributes["pairs"]:
         kind = np.result_type(arrays[0].dtype, np.complex64)
@@ -115,6 +119,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _computed(step: Step, arrays: Sequence[np.ndarray], semiring: Semiring) -> np.ndarray:
+    """Return the result of one step on arrays."""
     x = arrays[0]
     if step.op == DOT:
         attributes = {**_NO_ATTRIBUTES, **_numbers(step), "semiring": str(semiring)}
@@ -133,12 +138,13 @@ def _computed(step: Step, arrays: Sequence[np.ndarray], semiring: Semiring) -> n
 
 
 def _missing(dims: Sequence[int], step: Step) -> tuple[int, ...]:
-    """The dims of the result of ``step`` that are not among ``dims``."""
+    """Return the dims of the result of ``step`` that are not in ``dims``."""
     return tuple(dim for dim in range(len(step.labels)) if dim not in dims)
 
 
 def diagonal(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """A view of the elements of ``x`` where dims that become one dim are at equal places."""
+    """Return a view of the elements of ``x`` with equal indices in dims that map to the same
+    dim."""
     left = list(axes)
     for dim in sorted(set(left)):
         while left.count(dim) > 1:
@@ -157,7 +163,7 @@ def _numbers(step: Step) -> dict[str, tuple[int, ...]]:
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...] | None:
-    """The steps of the path as DotGenerals and what ONNX has."""
+    """Build the steps of the path from DotGenerals and ONNX operators."""
     values = present(inputs)
     shapes = [value.shape.dims for value in values if value.shape is not None]
     if len(shapes) < len(inputs) or attributes["pairs"]:
@@ -172,6 +178,7 @@ def body(
 
 
 def _built(b: Builder, step: Step, values: Sequence[ir.Value], semiring: Semiring) -> ir.Value:
+    """Build one step."""
     x = values[0]
     if step.op == DOT:
         attributes: dict[str, Any] = {k: dims for k, dims in _numbers(step).items() if dims}

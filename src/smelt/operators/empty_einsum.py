@@ -1,7 +1,7 @@
-"""An Einsum with an empty operand, at some of which ONNX Runtime ends the process.
+"""An Einsum with an empty operand, for some of which ONNX Runtime aborts the process.
 
 It divides by the size of the last dim of an operand that it transposes for a product (seen in
-1.31). Whatever an equation sums over nothing is 0, so a body in its stead makes zeros.
+1.31). A sum over nothing is 0, so the replacement builds zeros.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smelt.operators.declare import Attributes
 
 
 def has_empty_operand(node: ir.Node) -> bool:
-    """True if ``node`` is an Einsum of operands of known ranks, one of which holds nothing."""
+    """True if ``node`` is an Einsum of operands of known ranks, one of which is empty."""
     shapes = [None if value is None else value.shape for value in node.inputs]
     known = [shape for shape in shapes if shape is not None]
     empty = any(dim == 0 for shape in known for dim in shape)
@@ -26,7 +26,7 @@ def has_empty_operand(node: ir.Node) -> bool:
 def zeros(
     b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...] | None:
-    """The result of such an Einsum; None for an equation that does not fit."""
+    """Build the result of such an Einsum; None for an equation that does not fit."""
     values = [value for value in given if value is not None]
     shapes = [value.shape.dims for value in values if value.shape is not None]
     try:

@@ -1,4 +1,4 @@
-"""Replace extension operators by what they mean: nodes of ONNX's own domain."""
+"""Replaces extension operators by their bodies of ONNX nodes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from smelt.operators.registry import all_operators
 
 
 def expand_node(b: Builder, node: ir.Node, operator: Definition) -> tuple[ir.Value, ...] | None:
-    """Build the meaning of ``node`` with ``b``; None, with nothing built, if it has no body."""
+    """Build the body of ``node`` with ``b``; None, with nothing built, if it has none."""
     built = operator.build_body(b, tuple(node.inputs), operator.attributes_of(node))
     if built is None or len(built) < len(node.outputs):
         return None
@@ -39,7 +39,7 @@ def _contradict(told: ir.Value, made: ir.Value) -> bool:
 
 
 def expansion_rule(operator: Operator) -> Rule:
-    """The rule that replaces ``operator`` by its body wherever it has one."""
+    """Return the rule that replaces ``operator`` by its body wherever it has one."""
 
     def build(match: Match, b: Builder) -> Replacement:
         results = expand_node(b, match.root, operator)
@@ -51,7 +51,7 @@ def expansion_rule(operator: Operator) -> Rule:
 
 
 def expand(model: ir.Model, operators: Iterable[Operator] | None = None) -> int:
-    """Replace every node of ``operators`` (all by default) that has a body; how many were.
+    """Replace every node of ``operators`` (default: all) that has a body; return their number.
 
     Values must have known dtypes and ranks.
     """

@@ -1,4 +1,4 @@
-"""Sums, products, quotients, extrema, and what only changes sign or size."""
+"""Rows of sums, products, quotients, extrema, and operators that change sign or magnitude."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def mod(m: Arithmetic, x: Number, y: Number, *, fmod: int) -> Number:
 
 
 def power(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """``x`` to the ``y`` of floats, as C's ``pow``.
+    """Return ``x`` to the power ``y`` for floats, as C's ``pow``.
 
-    NumPy computes an exponent of 0.5 that its inner loop repeats as a square root, which has NaN
+    NumPy computes an exponent of 0.5 that its inner loop repeats as a square root, which gives NaN
     for -inf and -0 for -0.
     """
     halves = np.equal(y, 0.5)

@@ -1,4 +1,5 @@
-"""Exponentials, logarithms, angles and the error function, as libraries approximate them."""
+"""Rows of exponentials, logarithms, angles and the error function, as libraries approximate
+them."""
 
 from __future__ import annotations
 
@@ -12,12 +13,14 @@ from smelt.operators.numeric import Number
 
 
 def erf(x: Any) -> Any:
+    """Return the error function of an array."""
     from scipy.special import erf as computed
 
     return np.asarray(computed(x))
 
 
 def erfc(x: Any) -> Any:
+    """Return the complementary error function of an array."""
     from scipy.special import erfc as computed
 
     return np.asarray(computed(x))
@@ -28,7 +31,7 @@ def _fmod(m: Any, x: Number, y: Number) -> Number:
 
 
 def _function(name: str, array: Any, **facts: Any) -> Row:
-    """A function of math.h, of the same name but for capitals, and a primitive of JAX."""
+    """Return the row of a function that math.h and JAX call by the lower-case name."""
     lower = name.lower()
     return Row(name, array=array, floats=f"{lower}@f({{0}})", primitive=lower, **facts)
 
@@ -56,4 +59,4 @@ WITHIN_FORMULAS = (
     Row("Fmod", operands=2, array=np.fmod, floats="fmod@f({0}, {1})", formula=_fmod),
     Row("Log1p", array=np.log1p, floats="log1p@f({0})", formula=numeric.log1p),
 )
-"""Functions of NumPy and C that ONNX lacks: where a formula becomes nodes, by their formulas."""
+"""Functions of NumPy and C that ONNX lacks: formulas that become nodes expand them."""

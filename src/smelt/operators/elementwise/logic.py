@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, choices, and what hands elements on as they are or as another type."""
+"""Rows of comparisons, logic, bit operations, selection, and conversions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _exact(name: str, operands: int | None = 2, **facts: Any) -> Row:
 
 
 def _test(name: str, array: np.ufunc, text: str, **facts: Any) -> Row:
-    """A comparison of two numbers."""
+    """Return the row of a comparison of two numbers."""
     return _exact(name, array=array, floats=text, integers=text, is_test=True, **facts)
 
 
@@ -32,6 +32,7 @@ def _bits(name: str, array: np.ufunc, text: str, operands: int = 2) -> Row:
 def is_infinite(
     m: Arithmetic, x: Number, *, detect_negative: int = 1, detect_positive: int = 1
 ) -> Number:
+    """True for the infinities of the requested signs."""
     positive, negative = m.equal(x, math.inf), m.equal(x, -math.inf)
     if detect_positive and detect_negative:
         return positive | negative

@@ -1,7 +1,7 @@
-"""What is known of an elementwise operator: one row, read as arrays, as ONNX nodes and as C.
+"""One row per elementwise operator, from which arrays, ONNX nodes and C are derived.
 
-A row says what it computes either by a ``formula`` of other operators, from which all readers
-derive, or by what NumPy (``array``) and C have for it.
+A row defines the operator either by a ``formula`` of other operators, which all three derive from,
+or by its NumPy function (``array``) and C expressions.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 from smelt.operators.numeric import Number
 
 Formula: TypeAlias = Callable[..., Number]
-"""``(m, *operands, **attributes)``: the result, by the functions of the arithmetic ``m``."""
+"""``(m, *operands, **attributes)``: returns the result, by the functions of the arithmetic
+``m``."""
 
 
 class Rounding(Enum):
-    """How far results may differ between kernels that are all right."""
+    """How far the results of correct kernels may differ."""
 
     EXACT = "nothing is rounded"
     PRODUCT = "sums and products, rounded once; of small integers they are exact"
@@ -30,15 +31,15 @@ class Rounding(Enum):
 class Row:
     """One elementwise operator.
 
-    ``operands``: how many tensors it takes, None for as many as are given. ``primitive``: that of
-    JAX which is this operator. ``is_test``: whether results are true or false. ``commutative``:
-    operands may change places.
+    ``operands``: the number of tensors, None for any number. ``primitive``: the JAX primitive that
+    is this operator. ``is_test``: results are booleans. ``commutative``: operands may be exchanged.
 
-    Expressions of C by the kind of the first element, empty where there is none: ``{0}`` ``{1}``
+    C expressions by the kind of the first element, empty where there is none: ``{0}`` ``{1}``
     ``{2}`` are the elements read, ``@t`` the C type of the first, ``@m`` the unsigned type in which
-    its sums wrap, ``@f`` the suffix of its functions in math.h (``expf``). ``unsigned`` stands for
-    ``integers`` where a value is never negative, since compilers warn about comparing it with 0.
-    NaN goes through wherever ONNX Runtime and NumPy let it through.
+    its sums wrap, ``@f`` the suffix of its functions in math.h (``expf``). ``unsigned`` replaces
+    ``integers`` for unsigned types, since compilers warn about comparing them with 0.
+
+    NaN propagates wherever it does in ONNX Runtime and NumPy.
     """
 
     name: str
@@ -58,5 +59,5 @@ class Row:
 
     @property
     def instruction(self) -> str:
-        """What a Program calls it."""
+        """The operator's name in a Program."""
         return f"{self.domain}::{self.name}" if self.domain else self.name

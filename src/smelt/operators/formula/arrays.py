@@ -1,4 +1,4 @@
-"""Formulas in NumPy."""
+"""Evaluates formulas in NumPy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Arrays(Arithmetic):
         return self.apply(row, *inputs)
 
     def apply(self, row: Row, *inputs: Number, **attributes: Any) -> Number:
-        """What NumPy has for an operator, or else its formula."""
+        """Return an operator's result by its NumPy function, or else by its formula."""
         if row.array is not None:
             return row.array(*inputs)
         assert row.formula is not None
@@ -32,7 +32,7 @@ class Arrays(Arithmetic):
         step: Callable[..., Sequence[Number]],
         state: Sequence[Number],
     ) -> tuple[Number, ...]:
-        """Step while any element wants to."""
+        """Iterate while the condition holds for any element."""
         while np.any(go_on(*state)):
             state = step(*state)
         return tuple(state)

@@ -1,4 +1,4 @@
-"""Operators that compute a formula for each element."""
+"""Declares operators that compute a formula for each element."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ FLOATS = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.FLOAT, ir.DataT
 
 @dataclass(frozen=True, kw_only=True)
 class Elementwise(Operator):
-    """An operator that computes ``formula`` in double precision, for each element by itself."""
+    """An operator that computes ``formula`` in double precision for each element."""
 
     row: Row
 
     @property
     def formula(self) -> Formula:
-        """What it computes."""
+        """The formula."""
         assert self.row.formula is not None
         return self.row.formula
 
@@ -47,10 +47,10 @@ def elementwise(
     domain: str = "smelt",
     **facts: Any,
 ) -> Elementwise:
-    """The operator ``domain.name`` of ``formula``, which always computes in double precision.
+    """Return the operator ``domain.name`` that computes ``formula`` in double precision.
 
-    Its inputs broadcast as in NumPy, before the formula sees them; its result has their dtype.
-    ``facts`` are further columns of its ``Row``: a ``primitive`` of JAX that it is, or an ``array``
+    Its inputs are broadcast as in NumPy before the formula is applied; its result has their dtype.
+    ``facts`` are further columns of its ``Row``: the JAX ``primitive`` that it is, or an ``array``
     function or C expression of ``floats`` that computes the same faster, in the dtype itself.
     """
 
@@ -93,7 +93,7 @@ def elementwise(
 
 
 def _broadcast(b: Builder, values: Sequence[ir.Value]) -> list[ir.Value]:
-    """All in one shape; which dims are 1 may be known at run time only."""
+    """Build all values in one shape; which dims are 1 may be known only at run time."""
     if len(values) == 1:
         return list(values)
     sizes = [b.op("Shape", value) for value in values]
@@ -109,6 +109,7 @@ def _broadcast(b: Builder, values: Sequence[ir.Value]) -> list[ir.Value]:
 def _types(
     name: str, given: Sequence[ir.Value | None]
 ) -> tuple[ir.DataType | None, ir.Shape | None]:
+    """Return the dtype and shape of the result; raises ValueError for invalid operands."""
     values = present(given)
     if not values:
         raise ValueError(f"{name} takes {len(given)} operands")
@@ -128,7 +129,7 @@ def _types(
 
 
 def _meet(name: str, group: Sequence[Dim]) -> Dim:
-    """The dim that these broadcast to; two different symbols give an unknown one."""
+    """Return the dim to which these broadcast; two different symbols give an unknown dim."""
     sizes = {dim for dim in group if isinstance(dim, int) and dim != 1}
     if len(sizes) > 1:
         raise ValueError(f"sizes {sorted(sizes)} of {name} do not broadcast")

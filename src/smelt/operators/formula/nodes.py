@@ -1,4 +1,4 @@
-"""Formulas as ONNX nodes."""
+"""Builds formulas as ONNX nodes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from smelt.operators.numeric import Arithmetic, Number
 
 
 class Nodes(Arithmetic):
-    """Builds what a formula computes, in the graph of ``builder``; see ``Arithmetic``.
+    """Builds formulas in the graph of ``builder``; see ``Arithmetic``.
 
-    Equal constants are one. Those of an outer graph are visible inside a loop.
+    Equal constants are shared. Those of an outer graph are visible inside a loop.
     """
 
     def __init__(
@@ -32,11 +32,12 @@ class Nodes(Arithmetic):
     # -- values ------------------------------------------------------------------------------
 
     def tensor(self, value: ir.Value) -> Tensor:
-        """``value`` as a number of formulas."""
+        """Return ``value`` as a number of formulas."""
         return Tensor(self, value)
 
     def op(self, op_type: str, *inputs: Number, **attributes: Any) -> Tensor:
-        """One node with one result; see ``ops``. What ONNX lacks is built by its formula."""
+        """Build one node with one result; see ``ops``. Operators that ONNX lacks are built by their
+        formula."""
         within = WITHIN_FORMULAS.get(op_type)
         if within is not None:
             assert within.formula is not None
@@ -47,7 +48,7 @@ class Nodes(Arithmetic):
     def ops(
         self, op_type: str, *inputs: Number, outputs: int, **attributes: Any
     ) -> tuple[Tensor, ...]:
-        """One node, in the innermost graph that its inputs come from.
+        """Build one node, in the innermost graph of its inputs.
 
         Plain numbers become constants in the dtype of the other inputs.
         """
@@ -60,7 +61,7 @@ class Nodes(Arithmetic):
         return tuple(Tensor(m, value) for value in results)
 
     def constant(self, number: float, dtype: ir.DataType) -> ir.Value:
-        """A rank-0 constant."""
+        """Return a rank-0 constant."""
         array = np.asarray(number, dtype=dtype.numpy())
         key = (dtype.name, array.tobytes())
         scope: Nodes | None = self
@@ -78,13 +79,14 @@ class Nodes(Arithmetic):
         step: Callable[..., Sequence[Number]],
         state: Sequence[Number],
     ) -> tuple[Number, ...]:
-        """A Loop that tests before its first step."""
+        """Build a Loop that tests before its first iteration."""
         return self._loop(None, state, lambda _, *items: step(*items), go_on)
 
     def repeat(
         self, count: Tensor, step: Callable[..., Sequence[Number]], state: Sequence[Number]
     ) -> tuple[Number, ...]:
-        """``state = step(k, *state)`` for k from 0 to ``count``, a rank-0 int64."""
+        """Build ``state = step(k, *state)`` for k from 0 to ``count`` - 1; ``count`` is a rank-0
+        int64."""
         return self._loop(count, state, step, None)
 
     def _loop(
