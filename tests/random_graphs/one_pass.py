@@ -13,7 +13,7 @@ import smelt
 from smelt.errors import SmeltError
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import Pass, PassContext
-from smelt.passes.registry import find_pass, passes
+from smelt.passes.registry import passes
 from smelt.runtime.fold import evaluator
 
 CHANGES_INTERFACE = {"add-fp16-cast", "update-output-dtypes", "raise-opset"}
@@ -65,12 +65,8 @@ def hold(seed: int, focus: str, held: Held) -> None:
 
 
 def _run(pass_: Pass, model: ir.Model) -> RuleStats:
-    """What one run of the pass did to ``model``, whose nodes then get names of their own.
-
-    Pipelines end so: ONNX Runtime refuses two nodes of one name in a graph.
-    """
+    """The statistics of one run of the pass over ``model``."""
     cx = PassContext.of(model, evaluator(model))
     stats = pass_.run(cx)
-    find_pass("dedup-op-and-var-names").run(cx)
     cx.shapes.restore_interface()
     return stats

@@ -41,9 +41,9 @@ def inline(
     builder = rewriter.builder(node, [node], rule)
     if foreign:
         _name_apart(builder, body)
-        for each in body:
-            each.name = None  # the graph that they move to names them apart
     moved = list(body)
+    for each in moved:
+        each.name = None  # two graphs may name a node alike; the graph names a node without one
     outputs = _adopt(builder, body, bound)[skip:]
     if bound:
         for each in moved:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx_ir
 import pytest
 from rewrites import check_rewrite, check_same_numbers, check_unchanged, run_pass
 
 import smelt
+from smelt.compiler import optimize_model
 from smelt.ir import text
 from smelt.passes.simplify.fold_control_flow import fold_control_flow
 
@@ -291,3 +293,16 @@ KEPT_SCANS = {
 @pytest.mark.parametrize("source", KEPT_SCANS.values(), ids=KEPT_SCANS.keys())
 def test_keeps_a_scan(source: str) -> None:
     check_unchanged(fold_control_flow, source)
+
+
+def test_nodes_of_a_body_that_are_named_like_outer_nodes_get_other_names() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17]> g (float[2] x) => (float[2] y)
+    <bool yes = {1}> { a = Exp(x) y = If(yes) <then_branch = t () => (float[2] b) { b = Neg(a) },
+    else_branch = e () => (float[2] c) { c = Abs(a) }> }"""
+    model = onnx_ir.from_onnx_text(text)
+    inner = model.graph[1].attributes["then_branch"].as_graph()[0]
+    model.graph[0].name = inner.name = "node_same"
+    optimize_model(model, pipeline="fold-control-flow")
+    names = [node.name for node in model.graph]
+    assert [node.op_type for node in model.graph] == ["Exp", "Neg"]
+    assert len(set(names)) == len(names)
