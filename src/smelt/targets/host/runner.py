@@ -38,7 +38,7 @@ class Layout:
 
 def lay_out(program: Program) -> Layout:
     """Order, prepare and plan a static Program, its bodies first: each becomes a function."""
-    program.slots = [replace(slot, bytewise=True) for slot in program.slots]
+    program = replace(program, slots=[replace(slot, bytewise=True) for slot in program.slots])
     for body in program.bodies:
         inner = lay_out(body.program)
         body.plan = Binder(inner.memory, inner.prepared).bind()
