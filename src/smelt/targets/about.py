@@ -1,4 +1,4 @@
-"""Operators and targets as plain data, put together from the registries: for ``smelt explain``."""
+"""Describe operators and targets as plain data from the registries, for ``smelt explain``."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 
 def about_target(target: Target) -> Facts:
-    """Limits, options, operators, passes and phases; None stands for all or any.
+    """Return the limits, options, operators, passes and phases of a target; None stands for all.
 
-    ``kernels`` are the operators of ONNX that it computes, or that its passes turn into such.
+    ``kernels`` are the ONNX operators that it computes, or that its passes rewrite to such ones.
     """
     limits = target.limits
     return {
@@ -49,7 +49,7 @@ def about_target(target: Target) -> Facts:
 
 
 def options_of(target: Target) -> dict[str, Facts]:
-    """The options of ``target`` by name, each with its type and its default."""
+    """Return the options of ``target`` by name, each with its type and its default."""
     if target.options is None:
         return {}
     kinds = get_type_hints(target.options)
@@ -64,7 +64,9 @@ def options_of(target: Target) -> dict[str, Facts]:
 
 
 def about_operator(domain: str, op_type: str) -> Facts:
-    """The form of an operator, which targets take it, and which passes are about it."""
+    """Return the signature of an operator, the targets that support it, and the
+    passes that use it.
+    """
     found = mentions(domain, op_type, passes().values())
     return {
         "domain": domain,
@@ -81,6 +83,7 @@ def about_operator(domain: str, op_type: str) -> Facts:
 
 
 def _by_schema(domain: str, op_type: str) -> Facts:
+    """Return the signature of an operator of ONNX from its newest schema."""
     versions = opset.versions(op_type, domain)
     schema = opset.schema(op_type, versions[-1], domain)
     assert schema is not None, "a version of an operator has a schema"
@@ -110,6 +113,7 @@ def _port(formal: Any) -> str:
 
 
 def _declared(domain: str, op_type: str) -> Facts | None:
+    """Return the signature of an operator that smelt or a package declares; None for others."""
     operator = operators.find(domain, op_type)
     if operator is None:
         return None
@@ -126,12 +130,13 @@ def _declared(domain: str, op_type: str) -> Facts | None:
 
 
 def _lowering(domain: str, op_type: str) -> str | None:
-    """What the lowering to a Program says of an operator; None if there is none."""
+    """Return the docstring of the operator's lowering to a Program; None if there is none."""
     found = None if domain else lowering_of(op_type)
     return None if found is None else " ".join((inspect.getdoc(found) or "").split())
 
 
 def _support(name: str, domain: str, op_type: str) -> Facts:
+    """Return whether the target supports the operator, why not, and on which element types."""
     try:
         target = find_target(name)
     except UsageError as error:
@@ -142,7 +147,7 @@ def _support(name: str, domain: str, op_type: str) -> Facts:
 
 
 def _first_sentence(text: str) -> str:
-    """The first sentence of the documentation of a schema, on one line."""
+    """Return the first sentence of a schema's documentation, on one line."""
     line = " ".join(text.strip().split("\n\n")[0].split())
     end = line.find(". ")
     return line[: end + 1] if end > 0 else line

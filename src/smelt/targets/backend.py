@@ -20,11 +20,11 @@ from smelt.targets.selection import Selection
 from smelt.targets.watch import PHASES, ended, verify_phase
 
 POINTS = tuple(f"{side} {phase}" for phase in PHASES for side in ("before", "after"))
-"""Where a target may have steps of its own."""
+"""The points at which a target may add steps of its own."""
 
 
 def rules_of(target: Target[Any, Any], own: Any) -> Sequence[Rule]:
-    """The rules by which ``target`` selects under its ``own`` options."""
+    """Return the selection rules of ``target`` for its ``own`` options; raises UsageError E649."""
     if not callable(target.select):
         return target.select
     with blaming(target, "select"):
@@ -39,9 +39,10 @@ def rules_of(target: Target[Any, Any], own: Any) -> Sequence[Rule]:
 
 
 def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifact:
-    """What ``target``, with its ``own`` options, makes of a model after selection.
+    """Run the phases of ``target`` after selection and return the Artifact.
 
-    Raises an ErrorList of all that it cannot take, before ``schedule`` sees the model.
+    ``own`` are the target's options. Raises an ErrorList of everything that the target does not
+    support, before ``schedule`` sees the model.
     """
     plan: Plan[Any, Any] = Plan(model, own)
     took: dict[str, float] = {}
@@ -77,9 +78,9 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
 def select_around(
     model: ir.Model, target: Target[Any, Any], own: Any, run: Callable[[], Selection]
 ) -> Selection:
-    """``run``, the selection of ``target``, between its own steps on the graph of the model.
+    """Run the selection ``run`` between the target's own steps before and after it.
 
-    The plan that they get holds the model and the options, and nothing else yet.
+    Their plan holds only the model and the options.
     """
     check_points(target)
     plan: Plan[Any, Any] = Plan(model, own)
@@ -98,9 +99,10 @@ def run_step(
     each: Callable[[Plan[Any, Any]], None],
     plan: Plan[Any, Any],
 ) -> None:
-    """Let a step of the target's own see ``plan``; what it leaves is checked, and told by its name.
+    """Run a step of the target's own on ``plan``, and check the plan afterwards.
 
-    Raises UsageError E653 if the graph, its interface, the Program or the memory is broken then.
+    Raises UsageError E653 if the step breaks the graph, its interface, the Program or the memory
+    plan.
     """
     model, interface = plan.model, _interface(plan.model)
     what = f"the step {getattr(each, '__name__', 'step')} {point} of target {target.name!r}"
@@ -131,7 +133,7 @@ def _interface(model: ir.Model) -> list[str]:
 
 
 def check_points(target: Target[Any, Any]) -> None:
-    """Raise UsageError E648 for a point of ``target.around`` that no phase has."""
+    """Raise UsageError E648 for an unknown point in ``target.around``."""
     unknown = [point for point in target.around if point not in POINTS]
     if unknown:
         raise UsageError(

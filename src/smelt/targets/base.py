@@ -1,7 +1,7 @@
 """What a target is: a value with limits, operators and four phases.
 
-A target is registered by the entry point group ``smelt.targets``; ours use nothing that a third
-party's cannot. ``compile`` drives every target the same way::
+A target is registered by the entry point group ``smelt.targets``; smelt's own targets use nothing
+that other packages cannot. ``compile`` drives every target the same way::
 
     legalize, passes, select (graph)  ->  schedule  ->  allocate  ->  emit
 """
@@ -30,13 +30,13 @@ from smelt.targets.settling import Runner, is_ready
 
 @dataclass(frozen=True)
 class Limits:
-    """What a target can take.
+    """What a target supports.
 
-    ``dtypes``: element types, all if None. ``dynamic_dims``: whether symbolic dims survive to
-    run time. ``bounded_dims``: whether it plans for those whose bounds are declared
-    (``smelt.ir.bounds``). ``max_rank``: the most dims of a value, any if None. ``opset``: lowest
+    ``dtypes``: element types, None for all. ``dynamic_dims``: symbolic dims may survive to run
+    time. ``bounded_dims``: memory is planned for symbolic dims with declared bounds
+    (``smelt.ir.bounds``). ``max_rank``: the most dims of a value, None for any. ``opset``: lowest
     and highest ONNX opset. ``operators``: the ``(domain, op_type)`` that it runs after selection,
-    all if None.
+    None for all.
     """
 
     dtypes: frozenset[ir.DataType] | None = None
@@ -53,13 +53,13 @@ Memory = TypeVar("Memory")
 
 @dataclass
 class Plan(Generic[Steps, Memory]):
-    """What flows through schedule, allocate and emit; a target says what its own consists of.
+    """The data that schedule, allocate and emit pass on; a target chooses its types.
 
-    ``model`` is the selected graph; ``options`` is an instance of ``Target.options``, None for
-    targets without. ``schedule`` sets ``steps``, whatever the target executes
-    (a Program, an ordered node list); ``allocate`` sets ``memory``; ``emit`` reads all three.
-    Neither is there before its phase: what a target without that phase has is ``Plan[None, None]``.
-    ``facts`` are figures for the report, for instance ``{"arena_bytes": 4096}``.
+    ``model`` is the selected graph; ``options`` an instance of ``Target.options``, or None.
+    ``schedule`` sets ``steps``, whatever the target executes (a Program, an ordered node list);
+    ``allocate`` sets ``memory``; ``emit`` reads all three. An attribute does not exist before its
+    phase; a target without these phases has a ``Plan[None, None]``. ``facts`` are figures for the
+    report, such as ``{"arena_bytes": 4096}``.
     """
 
     model: ir.Model = field(repr=False)
@@ -71,12 +71,11 @@ class Plan(Generic[Steps, Memory]):
 
 @dataclass
 class Artifact:
-    """What a target emits.
+    """The output of a target.
 
-    ``files`` maps relative file names to their bytes. Where they are large it may also say in
-    ``files.contents`` what writes each file piece by piece, so that none is in memory. Calling the
-    artifact runs it on this machine with one array an input and returns a tuple of arrays, one an
-    output.
+    ``files`` maps relative file names to their bytes. For large files, ``files.contents`` may give
+    functions that write each file piece by piece, so that none is in memory. Call the artifact with
+    one array per input; it runs on this machine and returns a tuple with one array per output.
     """
 
     target: str
@@ -89,19 +88,18 @@ class Artifact:
     _call: Runner | None = field(default=None, repr=False)
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
-        """Run on this machine; builds or loads what that needs on the first call.
+        """Run on this machine; the first call builds or loads what is needed.
 
-        Where a pair of real numbers stands for a complex one, the array is complex. An input that
-        has a default, or is optional, may be None; all of them may be left out, or the last ones.
-
-        Raises UsageError E616 if the target has no way to do so.
+        Complex ports take and return complex arrays. An optional input, or one with a default, may
+        be None or left out: all of them, or the last ones. Raises UsageError E616 if the target
+        cannot run on this machine.
         """
         if self._call is None:
             self._call = entry_of(interface_of(self.model), self.opened())
         return tuple(self._call(*inputs))
 
     def opened(self) -> Runner:
-        """What calls run, built or loaded by the first."""
+        """Return the runner behind calls; the first call builds or loads it."""
         if self._runner is None:
             if self.load is None:
                 raise UsageError(
@@ -113,15 +111,16 @@ class Artifact:
         return self._runner
 
     def ready(self, timeout: float | None = 0.0) -> bool:
-        """Whether calls run as they will from now on, after at most ``timeout`` seconds, or None.
+        """True if calls run at full speed, after waiting at most ``timeout`` seconds (None:
+        forever).
 
-        Some targets compile in the background what was called; ask who measures. One whose
-        inputs have known sizes need not have been called.
+        Some targets compile in the background what was called; use this before measuring. A model
+        with known input sizes need not have been called.
         """
         return is_ready(self.opened(), timeout)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled as its selected model and its options; see ``targets.pickled``."""
+        """Pickle as the selected model and its options; see ``targets.pickled``."""
         from smelt.targets.pickled import pickled
 
         return pickled(self)
@@ -131,7 +130,7 @@ class Artifact:
         return f"<Artifact of target {self.target!r}: {len(self.model.graph)} nodes, {names}>"
 
     def _repr_html_(self) -> str:
-        """A table of its files and figures, and the model, for notebooks."""
+        """Return a table of files and figures, and the model, for notebooks."""
         from smelt.ir.html.markup import table, titled
         from smelt.ir.html.model import model_html
 
@@ -141,10 +140,10 @@ class Artifact:
         return titled(title, table(rows), model_html(self.model))
 
     def save(self, directory: str | Path) -> list[Path]:
-        """Write every file below ``directory``: all are complete before one appears.
+        """Write every file below ``directory``; all files are complete before one appears.
 
-        Whatever fails, the files that stood there survive, and no new folder is left. Raises
-        UsageError E614 where no folder can be.
+        On failure, existing files stay and no new folder is left. Raises UsageError E614 if the
+        folder cannot be made or written.
         """
         from smelt.runtime.files import destination, write_together
 
@@ -173,9 +172,9 @@ class Artifact:
 
 
 class Tune(Protocol):
-    """Write costs measured on this machine to ``path``, and return them as a JSON document.
+    """Measure costs on this machine, write them to ``path``, return them as a JSON document.
 
-    What the file holds already of the same machine is not measured again.
+    Costs that the file already holds for this machine are not measured again.
     """
 
     def __call__(
@@ -185,43 +184,39 @@ class Tune(Protocol):
 
 @dataclass(frozen=True)
 class Target(Generic[Steps, Memory]):
-    """A target. Every phase is a plain function; the defaults do nothing.
+    """A target: every phase is a plain function whose default does nothing.
 
-    UsageError E649 if it is declared wrong.
+    A wrong declaration raises UsageError E649. ``Steps`` and ``Memory``, the types in the ``Plan``,
+    are inferred from the phases.
 
-    Its phases agree on what the ``Plan`` holds: ``Steps`` and ``Memory`` are inferred from them.
+    ``select``: rules that rewrite ONNX operators to the target's own, highest benefit first, or a
+    function from the compile options to the rules. ``passes``: pipeline text that runs before
+    selection, after the default pipeline. ``schedule``, ``allocate`` fill the plan in place;
+    ``emit`` returns the files and, if possible, a way to run them on this machine. ``options``: a
+    frozen dataclass of the target's own options, each with a default; other options are refused.
 
-    ``select``: rules that turn ONNX operators into the target's own, those of the highest benefit
-    first, or a function that gives them for the options of a compile. ``passes``: pipeline text
-    run before selection, beyond the default pipeline. ``schedule``, ``allocate`` fill the plan in
-    place; ``emit`` returns the files and, where one exists, a way to run them on this machine.
-    ``options``: a frozen dataclass of the target's own options, each with a default; others are
-    refused.
-    ``kernels``: the operators of ONNX that it computes, or that its ``passes`` turn into such, all
-    if None; no pass makes others. ``functions``: whether it takes models with functions, which are
-    inlined for others. ``onnx_runtime``: whether its artifact is a model that ONNX Runtime opens;
-    what the runtime lacks is then written in other operators.
-    ``computes``: whether it computes a node of a model as it stands, for targets whose ``passes``
-    let bodies stand for others.
-    ``extensions``: the operators beyond ONNX that it computes besides its own; if None, those that
-    have a body, as which they are written. ``element_types``: those that it computes an operator
-    of a domain on, where it says so and they are not all of ``limits``.
-    ``accepts``: whether it takes a node that is within its limits, by attributes, shapes or a
-    budget; a text is the reason why not. ``fallback``: the target that runs what this one does not
-    take, so that it refuses no model for one node; none if it stands alone. ``cost``: what a region
-    of nodes costs more here than on the fallback, its call included: above 0, it stays there.
-    Both may take the options of a compile as a second argument.
-    ``around``: further steps on the plan by the point where they run, in order: ``before`` or
-    ``after`` one of ``select``, ``schedule``, ``allocate`` and ``emit``, as in ``"after select"``.
-    ``memories``: what it computes in, for ``program.staging`` and reports; one arena if empty.
-    ``layouts``: how the operands and results of an instruction lie in memory, by its ``op``, for
-    those that are not row by row; ``program.layouts`` brings a Program to it.
-    ``in_process``: what it makes is a program of this process first, and files only if a folder is
-    given. ``tolerance``: largest relative error against the source that its arithmetic explains.
-    ``tune``: writes a table of costs of this machine to a file, for ``smelt tune``; None if its
-    choices are not measured.
-    ``open``: what a folder holds that an artifact of this target was saved to, None for any other
-    folder; targets whose files cannot be run on this machine go without.
+    ``kernels``: the ONNX operators that it computes, or that its ``passes`` rewrite to such ones;
+    None for all. Passes create no others. ``functions``: it accepts models with functions, which
+    are otherwise inlined. ``onnx_runtime``: its artifact is a model for ONNX Runtime; operators
+    that the runtime lacks are then rewritten. ``computes``: whether it computes a node as written,
+    for targets whose ``passes`` replace other nodes by their bodies.
+
+    ``extensions``: the operators beyond ONNX that it computes besides its own; None for those with
+    a body, which replaces them. ``element_types``: the element types on which it computes an
+    operator, None for all of ``limits``. ``accepts``: whether it supports a node that is within its
+    limits; a text is the reason against it. ``fallback``: the target that runs unsupported nodes.
+    ``cost``: the extra cost of running a region of nodes here instead of on the fallback, with its
+    call; if above 0, the region stays there. ``accepts`` and ``cost`` may take the options as a
+    second argument.
+
+    ``around``: additional steps on the plan, by point: ``before`` or ``after`` ``select``,
+    ``schedule``, ``allocate`` or ``emit``, as in ``"after select"``. ``memories``: the memories
+    that it computes in, for ``program.staging`` and reports; empty for one arena. ``layouts``: the
+    layouts of operands and results by the ``op`` of the instruction, if not row-major;
+    ``program.layouts`` converts a Program. ``in_process``: the artifact is mainly a program of this
+    process; files are written only on request. ``tolerance``: the largest relative error that its
+    arithmetic explains. ``tune``: measures costs for ``smelt tune``; None if nothing is measured.
+    ``open``: opens a folder saved by this target, None for any other folder.
     """
 
     name: str

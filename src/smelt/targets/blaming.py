@@ -1,7 +1,4 @@
-"""What goes wrong in a function of a target is told as a mistake of that target.
-
-It would else look like one of smelt, and the place would be that of whatever stumbled over it.
-"""
+"""Report errors in functions of a target as mistakes of that target, not of smelt."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from smelt.targets.settling import Runner, is_ready
 
 @contextmanager
 def blaming(target: Target[Any, Any], what: str, function: object = None) -> Iterator[None]:
-    """Tell an error of Python that ``function``, else the target's ``what``, raises as E653."""
+    """Turn a Python error in ``function``, or else the target's ``what``, into UsageError E653."""
     try:
         yield
     except Exception as error:
@@ -36,7 +33,7 @@ def blaming(target: Target[Any, Any], what: str, function: object = None) -> Ite
 
 
 def asked(function: Callable[..., Any], given: object, own: object) -> Any:
-    """``function(given)``, or ``function(given, own)`` if it takes the options, too."""
+    """Call ``function(given)``, or ``function(given, own)`` if it also takes the options."""
     return function(given) if takes(function, 1) else function(given, own)
 
 
@@ -46,7 +43,9 @@ def is_own(target: Target[Any, Any]) -> bool:
 
 
 def check_artifact(target: Target[Any, Any], artifact: object) -> Artifact:
-    """What ``emit`` returned; raises UsageError E649 if no folder can hold it."""
+    """Return the result of ``emit``; raises UsageError E649 if it is no Artifact or
+    has bad files.
+    """
     if not isinstance(artifact, Artifact):
         raise UsageError(
             "E649",
@@ -56,7 +55,7 @@ def check_artifact(target: Target[Any, Any], artifact: object) -> Artifact:
         )
     artifact.target = target.name
     wrong = []
-    # Files that are written when they are asked for are left alone: a compile may only run.
+    # Lazily written files are not checked: the user may only want to run the artifact.
     for name in artifact.files if isinstance(artifact.files, dict) else ():
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or "\\" in name or not path.parts:
@@ -78,7 +77,7 @@ def check_artifact(target: Target[Any, Any], artifact: object) -> Artifact:
 
 
 class CheckedRunner:
-    """A runner of another package: what goes in fits the model, and so must what comes out."""
+    """A runner of another package whose inputs and outputs are checked against the model."""
 
     def __init__(self, target: Target[Any, Any], model: ir.Model, run: Runner) -> None:
         self._target, self._run = target, run
@@ -97,10 +96,11 @@ class CheckedRunner:
         return results
 
     def ready(self, timeout: float | None) -> bool:
-        """That of the runner."""
+        """Return the runner's own ``ready``."""
         return is_ready(self._run, timeout)
 
     def _check(self, interface: Interface, results: Sequence[Value]) -> None:
+        """Raise UsageError E653 unless ``results`` have the types and shapes of the outputs."""
         if len(results) != len(interface.outputs):
             raise self._wrong(f"{len(results)} results for {len(interface.outputs)} outputs")
         for port, value in zip(interface.outputs, results, strict=True):
@@ -125,7 +125,7 @@ class CheckedRunner:
 
 
 def checked_load(target: Target[Any, Any], artifact: Artifact) -> Callable[[], Runner] | None:
-    """``artifact.load``, of which runs are checked; ours check their own."""
+    """Return ``artifact.load`` with checked runs; smelt's own targets are returned unchanged."""
     load, model = artifact.load, artifact.model
     if load is None or is_own(target):
         return load

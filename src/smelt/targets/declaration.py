@@ -1,7 +1,6 @@
-"""Is a target declared as it must be? What is wrong with it is told at once, where it stands.
+"""Check the declaration of a target at once, and report all mistakes together.
 
-A slip in a declaration would otherwise show in the middle of a compile, in the words of whatever
-stumbled over it.
+Otherwise a mistake would show in the middle of a compile, as an error of some other code.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from smelt.targets.base import Target
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-"""A name is part of the names of folders, and a word on the command line."""
+"""The form of a target's name, which is used in folder names and on the command line."""
 
 PARAMETERS = {
     "emit": ("plan",),
@@ -38,17 +37,17 @@ PARAMETERS = {
     "element_types": ("domain", "op_type"),
     "open": ("folder",),
 }
-"""What each function of a target is called with."""
+"""The parameters of each function of a target."""
 
 ASKED = ("accepts", "cost")
-"""Functions that may take the options of a compile, too."""
+"""Functions that may also take the options of a compile."""
 
 OPTIONAL = ("accepts", "cost", "computes")
-"""Functions that a target may go without, as None."""
+"""Functions that may be None."""
 
 
 def check_target(target: Target[Any, Any]) -> None:
-    """Raise UsageError E649 with all that is wrong with the declaration of ``target``."""
+    """Raise UsageError E649 with all mistakes in the declaration of ``target``."""
     wrong = [
         *_texts(target),
         *_limits(target),
@@ -74,6 +73,7 @@ def _shown(value: object) -> str:
 
 
 def _texts(target: Target[Any, Any]) -> Iterator[str]:
+    """Yield mistakes in the name, summary, passes and fallback."""
     if not isinstance(target.name, str) or not NAME.fullmatch(target.name):
         yield f"name: {_shown(target.name)} is no word of letters, digits and _ . -"
     for name in ("summary", "passes"):
@@ -86,6 +86,7 @@ def _texts(target: Target[Any, Any]) -> Iterator[str]:
 
 
 def _limits(target: Target[Any, Any]) -> Iterator[str]:
+    """Yield mistakes in the limits and the tolerance."""
     from smelt.targets.base import Limits
 
     if not isinstance(target.limits, Limits):
@@ -112,6 +113,7 @@ def _is_count(value: object) -> bool:
 
 
 def _keys(what: str, keys: object) -> Iterator[str]:
+    """Yield mistakes in a set of ``(domain, op_type)``."""
     if keys is None:
         return
     if not isinstance(keys, frozenset | set):
@@ -124,6 +126,7 @@ def _keys(what: str, keys: object) -> Iterator[str]:
 
 
 def _sets(target: Target[Any, Any]) -> Iterator[str]:
+    """Yield mistakes in the operators, rules, kernels and additional steps."""
     yield from _each("operators", target.operators, Operator)
     if isinstance(target.operators, tuple | list):
         keys = [each.key for each in target.operators if isinstance(each, Operator)]
@@ -154,6 +157,7 @@ def _each(what: str, values: object, kind: type) -> Iterator[str]:
 
 
 def _functions(target: Target[Any, Any]) -> Iterator[str]:
+    """Yield mistakes in the functions: not callable, or with other parameters."""
     for name, parameters in PARAMETERS.items():
         function: Any = getattr(target, name)
         if function is None and name in OPTIONAL:
@@ -167,6 +171,7 @@ def _functions(target: Target[Any, Any]) -> Iterator[str]:
 
 
 def _options(options: object) -> Iterator[str]:
+    """Yield mistakes in the options dataclass."""
     if options is None:
         return
     if not isinstance(options, type) or not dataclasses.is_dataclass(options):
@@ -186,6 +191,7 @@ def _memories(target: Target[Any, Any]) -> Iterator[str]:
 
 
 def _layouts(table: object) -> Iterator[str]:
+    """Yield mistakes in the table of layouts."""
     if not isinstance(table, Mapping):
         yield f"layouts: {_shown(table)} is no mapping of instructions to Layouts"
         return
@@ -199,7 +205,7 @@ def _layouts(table: object) -> Iterator[str]:
 
 
 def _listed(target: Target[Any, Any]) -> Iterator[str]:
-    """Limits with an operator that the target would have declared: its name is wrong."""
+    """Yield operators in the limits that the target does not declare: misspelled names."""
     listed = getattr(target.limits, "operators", None)
     if not isinstance(listed, frozenset | set) or not isinstance(target.operators, tuple | list):
         return
@@ -212,7 +218,7 @@ def _listed(target: Target[Any, Any]) -> Iterator[str]:
 
 
 def _laid_out(target: Target[Any, Any]) -> Iterator[str]:
-    """Layouts for an operator that the target would have declared: its name is wrong."""
+    """Yield operators in the layouts that the target does not declare: misspelled names."""
     if not isinstance(target.layouts, Mapping) or not isinstance(target.operators, tuple | list):
         return
     own = {each.key for each in target.operators if isinstance(each, Operator)}

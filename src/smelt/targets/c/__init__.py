@@ -1,6 +1,6 @@
 """The ``c`` target: self-contained C99 with weights as data and one planned arena.
 
-Out come ``model.h``, ``model.c`` and the weights; ``model_run(inputs, outputs, arena)`` allocates
+It writes ``model.h``, ``model.c`` and the weights; ``model_run(inputs, outputs, arena)`` allocates
 nothing. Option ``name`` replaces ``model`` in files, functions and macros.
 """
 

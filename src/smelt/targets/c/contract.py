@@ -1,4 +1,4 @@
-"""What the header says of inputs and outputs: names, C types, shapes, bytes, quantization."""
+"""The interface in the C header: names, C types, shapes, bytes, quantization."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from smelt.program.run_sizes import highest
 from smelt.runtime.run_bounds import RunBounds
 
 INTERFACE_VERSION = 2
-"""Raised when callers of an older header must change: 1 had no shapes, types and scales."""
+"""Incremented when callers must change; version 1 had no shapes, types and scales."""
 
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """One tensor of the interface, as macros ``NAME_INPUT0_...`` tell it."""
+    """One tensor of the interface, described by macros ``NAME_INPUT0_...``."""
 
     number: int
     slot: Slot
     names: Mapping[str, str]
-    """What the model calls the sizes of a run, for comments."""
+    """C variable of a runtime size to its name in the model, for comments."""
 
     @property
     def note(self) -> str:
-        """Name, element type and shape for a comment."""
+        """The name, element type and shape, for a comment."""
         shape = ", ".join(self.names.get(str(dim), str(dim)) for dim in self.slot.shape)
         return f"{comment(self.slot.name)} {self.slot.dtype.name.lower()}[{shape}]"
 
     @property
     def macros(self) -> dict[str, str]:
-        """What is defined of it, by the end of the macro's name."""
+        """The values of the macros, by the last part of their names."""
         stored = C_TYPES[self.slot.dtype]
         found = {
             "BYTES": str(self.slot.most_bytes),
@@ -46,17 +46,17 @@ class Port:
 
     @property
     def c_type(self) -> str:
-        """The type of an array that holds it."""
+        """The C element type of an array that holds the tensor."""
         return C_TYPES[self.slot.dtype].name
 
     @property
     def length(self) -> int:
-        """Elements of that array, at least one: C has no empty arrays."""
+        """The number of elements of that array, at least one, because C has no empty arrays."""
         return max(self.slot.most_bytes // C_TYPES[self.slot.dtype].size, 1)
 
 
 def _quantization(found: Quantization | None) -> dict[str, str]:
-    """The integer ``q`` stands for ``(q - ZERO_POINT) * SCALE``."""
+    """Return macros for scale and zero point: integer ``q`` means ``(q - ZERO_POINT) * SCALE``."""
     if found is None:
         return {}
     scales = [f"{scale:.9g}" for scale in found.scale]
@@ -75,7 +75,7 @@ def _braced(items: Iterable[object]) -> str:
 
 
 def ports(program: Program, slots: tuple[int, ...]) -> list[Port]:
-    """The tensors in order."""
+    """Return the interface tensors in ``slots``, in order."""
     sizes = (*program.given, *program.found)
     names = {str(each.size): comment(each.name) for each in sizes}
     return [Port(number, program.slots[slot], names) for number, slot in enumerate(slots)]
@@ -83,7 +83,7 @@ def ports(program: Program, slots: tuple[int, ...]) -> list[Port]:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A size that a run is told, or that it tells, as macros ``NAME_SIZE0_...`` say it."""
+    """A size that a run receives or returns, described by macros ``NAME_SIZE0_...``."""
 
     number: int
     name: str
@@ -93,7 +93,7 @@ class Told:
 
 
 def sizes_of(sizes: Iterable[RunSize]) -> list[Told]:
-    """The sizes in order."""
+    """Return the sizes in order, numbered."""
     return [
         Told(number, comment(each.name), str(each.size), each.size.low, each.size.high)
         for number, each in enumerate(sizes)
@@ -101,5 +101,5 @@ def sizes_of(sizes: Iterable[RunSize]) -> list[Told]:
 
 
 def bounds_of(sizes: Iterable[RunSize]) -> RunBounds:
-    """The least and the greatest of each size, by the name that the model has for it."""
+    """Return the least and the greatest value of each size, by its name in the model."""
     return {each.symbol or each.name: (each.size.low, each.size.high) for each in sizes}

@@ -1,4 +1,4 @@
-"""What the option ``cpu`` knows of each CPU: a row each."""
+"""The CPUs of the option ``cpu``, one row each."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from smelt.program.memory import ALIGNMENT
 class Cpu:
     """How code for one CPU differs.
 
-    ``is_chosen_at_run_time``: there are the versions of ``versions.py``, for which each run asks.
-    ``lanes``: floats of a vector, None if the C compiler's flags say so. ``alignment``: bytes at
-    which the arena and what lies in it begin unless the caller says otherwise: a line of the cache,
-    or a double or a vector where there is none.
+    ``is_chosen_at_run_time``: each run chooses among the versions of ``versions.py``. ``lanes``:
+    floats per vector, None if the C compiler's flags decide. ``alignment``: default alignment in
+    bytes of the arena and its buffers: a cache line, or without caches a double or a vector.
     """
 
     is_chosen_at_run_time: bool = False
@@ -33,4 +32,4 @@ CPUS: Mapping[str, Cpu] = {
     "cortex-m85": Cpu(lanes=4, alignment=32),
     **dict.fromkeys(("rv32", "rv64"), Cpu(lanes=1, alignment=16)),
 }
-"""By name. The M7 and M85 have lines of 32 bytes, the M55 and M85 vectors of 16 (Helium)."""
+"""By name. M7 and M85 have 32-byte cache lines, M55 and M85 16-byte vectors (Helium)."""

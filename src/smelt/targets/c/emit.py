@@ -1,4 +1,4 @@
-"""The last phase: the files of a self-contained C99 library, and the artifact around them."""
+"""The emit phase: write the files of a self-contained C99 library and build the artifact."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 
 BLOBS = {"incbin": "_weights.c.bin", "bin": "_weights.bin"}
-"""How the name of the blob ends, where there is one."""
+"""Form of the weights to the end of the blob's file name."""
 
 
 def emit(plan: CPlan) -> Artifact:
-    """``<name>.h``, ``<name>.c``, the weights in files of their own, the interface as JSON.
+    """Write ``<name>.h``, ``<name>.c``, weight files and the interface as JSON into an Artifact.
 
-    ``load`` builds them with a C compiler and calls the library in this process.
+    ``load`` builds the files with a C compiler and calls the library in this process.
     """
     options: Options = plan.options
     program, memory = plan.steps, plan.memory
@@ -82,7 +82,7 @@ def emit(plan: CPlan) -> Artifact:
 
 
 def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, object]:
-    """What the templates of the files ask for, by name."""
+    """Return the values of the templates' variables, by name."""
     options: Options = plan.options
     program, memory = plan.steps, plan.memory
     functions = [*unit.support.values(), *unit.functions.values(), *unit.part_functions.values()]
@@ -134,7 +134,12 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
 
 
 def _calls(unit: Unit, options: Options) -> list[str]:
-    """The lines of a run, each with the clock around it where the caller asks for it."""
+    """Return the C lines of a run; with option ``profile`` each call is timed by the clock::
+
+    begun = model_clock();
+    Softmax_1((float *)outputs[0]); /* 1: Softmax Softmax_0 */
+    model_ticks[1] += model_clock() - begun;
+    """
     if not options.profile:
         return unit.calls
     clock = f"{options.name}_clock()"
@@ -146,7 +151,7 @@ def _calls(unit: Unit, options: Options) -> list[str]:
 
 
 def _checks(program: Program, memory: MemoryPlan) -> Iterator[dict[str, str]]:
-    """What is tested before anything is read or written."""
+    """Yield the conditions on pointers that a run tests first, with their error codes."""
     for array, slots in (("inputs", program.inputs), ("outputs", program.outputs)):
         if slots:
             yield {"condition": f"{array} == NULL", "error": "NULL"}
@@ -172,18 +177,18 @@ _MACRO = re.compile(r"^ *#define (\w+)", re.M)
 
 
 def defined(texts: Sequence[str]) -> list[str]:
-    """What ``texts`` define at file scope: functions, tables and types, each once."""
+    """Return the functions, tables and types that ``texts`` define at file scope, each once."""
     found = (match[1] or match[2] for text in texts for match in _DEFINED.finditer(text))
     return list(dict.fromkeys(found))
 
 
 def macros(texts: Sequence[str]) -> list[str]:
-    """The macros that ``texts`` define, each once."""
+    """Return the macros that ``texts`` define, each once."""
     return list(dict.fromkeys(match[1] for text in texts for match in _MACRO.finditer(text)))
 
 
 def _size_checks(program: Program) -> Iterator[dict[str, str]]:
-    """What a run is told of sizes, and where it tells them."""
+    """Yield the conditions on sizes that a run receives or returns, with their error codes."""
     if program.given:
         yield {"condition": "sizes == NULL", "error": "NULL"}
     if program.told:
@@ -221,6 +226,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[[], Runner]:
+    """Return a function that builds the library and loads it into this process."""
     beside = {*project_files(options), report_file.FILE}
     arena_bytes, alignment = max(plan.memory.arena_bytes, 1), plan.memory.alignment
 

@@ -1,7 +1,7 @@
-"""``NAME.json``: the names, types and shapes of a library's inputs and outputs, as the model says.
+"""``NAME.json``: the names, types and shapes of a library's inputs and outputs in the model.
 
-Names in the C files are cleaned and only comments, so what loads a library again reads this. It
-repeats no size of the header; those are read from the header and must agree.
+Names in C files are sanitized and occur in comments only, so loading a library reads this file. It
+repeats no size of the header; sizes are read from the header and must agree.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ SCHEMA = "smelt.c/1"
 
 
 def to_json(name: str, model: ir.Model, program: Program, files: Mapping[str, bytes]) -> bytes:
-    """The interface of ``model``, compiled as library ``name``, as a file.
+    """Return the interface of ``model``, compiled as library ``name``, as the bytes of the file.
 
-    ``program`` has the sizes that a run is told, and those that it tells; ``files`` are those of
-    the library, whose digests tell later which of them are as they were written.
+    ``program`` has the sizes that a run receives and returns. ``files`` are the library's files;
+    their digests show later whether a file was changed.
     """
     interface = interface_of(model)
     limits = [index_range(value, {}) for value in model.graph.inputs]
@@ -51,12 +51,13 @@ def to_json(name: str, model: ir.Model, program: Program, files: Mapping[str, by
 
 
 def digest(data: bytes) -> str:
-    """The SHA-256 of a file, as hexadecimal digits."""
+    """Return the SHA-256 of a file as hexadecimal digits."""
     return hashlib.sha256(data).hexdigest()
 
 
 def _entry(port: Port, limits: Range | None) -> dict[str, Any]:
-    assert port.dtype is not None  # the target refuses values of unknown type and size
+    """Return one port as JSON: name, dtype, shape, range of integers, default."""
+    assert port.dtype is not None  # legality checks refuse values of unknown type
     entry: dict[str, Any] = {
         "name": port.name,
         "dtype": port.dtype.name.lower(),
@@ -74,7 +75,7 @@ def _entry(port: Port, limits: Range | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Told:
-    """What the file says of a library."""
+    """The contents of the interface file."""
 
     name: str
     interface: Interface
@@ -82,13 +83,13 @@ class Told:
     sizes: RunBounds
     lengths: RunBounds
     digests: Mapping[str, str]
-    """By file of the library; none in folders of earlier versions."""
+    """SHA-256 by file of the library; empty in folders of earlier versions."""
 
 
 def from_json(data: bytes, file: str) -> Told | None:
-    """What is told of the library; None if the file is of another kind.
+    """Return the contents of the interface file; None if it is another kind of file.
 
-    Raises UsageError E616 if it claims to be of this kind, but is damaged.
+    Raises UsageError E616 if the schema is right but the contents are damaged.
     """
     try:
         document = json.loads(data)

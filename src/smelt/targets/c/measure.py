@@ -1,4 +1,4 @@
-"""How long each kernel of a library takes on this machine, measured into its report."""
+"""Time each kernel of a library on this machine and write the times to its report."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from smelt.targets.c.report_file import FILE, read
 from smelt.targets.c.saved import sizes_of
 
 WARM_UP = 2
-"""Runs before the first that counts: caches fill, clocks go up."""
+"""Untimed runs first: caches fill, clock rates rise."""
 
 
 def measure(
     folder: Path, library: CLibrary, inputs: Sequence[Value], *, rounds: int, seconds: float
 ) -> dict[str, Any]:
-    """The report in ``folder`` with the least seconds of each kernel, of up to ``rounds`` runs or
-    until ``seconds`` have passed; it is written there, too.
+    """Time up to ``rounds`` runs, or ``seconds``; write and return the report of ``folder``.
 
-    ``library`` is that of the folder. Raises UsageError E616 where it was compiled without the
-    option ``profile``, or the report is that of another one.
+    The report gets the least seconds of each kernel. ``library`` is the library of the folder.
+    Raises UsageError E616 if it was compiled without the option ``profile``, or the report belongs
+    to another library.
     """
     report = read(folder)
     name = check_identifier(str(report["name"]))

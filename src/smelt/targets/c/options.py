@@ -1,4 +1,4 @@
-"""The options of the target."""
+"""The options of the target ``c``."""
 
 from __future__ import annotations
 
@@ -15,37 +15,35 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     "project": ("none", "main", "cmake", "zephyr"),
     "quantized": ("integers", "floats", "fixed"),
 }
-"""The values of options that are words."""
+"""The allowed values of options that are words."""
 
 ALIGNMENTS = (8, 4096)
-"""Bytes: the widest element, and a page."""
+"""The least and greatest alignment in bytes: the widest element, and a page."""
 
 MOST_THREADS = 256
 
 SMALL = 1 << 20
-"""Bytes of weights up to which hexadecimal words compile in no time."""
+"""The most bytes of weights that compile quickly as hexadecimal words."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How the library is written. Raises UsageError E660 for what it cannot be.
+    """How the library is written; raises UsageError E660 for values that are not allowed.
 
     ``name``: prefix of files, functions and macros. ``weights``: ``hex`` words or ``string``s in C;
     ``incbin``, a file that the assembler of gcc or clang includes; ``bin``, a file that the caller
-    maps and gives to each run; ``auto``, hex up to 1 MiB and incbin beyond. ``cpu``: ``generic``
-    runs on any and chooses the vectors of x86 at run time; ``native`` takes those that the C
-    compiler is told of; others are rows of ``cpus.py``. ``alignment``: bytes, a power of 2, that
-    the arena and what lies in it begin at, by default what suits the cpu. ``project``: what else is
-    written: ``main``, an example of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a
-    module of Zephyr. ``threads``: into how many parts costly kernels are cut, which a caller of
-    ``<name>_run_parallel`` computes at the same time; the bits are those of one thread.
-    ``arena``: the most bytes that the arena may have; where it would have more, first layers of an
-    image network, or layers wherever too much is live, are computed in bands, some rows twice.
-    ``profile``: each step asks the
-    clock of the caller, ``NAME_clock``, and ``NAME_ticks`` sums what passed. ``quantized``: what
-    stands between DequantizeLinear and QuantizeLinear is computed in ``integers``, off by one step
-    at most; in ``fixed`` points, integers whose scales are multipliers and shifts, too, off by one
-    step more, without floats; or in ``floats`` as it stands.
+    maps and passes to each run; ``auto``, hex up to 1 MiB, else incbin. ``cpu``: ``generic`` runs
+    on any CPU and chooses x86 vectors at run time; ``native`` uses the C compiler's flags; other
+    values are rows of ``cpus.py``. ``alignment``: a power of 2, the alignment in bytes of the arena
+    and its buffers; the default suits the cpu. ``project``: additional files: ``main``, an example
+    of a call; ``cmake``, that and a CMakeLists.txt; ``zephyr``, a Zephyr module. ``threads``: the
+    number of shards of costly kernels, which a caller of ``<name>_run_parallel`` computes in
+    parallel; results have the same bits as on one thread. ``arena``: the most bytes of the arena;
+    to fit, the first layers of an image network, or layers at the memory peak, are computed in row
+    bands, some rows twice. ``profile``: each step reads the caller's ``NAME_clock``; ``NAME_ticks``
+    sums the differences. ``quantized``: how operators between DequantizeLinear and QuantizeLinear
+    are computed: in ``integers``, off by at most one step; in ``fixed`` point without any floats,
+    with scales as multipliers and shifts, off by one step more; or in ``floats`` as written.
     """
 
     name: str = "model"
@@ -83,16 +81,16 @@ class Options:
 
     @property
     def arena_alignment(self) -> int:
-        """Bytes that the arena and what lies in it begin at."""
+        """The alignment in bytes of the arena and its buffers."""
         return CPUS[self.cpu].alignment if self.alignment is None else self.alignment
 
     def form(self, weights_bytes: int) -> str:
-        """How so many bytes of weights are written."""
+        """Return the form in which so many bytes of weights are written."""
         if self.weights != "auto":
             return self.weights
         return "hex" if weights_bytes <= SMALL else "incbin"
 
 
 def refused(given: str, why: str, fix: str = "") -> UsageError:
-    """The error for an option that is no such."""
+    """Return error E660 for a wrong option."""
     return UsageError("E660", f"target 'c' takes no option {given}", why=why, fix=fix)

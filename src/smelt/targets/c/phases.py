@@ -1,4 +1,4 @@
-"""The schedule and allocate phases: what the native engine plans, on the plan of this target."""
+"""The schedule and allocate phases of the target ``c``, through the native engine."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ CPlan: TypeAlias = Plan[Program, MemoryPlan]
 
 
 def order(plan: CPlan) -> None:
-    """Lower to a program in the order that needs the least memory: sets ``plan.steps``.
+    """Lower to a Program in the order that needs the least memory; sets ``plan.steps``.
 
-    Raises an ErrorList of everything that has no kernel.
+    Raises an ErrorList of everything without a kernel.
     """
     how = plan.options.quantized
     plan.steps = schedule.ordered(
@@ -27,11 +27,11 @@ def order(plan: CPlan) -> None:
 
 
 def allocate(plan: CPlan) -> None:
-    """Lay all buffers out in one arena: sets ``plan.memory``.
+    """Place all buffers in one arena; sets ``plan.memory``.
 
-    The fact ``bound_bytes`` is what no plan can beat. Where the option ``arena`` has a limit, the
-    fact ``choices`` says which arena costs how many products, by bands of rows, and
-    ``steps_in_one_part`` how many steps threads do not share for want of scratch space.
+    The fact ``bound_bytes`` is a lower bound for any plan. With the option ``arena``, the fact
+    ``choices`` lists arena sizes and their cost in MACs when row bands are used, and
+    ``steps_in_one_part`` counts steps that stay single-threaded for lack of scratch space.
     """
     options = plan.options
     planned = partial(

@@ -1,7 +1,7 @@
-"""``report.json``: what a library takes, in all and kernel by kernel; time where it was measured.
+"""``report.json``: memory and work of a library, per kernel; times where they were measured.
 
-Times come from a library that was compiled with the option ``profile``: it asks the caller's
-``NAME_clock`` around each step and sums what passed in ``NAME_ticks`` (see ``measure.py``).
+Times need a library compiled with the option ``profile``: it reads the caller's ``NAME_clock``
+around each step and sums the differences in ``NAME_ticks`` (see ``measure.py``).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ uint64_t {name}_clock(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }}
 """
-"""Nanoseconds: the clock of a library that runs here."""
+"""The C template of a clock in nanoseconds, for a library that runs here."""
 
 
 def clock_file(name: str) -> bytes:
-    """C that defines the clock of the library ``name``."""
+    """Return C code that defines the clock of the library ``name``."""
     return CLOCK.format(name=name).encode()
 
 
@@ -46,8 +46,10 @@ def to_json(
     kernels: Sequence[KernelWork],
     functions: Mapping[int, str],
 ) -> bytes:
-    """The report as a file, the same for the same library. ``functions`` are those that are called,
-    by step; a kernel without one moves nothing."""
+    """Return the report as the bytes of a file, equal for equal libraries.
+
+    ``functions`` has the called C function by step; a kernel without one moves no data.
+    """
     document = {
         "schema": SCHEMA,
         "name": name,
@@ -59,7 +61,7 @@ def to_json(
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The report in ``folder``; raises UsageError E616 if there is none that can be read."""
+    """Return the report in ``folder``; raises UsageError E616 if there is no valid one."""
     try:
         document = json.loads((folder / FILE).read_bytes())
         if document["schema"] == SCHEMA and isinstance(document["kernels"], list):

@@ -1,4 +1,4 @@
-"""Open a folder of a C library that was written before: build it, and call it here."""
+"""Open a folder of a C library that was written before: build it and call it here."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _MACRO = re.compile(r"^#define ([A-Z0-9_]+) (\d{1,18})\b", re.MULTILINE)
 
 
 def open_folder(folder: Path) -> Saved | None:
-    """The library in ``folder``, whose interface is in a ``NAME.json``; None if there is none.
+    """Return the library in ``folder``, whose interface is in ``NAME.json``; None if there is none.
 
-    Raises UsageError E616 if a file is missing or damaged, or if its header is that of another
-    model or version.
+    Raises UsageError E616 if a file is missing or damaged, or the header belongs to another model
+    or version.
     """
     for path in sorted(folder.glob("*.json")):
         read = from_json(path.read_bytes(), path.name)
@@ -50,6 +50,7 @@ def _damaged(file: str, folder: Path, why: str) -> UsageError:
 
 
 def _library(folder: Path, told: Told) -> Saved:
+    """Check the files of a library and return it as Saved; ``load`` builds it."""
     name, interface = check_identifier(told.name), told.interface
     files = _files(folder, name, told)
     changed = [
@@ -84,7 +85,10 @@ def _library(folder: Path, told: Told) -> Saved:
 
 
 def _files(folder: Path, name: str, told: Told) -> dict[str, bytes]:
-    """What is built. Only files of these names are read, whatever the interface file lists."""
+    """Return the contents of the files to build.
+
+    Only files of fixed names are read, whatever the interface file lists.
+    """
     always = [f"{name}{end}" for end in (".h", ".c", "_weights.h")]
     weights = [f"{name}{end}" for end in ("_weights.c", *BLOBS.values())]
     listed = [file for file in weights if file in told.digests]
@@ -97,14 +101,17 @@ def _files(folder: Path, name: str, told: Told) -> dict[str, bytes]:
 
 
 def sizes_of(name: str, header: bytes) -> dict[str, int]:
-    """The numbers that the header defines, without the prefix of the library."""
+    """Return the numbers that the header defines, without the library's prefix."""
     prefix = f"{name.upper()}_"
     pairs = _MACRO.findall(header.decode("ascii", "replace"))
     return {macro.removeprefix(prefix): int(number) for macro, number in pairs}
 
 
 def _check_agreement(folder: Path, told: Told, sizes: Mapping[str, int]) -> None:
-    """Memory is handed over by the interface and used by the code: both must say the same."""
+    """Raise UsageError E616 unless header and interface file agree on all sizes.
+
+    Buffers are allocated by the interface file and used by the code.
+    """
     version = sizes.get("INTERFACE_VERSION", INTERFACE_VERSION)
     if version != INTERFACE_VERSION:
         raise UsageError(
@@ -126,6 +133,7 @@ def _check_agreement(folder: Path, told: Told, sizes: Mapping[str, int]) -> None
 
 
 def _wanted(told: Told) -> Iterator[tuple[str, int]]:
+    """Yield the macros and values that the header must have."""
     most = {name: high for name, (_, high) in (*told.sizes.items(), *told.lengths.items())}
     for number, high in enumerate(high for _, high in told.sizes.values()):
         yield f"SIZE{number}_MAX", high

@@ -1,4 +1,4 @@
-"""The versions of a library for x86 that a run chooses from, narrowest vectors first."""
+"""The x86 versions of a library from which each run chooses, narrowest vectors first."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Version:
-    """What a version is called, the features that it needs of a CPU, and the floats of a vector."""
+    """The name of a version, the CPU features it needs, and its floats per vector."""
 
     name: str
     features: tuple[str, ...]
@@ -25,7 +25,7 @@ class Version:
 
     @property
     def test(self) -> str:
-        """True on CPUs that have the features, as C."""
+        """A C expression that is true on CPUs with the features."""
         return " && ".join(f'__builtin_cpu_supports("{feature}")' for feature in self.features)
 
 

@@ -1,7 +1,7 @@
 """The ``host`` target: an in-process function over NumPy, BLAS and LAPACK, with planned buffers.
 
-It runs whatever can be lowered to a Program, on any NumPy dtype of 8 bits and more. Symbolic
-dims are planned for when the shapes of a call are seen.
+It runs everything that can be lowered to a Program, on any NumPy dtype of at least 8 bits. Symbolic
+dims are planned for when a call gives their sizes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from smelt.targets.host.saved import open_folder
 
 
 def element_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
-    """Of declared operators those of arrays; None for those of ONNX, which say it themselves."""
+    """Return the element types of a declared operator; None for ONNX operators,
+    which declare them.
+    """
     return DTYPES if domain and kernel_of(f"{domain}::{op_type}") is not None else None
 
 

@@ -1,7 +1,7 @@
-"""Programs compiled for this machine: what may be, when, and what stands in until they are there.
+"""Compile programs for this machine; NumPy runs them until the compiled form is ready.
 
-A program is planned again for the native engine, for each set of input shapes that is called.
-Whatever the engine refuses, or this machine cannot compile, has no compiled form: NumPy runs it.
+The native engine plans a program again for each set of input shapes that is called. What it, or
+this machine's compiler, refuses stays with NumPy.
 """
 
 from __future__ import annotations
@@ -45,22 +45,21 @@ from smelt.targets.host.kept import Kept, note_of, recall, remember
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
 
 KEPT = 16
-"""Sets of shapes that one program is compiled for at most: a loaded library stays."""
+"""The most sets of shapes that a program is compiled for; a loaded library stays loaded."""
 
 SEEN = 64
-"""Sets of shapes that are remembered to have been called."""
+"""The most called sets of shapes that are remembered."""
 
 SHORT = 20_000
-"""Bytes and multiplications up to which a call is over in a few microseconds."""
+"""The most bytes and multiplications of a call that takes a few microseconds."""
 
 
 class Compiled:
-    """The compiled forms of ``program``, which is as ``lower`` made it.
+    """The compiled forms of ``program``, as ``lower`` returned it.
 
-    ``waits``: whether a first call waits for the compiler. Else what an earlier process has kept is
-    loaded, and the rest is compiled in the background: static programs once they were called, sets
-    of shapes once they come again, for a cache that grows has others at each call. ``why`` says
-    what went wrong, if something did.
+    ``waits``: the first call waits for the compiler. Otherwise cached libraries are loaded and
+    others compiled in the background: a static program after its first call, a set of shapes after
+    its second, since a growing cache has new shapes each call. ``why``: the last error, or empty.
     """
 
     def __init__(self, program: Program, *, waits: bool, threads: int = 1) -> None:
@@ -74,18 +73,20 @@ class Compiled:
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is under way: what another process had begun before a fork stays there."""
+        """Reset the pending compiles; after a fork, those of the parent stay with the parent."""
         self._process = os.getpid()
         self._changed = threading.Condition()
         self._pending: list[Shapes] = []
 
     @cached_property
     def kept(self) -> Kept | None:
-        """What an earlier process kept of the program, if that is static."""
+        """The cached form of a static program from an earlier process, or None."""
         return recall(self.program, self.threads) if is_static(self.program) else None
 
     def _at(self, shapes: Shapes) -> Program:
-        """The program for inputs of ``shapes``; raises UsageError E670 if they do not fit."""
+        """Return the program for inputs of ``shapes``; raises UsageError E670 if they do
+        not fit.
+        """
         own = tuple(self.program.slots[slot].shape for slot in self.program.inputs)
         if shapes == own and is_static(self.program):
             return self.program
@@ -97,7 +98,7 @@ class Compiled:
         return self._changed
 
     def caller(self, shapes: Shapes) -> Caller | None:
-        """What calls the program at ``shapes``; None as long as NumPy has to.
+        """Return the compiled caller at ``shapes``; None while NumPy must run the call.
 
         Raises UsageError E670 if the shapes do not fit the inputs.
         """
@@ -118,7 +119,7 @@ class Compiled:
         return self._callers.get(shapes)
 
     def ran(self, shapes: Shapes) -> None:
-        """NumPy ran a call: see to it that later ones need not."""
+        """Record that NumPy ran a call at ``shapes``, and submit a compile if it is due."""
         if self.waits or shapes in self._callers:
             return
         with self._held():
@@ -130,10 +131,7 @@ class Compiled:
                 self._submit(shapes)
 
     def ready(self, timeout: float | None) -> bool:
-        """Whether nothing is under way, after at most ``timeout`` seconds.
-
-        What was called is compiled for that, and a static program that was not called, too.
-        """
+        """Compile what was called, or a static program; True if done within ``timeout`` seconds."""
         if is_static(self.program):
             shapes = tuple(self.program.slots[slot].sizes for slot in self.program.inputs)
             if self.caller(shapes) is None:
@@ -172,7 +170,9 @@ class Compiled:
         return None
 
     def _warn(self, error: SmeltError | OSError) -> None:
-        """Let the next call say, once, what is wrong; who asked for no compiler needs none."""
+        """Let the next call warn once; a missing compiler is only warned of if calls
+        wait for it.
+        """
         without = isinstance(error, SmeltError) and error.code == "E661"
         if str(error) == self._said:
             return
@@ -184,13 +184,13 @@ class Compiled:
 
 
 GROUPS = (fuse_elementwise, read_slices, fuse_reductions)
-"""What joins instructions that one loop computes."""
+"""Passes that fuse instructions into one loop."""
 
 FAILED = "a program could not be compiled, so NumPy runs it: {}"
 
 
 def was_kept(program: Program, threads: int = 1) -> bool:
-    """Whether a static ``program`` was compiled before, as far as a look can tell."""
+    """True if a note says that a static ``program`` was compiled before."""
     try:
         return Cache().noted(note_of(program, threads))
     except (SmeltError, OSError):
@@ -204,14 +204,12 @@ def compile_program(
     threads: int = 1,
     known: Kept | None = None,
 ) -> Caller | None:
-    """What calls a static ``program`` compiled; None if the process ends meanwhile.
+    """Return a caller of the compiled static ``program``; None if the process ends meanwhile.
 
-    ``waits``: whether this is no work of the background; ``only_kept``: whether to give None unless
-    the library is in the cache; ``threads``: into how many parts costly steps are cut; ``known``:
-    what an earlier process kept of the program, if that was looked up.
-
-    Raises Unsupported, or an ErrorList of it, for what the engine lacks; UsageError E661 without a
-    compiler, and what ``Toolchain.compile`` does.
+    ``waits``: this is no background work; ``only_kept``: return None unless the library is cached;
+    ``threads``: the number of shards of costly steps; ``known``: the cached form, if looked up.
+    Raises Unsupported or an ErrorList for what the engine lacks, UsageError E661 without a
+    compiler, and what ``Toolchain.compile`` raises.
     """
     known = recall(program, threads) if known is None else known
     if known is not None and not (known.calls_blas and blas.table() is None):
@@ -252,7 +250,7 @@ def compile_program(
 
 
 def _caller(program: Program, kept: Kept, library: ctypes.CDLL, threads: int) -> Caller:
-    """What calls ``library``, which was given all that it needs of this process."""
+    """Return a caller of ``library`` after passing it BLAS and the thread pool."""
     if kept.calls_blas:
         library[BIND](blas.table())
         if threads > 1:
@@ -271,7 +269,7 @@ def _caller(program: Program, kept: Kept, library: ctypes.CDLL, threads: int) ->
 
 
 def _packing(program: Program, call: Caller) -> Caller:
-    """Return what packs inputs of less than a byte an element for ``call``, and unpacks results."""
+    """Wrap ``call`` to pack inputs of sub-byte elements and unpack such results."""
     inputs, outputs = (
         [program.slots[slot] for slot in slots] for slots in (program.inputs, program.outputs)
     )
@@ -295,7 +293,7 @@ def _library(text: str) -> ctypes.CDLL:
 
 
 def _ports(program: Program, slots: Sequence[int]) -> list[Port]:
-    """What the library takes or returns: elements of less than a byte as packed bytes."""
+    """Return the ports of the library; sub-byte elements are packed bytes."""
     described = (program.slots[slot] for slot in slots)
     return [
         Port(np.dtype(slot.dtype.numpy()), slot.sizes)

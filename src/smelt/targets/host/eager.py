@@ -1,7 +1,7 @@
-"""Run a Program instruction by instruction, as it stands: no pass, no plan, no shared memory.
+"""Run a Program instruction by instruction as written: no pass, no plan, no shared memory.
 
-Each result is an array of its own, made by the kernel of its instruction and let go after its last
-use. So this is what compiled programs are held against, and how a Program is looked at halfway.
+Each result is a new array from the kernel of its instruction, freed after its last use. Compiled
+programs are compared with this, and a Program can be inspected at any stage.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ Watch = Callable[[Instruction, Sequence[Array]], None]
 
 
 def run(program: Program, *inputs: Array, watch: Watch | None = None) -> tuple[Array, ...]:
-    """The outputs of ``program`` for one array an input, of the dtype and shape of its slot.
+    """Return the outputs of ``program`` for one array per input, of its slot's dtype and shape.
 
-    Symbolic dims have the sizes of the arrays. ``program`` is not changed; it may be what lowering
-    makes or what any pass made of it. ``watch(instruction, results)`` sees each instruction as it
-    was run. Inputs are never written, and no output shares memory with them.
-
-    Raises UsageError E670 or E671 for arrays that do not fit, Unsupported E202 for an instruction
-    that no kernel of NumPy computes, InvalidModel E321 for an index out of range.
+    Symbolic dims have the sizes of the arrays. ``program``, from lowering or any pass, is not
+    changed. ``watch(instruction, results)`` is called after each instruction. Inputs are never
+    written, and outputs share no memory with them. Raises UsageError E670 or E671 for arrays that
+    do not fit, Unsupported E202 for an instruction without a NumPy kernel, InvalidModel E321 for an
+    index out of range.
     """
     if not isinstance(program, Program):
         what = f"{type(program).__name__} is no Program"
@@ -51,6 +50,7 @@ def run(program: Program, *inputs: Array, watch: Watch | None = None) -> tuple[A
 
 
 def _run(program: Program, watch: Watch | None, *inputs: Array) -> tuple[Array, ...]:
+    """Run all instructions, and free each value after its last use."""
     last_use.run(program)
     held = {**program.constants, **dict(zip(program.inputs, inputs, strict=True))}
     for instruction in program.instructions:
@@ -68,6 +68,7 @@ def _run(program: Program, watch: Watch | None, *inputs: Array) -> tuple[Array, 
 def _computed(
     program: Program, instruction: Instruction, held: dict[int, Array], watch: Watch | None
 ) -> tuple[Array, ...]:
+    """Return the results of one instruction in new arrays."""
     given = tuple(held[slot] if slot >= 0 else None for slot in instruction.inputs)
     slots = [program.slots[slot] for slot in instruction.outputs]
     results = tuple(np.empty(slot.sizes, slot.dtype.numpy()) for slot in slots)

@@ -1,8 +1,14 @@
-"""Bind a prepared Program to memory, and write it as one straight-line Python function.
+"""Bind a prepared Program to memory and write it as one straight-line Python function.
 
-Names in the function are slot and step numbers only, so no name of a model ever becomes code.
-Arrays in the arena and constants are made once; only views of inputs, and outputs, are made in
-every call.
+Names in the function are slot and step numbers only, so no name of a model becomes code. Arrays in
+the arena and constants are made once; each call makes only views of inputs, and outputs::
+
+    def run(v0, v1):
+        v2 = empty((2, 4), type2)
+        k0(v0, v1, v2)
+        v3 = v2
+        k1(v2, v3)
+        return (v3,)
 """
 
 from __future__ import annotations
@@ -22,7 +28,7 @@ Bound: TypeAlias = Callable[..., tuple[Array, ...]]
 
 
 class Binder:
-    """Builds the function of one static Program."""
+    """Builds the Python function of one static Program."""
 
     def __init__(self, plan: MemoryPlan, prepared: Sequence[Prepared]) -> None:
         self.program: Program = plan.program
@@ -36,7 +42,7 @@ class Binder:
         self.offsets = {id(storage): offset for storage, offset in pairs}
 
     def bind(self) -> Bound:
-        """The function, which takes the inputs and returns the outputs."""
+        """Return the function, which takes the inputs and returns the outputs."""
         for step, prepared in enumerate(self.prepared):
             if prepared.view is not None:
                 self._view(step, prepared)
@@ -58,6 +64,7 @@ class Binder:
         return function
 
     def _view(self, step: int, prepared: Prepared) -> None:
+        """Add a line that makes a view; a view of a fixed array is made once."""
         (source, *_), (target, *_) = prepared.instruction.inputs, prepared.instruction.outputs
         assert prepared.view is not None
         if source in self.fixed:
@@ -67,6 +74,9 @@ class Binder:
         self.lines.append(f"v{target} = view{step}(v{source})")
 
     def _call(self, step: int, prepared: Prepared) -> None:
+        """Add a line that calls the kernel of a step on its operands, results and
+        scratch arrays.
+        """
         instruction, work = prepared.instruction, prepared.step
         assert work is not None
         for position, slot in enumerate(instruction.outputs):
@@ -82,7 +92,9 @@ class Binder:
         self.lines.append(f"k{step}({', '.join(operands)})")
 
     def _place(self, slot: int, inputs: Sequence[int]) -> None:
-        """Give ``slot`` its array: over an input that it replaces, in the arena, or new."""
+        """Give ``slot`` its array: in place of an input that it overwrites, in the
+        arena, or new.
+        """
         storage = self.plan.assignment.of_slot[slot]
         assert storage is not None
         described = self.program.slots[slot]
@@ -105,7 +117,7 @@ class Binder:
 
 
 def _aligned(size: int) -> Array:
-    """Uninitialized bytes that begin on a cache line."""
+    """Return uninitialized bytes that start on a cache line."""
     memory = np.empty(size + ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % ALIGNMENT
     return memory[start : start + size]

@@ -1,8 +1,8 @@
-"""What a folder of this target holds: the selected model in ONNX, and that it is for ``host``.
+"""The files of this target: the selected model in ONNX, and a mark with the options.
 
-Kernels and addresses are this machine's, so none is stored: who opens the folder lowers the model
-and plans its memory again, in linear time; what was compiled on a machine is in its cache. Weights
-lie beside the model, where they are mapped.
+Kernels and addresses belong to one machine, so none is stored: opening the folder lowers the model
+and plans its memory again, in linear time; compiled code is in the machine's cache. Weights are
+external data, which is memory-mapped.
 """
 
 from __future__ import annotations
@@ -30,13 +30,11 @@ MARK, MODEL, MEMORY = "host.json", "program.onnx", "memory.txt"
 
 
 class Files(Mapping[str, bytes]):
-    """The files of ``model``, whose arena ``memory`` gives, if it is known before a run.
+    """The files of ``model``; ``memory`` returns its memory plan if that is known before a run.
 
-    ``options`` say how it runs where the folder is opened, too.
-
-    The model is encoded when they are asked for: who compiles in order to call never does.
-    ``contents`` writes them without holding them. Asking raises Unsupported E203 for an operator
-    that is declared in this process only and has no body, which nobody could load.
+    ``options`` are stored for whoever opens the folder. The model is encoded on first access, which
+    a compile for calls never needs. ``contents`` writes the files without holding them. Access
+    raises Unsupported E203 for an operator without a body that only this process declares.
     """
 
     def __init__(
@@ -60,7 +58,7 @@ class Files(Mapping[str, bytes]):
 
     @property
     def contents(self) -> Mapping[str, Content]:
-        """What writes each file."""
+        """The function or bytes that write each file."""
         return {**self._encoded.contents, **self._texts}
 
     def __getitem__(self, name: str) -> bytes:
@@ -75,16 +73,16 @@ class Files(Mapping[str, bytes]):
 
 
 def _is_of_this_process(node: ir.Node) -> bool:
-    """True for an operator that whoever opens the folder would not have: no package declares it."""
+    """True for an operator without a body that no installed package declares."""
     operator = find(node.domain, node.op_type)
     return operator is not None and operator.body is None and not is_installed(operator)
 
 
 def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
-    """The model in ``folder`` and how it runs; None unless it is a folder of this target.
+    """Return the model and the options in ``folder``; None unless this target wrote it.
 
-    Raises UsageError E616 if its model is missing or its mark is damaged, E660 if nothing
-    runs as it says, and what loading a model raises.
+    Raises UsageError E616 if the model is missing or the mark damaged, E660 for unknown options,
+    and what loading a model raises.
     """
     mark = _mark(folder / MARK)
     if mark is None and (folder / MARK).is_file() and (folder / MODEL).is_file():

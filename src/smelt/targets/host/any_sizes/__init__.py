@@ -1,11 +1,11 @@
-"""Models with sizes that no plan before a run can know: they are planned as a run finds them.
+"""Run models with sizes that are unknown before a run; parts are planned when sizes are known.
 
-``AnySizes`` runs a model. As long as sizes follow from those of its inputs, it is one Program, as
-ever. Else it is cut (``chain``): what follows from sizes of its operands is planned together, and
-each node of which data decide the sizes (``decided``) runs by itself. Such a node finds its results
-(``found``), or becomes one of known sizes once the values that decide them are there (``told``),
-or runs bodies (``control_flow``), which are models of any sizes again. What has no plan for open
-sizes is planned for those of each call, and the plans are kept.
+``AnySizes`` runs a model. If all sizes follow from the input sizes, it is one Program. Otherwise it
+is cut (``chain``): nodes whose sizes follow from their operands' sizes are planned together, and
+each data-dependent node (``decided``) runs by itself. Such a node computes its result size
+(``found``), or becomes static once its deciding values are known (``node.Told``), or runs bodies
+(``control_flow``), which are again models of any sizes. A part without a plan for open sizes is
+planned for the sizes of each call; plans are cached.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A model cut at the nodes whose sizes data decide, and run part by part."""
+"""Cut a model at its data-dependent nodes and run it part by part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Step:
-    """A part: numbers of what it reads and writes, and of what nobody reads afterwards."""
+    """One part: its runner, and the numbers of values that it reads, writes and frees."""
 
     run: Runner
     reads: Sequence[int]
@@ -32,9 +32,10 @@ class Step:
 
 
 class Chain:
-    """Runs the parts of ``model``, which is used up; ``decided`` nodes are parts of their own."""
+    """Runs the parts of ``model``, which is consumed; each node in ``decided`` is its own part."""
 
     def __init__(self, model: ir.Model, decided: set[ir.Node], planner: Planner) -> None:
+        """Cut ``model`` into parts and plan each of them."""
         name_values(model)
         parts = _parts(model, decided)
         numbers = {value: i for i, value in enumerate(model.graph.inputs)}
@@ -59,7 +60,7 @@ class Chain:
 
     @property
     def parts(self) -> int:
-        """How many parts run one after the other."""
+        """The number of parts that run one after another."""
         return len(self._steps)
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
@@ -75,6 +76,7 @@ class Chain:
 def _steps(
     runs: Sequence[Runner], flows: Sequence[tuple[list[int], list[int]]], kept: set[int]
 ) -> list[Step]:
+    """Return the parts as Steps, each with the values that no later part reads."""
     steps: list[Step] = []
     seen = set(kept)
     for run, (reads, writes) in zip(reversed(runs), reversed(flows), strict=True):
@@ -85,7 +87,7 @@ def _steps(
 
 
 def _parts(model: ir.Model, decided: set[ir.Node]) -> list[Part]:
-    """The parts in order, each of the ``decided`` nodes by itself."""
+    """Return the parts in order, each of the ``decided`` nodes by itself."""
     found: list[Part] = []
     for part in partition(model.graph, lambda node: node not in decided):
         single = [Part(False, [node]) for node in part.nodes]
@@ -99,7 +101,7 @@ def _parts(model: ir.Model, decided: set[ir.Node]) -> list[Part]:
 
 
 def _tell_sizes(part: Part, known: Sequence[ir.Value]) -> None:
-    """Let a part read a value that has each of its open sizes alone, so that they can be told."""
+    """Add values to the reads of ``part`` so that each of its open sizes is a dim of some read."""
     values = {*part.reads, *(value for node in part.nodes for value in node.outputs)}
     wanted = {name for value in values for dim in value.shape or () for name in symbols_of(dim)}
     wanted -= {str(dim) for value in part.reads for dim in value.shape or ()}

@@ -1,4 +1,4 @@
-"""If, Loop and Scan whose bodies are models of any sizes, as specified by ONNX."""
+"""If, Loop and Scan as in ONNX, with bodies that are models of any sizes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ if TYPE_CHECKING:
     from smelt.targets.host.any_sizes.node import Operands
 
 FIRST_WITHOUT_BATCH = 9
-"""The opset since which Scan has no batches."""
+"""The first opset whose Scan has no batch axis."""
 
 
 class Body:
-    """A graph of a node of ``model``: called with its own inputs, then the inputs of the model.
+    """A graph of a node of ``model``; a call takes its own inputs, then the inputs of the model.
 
-    ``shapes`` are those of the first of its inputs in every round, None where that is not known;
-    a dim without a size becomes one of its own.
+    ``shapes`` are the shapes of its first inputs in every iteration, None if unknown; an unknown
+    dim becomes a new symbolic dim.
     """
 
     def __init__(
         self, model: ir.Model, graph: ir.Graph, planner: Planner, shapes: Sequence[ir.Shape | None]
     ) -> None:
+        """Extract ``graph`` as a model of its own; it is planned on its first call."""
         places = {value: i for i, value in enumerate(model.graph.inputs)}
         part, captured = body_of(model, graph)
         self._captured = [places[value] for value in captured]
@@ -45,20 +46,20 @@ class Body:
         self._part, self._planner = part, planner
 
     def __call__(self, own: Sequence[Array], around: Sequence[Array]) -> Sequence[Array]:
-        if self._run is None:  # a branch that is never taken needs no plan
+        if self._run is None:  # plan on first use: a branch may never be taken
             with self._planner.planning:
                 self._run = self._run or self._planner.of_part(self._part)
         return self._run(*own, *(around[place] for place in self._captured))
 
 
 def _needed(model: ir.Model, node: ir.Node) -> list[int]:
-    """Places of the outputs of ``node`` that the model returns."""
+    """Return the indices of the outputs of ``node`` that the model returns."""
     places = {value: i for i, value in enumerate(node.outputs)}
     return [places[value] for value in model.graph.outputs]
 
 
 class Branch:
-    """An If: results are as large as the branch says that is taken."""
+    """An If, whose results have the sizes of the branch that is taken."""
 
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
@@ -75,7 +76,7 @@ class Branch:
 
 
 def _kept(before: ir.Value | None, after: ir.Value) -> ir.Shape | None:
-    """The shape that a state has in every round: numbers only if it begins and ends with them."""
+    """Return a state's shape in every iteration; static only if it starts and ends equal."""
     shape = before.shape if before is not None else None
     if shape is not None and shape == after.shape and shape.is_static():
         return shape
@@ -85,7 +86,7 @@ def _kept(before: ir.Value | None, after: ir.Value) -> ir.Shape | None:
 
 
 class Rounds:
-    """A Loop: states may have other sizes in each round."""
+    """A Loop, whose states may change sizes between iterations."""
 
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
@@ -100,6 +101,7 @@ class Rounds:
         self._body = Body(model, graph, planner, (ir.Shape([]), ir.Shape([]), *states))
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
+        """Run the Loop and return the needed states and stacked scan outputs."""
         count, condition, *states = self._operands(arrays)
         limit = None if count is None else int(count.reshape(()))
         going = condition is None or bool(condition.all())
@@ -123,12 +125,12 @@ def _given(array: Array | None) -> Array:
 
 
 def _in_order(array: Array) -> Array:
-    """``array`` in C order; ``np.ascontiguousarray`` would give a scalar a dim."""
+    """Return ``array`` in C order; ``np.ascontiguousarray`` would give a scalar a dim."""
     return np.asarray(array, order="C")
 
 
 def _stacked(rows: Sequence[Array], shape: ir.Shape | None, dtype: ir.DataType | None) -> Array:
-    """All ``rows``; without any, sizes that are not known are 0, as in ONNX Runtime."""
+    """Stack ``rows``; without rows, unknown sizes are 0, as in ONNX Runtime."""
     if not rows:
         dims = shape.dims[1:] if shape is not None else ()
         sizes = [dim if isinstance(dim, int) else 0 for dim in dims]
@@ -144,7 +146,7 @@ def _stacked(rows: Sequence[Array], shape: ir.Shape | None, dtype: ir.DataType |
 
 
 class Scanned:
-    """A Scan: a body over rows, forwards or backwards, and before opset 9 over batches."""
+    """A Scan: a body over slices, forwards or backwards; before opset 9 also over batches."""
 
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
@@ -174,6 +176,7 @@ class Scanned:
         return [ends[place] for place in self._needed]
 
     def _walk(self, given: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
+        """Run the body over the slices of one sample; return states and stacked results."""
         states = [_given(each) for each in given[: self._states]]
         operands = [_given(each) for each in given[self._states :]]
         pairs = zip(operands, self._axes, self._back, strict=True)
@@ -194,7 +197,7 @@ class Scanned:
         return [*states, *map(_in_order, moved)]
 
     def _batches(self, given: Sequence[Array | None], around: Sequence[Array]) -> list[Array]:
-        """Each sample by itself; rows behind its end are 0."""
+        """Run each sample by itself; rows behind its length are 0."""
         lengths, rest = given[0], [_given(each) for each in given[1:]]
         longest = rest[self._states].shape[1]
         found: list[list[Array]] = []

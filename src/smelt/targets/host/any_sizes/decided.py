@@ -1,4 +1,4 @@
-"""Which nodes make results whose sizes, or even ranks, only the data of a run tell."""
+"""Find the nodes whose result sizes or ranks are data-dependent."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ DECIDING: Mapping[str, Sequence[int]] = {
     "Col2Im": (1, 2),
     "MaxUnpool": (2,),
 }
-"""By operator: the inputs of which the elements decide sizes, axes or places."""
+"""Operator to the inputs whose elements decide sizes, axes or positions."""
 
 
 def decided_nodes(model: ir.Model) -> set[ir.Node]:
-    """The nodes of the main graph whose sizes do not follow from those of the inputs and of what
-    such nodes before them give. Shapes must be inferred. Linear."""
+    """Return the nodes of the main graph whose sizes do not follow from known sizes.
+
+    Known are the sizes of the inputs and of the results of earlier such nodes. Shapes must be
+    inferred. Takes linear time.
+    """
     known: set[str | None] = set()
     for value in model.graph.inputs:
         known |= _names(value)
@@ -68,8 +71,11 @@ def _follows(model: ir.Model, node: ir.Node, known: set[str | None]) -> bool:
 
 
 def is_hopeless(model: ir.Model) -> bool:
-    """True if a node is refused whatever sizes it has: there is neither a lowering nor a body, or
-    all are known, or it makes or takes no tensors."""
+    """True if a node is refused whatever its sizes are.
+
+    That is: it has neither a lowering nor a body, it is refused although all sizes are known, or it
+    takes or returns no tensors.
+    """
     if not all(map(is_tensor, model.graph.inputs)):
         return True
     for node in scope.nodes(model):
@@ -99,5 +105,5 @@ def _values(node: ir.Node) -> Iterator[ir.Value]:
 
 
 def is_known(value: ir.Value) -> bool:
-    """Whether all sizes of ``value`` are numbers."""
+    """True if all sizes of ``value`` are numbers."""
     return value.shape is not None and all(isinstance(dim, int) for dim in value.shape.dims)

@@ -1,4 +1,4 @@
-"""Operators of ONNX that find out how much they give, on arrays."""
+"""ONNX operators that compute the sizes of their results, in NumPy."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def _compress(node: ir.Node, given: Arrays) -> Sequence[Array]:
 
 
 def _unique(node: ir.Node, given: Arrays) -> Sequence[Array]:
+    """Return the unique rows or elements, their first indices, the inverse, and counts."""
     x = _present(node, given, 0)
     by_axis = "axis" in node.attributes
     axis = node.attributes.get_int("axis", 0) if by_axis else 0
@@ -59,4 +60,4 @@ FIND: Mapping[str, Callable[[ir.Node, Arrays], Sequence[Array]]] = {
     "Unique": _unique,
     "NonMaxSuppression": _boxes,
 }
-"""By operator: the results of a node, all of them, for its operands."""
+"""Operator to a function of node and operands that returns all results."""

@@ -1,4 +1,4 @@
-"""Plans of one part of a model, for calls by several threads."""
+"""A cache of plans for one part of a model, used by several threads."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from collections.abc import Callable, Hashable
 from smelt.targets.host.any_sizes.planning import Runner
 
 KEPT = 16
-"""Plans that are kept; the one used longest ago goes first."""
+"""The most plans in the cache; the least recently used one is dropped."""
 
 
 class KeptPlans:
-    """Runners by what they are for. ``planning`` is held while one is made, so that one is at a
-    time in a whole model; threads whose runner is there don't wait for it."""
+    """Runners by key.
+
+    ``planning`` is locked while a runner is made, so that a model makes one at a time; threads
+    whose runner exists do not wait.
+    """
 
     def __init__(self, planning: threading.RLock) -> None:
         self._planning = planning
@@ -22,7 +25,7 @@ class KeptPlans:
         self._runs: OrderedDict[Hashable, Runner] = OrderedDict()
 
     def of(self, key: Hashable, make: Callable[[], Runner]) -> Runner:
-        """The runner for ``key``, by ``make`` if there is none."""
+        """Return the runner for ``key``; ``make`` creates it if there is none."""
         run = self._find(key)
         if run is not None:
             return run

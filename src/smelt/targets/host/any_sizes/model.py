@@ -1,4 +1,4 @@
-"""What runs one model, or one part of it, at any sizes of its inputs."""
+"""Run one model, or one part of a model, at any sizes of its inputs."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from smelt.targets.host.kernels.kernel import Array
 
 @dataclass(frozen=True)
 class Planner:
-    """How models become runners; ``planning`` is held while one does."""
+    """Makes runners of models; ``planning`` is locked while it makes one."""
 
     plan: Plan
     computes: Computes
     planning: threading.RLock = field(default_factory=threading.RLock)
 
     def of_part(self, model: ir.Model) -> Runner:
-        """What runs a part of a model, or a body."""
+        """Return a runner of a part of a model, or of a body."""
         return AnySizes(with_own_dims(model), self)
 
     def of_call(self, model: ir.Model, node: str = "") -> Runner:
-        """What runs a model of known sizes, or ``node`` alone once it has values as constants."""
+        """Return a runner of a model of known sizes; ``node`` is the operator it was made from."""
         try:
             return self.plan(model, True)
         except (Unsupported, ErrorList):
@@ -47,11 +47,10 @@ class Planner:
 
 
 class AnySizes:
-    """One Program if there is one for open sizes, a chain of parts if data decide some; else a
-    Program for the sizes of each call.
+    """Runs a model: as one Program, as a chain of parts, or as a Program for each call's sizes.
 
-    ``node`` is the operator that ``model`` is an attempt to run, which must not be all of it again.
-    Raises Unsupported, or an ErrorList of it, for what has no program although all is known.
+    ``node`` names the operator that ``model`` consists of; a model of this node alone is not cut
+    again. Raises Unsupported, or an ErrorList, if there is no Program although all sizes are known.
     """
 
     def __init__(self, model: ir.Model, planner: Planner, node: str = "") -> None:
@@ -66,6 +65,7 @@ class AnySizes:
             self._cut(error, node)
 
     def _cut(self, error: Exception, node: str) -> None:
+        """Cut the model at data-dependent nodes; raises ``error`` if that cannot help."""
         if any(value.shape is None for value in self._model.graph.inputs):
             return  # ranks are known in a call
         model = self._model.clone()
@@ -78,7 +78,7 @@ class AnySizes:
             raise error
 
     def __call__(self, *arrays: Array) -> Sequence[Array]:
-        """Raises UsageError E670 for sizes that do not fit, InvalidModel E321."""
+        """Run once. Raises UsageError E670 for sizes that do not fit, InvalidModel E321."""
         if self._run is not None:
             return self._run(*arrays)
         shapes = tuple(array.shape for array in arrays)
@@ -87,5 +87,5 @@ class AnySizes:
 
     @property
     def parts(self) -> int:
-        """How many parts run one after the other."""
+        """The number of parts that run one after another."""
         return self._run.parts if isinstance(self._run, Chain) else 1

@@ -1,4 +1,4 @@
-"""One node whose sizes data decide, as a part of a model."""
+"""Run one data-dependent node as a part of a model."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from smelt.targets.host.any_sizes.model import Planner
 
 MOST_DECIDING = 1 << 10
-"""Elements of a value up to which it may decide sizes; a table of data is none."""
+"""The most elements of a value that may decide sizes; larger values are data."""
 
 
 class Operands:
-    """The operands of the only node of a model, for what the inputs of the model are."""
+    """Finds the operands of a model's only node among the model's inputs and constants."""
 
     def __init__(self, model: ir.Model, node: ir.Node) -> None:
         places = {value: i for i, value in enumerate(model.graph.inputs)}
@@ -41,7 +41,7 @@ class Operands:
 
 
 def runner_of_node(model: ir.Model, planner: Planner) -> Runner:
-    """What runs ``model``, which has one node beside constants."""
+    """Return a runner of ``model``, which has one node besides constants."""
     (node,) = (each for each in model.graph if not is_constant_node(each))
     operands = Operands(model, node)
     if not node.domain and node.op_type == "If":
@@ -56,7 +56,7 @@ def runner_of_node(model: ir.Model, planner: Planner) -> Runner:
 
 
 class Finding:
-    """A node that finds out how much it gives."""
+    """Runs a node that computes the sizes of its results."""
 
     def __init__(self, model: ir.Model, node: ir.Node, operands: Operands) -> None:
         self._node, self._operands = node, operands
@@ -69,7 +69,7 @@ class Finding:
 
 
 class Told:
-    """A node of known sizes once those values are constants that decide its own."""
+    """Runs a node that becomes static once the values that decide its sizes are constants."""
 
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner

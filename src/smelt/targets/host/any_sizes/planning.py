@@ -1,4 +1,4 @@
-"""A model with the sizes, and some of the values, of one call."""
+"""Prepare a model with the sizes, and some of the values, of one call."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from smelt.targets.host.kernels.kernel import Array
 
 Runner: TypeAlias = Callable[..., Sequence[Array]]
 Plan: TypeAlias = Callable[[ir.Model, bool], Runner]
-"""What runs a model, whose sizes are those of one call if the second argument says so. Raises
-Unsupported or an ErrorList of it for sizes that no plan can know."""
+"""Returns a runner of a model; the second argument is True if all sizes are known. Raises
+Unsupported or an ErrorList for data-dependent sizes."""
 Computes: TypeAlias = Callable[[ir.Model, ir.Node], bool]
 
 
 def forget_sizes(model: ir.Model) -> None:
-    """Leave no shape but those of the inputs: others were told by what a model declares."""
+    """Remove all shapes except those of the inputs; the model's declarations may be wrong here."""
     model.graph.meta.pop(DECLARED, None)
     for graph in scope.graphs(model):
         for value in () if graph is model.graph else graph.inputs:
@@ -42,8 +42,10 @@ def forget_sizes(model: ir.Model) -> None:
 
 
 def with_own_dims(model: ir.Model) -> ir.Model:
-    """``model``, in which dims of inputs that are made of sizes which none of them has alone are
-    sizes of their own."""
+    """Return ``model`` with new symbols for input dims that are expressions of unknown symbols.
+
+    A symbol is unknown if no input has it as a dim of its own.
+    """
     dims = [dim for value in model.graph.inputs for dim in value.shape or ()]
     told = {str(dim) for dim in dims}
     if all(symbols_of(dim) <= told for dim in dims):
@@ -62,14 +64,17 @@ def with_own_dims(model: ir.Model) -> ir.Model:
 
 
 def free_names(model: ir.Model) -> Iterator[str]:
-    """Names for dims that no input of ``model`` has; bodies in bodies read values of each other."""
+    """Yield names for dims that no input of ``model`` uses.
+
+    Bodies inside bodies read each other's values, so names must not clash.
+    """
     dims = [dim for value in model.graph.inputs for dim in value.shape or ()]
     taken = set().union(*map(symbols_of, dims))
     return (name for name in map("_own{}".format, count()) if name not in taken)
 
 
 def bound(model: ir.Model, arrays: Sequence[Array]) -> ir.Model:
-    """A copy of ``model`` whose inputs have the shapes of ``arrays``, and known element types."""
+    """Return a copy of ``model`` whose inputs have the shapes and element types of ``arrays``."""
     copy = model.clone()
     forget_sizes(copy)
     for value, array in zip(copy.graph.inputs, arrays, strict=True):
@@ -80,7 +85,7 @@ def bound(model: ir.Model, arrays: Sequence[Array]) -> ir.Model:
 
 
 def fix_values(model: ir.Model, values: Mapping[int, Array]) -> None:
-    """Make constants of the inputs at these places."""
+    """Turn the inputs at these indices into constants."""
     inputs = list(model.graph.inputs)
     for place, array in values.items():
         value = inputs[place]
@@ -90,7 +95,7 @@ def fix_values(model: ir.Model, values: Mapping[int, Array]) -> None:
 
 
 def prepare(model: ir.Model, computes: Computes) -> None:
-    """The passes of this target on a model whose sizes are known."""
+    """Run the passes of this target on a model whose sizes are known."""
     cx = PassContext.of(model, evaluator(model))
     cx.kernels = frozenset(lowered_operators()) | EXPANDED_OPERATORS
     cx.computes = partial(computes, model)

@@ -1,4 +1,4 @@
-"""Calls of a model whose sizes data decide."""
+"""Check and run calls of a model with data-dependent sizes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from smelt.targets.host.taken import taken
 
 
 class AnySizesRunner:
-    """Calls with one array an input return fresh arrays; inputs are never written.
+    """Runs a model; takes one array for each input, never writes it, and returns new arrays.
 
-    Several calls run at once, but for parts that NumPy computes, one call of each at a time.
-    ``defaults`` are the arrays of inputs that may be given as None. Raises
-    Unsupported, or an ErrorList of it, for a model that has no program at any sizes.
+    Calls may run in parallel, except that a part computed by NumPy runs one call at a time.
+    ``defaults`` are the arrays of inputs that may be None. Raises Unsupported, or an ErrorList, for
+    a model without a Program at any sizes.
     """
 
     def __init__(self, model: ir.Model, planner: Planner, defaults: Mapping[int, Array]) -> None:
@@ -35,11 +35,13 @@ class AnySizesRunner:
 
     @property
     def parts(self) -> int:
-        """How many parts run one after the other, those whose sizes data decide by themselves."""
+        """The number of parts that run one after another; data-dependent nodes count one each."""
         return self._run.parts
 
     def __call__(self, *inputs: Array | None) -> tuple[Array, ...]:
-        """Raises UsageError E670 or E671 for inputs that do not fit, InvalidModel E321."""
+        """Run once. Raises UsageError E670 or E671 for inputs that do not fit,
+        InvalidModel E321.
+        """
         arrays = self._arrays(inputs)
         try:
             with np.errstate(all="ignore"):
@@ -64,7 +66,7 @@ class AnySizesRunner:
 
 
 def _fits(slot: Slot, shape: Sequence[int], sizes: dict[str, int]) -> bool:
-    """Whether numbers are as declared, and equal names stand for equal sizes."""
+    """True if fixed dims have their sizes, and equal names have equal sizes."""
     if len(shape) != len(slot.shape):
         return False
     for dim, size in zip(slot.shape, shape, strict=True):
@@ -77,7 +79,7 @@ def _fits(slot: Slot, shape: Sequence[int], sizes: dict[str, int]) -> bool:
 
 
 def _fresh(results: Sequence[Array], inputs: Sequence[Array]) -> tuple[Array, ...]:
-    """``results``, each with memory of its own."""
+    """Return ``results``, copied where they share memory with inputs or each other."""
     found: list[Array] = []
     for result in results:
         shared = any(np.may_share_memory(result, other) for other in (*inputs, *found))
