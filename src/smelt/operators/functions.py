@@ -1,13 +1,14 @@
-"""Write extension operators into a model as ONNX functions, so that any runtime loads it.
+"""Writes extension operators into a model as ONNX functions, so that any runtime loads it.
 
 A body depends on attributes, element types and ranks, so each combination that a model uses gets
-a function of its own, unless ranks make no difference to its body: the first keeps the operator's
-name, later ones are ``Name_2``, ``Name_3``...
-ONNX has overloads for this, but a runtime that ignores them computes the wrong function without
-a word; the reference evaluator of onnx 1.23 does. ``restore_operators`` undoes it all on loading.
+its own function, unless ranks make no difference: the first keeps the operator's name, later ones
+are ``Name_2``, ``Name_3``...
 
-Operators of ONNX that ONNX Runtime lacks for their element types become calls of functions in the
-same way, and are themselves again after loading.
+ONNX has overloads for this, but a runtime that ignores them silently computes the wrong function;
+the reference evaluator of onnx 1.23 does. ``restore_operators`` undoes everything on loading.
+
+ONNX operators that ONNX Runtime lacks for their element types become function calls in the same
+way, and are restored on loading.
 """
 
 from __future__ import annotations
@@ -33,24 +34,20 @@ from smelt.operators.lacking import DOMAIN, ROWS, stand_in
 from smelt.operators.registry import find
 
 MAX_DEPTH = 32
-"""Bodies within bodies; beyond it an operator is taken to need itself."""
+"""Maximum nesting of bodies; a deeper one is assumed to need its own operator."""
 
 
 def attach_functions(
     model: ir.Model, *, fill_gaps: bool = True, of_source: bool = True
 ) -> tuple[ir.Node, ...]:
-    """Add a function for each extension operator in use, and let the nodes call them.
+    """Add a function for each extension operator in use, and let the nodes call it.
 
-    With ``fill_gaps`` also for what ONNX Runtime lacks, as far as element types are known; without
-    ``of_source``, what it computes wrong in the source stays.
-
-    Operators that a body uses get functions, too, and the graphs that call them their imports.
-    Returns the nodes whose operator has no body here, because ONNX cannot express it or because
-    the element type of an input, or the rank where the body needs it, is unknown; those no other
-    runtime can load. Repeating it changes nothing.
-
-    Raises InvalidModel E330 for a node that its operator does not take, UsageError E645 for an
-    operator whose body needs itself.
+    With ``fill_gaps`` also for operators that ONNX Runtime lacks, where element types are known;
+    without ``of_source``, source nodes that it computes wrong are left alone. Operators used in
+    bodies get functions too, and graphs that call them the imports. Returns the nodes whose
+    operator has no body here, because ONNX cannot express it or an element type or a needed rank is
+    unknown; other runtimes cannot load those. Repeating it changes nothing. Raises InvalidModel
+    E330 for an invalid node, UsageError E645 for an operator whose body needs itself.
     """
     restore_operators(model)
     attachment = _Attachment(model, fill_gaps, of_source)
@@ -64,7 +61,7 @@ def attach_functions(
 
 
 class _Attachment:
-    """The functions that are made for one model, one for each instance of an operator."""
+    """The functions made for one model, one per instance of an operator."""
 
     def __init__(self, model: ir.Model, fill_gaps: bool, of_source: bool) -> None:
         self.model = model
@@ -77,7 +74,8 @@ class _Attachment:
         self.open: list[str] = []
 
     def attach_below(self, root: ir.Graph, imports: dict[str, int]) -> list[ir.Node]:
-        """Let every node of ``root`` and its subgraphs call its function; those without one."""
+        """Let every node of ``root`` and its subgraphs call its function; return the nodes without
+        one."""
         bare = []
         for node in [node for graph in scope.graphs_below(root) for node in graph]:
             operator = self.definition_of(node)
@@ -96,6 +94,7 @@ class _Attachment:
         return bare
 
     def definition_of(self, node: ir.Node) -> Definition | None:
+        """Return the definition to use for ``node``, or None."""
         if node.domain:
             return find(node.domain, node.op_type)
         if not self.fill_gaps:
@@ -107,6 +106,8 @@ class _Attachment:
         return found
 
     def function_for(self, operator: Definition, node: ir.Node) -> ir.Function | None:
+        """Return the function for ``node``, built with the functions that its body needs, or
+        None."""
         instance = instance_of(operator, node)
         if instance in self.functions:
             return self.functions[instance]
@@ -128,10 +129,11 @@ class _Attachment:
         return function
 
     def named(self, function: ir.Function, operator: Definition, of: Instance) -> ir.Function:
-        """``function`` with a name of its own, or the one of before that computes the same for
-        inputs of other ranks; ``of`` is what the two have in common.
+        """Return ``function`` under a new name, or an earlier one with the same body for other
+        ranks.
 
-        Bodies are told apart by their digests, which the first of its kind can do without.
+        ``of`` is what both have in common. Bodies are compared by digests, if there is more than
+        one.
         """
         others = self.bodies.setdefault(of, [])
         if others:
@@ -144,7 +146,7 @@ class _Attachment:
         return function
 
     def name_for(self, operator: Definition) -> str:
-        """The name of the operator, or that with a number which nothing else is called."""
+        """Return the name of the operator, with a number if it is taken."""
         while True:
             count = self.counts[operator.key] = self.counts.get(operator.key, 0) + 1
             name = operator.name if count == 1 else f"{operator.name}_{count}"
@@ -178,7 +180,8 @@ def restore_operators(model: ir.Model) -> int:
 
 
 def _stands_for(function: ir.Function) -> tuple[str, str] | None:
-    """Domain and name of the operator that an attached function stands for; None for others."""
+    """Return domain and name of the operator that an attached function implements; None for
+    others."""
     name = function.metadata_props.get(MARK, "")
     if name:
         return (function.domain, name) if find(function.domain, name) is not None else None
@@ -191,7 +194,7 @@ def _dtypes(node: ir.Node) -> tuple[ir.DataType | None, ...]:
 
 
 def _body_digest(graph: ir.Graph) -> bytes:
-    """A digest of what a body computes, whatever the ranks that it was built for."""
+    """Return a digest of a body that ignores the ranks it was built for."""
     values = (*graph.inputs, *graph.outputs)
     shapes = [value.shape for value in values]
     for value in values:

@@ -1,10 +1,9 @@
-"""What ONNX Runtime lacks: a table by operator of ONNX and element type, each with a body instead.
+"""Runtime gaps of ONNX Runtime: ONNX operators and element types, each with a body to use instead.
 
-What it has and computes wrong is another table, ``wrong.py``, applied alike.
-
-Frontends and passes use the operators of ONNX as ONNX defines them, and targets see them plain.
-Only where a model is written, or opened in ONNX Runtime, does a node that has a row here call a
-function with the body of that row (``functions.py``); loading makes it the operator again.
+``wrong.py`` lists operators that it computes wrong; both tables are applied alike. Frontends and
+passes use operators as ONNX defines them, and targets see them unchanged. Only when a model is
+written, or opened in ONNX Runtime, a node with a row here becomes a call of a function with that
+body (``functions.py``); loading restores the operator.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from smelt.operators.special import error, trigonometric
 from smelt.operators.wrong import OF_SOURCE, WRONG, is_wrong
 
 DOMAIN = "smelt"
-"""Where the functions live."""
+"""The domain of the functions."""
 
 Values = Sequence["ir.Value | None"]
 
@@ -35,15 +34,16 @@ T = ir.DataType
 
 
 def _chosen_by_logic(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """A Where of booleans."""
+    """Build a Where of booleans from And, Or and Not."""
     test, yes, no = given
     return (b.op("Or", b.op("And", test, yes), b.op("And", b.op("Not", test), no)),)
 
 
 def _as(op_type: str, to: ir.DataType, *, cast_back: bool) -> Body:
-    """The operator itself on another type; its first result is cast back if asked for.
+    """Return a body that runs the operator on another type; ``cast_back`` casts its first result
+    back.
 
-    All inputs of the type that is lacking are cast, and none of a value changes on the way.
+    All inputs of the unsupported type are cast, which changes no value.
     """
 
     def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
@@ -60,10 +60,10 @@ def _as(op_type: str, to: ir.DataType, *, cast_back: bool) -> Body:
 
 
 def _as_double(op_type: str) -> Body:
-    """A ReduceMax or ReduceMin of uint32, not as int64, of which ONNX Runtime compares halves.
+    """Return a body of ReduceMax or ReduceMin of uint32; as int64, ONNX Runtime compares halves.
 
-    Of no elements the result is the least or the greatest number of the type, and as a double
-    infinite, which is no uint32: so it is clipped.
+    For no elements the result is the limit of the type, which as a double is infinite: it is
+    clipped.
     """
 
     def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
@@ -82,7 +82,7 @@ def _cast(b: Builder, x: ir.Value, to: ir.DataType) -> ir.Value:
 
 
 OUTPUTS = {"TopK": 2}
-"""Results of an operator that has more than one."""
+"""Number of results of operators with more than one."""
 
 AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
     "BitShift": {T.UINT16: T.UINT32},
@@ -107,7 +107,7 @@ AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
     },
     "Where": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT64: T.INT64},
 }
-"""Computed on another type, whose numbers are as many; the results are cast back."""
+"""Operators computed on another type that represents all values; the results are cast back."""
 
 KEEPING_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
     "ArgMax": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT32: T.INT64},
@@ -118,22 +118,21 @@ KEEPING_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
         T.UINT32: T.INT64,
     },
 }
-"""The same for operators whose results have another type: places of elements, or powers, which
-have that of the base."""
+"""The same for operators whose results have another type: indices, or powers in the base's type."""
 
 DOUBLES = (*trigonometric.OPERATORS, *error.OPERATORS[:1])
-"""Operators that say by a formula what runtimes compute in single precision only."""
+"""Operators with a formula for doubles, which runtimes compute in single precision only."""
 
 
 FORMULAS = (
     *("Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "Mish", "PRelu", "Selu"),
     *("Softplus", "Softsign", "ThresholdedRelu"),
 )
-"""Elementwise operators whose formula is computed instead, of doubles."""
+"""Elementwise operators whose formula is built for doubles."""
 
 
 def _by_formula(name: str) -> Body:
-    """What the row of an elementwise operator says, as nodes."""
+    """Return a body that builds the formula of an elementwise operator."""
     formula = ROWS_OF_ELEMENTS[name].formula
     assert formula is not None
 
@@ -167,23 +166,22 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
 
 
 LACKING: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
-"""What computes the same; `tests/operators` holds the table against the installed runtime."""
+"""(Operator, element type) to body; `tests/operators` compares the table with the installed
+runtime."""
 
 ROWS = frozenset(op_type for op_type, _ in (*LACKING, *WRONG)) | {"Einsum"}
 
 
 def typed_input(op_type: str) -> int:
-    """The input whose element type tells whether an operator is lacking."""
+    """Return the input whose element type decides whether the runtime lacks the operator."""
     return 1 if op_type in ("Where", "Pow") else 0
 
 
 def stand_in(node: ir.Node, types: ElementTypes, *, of_source: bool = True) -> Definition | None:
-    """What computes ``node`` in ONNX Runtime, which cannot itself; None if it can.
+    """Return what computes ``node`` in ONNX Runtime if the runtime cannot, else None.
 
-    Without ``of_source``, nodes of the source that the runtime computes wrong stay as they are.
-
-    A node whose element type nothing tells stays as it is, and so does one whose attributes are
-    those of the function around it.
+    Without ``of_source``, source nodes that the runtime computes wrong are left alone. So are nodes
+    of unknown element type, and nodes whose attributes refer to those of the enclosing function.
     """
     if node.domain or node.op_type not in ROWS:
         return None
@@ -212,7 +210,7 @@ def stand_in(node: ir.Node, types: ElementTypes, *, of_source: bool = True) -> D
 
 
 def wrong_in_source(model: ir.Model) -> list[ir.Node]:
-    """Return the nodes of the source that ONNX Runtime may compute wrong, and that stay."""
+    """Return the source nodes that ONNX Runtime may compute wrong and that are left alone."""
     types = ElementTypes(opset_of(model))
     found = []
     for node in scope.nodes(model):

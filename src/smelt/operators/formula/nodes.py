@@ -96,6 +96,8 @@ class Nodes(Arithmetic):
         step: Callable[..., Sequence[Number]],
         go_on: Callable[..., Number] | None,
     ) -> tuple[Number, ...]:
+        """Build a Loop of ``count`` iterations, or until ``go_on`` is false, and return its final
+        states."""
         first = [item.value for item in state]
         inner, inputs = self.builder.branch(
             [(ir.DataType.INT64, ()), (ir.DataType.BOOL, ()), *map(_type, first)]
@@ -116,13 +118,13 @@ class Nodes(Arithmetic):
         return tuple(Tensor(self, value) for value in results)
 
     def _own(self, number: Tensor) -> Tensor:
-        """A result of a node of this graph, as a graph's outputs must be."""
+        """Return the result of a node in this graph, as an output of a graph must be."""
         return Tensor(self, self.builder.op("Identity", number.value))
 
     def any(self, mask: Tensor) -> Tensor:
-        """True if an element is true.
+        """True if an element of ``mask`` is true.
 
-        ONNX Runtime reduces nothing to nothing, so there is always something to sum.
+        ONNX Runtime reduces an empty tensor to an empty one, so a zero is appended before the sum.
         """
         vector = [
             self.tensor(self.builder.constant(np.asarray([number], np.int64))) for number in (-1, 0)
@@ -138,7 +140,7 @@ def _type(value: ir.Value) -> tuple[ir.DataType, tuple[None, ...] | None]:
 
 
 class Tensor(Symbol["Tensor"]):
-    """A value of the graph with the operators of Python."""
+    """A value of the graph, with Python's operators."""
 
     __slots__ = ("m", "value")
 

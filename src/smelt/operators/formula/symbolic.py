@@ -1,4 +1,4 @@
-"""Numbers of formulas that write instead of computing: operators of Python by their ONNX names."""
+"""Symbolic numbers of formulas: Python's operators build ONNX operators instead of computing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Writer(Protocol[T_co]):
-    """An arithmetic whose numbers are of type ``T_co``."""
+    """An arithmetic whose numbers have the type ``T_co``."""
 
     def op(self, op_type: str, *inputs: Number) -> T_co: ...
 
 
 class Symbol(Generic[T_co]):
-    """A number that stands for a value computed later; ``m`` is the arithmetic that wrote it."""
+    """A number that stands for a value computed later; ``m`` is the arithmetic that built it."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]

@@ -1,6 +1,6 @@
-"""``smelt.ComplexEig`` and ``smelt.ComplexSchur``: of complex matrices, by LAPACK or rotations.
+"""``smelt.ComplexEig`` and ``smelt.ComplexSchur`` of complex matrices, by LAPACK or rotations.
 
-Matrices come and go as real and imaginary parts, since ONNX computes with real numbers only.
+Matrices are real and imaginary parts, since ONNX computes with real numbers only.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ Decomposition = Callable[[np.ndarray], Sequence[np.ndarray]]
 
 
 def infer_eig(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """Parts of the values, then of the left and of the right vectors."""
+    """Return types of the parts of the values, then of the left and of the right vectors."""
     shape, dtype = parts_of(inputs, "ComplexEig", square=True)
     values = ir.Shape(shape.dims[:-1]) if shape is not None else None
     return [Result(dtype, values)] * 2 + [Result(dtype, shape)] * 4
 
 
 def infer_schur(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """Parts of the triangular form, then of the vectors."""
+    """Return types of the parts of the triangular form, then of the vectors."""
     shape, dtype = parts_of(inputs, "ComplexSchur", square=True)
     return [Result(dtype, shape)] * 4
 
 
 def eig_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``geev`` of LAPACK: vectors are columns of length 1; NaN for what is not finite."""
+    """LAPACK's ``geev``: vectors are columns of length 1; NaN for matrices that are not finite."""
     from scipy.linalg import eig
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -47,7 +47,7 @@ def eig_reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def schur_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``gees`` of LAPACK; NaN for what is not finite."""
+    """LAPACK's ``gees``; NaN for matrices that are not finite."""
     from scipy.linalg import schur
 
     return _parts_of(lambda matrix: schur(matrix, output="complex"), inputs, (2, 2))
@@ -56,7 +56,7 @@ def schur_reference(inputs: Given, attributes: Attributes) -> Computed:
 def _parts_of(
     function: Decomposition, inputs: Sequence[np.ndarray | None], ranks: Sequence[int]
 ) -> tuple[np.ndarray, ...]:
-    """Both parts of each result, which is a square matrix or, of rank 1, a row of one."""
+    """Return both parts of each result of ``function``: square matrices or, for rank 1, vectors."""
     re, im = present(inputs)
     n = re.shape[-1]
     shapes = [(n,) * rank for rank in ranks for _ in range(2)]

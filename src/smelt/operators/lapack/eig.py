@@ -1,7 +1,7 @@
 """``smelt.Eig``: eigenvalues and eigenvectors of general matrices, by LAPACK or QR steps.
 
-Values come in the order in which QR steps find them, those of a pair side by side. Factors
-of absolute value 1 of the vectors are not determined.
+Values come in the order in which QR steps find them, pairs next to each other. Vectors are
+determined up to factors of absolute value 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from smelt.operators.linalg.real_eigenvectors import eig_steps
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """Real and imaginary parts: of the values, then of the left and of the right vectors."""
+    """Return types of real and imaginary parts: of the values, then of the left and right
+    vectors."""
     (a,) = inputs
     if a is None:
         raise ValueError("Eig takes one operand")
@@ -30,7 +31,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``geev`` of LAPACK: vectors are columns of length 1; NaN for what is not finite."""
+    """LAPACK's ``geev``: vectors are columns of length 1; NaN for matrices that are not finite."""
     from scipy.linalg import eig
 
     (a,) = present(inputs)

@@ -1,8 +1,8 @@
-"""Matrices brought to an ordinary scale by a power of two, which rounds nothing.
+"""Scales matrices by a power of two to an ordinary magnitude, which rounds nothing.
 
-``geev`` scales very large and very small matrices by itself, and that of OpenBLAS 0.3.29 and
-0.3.30, which SciPy's wheels have, gives their eigenvalues without scaling them back. So it is
-given none of them.
+``geev`` scales very large and very small matrices itself, and OpenBLAS 0.3.29 and 0.3.30, in
+SciPy's wheels, return their eigenvalues without scaling them back. So it is never given such
+matrices.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import numpy as np
 
 ORDINARY_EXPONENTS = {4: 36, 8: 400}
 """Largest exponent of two, and its negative the least, of the largest element of a matrix that
-``geev`` leaves as it is, by the size of an element in bytes."""
+``geev`` does not scale, by element size in bytes."""
 
 
 def ordinary_scale(*parts: np.ndarray) -> tuple[int, tuple[np.ndarray, ...]]:
-    """An exponent, and finite real ``parts`` of a matrix over two to its power.
+    """Return an exponent, and the finite real ``parts`` of a matrix divided by two to that power.
 
-    It is 0 for parts of ordinary scale, which are then given back.
+    For parts of ordinary scale it is 0, and they are returned unchanged.
     """
     bound = ORDINARY_EXPONENTS[parts[0].dtype.itemsize]
     exponent = int(np.frexp(max(np.abs(part).max(initial=0) for part in parts))[1])

@@ -1,4 +1,4 @@
-"""``smelt.Schur``: the real form of Schur of general matrices, by LAPACK or QR steps."""
+"""``smelt.Schur``: the real Schur form of general matrices, by LAPACK or QR steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.operators.linalg.real_schur_form import schur_steps
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """The type of ``a``, for the form and for the vectors."""
+    """Return the type of ``a`` for the form and for the vectors."""
     (a,) = inputs
     if a is None:
         raise ValueError("Schur takes one operand")
@@ -24,7 +24,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``gees`` of LAPACK, in real form; NaN for what is not finite."""
+    """LAPACK's ``gees`` in real form; NaN for matrices that are not finite."""
     from scipy.linalg import schur
 
     (a,) = present(inputs)

@@ -1,12 +1,11 @@
-"""Matrices brought to a form whose eigenvalues are found with less error, as ``geev`` does.
+"""Balances matrices so that their eigenvalues are found with less error, as ``geev`` does.
 
-Rows and columns with nothing off the diagonal are exchanged to the ends; of the others, each row
-and its column are scaled by a power of two until they are of like length. After LAPACK's ``gebal``:
-B. Parlett and C. Reinsch, "Balancing a matrix", 1969.
+Rows and columns without off-diagonal elements are permuted to the ends; each other row and its
+column are scaled by a power of two until their norms are similar. After LAPACK's ``gebal``: B.
+Parlett and C. Reinsch, "Balancing a matrix", 1969.
 
-Matrices are ``[batch, n + 1, n + 1]``, a list of the parts; their last row and column are zeros
-and stay where they are. A number of each row is ``[batch, n + 1, 1]``, of each matrix
-``[batch, 1, 1]``.
+Matrices are ``[batch, n + 1, n + 1]``, a list of the parts; their last row and column are zeros and
+stay in place. A number per row is ``[batch, n + 1, 1]``, per matrix ``[batch, 1, 1]``.
 """
 
 from __future__ import annotations
@@ -29,35 +28,35 @@ from smelt.operators.linalg.matrices import (
 )
 
 POWERS = 2.0 ** np.arange(41)
-"""By which a row is scaled at once, at most."""
+"""Powers of two by which a row is scaled in one step."""
 
 GAIN = 0.95
-"""A row is scaled where that makes it and its column shorter than so much of what they were."""
+"""A row is scaled if that reduces the norms of it and its column below this share."""
 
 FAR = 1e75
-"""More than this no row is scaled by in all, nor less than its inverse."""
+"""Limit of the total scaling of a row; its inverse is the other limit."""
 
 
 class Balanced(NamedTuple):
-    """``by^-1 order^T a order by`` of a matrix ``a``, by parts; ``by`` is a number of each row."""
+    """``by^-1 order^T a order by`` of a matrix ``a``, by parts; ``by`` is a number per row."""
 
     parts: Sequence[Tensor]
     order: Tensor
     by: Tensor
 
     def restored(self, m: Nodes, vectors: Tensor, *, left: bool) -> Tensor:
-        """Vectors of ``a`` from those of what is balanced."""
+        """Return vectors of ``a`` from those of the balanced matrix."""
         return product(m, self.order, vectors / self.by if left else vectors * self.by)
 
 
 def power_of_two(m: Nodes, scale: Tensor) -> Tensor:
-    """A power of two that is near ``scale``, which is positive: to divide by it rounds nothing."""
+    """Return a power of two near the positive ``scale``; dividing by it rounds nothing."""
     exponent = m.op("Floor", m.op("Log", scale) / np.log(2.0))
     return m.op("Pow", exponent * 0.0 + 2.0, exponent)
 
 
 def balanced(m: Nodes, parts: Sequence[Tensor], count: Tensor, *, scaling: bool) -> Balanced:
-    """Of n = ``count`` rows; without ``scaling``, ``by`` is 1."""
+    """Balance matrices of n = ``count`` rows; without ``scaling``, ``by`` is 1."""
     squares = _squares(parts)
     r, c = index_grid(m, squares)
     beside = m.where(m.equal(r, c) | m.equal(squares, 0.0), 0.0, 1.0)
@@ -87,10 +86,10 @@ def _squares(parts: Sequence[Tensor]) -> Tensor:
 def _set_off(
     m: Nodes, beside: Tensor, place: Tensor, low: Tensor, high: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Where rows stand when those at places from ``low`` to ``high`` with nothing beside the
-    diagonal are exchanged to the end, and where that begins.
+    """Move rows between ``low`` and ``high`` without off-diagonal elements to the end.
 
-    ``beside`` is 1 where something is, and 0 elsewhere; rows are tried from below, again and again.
+    Returns the new position of each row, and where the moved ones begin. ``beside`` is 1 for
+    nonzero off-diagonal elements, else 0. Rows are tried from the last up, repeatedly.
     """
 
     def go_on(place: Tensor, high: Tensor, below: Tensor, found: Tensor) -> Tensor:
@@ -113,7 +112,7 @@ def _set_off(
 
 
 def _scaled(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) -> Tensor:
-    """``by`` after as many sweeps over the rows as change something."""
+    """Return ``by`` after sweeps over the rows until nothing changes."""
     powers = m.tensor(m.builder.constant(POWERS))
     steps = m.tensor(m.builder.constant(4.0 * POWERS[:-1].reshape(1, 1, -1) ** 4))
 

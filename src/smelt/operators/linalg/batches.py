@@ -1,4 +1,4 @@
-"""Types and loops that the operators on stacks of matrices share."""
+"""Type checks and loops that operators on stacks of matrices share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REAL = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 def check_matrices(a: ir.Value | None, name: str, rank: int = 2) -> ir.Shape | None:
-    """The shape of ``a``, a stack of arrays of ``rank``; ValueError if it cannot be one."""
+    """Return the shape of ``a``, a stack of arrays of ``rank``; ValueError if it is none."""
     if a is None:
         raise ValueError(f"{name} misses an operand")
     if a.dtype is not None and a.dtype not in REAL:
@@ -37,7 +37,7 @@ def check_square(a: ir.Value, name: str) -> None:
 
 
 def lesser(x: Dim, y: Dim) -> Dim:
-    """The smaller dim, as an expression if one is a symbol, unknown if one is."""
+    """Return the smaller dim, as an expression for symbols, unknown if one is."""
     if isinstance(x, int) and isinstance(y, int):
         return min(x, y)
     if any(not isinstance(dim, int) and dim.value is None for dim in (x, y)):
@@ -52,9 +52,10 @@ def each(
     arrays: Sequence[np.ndarray],
     ranks: Sequence[int],
 ) -> tuple[np.ndarray, ...]:
-    """``function`` of each matrix of the stacks ``arrays``, whose own dims are the last ``ranks``.
+    """Apply ``function`` to each matrix of the stacks ``arrays``, whose own dims are the last
+    ``ranks``.
 
-    Its results have ``shapes`` and ``dtypes``; it is not called where all of them are empty.
+    Its results have ``shapes`` and ``dtypes``; it is not called if all of them are empty.
     """
     batch = arrays[0].shape[: arrays[0].ndim - ranks[0]]
     results = [

@@ -1,6 +1,6 @@
 """``smelt.ComplexCholesky``: the lower factor of positive definite Hermitian matrices, by parts.
 
-It reads the lower triangle and, of the diagonal, the real part, and gives L with ``a = L @ L^H``, 0
+It reads the lower triangle, and the real part of the diagonal, and gives L with ``a = L @ L^H``, 0
 above the diagonal. A matrix that is not positive definite gives NaN in the whole triangle.
 """
 
@@ -31,18 +31,19 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """The type of the matrices, for each part of the factor."""
+    """Return the type of the matrices for each part of the factor."""
     shape, dtype = parts_of(inputs, "ComplexCholesky", square=True)
     return [Result(dtype, shape)] * 2
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Column by column, matrix by matrix."""
+    """Compute column by column, matrix by matrix."""
     re, im = present(inputs)
     return each(_factor, (re.shape[-2:],) * 2, (re.dtype,) * 2, (re, im), (2, 2))
 
 
 def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+    """Return both parts of the factor of one matrix."""
     a = complex_of(re, im)
     factor = np.zeros_like(a)
     for j in range(len(a)):
@@ -56,7 +57,7 @@ def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
 
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Column by column; one of a pivot that is not positive spoils the matrix."""
+    """Build the factor column by column; a pivot that is not positive invalidates the matrix."""
     r, c = index_grid(m, re)
     failed = total(m, zeros_like(m, re), -2, -1) > 0.0
 

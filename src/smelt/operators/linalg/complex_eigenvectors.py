@@ -1,4 +1,4 @@
-"""Schur's form, eigenvalues and eigenvectors of complex matrices, as function bodies."""
+"""Function bodies for Schur form, eigenvalues and eigenvectors of complex matrices."""
 
 from __future__ import annotations
 
@@ -23,17 +23,20 @@ from smelt.operators.linalg.matrices import (
 LAST = np.iinfo(np.int64).max
 
 LEAST = 2.0**-52
-"""Of the largest element: by how much values differ that are equal."""
+"""Assumed difference of equal values, relative to the largest element."""
 
 HUGE = 1e100
-"""Vectors of matrices that do not have as many as rows grow beyond this, and are scaled."""
+"""Vectors of defective matrices grow beyond this, and are scaled."""
 
 Pair = tuple[Tensor, Tensor]
 
 
 class Pairs(NamedTuple):
-    """Of a real matrix, as rows: which values are real, and which are the first of a pair whose
-    block has a negative number above the diagonal."""
+    """Rows that describe the values of a real matrix.
+
+    ``is_real``: the value is real. ``negative``: it is the first of a pair whose block has a
+    negative number above the diagonal.
+    """
 
     is_real: Tensor
     negative: Tensor
@@ -42,7 +45,7 @@ class Pairs(NamedTuple):
 def schur_steps(
     m: Nodes, attributes: Attributes, re: Tensor, im: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
-    """Parts of the triangular form, then of the vectors."""
+    """Build the parts of the triangular form, then of the vectors."""
     given = batched(m, re), batched(m, im)
     form, balance, scale = schur_form(m, *given, precision, scaling=False)
     matrix = [part * scale for part in _parts(m, form.matrix)]
@@ -54,7 +57,7 @@ def schur_steps(
 def complex_eig_steps(
     m: Nodes, attributes: Attributes, re: Tensor, im: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
-    """Parts of the values, then of the left and of the right vectors."""
+    """Build the parts of the values, then of the left and of the right vectors."""
     given = batched(m, re), batched(m, im)
     form, balance, scale = schur_form(m, *given, precision, scaling=True)
     basis = _parts(m, transposed(m, form.rows))
@@ -72,12 +75,11 @@ def of_triangular(
     scale: Tensor,
     pairs: Pairs | None = None,
 ) -> tuple[Pair, Pair, Pair]:
-    """Values as rows, then left and right vectors as columns, of ``basis matrix basis^H`` times
-    ``scale``, before it was balanced: ``matrix`` is triangular, and its last row and column are
-    zeros.
+    """Build eigenvalues as rows, then left and right eigenvectors as columns.
 
-    As LAPACK has it for real matrices, vectors of real values are only scaled, and the largest
-    element of others may be negative.
+    The matrix is ``basis matrix basis^H`` times ``scale``, before balancing; ``matrix`` is
+    triangular, with a last row and column of zeros. As in LAPACK for real matrices, vectors of real
+    values are only scaled, and the largest element of others may be negative.
     """
     r, c = index_grid(m, matrix[0])
     diagonal = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
@@ -97,11 +99,11 @@ def of_triangular(
 
 
 def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
-    """Eigenvectors of triangular matrices, columns with 1 on the diagonal: row by row from below,
-    for all values at once. Values that are equal count as ones that almost are, as in LAPACK.
+    """Build eigenvectors of triangular matrices, as columns with 1 on the diagonal.
 
-    Where ``is_real``, a row, says so, a value and what does not belong to a pair of its vector are
-    real, whatever rounding leaves.
+    Rows are computed from the last up, for all values at once. Equal values are treated as slightly
+    different, as in LAPACK. If ``is_real``, a row, marks a value, it is real, and so are the
+    vector's elements outside of pairs, whatever rounding leaves.
     """
     r, c = index_grid(m, matrix[0])
     count = size(m, matrix[0], -1)
@@ -139,10 +141,10 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
 
 
 def _unit(m: Nodes, vectors: Sequence[Tensor], scale: Tensor, kept: Tensor | None) -> Pair:
-    """Columns of length 1 whose largest element is real; NaN where ``scale`` is.
+    """Scale columns to length 1 with a real largest element; NaN where ``scale`` is.
 
-    With ``kept``, the columns of that row are only scaled, and the others turned by less than a
-    right angle, so their largest element may be negative.
+    Columns marked in ``kept`` are only scaled, and others rotated by less than a right angle, so
+    their largest element may be negative.
     """
     re, im = vectors
     largest = m.op("ReduceMax", m.op("Max", m.abs(re), m.abs(im)), ints(m, -2), keepdims=1)
@@ -167,40 +169,40 @@ def _times(m: Nodes, a: Pair, b: Pair) -> Pair:
 
 
 def _down(m: Nodes, a: Tensor) -> Tensor:
-    """The sums over the rows."""
+    """Sum over the rows."""
     return m.op("ReduceSum", a, ints(m, -2), keepdims=1)
 
 
 def _turned(m: Nodes, a: Tensor) -> Tensor:
-    """Rows and columns in reverse order."""
+    """Reverse the order of rows and columns."""
     back = ints(m, -1, -1)
     return m.op("Slice", a, back, ints(m, -LAST, -LAST), ints(m, -2, -1), back)
 
 
 def _backwards(m: Nodes, row: Tensor) -> Tensor:
-    """A row in reverse order."""
+    """Reverse a row."""
     return m.op("Slice", row, ints(m, -1), ints(m, -LAST), ints(m, -1), ints(m, -1))
 
 
 def _parts(m: Nodes, a: Tensor) -> Pair:
-    """The parts of complex matrices ``[batch, 2, n, n]``."""
+    """Return the parts of complex matrices ``[batch, 2, n, n]``."""
     re, im = m.ops("Split", a, outputs=2, axis=1, num_outputs=2)
     return m.op("Squeeze", re, ints(m, 1)), m.op("Squeeze", im, ints(m, 1))
 
 
 def inner(m: Nodes, a: Tensor, *axes: int) -> Tensor:
-    """``a`` without the last row or column of the axes."""
+    """Return ``a`` without the last row or column along ``axes``."""
     starts, ends = ints(m, *[0] * len(axes)), ints(m, *[-1] * len(axes))
     return m.op("Slice", a, starts, ends, ints(m, *axes))
 
 
 def batched(m: Nodes, a: Tensor) -> Tensor:
-    """``a`` with a batch, of one where it is a matrix."""
+    """Return ``a`` with a batch dim, of size 1 for a matrix."""
     return m.op("Unsqueeze", a, ints(m, 0)) if _has_no_batch(a) else a
 
 
 def as_given(m: Nodes, result: Tensor, given: Tensor) -> Tensor:
-    """``result`` without the batch that ``batched`` put before ``given``."""
+    """Return ``result`` without the batch dim that ``batched`` added to ``given``."""
     return m.op("Squeeze", result, ints(m, 0)) if _has_no_batch(given) else result
 
 

@@ -1,6 +1,6 @@
 """``smelt.ComplexLU``: triangular factors of complex matrices, by parts, with partial pivoting.
 
-As ``smelt.LU``. The pivot is the largest sum of the magnitudes of both parts, as in LAPACK.
+As ``smelt.LU``. The pivot has the largest sum of magnitudes of both parts, as in LAPACK.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """Parts of the factors, and int32 for each pivot and each row."""
+    """Return the types of the parts of the factors, and int32 for each pivot and each row."""
     shape, dtype = parts_of(inputs, "ComplexLU")
     integer = ir.DataType.INT32
     if shape is None:
@@ -42,7 +42,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Column by column, matrix by matrix."""
+    """Compute column by column, matrix by matrix."""
     re, im = present(inputs)
     rows, columns = re.shape[-2:]
     shapes = (rows, columns), (rows, columns), (min(rows, columns),), (rows,)
@@ -50,6 +50,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+    """Return the parts of the factors, pivots and permutation of one matrix."""
     lu = complex_of(re, im)
     pivots = np.zeros(min(lu.shape), np.int32)
     for k in range(len(pivots)):
@@ -63,7 +64,8 @@ def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
 
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Column by column: the largest element comes to the diagonal and clears what is below it."""
+    """Build column by column: the pivot is swapped to the diagonal and eliminates the elements
+    below it."""
     r, c = index_grid(m, re)
     rows = size(m, re, -2)
     count = least(m, rows, size(m, re, -1))
@@ -95,7 +97,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
 def _quotient(
     m: Nodes, a: tuple[Tensor, Tensor], lifted: tuple[Tensor, Tensor], k: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """``a`` by element ``k`` of the row ``lifted``, scaled first; ``a`` where that is 0."""
+    """Divide ``a`` by element ``k`` of the row ``lifted``, scaled first; ``a`` where that is 0."""
     x, y = (column(m, part, k) for part in lifted)
     size_of = m.op("Max", m.abs(x), m.abs(y))
     zero = m.equal(size_of, 0.0)

@@ -1,4 +1,4 @@
-"""Types of operators whose matrices come as real and imaginary parts."""
+"""Type checks of operators whose matrices are real and imaginary parts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.operators.linalg.batches import check_matrices, check_square
 def parts_of(
     inputs: Sequence[ir.Value | None], name: str, *, square: bool = False
 ) -> tuple[ir.Shape | None, ir.DataType | None]:
-    """What is known of the matrices from either of their parts; ValueError if they differ."""
+    """Return shape and dtype known from either part; ValueError if the parts differ."""
     re, im = inputs
     if re is None or im is None:
         raise ValueError(f"{name} takes two operands")
@@ -29,5 +29,5 @@ def parts_of(
 
 
 def complex_of(re: np.ndarray, im: np.ndarray) -> np.ndarray:
-    """One array of complex numbers."""
+    """Return the parts as one array of complex numbers."""
     return re + np.complex64(1j) * im

@@ -32,7 +32,7 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """Parts of the unitary factor, then of the triangle."""
+    """Return types of the parts of the unitary factor, then of the triangle."""
     shape, dtype = parts_of(inputs, "ComplexQR")
     if shape is None:
         return [Result(dtype, None)] * 4
@@ -44,7 +44,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``geqrf`` and ``ungqr`` of LAPACK."""
+    """LAPACK's ``geqrf`` and ``ungqr``."""
     re, im = present(inputs)
     rows, columns = re.shape[-2:]
     full = bool(attributes["full_matrices"])
@@ -59,7 +59,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Reflection by reflection."""
+    """Build the factors reflection by reflection."""
     r, c = index_grid(m, re)
     rows = size(m, re, -2)
     count = least(m, rows, size(m, re, -1))
@@ -93,8 +93,11 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
 def _reflection(
     m: Nodes, x: Tensor, y: Tensor, r: Tensor, k: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Parts of ``v`` and of ``conj(tau) v``: ``1 - conj(tau) v v^H`` turns the column ``x + iy``,
-    from row ``k`` on, to one with a real number in row ``k`` and nothing below, as ``larfg``."""
+    """Build the parts of ``v`` and of ``conj(tau) v``, as LAPACK's ``larfg``.
+
+    ``1 - conj(tau) v v^H`` maps the column ``x + iy``, from row ``k`` on, to a real number in row
+    ``k`` and zeros below.
+    """
     x, y = m.where(r >= k, x, 0.0), m.where(r >= k, y, 0.0)
     scale = m.op("Max", largest(m, x), largest(m, y))
     scale = m.where(scale > 0.0, scale, 1.0)

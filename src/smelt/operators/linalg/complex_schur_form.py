@@ -1,8 +1,8 @@
-"""The triangular form of Schur of complex matrices: rotations in a loop, as a function body.
+"""Function body for the triangular Schur form of complex matrices: rotations in a loop.
 
-First to the form of Hessenberg, then by QR steps with the shift of Wilkinson, each matrix of a
-batch in its own window between elements that have become nothing. G. Golub and C. Van Loan,
-"Matrix Computations", 7.5, and LAPACK's ``zlahqr``.
+First the Hessenberg form, then QR steps with Wilkinson's shift, each matrix of a batch in its own
+window between negligible elements. G. Golub and C. Van Loan, "Matrix Computations", 7.5, and
+LAPACK's ``zlahqr``.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from smelt.operators.linalg.matrices import index_grid, ints, is_finite, largest
 from smelt.operators.linalg.unitary_rotations import Complex, Form, element, parts, rotated
 
 STEPS = 40
-"""QR steps for each row after which a matrix counts as not converging; three are usual."""
+"""QR steps per row after which a matrix counts as not converging; three are usual."""
 
 UNUSUAL = 10
-"""After so many steps in a row without an eigenvalue, another shift is taken, as LAPACK does."""
+"""After this many steps without an eigenvalue, an exceptional shift is used, as in LAPACK."""
 
 
 LEAST = 2.0**-970
-"""What counts as nothing below the diagonal of a matrix whose largest element is near 1."""
+"""Threshold of negligible elements below the diagonal, for a largest element near 1."""
 
 
 def schur_form(
     m: Nodes, re: Tensor, im: Tensor, precision: float, *, scaling: bool
 ) -> tuple[Form, Balanced, Tensor]:
-    """The triangular form of what the parts ``[batch, n, n]`` are balanced to, scaled to less than
-    2, how they are balanced, and the scale.
+    """Build the Schur form of the balanced matrix, scaled to less than 2, the balancing, and the
+    scale.
 
-    The scale is NaN where a matrix is not finite or does not converge. The form has a row and a
-    column of zeros more, for ONNX Runtime does not reduce matrices without elements.
+    The parts are ``[batch, n, n]``. The scale is NaN for a matrix that is not finite or does not
+    converge. The form has an extra row and column of zeros, because ONNX Runtime does not reduce
+    empty matrices.
     """
     scale = m.op("Max", largest(m, re), largest(m, im))
     usable = is_finite(m, re) & is_finite(m, im)
@@ -57,7 +58,7 @@ def schur_form(
 
 
 def _hessenberg(m: Nodes, form: Form, count: Tensor) -> Form:
-    """Zeros below the first subdiagonal, column by column and from the bottom up."""
+    """Eliminate elements below the first subdiagonal, column by column, from the bottom up."""
 
     def column(k: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
         def step(i: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
@@ -72,14 +73,14 @@ def _hessenberg(m: Nodes, form: Form, count: Tensor) -> Form:
 
 
 def _cleared(m: Nodes, matrix: Tensor, row: Tensor, column: Tensor) -> Tensor:
-    """``matrix`` with 0 at one place, so rounding leaves nothing there."""
+    """Set one element to 0, so that no rounding error stays there."""
     r, c = index_grid(m, matrix)
     cleared: Tensor = m.where(m.equal(r, row) & m.equal(c, column), 0.0, matrix)
     return cleared
 
 
 def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[Form, Tensor]:
-    """QR steps until no matrix has a window; and which still have one."""
+    """Run QR steps until no matrix has a window; also return which still have one."""
     turn = count * 0
     limit = count * STEPS
     matrix, low, high = _window(m, form.matrix, precision)
@@ -125,8 +126,11 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
 
 
 def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor, Tensor]:
-    """``matrix`` without what is nothing on its subdiagonal, and the first and last row of the last
-    block that is not triangular, ``[batch, 1, 1, 1]``; 0 and 0 if there is none."""
+    """Clear negligible subdiagonal elements; return the matrix and its last window.
+
+    The window is the first and last row of the last block that is not triangular, ``[batch, 1, 1,
+    1]``; 0 and 0 if there is none.
+    """
     r, c = index_grid(m, matrix)
     on, below = m.equal(r, c), m.equal(r, c + 1)
 
@@ -159,8 +163,11 @@ def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor,
 def _start(
     m: Nodes, matrix: Tensor, shift: Complex, low: Tensor, high: Tensor, precision: float
 ) -> Tensor:
-    """The row from which a step begins: the last above which an element and the next are so small
-    that what they make is nothing, or the first of the window."""
+    """Return the row at which a step begins.
+
+    It is the last row above which two consecutive small elements have a negligible product, or the
+    first row of the window.
+    """
     r, c = index_grid(m, matrix)
 
     def line(mask: Tensor, a: Tensor, axis: int = -1) -> Tensor:
@@ -187,7 +194,7 @@ def _total(m: Nodes, a: Tensor, axis: int) -> Tensor:
 
 
 def _extent(m: Nodes, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    """The first and the last row of all windows, as rank-0 integers."""
+    """Return the first and the last row of all windows, as rank-0 integers."""
     last = m.op("ReduceMax", high, keepdims=0)
     first = m.op("ReduceMin", m.where(high > 0.0, low, last), keepdims=0)
     return _as_place(m, first), _as_place(m, last)
@@ -198,7 +205,8 @@ def _as_place(m: Nodes, a: Tensor) -> Tensor:
 
 
 def _shift(m: Nodes, matrix: Tensor, high: Tensor, stuck: Tensor) -> Complex:
-    """The eigenvalue of the last two rows of the window that is nearer to its last element."""
+    """Return the eigenvalue of the last two rows of the window that is closer to its last
+    element."""
     r, c = index_grid(m, matrix)
     index = _as_place(m, high)
 
@@ -230,7 +238,7 @@ def _times(x: Complex, y: Complex) -> Complex:
 
 
 def _root(m: Nodes, z: Complex) -> Complex:
-    """A square root."""
+    """Return a square root."""
     length = m.sqrt(z.re * z.re + z.im * z.im)
     re = m.sqrt(m.op("Max", (length + z.re) * 0.5, 0.0))
     im = m.sqrt(m.op("Max", (length - z.re) * 0.5, 0.0))

@@ -40,14 +40,15 @@ END = np.iinfo(np.int64).max
 
 
 def infer_eigh(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """Parts of the vectors, then the values."""
+    """Return types of the parts of the vectors, then of the values."""
     shape, dtype = parts_of(inputs, "ComplexEigh", square=True)
     values = ir.Shape(shape.dims[:-1]) if shape is not None else None
     return [Result(dtype, shape), Result(dtype, shape), Result(dtype, values)]
 
 
 def infer_svd(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """The values, then parts of the left vectors and of the adjoint of the right ones."""
+    """Return types of the values, then of the parts of left vectors and of the adjoint of right
+    ones."""
     shape, dtype = parts_of(inputs, "ComplexSVD")
     if shape is None:
         return [Result(dtype, None)] * 5
@@ -60,7 +61,7 @@ def infer_svd(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list
 
 
 def eigh_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``heevd`` of LAPACK, on the triangle that is asked for; the diagonal's real part counts."""
+    """LAPACK's ``heevd`` on the chosen triangle; only the real part of the diagonal counts."""
     re, im = present(inputs)
     lower = bool(attributes.get("lower", 1))
 
@@ -76,7 +77,7 @@ def eigh_reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def svd_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``gesdd`` of LAPACK."""
+    """LAPACK's ``gesdd``."""
     re, im = present(inputs)
     rows, columns = re.shape[-2:]
     count, full = min(rows, columns), bool(attributes.get("full_matrices", 0))
@@ -94,13 +95,14 @@ def svd_reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def eigh_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """By the symmetric matrix of twice the size."""
+    """Build the result through the symmetric matrix of twice the size."""
     (re, im), values = _hermitian(m, (re, im), bool(attributes.get("lower", 1)))
     return re, im, m.op("Squeeze", values, ints(m, -2))
 
 
 def svd_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """By the eigenvalues of ``[[0, a], [a^H, 0]]``: the singular values, and their negatives."""
+    """Build the result from ``[[0, a], [a^H, 0]]``, whose eigenvalues are plus and minus singular
+    values."""
     rows, columns = size(m, re, -2), size(m, re, -1)
     count = least(m, rows, columns)
     vectors, sizes = _turned(m, (re, im), count)
@@ -118,18 +120,19 @@ def svd_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple
 
 
 def values_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """As ``svd_steps``."""
+    """Build the singular values as in ``svd_steps``."""
     count = least(m, size(m, re, -2), size(m, re, -1))
     return (m.op("Squeeze", _turned(m, (re, im), count)[1], ints(m, -2)),)
 
 
 def _some(m: Nodes, row: Tensor) -> Tensor:
-    """Of each row, whether any element is true; as a matrix of one element."""
+    """For each row, true if any element is true; a matrix of one element."""
     return total(m, m.where(row, 1.0, 0.0), -1) > 0.0
 
 
 def _turned(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
-    """Vectors of the Hermitian matrix, and its first ``count`` values; the largest come first."""
+    """Build the vectors of the Hermitian matrix, and its ``count`` largest values in descending
+    order."""
     re, im = a
     rows, columns = size(m, re, -2), size(m, re, -1)
     above, below = filled(m, re, rows, rows, 0.0), filled(m, re, columns, columns, 0.0)
@@ -147,7 +150,7 @@ def _turned(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
 def _completed(
     m: Nodes, vectors: Pair, kept: Tensor, part: tuple[Tensor, Tensor], count: Tensor
 ) -> Pair:
-    """These rows of each vector that is kept, and unit vectors for what they leave."""
+    """Build these rows of each kept vector, completed by unit vectors to an orthonormal basis."""
     start, length = (m.op("Unsqueeze", each, ints(m, 0)) for each in part)
     stop = m.op("Unsqueeze", size(m, kept, -1), ints(m, 0))
     halves = []
@@ -165,7 +168,7 @@ def _completed(
 
 
 def _hermitian(m: Nodes, a: Pair, lower: bool) -> tuple[Pair, Tensor]:
-    """Orthonormal vectors in columns, and a row of eigenvalues that grow."""
+    """Build orthonormal eigenvectors as columns, and a row of ascending eigenvalues."""
     re, im = a
     r, c = index_grid(m, re)
     read = r >= c if lower else r <= c
@@ -186,10 +189,11 @@ def _hermitian(m: Nodes, a: Pair, lower: bool) -> tuple[Pair, Tensor]:
 
 
 def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
-    """The first ``count`` columns that are not combinations of those before, made orthonormal.
+    """Build the first ``count`` columns that are linearly independent of earlier ones,
+    orthonormalized.
 
-    Columns of norm 1 whose squares cover the space leave, as long as one is missing, a candidate
-    of which a part of at least 1 / sqrt(rows) is new, so half of that tells new ones.
+    Columns of norm 1 whose projectors cover the space leave, as long as one is missing, a candidate
+    with a new component of at least 1 / sqrt(rows); half of that is the threshold.
     """
     double = int(ir.DataType.DOUBLE)
     re, im = candidates

@@ -1,7 +1,7 @@
 """``smelt.ComplexTriangularSolve``: ``TriangularSolve`` of complex numbers, given by their parts.
 
-``a`` is [..., m, m] with the batch dims of ``b``, which is [..., m, n] if ``left_side``, else
-[..., n, m]. With ``conjugate_a``, ``a`` stands for its conjugate. A zero on the diagonal gives NaN.
+``a`` is [..., m, m] with the batch dims of ``b``, which is [..., m, n] if ``left_side``, else [...,
+n, m]. ``conjugate_a`` conjugates ``a``. A zero on the diagonal gives NaN.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """The type of ``b``, for each part of the solution."""
+    """Return the type of ``b`` for each part of the solution."""
     parts_of(inputs[:2], "ComplexTriangularSolve", square=True)
     parts_of(inputs[2:], "ComplexTriangularSolve")
     return [*triangular_solve.infer((inputs[0], inputs[2]), attributes)] * 2
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Substitution, row by row, over the whole batch at once."""
+    """Substitute row by row, over the whole batch at once."""
     a_re, a_im, b_re, b_im = present(inputs)
     a = complex_of(a_re, -a_im if attributes["conjugate_a"] else a_im)
     (x,) = triangular_solve.reference((a, complex_of(b_re, b_im)), attributes)
@@ -46,7 +46,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 def steps(
     m: Nodes, attributes: Attributes, a_re: Tensor, a_im: Tensor, b_re: Tensor, b_im: Tensor
 ) -> tuple[Tensor, ...]:
-    """Substitution, row by row; of what it divides by, the larger part is taken out first."""
+    """Build the substitution row by row; divisors are scaled by their larger part first."""
     lower, left = bool(attributes["lower"]), bool(attributes["left_side"])
     a, b = (a_re, -a_im if attributes["conjugate_a"] else a_im), (b_re, b_im)
     # x @ m = b  is  m^T @ x^T = b^T

@@ -29,11 +29,11 @@ from smelt.operators.linalg.matrices import (
 )
 
 TOLERANCE = 1e-16
-"""Of what is off the diagonal, to all of the matrix; squared, and times its order."""
+"""Relative size of off-diagonal elements at convergence; squared, and times the order."""
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The type of ``a`` for the vectors, its rows for the values."""
+    """Return the type of ``a`` for the vectors, and of its rows for the values."""
     (a,) = inputs
     if a is None:
         raise ValueError("Eigh takes one operand")
@@ -43,7 +43,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``syevd`` of LAPACK."""
+    """LAPACK's ``syevd``."""
     (a,) = present(inputs)
     lower = bool(attributes["lower"])
 
@@ -57,7 +57,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Jacobi's rotations, until what is off the diagonal is lost in rounding."""
+    """Build Jacobi rotations, until the off-diagonal elements vanish in rounding."""
     r, c = index_grid(m, a)
     read = r >= c if attributes["lower"] else r <= c
     triangle = m.where(read, a, 0.0)
@@ -106,7 +106,7 @@ def _square_sum(m: Nodes, a: Tensor) -> Tensor:
 
 
 def ascending(m: Nodes, row: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """The elements of the row in ascending order, and where they came from."""
+    """Return the elements of the row in ascending order, and their indices."""
     k = m.op("Unsqueeze", count, ints(m, 0))
     values, order = m.ops("TopK", row, k, outputs=2, axis=-1, largest=0, sorted=1)
     return values, order

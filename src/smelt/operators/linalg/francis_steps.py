@@ -1,10 +1,11 @@
-"""QR steps with two shifts at once, which bring a Hessenberg form to the real form of Schur.
+"""Double-shift QR steps, which bring a Hessenberg form to the real Schur form.
 
 After LAPACK's ``dlahqr``, so that eigenvalues come in its order: J. G. F. Francis, "The QR
 transformation", 1961 and 1962; deflation after M. Ahues and F. Tisseur, LAPACK Working Note 122.
-Matrices are ``[batch, n + 1, n + 1]``; their last row and column are zeros, so no reduction is of
-nothing. A number of each matrix is ``[batch, 1, 1]``. Each matrix has a block of its own at work,
-and all take their steps side by side.
+
+Matrices are ``[batch, n + 1, n + 1]``; their last row and column are zeros, so that no reduction is
+empty. A number per matrix is ``[batch, 1, 1]``. Each matrix has its own active block, and all take
+their steps together.
 """
 
 from __future__ import annotations
@@ -25,23 +26,24 @@ from smelt.operators.linalg.matrices import (
 from smelt.operators.linalg.standard_blocks import standard
 
 STEPS = 30
-"""Steps for an eigenvalue, times the larger of 10 and the rows, after which none is found."""
+"""Steps per eigenvalue, times the larger of 10 and the rows, after which it counts as not found."""
 
 UNUSUAL = 10
-"""After so many steps without an eigenvalue, other shifts are taken."""
+"""After this many steps without an eigenvalue, exceptional shifts are used."""
 
 LEAST = 2.0**-970
-"""What counts as nothing below the diagonal of a matrix whose largest element is 1."""
+"""Threshold of negligible elements below the diagonal, for a largest element of 1."""
 
 
 def real_schur(
     m: Nodes, form: Tensor, vectors: Tensor, count: Tensor, precision: float
 ) -> tuple[Decomposed, Tensor]:
-    """The form of Schur of Hessenberg forms, its vectors, and where steps did not end.
+    """Build the Schur form of Hessenberg forms, its vectors, and a mask of matrices without
+    convergence.
 
-    ``count``, n, is a rank-0 int64. What is less than ``precision`` of its neighbours is nothing.
-    Each turn of the loop is one step over the last block of a matrix that is not done, or sets off
-    what is: one row, or two in standard form.
+    ``count``, n, is a rank-0 int64. Elements below ``precision`` of their neighbors are negligible.
+    Each iteration is one step on the last block of an unfinished matrix, or deflates a finished
+    block: one row, or two in standard form.
     """
     limit = m.op("Max", count, 10) * STEPS
     indexes = r, c = index_grid(m, form)
@@ -73,7 +75,7 @@ def real_schur(
 
 
 def bands(m: Nodes, form: Tensor, indexes: Indexes) -> Bands:
-    """What is on the diagonal and beside it."""
+    """Return the diagonal and the elements left of and above it."""
     r, c = indexes
     diagonal, above = (
         m.op("ReduceSum", m.where(m.equal(r, c - k), form, 0.0), ints(m, -2), keepdims=1)
@@ -84,17 +86,17 @@ def bands(m: Nodes, form: Tensor, indexes: Indexes) -> Bands:
 
 
 def before(m: Nodes, row: Tensor) -> Tensor:
-    """At each place along the last axis what is one before it."""
+    """Shift a row by one: each place gets its predecessor along the last axis."""
     return m.op("Pad", row, ints(m, 1, -1), 0.0, ints(m, -1))
 
 
 def behind(m: Nodes, row: Tensor) -> Tensor:
-    """At each place along the last axis what is one after it."""
+    """Shift a row by one: each place gets its successor along the last axis."""
     return m.op("Pad", row, ints(m, -1, 1), 0.0, ints(m, -1))
 
 
 def _first_of_block(m: Nodes, b: Bands, last: Tensor, c: Tensor, precision: float) -> Tensor:
-    """The first row of the block that ends with row ``last``."""
+    """Return the first row of the block that ends with row ``last``."""
     size, d = m.abs(b.left), b.diagonal
     upper = before(m, d)
     around = m.abs(upper) + m.abs(d)
@@ -111,12 +113,12 @@ def _first_of_block(m: Nodes, b: Bands, last: Tensor, c: Tensor, precision: floa
 
 
 def _at(m: Nodes, numbers: Tensor, place: Tensor, c: Tensor) -> Tensor:
-    """The number of each row at its ``place``; 0 where that is outside."""
+    """Return the number of each row at its ``place``; 0 if that is outside."""
     return m.op("ReduceSum", m.where(m.equal(c, place), numbers, 0.0), ints(m, -1), keepdims=1)
 
 
 def _shifts(m: Nodes, b: Bands, block: Block, stuck: Tensor, c: Tensor) -> Shifts:
-    """Eigenvalues of the last two rows of the block; now and then others, from either end."""
+    """Return the eigenvalues of the last two rows of the block; sometimes exceptional shifts."""
     first, last = block.first, block.last
     d, side = _at(m, b.diagonal, last, c), _at(m, b.left, last, c)
     usual = _at(m, b.diagonal, last - 1, c), _at(m, b.above, last, c), side, d
@@ -139,7 +141,7 @@ def _shifts(m: Nodes, b: Bands, block: Block, stuck: Tensor, c: Tensor) -> Shift
 
 
 def _eigenvalues(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Shifts:
-    """Of ``[[a, b], [c, d]]``: a pair, or twice the real one that is nearer to ``d``."""
+    """Return those of ``[[a, b], [c, d]]``: a pair, or twice the real one closer to ``d``."""
     size = m.abs(a) + m.abs(b) + m.abs(c) + m.abs(d)
     scale = m.where(size > 0.0, size, 1.0)
     a, b, c, d = (x / scale for x in (a, b, c, d))
@@ -155,8 +157,10 @@ def _eigenvalues(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Shifts
 def _start(
     m: Nodes, b: Bands, s: Shifts, block: Block, c: Tensor, precision: float
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The row from which a step begins, which has two small elements above it or is the first of
-    the block, and what is reflected there."""
+    """Return the row at which a step begins, and the vector reflected there.
+
+    Two small elements lie above that row, or it is the first of the block.
+    """
     d, below = b.diagonal, behind(m, b.left)
     after = behind(m, d)
     size = m.abs(d - s.x) + m.abs(s.y) + m.abs(below)
@@ -185,7 +189,7 @@ def _step(
     stuck: Tensor,
     precision: float,
 ) -> Decomposed:
-    """One step with two shifts over each block: a bulge moves down from where it begins."""
+    """Run one double-shift step on each block: a bulge moves down from its first row."""
     r, c = indexes
     shifts = _shifts(m, b, block, stuck, c)
     begin, vector = _start(m, b, shifts, block, c, precision)
@@ -220,7 +224,8 @@ def _step(
 def _reflection(
     m: Nodes, x: Tensor, y: Tensor, z: Tensor
 ) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
-    """``(v2, v3)``, ``tau`` and ``beta`` that turn ``(x, y, z)`` to ``(beta, 0, 0)``: ``larfg``."""
+    """Return ``(v2, v3)``, ``tau``, ``beta`` that map ``(x, y, z)`` to ``(beta, 0, 0)``, as
+    ``larfg``."""
     scale = m.op("Max", m.abs(x), m.abs(y), m.abs(z))
     scale = m.where(scale > 0.0, scale, 1.0)
     x, y, z = x / scale, y / scale, z / scale
@@ -242,7 +247,7 @@ def _set_off(
     is_pair: Tensor,
     precision: float,
 ) -> Decomposed:
-    """The last two rows of each block that ``is_pair`` in standard form."""
+    """Bring the last two rows of each block that ``is_pair`` to standard form."""
     r, c = indexes
     p = last - 1
     corners = _at(m, b.diagonal, p, c), _at(m, b.diagonal, last, c)
@@ -265,7 +270,7 @@ def _turned(
     sine: Tensor,
     axis: int,
 ) -> Tensor:
-    """``a`` with its rows, or columns, ``p`` and ``p + 1`` rotated; their indexes are ``place``."""
+    """Rotate rows, or columns, ``p`` and ``p + 1`` of ``a``; ``place`` are their indices."""
     here, there = m.equal(place, p) & mask, m.equal(place, p + 1) & mask
     x, y = (
         m.op("ReduceSum", m.where(each, a, 0.0), ints(m, axis), keepdims=1)

@@ -1,4 +1,4 @@
-"""What a QR step with two shifts computes with, side by side for each matrix of a batch."""
+"""Values of a double-shift QR step, one set per matrix of a batch."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 from smelt.operators.formula import Tensor
 
 Indexes = tuple[Tensor, Tensor]
-"""Those of the rows, as a column, and of the columns, as a row: found once, outside of loops."""
+"""Row indices as a column, and column indices as a row; computed once, outside of loops."""
 
 
 class Bands(NamedTuple):
-    """The diagonal, and what is left of it and above it, as rows ``[batch, 1, n + 1]``."""
+    """The diagonal, and the elements left of and above it, as rows ``[batch, 1, n + 1]``."""
 
     diagonal: Tensor
     left: Tensor
@@ -19,15 +19,17 @@ class Bands(NamedTuple):
 
 
 class Shifts(NamedTuple):
-    """Two shifts: a pair of conjugates ``x + iy`` and ``x - iy``, or twice ``x`` if ``y`` is 0."""
+    """Two shifts: a conjugate pair ``x + iy``, ``x - iy``, or twice ``x`` if ``y`` is 0."""
 
     x: Tensor
     y: Tensor
 
 
 class Block(NamedTuple):
-    """Rows ``first`` to ``last`` of each matrix, on which it works; ``steps``: whether with a step,
-    for where none is left to do, or one or two rows, there is none."""
+    """The active rows ``first`` to ``last`` of each matrix.
+
+    ``steps`` is false if no step is needed: nothing is left to do, or only one or two rows.
+    """
 
     first: Tensor
     last: Tensor

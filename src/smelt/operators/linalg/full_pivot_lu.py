@@ -1,9 +1,9 @@
-"""``smelt.FullPivotLU``: triangular factors of which the pivot is the largest number that is left.
+"""``smelt.FullPivotLU``: triangular factors whose pivot is the largest remaining element.
 
-The rows and columns of ``a`` [..., m, n] that ``rows`` and ``columns`` name, in this order, are
-``L @ U``; ``lu`` holds both, without the ones on the diagonal of L. So the rank of a matrix is how
-many pivots are not 0. Of equal numbers the last is chosen, row after row, as ``getc2`` of LAPACK
-does; that would put a small number for a zero pivot, which here leaves its column as it is.
+The rows and columns of ``a`` [..., m, n], in the orders ``rows`` and ``columns``, are ``L @ U``;
+``lu`` holds both, without the ones on the diagonal of L. So the rank of a matrix is the number of
+nonzero pivots. Of equal elements the last in row-major order is chosen, as in LAPACK's ``getc2``;
+unlike there, a zero pivot is not replaced by a small number but leaves its column unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The type of ``a``, and int32 for each row and each column."""
+    """Return the type of ``a``, and int32 for each row and each column."""
     shape = check_matrices(inputs[0], "FullPivotLU")
     assert inputs[0] is not None
     dtype, integer = inputs[0].dtype, ir.DataType.INT32
@@ -43,7 +43,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Pivot by pivot, matrix by matrix."""
+    """Compute pivot by pivot, matrix by matrix."""
     (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     shapes = (rows, columns), (rows,), (columns,)
@@ -51,7 +51,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Of one matrix. A NaN is chosen last."""
+    """Return the factors and orders of one matrix. A NaN is chosen last."""
     lu, rows, columns = a.copy(), np.arange(a.shape[0]), np.arange(a.shape[1])
     for k in range(min(lu.shape)):
         left = np.abs(lu[k:, k:])
@@ -67,7 +67,7 @@ def factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Pivot by pivot: rows and columns that change places are chosen by masks."""
+    """Build pivot by pivot; rows and columns to swap are selected by masks."""
     r, c = index_grid(m, a)
     height, width = size(m, a, -2), size(m, a, -1)
     count = m.op("Unsqueeze", height * width, ints(m, 0))

@@ -1,8 +1,8 @@
-"""``smelt.Hessenberg`` and ``smelt.Tridiagonal``: reduction by reflections, packed as LAPACK packs.
+"""``smelt.Hessenberg`` and ``smelt.Tridiagonal``: reduction by reflections, packed as in LAPACK.
 
 ``Hessenberg`` reflects ``a`` [..., n, n] from both sides to zeros below its first subdiagonal; the
-vectors of the reflections ``I - tau v v^T`` lie where the zeros are. A symmetric matrix becomes
-tridiagonal so. ``Tridiagonal`` reads one triangle, and leaves the other as it is given.
+vectors of the reflections ``I - tau v v^T`` are stored in place of the zeros. A symmetric matrix
+becomes tridiagonal. ``Tridiagonal`` reads one triangle, and leaves the other unchanged.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from smelt.operators.linalg.matrices import (
 from smelt.operators.linalg.qr import ints_scalar, reflection
 
 BACKWARD = -(2**63)
-"""The end of a Slice that goes backward through the first element."""
+"""The end of a backward Slice that includes the first element."""
 
 
 def _infer(name: str, shapes: Callable[[Dim, Dim], list[list[Dim]]]) -> Callable[..., list[Result]]:
-    """The rule of an operator on square matrices, from the shapes of its results."""
+    """Return the type rule of an operator on square matrices, given the shapes of its results."""
 
     def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
         (a,) = inputs
@@ -55,7 +55,7 @@ def _infer(name: str, shapes: Callable[[Dim, Dim], list[list[Dim]]]) -> Callable
 
 
 def hessenberg_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``gehrd`` of LAPACK."""
+    """LAPACK's ``gehrd``."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     (a,) = present(inputs)
