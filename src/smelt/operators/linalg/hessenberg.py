@@ -70,7 +70,7 @@ def hessenberg_reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def tridiagonal_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``sytrd`` of LAPACK."""
+    """LAPACK's ``sytrd``."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     (a,) = present(inputs)
@@ -85,12 +85,13 @@ def tridiagonal_reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def hessenberg_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Reflection by reflection."""
+    """Build the form reflection by reflection."""
     return reduced(m, a)
 
 
 def tridiagonal_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """The form of Hessenberg of the symmetric matrix; the upper triangle is read from its end."""
+    """Build the Hessenberg form of the symmetric matrix; an upper triangle is processed in reverse
+    order."""
     lower = bool(attributes["lower"])
     given = a if lower else _backward(m, a, -2, -1)
     r, c = index_grid(m, given)
@@ -109,7 +110,7 @@ def tridiagonal_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tens
 
 
 def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
-    """The packed form of Hessenberg, and one tau for each column but the last."""
+    """Build the packed Hessenberg form, and one tau for each column but the last."""
     r, c = index_grid(m, a)
     count = m.op("Max", size(m, a, -1) - 1, ints_scalar(m, 0))
     taus = m.op("Squeeze", filled(m, a, ints_scalar(m, 1), count, 0.0), ints(m, -2))
@@ -132,7 +133,7 @@ def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _backward(m: Nodes, a: Tensor, *axes: int) -> Tensor:
-    """``a`` with the order along ``axes`` reversed."""
+    """Reverse the order along ``axes``."""
     starts, ends = ints(m, *[-1] * len(axes)), ints(m, *[BACKWARD] * len(axes))
     return m.op("Slice", a, starts, ends, ints(m, *axes), starts)
 

@@ -1,8 +1,8 @@
-"""What both methods of Jacobi share: pairs of columns that meet in turn, and their rotations.
+"""Pairing of columns and rotations for both Jacobi methods.
 
-The columns play a round-robin tournament by the circle method, so all pairs of a round turn at
+The columns play a round-robin tournament by the circle method, so all pairs of a round rotate at
 once. R. Brent and F. Luk, "The solution of singular-value and symmetric eigenvalue problems on
-multiprocessor arrays" (1985). A column without partner meets itself and rests.
+multiprocessor arrays" (1985). A column without partner is paired with itself and stays unchanged.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.matrices import count_to, ints
 
 SWEEPS = 40
-"""Tournaments after which a matrix counts as one that does not converge; ten are usual."""
+"""Tournaments after which a matrix counts as not converging; ten are usual."""
 
 
 def rounds_of(m: Nodes, count: Tensor) -> Tensor:
-    """How many rounds a tournament of ``count`` columns has: an odd number, of 1 or more."""
+    """Return the number of rounds of a tournament of ``count`` columns: odd and at least 1."""
     return m.op("Max", count - 1 + m.op("Mod", count, 2), 1)
 
 
 def partners(m: Nodes, count: Tensor, turn: Tensor) -> Tensor:
-    """The partner of each column in round ``turn``: an involution."""
+    """Return the partner of each column in round ``turn``: an involution."""
     rounds = rounds_of(m, count)
     index = count_to(m, count)
     # The columns of the circle whose sum is the turn meet; one is its own opposite.
@@ -36,11 +36,11 @@ def partners(m: Nodes, count: Tensor, turn: Tensor) -> Tensor:
 def rotation(
     m: Nodes, own: Tensor, other: Tensor, shared: Tensor, partner: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Cosine and sine for each column, as rows: it becomes ``cosine * it - sine * partner``.
+    """Return cosine and sine per column, as rows: it becomes ``cosine * it - sine * partner``.
 
-    ``own`` and ``other`` are the diagonal elements of a column and its partner, ``shared`` what is
-    between them, to become 0. G. Golub and C. Van Loan, "Matrix Computations", 8.5.2: the smaller
-    of two angles. Partners get opposite sines.
+    ``own`` and ``other`` are the diagonal elements of a column and its partner, ``shared`` the
+    element between them to eliminate. G. Golub and C. Van Loan, "Matrix Computations", 8.5.2: the
+    smaller of two angles. Partners get opposite sines.
     """
     index = count_to(m, m.op("Squeeze", m.op("Shape", partner), ints(m, 0)))
     none = m.equal(shared, 0.0) | m.equal(index, partner)
@@ -58,5 +58,5 @@ def rotation(
 
 
 def turned(m: Nodes, a: Tensor, cosine: Tensor, sine: Tensor, partner: Tensor) -> Tensor:
-    """The columns of ``a`` after the rotations."""
+    """Return the columns of ``a`` after the rotations."""
     return cosine * a - sine * m.op("Gather", a, partner, axis=-1)

@@ -1,8 +1,8 @@
 """``smelt.LU`` and ``smelt.PivotsToPermutation``: triangular factors with partial pivoting.
 
 ``a`` [..., m, n] is row-permuted into ``L @ U``; ``lu`` holds both, without the ones on the
-diagonal of L. Row k was swapped with row ``pivots[k]``; ``permutation`` is all swaps together. A
-zero pivot leaves its column as it is, as in LAPACK.
+diagonal of L. Row k was swapped with row ``pivots[k]``; ``permutation`` combines all swaps. A zero
+pivot leaves its column unchanged, as in LAPACK.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The type of ``a``, and int32 for each pivot and each row."""
+    """Return the type of ``a``, and int32 for each pivot and each row."""
     shape = check_matrices(inputs[0], "LU")
     assert inputs[0] is not None
     dtype, integer = inputs[0].dtype, ir.DataType.INT32
@@ -42,7 +42,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Column by column, matrix by matrix."""
+    """Compute column by column, matrix by matrix."""
     (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     shapes = (rows, columns), (min(rows, columns),), (rows,)
@@ -50,6 +50,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the factors, pivots and permutation of one matrix."""
     lu = a.copy()
     count = min(lu.shape)
     pivots = np.zeros(count, np.int32)
@@ -64,7 +65,7 @@ def _factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def permutation_of(pivots: np.ndarray, count: int) -> np.ndarray:
-    """All swaps of rows k and ``pivots[k]``, in order."""
+    """Return the permutation of all swaps of rows k and ``pivots[k]``, in order."""
     permutation = np.arange(count)
     for k, pivot in enumerate(pivots):
         permutation[[k, pivot]] = permutation[[pivot, k]]
@@ -72,7 +73,8 @@ def permutation_of(pivots: np.ndarray, count: int) -> np.ndarray:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Column by column: the largest element comes to the diagonal and clears what is below it."""
+    """Build column by column: the pivot is swapped to the diagonal and eliminates the elements
+    below it."""
     r, c = index_grid(m, a)
     rows = size(m, a, -2)
     count = least(m, rows, size(m, a, -1))
@@ -98,7 +100,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
 
 
 def counted(m: Nodes, a: Tensor, count: Tensor) -> Tensor:
-    """0, 1, 2, ... for each matrix of ``a``."""
+    """Build 0, 1, 2, ... for each matrix of ``a``."""
     shape = m.op("Concat", m.op("Shape", a, end=-2), m.op("Unsqueeze", count, ints(m, 0)), axis=0)
     return m.op("Expand", count_to(m, count), shape)
 
@@ -115,7 +117,7 @@ def swapped(m: Nodes, permutation: Tensor, k: Tensor, other: Tensor) -> Tensor:
 def infer_permutation(
     inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[Result, ...]:
-    """int32, one for each row."""
+    """Return int32, one per row."""
     pivots, count = inputs[0], attributes["permutation_size"]
     if pivots is None or not isinstance(count, int):
         raise ValueError("PivotsToPermutation takes one operand")
@@ -127,7 +129,7 @@ def infer_permutation(
 
 
 def permutation_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Swap after swap."""
+    """Apply the swaps in order."""
     (pivots,) = inputs
     count = int_of(attributes, "permutation_size")
     assert pivots is not None
@@ -135,7 +137,7 @@ def permutation_reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def permutation_steps(m: Nodes, attributes: Attributes, pivots: Tensor) -> tuple[Tensor, ...]:
-    """Swap after swap."""
+    """Build the swaps in order."""
     wide = m.op("Cast", pivots, to=int(ir.DataType.INT64))
     number = int_of(attributes, "permutation_size")
     count = m.tensor(m.constant(number, ir.DataType.INT64))

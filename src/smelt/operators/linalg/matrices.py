@@ -1,6 +1,6 @@
 """Rows, columns and masks of stacks of matrices, for bodies that work column by column.
 
-A body never knows the sizes of its matrices. It changes parts of them by masks over all of it, so
+A body does not know the sizes of its matrices. It changes parts of them by masks over the whole, so
 a step costs as much as the update of a whole matrix, which it needs anyway.
 """
 
@@ -22,11 +22,11 @@ Steps = Callable[..., Sequence[Tensor]]
 
 
 def in_double(steps: Steps, *ranks: int) -> Body:
-    """The body that computes ``steps(m, attributes, *matrices)`` in double precision.
+    """Return a body that computes ``steps(m, attributes, *matrices)`` in double precision.
 
-    ``ranks`` are those of one array of each input, 2 if not given. Floats come back in the dtype
-    of the first input, integers as int32. Batches reach ``steps`` as one dim, with one array more:
-    ONNX Runtime neither multiplies nor reduces batches of nothing.
+    ``ranks`` are those of one array of each input, by default 2. Floats are returned in the dtype
+    of the first input, integers as int32. ``steps`` sees batches as one dim with one additional
+    array: ONNX Runtime neither multiplies nor reduces empty batches.
     """
 
     def body(
@@ -63,7 +63,7 @@ def _cast(b: Builder, value: ir.Value, kinds: dict[ir.DataType, ir.DataType]) ->
 
 
 def _one_more(m: Nodes, a: Tensor, batch: Tensor, rank: int) -> Tensor:
-    """The batch as one dim, and an array of zeros after it."""
+    """Merge the batch dims into one, and append an array of zeros."""
     count = m.op("ReduceProd", batch, keepdims=1)
     sizes = m.op("Concat", count, m.op("Shape", a, start=-rank), axis=0)
     flat = m.op("Reshape", a, sizes, allowzero=1)
@@ -71,54 +71,54 @@ def _one_more(m: Nodes, a: Tensor, batch: Tensor, rank: int) -> Tensor:
 
 
 def _without(m: Nodes, a: Tensor, batch: Tensor) -> Tensor:
-    """The batch in its own dims again, without the last array."""
+    """Restore the batch dims, without the last array."""
     kept = m.op("Slice", a, ints(m, 0), ints(m, -1), ints(m, 0))
     sizes = m.op("Concat", batch, m.op("Shape", a, start=1), axis=0)
     return m.op("Reshape", kept, sizes, allowzero=1)
 
 
 def ints(m: Nodes, *numbers: int) -> Tensor:
-    """A vector of int64."""
+    """Return a vector of int64."""
     return m.tensor(m.builder.constant(np.asarray(numbers, np.int64)))
 
 
 def size(m: Nodes, a: Tensor, axis: int) -> Tensor:
-    """The size of an axis counted from the end, as a rank-0 int64."""
+    """Return the size of an axis counted from the end, as a rank-0 int64."""
     sizes = m.op("Shape", a, start=axis, end=axis + 1 or None)
     return m.op("Squeeze", sizes, ints(m, 0))
 
 
 def count_to(m: Nodes, end: Tensor) -> Tensor:
-    """The vector 0, 1, ..., ``end - 1``."""
+    """Return the vector 0, 1, ..., ``end - 1``."""
     return m.op("Range", 0, end, 1)
 
 
 def index_grid(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
-    """The indexes of the rows, as a column, and those of the columns, as a row."""
+    """Return the row indices as a column, and the column indices as a row."""
     rows = m.op("Unsqueeze", count_to(m, size(m, a, -2)), ints(m, 1))
     return rows, m.op("Unsqueeze", count_to(m, size(m, a, -1)), ints(m, 0))
 
 
 def least(m: Nodes, x: Tensor, y: Tensor) -> Tensor:
-    """The smaller of two integers."""
+    """Return the smaller of two integers."""
     return m.op("Min", x, y)
 
 
 def column(m: Nodes, a: Tensor, k: Tensor) -> Tensor:
-    """Column ``k`` of each matrix, as a matrix of one column."""
+    """Return column ``k`` of each matrix, as a matrix of one column."""
     return m.op("Gather", a, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
 
 
 def row(m: Nodes, a: Tensor, k: Tensor) -> Tensor:
-    """Row ``k`` of each matrix, as a matrix of one row."""
+    """Return row ``k`` of each matrix, as a matrix of one row."""
     return m.op("Gather", a, m.op("Unsqueeze", k, ints(m, 0)), axis=-2)
 
 
 def total(m: Nodes, a: Tensor, *axes: int) -> Tensor:
-    """The sum over the rows, axis -2, or the columns, axis -1, or both; a size 1 is left.
+    """Return the sum over rows (axis -2), columns (axis -1), or both, with size 1 kept.
 
-    By products with ones, for ONNX Runtime does not reduce tensors without elements; a product
-    over none it leaves unwritten.
+    Uses products with ones, because ONNX Runtime does not reduce empty tensors; products over an
+    empty dim, which it leaves uninitialized, are masked.
     """
     for axis in axes:
         length = m.op("Unsqueeze", size(m, a, axis), ints(m, 0))
@@ -132,36 +132,36 @@ def total(m: Nodes, a: Tensor, *axes: int) -> Tensor:
 
 
 def largest(m: Nodes, a: Tensor) -> Tensor:
-    """The largest absolute value of each matrix, 0 of an empty one; as a matrix of one element."""
+    """Return the largest absolute value of each matrix, 0 for an empty one; as a 1 by 1 matrix."""
     padded = m.op("Pad", m.abs(a), ints(m, 0, 0, 1, 1), 0.0, ints(m, -2, -1))
     return m.op("ReduceMax", padded, ints(m, -2, -1), keepdims=1)
 
 
 def is_finite(m: Nodes, a: Tensor) -> Tensor:
-    """Of each matrix, whether all elements are; runtimes differ in what the largest of NaN is."""
+    """True for matrices whose elements are all finite; runtimes differ in the maximum with NaN."""
     found: Tensor = m.equal(largest(m, m.where(m.abs(a) < math.inf, 0.0, 1.0)), 0.0)
     return found
 
 
 def transposed(m: Nodes, a: Tensor) -> Tensor:
-    """Each matrix transposed."""
+    """Return each matrix transposed."""
     assert a.value.shape is not None
     rank = len(a.value.shape)
     return m.op("Transpose", a, perm=[*range(rank - 2), rank - 1, rank - 2])
 
 
 def product(m: Nodes, a: Tensor, b: Tensor) -> Tensor:
-    """The products of matrices."""
+    """Return the matrix products."""
     return m.op("MatMul", a, b)
 
 
 def filled(m: Nodes, a: Tensor, rows: Tensor, columns: Tensor, number: float) -> Tensor:
-    """Matrices of one number in this size, as many as ``a`` has."""
+    """Return matrices of this size filled with ``number``, as many as ``a`` has."""
     sizes = [m.op("Unsqueeze", n, ints(m, 0)) for n in (rows, columns)]
     shape = m.op("Concat", m.op("Shape", a, end=-2), *sizes, axis=0)
     return m.op("Expand", m.tensor(m.constant(number, ir.DataType.DOUBLE)), shape)
 
 
 def zeros_like(m: Nodes, a: Tensor) -> Tensor:
-    """Zeros in the shape of ``a``."""
+    """Return zeros in the shape of ``a``."""
     return m.op("Expand", m.tensor(m.constant(0, ir.DataType.DOUBLE)), m.op("Shape", a))

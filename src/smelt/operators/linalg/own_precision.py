@@ -1,7 +1,7 @@
-"""Bodies of iterations that compute in double and end by the precision of the dtype they are given.
+"""Bodies of iterations that compute in double and converge to the precision of the given dtype.
 
-QR steps that go on to the precision of double may find eigenvalues in another order than LAPACK
-does in single: of 200 normal matrices of 8 rows 34 did, and one that ends as LAPACK would.
+QR steps that continue to double precision may find eigenvalues in another order than LAPACK does in
+single: of 200 normal matrices of 8 rows 34 did, and one that stops as LAPACK would.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PRECISION = {ir.DataType.FLOAT: 2.0**-23, ir.DataType.DOUBLE: 2.0**-52}
 
 
 def in_own_precision(steps: Callable[..., Sequence[Tensor]]) -> Body:
-    """The body that computes ``steps(m, attributes, *matrices, precision=...)`` in double."""
+    """Return a body that computes ``steps(m, attributes, *matrices, precision=...)`` in double."""
 
     def body(
         b: Builder, given: Sequence[ir.Value | None], attributes: Attributes

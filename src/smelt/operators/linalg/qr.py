@@ -1,8 +1,8 @@
 """``smelt.Geqrf``, ``smelt.Geqp3`` and ``smelt.HouseholderProduct``: orthogonal factors.
 
 ``Geqrf`` packs the factors of ``a`` [..., m, n] as LAPACK does: R on and above the diagonal, below
-it the vectors of reflections ``I - tau v v^T`` whose product is Q. ``Geqp3`` first brings to the
-front the column that is longest in what is left; ``permutation`` says which. ``HouseholderProduct``
+it the vectors of reflections ``I - tau v v^T`` whose product is Q. ``Geqp3`` first swaps the column
+with the largest remaining norm to the front; ``permutation`` lists them. ``HouseholderProduct``
 multiplies the reflections out to the first columns of Q, as many as ``a`` has.
 """
 
@@ -36,7 +36,7 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The type of ``a``, a number for each reflection, and int32 for each column."""
+    """Return the type of ``a``, a number per reflection, and int32 per column."""
     shape = check_matrices(inputs[0], "Geqrf")
     assert inputs[0] is not None
     dtype, integer = inputs[0].dtype, ir.DataType.INT32
@@ -48,7 +48,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``geqrf`` of LAPACK."""
+    """LAPACK's ``geqrf``."""
     (a,) = present(inputs)
     rows, columns = a.shape[-2:]
 
@@ -61,7 +61,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def pivoting_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``geqp3`` of LAPACK."""
+    """LAPACK's ``geqp3``."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     (a,) = present(inputs)
@@ -79,7 +79,7 @@ def pivoting_reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def product_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """From the last reflection to the first."""
+    """Apply the reflections from the last to the first."""
     a, taus = present(inputs)
 
     def multiply(packed: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -93,17 +93,17 @@ def product_reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Reflection by reflection."""
+    """Build the factors reflection by reflection."""
     return factor(m, a, pivoting=False)[:2]
 
 
 def pivoting_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Reflection by reflection, the longest column first."""
+    """Build the factors reflection by reflection, the column of largest norm first."""
     return factor(m, a, pivoting=True)
 
 
 def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The packed factors, one tau each, and the order of columns."""
+    """Build the packed factors, the taus, and the order of columns."""
     r, c = index_grid(m, a)
     count = least(m, size(m, a, -2), size(m, a, -1))
     one = ints_scalar(m, 1)
@@ -129,15 +129,15 @@ def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tens
 
 
 def ints_scalar(m: Nodes, number: int) -> Tensor:
-    """A rank-0 int64."""
+    """Return a rank-0 int64."""
     return m.tensor(m.constant(number, ir.DataType.INT64))
 
 
 def reflection(m: Nodes, x: Tensor, r: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """``vector``, ``tau`` and ``beta`` that reflect x, 0 above row k, to beta in row k.
+    """Return ``vector``, ``tau`` and ``beta`` that reflect x, 0 above row k, to beta in row k.
 
-    As LAPACK's ``larfg``: beta has the sign opposite to x's, and nothing happens to an x that is 0
-    below row k already.
+    As LAPACK's ``larfg``: beta has the sign opposite to x's, and an x that is already 0 below row k
+    is unchanged.
     """
     scale = largest(m, x)
     scale = m.where(m.equal(scale, 0.0), 1.0, scale)
@@ -156,7 +156,7 @@ def reflection(m: Nodes, x: Tensor, r: Tensor, k: Tensor) -> tuple[Tensor, Tenso
 def _longest_first(
     m: Nodes, a: Tensor, order: Tensor, r: Tensor, c: Tensor, k: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Exchange column k and the one, from there on, that is longest from row k on."""
+    """Exchange column k and the later column with the largest norm from row k on."""
     scale = largest(m, a)
     rest = m.where(r >= k, a, 0.0) / m.where(m.equal(scale, 0.0), 1.0, scale)
     lengths = m.where(c >= k, total(m, rest * rest, -2), -1.0)
@@ -168,7 +168,7 @@ def _longest_first(
 
 
 def product_steps(m: Nodes, attributes: Attributes, a: Tensor, taus: Tensor) -> tuple[Tensor, ...]:
-    """From the last reflection to the first, which touch ever more of the identity."""
+    """Build the product from the last reflection to the first."""
     r, c = index_grid(m, a)
     count = size(m, taus, -1)
     one = m.where(m.equal(r, c), 1.0, 0.0)
@@ -185,7 +185,7 @@ def product_steps(m: Nodes, attributes: Attributes, a: Tensor, taus: Tensor) -> 
 
 
 def infer_product(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The type of ``a``."""
+    """Return the type of ``a``."""
     shape = check_matrices(inputs[0], "HouseholderProduct")
     taus = check_matrices(inputs[1], "HouseholderProduct", rank=1)
     if shape is not None and taus is not None and len(taus) != len(shape) - 1:

@@ -1,7 +1,7 @@
-"""Eigenvalues and eigenvectors of general real matrices, as a function body.
+"""Function body for eigenvalues and eigenvectors of general real matrices.
 
-The real form of Schur has a block of two rows for each pair. A unitary matrix of such blocks makes
-it triangular; pairs come as exact conjugates, the one above the real axis first, as in LAPACK.
+The real Schur form has a block of two rows for each pair. A unitary matrix of such blocks makes it
+triangular; pairs come as exact conjugates, the one above the real axis first, as in LAPACK.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from smelt.operators.linalg.real_schur_form import real_schur_form
 
 
 def eig_steps(m: Nodes, attributes: Attributes, a: Tensor, precision: float) -> tuple[Tensor, ...]:
-    """Parts of the values, then of the left and of the right vectors."""
+    """Build the parts of the values, then of the left and of the right vectors."""
     done, balance, scale = real_schur_form(m, batched(m, a), precision, scaling=True)
     matrix, basis, half, negative = _triangular(m, done)
     own = Pairs(m.equal(half, 0.0), negative)
@@ -35,13 +35,12 @@ def eig_steps(m: Nodes, attributes: Attributes, a: Tensor, precision: float) -> 
 
 
 def _triangular(m: Nodes, done: Decomposed) -> tuple[Pair, Pair, Tensor, Tensor]:
-    """The triangular form, its vectors, and as rows the imaginary part of each value, and where
-    the first of a pair has a negative number above the diagonal.
+    """Build the triangular form, its vectors, the imaginary parts of values, and a mask.
 
-    A block ``[[a, b], [c, a]]`` has the values ``a + iw`` and ``a - iw`` with ``w`` the root of
-    ``-bc``. The first has the vector ``(x, is)`` with ``x`` and ``s`` the roots of ``|b|`` and
-    ``|c|`` over their sum, and the sign of ``b`` at the smaller; ``(is, x)`` is at right angles to
-    it.
+    The mask marks the first of a pair with a negative number above the diagonal. A block ``[[a, b],
+    [c, a]]`` has the values ``a + iw`` and ``a - iw`` with ``w`` the root of ``-bc``. The first has
+    the vector ``(x, is)`` with ``x`` and ``s`` the roots of ``|b|`` and ``|c|`` over their sum, and
+    the sign of ``b`` at the smaller; ``(is, x)`` is orthogonal to it.
     """
     form, vectors = done
     r, c = index_grid(m, form)
@@ -69,7 +68,8 @@ def _triangular(m: Nodes, done: Decomposed) -> tuple[Pair, Pair, Tensor, Tensor]
 
 
 def _in_pairs(m: Nodes, vectors: Pair, half: Tensor) -> Pair:
-    """Vectors of real values are real, and those of the second of a pair conjugates."""
+    """Make vectors of real values real, and the second vector of a pair the conjugate of the
+    first."""
     re, im = vectors
     from_left = before(m, re), before(m, im)
     re = m.where(half < 0.0, from_left[0], re)

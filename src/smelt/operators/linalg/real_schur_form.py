@@ -1,4 +1,4 @@
-"""The real form of Schur of general matrices, as a function body: reflections, then QR steps."""
+"""Function body for the real Schur form of general matrices: reflections, then QR steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from smelt.operators.linalg.qr import ints_scalar, reflection
 def schur_steps(
     m: Nodes, attributes: Attributes, a: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
-    """The form, then the vectors as columns."""
+    """Build the form, then the vectors as columns."""
     (form, vectors), before, scale = real_schur_form(m, batched(m, a), precision, scaling=False)
     found = form * scale, before.restored(m, vectors, left=False) * (scale / scale)
     return tuple(as_given(m, inner(m, each, -2, -1), a) for each in found)
@@ -35,11 +35,11 @@ def schur_steps(
 def real_schur_form(
     m: Nodes, a: Tensor, precision: float, *, scaling: bool
 ) -> tuple[Decomposed, Balanced, Tensor]:
-    """The form and the vectors of what ``[batch, n, n]`` is balanced to, scaled to less than 2, how
-    it is balanced, and the scale.
+    """Build form and vectors of the balanced matrix, scaled to less than 2, the balancing, and the
+    scale.
 
-    The scale is NaN where a matrix is not finite or steps do not end. The form and the vectors
-    have a row and a column of zeros more.
+    ``a`` is ``[batch, n, n]``. The scale is NaN for a matrix that is not finite or does not
+    converge. The form and the vectors have an extra row and column of zeros.
     """
     scale, usable = largest(m, a), is_finite(m, a)
     scale = power_of_two(m, m.where(usable & (scale > 0.0), scale, 1.0))
@@ -51,7 +51,7 @@ def real_schur_form(
 
 
 def _hessenberg(m: Nodes, matrix: Tensor, count: Tensor) -> Decomposed:
-    """``matrix`` with zeros below its first subdiagonal, and the vectors that bring it there."""
+    """Build the Hessenberg form of ``matrix`` and the vectors of the transformation."""
     r, c = index_grid(m, matrix)
     one = matrix * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
 

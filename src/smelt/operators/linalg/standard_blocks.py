@@ -1,7 +1,7 @@
 """The standard form of a real block of two rows: triangular, or with equal diagonal elements.
 
-A rotation brings it there; the elements off the diagonal then have different signs if the
-eigenvalues are a pair. After LAPACK's ``dlanv2``.
+A rotation produces it; the off-diagonal elements then have different signs if the eigenvalues are a
+conjugate pair. After LAPACK's ``dlanv2``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from smelt.operators.formula import Nodes, Tensor
 
 
 class Block(NamedTuple):
-    """``[[a, b], [c, d]]``, and the cosine and sine of the rotation that made it."""
+    """``[[a, b], [c, d]]``, and the cosine and sine of the rotation that produced it."""
 
     a: Tensor
     b: Tensor
@@ -23,9 +23,9 @@ class Block(NamedTuple):
 
 
 def standard(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: float) -> Block:
-    """The standard form of ``[[a, b], [c, d]]``, rank-0 numbers.
+    """Return the standard form of ``[[a, b], [c, d]]``.
 
-    Eigenvalues that differ by less than ``precision`` are equal.
+    Eigenvalues that differ by less than ``precision`` count as equal.
     """
     zero = a * 0.0
     one = zero + 1.0
@@ -43,7 +43,7 @@ def _either(m: Nodes, mask: Tensor, x: Block, y: Block) -> Block:
 
 
 def _general(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: float) -> Block:
-    """Of a block without zeros off the diagonal."""
+    """Return the standard form of a block with nonzero off-diagonal elements."""
     half = (a - d) * 0.5
     most, least = m.op("Max", m.abs(b), m.abs(c)), m.op("Min", m.abs(b), m.abs(c))
     signed = m.where(m.op("Xor", b < 0.0, c < 0.0), -least, least)
@@ -56,7 +56,7 @@ def _general(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: fl
 def _apart(
     m: Nodes, block: tuple[Tensor, ...], half: Tensor, root: Tensor, product: Tensor
 ) -> Block:
-    """With eigenvalues that are real and apart: triangular."""
+    """Return the triangular form of a block with distinct real eigenvalues."""
     _, b, c, d = block
     z = half + _with_sign(m, root, half)
     length = m.sqrt(c * c + z * z)
@@ -64,7 +64,10 @@ def _apart(
 
 
 def _together(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Block:
-    """With a pair, or eigenvalues that are nearly equal: first equal diagonal elements."""
+    """Return the form of a block with a pair, or nearly equal eigenvalues.
+
+    The diagonal elements are made equal first.
+    """
     difference, sigma = a - d, b + c
     length = m.sqrt(sigma * sigma + difference * difference)
     length = m.where(length > 0.0, length, 1.0)
@@ -91,6 +94,6 @@ def _together(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Block:
 
 
 def _with_sign(m: Nodes, size: Tensor, other: Tensor) -> Tensor:
-    """``size`` times the sign of ``other``."""
+    """Return ``size`` times the sign of ``other``."""
     found: Tensor = m.where(other < 0.0, -size, size)
     return found

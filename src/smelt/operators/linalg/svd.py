@@ -1,8 +1,7 @@
 """``smelt.SVD`` and ``smelt.SingularValues``: ``a = u @ diag(s) @ vt``, s descending.
 
-``full_matrices`` gives square u and vt, else they have a column and a row for each value.
-A matrix that is not finite gives NaN. The signs of pairs of vectors, and the vectors of equal
-values, are not determined.
+``full_matrices`` gives square u and vt, else they have a column and a row per value. A matrix that
+is not finite gives NaN. Signs of vector pairs, and vectors of equal values, are not determined.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ EPS = 2.0**-52
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The types of s, u and vt."""
+    """Return the types of s, u and vt."""
     shape = check_matrices(inputs[0], "SVD")
     assert inputs[0] is not None
     dtype = inputs[0].dtype
@@ -49,7 +48,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """``gesdd`` of LAPACK."""
+    """LAPACK's ``gesdd``."""
     (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     count, full = min(rows, columns), bool(attributes.get("full_matrices", 0))
@@ -65,7 +64,8 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """u from the turned columns, which reflections make orthogonal even where they vanish."""
+    """Build u from the rotated columns; reflections make it orthogonal even where columns
+    vanish."""
     s, columns, v, wrong = _turn(m, a)
     packed, taus, _ = factor(m, columns, pivoting=False)
     rows, count = size(m, a, -2), size(m, columns, -1)
@@ -85,15 +85,16 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
 
 
 def values_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """The lengths of the turned columns."""
+    """Build the norms of the rotated columns."""
     return (m.op("Squeeze", _turn(m, a)[0], ints(m, -2)),)
 
 
 def _turn(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Columns turned until all are orthogonal, the longest first, as many as there are values.
+    """Rotate columns until all are orthogonal; return values, columns, right vectors, and a mask.
 
-    M. Hestenes, "Inversion of matrices by biorthogonalization and related results" (1958). Pairs
-    count as orthogonal as in LAPACK's ``gesvj``, and if both are lost in rounding.
+    Columns are sorted by descending norm, as many as there are values; the mask marks failures. M.
+    Hestenes, "Inversion of matrices by biorthogonalization and related results" (1958). Pairs count
+    as orthogonal as in LAPACK's ``gesvj``, and if both are below rounding errors.
     """
     scale = largest(m, a)
     usable = scale < math.inf
@@ -133,12 +134,12 @@ def _turn(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def _ordered(m: Nodes, a: Tensor, order: Tensor) -> Tensor:
-    """The columns of ``a`` in this order."""
+    """Return the columns of ``a`` in this order."""
     return m.op("GatherElements", a, m.op("Expand", order, m.op("Shape", a)), axis=-1)
 
 
 def _first(m: Nodes, a: Tensor, count: Tensor) -> Tensor:
-    """The first columns."""
+    """Return the first ``count`` columns."""
     return m.op("Slice", a, ints(m, 0), m.op("Unsqueeze", count, ints(m, 0)), ints(m, -1))
 
 

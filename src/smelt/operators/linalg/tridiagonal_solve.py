@@ -27,7 +27,7 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The type of ``b``."""
+    """Return the type of ``b``."""
     shapes = [check_matrices(x, "TridiagonalSolve", rank=1) for x in inputs[:3]]
     shape = check_matrices(inputs[3], "TridiagonalSolve")
     if shape is not None and any(s is not None and len(s) != len(shape) - 1 for s in shapes):
@@ -37,7 +37,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Elimination of one diagonal, two rows at a time."""
+    """Eliminate the lower diagonal, two rows at a time."""
     lower, diagonal, upper, b = (np.asarray(array) for array in inputs)
     arrays = (lower, diagonal, upper, b)
     return each(_solve, (b.shape[-2:],), (b.dtype,), arrays, (1, 1, 1, 2))
@@ -46,6 +46,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 def _solve(
     lower: np.ndarray, diagonal: np.ndarray, upper: np.ndarray, b: np.ndarray
 ) -> tuple[np.ndarray, ...]:
+    """Return the solution of one system."""
     n = len(diagonal)
     # Row i of the upper triangle is at i, i + 1 and i + 2.
     rows = np.zeros((n, 3), b.dtype)
@@ -69,7 +70,7 @@ def _solve(
 
 
 def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ...]:
-    """Elimination downward, then substitution upward."""
+    """Build the elimination downward, then the substitution upward."""
     lower, first, second = (m.op("Unsqueeze", array, ints(m, -1)) for array in arrays[:3])
     b = arrays[3]
     r, n = index_grid(m, b)[0], size(m, b, -2)

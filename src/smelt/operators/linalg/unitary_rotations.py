@@ -1,7 +1,7 @@
-"""Rotations of two neighbouring rows and columns of complex matrices, which keep eigenvalues.
+"""Rotations of two adjacent rows and columns of complex matrices, which keep eigenvalues.
 
 A complex array has an axis of 2 for its parts: matrices are ``[batch, 2, rows, columns]``, and a
-number of each is ``[batch, 2, 1, 1]``.
+number per matrix is ``[batch, 2, 1, 1]``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from smelt.operators.linalg.matrices import index_grid, ints, transposed
 
 
 class Complex(NamedTuple):
-    """Numbers by their parts, ``[batch, 1, 1, 1]`` each."""
+    """Complex numbers by their parts, ``[batch, 1, 1, 1]`` each."""
 
     re: Tensor
     im: Tensor
@@ -29,20 +29,20 @@ class Form(NamedTuple):
 
 
 def element(m: Nodes, a: Tensor, row: Tensor, column: Tensor) -> Complex:
-    """The numbers at ``row`` and ``column``, rank-0 integers, of each matrix."""
+    """Return the elements at ``row`` and ``column``, rank-0 integers, of each matrix."""
     row, column = (m.op("Unsqueeze", place, ints(m, 0)) for place in (row, column))
     return parts(m, m.op("Gather", m.op("Gather", a, row, axis=-2), column, axis=-1))
 
 
 def parts(m: Nodes, number: Tensor) -> Complex:
-    """A number of each matrix by its parts."""
+    """Return a number per matrix by its parts."""
     return Complex(*m.ops("Split", number, outputs=2, axis=1, num_outputs=2))
 
 
 def rotated(m: Nodes, form: Form, p: Tensor, x: Complex, y: Complex) -> Form:
-    """``form`` with rows ``p`` and ``p + 1`` rotated by what turns ``(x, y)`` to ``(r, 0)``.
+    """Return ``form`` with rows ``p`` and ``p + 1`` rotated so that ``(x, y)`` becomes ``(r, 0)``.
 
-    ``p`` is a rank-0 integer. Where ``y`` is 0, nothing turns. The first coefficient is real: G.
+    ``p`` is a rank-0 integer. Where ``y`` is 0, nothing changes. The first coefficient is real: G.
     Golub and C. Van Loan, "Matrix Computations", 5.1.13.
     """
     left, right = m.abs(x.re) + m.abs(x.im), m.abs(y.re) + m.abs(y.im)
@@ -77,7 +77,7 @@ def rotated(m: Nodes, form: Form, p: Tensor, x: Complex, y: Complex) -> Form:
 
 
 def _rows_times(m: Nodes, a: Tensor, p: Tensor, rotation: Tensor) -> Tensor:
-    """``a`` with its rows ``p`` and ``p + 1`` multiplied from the left by ``rotation``."""
+    """Return ``a`` with its rows ``p`` and ``p + 1`` multiplied from the left by ``rotation``."""
     first = m.op("Unsqueeze", p, ints(m, 0))
     taken = m.op("Gather", a, m.op("Concat", first, first + 1, axis=0), axis=-2)
     parts_of_rows = m.op("Concat", ints(m, -1, 4), m.op("Shape", a, start=-1), axis=0)

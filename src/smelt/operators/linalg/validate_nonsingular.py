@@ -1,8 +1,8 @@
-"""``smelt.ValidateNonsingular``: ends a run whose matrices are singular, and else changes nothing.
+"""``smelt.ValidateNonsingular``: aborts a run with singular matrices, else returns them unchanged.
 
-It takes triangular factors ``u`` [..., m, n], such as those of LU, and returns them as they are. A
-zero on a diagonal, or a number there that is not finite, is an error. Nodes of it stay where nobody
-reads their result. ONNX cannot end a run, so there is no body.
+It takes triangular factors ``u`` [..., m, n], such as those of LU. A zero or non-finite number on a
+diagonal is an error. Its nodes stay even if nobody reads their result. ONNX cannot abort a run, so
+there is no body.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from smelt.operators.linalg.batches import check_matrices
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The type of ``u``."""
+    """Return the type of ``u``."""
     shape = check_matrices(inputs[0], "ValidateNonsingular")
     assert inputs[0] is not None
     return (Result(inputs[0].dtype, shape),)
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Raises InvalidModel E331 for the first matrix that is singular."""
+    """Raise InvalidModel E331 for the first singular matrix."""
     (u,) = present(inputs)
     diagonals = np.diagonal(u, axis1=-2, axis2=-1)
     broken = (diagonals == 0) | ~np.isfinite(diagonals)

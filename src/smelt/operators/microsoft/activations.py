@@ -1,4 +1,4 @@
-"""``Gelu``, ``BiasGelu``, ``FastGelu`` and ``QuickGelu``: activations, some with a bias before."""
+"""``Gelu``, ``BiasGelu``, ``FastGelu`` and ``QuickGelu``: activations, some with a bias."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.operators.microsoft.declared import Values, floats, like_first, opera
 
 
 def _sum(inputs: Given) -> np.ndarray:
-    """The input, with the bias added if there is one."""
+    """Return the input plus the bias if present."""
     x, bias = (*inputs, None)[:2]
     assert x is not None
     return x if bias is None else x + bias
@@ -43,6 +43,7 @@ def _biased(b: Builder, inputs: Values) -> ir.Value:
 
 
 def _exact_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build Gelu of the sum, from Erf before opset 20."""
     x = _biased(b, inputs)
     if b.model.opset_imports.get("", 1) >= 20:
         return (b.op("Gelu", x),)
@@ -52,6 +53,7 @@ def _exact_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.
 
 
 def _tanh_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build Gelu by tanh of the sum, from Tanh before opset 20."""
     x = _biased(b, inputs)
     if b.model.opset_imports.get("", 1) >= 20:
         return (b.op("Gelu", x, approximate="tanh"),)

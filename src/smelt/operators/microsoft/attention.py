@@ -1,7 +1,7 @@
 """``MultiHeadAttention``: softmax of scaled products of queries and keys, times the values.
 
-Queries, keys and values are B,S,N*D; the past is B,N,P,D. A mask is 0 for keys that nobody may
-see, one number a key; a bias is added to the scores.
+Queries, keys and values are B,S,N*D; the past is B,N,P,D. A mask has one number per key, 0 for
+hidden keys; a bias is added to the scores.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from smelt.operators.inputs import first, given
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
 HIDDEN = -10000.0
-"""What is added to the scores of keys that the mask hides, unless an attribute says otherwise."""
+"""Default of the number that is added to the scores of masked keys."""
 
 
 def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    """B,S,N*Dv; present keys and values B,N,P+T,D where the parts are known."""
+    """Return B,S,N*Dv, and present keys and values B,N,P+T,D where the parts are known."""
     query, key, value = first(inputs), given(inputs, 1), given(inputs, 2)
     heads = int_of(attributes, "num_heads")
     unknown = Result(query.dtype, None)
@@ -50,15 +50,18 @@ def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _heads(x: np.ndarray, count: int) -> np.ndarray:
-    """B,S,N*D as B,N,S,D; what has its heads first already stays."""
+    """Return B,S,N*D as B,N,S,D; arrays with heads first are returned unchanged."""
     if x.ndim == 4:
         return x
     return x.reshape(*x.shape[:2], count, x.shape[2] // count).transpose(0, 2, 1, 3)
 
 
 def shown(mask: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Which of the scores of B,N,S,T a mask leaves: of one number a key, or a key and query, or of
-    ends of B, to which B starts may be added. Raises ValueError for others."""
+    """Return which scores of B,N,S,T a mask keeps.
+
+    A mask has one number per key, or per query and key, or the end of each of B sequences,
+    optionally followed by their starts. Raises ValueError for others.
+    """
     batch, whole = scores.shape[0], scores.shape[-1]
     if mask.ndim == 1 and len(mask) in (batch, 2 * batch):
         places, starts = np.arange(whole), mask[batch:, None]
@@ -70,7 +73,7 @@ def shown(mask: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Raises ValueError for packed queries, and for masks that are not one number a key."""
+    """Raise ValueError for packed operands, shared buffers and unsupported masks."""
     query, key, value, bias, mask, scores_bias, past_key, past_value, *shared = (
         *inputs,
         *(None,) * 8,
@@ -107,7 +110,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
-    """ONNX's Attention, where each operand comes alone and without a bias, and no key is masked."""
+    """Build ONNX's Attention, for separate operands without bias and key mask."""
     query, key, value, *others = (*inputs, *(None,) * 10)[:10]
     ranks = [None if x is None or x.shape is None else len(x.shape) for x in (query, key, value)]
     own_bias, mask, scores_bias, past_key, past_value, *rest = others

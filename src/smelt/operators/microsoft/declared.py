@@ -1,4 +1,4 @@
-"""How operators of ``com.microsoft`` are declared: the domain, the runtime, and what is alike."""
+"""Helpers to declare operators of ``com.microsoft``."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ Values = Sequence["ir.Value | None"]
 
 
 def operator(name: str, summary: str, **said: Any) -> Operator:
-    """An operator of the domain, which ONNX Runtime has a kernel for."""
+    """Return an operator of the domain, for which ONNX Runtime has a kernel."""
     return Operator(domain=DOMAIN, runtime=RUNTIME, name=name, summary=summary, **said)
 
 
 def ints(**defaults: int | None) -> tuple[Attribute, ...]:
-    """Attributes of one integer each; those without a default are required."""
+    """Return integer attributes; those without a default are required."""
     kind = ir.AttributeType.INT
     return tuple(Attribute(name, kind, v, required=v is None) for name, v in defaults.items())
 
 
 def floats(**defaults: float | None) -> tuple[Attribute, ...]:
-    """Attributes of one float each, none of them required."""
+    """Return float attributes, none of them required."""
     return tuple(Attribute(name, ir.AttributeType.FLOAT, v) for name, v in defaults.items())
 
 
 def like_first(results: int = 1) -> Callable[[Values, Attributes], Sequence[Result]]:
-    """A shape rule: every result has the type of the first input."""
+    """Return a shape rule: every result has the type of the first input."""
 
     def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
         x = first(inputs)

@@ -1,4 +1,4 @@
-"""``EmbedLayerNormalization``, also of bytes: the sum of a model's embeddings, and its norm."""
+"""``EmbedLayerNormalization``, also with quantized tables: the sum of embeddings, and its norm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EPSILON = float(np.float32(1e-12))
 
 
 def _infer(inputs: Values, table: ir.Value | None, dtype: ir.DataType | None) -> list[Result]:
-    """B,S,H twice, and one number a sequence."""
+    """Return B,S,H twice, and one number per sequence."""
     ids = first(inputs)
     if ids.shape is None or table is None or table.shape is None:
         return [Result(dtype, None), Result(INT32, None), Result(dtype, None)]
@@ -35,6 +35,7 @@ def _embedded(
     places: np.ndarray | None,
     attributes: Attributes,
 ) -> Computed:
+    """Return the layer norm of the summed embeddings, the mask lengths, and the sum."""
     words, positions = present(tables[:2])
     segments = tables[2]
     total = words[ids] + positions[np.arange(ids.shape[1]) if places is None else places]
@@ -57,7 +58,7 @@ def _embedded_body(
     places: ir.Value | None,
     attributes: Attributes,
 ) -> tuple[ir.Value, ...]:
-    """As ``_embedded``, of nodes."""
+    """Build what ``_embedded`` computes."""
     words, positions, segments = tables
     if places is None:
         length = b.op("Gather", b.op("Shape", ids), b.const_i64(1), axis=0)
@@ -76,7 +77,7 @@ def _embedded_body(
 
 
 def _kept(b: Builder, numbers: ir.Value, counted: bool) -> ir.Value:
-    """How many of each row are 1; 0 unless they are ``counted``."""
+    """Build the number of ones in each row; 0 unless ``counted``."""
     ones = b.op("Cast", b.op("Equal", numbers, b.const_like(1, numbers)), to=int(INT32))
     chosen = ones if counted else b.op("Mul", ones, b.constant(np.int32(0)))
     return b.op("ReduceSum", chosen, b.const_i64([1]), keepdims=0)

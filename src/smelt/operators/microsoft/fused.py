@@ -1,4 +1,4 @@
-"""``FusedConv`` and ``FusedGemm``: the operator of ONNX, then an activation that is named."""
+"""``FusedConv`` and ``FusedGemm``: the ONNX operator, then a named activation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PARAMETERS: Mapping[str, Mapping[str, float]] = {
     "Clip": {"min": float(np.finfo(np.float32).min), "max": float(np.finfo(np.float32).max)},
     "HardSigmoid": {"alpha": 0.2, "beta": 0.5},
 }
-"""Activations, and what an attribute says of each, in order, with its default."""
+"""Activations, and their parameters in the order of the attribute, with defaults."""
 
 COMPUTED: Mapping[str, Callable[..., np.ndarray]] = {
     "": lambda x: x,
@@ -42,7 +42,7 @@ COMPUTED: Mapping[str, Callable[..., np.ndarray]] = {
 
 
 def _parameters(attributes: Attributes) -> tuple[str, dict[str, float]] | None:
-    """The activation and its parameters; None if it is none of the table."""
+    """Return the activation and its parameters; None if it is not in the table."""
     name = str(attributes["activation"] or "")
     if name not in PARAMETERS:
         return None
@@ -64,7 +64,7 @@ def _activated(x: np.ndarray, attributes: Attributes) -> np.ndarray:
 
 
 def _activation(b: Builder, x: ir.Value, attributes: Attributes) -> ir.Value:
-    """Of an activation of the table."""
+    """Build an activation of the table."""
     found = _parameters(attributes)
     assert found is not None
     name = found[0]
@@ -86,6 +86,7 @@ def _infer_conv(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _conv(inputs: Given, attributes: Attributes) -> Computed:
+    """Return the convolution plus bias and addend, activated."""
     x, w = present(inputs[:2])
     bias, more = (*inputs[2:], None, None)[:2]
     views = windows_of(attributes, w.shape[2:]).views(x, 0)
@@ -113,6 +114,7 @@ def _infer_gemm(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _gemm(inputs: Given, attributes: Attributes) -> Computed:
+    """Return the product plus addend, activated."""
     a, b = present(inputs[:2])
     c = given(inputs, 2)
     left, right = (a.T if attributes["transA"] else a), (b.T if attributes["transB"] else b)

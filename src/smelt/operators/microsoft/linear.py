@@ -22,7 +22,7 @@ FLOAT = ir.DataType.FLOAT
 
 
 def _along(array: np.ndarray | None, x: np.ndarray, attributes: Attributes) -> np.ndarray | None:
-    """One number, or one for each index of an axis, as it meets ``x``."""
+    """Return one number, or one per index of an axis, reshaped to broadcast against ``x``."""
     axis = attributes["axis"]
     if array is None or array.size == 1 or not isinstance(axis, int):
         return array if array is None else array.reshape(())
@@ -59,9 +59,10 @@ def _dequantize(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _body(op: str, narrow: int) -> Any:
-    """ONNX's own operator, where the opset has it for the types; ``narrow`` is the integers'.
+    """Return a body: ONNX's own operator if the opset has it for the types, else arithmetic.
 
-    Arithmetic stands for it with integers of 16 bits. Those of 4 bits are no type of old opsets.
+    ``narrow`` is the position of the integers. Arithmetic covers 16-bit integers; old opsets have
+    no 4-bit types.
     """
     spelled_out = _quantize_spelled_out if narrow else _dequantize_spelled_out
 
@@ -85,7 +86,7 @@ def _to_float(b: Builder, value: ir.Value | None) -> ir.Value:
 
 
 def _meeting(b: Builder, value: ir.Value, inputs: Values, attributes: Attributes) -> ir.Value:
-    """As ``_along``, of a value."""
+    """Build what ``_along`` computes."""
     axis, shape = attributes["axis"], first(inputs).shape
     assert shape is not None
     after = len(shape) - 1 - axis % len(shape) if isinstance(axis, int) and len(shape) else -1
@@ -93,6 +94,7 @@ def _meeting(b: Builder, value: ir.Value, inputs: Values, attributes: Attributes
 
 
 def _quantize_spelled_out(b: Builder, inputs: Values, attributes: Attributes) -> ir.Value:
+    """Build the quantization to 16-bit integers from arithmetic."""
     x, scale, zero = inputs
     assert zero is not None
     assert zero.dtype is not None
@@ -104,7 +106,7 @@ def _quantize_spelled_out(b: Builder, inputs: Values, attributes: Attributes) ->
 
 
 def _dequantize_spelled_out(b: Builder, inputs: Values, attributes: Attributes) -> ir.Value:
-    """Integers of 16 bits and their differences are exact in floats."""
+    """Build the dequantization; 16-bit integers and their differences are exact in floats."""
     x, scale, zero = (*inputs, None)[:3]
     assert scale is not None
     assert scale.dtype is not None

@@ -1,4 +1,4 @@
-"""``SkipLayerNormalization`` and its form without a mean: a residual sum, and the norm of it."""
+"""``SkipLayerNormalization`` and its form without a mean: a residual sum and its norm."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ F32 = ir.DataType.FLOAT
 
 
 def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    """The norm and the sum have the type of the input; statistics one number a row, in f32."""
+    """Return the input's type for norm and sum; statistics are one float32 per row."""
     x = first(inputs)
     rows = None if x.shape is None else ir.Shape([*x.shape.dims[:-1], 1])
     return Result(x.dtype, x.shape), Result(F32, rows), Result(F32, rows), Result(x.dtype, x.shape)
 
 
 def _reference(inputs: Given, attributes: Attributes, centred: bool) -> Computed:
+    """Return the norm, mean, factor and sum; ``centred`` subtracts the mean."""
     x, skip, gamma, *rest = inputs
     beta, bias = (*rest, None, None)[:2] if centred else (None, (*rest, None)[0])
     assert x is not None
@@ -43,7 +44,7 @@ def _reference(inputs: Given, attributes: Attributes, centred: bool) -> Computed
 def _body(
     b: Builder, inputs: Values, attributes: Attributes, centred: bool
 ) -> tuple[ir.Value, ...]:
-    """Sums, and the norm spelled by its moments, so that all four results are there."""
+    """Build sums and the norm from its moments, so that all four results exist."""
     x, skip, gamma, beta = (given(inputs, place) for place in range(4))
     bias = given(inputs, 4) if centred else beta
     epsilon = attributes["epsilon"]
@@ -74,18 +75,22 @@ def _body(
 
 
 def layer_reference(inputs: Given, attributes: Attributes) -> Computed:
+    """Compute the layer norm of the sum."""
     return _reference(inputs, attributes, centred=True)
 
 
 def layer_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build the layer norm of the sum."""
     return _body(b, inputs, attributes, centred=True)
 
 
 def rms_reference(inputs: Given, attributes: Attributes) -> Computed:
+    """Compute the root-mean-square norm of the sum."""
     return _reference(inputs, attributes, centred=False)
 
 
 def rms_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build the root-mean-square norm of the sum."""
     return _body(b, inputs, attributes, centred=False)
 
 

@@ -1,4 +1,5 @@
-"""``MatMulNBits`` and ``GatherBlockQuantized``: weights of a few bits, packed, a scale a block."""
+"""``MatMulNBits`` and ``GatherBlockQuantized``: packed weights of a few bits, one scale per
+block."""
 
 from __future__ import annotations
 
@@ -18,14 +19,15 @@ BITS = (2, 4, 8)
 
 
 def unpacked(packed: np.ndarray, bits: int, count: int) -> np.ndarray:
-    """The first ``count`` numbers of ``bits`` in the bytes of the last axis, lowest bits first."""
+    """Return the first ``count`` numbers of ``bits`` in the bytes of the last axis, lowest bits
+    first."""
     planes = [packed >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
     whole = np.stack(planes, -1).reshape(*packed.shape[:-1], -1)
     return np.asarray(whole[..., :count])
 
 
 def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    """``[..., K]`` becomes ``[..., N]``."""
+    """Return ``[..., N]`` for ``[..., K]``."""
     a = first(inputs)
     if a.shape is None or not len(a.shape):
         return (Result(a.dtype, None),)
@@ -33,7 +35,8 @@ def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def zero_points(zeros: np.ndarray | None, n: int, blocks: int, bits: int) -> np.ndarray:
-    """One of each of ``blocks`` of ``n`` rows, which half of the codes is where none are given."""
+    """Return a zero point for each of ``blocks`` of ``n`` rows; the default is half of the code
+    range."""
     if zeros is None:
         return np.full((n, blocks), 1 << (bits - 1), np.float32)
     if zeros.dtype == np.uint8:
@@ -42,7 +45,7 @@ def zero_points(zeros: np.ndarray | None, n: int, blocks: int, bits: int) -> np.
 
 
 def product(inputs: Given, attributes: Attributes) -> Computed:
-    """The product with the weights, each block less its zero point and times its scale."""
+    """Return the product with the weights: each block minus its zero point, times its scale."""
     a, codes, scales = present(inputs[:3])
     zeros, places, bias = (*inputs[3:], *(None,) * 3)[:3]
     n, k, bits, block = (int_of(attributes, name) for name in ("N", "K", "bits", "block_size"))
@@ -59,7 +62,7 @@ def product(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
-    """Codes as numbers, each block less its zero point and times its scale, then the product."""
+    """Build the weights from codes, zero points and scales, then the product."""
     a, codes, scales, zeros, places, bias = (*inputs, *(None,) * 6)[:6]
     n, k, bits, block = (int_of(attributes, name) for name in ("N", "K", "bits", "block_size"))
     if a is None or codes is None or scales is None or bits not in BITS:
@@ -96,14 +99,14 @@ def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir
 
 
 def _first(b: Builder, rows: ir.Value, count: int) -> ir.Value:
-    """The first columns of a matrix."""
+    """Build the first columns of a matrix."""
     return b.op("Slice", rows, *(b.const_i64([i]) for i in (0, count, 1)))
 
 
 def _numbers(
     b: Builder, codes: ir.Value, bits: int, shape: Sequence[int] | ir.Value, like: ir.Value
 ) -> ir.Value:
-    """Packed codes as numbers of the type of ``like``, in ``shape``."""
+    """Build packed codes as numbers of the type of ``like``, in ``shape``."""
     assert like.dtype is not None
     whole = b.op("Cast", codes, to=int(like.dtype))
     if bits < 8:
@@ -118,7 +121,7 @@ def _numbers(
 
 
 def _axes(inputs: Values, attributes: Attributes) -> tuple[int, int] | None:
-    """Those that are gathered along and that have the blocks; None if ranks are not known."""
+    """Return the axis to gather along and the axis of blocks; None if ranks are unknown."""
     data, indices = first(inputs), given(inputs, 1)
     if data.shape is None or indices is None or indices.shape is None:
         return None
@@ -127,13 +130,13 @@ def _axes(inputs: Values, attributes: Attributes) -> tuple[int, int] | None:
 
 
 def _each(data: ir.Value | None, attributes: Attributes) -> int:
-    """How many numbers an element of ``data`` holds."""
+    """Return the number of codes in one element of ``data``."""
     packed = data is not None and data.dtype == ir.DataType.UINT8
     return 8 // int_of(attributes, "bits") if packed else 1
 
 
 def infer_rows(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    """As Gather of the numbers."""
+    """Return the type of a Gather of the unpacked numbers."""
     data, indices, scales = first(inputs), given(inputs, 1), given(inputs, 2)
     dtype = None if scales is None else scales.dtype
     axes = _axes(inputs, attributes)
@@ -150,7 +153,7 @@ def infer_rows(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def rows(inputs: Given, attributes: Attributes) -> Computed:
-    """The chosen numbers, less the zero points of their blocks, times the scales."""
+    """Return the selected numbers minus the zero points of their blocks, times the scales."""
     data, indices, scales = present(inputs[:3])
     zeros = given(inputs, 3)
     bits, block = int_of(attributes, "bits"), int_of(attributes, "block_size")
@@ -171,7 +174,7 @@ def rows(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
-    """Bytes are gathered before they are unpacked; ONNX gathers no types of less than a byte."""
+    """Build a Gather of bytes, then unpack them; ONNX gathers no sub-byte types."""
     data, indices, scales, zeros = (*inputs, None)[:4]
     axes = _axes(inputs, attributes)
     if axes is None or data is None or indices is None or scales is None or scales.dtype is None:

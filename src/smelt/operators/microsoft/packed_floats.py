@@ -1,4 +1,4 @@
-"""``MatMulBnb4``: weights of 4 bits that stand for 16 floats, each block times its greatest."""
+"""``MatMulBnb4``: 4-bit weights that index 16 floats, each block times its largest magnitude."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ TABLES = (
         *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
     ),
 )
-"""What the codes stand for, by ``quant_type``: FP4 and NF4 of the library bitsandbytes."""
+"""The number of each code, by ``quant_type``: FP4 and NF4 of the library bitsandbytes."""
 
 
 def _shape(attributes: Attributes) -> tuple[int, int]:
-    """Of the weights: N,K as bitsandbytes stores them, or K,N."""
+    """Return the shape of the weights: N,K as bitsandbytes stores them, or K,N."""
     n, k = int_of(attributes, "N"), int_of(attributes, "K")
     return (n, k) if attributes["transB"] else (k, n)
 
 
 def _product(inputs: Given, attributes: Attributes) -> Computed:
+    """Return the product with the decoded weights."""
     a, codes, greatest = present(inputs)
     shape, block = _shape(attributes), int_of(attributes, "block_size")
     numbers = np.stack([codes >> 4, codes & 15], -1).reshape(-1)[: prod(shape)]
@@ -44,7 +45,7 @@ def _product(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
-    """Codes chosen from the table, in blocks, times the greatest of each, then the product."""
+    """Build a table lookup of the codes, times the factor of each block, then the product."""
     a, codes, greatest = present(inputs)
     shape, block = _shape(attributes), int_of(attributes, "block_size")
     kind = int_of(attributes, "quant_type")

@@ -1,4 +1,4 @@
-"""``FusedMatMul``: a product with transposes and a factor."""
+"""``FusedMatMul``: a matrix product with transposes and a factor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
 
 def _order(rank: int, attributes: Attributes, side: str) -> list[int]:
-    """The axes of an operand as the product reads them; vectors are never transposed."""
+    """Return the axes of an operand in the order of the product; vectors are never transposed."""
     order = list(range(rank))
     if rank > 1 and attributes[f"transBatch{side}"]:
         order = [*order[1:-1], 0, order[-1]]
@@ -26,7 +26,7 @@ def _order(rank: int, attributes: Attributes, side: str) -> list[int]:
 
 
 def together(*stacks: Sequence[Dim]) -> list[Dim]:
-    """The dims of stacks that broadcast against each other, None where they are not known."""
+    """Return the dims that batch dims broadcast to, None where unknown."""
     found: list[Dim] = []
     for column in zip_longest(*(stack[::-1] for stack in stacks), fillvalue=1):
         sizes = {dim for dim in column if not (isinstance(dim, int) and dim == 1)}
@@ -37,7 +37,7 @@ def together(*stacks: Sequence[Dim]) -> list[Dim]:
 
 
 def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    """As MatMul of the operands after their transposes."""
+    """Return the type of a MatMul of the transposed operands."""
     a, b = first(inputs), given(inputs, 1)
     if b is None or a.shape is None or b.shape is None:
         return (Result(a.dtype, None),)
@@ -53,6 +53,7 @@ def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def product(inputs: Given, attributes: Attributes) -> Computed:
+    """Return the scaled product of the transposed operands."""
     a, b = present(inputs)
     left = a.transpose(_order(a.ndim, attributes, "A"))
     right = b.transpose(_order(b.ndim, attributes, "B"))
@@ -60,7 +61,7 @@ def product(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Transposes, the product, and the factor where it is not 1."""
+    """Build transposes, the product, and the factor if it is not 1."""
     operands = []
     for value, side in zip(inputs, "AB", strict=True):
         assert value is not None
