@@ -1,4 +1,4 @@
-"""Is a selected graph within the limits of a target? Everything that is not is told at once."""
+"""Check whether a selected graph is within the limits of a target; report all problems together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_PRODUCED = "no selection rule and no decomposition produces it"
 
 
 def check_limits(model: ir.Model, target: Target, own: Any = None) -> None:
-    """Raise an ErrorList of all that ``target`` cannot take: E201, E401 to E404.
+    """Raise an ErrorList of everything that ``target`` does not support: E201, E401 to E404.
 
     ``own`` are its options.
     """
@@ -46,9 +46,9 @@ def refusal(
     bounds: Mapping[str, Bounds] = NO_BOUNDS,
     own: Any = None,
 ) -> str:
-    """Why ``target`` does not take ``node`` with all its graphs, empty if it does.
+    """Return why ``target`` does not support ``node`` with its inner graphs; empty if it does.
 
-    ``bounds`` are those of the sizes that it would be told, ``own`` its options.
+    ``bounds`` are the bounds of runtime sizes, ``own`` the target's options.
     """
     for each in (node, *scope.nested_nodes(node)):
         values = [value for value in (*each.inputs, *each.outputs) if value is not None]
@@ -68,7 +68,7 @@ def _beyond(
     values: Sequence[ir.Value],
     bounds: Mapping[str, Bounds],
 ) -> str:
-    """Which of its limits ``node`` is beyond, or empty."""
+    """Return which limit of the target ``node`` exceeds; empty if none."""
     limits = target.limits
     if not support(target, node.domain, node.op_type).takes:
         return _not_listed(target, node.domain, node.op_type)
@@ -93,6 +93,7 @@ def _not_listed(target: Target[Any, Any], domain: str, op_type: str) -> str:
 
 
 def _not_accepted(target: Target[Any, Any], node: ir.Node, own: Any) -> str:
+    """Return the reason that the target's ``accepts`` gives against ``node``; empty if none."""
     if target.accepts is None:
         return ""
     with blaming(target, "accepts"):
@@ -108,7 +109,7 @@ def _not_accepted(target: Target[Any, Any], node: ir.Node, own: Any) -> str:
 
 
 def _unaccepted(model: ir.Model, target: Target[Any, Any], own: Any) -> Iterator[SmeltError]:
-    """What is within the limits, but not as it stands: one error for an operator and a reason."""
+    """Yield one error for each operator and reason that ``accepts`` refuses within the limits."""
     found: dict[tuple[str, str, str], list[ir.Node]] = {}
     for node in model.graph if target.accepts is not None else ():
         if not _takes(target, node, False) or is_constant_node(node):
@@ -128,6 +129,7 @@ def _unaccepted(model: ir.Model, target: Target[Any, Any], own: Any) -> Iterator
 
 
 def _opset(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+    """Yield an error if the model's opset is out of range."""
     lowest, highest = target.limits.opset
     opset = model.opset_imports.get("", lowest)
     if not lowest <= opset <= highest:
@@ -140,6 +142,7 @@ def _opset(model: ir.Model, target: Target) -> Iterator[SmeltError]:
 
 
 def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+    """Yield an error if inputs have symbolic dims that the target does not support."""
     if target.limits.dynamic_dims:
         return
     places = []
@@ -161,7 +164,7 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
 
 
 def _binding(model: ir.Model, target: Target) -> str:
-    """How to give the dims sizes, or bounds where the target takes those."""
+    """Return advice to bind the dims, or to bound them if the target supports bounds."""
     advice = binding_advice(model.graph.inputs)
     if not advice or not target.limits.bounded_dims:
         return advice
@@ -169,6 +172,7 @@ def _binding(model: ir.Model, target: Target) -> str:
 
 
 def _ranks(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+    """Yield an error if a value has too many dims."""
     highest = target.limits.max_rank
     if highest is None:
         return
@@ -185,6 +189,7 @@ def _ranks(model: ir.Model, target: Target) -> Iterator[SmeltError]:
 
 
 def _operators(model: ir.Model, target: Target, loose: bool) -> Iterator[SmeltError]:
+    """Yield one error for each operator that the target does not support."""
     missing: dict[tuple[str, str], list[ir.Node]] = {}
     for node in scope.nodes(model):
         if not _takes(target, node, loose):
@@ -199,11 +204,11 @@ def _operators(model: ir.Model, target: Target, loose: bool) -> Iterator[SmeltEr
 
 
 def _takes(target: Target, node: ir.Node, loose: bool) -> bool:
-    """False for what ``target`` does not list, and for what will be no kernel of it at any size.
+    """False if ``target`` does not list the node, or can have no kernel for it at any size.
 
-    Without a list, the lowering says more of a node than is known here. But where sizes are
-    ``loose`` and have to be bound first, it is not asked: then what reads data, and cannot be
-    folded once sizes are known, is told together with them. A loop may be unrolled by then.
+    Without a list of operators, the lowering decides later. But if sizes are ``loose``, an error
+    about them comes first; then nodes that read data and cannot be folded later are reported with
+    it. Loops are not, because they may be unrolled.
     """
     known = target.limits.operators
     if known is not None:
@@ -214,13 +219,14 @@ def _takes(target: Target, node: ir.Node, loose: bool) -> bool:
 
 
 def _is_data(value: ir.Value | None) -> bool:
-    """True for floats of two or more dims that are computed or given: no sizes, then."""
+    """True for a non-constant float value of at least two dims, which holds no sizes."""
     if value is None or value.const_value is not None or value.dtype is None:
         return False
     return value.dtype.is_floating_point() and value.shape is not None and len(value.shape) > 1
 
 
 def _dtypes(model: ir.Model, target: Target) -> Iterator[SmeltError]:
+    """Yield one error for each element type that the target does not support."""
     allowed = target.limits.dtypes
     if allowed is None:
         return
@@ -239,7 +245,7 @@ def _dtypes(model: ir.Model, target: Target) -> Iterator[SmeltError]:
 
 
 def _type(value: ir.Value, dims: Sequence[object] = ()) -> str:
-    """The type of ``value``, its dims called ``dims`` if they are given."""
+    """Return the type of ``value`` as text, with its dims named ``dims`` if given."""
     dtype = value.dtype.name.lower() if value.dtype is not None else "?"
     if value.shape is None:
         return f"{dtype}[?]"

@@ -1,4 +1,4 @@
-"""The options of one compile, held against those that the target declares."""
+"""Check the options of one compile against those that the target declares."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from smelt.targets.base import Target
 
 
 def read_options(target: Target, given: Mapping[str, Any]) -> Any:
-    """An instance of ``target.options`` with the values of ``given``; None if it declares none.
+    """Return an instance of ``target.options`` with the ``given`` values; None if it declares none.
 
-    Raises UsageError E660 for an option that the target does not declare, or of another type.
+    Raises UsageError E660 for an unknown option or a value of another type.
     """
     kinds = get_type_hints(target.options) if target.options is not None else {}
     for name, value in given.items():
@@ -30,6 +30,7 @@ def read_options(target: Target, given: Mapping[str, Any]) -> Any:
 
 
 def _unknown(target: Target, name: str, known: tuple[str, ...]) -> UsageError:
+    """Return error E660 for an option that the target does not have."""
     return UsageError(
         "E660",
         f"target {target.name!r} has no option {name!r}",
@@ -39,7 +40,7 @@ def _unknown(target: Target, name: str, known: tuple[str, ...]) -> UsageError:
 
 
 def _is(value: object, kind: Any) -> bool:
-    """True if ``value`` is of type ``kind``; an int serves as a float, a bool as no number."""
+    """True if ``value`` has type ``kind``; an int passes as a float, a bool not as a number."""
     kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
     return any(_is_one(value, get_origin(item) or item) for item in kinds)
 

@@ -1,8 +1,8 @@
-"""A model of which one target runs what it takes and another the rest: one artifact.
+"""A model in parts: one target runs what it supports, another target the rest; one artifact.
 
-Each part is a folder with the files of its target, as if it were a model of its own. ``parts.json``
-says what flows between them: values are numbers, those of the inputs first, and each part reads
-some and writes some, in the order in which the parts run.
+Each part is a folder with the files of its target, as if it were a model. ``parts.json`` tells how
+values flow: values are numbered, inputs first, and each part reads and writes some of them, in
+execution order.
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ def compose(
     fallback: Target[Any, Any],
     prepare: Callable[[ir.Model], None],
 ) -> Artifact:
-    """Emit each of ``parts`` of a selected model: regions by the ``chosen`` target with its
-    options, the others, which ``prepare`` readies, by ``fallback``."""
+    """Emit each of ``parts`` of a selected model and join them into one Artifact.
+
+    Regions are emitted by the ``chosen`` target with its options, the other parts by ``fallback``
+    after ``prepare``.
+    """
     target, own = chosen
     name_values(model)
     whole = model.clone()
@@ -82,7 +85,7 @@ def _folders(made: Sequence[Artifact]) -> list[str]:
 
 
 def _options(fallback: Target[Any, Any], index: int) -> Any:
-    """The options of the fallback; where it has a ``name`` for symbols, one for each part."""
+    """Return the fallback's options; an option ``name`` gets a different value for each part."""
     if fallback.options is None:
         return None
     named = any(field.name == "name" for field in dataclasses.fields(fallback.options))
@@ -96,6 +99,7 @@ def _document(
     made: Sequence[Artifact],
     flows: Sequence[tuple[Sequence[int], Sequence[int]]],
 ) -> dict[str, Any]:
+    """Return the contents of ``parts.json``."""
     rows = zip(_folders(made), made, flows, strict=True)
     return {
         "schema": SCHEMA,
@@ -122,7 +126,7 @@ def _entry(port: Port) -> dict[str, Any]:
 
 
 def _chain(interface: Interface, steps: Sequence[Step], outputs: Sequence[int]) -> Runner:
-    """One part after the other; a value is dropped after the last part that reads it."""
+    """Return a runner of all parts in order; a value is freed after the last part that reads it."""
     last = {number: i for i, (_, reads, _) in enumerate(steps) for number in reads}
     last.update(dict.fromkeys(outputs, len(steps)))
 
@@ -144,9 +148,9 @@ def _chain(interface: Interface, steps: Sequence[Step], outputs: Sequence[int]) 
 
 
 def open_parts(folder: Path, opened: Callable[[Path, str], Saved]) -> Saved | None:
-    """The artifact in parts that was saved to ``folder``; None if there is none.
+    """Return the artifact in parts that was saved to ``folder``; None if there is none.
 
-    ``opened`` opens the folder of one part. Raises UsageError E616 if the list of parts is damaged.
+    ``opened`` opens the folder of one part. Raises UsageError E616 if ``parts.json`` is damaged.
     """
     path = folder / FILE
     if not path.is_file():
@@ -174,6 +178,7 @@ def open_parts(folder: Path, opened: Callable[[Path, str], Saved]) -> Saved | No
 
 
 def _inside(folder: Path, name: object) -> Path:
+    """Return the path of a part's folder; raises ValueError if it is not directly in ``folder``."""
     if not isinstance(name, str) or Path(name).name != name:
         raise ValueError(f"{name!r} is no folder of a part")
     return folder / name

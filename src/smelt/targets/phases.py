@@ -1,4 +1,4 @@
-"""The phases that a target adds to the passes: run in order, and each in a few words."""
+"""Run the phases that a target adds to the passes, and describe each in a few words."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from smelt.targets.support import support
 
 
 class NothingTaken(UserWarning):
-    """A target with a fallback took no node of a model."""
+    """Warns that a target with a fallback supports no node of a model."""
 
 
 def run_phases(
@@ -41,10 +41,10 @@ def run_phases(
     fallback: Target[Any, Any] | None = None,
     prepare: Callable[[ir.Model], None] = lambda model: None,
 ) -> Artifact:
-    """What ``target``, with its ``own`` options, makes of an optimized model.
+    """Run the phases of ``target`` with its ``own`` options on an optimized model.
 
-    With a ``fallback``, what the target refuses goes there, ``prepare`` having seen it. Without
-    one, raises an ErrorList of all that the target cannot take before ``schedule`` sees the model.
+    With a ``fallback``, unsupported nodes go there after ``prepare``. Without one, raises an
+    ErrorList of everything unsupported before ``schedule`` sees the model.
     """
     refuse_absent(model, "compiled")
     if not is_own(target):
@@ -86,7 +86,7 @@ def _check_bodies(
     parts: Sequence[Part],
     refused: Mapping[ir.Node, str],
 ) -> None:
-    """Raise Unsupported E201 for operators of ``target`` that only their body could compute."""
+    """Raise Unsupported E201 for the target's operators without a body that go to the fallback."""
     bodiless = {operator.key for operator in target.operators if operator.body is None}
     for node in (node for part in parts if not part.taken for node in part.nodes):
         key = node.domain, node.op_type
@@ -102,7 +102,7 @@ def _check_bodies(
 
 
 def _price(target: Target[Any, Any], own: Any, nodes: Sequence[ir.Node]) -> float:
-    """What ``cost`` of the target says of a region; UsageError E649 for what is no number."""
+    """Return the target's ``cost`` of a region; raises UsageError E649 if it is no number."""
     assert target.cost is not None
     with blaming(target, "cost"):
         price = asked(target.cost, nodes, own)
@@ -117,12 +117,14 @@ def _price(target: Target[Any, Any], own: Any, nodes: Sequence[ir.Node]) -> floa
 
 
 def _count(nodes: Iterable[ir.Node]) -> dict[str, int]:
-    """How many nodes there are of each operator; constants are none."""
+    """Return the number of nodes for each operator, without constants."""
     return dict(Counter(operator(node) for node in nodes if not is_constant_node(node)))
 
 
 def elsewhere(parts: Sequence[Part], refused: Mapping[ir.Node, str]) -> list[dict[str, Any]]:
-    """Why nodes go to the fallback: for each operator and reason how many, and one by name."""
+    """Return why nodes go to the fallback: the count and an example for each
+    operator and reason.
+    """
     found: dict[tuple[str, str], list[ir.Node]] = {}
     for part in parts:
         for node in () if part.taken else part.nodes:
@@ -140,8 +142,9 @@ def _warn_of_nothing_taken(
     left: Sequence[Mapping[str, Any]],
     misses: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Warn that all of a model went to ``fallback``, with the most frequent reason, and the rule
-    that came nearest."""
+    """Warn that all of a model went to ``fallback``, with the most frequent reason
+    and near miss.
+    """
     most = max(left, key=lambda entry: int(entry["count"]))
     near = max(misses, key=lambda entry: int(entry["count"]), default=None)
     told = f" (its rule {near['rule']} at {near['node']!r}: {near['reason']})" if near else ""
@@ -154,10 +157,10 @@ def _warn_of_nothing_taken(
 
 
 def phases(target: Target[Any, Any]) -> dict[str, str]:
-    """What ``target`` does with a model that the passes are through with, in order.
+    """Return the phases of ``target`` after the passes, in order, each with a description.
 
-    A phase that it does not declare is left out. The words are those of its rules, and the first
-    line of the documentation of its functions.
+    Undeclared phases are left out. The description is the names of the rules, or the first line of
+    the function's docstring.
     """
     defaults = {field.name: field.default for field in dataclasses.fields(Target)}
     found: dict[str, str] = {}

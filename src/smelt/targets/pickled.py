@@ -1,7 +1,7 @@
-"""Artifacts in pickles: the selected model in ONNX, and what makes the artifact of it again.
+"""Pickle artifacts as the selected model in ONNX and the target that remakes the artifact.
 
-What was compiled for this machine is no part of a pickle; where the CPU is the same, its cache has
-it, and otherwise it is made anew.
+Compiled code is no part of a pickle; it comes from the cache on the same CPU, else it is compiled
+again.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Pickled: TypeAlias = tuple[Remake, tuple[str, bytes, Any, dict[str, Any]]]
 
 
 def pickled(artifact: Artifact) -> Pickled:
-    """What ``pickle`` is told of ``artifact``.
+    """Return what ``pickle`` stores for ``artifact``.
 
-    Raises UsageError E616 if parts of it are for several targets, ResourceLimit E504 if its weights
-    do not fit into one file of ONNX.
+    Raises UsageError E616 for an artifact in parts, ResourceLimit E504 if its weights do not fit
+    into one ONNX file.
     """
     if artifact.target not in target_names():
         raise UsageError(
@@ -36,7 +36,7 @@ def pickled(artifact: Artifact) -> Pickled:
 
 
 def remade(target: str, data: bytes, options: Any, report: dict[str, Any]) -> Artifact:
-    """The artifact that ``target`` makes of a selected model in ``data``."""
+    """Return the artifact that ``target`` emits for the selected model in ``data``."""
     artifact = emit_selected(load(data, keep_opset=True), find_target(target), options)
     artifact.report.update(report)
     return artifact

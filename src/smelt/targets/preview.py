@@ -1,4 +1,4 @@
-"""What a command would run, without a model: the pipeline written out, and a target's part."""
+"""Describe what a command would run, without a model: the pipeline and the target's part."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from smelt.targets.registry import find_target
 
 @dataclass(frozen=True)
 class Preview:
-    """``steps`` are those of the pipeline that was asked for, ``own`` what ``target`` adds to it.
+    """``steps`` are the requested pipeline, ``own`` the passes that ``target`` adds.
 
-    ``idle`` are passes among them that make operators that the target has not, and do nothing.
+    ``idle`` are passes in both that do nothing, because they make operators the target lacks.
     """
 
     steps: Steps
@@ -42,7 +42,7 @@ def preview(
     target: str | Target | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Preview:
-    """What ``pipeline`` runs, for ``target`` if one is given, checked as a compile checks it.
+    """Return what ``pipeline`` runs, for ``target`` if one is given, checked as in a compile.
 
     Raises UsageError E601 to E604 for the pipeline, E611 for the target, E660 for its options.
     """

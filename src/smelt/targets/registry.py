@@ -1,4 +1,4 @@
-"""Every installed target by name, found through the entry point group ``smelt.targets``."""
+"""Every installed target by name, from the entry point group ``smelt.targets``."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _fill() -> None:
         except UsageError as clash:
             clashes[point.name] = clash
     for name, error in clashes.items():
-        TARGETS.add_error(name, error)  # Targets of other names are not to suffer from it.
+        TARGETS.add_error(name, error)  # a clash affects only targets of this name
 
 
 def _named(point: EntryPoint) -> Target:
-    """The target that ``point`` names; raises UsageError E615 if it calls itself otherwise."""
+    """Load the target of ``point``; raises UsageError E615 if it has another name."""
     target = named_by(point, Target, "target")
     if target.name != point.name:
         raise UsageError(
@@ -46,14 +46,14 @@ TARGETS: Registry[str, Target] = Registry(
 
 
 def target_names() -> tuple[str, ...]:
-    """The names of all targets, sorted; imports none of them."""
+    """Return the names of all targets, sorted; imports none of them."""
     return tuple(sorted(TARGETS))
 
 
 def find_target(target: str | Target) -> Target:
-    """The target called ``target``, or ``target`` itself; raises UsageError E611.
+    """Return the target called ``target``, or ``target`` itself; raises UsageError E611.
 
-    Its operators are declared from then on, so the graphs it selects can be inferred and run.
+    Its operators are registered, so that graphs after its selection can be inferred and run.
     """
     if isinstance(target, Target):
         operators.register(*target.operators)

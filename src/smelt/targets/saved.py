@@ -1,4 +1,4 @@
-"""Open the folder that an artifact was saved to, whichever target wrote it."""
+"""Open the folder of a saved artifact, whichever target wrote it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from smelt.targets.saved_folder import Saved
 
 
 def open_saved(folder: str | Path) -> Saved:
-    """What ``folder`` holds, by the first target that knows it.
+    """Return the contents of ``folder``, opened by the first target that recognizes it.
 
-    Raises UsageError E616 if none does.
+    Raises UsageError E616 if no target does.
     """
     if not isinstance(folder, str | Path):
         raise UsageError("E616", f"{folder!r} is no path", fix="name the folder of Artifact.save")
@@ -21,12 +21,12 @@ def open_saved(folder: str | Path) -> Saved:
     whole = open_parts(root, _of_target)
     if whole is not None:
         return whole
-    # To onnx, every folder with one model is its own, whoever else put files beside it.
+    # onnx is last: it accepts every folder with one model, even one of another target.
     for name in sorted(target_names(), key=lambda name: name == "onnx"):
         try:
             target = find_target(name)
         except SmeltError:
-            continue  # a package that cannot be loaded stands in nobody's way
+            continue  # a package that cannot be loaded must not block other targets
         saved = target.open(root)
         if saved is not None:
             return saved
@@ -39,7 +39,7 @@ def open_saved(folder: str | Path) -> Saved:
 
 
 def _of_target(folder: Path, name: str) -> Saved:
-    """What ``folder`` holds of the target ``name``; raises UsageError E616 if it cannot say."""
+    """Open ``folder`` with target ``name``; raises UsageError E616 if the target cannot."""
     saved = find_target(name).open(folder)
     if saved is None:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What was saved and is run again."""
+"""An artifact that was saved to a folder and is run again."""
 
 from __future__ import annotations
 
@@ -17,19 +17,16 @@ from smelt.targets.settling import Runner, is_ready
 
 
 def entry_of(interface: Interface, run: Runner) -> Runner:
-    """What a caller calls: complex arrays for pairs, keys of JAX for their
-    integers, and inputs with defaults may be left out."""
+    """Wrap ``run`` for callers: complex arrays, JAX keys, and omitted optional inputs."""
     return leaving_out(interface, on_key_data(interface, on_pairs(interface, run)))
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What a folder holds that ``Artifact.save`` wrote: ``load`` makes it ready to run.
+    """The contents of a folder that ``Artifact.save`` wrote; ``load`` returns its runner.
 
-    It is called as the artifact was, which loads it once.
-
-    ``model`` is there if the folder holds an ONNX model, which is run as such. ``ranges`` are
-    values that integer inputs may take, by name of the input, where not all are right.
+    It is called like the artifact; the first call loads it. ``model`` is set if the folder holds an
+    ONNX model, which is then run. ``ranges`` are the allowed values of integer inputs, by name.
     """
 
     target: str
@@ -39,15 +36,15 @@ class Saved:
     ranges: Mapping[str, Range] = field(default_factory=dict)
 
     def __call__(self, *inputs: Value) -> tuple[Value, ...]:
-        """Run on this machine; complex arrays where pairs of real numbers stand for them."""
+        """Run on this machine; complex ports take and return complex arrays."""
         return tuple(self._call(*inputs))
 
     def opened(self) -> Runner:
-        """What calls run, built or loaded by the first."""
+        """Return the runner behind calls; the first call builds or loads it."""
         return self._opened
 
     def ready(self, timeout: float | None = 0.0) -> bool:
-        """As that of an artifact."""
+        """True if calls run at full speed; see ``Artifact.ready``."""
         return is_ready(self.opened(), timeout)
 
     @cached_property

@@ -1,9 +1,9 @@
-"""Selection: operators of ONNX become those of a target, by its rules in the order of benefit.
+"""Selection: rewrite ONNX operators to those of a target, by its rules in order of benefit.
 
-A rule may need several nodes, and another may take one of them alone. Therefore the rules of the
-highest benefit run to their fixed point first, then those of the next; the benefit is the size of
-the pattern unless the rule says otherwise (as in the pattern benefits of MLIR). What a lower rule
-made is offered to all again.
+A rule may need several nodes of which another rule matches one alone. So rules of the highest
+benefit run to their fixed point first, then those of the next; the benefit is the size of the
+pattern unless the rule sets it (as the pattern benefits of MLIR). Nodes that a rule makes are
+offered to all rules again.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ from smelt.ir.worklist import REWRITES_PER_NODE, RuleStats, Worklist
 
 @dataclass
 class Selection:
-    """What the rules did, and ``shadowed``: ``(rule, node, others)`` for each rule that matched in
-    the model and never fired, since ``others`` took a node of it before it was asked."""
+    """What the rules did.
+
+    ``shadowed`` has ``(rule, node, others)`` for each rule that matched at first and never fired,
+    because ``others`` rewrote one of its nodes before.
+    """
 
     stats: RuleStats = field(default_factory=RuleStats)
     shadowed: list[tuple[Rule, str, tuple[Rule, ...]]] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Fired rules and near misses, in the words of reports of passes."""
+        """Return fired rules and near misses, in the form of pass reports."""
         misses = [
             {"rule": rule, "reason": why, "count": count, "node": self.stats.example[rule, why]}
             for (rule, why), count in self.stats.missed.items()
@@ -52,10 +55,10 @@ class Selection:
 
 
 def select(model: ir.Model, rules: Sequence[Rule]) -> Selection:
-    """Apply ``rules`` to ``model`` until none applies, and say what each did.
+    """Apply ``rules`` to ``model`` until none applies, and return what each did.
 
-    Warns of a rule that lost each of its matches to rules with fewer nodes: it cannot fire as long
-    as they go first. Raises InternalError E903 when rules undo each other.
+    Warns of a rule that lost all its matches to rules with fewer nodes, since it cannot fire while
+    they go first. Raises InternalError E903 if rules undo each other.
     """
     done = Selection()
     if not rules:
@@ -81,7 +84,7 @@ def select(model: ir.Model, rules: Sequence[Rule]) -> Selection:
 
 
 class _Known:
-    """Holds every operator but those of ONNX's domain that no version of ONNX has."""
+    """Contains every operator, except names in ONNX's domain that no version of ONNX has."""
 
     def __contains__(self, key: object) -> bool:
         domain, name = key if isinstance(key, tuple) else ("", "")
@@ -89,7 +92,7 @@ class _Known:
 
 
 def _warn_of_unknown(rule: Rule) -> None:
-    """Warn of a rule that can match in no model, for an operator in it that ONNX never had."""
+    """Warn of a rule that can never match, because ONNX never had one of its operators."""
     if not can_occur(rule.pattern, _Known()):
         wrong = sorted(key[1] for key in operators_in(rule.pattern) if key not in _Known())
         near = did_you_mean(wrong[0], domains(), "")
@@ -101,9 +104,9 @@ def _warn_of_unknown(rule: Rule) -> None:
 
 
 def warn_of_unknown_kernels(target: str, field: str, names: Iterable[str]) -> None:
-    """Warn of what the ``field`` of a target says that it computes, but no version of ONNX has.
+    """Warn of operators in ``field`` of a target that no version of ONNX has.
 
-    An operator of another domain is named with it: ``ai.onnx.ml::Scaler``.
+    Operators of other domains are written ``ai.onnx.ml::Scaler``.
     """
     for name in sorted(name for name in names if "::" not in name and ("", name) not in _Known()):
         near = did_you_mean(name, domains(), "")
@@ -115,12 +118,12 @@ def warn_of_unknown_kernels(target: str, field: str, names: Iterable[str]) -> No
 
 
 def benefit(rule: Rule) -> int:
-    """What ``rule`` says, or the nodes of its pattern."""
+    """Return the benefit of ``rule``: its own, or the number of nodes in its pattern."""
     return rule.size if rule.benefit is None else rule.benefit
 
 
 def _drop_unread(rewriter: Rewriter) -> None:
-    """Remove the constants that only what was replaced read."""
+    """Remove the constants that only replaced nodes read."""
     for graph in scope.graphs(rewriter.model):
         for value in list(graph.initializers.values()):
             rewriter.drop_initializer(value)
@@ -132,6 +135,7 @@ def _by_benefit(rules: Sequence[Rule]) -> list[RuleSet]:
 
 
 def _run(rewriter: Rewriter, sets: Sequence[RuleSet], stats: RuleStats) -> None:
+    """Run the rule sets to a joint fixed point; raises InternalError E903 if there is none."""
     budget = REWRITES_PER_NODE * NodeIndex(rewriter.model).count + 1000
     again = True
     while again:
@@ -152,7 +156,7 @@ def _run(rewriter: Rewriter, sets: Sequence[RuleSet], stats: RuleStats) -> None:
 def _candidates(
     index: NodeIndex, rules: Sequence[Rule], constants: Constants
 ) -> list[tuple[Rule, str, frozenset[tuple[str, str]]]]:
-    """The first match of each rule in the model as it came: its root, and the operators in it."""
+    """Return the first match of each rule in the original model: rule, node, and its operators."""
     found = []
     for rule in rules if len(rules) > 1 else ():
         for node in index.nodes(rule.roots):
@@ -170,6 +174,7 @@ def _shadowed(
     rules: Sequence[Rule],
     stats: RuleStats,
 ) -> Iterator[tuple[Rule, str, tuple[Rule, ...]]]:
+    """Yield each candidate whose rule never fired, with the rules that took its nodes."""
     refused = {name for name, _ in stats.missed}
     for rule, node, operators in candidates:
         if stats.fired[rule.name] or rule.name in refused:

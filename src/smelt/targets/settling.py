@@ -1,4 +1,4 @@
-"""Runners that get faster while they run, because they compile in the background."""
+"""Runners that become faster while they run, because they compile in the background."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from smelt.runtime.interface import Value
 
 Runner: TypeAlias = Callable[..., Sequence[Value]]
-"""Runs an artifact on this machine: values in interface order to values in interface order."""
+"""Runs an artifact on this machine; takes and returns values in interface order."""
 
 
 @runtime_checkable
 class Settles(Protocol):
-    """A runner that gets faster while it runs."""
+    """A runner that becomes faster while it runs."""
 
     def ready(self, timeout: float | None) -> bool:
-        """Whether that is over, after at most ``timeout`` seconds, or as long as it takes."""
+        """True if it has reached full speed, after at most ``timeout`` seconds (None: wait
+        forever).
+        """
 
 
 def is_ready(runner: Runner, timeout: float | None) -> bool:
-    """Whether ``runner`` gets no faster, after at most ``timeout`` seconds."""
+    """True if ``runner`` is at full speed, after waiting at most ``timeout`` seconds."""
     return not isinstance(runner, Settles) or runner.ready(timeout)
 
 
 def settled(runner: Runner) -> Runner:
-    """``runner``, which gives no result before it would give the same one again."""
+    """Wrap ``runner`` so that every result comes from its final form; it may run twice."""
 
     def run(*inputs: Value) -> Sequence[Value]:
         results = runner(*inputs)

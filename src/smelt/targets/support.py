@@ -1,4 +1,4 @@
-"""Whether a target takes an operator, and on which element types: read from what it declares."""
+"""Find out from declarations whether a target supports an operator, and on which element types."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from smelt.ir import opset
 from smelt.targets.base import Target
 
 TYPES = {f"tensor({dtype.name.lower()})": dtype for dtype in ir.DataType}
-"""Element types by the names that schemas of ONNX give them."""
+"""Element types by their names in ONNX schemas."""
 
 NO_KERNEL = "it has no kernel for it"
 BY_BODY = "by its body of ONNX operators"
 INLINES = "inline-operator-bodies"
-"""The pass that lets bodies stand for what a target has no kernel for."""
+"""The pass that replaces operators without a kernel by their bodies."""
 
 
 @dataclass(frozen=True)
 class Support:
-    """Whether a target takes an operator, ``why`` not or how; ``dtypes`` are None if not told.
+    """Whether a target supports an operator, ``why`` not, or how; ``dtypes`` is None if unknown.
 
-    What a target takes it may still refuse in some forms, such as other attributes: only a compile
-    knows.
+    The target may still refuse some forms, such as certain attributes; only a compile can tell.
     """
 
     takes: bool
@@ -34,7 +33,7 @@ class Support:
 
 
 def support(target: Target, domain: str, op_type: str) -> Support:
-    """What ``target`` says of the operator ``domain.op_type``."""
+    """Return whether ``target`` supports the operator ``domain.op_type``."""
     key = domain, op_type
     if target.limits.operators is not None and key not in target.limits.operators:
         return Support(False, "it is not among the operators of the target")
@@ -44,7 +43,7 @@ def support(target: Target, domain: str, op_type: str) -> Support:
     if declared is None:
         known = target.kernels is None or (not domain and op_type in target.kernels)
     elif target.extensions is not None:
-        # One that was declared after the target was made has a kernel by its formula or reference.
+        # An operator declared after the target has a kernel from its formula or reference.
         known = key in target.extensions or target.element_types(domain, op_type) is not None
         if not known and declared.body is not None and INLINES in target.passes:
             return Support(True, BY_BODY)
@@ -58,8 +57,10 @@ def support(target: Target, domain: str, op_type: str) -> Support:
 
 
 def kernels_of(target: Target, fallback: Target | None) -> frozenset[str] | None:
-    """The operators of ONNX that passes may make, None for all: those that ``target`` lists, or
-    else those of its ``fallback`` and of its limits."""
+    """Return the ONNX operators that passes may create; None for all.
+
+    They are the operators that ``target`` lists, or else those of its ``fallback`` and its limits.
+    """
     if fallback is None or target.kernels is not None:
         return target.kernels
     if fallback.kernels is None:
@@ -71,7 +72,7 @@ def kernels_of(target: Target, fallback: Target | None) -> frozenset[str] | None
 def computes_of(
     target: Target, fallback: Target | None
 ) -> Callable[[ir.Model, ir.Node], bool] | None:
-    """Whether ``target`` or its ``fallback`` computes a node as it stands; None if neither says."""
+    """Return whether ``target`` or its ``fallback`` computes a node as written; None if unknown."""
     own, other = target.computes, fallback.computes if fallback is not None else None
     if fallback is None or other is None:
         return own
@@ -86,7 +87,7 @@ def computes_of(
 
 
 def _dtypes(target: Target, domain: str, op_type: str) -> tuple[str, ...] | None:
-    """The element types that the operator, the target and its kernel all take."""
+    """Return the element types that the operator, the target and its kernel all support."""
     own = (schema_types(domain, op_type), target.element_types(domain, op_type))
     if own == (None, None):
         return None
@@ -96,7 +97,7 @@ def _dtypes(target: Target, domain: str, op_type: str) -> tuple[str, ...] | None
 
 
 def schema_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
-    """The element types that ONNX lets the first input of an operator have; None if not told."""
+    """Return the element types that ONNX allows for an operator's first input; None if unknown."""
     versions = opset.versions(op_type, domain)
     schema = opset.schema(op_type, versions[-1], domain) if versions else None
     if schema is None or not schema.inputs:

@@ -1,7 +1,7 @@
-"""Who watches the phases of targets: to print what each made, or to check it.
+"""Observers of the phases of targets, which print or check the result of each phase.
 
-As spans are, watchers are heard, not kept: whoever asks hears of every phase of every target that
-compiles meanwhile, parts of a model included.
+Observers apply to every phase of every target that compiles inside a block, including parts of a
+model.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from smelt.targets.base import Plan, Target
 PHASES = ("select", "schedule", "allocate", "emit")
 
 Watcher: TypeAlias = Callable[[str, Target[Any, Any], Plan[Any, Any]], None]
-"""Hears of a phase that has ended, of the target, and of the plan as it is then."""
+"""Is called with the phase that has ended, the target, and the current plan."""
 
 _WATCHERS: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers of phases", default=())
 
 
 @contextmanager
 def watching_phases(*watchers: Watcher) -> Iterator[None]:
-    """Let ``watchers`` hear of each phase until the end."""
+    """Call ``watchers`` after each phase inside the block."""
     token = _WATCHERS.set((*_WATCHERS.get(), *watchers))
     try:
         yield
@@ -38,16 +38,16 @@ def watching_phases(*watchers: Watcher) -> Iterator[None]:
 
 
 def ended(phase: str, target: Target[Any, Any], plan: Plan[Any, Any]) -> None:
-    """Tell the watchers that ``phase`` has ended, the target's own steps after it included."""
+    """Call the watchers after ``phase``, including the target's own steps after it."""
     for watcher in _WATCHERS.get():
         watcher(phase, target, plan)
 
 
 def verify_phase(phase: str, target: Target[Any, Any], plan: Plan[Any, Any]) -> None:
-    """A watcher that checks what a phase made: the graph, a Program, a plan of memory.
+    """Check the result of a phase: the graph, a Program, or a memory plan.
 
-    Raises an error of the code that names what is broken; steps and memories of a target's own
-    making pass.
+    Raises the error that names the defect. A target's own kinds of steps and memory are not
+    checked.
     """
     if phase == "select":
         verify_model(plan.model)

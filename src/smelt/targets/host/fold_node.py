@@ -1,7 +1,7 @@
-"""Compute one node on constants by the kernels of NumPy, for constant folding.
+"""Compute one node on constants with the NumPy kernels, for constant folding.
 
-``runtime.fold`` asks for operators whose reference kernels in onnx are slow, missing, or depart
-from the runtimes. A node stays where ONNX Runtime computes something else than these kernels.
+``runtime.fold`` uses this for operators whose reference kernels in onnx are slow, missing, or
+unlike those of runtimes. A node that ONNX Runtime may compute differently is not folded.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from smelt.targets.host.eager import run
 def compute_node(
     node: ir.Node, inputs: Sequence[np.ndarray | None], opset: int
 ) -> list[np.ndarray] | None:
-    """The outputs of ``node`` on ``inputs`` (None for an absent one); None to leave it alone.
+    """Return the outputs of ``node`` on ``inputs`` (None for an absent one); None to not fold it.
 
-    ``opset`` is the version of the ONNX domain that the graph of ``node`` imports. Every output
-    must be present.
+    ``opset`` is the ONNX opset of the node's graph. Every output must be present.
     """
     if (departs := DEPARTING.get(node.op_type)) is not None and departs(node):
         return None
@@ -43,8 +42,10 @@ def compute_node(
 
 
 def _is_odd_pool(node: ir.Node) -> bool:
-    """True for windows of which the runtime makes another number than ONNX says, for half floats,
-    and for places of maxima, which may lie in the padding here."""
+    """True for pooling that ONNX Runtime may compute differently.
+
+    That is: dilated SAME padding, half floats, and indices of maxima with padding.
+    """
     is_dilated = any(step != 1 for step in node.attributes.get_ints("dilations", ()))
     if is_dilated and node.attributes.get_string("auto_pad", "").startswith("SAME"):
         return True
@@ -60,12 +61,12 @@ def _is_odd_pool(node: ir.Node) -> bool:
 
 
 def _is_cubic(node: ir.Node) -> bool:
-    """True for a GridSample whose far pixels the runtime clamps one by one, and ONNX together."""
+    """True for a cubic GridSample: the runtime clamps far pixels one by one, ONNX together."""
     return node.attributes.get_string("mode", "linear") in ("cubic", "bicubic")
 
 
 def _is_odd_layer(node: ir.Node) -> bool:
-    """True for a recurrent layer with other activations, lengths or layouts than the usual."""
+    """True for a recurrent layer with unusual activations, lengths or layouts."""
     return not node.attributes.keys() <= {"direction", "hidden_size", "linear_before_reset"}
 
 
@@ -74,18 +75,18 @@ DEPARTING: Mapping[str, Callable[[ir.Node], bool]] = {
     **dict.fromkeys(("GRU", "LSTM", "RNN"), _is_odd_layer),
     "GridSample": _is_cubic,
 }
-"""By operator, which nodes ONNX Runtime may compute to something else than the kernels."""
+"""Operator to a predicate: True if ONNX Runtime may compute the node differently."""
 
 
 def _departs(program: Program, step: Instruction) -> bool:
-    """True for a resized axis that ONNX Runtime may compute to something else."""
+    """True for a resized axis that ONNX Runtime may compute differently."""
     if step.op != "Resample":
         return False
     sampling, (source,), (result,) = Sampling.of(step.attributes), step.inputs, step.outputs
     if sampling.coordinates == CROP or sampling.exclude_outside:
         return True
     if sampling.mode != "nearest":
-        # Integers go through floats, which the runtime rounds in another way.
+        # Integers are computed as floats, which the runtime rounds differently.
         return program.instructions[0].op == "Cast"
     axis = step.attributes["axis"]
     assert isinstance(axis, int)
@@ -94,7 +95,7 @@ def _departs(program: Program, step: Instruction) -> bool:
 
 
 def _model_of(node: ir.Node, inputs: Sequence[np.ndarray | None], opset: int) -> ir.Model:
-    """A model of a copy of ``node`` alone, whose operands are constants."""
+    """Return a model with a copy of ``node`` whose operands are constants."""
     operands = [
         None if array is None else _constant(f"operand_{i}", array, value)
         for i, (array, value) in enumerate(zip(inputs, node.inputs, strict=True))
@@ -116,7 +117,7 @@ def _model_of(node: ir.Node, inputs: Sequence[np.ndarray | None], opset: int) ->
 
 
 def _constant(name: str, array: np.ndarray, value: ir.Value | None) -> ir.Value:
-    """A constant of ``array``, of the element type of ``value``."""
+    """Return a constant with the data of ``array`` and the type of ``value``."""
     assert value is not None
     tensor = ir.Tensor(array, dtype=value.dtype, name=name)
     return ir.Value(name=name, type=value.type, shape=ir.Shape(array.shape), const_value=tensor)

@@ -1,9 +1,9 @@
-"""What an earlier process kept of a compiled program, so that this one need not plan it again.
+"""Notes in the cache that tell how a program was compiled, so that it is not planned again.
 
-To plan a program and to write its text take ten times as long as to load its library. So a note in
-the cache says which library a program became and what calls it. Its name tells all that the library
-hangs on: the program with its constants, the number of threads, the compiler, the CPU, versions,
-and the files of this package, by their size and time.
+Planning a program and writing its C takes ten times as long as loading its library. A note says
+which library a program became and how to call it. The note's name is a hash of everything that the
+library depends on: the program with its constants, the number of threads, the compiler, the CPU,
+versions, and the size and time of this package's files.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from smelt.runtime.jit.cache import Cache
 from smelt.runtime.jit.toolchain import this_toolchain
 
 MOST_CONSTANTS = 1 << 12
-"""Bytes of constants up to which a note has them; with larger ones, programs are planned anew."""
+"""The most bytes of constants in a note; programs with more are planned again."""
 
 PARTS = ("ir", "operators", "program", "native", "runtime", "targets/host")
-"""The folders of this package that decide what a program becomes."""
+"""The folders of this package that affect compiled programs."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Kept:
     weights: tuple[np.ndarray, ...] = ()
 
     def to_text(self) -> str:
-        """As a line of JSON."""
+        """Return the note as a line of JSON."""
         weights = [(str(w.dtype), w.shape, w.tobytes().hex()) for w in self.weights]
         return json.dumps({**asdict(self), "weights": weights})
 
     @staticmethod
     def from_text(text: str) -> Kept:
-        """Raises ValueError, KeyError or TypeError for a text of another kind."""
+        """Parse a note; raises ValueError, KeyError or TypeError for other text."""
         found = json.loads(text)
         weights = tuple(
             np.frombuffer(bytes.fromhex(data), dtype).reshape(shape)
@@ -61,12 +61,12 @@ class Kept:
 
 
 def note_of(program: Program, threads: int) -> str:
-    """The name of the note of a static ``program``; raises UsageError E661 without a compiler."""
+    """Return the name of the note of a static ``program``; raises E661 without a compiler."""
     constants = hashlib.sha256()
     if _is_whole(program):
         for slot in sorted(program.constants):
             constants.update(program.bytes_of(slot))
-    blas = find_spec("scipy_openblas32")  # whose own text holds an address
+    blas = find_spec("scipy_openblas32")  # its path, as repr() would contain an address
     where = str(blas.origin if blas else None)
     versions = (sys.version, np.__version__, where, _this_package())
     about = (digest(program), constants.hexdigest(), str(threads))
@@ -74,7 +74,7 @@ def note_of(program: Program, threads: int) -> str:
 
 
 def recall(program: Program, threads: int) -> Kept | None:
-    """What was kept of ``program``, without a look whether its library is still there."""
+    """Return the note of ``program``, or None; the library may no longer exist."""
     if not _is_whole(program):
         return None
     try:
@@ -90,7 +90,7 @@ def remember(program: Program, threads: int, kept: Kept) -> None:
 
 
 def _is_whole(program: Program) -> bool:
-    """True if the name of the note tells all of ``program``."""
+    """True if the name of the note identifies all of ``program``."""
     if sum(array.nbytes for array in program.constants.values()) > MOST_CONSTANTS:
         return False
     if any(slot.quantization is not None or slot.layout is not None for slot in program.slots):
@@ -100,6 +100,7 @@ def _is_whole(program: Program) -> bool:
 
 @cache
 def _this_package() -> str:
+    """Return a hash of the sizes and times of the package's files."""
     told = hashlib.sha256()
     for line in _files(Path(__file__).parents[2]):
         told.update(line.encode())

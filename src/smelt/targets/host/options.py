@@ -1,4 +1,4 @@
-"""The options of the target."""
+"""The options of the target ``host``."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ MOST_THREADS = 64
 
 
 def default_engine() -> str:
-    """``$SMELT_HOST_ENGINE``, or ``auto``."""
+    """Return ``$SMELT_HOST_ENGINE``, or ``auto``."""
     return os.environ.get(ENGINE) or "auto"
 
 
 @dataclass(frozen=True)
 class Options:
-    """How programs run. Raises UsageError E660 for what it cannot be.
+    """How programs run; raises UsageError E660 for values that are not allowed.
 
-    ``engine``: ``numpy`` calls NumPy, BLAS and LAPACK step by step, and gives the same bits at
-    every call. ``native`` compiles the program with the C compiler of this machine when it is first
-    called, and keeps it for later runs; what that engine lacks, or a machine cannot compile, NumPy
-    runs as a whole. ``auto`` does so in the background: NumPy runs the calls until then, so later
-    ones may differ from the first by rounding. What was kept is loaded before the first call.
+    ``engine``: ``numpy`` calls NumPy, BLAS and LAPACK step by step, with the same bits on every
+    call. ``native`` compiles the program with this machine's C compiler on the first call and
+    caches it; NumPy runs programs that cannot be compiled. ``auto`` compiles in the background
+    while NumPy runs the calls, so later calls may differ from the first by rounding. Cached
+    libraries are loaded before the first call.
 
-    ``threads``: into how many parts compiled programs cut costly steps, which as many threads
-    compute at once. The process has one set of them, so while one call has it, others compute
-    alone. The bits are those of one thread, but for products by BLAS, whose rows are cut, too; BLAS
-    itself then keeps to one thread in this process. NumPy is left to its own threads.
+    ``threads``: the number of shards of costly steps in compiled programs, each on one thread. The
+    process has one thread pool; while one call uses it, others run on one thread. Results have the
+    bits of one thread, except products by BLAS, which are also sharded; BLAS itself then uses one
+    thread. NumPy uses its own threads.
 
-    ``views``: whether results of programs of known sizes that only show elements of inputs, such as
-    a transposed one, are views of these, as in NumPy. They cannot be written, and change as the
-    inputs do. Without it, every result is an array of its own.
+    ``views``: results of static programs that only show elements of inputs, such as a transposed
+    one, are read-only views that change with the inputs, as in NumPy. Without it, every result is a
+    new array.
     """
 
     engine: str = field(default_factory=default_engine)

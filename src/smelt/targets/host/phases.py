@@ -40,9 +40,9 @@ from smelt.targets.host.views import views_of
 
 @dataclass(slots=True)
 class HostProgram(Program):
-    """The Program that NumPy runs, and what is ``compiled`` of it, unless that is all.
+    """The Program that NumPy runs, with its ``compiled`` forms, if any.
 
-    Where data decide sizes, it has the inputs alone, and ``parts`` runs the model.
+    With data-dependent sizes it has no instructions, and ``parts`` runs the model.
     """
 
     compiled: Compiled | None = None
@@ -50,16 +50,16 @@ class HostProgram(Program):
 
 
 HostPlan: TypeAlias = Plan[HostProgram, Layout | None]
-"""Sizes that are known only at run time leave no layout to plan."""
+"""``memory`` is None if sizes are known only at run time."""
 
 DTYPES = frozenset(C_TYPES)
-"""NumPy with ``ml_dtypes`` has every element type that the native engine has."""
+"""NumPy with ``ml_dtypes`` has every element type of the native engine."""
 
 
 def plan_steps(plan: HostPlan) -> None:
     """Lower the model; with symbolic dims the dot passes wait for the sizes.
 
-    A model in which data decide sizes is planned as these are found.
+    A model with data-dependent sizes is planned in parts when the sizes are known.
     """
     try:
         plan.steps = _program(plan.model, _options(plan))
@@ -74,7 +74,7 @@ def plan_steps(plan: HostPlan) -> None:
 
 
 def _in_parts(plan: HostPlan) -> AnySizesRunner | None:
-    """What runs the model whatever decides its sizes; None if nothing does."""
+    """Return a runner of a model with data-dependent sizes; None if that is impossible too."""
     options = _options(plan)
     planned: list[int] = []
 
@@ -95,10 +95,10 @@ def _in_parts(plan: HostPlan) -> AnySizesRunner | None:
 
 
 def _program(model: ir.Model, options: Options) -> HostProgram:
-    """The Program of ``model``; raises Unsupported or an ErrorList of it.
+    """Return the Program of ``model``; raises Unsupported or an ErrorList.
 
-    Sizes are inferred anew, so that dims of inputs without a name have one, and declared shapes of
-    outputs, which may be wrong, decide nothing.
+    Sizes are inferred again, so that unnamed input dims get names, and declared output shapes,
+    which may be wrong, have no effect.
     """
     shapes = ShapeInference(model)
     shapes.infer_model()
@@ -141,10 +141,10 @@ def _check(program: Program) -> None:
 
 
 def computes(model: ir.Model, node: ir.Node) -> bool:
-    """True if ``node`` can be lowered as it stands; what kernels refuse, they say with sizes.
+    """True if ``node`` can be lowered as written; kernels may still refuse it at its sizes.
 
-    The references of declared operators take no types of less than a byte; their bodies cast them.
-    An operator of ONNX Runtime that only its reference would run is its body, which compiles.
+    References of declared operators take no sub-byte types; their bodies cast them. An ONNX Runtime
+    operator that only its reference could run is replaced by its body, which can be compiled.
     """
     try:
         program = lower_alone(model, node)
@@ -158,11 +158,11 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
 
 
 def plan_arena(plan: HostPlan) -> None:
-    """Lay out static programs; others are laid out for the shapes of each call.
+    """Plan the memory of static programs; others are planned for the shapes of each call.
 
-    What is compiled before the first call has memory of its own: then it takes a call that NumPy
-    runs after all, or a folder that is written, to lay out the program for NumPy. What its kernels
-    refuse is refused here in any case, but for programs that were compiled before.
+    A program that is compiled before its first call has its own memory plan; the plan for NumPy is
+    then made only if NumPy runs a call or a folder is written. Calls that NumPy's kernels refuse
+    are refused here, except in programs that were compiled before.
     """
     waits = _options(plan).engine == "native" and not plan.steps.bodies
     plan.memory = None if waits else _laid_out(plan.steps)
@@ -178,6 +178,7 @@ def plan_arena(plan: HostPlan) -> None:
 
 
 def _laid_out(program: HostProgram) -> Layout | None:
+    """Return the memory layout of a static program; None for any other."""
     if program.parts is not None or not is_static(program):
         return None
     end_broken_branches(program, certain=False)  # kernels say what they refuse
@@ -185,7 +186,7 @@ def _laid_out(program: HostProgram) -> Layout | None:
 
 
 def write_folder(plan: HostPlan) -> Artifact:
-    """The model, and the memory plan as text; ``load`` makes the runner."""
+    """Write the model, and the memory plan as text; ``load`` returns the runner."""
 
     def memory() -> MemoryPlan | None:
         layout = plan.memory or _laid_out(plan.steps)
@@ -197,7 +198,7 @@ def write_folder(plan: HostPlan) -> Artifact:
 
 
 def runner_of(plan: HostPlan) -> HostRunner | AnySizesRunner:
-    """What calls run."""
+    """Return the runner for calls."""
     program, shows = plan.steps, None
     if program.parts is not None:
         return program.parts

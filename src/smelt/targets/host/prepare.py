@@ -1,7 +1,7 @@
-"""Prepare every instruction of a static Program: which results are views, which kernel runs.
+"""Prepare every instruction of a static Program: decide which results are views, choose kernels.
 
-Strides are followed from instruction to instruction on arrays without memory, so a chain of
-Transposes and Reshapes costs nothing at run time unless something must lie densely.
+Strides are propagated on arrays without memory, so that a chain of Transposes and Reshapes costs
+nothing at run time unless a consumer needs dense data.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Prepared:
-    """One instruction: either a ``view`` of its first input, or a ``step``."""
+    """One prepared instruction: a ``view`` of its first input, or a ``step``."""
 
     instruction: Instruction
     view: View | None = None
     step: Step | None = None
 
     def needs(self) -> Needs:
-        """What the memory planner must know."""
+        """Return the requirements for the memory planner."""
         if self.view is not None:
             return Needs(view_of=0)
         assert self.step is not None
@@ -41,14 +41,16 @@ class Prepared:
 
 
 def refusal(instruction: Instruction) -> str | None:
-    """Why no kernel runs an instruction, None if one does; what it refuses, it says with sizes."""
+    """Return why no kernel runs an instruction; None if there is one, which may
+    refuse some sizes.
+    """
     if kernel_of(instruction.op) is None:
         return "no kernel is registered, and it is no declared operator with a reference"
     return None
 
 
 def is_foreign(op: str) -> bool:
-    """Whether ``op`` is an operator of ONNX Runtime without a kernel, in NumPy or in C."""
+    """True if ``op`` is an ONNX Runtime operator without a kernel in NumPy or C."""
     domain, _, name = op.rpartition("::")
     operator = find(domain, name) if domain == MICROSOFT else None
     if operator is None or operator.body is None:
@@ -57,7 +59,7 @@ def is_foreign(op: str) -> bool:
 
 
 def prepare(program: Program) -> tuple[Prepared, ...]:
-    """Prepare all instructions of ``program``, whose slots must be static (ValueError otherwise).
+    """Prepare all instructions of ``program``, whose slots must be static (else ValueError).
 
     Raises an ErrorList of Unsupported for calls that their kernels refuse.
     """
@@ -82,6 +84,7 @@ def prepare(program: Program) -> tuple[Prepared, ...]:
 
 
 def _prepare(instruction: Instruction, arrays: dict[int, Array], returned: set[int]) -> Prepared:
+    """Prepare one instruction as a view if possible, else as a step of its kernel."""
     call = Call(
         instruction.op,
         instruction.attributes,
@@ -92,7 +95,7 @@ def _prepare(instruction: Instruction, arrays: dict[int, Array], returned: set[i
     )
     make_view = VIEWS.get(instruction.op)
     output = instruction.outputs[0]
-    # What the program returns must lie densely in memory of its own.
+    # Outputs of the program must be dense and own their memory.
     if make_view is not None and output not in returned:
         view = make_view(call)
         if view is not None:
@@ -107,9 +110,9 @@ def _prepare(instruction: Instruction, arrays: dict[int, Array], returned: set[i
 
 
 def _fits(call: Call, position: int) -> bool:
-    """True if the output can take the place of an input element for element.
+    """True if the output can be written in place of an input.
 
-    What NumPy shows by strides of 0 is not to be written over, whatever is cut from it.
+    Broadcast views, with strides of 0, must not be written.
     """
     source, target = call.inputs[position], call.outputs[0]
     if source is None or not (source.flags.c_contiguous and source.flags.writeable):
@@ -118,13 +121,13 @@ def _fits(call: Call, position: int) -> bool:
 
 
 def dense(program: Program, slot: int) -> Array:
-    """An array of the type of ``slot`` that lies row by row and has no memory."""
+    """Return a row-major array of the type of ``slot`` without memory."""
     described = program.slots[slot]
     return imaginary(described.sizes, np.dtype(described.dtype.numpy()))
 
 
 def scratch_offsets(step: Step) -> tuple[int, ...]:
-    """Where each scratch array of ``step`` begins in its workspace, and at last where it ends."""
+    """Return the offset of each scratch array of ``step`` in its workspace, then the total size."""
     offsets = [0]
     for shape, dtype in step.scratch:
         offsets.append(offsets[-1] + -(-prod(shape) * dtype.itemsize // ALIGNMENT) * ALIGNMENT)
@@ -132,12 +135,12 @@ def scratch_offsets(step: Step) -> tuple[int, ...]:
 
 
 def scratch_bytes(step: Step) -> int:
-    """Workspace of ``step``, each array aligned."""
+    """Return the workspace of ``step`` in bytes, with each array aligned."""
     return scratch_offsets(step)[-1]
 
 
 def arrays_in(workspace: Array, step: Step) -> Sequence[Array]:
-    """The scratch arrays of ``step`` over the bytes of ``workspace``."""
+    """Return the scratch arrays of ``step`` in the bytes of ``workspace``."""
     offsets = scratch_offsets(step)
     return [
         workspace[start : start + prod(shape) * dtype.itemsize].view(dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""Run a Program on this machine: a plan for each set of input shapes, kept for the next call."""
+"""Run a Program on this machine, with a cached plan for each set of input shapes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from smelt.targets.host.prepare import Prepared, prepare
 from smelt.targets.host.taken import taken
 
 KEPT_PLANS = 16
-"""Plans kept for different input shapes; the one used longest ago goes first."""
+"""The most plans in the cache; the least recently used one is dropped."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A static Program in the order it runs, every instruction prepared, and its memory."""
+    """A static Program in execution order, with prepared instructions and a memory plan."""
 
     program: Program
     prepared: tuple[Prepared, ...]
@@ -37,7 +37,7 @@ class Layout:
 
 
 def lay_out(program: Program) -> Layout:
-    """Order, prepare and plan a static Program, its bodies first: each becomes a function."""
+    """Order, prepare and plan a static Program; each body becomes a function first."""
     program = replace(program, slots=[replace(slot, bytewise=True) for slot in program.slots])
     for body in program.bodies:
         inner = lay_out(body.program)
@@ -51,7 +51,7 @@ def lay_out(program: Program) -> Layout:
 
 
 def _fitting(program: Program) -> Program:
-    """A static ``program``; raises UsageError E670 where sizes of operands do not fit together."""
+    """Return a static ``program``; raises UsageError E670 if operand sizes do not match."""
     try:
         end_broken_branches(program)
     except Unsupported as error:
@@ -66,13 +66,12 @@ def _fitting(program: Program) -> Program:
 
 
 class HostRunner:
-    """Calls with one array an input return fresh arrays; inputs are never written.
+    """Runs a Program; takes one array for each input, never writes it, and returns new arrays.
 
-    ``shows`` gives results as views of inputs; it takes what a ``Caller`` does.
-
-    ``compiled`` runs what it has compiled, several calls at once. NumPy runs one call at a time:
-    threads wait for each other, because they would share its arena. ``defaults`` are the arrays of
-    inputs that may be given as None; ``layout`` is that of a static program, if it is known.
+    ``shows`` returns results as views of inputs. ``compiled`` runs compiled forms, several calls in
+    parallel. NumPy runs one call at a time, because calls share its arena. ``defaults`` are the
+    arrays of inputs that may be None; ``layout`` is the memory layout of a static program, if
+    known.
     """
 
     def __init__(
@@ -93,7 +92,9 @@ class HostRunner:
         self._plans: OrderedDict[Shapes, Bound] = OrderedDict()
 
     def __call__(self, *inputs: Array | None) -> tuple[Array, ...]:
-        """Raises UsageError E670 or E671 for inputs that do not fit, InvalidModel E321."""
+        """Run once. Raises UsageError E670 or E671 for inputs that do not fit,
+        InvalidModel E321.
+        """
         if self._fast is not None:
             results = self._fast(*inputs)
             if results is not None:
@@ -106,14 +107,15 @@ class HostRunner:
         if not self._shows:
             self._fast = caller
         results = caller(*arrays)
-        # Where it could not end, this run says why.
+        # A compiled run that fails returns None; the NumPy run raises the error.
         return self._by_numpy(shapes, arrays) if results is None else results
 
     def ready(self, timeout: float | None) -> bool:
-        """Whether nothing is being compiled, after at most ``timeout`` seconds."""
+        """True if no compile is pending, after waiting at most ``timeout`` seconds."""
         return self.compiled is None or self.compiled.ready(timeout)
 
     def _by_numpy(self, shapes: Shapes, arrays: Sequence[Array]) -> tuple[Array, ...]:
+        """Run a call with NumPy under the lock."""
         with self._lock:
             run = self._plan(shapes)
             try:
@@ -135,6 +137,7 @@ class HostRunner:
         return results
 
     def _plan(self, shapes: Shapes) -> Bound:
+        """Return the bound function for ``shapes``, planned on first use."""
         run = self._plans.get(shapes)
         if run is None:
             static = _fitting(specialize(self.program, shapes))

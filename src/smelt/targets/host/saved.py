@@ -1,4 +1,4 @@
-"""Open a folder that was saved before: lower the model in it and plan its memory, here."""
+"""Open a folder that was saved before: lower its model and plan its memory on this machine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from smelt.targets.settling import Runner
 
 
 def open_folder(folder: Path) -> Saved | None:
-    """The program of the model in ``folder``; None if it is a folder of another kind.
+    """Return the program of the model in ``folder``; None for a folder of another target.
 
-    Raises UsageError E616 if a file is missing, and what loading the model does.
+    Raises UsageError E616 if a file is missing, and what loading the model raises.
     """
     read = read_folder(folder)
     if read is None:

@@ -1,4 +1,4 @@
-"""What a call gives for an input, as kernels take it."""
+"""Check and convert the value that a call gives for an input."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from smelt.targets.host.kernels.kernel import Array
 
 
 def taken(slot: Slot, value: Array | None) -> Array:
-    """``value`` with its rows dense in memory, which is copied only if they are not.
+    """Return ``value`` as a row-major array; it is copied only if it is not dense.
 
-    Raises UsageError E671 if nothing is given, or another dtype.
+    Raises UsageError E671 for a missing value or another dtype.
     """
     if value is None:
         raise UsageError("E671", f"input {slot.name!r} is missing and has no default")

@@ -1,4 +1,4 @@
-"""Programs whose results only show elements of inputs: they run by NumPy's views alone."""
+"""Run programs whose results only show elements of inputs, as NumPy views."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from smelt.targets.host.prepare import dense
 
 
 def views_of(program: Program) -> Caller | None:
-    """What gives the results of a static ``program`` as views that cannot be written.
+    """Return a caller that gives the results of a static ``program`` as read-only views.
 
-    It returns None for anything but NumPy's arrays of the right types and shapes, however they lie.
-
-    None if one of them has to be computed, or is a constant, or cannot be shown by strides of an
-    input that lies densely.
+    The caller returns None unless its arguments are NumPy arrays of the right types and shapes,
+    with any strides. Returns None itself if a result is computed, is a constant, or is no strided
+    view of a dense input.
     """
     arrays = {slot: dense(program, slot) for slot in program.inputs}
     chains: dict[int, tuple[int, tuple[View, ...]]] = {
@@ -56,7 +55,7 @@ def views_of(program: Program) -> Caller | None:
 
 
 def _view(program: Program, step: Instruction, arrays: dict[int, Array]) -> View | None:
-    """How ``step`` shows its only operand; None if it does not."""
+    """Return the view that ``step`` makes of its only operand; None if it makes none."""
     make = VIEWS.get(step.op)
     if make is None or len(step.inputs) != 1 or step.inputs[0] not in arrays:
         return None

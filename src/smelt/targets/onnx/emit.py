@@ -1,4 +1,4 @@
-"""Emit: the selected graph as one ``.onnx`` file."""
+"""The emit phase: write the selected graph as one ``.onnx`` file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.targets.settling import Runner
 
 NOT_EXPRESSED = "ONNX has no operator for it, and no function body that computes it"
 ON_HOST = "; target 'host' computes it"
-"""What is true of all operators of smelt's own domain."""
+"""The advice for operators of smelt's own domain."""
 
 
 def _refused(node: ir.Node) -> Unsupported:
@@ -22,7 +22,7 @@ def _refused(node: ir.Node) -> Unsupported:
 
 
 def write_model(plan: Plan[None, None]) -> Artifact:
-    """``NAME.onnx``, and its weights beside it beyond 1.5 GB; the option ``name`` changes NAME.
+    """Write ``NAME.onnx``, with weights in a second file beyond 1.5 GB; option ``name`` sets NAME.
 
     Raises an ErrorList of Unsupported E201 for extension operators that ONNX cannot express.
     """

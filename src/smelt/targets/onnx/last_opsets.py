@@ -1,7 +1,7 @@
-"""The last opsets that ONNX Runtime has kernels for, of operators that it did not follow further.
+"""The last opsets for which ONNX Runtime has kernels of operators that it stopped updating.
 
-At opset 22, ONNX widened the types of these operators; the runtime kept their older kernels alone
-and loads no model of a later opset that has them.
+Opset 22 widened the types of these operators; the runtime kept only their older kernels and loads
+no model of a later opset that contains them.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ LAST_OPSETS = dict.fromkeys(
     ),
     21,
 )
-"""By operator; `tests/targets/onnx` holds it against the kernels of the installed runtime."""
+"""By operator; `tests/targets/onnx` compares it with the installed runtime's kernels."""
 
 
 def last_opset(model: ir.Model, highest: int) -> int:
-    """The opset, at most ``highest``, up to which ``model`` may be raised and still loads."""
+    """Return the highest opset, at most ``highest``, at which ``model`` still loads."""
     found = {node.op_type for node in scope.nodes(model) if not node.domain}
     return min((LAST_OPSETS[name] for name in found & LAST_OPSETS.keys()), default=highest)

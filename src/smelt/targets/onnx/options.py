@@ -1,4 +1,4 @@
-"""The options of the target."""
+"""The options of the target ``onnx``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from smelt.errors import UsageError
 
 @dataclass(frozen=True)
 class Options:
-    """``name``: the file is called ``NAME.onnx``; raises UsageError E660 if none can be.
+    """``name``: the file is ``NAME.onnx``; raises UsageError E660 for an impossible name.
 
-    ``keep_bfloat16`` keeps numbers of bfloat16 that ONNX Runtime has no kernels for.
+    ``keep_bfloat16`` keeps bfloat16 values that ONNX Runtime has no kernels for.
     """
 
     name: str = "model"

@@ -10,7 +10,7 @@ from smelt.targets.saved_folder import Saved
 
 
 def open_folder(folder: Path) -> Saved | None:
-    """The model in ``folder``; None unless there is exactly one ``.onnx`` file."""
+    """Return the model in ``folder``; None unless there is exactly one ``.onnx`` file."""
     found = sorted(folder.glob("*.onnx"))
     if len(found) != 1:
         return None

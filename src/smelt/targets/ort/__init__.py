@@ -1,7 +1,7 @@
-"""The ``ort`` target: ONNX for ONNX Runtime on the CPU, of the forms that are cheapest there.
+"""The ``ort`` target: ONNX for ONNX Runtime on the CPU, in the forms that are fastest there.
 
-Forms are chosen by a table of measured times (``choices.py``, ``costs.py``), never because a fused
-operator exists: several are slower than what they stand for.
+Forms are chosen by a table of measured times (``choices.py``, ``costs.py``), not because a fused
+operator exists: several fused operators are slower than what they replace.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from smelt.targets.ort.select import rules_for
 from smelt.targets.ort.weights import finish_weights
 
 PASSES = "widen-half,default"
-"""The runtime has few kernels for floats of 16 bits: float32 is as fast, and casts stand at the
-edges only. Without casts in between, more becomes one operator; other models have no second run."""
-if are_exact():  # uint8 has more kernels than int8, but on some CPUs their products saturate
+"""The runtime has few kernels for 16-bit floats, and float32 is as fast. With casts only at the
+edges of the model, more fusions apply; other models skip the second pipeline run."""
+if are_exact():  # uint8 has more kernels than int8, but their products saturate on some CPUs
     PASSES += ",unsigned-activations"
 
 ort = Target(

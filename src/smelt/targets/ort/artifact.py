@@ -1,4 +1,6 @@
-"""What the target emits: the model, advice for sessions, and a session opened with it."""
+"""The artifact of the target ``ort``: the model, advice for sessions, and
+sessions opened with it.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ NOT_EXPRESSED = "neither ONNX nor ONNX Runtime has an operator for it, and it ha
 
 
 class OrtFiles(ModelFiles):
-    """The files of the model, and ``session.json``, which holds ``advice``."""
+    """The files of the model, and ``session.json`` with ``advice``."""
 
     def __init__(self, plan: Plan[None, None], advice: SessionAdvice) -> None:
         limit = min(plan.options.inline_limit, INLINE_LIMIT)
@@ -37,7 +39,7 @@ class OrtFiles(ModelFiles):
         self.contents[ADVICE] = self._write_advice
 
     def with_advice(self, advice: SessionAdvice) -> OrtFiles:
-        """The same model with other advice beside it."""
+        """Return the same model files with other advice."""
         other = copy(self)
         other.advice = advice
         other.contents = {**self.contents, ADVICE: other._write_advice}
@@ -48,45 +50,46 @@ class OrtFiles(ModelFiles):
 
 
 class OrtArtifact(Artifact):
-    """A model for ONNX Runtime; ``advice`` says how to open a session of it."""
+    """A model for ONNX Runtime; ``advice`` has the options for its sessions."""
 
     @property
     def advice(self) -> SessionAdvice:
-        """With which options ``session`` opens one; it is in the folder, too."""
+        """The options with which ``session`` opens the model; also saved in the folder."""
         assert isinstance(self.files, OrtFiles)
         return self.files.advice
 
     def advised(self, advice: SessionAdvice) -> OrtArtifact:
-        """The same model, opened as ``advice`` says; its report begins as a copy."""
+        """Return the same model with other advice and a copy of the report."""
         assert isinstance(self.files, OrtFiles)
         files, report = self.files.with_advice(advice), dict(self.report)
         return replace(self, files=files, report=report)
 
     def session(self, **changes: Any) -> Session:
-        """A session of the model, opened as ``advice`` says but for ``changes``, such as
+        """Open a session of the model with ``advice``, overridden by ``changes`` such as
         ``threads=4``.
 
-        Raises UsageError E631 without onnxruntime, E663 for options that a session does not have.
+        Raises UsageError E631 without onnxruntime, E663 for unknown session options.
         """
         return self.opener(**changes)()
 
     def opener(self, **changes: Any) -> Callable[[], Session]:
-        """What opens such a session each time that it is called; the file is made once."""
+        """Return a function that opens such a session on each call; the file is written once."""
         advice = SessionAdvice.from_json({**self.advice.to_json(), **changes})
         (name,) = (name for name in self.files if name.endswith(".onnx"))
         if len(self.files) == 2:
             return partial(open_session, self.files[name], advice)
 
-        # Weights beside the model are read from their file, which lives as long as the opener.
+        # External weights are read from their file, which is kept as long as the opener.
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.save(folder.name)
         return lambda: open_session(Path(folder.name) / name, advice)
 
 
 def write_model(plan: Plan[None, None]) -> OrtArtifact:
-    """``NAME.onnx`` with operators of ONNX Runtime, and ``session.json``: how to open it.
+    """Write ``NAME.onnx`` with ONNX Runtime operators, and ``session.json`` with session options.
 
-    Raises an ErrorList of Unsupported E201 for operators that the runtime lacks and nothing spells.
+    Raises an ErrorList of Unsupported E201 for operators that the runtime lacks and that have no
+    body.
     """
     model = plan.model
     lacking = attach_bodies(model)
@@ -103,9 +106,9 @@ def write_model(plan: Plan[None, None]) -> OrtArtifact:
 
 
 def run_model(model: ir.Model) -> Runner:
-    """What runs ``model`` here, by the kernels that a session of a user takes for its weights.
+    """Return a runner of ``model``; approximated weights use the kernels of a user's session.
 
-    Else graph optimizations are off, so that a comparison is one of the model as it stands.
+    Otherwise graph optimizations are off, so that comparisons test the model as written.
     """
     from smelt.runtime.runner import open_runner
 

@@ -17,7 +17,7 @@ from smelt.targets.ort.form import Form, Sizes, SizesOf, number
 
 
 def _heads(m: Match) -> tuple[int, int] | Miss:
-    """How many heads, and the size of each; a Miss where MultiHeadAttention is not the same."""
+    """Return the number of heads and their size; a Miss if MultiHeadAttention is not equivalent."""
     given = {a.name: a.value for a in m.root.attributes.values()}
     q, k, v = m.root.inputs[:3]
     heads = given.pop("q_num_heads", None)
@@ -35,6 +35,8 @@ def _heads(m: Match) -> tuple[int, int] | Miss:
 
 
 def _attention_sizes(cached: bool) -> SizesOf:
+    """Return a function of the sizes of an attention match, with or without cached keys."""
+
     def sizes(m: Match) -> Sizes | Miss:
         found = _heads(m)
         if isinstance(found, Miss):
@@ -55,6 +57,7 @@ def _attention_sizes(cached: bool) -> SizesOf:
 
 
 def _attention(m: Match, b: Builder) -> Replacement:
+    """Build a MultiHeadAttention; a Miss if the mask or the outputs do not fit."""
     q, k, v, bias, *past = (*m.root.inputs, *(None,) * 3)[:6]
     if bias is not None and (
         bias.shape is None or len(bias.shape) != 4 or bias.dtype != ir.DataType.FLOAT
@@ -77,7 +80,7 @@ def _attention(m: Match, b: Builder) -> Replacement:
 
 
 def _capped_sizes(m: Match) -> Sizes | Miss:
-    """Of an Attention that caps its scores, with heads in an axis of their own or not."""
+    """Return the sizes of an Attention with capped scores, with 3 or 4 dims."""
     q, k = m["q"].shape, m["k"].shape
     given = m.root.attributes.get_int("q_num_heads", 0)
     if q is None or k is None or len(q) not in (3, 4):

@@ -1,8 +1,8 @@
-"""Weights in blocks of few bits, as ``com.microsoft.MatMulNBits`` reads them.
+"""Quantize weights in blocks of few bits, as ``com.microsoft.MatMulNBits`` reads them.
 
-A block is a run of elements of one column with one scale. Rounding is to the nearest code: the
-largest element of a symmetric block gets the code of the largest magnitude, and an asymmetric block
-reaches from its least to its greatest element, 0 included.
+A block is a run of elements in one column with one scale. Rounding is to the nearest code. In a
+symmetric block, the element of largest magnitude gets the code of largest magnitude; an asymmetric
+block covers the range from its least to its greatest element, including 0.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ import numpy as np
 Array = np.ndarray[Any, np.dtype[Any]]
 
 AT_ONCE = 1 << 22
-"""Elements that are rounded at a time, so that a large weight needs little memory besides."""
+"""Elements that are quantized at a time, which limits the additional memory."""
 
 
 @dataclass(frozen=True)
 class Packed:
-    """``codes`` are bytes of ``[columns, blocks, block * bits / 8]``, lower bits first; ``scales``
-    of ``[columns, blocks]``; ``zeros`` bytes of ``[columns, ...]``, none where the zero point of
-    every block is half of the codes."""
+    """Quantized weights.
+
+    ``codes``: bytes [columns, blocks, block * bits / 8], lower bits first. ``scales``: [columns,
+    blocks]. ``zeros``: zero points as bytes [columns, ...], None for symmetric blocks, whose zero
+    point is half the code range.
+    """
 
     codes: Array
     scales: Array
@@ -36,9 +39,9 @@ class Packed:
 
 
 def pack(weight: Array, bits: int, block: int, symmetric: bool) -> Packed:
-    """``weight`` of ``[rows, columns]``, finite, in blocks of ``block`` along its rows.
+    """Quantize ``weight`` [rows, columns], which is finite, in blocks of ``block`` rows.
 
-    The last block is filled up with zeros; ``bits`` is 4 or 8.
+    The last block is padded with zeros; ``bits`` is 4 or 8.
     """
     rows, columns = weight.shape
     blocks = -(-rows // block)
@@ -58,7 +61,7 @@ def pack(weight: Array, bits: int, block: int, symmetric: bool) -> Packed:
 
 
 def _symmetric(split: Array, bits: int) -> tuple[Array, Array]:
-    """Scales by which the element of the largest magnitude becomes the least code."""
+    """Return scales that map the element of largest magnitude to the least code."""
     half = 1 << (bits - 1)
     place = np.abs(split).argmax(-1)[..., None]
     scales = np.take_along_axis(split, place, -1)[..., 0] / np.float32(-half)
@@ -66,7 +69,7 @@ def _symmetric(split: Array, bits: int) -> tuple[Array, Array]:
 
 
 def _asymmetric(split: Array, bits: int) -> tuple[Array, Array]:
-    """Scales and zero points by which the range of the elements, and 0, fills all codes."""
+    """Return scales and zero points that map the range of the elements, with 0, to all codes."""
     highest = (1 << bits) - 1
     low, high = np.minimum(split.min(-1), 0), np.maximum(split.max(-1), 0)
     scales = _not_zero(high / np.float32(highest) - low / np.float32(highest))
@@ -74,12 +77,12 @@ def _asymmetric(split: Array, bits: int) -> tuple[Array, Array]:
 
 
 def _not_zero(scales: Array) -> Array:
-    """1 for scales below the least normal number, by which nothing is divided safely."""
+    """Replace scales below the least normal number by 1, to divide safely."""
     return np.where(np.abs(scales) < np.finfo(np.float32).tiny, np.float32(1), scales)
 
 
 def two_a_byte(codes: Array, bits: int) -> Array:
-    """Codes of 4 bits two a byte along the last axis, lower bits first; of 8 bits as they are."""
+    """Pack 4-bit codes two in a byte along the last axis, low bits first; 8-bit codes stay."""
     if bits == 8:
         return codes
     if codes.shape[-1] % 2:

@@ -1,7 +1,7 @@
-"""The choices that the target has: forms of the same computation, each a model of any size.
+"""The choices of the target: equivalent forms of a computation, each a model of any size.
 
-Each form is timed as users run it, with the graph optimizations of ONNX Runtime on. So what the
-runtime makes of a form by itself, for better or worse, is in its time.
+Each form is timed as users run it, with the graph optimizations of ONNX Runtime on, so its time
+includes what the runtime makes of it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Choice:
     """Forms that compute the same, and the sizes at which they are timed.
 
     ``interface`` and ``forms`` are ONNX text with sizes in braces. The first form is what a model
-    holds before selection; the others are what may take its place.
+    contains before selection; the others may replace it.
     """
 
     name: str
@@ -32,12 +32,12 @@ class Choice:
     derived: Callable[[Sizes], Sizes] = dict
 
     def model(self, form: str, sizes: Sizes) -> ir.Model:
-        """The form at these sizes, one for each axis of the grid."""
+        """Return the model of ``form`` at these sizes, one for each axis of the grid."""
         filled = {**sizes, **self.derived(sizes)}
         return text.parse(f"g {self.interface} {{{{ {self.forms[form]} }}}}".format_map(filled))
 
     def cells(self) -> Iterator[dict[str, int]]:
-        """The sizes of each point of the grid."""
+        """Yield the sizes of each point of the grid."""
         for values in itertools.product(*self.grid.values()):
             yield dict(zip(self.grid, values, strict=True))
 
@@ -57,12 +57,12 @@ RESIDUAL_LAYER_NORM = Choice(
     },
     {"rows": ROWS, "width": WIDTHS},
 )
-"""ONNX Runtime fuses an Add before a norm into SkipLayerNormalization; a Sum it leaves alone."""
+"""ONNX Runtime fuses an Add before a norm into SkipLayerNormalization, but not a Sum."""
 
 SUM_LAYER_NORM = replace(
     RESIDUAL_LAYER_NORM, forms=dict(reversed(list(RESIDUAL_LAYER_NORM.forms.items())))
 )
-"""The same choice where the model has the Sum, as pass ``sum-residuals`` writes it."""
+"""The same choice for models with a Sum, as pass ``sum-residuals`` writes it."""
 
 BIAS_GELU = Choice(
     "bias-gelu",
@@ -148,7 +148,7 @@ CAPPED_ATTENTION = Choice(
     },
     {"rows": (1, 16, 128, 512), "keys": (16, 128, 512), "heads": (4, 12)},
 )
-"""The kernel of Attention takes the Tanh of a cap number by number, that of Tanh many at a time."""
+"""The Attention kernel computes a cap's Tanh element by element, the Tanh kernel in vectors."""
 
 _FILLED = "ConstantOfShape<value = float[1] {{0.5}}>"
 
@@ -168,7 +168,7 @@ CHANNEL_AFFINE = Choice(
     },
     {"channels": (16, 128, 512), "pixels": (16, 256, 4096)},
 )
-"""Group norms end in a scale and an offset for each channel: one pass over memory, or two."""
+"""Group norms end in a scale and an offset per channel: one pass over memory, or two."""
 
 CHOICES = {
     choice.name: choice

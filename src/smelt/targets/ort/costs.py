@@ -1,4 +1,4 @@
-"""The cost table: what each form of a choice takes, measured at points of a grid."""
+"""The cost table: the seconds of each form of a choice, measured at points of a grid."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from smelt.targets.ort.choices import CHOICES, Choice
 
 DEFAULT = "costs_x86_64.json"
 OLDER = (((1, 28), "costs_x86_64_1_24.json"), ((1, 30), "costs_x86_64_1_28.json"))
-"""Tables of older runtimes: each of those before a version, which no table before it is of.
+"""Tables of older runtimes: (first version that a table no longer covers, file), ascending.
 
-Kernels changed places twice: that of LayerNormalization was the slow one in 1.28 and 1.29, that of
-SkipLayerNormalization is from 1.30 on.
+The slower kernel changed twice: LayerNormalization in 1.28 and 1.29, SkipLayerNormalization from
+1.30 on.
 """
 SCHEMA = "smelt.costs/1"
 
 GAIN = 0.95
-"""A form takes the place of another if it takes at most this part of its time: noise is less."""
+"""A form replaces another if it takes at most this share of its time; noise is smaller."""
 
 LOSS = 1.02
-"""Where a size is not known, no size may take more than this."""
+"""The largest ratio allowed at any grid size if a size is unknown."""
 
 Dim: TypeAlias = "int | None"
 Cell: TypeAlias = tuple[int, ...]
@@ -36,19 +36,19 @@ Cell: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Costs:
-    """``seconds`` of each form by choice and sizes, in the order of the axes of its grid.
+    """The seconds of each form by choice and sizes, in the order of the grid's axes.
 
-    ``about`` says where they were measured: runtime, machine, threads.
+    ``about`` describes the measurement: runtime, machine, threads.
     """
 
     about: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, Mapping[Cell, Mapping[str, float]]] = field(default_factory=dict)
 
     def ratio(self, choice: Choice, form: str, sizes: Mapping[str, Dim]) -> float | None:
-        """What ``form`` takes as a part of the first form; None if the table does not say.
+        """Return the time of ``form`` relative to the first form; None if the table lacks it.
 
-        Where sizes are not known, the geometric mean over those of the grid, and at least the
-        largest of them if that is over ``LOSS``.
+        For unknown sizes it is the geometric mean over the grid, or the largest ratio if that
+        exceeds ``LOSS``.
         """
         cells = self.seconds.get(choice.name, {})
         if any(form not in taken for taken in cells.values()) or len(cells) < _count(choice):
@@ -73,8 +73,10 @@ def _count(choice: Choice) -> int:
 def _between(
     choice: Choice, cells: Mapping[Cell, Mapping[str, float]], form: str, point: Sequence[int]
 ) -> float:
-    """The logarithm of the seconds at ``point``: linear between points of the grid in the
-    logarithms of sizes, and beyond its ends as at the ends."""
+    """Return the logarithm of the seconds at ``point``, interpolated in logarithms of sizes.
+
+    Beyond the grid, the value at its end is used.
+    """
     sides = [_side(axis, size) for axis, size in zip(choice.grid.values(), point, strict=True)]
     total = 0.0
     for corner in itertools.product(*sides):
@@ -85,7 +87,7 @@ def _between(
 
 
 def _side(axis: Sequence[int], size: int) -> list[tuple[int, float]]:
-    """The points of ``axis`` on both sides of ``size``, each with its weight."""
+    """Return the points of ``axis`` on both sides of ``size``, each with its weight."""
     size = min(max(size, axis[0]), axis[-1])
     for low, high in itertools.pairwise(axis):
         if low <= size <= high:
@@ -95,15 +97,14 @@ def _side(axis: Sequence[int], size: int) -> list[tuple[int, float]]:
 
 
 def read_costs(path: str | Path) -> Costs:
-    """The table in a file of ``smelt tune``.
-
-    Raises UsageError E662 for a file that is none.
-    """
+    """Return the table in a file of ``smelt tune``; raises UsageError E662 for any other file."""
     return costs_of(read_document(path, "smelt tune --target ort -o costs.json"))
 
 
 def read_document(path: str | Path, fix: str) -> dict[str, Any]:
-    """The JSON document in a file of ``smelt tune``; raises UsageError E662 if it is no table."""
+    """Return the JSON document in a file of ``smelt tune``; raises UsageError E662 if it is no
+    table.
+    """
     try:
         document: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
         costs_of(document)
@@ -118,7 +119,9 @@ def read_document(path: str | Path, fix: str) -> dict[str, Any]:
 
 
 def costs_of(document: Mapping[str, Any]) -> Costs:
-    """The table of a JSON document; raises ValueError, KeyError or TypeError if it is none."""
+    """Return the table in a JSON document; raises ValueError, KeyError or TypeError
+    if it is none.
+    """
     if document["schema"] != SCHEMA:
         raise ValueError(f"its schema is {document['schema']!r}, not {SCHEMA!r}")
     seconds: dict[str, dict[Cell, dict[str, float]]] = {}
@@ -136,9 +139,9 @@ def costs_of(document: Mapping[str, Any]) -> Costs:
 
 
 def default_costs() -> Costs:
-    """The table that smelt brings of the installed runtime, or of the latest without one.
+    """Return the built-in table for the installed runtime, or the newest table without one.
 
-    It names the machine and the runtime that it was measured on.
+    The table names the machine and the runtime of the measurement.
     """
     try:
         return costs_of_runtime(version())
@@ -148,7 +151,7 @@ def default_costs() -> Costs:
 
 @cache
 def costs_of_runtime(runtime: str) -> Costs:
-    """The table that smelt brings of a version of the runtime, such as ``"1.28.0"``."""
+    """Return the built-in table for a version of the runtime, such as ``"1.28.0"``."""
     numbers = tuple(int(part) for part in runtime.split(".")[:2] if part.isdigit())
     names = [name for before, name in OLDER if len(numbers) == 2 and numbers < before]
     return read_costs(Path(__file__).with_name(names[0] if names else DEFAULT))

@@ -1,4 +1,4 @@
-"""A form of a choice: where it may stand, at what sizes, and how it is built."""
+"""A form of a choice: where it applies, at what sizes, and how it is built."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from smelt.targets.ort.costs import Dim
 
 Sizes = Mapping[str, Dim]
 SizesOf = Callable[[Match], "Sizes | Miss | None"]
-"""Those of a match; a bare None for one that was never meant."""
+"""Returns the sizes of a match, a Miss, or None for a node that is no candidate."""
 
 
 @dataclass(frozen=True)
 class Form:
-    """The form ``name`` of ``choice``, for what ``pattern`` matches.
+    """The form ``name`` of ``choice``, which may replace what ``pattern`` matches.
 
-    ``sizes`` are those at which the table is asked; ``build`` makes the form.
+    ``sizes`` returns the sizes for the table; ``build`` builds the form.
     """
 
     choice: Choice
@@ -33,12 +33,12 @@ class Form:
 
 
 def number(dim: object) -> Dim:
-    """``dim`` if it is a size above 0."""
+    """Return ``dim`` if it is a positive number, else None."""
     return dim if isinstance(dim, int) and dim > 0 else None
 
 
 def rows_of(value: ir.Value) -> Dim:
-    """How many rows ``value`` has, all dims but the last multiplied; None if not known."""
+    """Return the product of all dims of ``value`` but the last; None if unknown."""
     dims = value.shape.dims[:-1] if value.shape is not None else [None]
     sizes = [dim for dim in dims if isinstance(dim, int)]
     return math.prod(sizes) if len(sizes) == len(dims) else None

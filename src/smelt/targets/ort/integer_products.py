@@ -1,7 +1,7 @@
-"""How exactly the CPU of this machine multiplies uint8 by int8 in ONNX Runtime.
+"""Find out whether this CPU multiplies uint8 by int8 exactly in ONNX Runtime.
 
-Its kernels for x86 without VNNI add two products in 16 bits, where they saturate. With VNNI, and on
-other architectures, sums have 32 bits.
+The runtime's x86 kernels without VNNI add two products in 16 bits, which saturate. With VNNI, and
+on other architectures, sums have 32 bits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ X86 = frozenset({"x86_64", "amd64", "i386", "i686"})
 
 
 def are_exact(machine: str | None = None, cpuinfo: Path = CPUINFO) -> bool:
-    """False where such products saturate, and where nobody can tell."""
+    """False if such products saturate, or if the CPU's features are unknown."""
     if (platform.machine() if machine is None else machine).lower() not in X86:
         return True
     try:

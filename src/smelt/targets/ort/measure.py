@@ -20,10 +20,10 @@ from smelt.targets.ort.choices import CHOICES, Choice
 from smelt.targets.ort.costs import SCHEMA, read_document
 
 ROUNDS = (60, 1000)
-"""Rounds of one cell at least and at most: the least times of so many runs forget other work."""
+"""The least and most rounds of one cell; the minimum of so many runs excludes other work."""
 
 SECONDS = 0.4
-"""Seconds of one cell, where the least number of rounds does not take longer."""
+"""Seconds of one cell, unless the least number of rounds takes longer."""
 
 
 def tune(
@@ -35,8 +35,8 @@ def tune(
 ) -> dict[str, Any]:
     """Write the costs of this machine to ``path``, and return the document.
 
-    The file is written after each cell. What it holds already of the same runtime, machine and
-    number of threads is not measured again, so that a run that was stopped goes on. Stops after
+    The file is written after each cell. Cells that it holds for the same runtime, machine and
+    number of threads are not measured again, so that a stopped run can continue. Stops after
     ``seconds``, with ``complete`` false in the document.
     """
     begun = time.perf_counter()
@@ -56,9 +56,10 @@ def tune(
 
 
 def measured(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, float]:
-    """Seconds of each form at ``cell``, taken by turns; forms that do not run are left out.
+    """Return the seconds of each form at ``cell``, timed interleaved; unsupported forms are left
+    out.
 
-    Of one thread it is the time of the processor that counts, so that other work does not.
+    With one thread, processor time is measured, so that other work does not count.
     """
     runs: dict[str, Callable[[], object]] = {}
     for form in choice.forms:
@@ -73,7 +74,7 @@ def measured(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, fl
             )
         except Exception as error:
             if "NOT_IMPLEMENTED" in str(error) or "No Op registered" in str(error):
-                continue  # an older runtime has no kernel for it, so it is no form there
+                continue  # an older runtime has no kernel for this form
             raise
         runs[form] = partial(session.run, None, feeds)
     clock = time.process_time if threads == 1 else time.perf_counter
@@ -84,7 +85,7 @@ def measured(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, fl
 
 
 def _begun(path: Path, threads: int) -> dict[str, Any]:
-    """The document at ``path`` if it is of this machine, or an empty one.
+    """Return the document at ``path`` if it is of this machine, else an empty one.
 
     Raises UsageError E662 for a file that is no table.
     """
@@ -102,7 +103,7 @@ def _begun(path: Path, threads: int) -> dict[str, Any]:
 
 
 def _machine() -> dict[str, str]:
-    """The architecture and the name of the processor, as far as the system tells."""
+    """Return the architecture and the name of the processor, as far as the system reports them."""
     name = platform.processor()
     listed = Path("/proc/cpuinfo")
     if listed.exists():
@@ -117,7 +118,7 @@ def _key(sizes: dict[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def _text(document: dict[str, Any]) -> str:
-    """JSON with a line for each cell."""
+    """Return the document as JSON with one line for each cell."""
     head = {name: value for name, value in document.items() if name != "choices"}
     groups = []
     for name, cells in document["choices"].items():
@@ -128,5 +129,5 @@ def _text(document: dict[str, Any]) -> str:
 
 
 def _short(cell: dict[str, Any]) -> dict[str, float]:
-    """Seconds with as many digits as mean something."""
+    """Return the seconds rounded to four digits."""
     return {form: float(f"{taken:.4g}") for form, taken in cell["seconds"].items()}

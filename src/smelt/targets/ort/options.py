@@ -1,4 +1,4 @@
-"""The options of the target."""
+"""The options of the target ``ort``."""
 
 from __future__ import annotations
 
@@ -8,23 +8,22 @@ from smelt.errors import UsageError
 from smelt.targets.ort.choices import CHOICES
 
 WEIGHTS = {"int4": 4, "int8": 8}
-"""The types that weights of products may be asked for in, and their bits."""
+"""The storage types of weights and their bits."""
 
 BLOCKS = (16, 32, 64, 128, 256)
-"""How many elements may share a scale, as the runtime's kernel takes it."""
+"""The block sizes that the runtime's kernel supports."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """``name``: the file is called ``NAME.onnx``. ``costs``: a file of ``smelt tune``; empty for
-    the table that smelt brings. ``keep``: choices, with commas, that stay as the model has them, or
-    ``all``. ``weights``: ``int4`` or ``int8``, as which products read their weights, of ``block``
-    elements to a scale, a power of 2 from 16 on; ``symmetric``: without zero points.
-    ``inline_limit``: of weights of more bytes, those of 64 KiB and more go to ``NAME.onnx.data``,
-    which the runtime maps into memory: a session of BERT opens in half the time that the copies
-    out of a protobuf take.
+    """How the model is written; raises UsageError E660 for values that are not allowed.
 
-    Raises UsageError E660 for what they cannot be.
+    ``name``: the file is ``NAME.onnx``. ``costs``: a file of ``smelt tune``; empty for the built-in
+    table. ``keep``: comma-separated choices that stay as written, or ``all``. ``weights``: ``int4``
+    or ``int8``, the type of products' weights, with one scale for each ``block`` of elements, a
+    power of 2 from 16 on; ``symmetric``: without zero points. ``inline_limit``: if all weights have
+    more bytes, those of at least 64 KiB go to ``NAME.onnx.data``, which the runtime memory-maps: a
+    BERT session opens in half the time of copying them from a protobuf.
     """
 
     name: str = "model"

@@ -11,12 +11,13 @@ from smelt.targets.ort.form import Form, Sizes, number
 
 
 def _transposed(m: Match, b: Builder) -> Replacement:
+    """Build a FusedMatMul; a Miss if the Transpose moves more than the last two axes."""
     moved = m.node("moved").attributes["perm"].as_ints()
     rank = len(moved)
     if rank < 3 or list(moved) != [*range(rank - 2), rank - 1, rank - 2]:
         return Miss("the Transpose moves more than the last two axes")
     product = b.op("FusedMatMul", m["a"], m["k"], domain=DOMAIN, transB=1)
-    # Which of two symbols a broadcast batch has, only the MatMul's own inference says soundly.
+    # Keep the MatMul's shape: FusedMatMul's inference may pick the wrong symbol of a broadcast dim.
     product.shape = m.root.outputs[0].shape
     return product
 

@@ -1,4 +1,4 @@
-"""Forms of what is computed for each row, or each channel."""
+"""Forms of computations on each row or each channel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smelt.targets.ort.form import Form, Sizes, SizesOf, number, rows_of
 
 
 def _row_sizes(name: str) -> SizesOf:
-    """Rows and width of the value bound to ``name``."""
+    """Return a function of a match to the rows and width of the value bound to ``name``."""
 
     def sizes(m: Match) -> Sizes | Miss:
         value = m[name]
@@ -29,8 +29,10 @@ def _row_sizes(name: str) -> SizesOf:
 
 
 def _layer_norm(form: str) -> Build:
-    """The runtime fuses an Add that nothing else reads; of operands of one shape, so nothing else
-    is worth a change."""
+    """Return a builder of a norm whose sum uses the operator ``form``.
+
+    The runtime fuses only sums of equal shapes with one consumer, so other sums stay.
+    """
 
     def build(m: Match, b: Builder) -> Replacement:
         if not same_shape(m["x"].shape, m["s"].shape):
@@ -42,7 +44,7 @@ def _layer_norm(form: str) -> Build:
 
 
 def _biased(form: str) -> Build:
-    """The operator ``form``, of a sum with a bias of one dim."""
+    """Return a builder of the operator ``form``, applied to a sum with a bias of one dim."""
 
     def build(m: Match, b: Builder) -> Replacement:
         x, bias = m["x"], m["b"]
@@ -60,7 +62,7 @@ def _biased(form: str) -> Build:
 
 
 def _biased_sizes(m: Match) -> Sizes | Miss | None:
-    """Rows and width of the operand of the higher rank."""
+    """Return rows and width of the operand of higher rank."""
     ranks = {name: len(m[name].shape or ()) for name in ("x", "b")}
     return _row_sizes(max(ranks, key=lambda name: ranks[name]))(m)
 
@@ -70,7 +72,7 @@ def _silu(m: Match, b: Builder) -> Replacement:
 
 
 def _channel_sizes(m: Match) -> Sizes | Miss:
-    """Channels and pixels of an x that is scaled and shifted channel by channel."""
+    """Return channels and pixels of an x that is scaled and shifted channel by channel."""
     if any(math.prod(m[name].shape or ()) == 1 for name in ("scale", "offset")):
         return Miss("a constant is one number")
     dims = m["x"].shape

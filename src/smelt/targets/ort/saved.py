@@ -1,4 +1,4 @@
-"""Open a folder that the target wrote: a model, and advice for its session."""
+"""Open a folder that the target wrote: a model and the options for its session."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from smelt.targets.saved_folder import Saved
 
 
 def open_folder(folder: Path) -> Saved | None:
-    """The model in ``folder``; None unless there is one ``.onnx`` file and ``session.json``.
+    """Return the model in ``folder``; None unless it has one ``.onnx`` file and ``session.json``.
 
-    Raises UsageError E663 if the advice is none.
+    Raises UsageError E663 if ``session.json`` is invalid.
     """
     found = sorted(folder.glob("*.onnx"))
     if len(found) != 1 or not (folder / ADVICE).is_file():
@@ -32,17 +32,16 @@ def open_folder(folder: Path) -> Saved | None:
 
 @dataclass(frozen=True)
 class SavedForOrt(Saved):
-    """The file of the model, and ``advice`` on how to open a session of it."""
+    """A saved model: its file, and the ``advice`` for its sessions."""
 
     path: Path = Path()
     advice: SessionAdvice = field(default_factory=SessionAdvice)
 
     def session(self, *, kept: str | Path | None = None, **changes: Any) -> Session:
-        """As that of the artifact that was saved.
+        """Open a session, as the artifact's ``session`` does.
 
-        ``kept`` is a folder for what the runtime makes of the model as it opens it, from which
-        later sessions on this machine are opened in a part of the time. Raises UsageError E614 if
-        it cannot be written.
+        ``kept`` is a folder for the model as the runtime optimized it, from which later sessions on
+        this machine open faster. Raises UsageError E614 if it cannot be written.
         """
         advice = SessionAdvice.from_json({**self.advice.to_json(), **changes})
         if kept is not None:
@@ -51,7 +50,7 @@ class SavedForOrt(Saved):
 
 
 def read_advice(folder: str | Path) -> SessionAdvice:
-    """How to open a session of the model in ``folder``; raises UsageError E663 for other text."""
+    """Return the session options in ``folder``; raises UsageError E663 for other text."""
     path = Path(folder) / ADVICE
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
 """Selection: the cheapest form of each choice under a table of costs.
 
-A rule matches the form that a model holds, asks the table for its sizes, and builds the other form
-only where that is cheaper beyond noise. What it decided against is a near miss with the figure.
+A rule matches the form in the model, looks its sizes up in the table, and builds another form only
+if that is cheaper beyond noise. A rejected form is a near miss with the ratio.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smelt.targets.ort.weights import rules_for_weights
 
 
 def rules_for(options: Options) -> Sequence[Rule]:
-    """The rules under the table and the choices that ``options`` name."""
+    """Return the rules for the table and the choices that ``options`` name."""
     weights = rules_for_weights(options)
     if "all" in options.kept:
         return weights
@@ -34,14 +34,14 @@ def rules_for(options: Options) -> Sequence[Rule]:
 
 
 def _is_measured(node: ir.Node) -> bool:
-    """True of float32, the element type that the table is measured in; others stay as they are."""
+    """True for float32, the element type of the measured table; others stay unchanged."""
     read = (value.dtype for value in node.inputs if value is not None)
     made = all(value.dtype in (ir.DataType.FLOAT, None) for value in node.outputs)
     return made and not any(d and d.is_floating_point() and d != ir.DataType.FLOAT for d in read)
 
 
 def _priced(costs: Costs, form: Form) -> Build:
-    """``form`` where it is cheaper at the sizes of the match."""
+    """Return a builder that builds ``form`` only if it is cheaper at the sizes of the match."""
 
     def priced(m: Match, b: Builder) -> Replacement:
         if not _is_measured(m.root):

@@ -1,8 +1,8 @@
-"""``weights=int4`` and ``weights=int8``: products with weights of few bits, only when asked.
+"""``weights=int4`` and ``weights=int8``: products with quantized weights, only on request.
 
 A MatMul or Gemm with a constant weight becomes ``com.microsoft.MatMulNBits``, whose kernel also
-rounds each block of the other operand to 8 bits (``accuracy_level`` 4). On one row that took 0.2 to
-0.5 of the time of float32, and without it more than float32; the error hardly grows.
+rounds each block of the other operand to 8 bits (``accuracy_level`` 4). On one row this took 0.2 to
+0.5 of the float32 time, and without it more than float32; the error hardly grows.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from smelt.targets.ort.blocks import pack
 from smelt.targets.ort.options import WEIGHTS, Options
 
 FEWEST = 1 << 16
-"""Weights with fewer elements stay: at 128 x 128 the products take up to 1.3 of their time."""
+"""Weights with fewer elements stay: at 128 x 128 products take up to 1.3 of the float32 time."""
 
 FEWEST_ROWS = 64
-"""Weights with fewer rows stay: of 32 x 2048 the product takes 1.16 of its time."""
+"""Weights with fewer rows stay: a 32 x 2048 product takes 1.16 of the float32 time."""
 
 FIRST = 100
-"""The benefit of these rules: above any choice, of which some take the same nodes."""
+"""The benefit of these rules, higher than that of choices, which match some of the same nodes."""
 
 Read: TypeAlias = "tuple[ir.Value, bool]"
-"""A constant of 2 dims, and whether it is read transposed."""
+"""A constant of 2 dims, and whether the product reads it transposed."""
 
 
 class Weights:
-    """The rules, and the packed form of each weight, so that products that share one still do."""
+    """The rules, and a cache of quantized weights, so that shared weights stay shared."""
 
     def __init__(self, options: Options) -> None:
         self.options, self.bits = options, WEIGHTS[options.weights]
         self.packed: dict[tuple[object, ...], list[ir.Value]] = {}
 
     def rules(self) -> list[Rule]:
-        """One for MatMul, one for Gemm, and one that takes the bias along.
+        """Return the rules for MatMul, Gemm, and the fusion of a bias.
 
-        A Transpose of the weight has a rule of its own, for a choice takes as many nodes.
+        A transposed weight has a rule of its own, because a choice matches as many nodes.
         """
         made = op("MatMulNBits", var("x"), domain=DOMAIN, rest=True, name="product")
         moved, name = op("Transpose", var("source")), f"weights:{self.options.weights}"
@@ -59,10 +59,13 @@ class Weights:
         ]
 
     def matmul(self, m: Match, b: Builder) -> Replacement:
+        """Replace a MatMul with a constant weight."""
         return self.product(m, b, transposed=False, factor=1.0)
 
     def gemm(self, m: Match, b: Builder) -> Replacement:
-        """``alpha`` goes into the scales; ``beta`` times the summand is added as ONNX spells it."""
+        """Replace a Gemm: ``alpha`` is multiplied into the scales, ``beta`` times the summand is
+        added.
+        """
         given = m.root.attributes
         if given.get_int("transA", 0):
             return Miss("the other operand is transposed")
@@ -77,6 +80,7 @@ class Weights:
         return b.op("Add", result, summand)
 
     def product(self, m: Match, b: Builder, transposed: bool, factor: float) -> Replacement:
+        """Build the MatMulNBits node, or return a Miss if the operands do not fit."""
         x = m["x"]
         if x.dtype != ir.DataType.FLOAT:
             return Miss("the product is not of float32")
@@ -106,7 +110,10 @@ class Weights:
     def parts(
         self, source: ir.Value, turned: bool, factor: float, constants: Constants, b: Builder
     ) -> list[ir.Value] | None:
-        """Codes, scales and zero points as constants of the graph that holds the weight."""
+        """Return codes, scales and zero points as constants in the graph that holds the weight.
+
+        Returns None if the weight has infinities or NaN.
+        """
         key = (source, turned, factor)
         if key in self.packed:
             return self.packed[key]
@@ -123,7 +130,7 @@ class Weights:
             for name, part in arrays.items()
             if part is not None
         ]
-        if not b.in_function:  # there, constants are nodes, which stand before one reader
+        if not b.in_function:  # in functions, constants are nodes in front of one consumer
             self.packed[key] = parts
         return parts
 
@@ -133,7 +140,7 @@ def _rule(name: str, pattern: Op, build: Callable[[Match, Builder], Replacement]
 
 
 def _read(value: ir.Value | None) -> Read | None:
-    """The constant behind ``value``, through casts to float32 and transposes of 2 dims."""
+    """Return the constant behind ``value``, through casts to float32 and 2-dim transposes."""
     turned = False
     while not is_constant(value):
         node = value.producer() if value is not None else None
@@ -149,24 +156,24 @@ def _read(value: ir.Value | None) -> Read | None:
 
 
 def _turns(node: ir.Node) -> bool:
-    """Whether a Transpose of 2 dims changes their order."""
+    """True if a Transpose of 2 dims swaps them."""
     given = node.attributes.get("perm")
     return given is None or list(given.as_ints()) == [1, 0]
 
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-"""Element types of weights; those of 16 bits are cast where they are read."""
+"""Element types of weights; 16-bit weights are cast where they are read."""
 
 
 def _sizes(source: ir.Value, turned: bool) -> tuple[int, int]:
-    """Rows and columns of a constant as the product reads it."""
+    """Return rows and columns of a constant as the product reads it."""
     assert source.const_value is not None or source.shape is not None
     rows, columns = (int(dim) for dim in source.shape or ())  # type: ignore[arg-type]
     return (columns, rows) if turned else (rows, columns)
 
 
 def _home(value: ir.Value) -> ir.Graph:
-    """The graph that holds a constant: branches that read one of the graph around share it."""
+    """Return the graph that holds a constant; branches share constants of the outer graph."""
     node = value.producer()
     graph = value.graph if node is None else node.graph
     assert isinstance(graph, ir.Graph)
@@ -174,7 +181,7 @@ def _home(value: ir.Value) -> ir.Graph:
 
 
 def _with_bias(m: Match, b: Builder) -> Replacement:
-    """A sum with one number a column is made by the kernel of the product."""
+    """Fuse the sum with a bias of one number per column into the product."""
     product, bias = m.node("product"), m["bias"]
     columns = product.attributes.get_int("N")
     if bias.shape is None or list(bias.shape) != [columns] or bias.dtype != ir.DataType.FLOAT:
@@ -186,7 +193,7 @@ def _with_bias(m: Match, b: Builder) -> Replacement:
 
 
 def finish_weights(plan: Plan[None, None]) -> None:
-    """After selection: mark the model, and drop the weights that nothing reads any more."""
+    """Mark the model as approximated and drop unused weights; runs after selection."""
     options: Options = plan.options
     made = [node for node in scope.nodes(plan.model) if node.op_type == "MatMulNBits"]
     if not options.weights or not made:
@@ -199,5 +206,5 @@ def finish_weights(plan: Plan[None, None]) -> None:
 
 
 def rules_for_weights(options: Options) -> Sequence[Rule]:
-    """The rules under ``options``, none where no type of weights is asked for."""
+    """Return the rules for ``options``; empty if no storage type is requested."""
     return Weights(options).rules() if options.weights else ()

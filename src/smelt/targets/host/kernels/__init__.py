@@ -1,6 +1,6 @@
-"""The kernels of the host target, one file a family.
+"""The NumPy kernels of the host target, one file for each family.
 
-Each file here is imported when the first kernel is asked for; a new one is listed nowhere.
+Each file is imported when the first kernel is looked up; no list names the files.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ __all__ = ["VIEWS", "Call", "Kernel", "Step", "View", "is_reference", "kernel_of
 
 
 def kernel_of(op: str) -> Kernel | None:
-    """The kernel of an instruction, or else its row, or the reference of a declared one."""
+    """Return the kernel of an instruction: registered, elementwise by its row, or the reference."""
     return KERNELS.get(op) or by_row(op) or declared(op)
 
 
 def is_reference(op: str) -> bool:
-    """Whether an instruction has no kernel but the reference of its operator."""
+    """True if the only kernel of an instruction is the reference of its operator."""
     return KERNELS.get(op) is None and by_row(op) is None

@@ -1,4 +1,4 @@
-"""If and Loop: bodies are functions of this process, bound once."""
+"""If and Loop, whose bodies are functions of this process that are bound once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.targets.host.kernels.selected import checked
 
 @kernel("If")
 def branch(call: Call) -> Step:
-    """One of two bodies runs; its results are copied."""
+    """Run one of two bodies and copy its results."""
     then, other = call.bodies
     split, given = 1 + call.integer("split"), len(call.inputs)
 
@@ -26,7 +26,7 @@ def branch(call: Call) -> Step:
 
 @kernel("Loop")
 def loop(call: Call) -> Step:
-    """States are handed from one iteration to the next; rows are views."""
+    """Run a Loop; states pass from one iteration to the next, scan inputs are read as views."""
     (body,) = call.bodies
     states, given = call.integer("states"), len(call.inputs)
     reads, writes = (tuple(map(bool, call.ints(name))) for name in ("reads", "writes"))

@@ -12,7 +12,7 @@ from smelt.targets.host.kernels.windows import Windows, windows_of
 
 @kernel("Conv", wide=True)
 def conv(call: Call) -> Step:
-    """x [N, C, spatial...], w [M, C/group, kernel...], bias [M]."""
+    """Convolve x [N, C, spatial...] with w [M, C/group, kernel...]; add bias [M]."""
     windows, group = windows_of(call), call.integer("group")
     x, w = call.input(0), call.input(1)
     channels, filters = x.shape[1], w.shape[0]
@@ -51,13 +51,13 @@ def conv(call: Call) -> Step:
 
 
 def _is_direct(windows: Windows) -> bool:
-    """True if the windows are the pixels themselves, so no columns are needed."""
+    """True if the windows are single pixels, so that no im2col is needed."""
     return set(windows.kernel) | set(windows.strides) <= {1} and not windows.is_padded
 
 
 @kernel("ConvTranspose", wide=True)
 def conv_transpose(call: Call) -> Step:
-    """The adjoint: each pixel adds its kernel to the output; ``pads`` crop the sum."""
+    """Compute the adjoint: each pixel adds its kernel to the output; ``pads`` crop the sum."""
     x, w, out = call.input(0), call.input(1), call.outputs[0]
     group, pads = call.integer("group"), call.ints("pads")
     kernel_shape, strides = call.ints("kernel_shape"), call.ints("strides")

@@ -1,4 +1,4 @@
-"""DotGeneral: ``np.matmul`` on strided views, which is BLAS for floats; loops for semirings."""
+"""DotGeneral: ``np.matmul`` on strided views, which uses BLAS for floats; loops for semirings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from smelt.program.dot_dims import DotDims
 from smelt.targets.host.kernels.kernel import Array, Call, Shaped, Step, kernel
 
 EXACT = 2**53
-"""Below it, doubles hold all whole numbers."""
+"""Doubles represent all whole numbers below this one."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """How an operand becomes ``[batch..., rows, columns]``: a view, or else a copy of that view.
+    """How an operand becomes ``[batch..., rows, columns]``: as a view or a copy.
 
-    ``order`` brings its dims into the order batch, row group, column group.
+    ``order`` permutes its dims to batch, row group, column group.
     """
 
     order: tuple[int, ...]
@@ -31,12 +31,14 @@ class Operand:
     copied: bool
 
     def view(self, array: Array) -> Array:
-        """Only for operands that are not copied: of a state that a loop hands on as a view of
-        other strides than it had before, a copy after all."""
+        """Return the view, for an operand that needs no copy.
+
+        A state that a loop passes on may have other strides; reshape then copies it after all.
+        """
         return array.transpose(self.order).reshape(self.shape)
 
     def copy(self, array: Array, to: Array) -> Array:
-        """Copy into ``to``, of this shape and dtype."""
+        """Copy ``array`` into ``to``, which has this shape and dtype."""
         moved = array.transpose(self.order)
         np.copyto(to.reshape(moved.shape), moved, casting="unsafe")
         return to
@@ -44,7 +46,7 @@ class Operand:
 
 @kernel("DotGeneral")
 def dot_general(call: Call) -> Step:
-    """Operands that BLAS cannot read where they lie are copied to scratch space first."""
+    """Multiply; operands whose strides BLAS cannot read are copied to scratch space first."""
     dims = call.attributes["dims"]
     assert isinstance(dims, DotDims)
     lhs, rhs, out = call.input(0), call.input(1), call.outputs[0]
@@ -80,6 +82,7 @@ def dot_general(call: Call) -> Step:
 def _operand(
     array: Array, nb: int, groups: tuple[tuple[int, ...], ...], dtype: np.dtype
 ) -> Operand:
+    """Return how ``array`` becomes a stack of matrices in ``dtype``."""
     order = tuple(dim for group in groups for dim in group)
     sizes = [tuple(array.shape[dim] for dim in group) for group in groups]
     shape = (*sizes[0], prod(sizes[1]), prod(sizes[2]))
@@ -93,7 +96,7 @@ def _operand(
 
 
 def _is_blas_ready(matrix: Array) -> bool:
-    """True if a row or a column is dense; else matmul would run its own slow loops."""
+    """True if rows or columns are dense; otherwise matmul uses its own slow loops."""
     rows, columns = matrix.shape[-2:]
     down, across = (stride // matrix.itemsize for stride in matrix.strides[-2:])
     if matrix.dtype.kind != "f" or 0 in matrix.shape:
@@ -104,6 +107,7 @@ def _is_blas_ready(matrix: Array) -> bool:
 
 
 def _over(semiring: Semiring, dtype: np.dtype) -> Callable[[Array, Array, Array], None]:
+    """Return a product over ``semiring``, computed row by row."""
     zero = semiring.zero_in(dtype)[()]
     if semiring == SEMIRINGS["or_and"]:
         return _any_of_all
@@ -120,10 +124,10 @@ def _over(semiring: Semiring, dtype: np.dtype) -> Callable[[Array, Array, Array]
 
 
 def _integers(a: Array, b: Array, out: Array) -> None:
-    """By doubles, which BLAS multiplies, where they hold every sum; NumPy's own loops are slow."""
+    """Multiply integers in doubles through BLAS if they represent every sum; else by NumPy."""
     if a.size and b.size and a.shape[-1] * _largest(a) * _largest(b) < EXACT:
         products = np.matmul(a.astype(np.float64), b.astype(np.float64))
-        np.copyto(out, products.astype(np.int64), casting="unsafe")  # wraps around as sums do
+        np.copyto(out, products.astype(np.int64), casting="unsafe")  # wraps as integer sums do
     else:
         np.matmul(a, b, out)
 
@@ -133,5 +137,5 @@ def _largest(array: Array) -> int:
 
 
 def _any_of_all(a: Array, b: Array, out: Array) -> None:
-    """By floats, which BLAS multiplies: a sum of ones and zeros is 0 if there is no one."""
+    """Compute or-and as a float product through BLAS: the sum is above 0 if any pair is true."""
     np.greater(np.matmul(a.astype(np.float32), b.astype(np.float32)), 0, out=out)

@@ -1,4 +1,4 @@
-"""Elementwise kernels: by the row of the operator, or their own where NumPy says it otherwise."""
+"""Elementwise kernels: from the operator's row, or own kernels where NumPy differs from ONNX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from smelt.targets.host.kernels.kernel import (
 
 
 def by_row(op: str) -> Kernel | None:
-    """The kernel of an operator by its row: a ufunc straight into the output, or an expression."""
+    """Return the kernel of an operator from its row: a ufunc or a NumPy expression; else None."""
     row = ROWS.get(op) or _declared(op)
     if row is None:
         return None
@@ -35,7 +35,7 @@ def by_row(op: str) -> Kernel | None:
 
 
 def _declared(op: str) -> Row | None:
-    """The row of ``domain::name`` if it computes in the dtype itself, unlike its reference."""
+    """Return the row of ``domain::name`` if it computes in the operand's dtype; else None."""
     domain, _, name = op.rpartition("::")
     operator = operators.find(domain, name) if domain else None
     row = operator.row if isinstance(operator, Elementwise) else None
@@ -43,7 +43,7 @@ def _declared(op: str) -> Row | None:
 
 
 def _expression(call: Call, row: Row) -> Step:
-    """A NumPy expression, copied into the output block by block."""
+    """Return a step that evaluates a NumPy expression block by block into the output."""
     m = Arrays()
 
     def block(*arrays: Array) -> None:
@@ -58,11 +58,11 @@ def _expression(call: Call, row: Row) -> Step:
 
 
 BLOCK = 1 << 15
-"""Elements of a result that are computed at once: so temporaries are small, and near."""
+"""Elements of the result per block, so that temporaries stay in cache."""
 
 
 def in_blocks(run: Callable[..., None], arrays: Sequence[Array]) -> None:
-    """``run`` on parts of ``arrays``, of which the last is the result that the others fit."""
+    """Call ``run`` on blocks of ``arrays``; the last array is the result, the others broadcast."""
     out = arrays[-1]
     if out.size <= BLOCK:
         run(*arrays)
@@ -78,7 +78,9 @@ def in_blocks(run: Callable[..., None], arrays: Sequence[Array]) -> None:
 
 
 def _part(array: Array, axis: int, start: int, stop: int) -> Array:
-    """Places from ``start`` to ``stop`` of a dim, counted from the back; all, if it repeats."""
+    """Return elements ``start`` to ``stop`` of a dim counted from the back; all if
+    it broadcasts.
+    """
     if array.ndim < -axis or array.shape[axis] == 1:
         return array
     return array[(*(slice(None),) * (array.ndim + axis), slice(start, stop))]
@@ -86,21 +88,21 @@ def _part(array: Array, axis: int, start: int, stop: int) -> Array:
 
 @kernel("Max", "Min")
 def extreme(call: Call) -> Step:
-    """NaN wins."""
+    """Take the maximum or minimum; NaN wins."""
     choose = np.maximum if call.op == "Max" else np.minimum
     return Step(lambda x, y, out: choose(x, y, out=out), in_place=(0, 1))
 
 
 @kernel("Relu")
 def relu(call: Call) -> Step:
-    """NaN stays NaN."""
+    """Take the maximum with 0; NaN stays NaN."""
     zero = np.zeros((), call.outputs[0].dtype)
     return Step(lambda x, out: np.maximum(x, zero, out=out), in_place=(0,))
 
 
 @kernel("Div")
 def div(call: Call) -> Step:
-    """Integers are truncated towards zero, where NumPy's floor division rounds down."""
+    """Divide; integers truncate towards zero, unlike NumPy's floor division."""
     if call.outputs[0].dtype.kind not in "iu":
         return Step(np.divide, in_place=(0, 1))
     if call.outputs[0].dtype.kind == "u":
@@ -115,13 +117,13 @@ def div(call: Call) -> Step:
 
 @kernel("Mod")
 def mod(call: Call) -> Step:
-    """The sign of the divisor, or with ``fmod`` that of the dividend."""
+    """Return a remainder with the sign of the divisor, or with ``fmod`` of the dividend."""
     return Step(np.fmod if call.integer("fmod") else np.mod, in_place=(0, 1))
 
 
 @kernel("Pow")
 def power(call: Call) -> Step:
-    """In the dtype of the base. Integers to a negative power are computed in float64."""
+    """Raise to a power in the base's dtype; integers to a negative power use float64."""
     base, exponent = call.input(0).dtype, call.input(1).dtype
     if base == exponent and base.kind == "f":
         return Step(float_power, in_place=(0, 1))
@@ -141,14 +143,14 @@ def power(call: Call) -> Step:
 
 @kernel("BitShift")
 def bit_shift(call: Call) -> Step:
-    """A shift by the width of the type or more gives 0, as NumPy does."""
+    """Shift; a shift by at least the width of the type gives 0, as in NumPy."""
     left = call.text("direction") == "LEFT"
     return Step(np.left_shift if left else np.right_shift, in_place=(0, 1))
 
 
 @kernel("Where")
 def where(call: Call) -> Step:
-    """``np.where`` into the output."""
+    """Select elements by a condition into the output."""
 
     def run(condition: Array, x: Array, y: Array, out: Array) -> None:
         np.copyto(out, y)
@@ -159,7 +161,7 @@ def where(call: Call) -> Step:
 
 @kernel("Clip")
 def clip(call: Call) -> Step:
-    """The upper bound wins if the bounds cross; NaN stays NaN."""
+    """Clip; the upper bound wins if the bounds cross, and NaN stays NaN."""
     dtype = call.outputs[0].dtype
     fixed = [call.attributes[name] for name in ("min", "max")]
     bounds = [None if bound is None else np.asarray(bound, dtype=dtype) for bound in fixed]
@@ -187,7 +189,8 @@ def _given(array: Array | None) -> Array:
 def _to_powers(x: Array, out: Array, *, saturate: bool) -> None:
     """Write the powers of 2 at or above the magnitudes of ``x``; infinities and NaN become NaN.
 
-    What saturates stays at the largest power. ``ml_dtypes`` rounds to the nearest power instead.
+    With ``saturate``, larger values become the largest power. ``ml_dtypes`` rounds to the nearest
+    power instead.
     """
     bits = x.astype(np.float32).view(np.uint32)
     exponent = bits >> 23 & 255
@@ -198,9 +201,9 @@ def _to_powers(x: Array, out: Array, *, saturate: bool) -> None:
 
 @kernel("Cast")
 def cast(call: Call) -> Step:
-    """Floats to integers truncate; what is out of range is undefined in ONNX.
+    """Cast; floats to integers truncate, and out-of-range values are undefined in ONNX.
 
-    To floats of 8 bits by way of float32, and to the largest of them where ``saturate`` is set.
+    Casts to 8-bit floats go through float32, and with ``saturate`` clip to the largest value.
     """
     to = call.outputs[0].dtype
     if to == ml_dtypes.float8_e8m0fnu:

@@ -1,4 +1,4 @@
-"""What ends a run in which nothing can be computed."""
+"""An instruction that ends a run whose result cannot be computed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel(FAIL)
 def fail(call: Call) -> Step:
-    """Raises UsageError E670 when it runs."""
+    """Raise UsageError E670 when the instruction runs."""
     why = call.text("why")
 
     def run(out: Array) -> None:

@@ -1,4 +1,4 @@
-"""Kernels that read or write by index. An index out of range raises IndexError."""
+"""Kernels that read or write by index; an index out of range raises IndexError."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from smelt.targets.host.kernels.selected import checked
 
 @kernel("Gather")
 def gather(call: Call) -> Step:
-    """``np.take``, which counts negative indices from the back and checks the range."""
+    """Gather by ``np.take``, which counts negative indices from the back and checks the range."""
     axis = call.integer("axis")
     return Step(lambda x, index, out: np.copyto(out, np.take(x, index, axis=axis)))
 
 
 @kernel("GatherElements")
 def gather_elements(call: Call) -> Step:
-    """One index an element of the output."""
+    """Gather with one index for each element of the output."""
     axis = call.integer("axis")
     return Step(lambda x, index, out: np.copyto(out, np.take_along_axis(x, index, axis)))
 
 
 @kernel("GatherND")
 def gather_nd(call: Call) -> Step:
-    """The last dim of the indices addresses the dims after the batch."""
+    """Gather slices; the last dim of the indices addresses the dims after the batch."""
     batch_dims = call.integer("batch_dims")
 
     def run(x: Array, index: Array, out: Array) -> None:
@@ -37,7 +37,7 @@ def gather_nd(call: Call) -> Step:
 
 
 def _address(x: Array, index: Array, batch_dims: int) -> tuple[Array, ...]:
-    """Advanced indices, one a dim that is addressed, the batch dims counted along."""
+    """Return advanced indices for each addressed dim, with batch dims counted along."""
     rank = index.ndim - 1
     batch = [
         np.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(rank)])
@@ -66,7 +66,7 @@ def _write(reduction: str) -> Callable[[Array, tuple[Array, ...], Array], None]:
 
 @kernel("ScatterND")
 def scatter_nd(call: Call) -> Step:
-    """Slices of a copy are set, or combined one after another."""
+    """Copy the data, then set or combine slices one after another."""
     write = _write(call.text("reduction"))
 
     def run(x: Array, index: Array, updates: Array, out: Array) -> None:
@@ -78,7 +78,7 @@ def scatter_nd(call: Call) -> Step:
 
 @kernel("ScatterElements")
 def scatter_elements(call: Call) -> Step:
-    """Elements of a copy are set, or combined one after another."""
+    """Copy the data, then set or combine elements one after another."""
     write, axis = _write(call.text("reduction")), call.integer("axis")
 
     def run(x: Array, index: Array, updates: Array, out: Array) -> None:
@@ -92,7 +92,7 @@ def scatter_elements(call: Call) -> Step:
 
 @kernel("Range")
 def range_(call: Call) -> Step:
-    """``start + i * delta``."""
+    """Return ``start + i * delta`` for the static number of elements."""
     count, dtype = call.outputs[0].shape[0], call.outputs[0].dtype
     numbers = np.arange(count).astype(dtype)
     return Step(lambda start, delta, out: np.add(start, numbers * delta, out, casting="unsafe"))
@@ -100,7 +100,7 @@ def range_(call: Call) -> Step:
 
 @kernel(RANGE_AT_RUN_TIME)
 def range_at_run_time(call: Call) -> Step:
-    """As many elements as there are before the limit."""
+    """Return a Range whose length must be the planned one; raises UsageError E670 otherwise."""
     count_up = range_(call).run
 
     def run(start: Array, delta: Array, limit: Array, out: Array) -> None:
@@ -114,7 +114,7 @@ def range_at_run_time(call: Call) -> Step:
 
 @kernel("Trilu")
 def trilu(call: Call) -> Step:
-    """The upper or lower triangle, zero elsewhere."""
+    """Keep the upper or lower triangle; the rest is zero."""
     rows, columns = call.input(0).shape[-2:]
     keep = np.tri(rows, columns, call.integer("k") - call.integer("upper"), dtype=bool)
     mask = ~keep if call.integer("upper") else keep
@@ -128,7 +128,7 @@ def trilu(call: Call) -> Step:
 
 @kernel("OneHot")
 def one_hot(call: Call) -> Step:
-    """An index out of range lights nothing."""
+    """Return one-hot rows; an index out of range sets no element."""
     axis = call.integer("axis")
     depth = call.outputs[0].shape[axis]
     numbers = np.arange(depth).reshape([-1] + [1] * (call.outputs[0].ndim - 1 - axis))

@@ -1,9 +1,8 @@
-"""What a kernel is: a function that prepares one instruction, at plan time, for being run often.
+"""What a kernel is: a function that prepares one instruction at plan time for many runs.
 
 ``prepare(call)`` sees shapes, dtypes and strides, and returns a ``Step`` whose ``run`` takes the
-input arrays (None for an absent one), the output arrays, and the scratch arrays it asked for.
-Kernels allocate nothing of the size of an operand where they can help it, and never write an
-input.
+input arrays (None for an absent one), the output arrays, and the scratch arrays that it requested.
+Kernels avoid allocations of operand size, and never write an input.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from smelt.registry import Registry, modules_of, owner_of
 
 Array: TypeAlias = np.ndarray
 MOST_DIMS = 64
-"""Of arrays of NumPy."""
+"""The most dims of a NumPy array."""
 
 Shaped: TypeAlias = tuple[tuple[int, ...], np.dtype]
 
@@ -33,8 +32,8 @@ Shaped: TypeAlias = tuple[tuple[int, ...], np.dtype]
 class Call:
     """One instruction with the types of its operands.
 
-    ``inputs`` and ``outputs`` are arrays that have a shape, a dtype and strides but no memory:
-    their elements must not be read. ``bodies`` are functions of the bodies of the instruction.
+    ``inputs`` and ``outputs`` have a shape, a dtype and strides but no memory; their elements must
+    not be read. ``bodies`` are functions for the bodies of the instruction.
     """
 
     op: str
@@ -45,7 +44,7 @@ class Call:
     bodies: tuple[Callable[..., tuple[Array, ...]], ...] = ()
 
     def input(self, index: int) -> Array:
-        """Input ``index``, which must be given."""
+        """Return input ``index``; raises Unsupported E202 if it is absent."""
         array = self.inputs[index] if index < len(self.inputs) else None
         if array is None:
             raise self.refuse(f"input {index} is missing")
@@ -56,19 +55,19 @@ class Call:
         return index < len(self.inputs) and self.inputs[index] is not None
 
     def integer(self, name: str) -> int:
-        """An integer attribute."""
+        """Return an integer attribute."""
         value = self.attributes[name]
         assert isinstance(value, int)
         return value
 
     def real(self, name: str) -> float:
-        """A float attribute."""
+        """Return a float attribute."""
         value = self.attributes[name]
         assert isinstance(value, int | float)
         return float(value)
 
     def ints(self, name: str) -> tuple[int, ...]:
-        """An attribute of integers."""
+        """Return an attribute that is a tuple of integers."""
         value = self.attributes[name]
         assert isinstance(value, tuple)
         numbers = tuple(int(item) for item in value if isinstance(item, int | np.integer))
@@ -76,11 +75,11 @@ class Call:
         return numbers
 
     def text(self, name: str) -> str:
-        """A string attribute."""
+        """Return a string attribute."""
         return str(self.attributes[name])
 
     def refuse(self, why: str) -> Unsupported:
-        """The error that says why there is no kernel for this call."""
+        """Return error E202, which says why there is no kernel for this call."""
         types = [f"{a.dtype}{list(a.shape)}" for a in self.inputs if a is not None]
         return Unsupported(
             "E202",
@@ -95,7 +94,7 @@ class Call:
 class Step:
     """A prepared call.
 
-    ``in_place``: inputs that ``run`` may be given as its output, if shape and dtype agree.
+    ``in_place``: inputs whose memory ``run`` may use for its output if shape and dtype agree.
     ``scratch``: shape and dtype of each scratch array.
     """
 
@@ -114,11 +113,11 @@ KERNELS: Registry[str, Kernel] = Registry(
 VIEWS: Registry[str, ViewKernel] = Registry(
     "E651", lambda op: f"host kernels of {op} that make views", lambda: len(KERNELS)
 )
-"""Kernels whose result can be a view of the first input; they answer None where it cannot."""
+"""Kernels that return a view function of the first input, or None if a view is impossible."""
 
 
 def kernel(*ops: str, wide: bool = False) -> Callable[[Kernel], Kernel]:
-    """Register a kernel; ``wide`` runs narrow floats in float32 and rounds at the end."""
+    """Register a kernel; with ``wide``, narrow floats run in float32 and are rounded at the end."""
 
     def register(prepare: Kernel) -> Kernel:
         for op in ops:
@@ -129,7 +128,7 @@ def kernel(*ops: str, wide: bool = False) -> Callable[[Kernel], Kernel]:
 
 
 def view(op: str) -> Callable[[ViewKernel], ViewKernel]:
-    """Register a kernel that may make a view."""
+    """Register a kernel that may return a view."""
 
     def register(prepare: ViewKernel) -> ViewKernel:
         VIEWS.add(op, prepare, owner_of(prepare))
@@ -139,10 +138,10 @@ def view(op: str) -> Callable[[ViewKernel], ViewKernel]:
 
 
 def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
-    """An array of this type, C-contiguous, without memory behind it.
+    """Return a C-contiguous array of this type without memory behind it.
 
-    Raises ResourceLimit E501 for one whose bytes no address can count, and Unsupported E404 for one
-    of more dims than NumPy's arrays have.
+    Raises ResourceLimit E501 if its bytes exceed the address space, Unsupported E404 if it has more
+    dims than NumPy allows.
     """
     if len(shape) > MOST_DIMS:
         raise Unsupported(
@@ -154,9 +153,9 @@ def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
     return _imaginary(tuple(shape), dtype)
 
 
-@lru_cache(1024)  # NumPy takes 10 us for one, and the values of a model have few types
+@lru_cache(1024)  # making one takes 10 us, and the values of a model have few types
 def _imaginary(shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    dense = np.empty(0, f"V{dtype.itemsize}")  # as_strided does not know all types of ml_dtypes
+    dense = np.empty(0, f"V{dtype.itemsize}")  # as_strided rejects some types of ml_dtypes
     strides, step = [], dtype.itemsize
     for size in reversed(shape):
         strides.append(step)
@@ -174,12 +173,12 @@ NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16), *FLOATS_OF_A_BYTE)
 
 
 def is_narrow(dtype: np.dtype) -> bool:
-    """True for floats of 16 bits and of 8."""
+    """True for 16-bit and 8-bit floats."""
     return dtype in NARROW
 
 
 def widened(prepare: Kernel) -> Kernel:
-    """``prepare``, but narrow floats are computed in float32 and rounded at the end."""
+    """Wrap ``prepare`` so that narrow floats are computed in float32 and rounded at the end."""
 
     def prepare_wide(call: Call) -> Step:
         every = [array for array in (*call.inputs, *call.outputs) if array is not None]

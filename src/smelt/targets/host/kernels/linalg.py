@@ -1,4 +1,4 @@
-"""Linear algebra through LAPACK and BLAS."""
+"""Linear algebra kernels through LAPACK and BLAS."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel("smelt::Cholesky")
 def cholesky(call: Call) -> Step:
-    """``potrf`` for each matrix; a failure turns its triangle into NaN."""
+    """Factor each matrix with ``potrf``; a failure fills the triangle with NaN."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     lower = bool(call.integer("lower"))
@@ -41,7 +41,9 @@ def _flags_of_trsm(call: Call) -> dict[str, int]:
 
 @kernel("smelt::TriangularSolve")
 def triangular_solve(call: Call) -> Step:
-    """``trsm`` for each system; it divides by a zero on the diagonal, where LAPACK would refuse."""
+    """Solve each system with ``trsm``, which divides by zeros on the diagonal
+    instead of failing.
+    """
     from scipy.linalg.blas import get_blas_funcs
 
     (trsm,) = get_blas_funcs(("trsm",), dtype=call.input(0).dtype)
@@ -59,7 +61,7 @@ def triangular_solve(call: Call) -> Step:
 
 @kernel("smelt::LU")
 def lu(call: Call) -> Step:
-    """``getrf`` for each matrix."""
+    """Factor each matrix with ``getrf``."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     rows, columns = call.input(0).shape[-2:]
@@ -76,7 +78,7 @@ def lu(call: Call) -> Step:
 
 @kernel("smelt::ComplexLU")
 def complex_lu(call: Call) -> Step:
-    """``getrf`` for each matrix, which comes and goes by its parts."""
+    """Factor each complex matrix with ``getrf``; real and imaginary parts are separate arrays."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     rows, columns = call.input(0).shape[-2:]
@@ -94,7 +96,7 @@ def complex_lu(call: Call) -> Step:
 
 @kernel("smelt::ComplexTriangularSolve")
 def complex_triangular_solve(call: Call) -> Step:
-    """``trsm`` for each system, which comes and goes by its parts."""
+    """Solve each complex system with ``trsm``; real and imaginary parts are separate arrays."""
     from scipy.linalg.blas import get_blas_funcs
 
     (trsm,) = get_blas_funcs(("trsm",), dtype=np.result_type(call.input(0).dtype, np.complex64))
@@ -112,7 +114,7 @@ def complex_triangular_solve(call: Call) -> Step:
 
 @kernel("smelt::FullPivotLU")
 def full_pivot_lu(call: Call) -> Step:
-    """``getc2`` for each square matrix whose pivots are not small; others one by one."""
+    """Factor each square matrix with ``getc2`` if no pivot is small; others by the reference."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     rows, columns = call.input(0).shape[-2:]
@@ -137,5 +139,5 @@ def full_pivot_lu(call: Call) -> Step:
 
 @kernel("Det", wide=True)
 def det(call: Call) -> Step:
-    """``np.linalg.det``, through an LU decomposition."""
+    """Compute ``np.linalg.det``, through an LU decomposition."""
     return Step(lambda x, out: np.copyto(out, np.linalg.det(x)))

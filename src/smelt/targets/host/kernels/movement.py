@@ -1,4 +1,4 @@
-"""Kernels that move elements: views where NumPy can express them, copies into the output else."""
+"""Kernels that move elements: views where NumPy can express them, else copies into the output."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ from smelt.targets.host.kernels.selected import checked
 
 @view("Transpose")
 def transpose_view(call: Call) -> View:
-    """Strides in another order."""
+    """Permute the strides."""
     perm = call.ints("perm")
     return lambda x: x.transpose(perm)
 
 
 @view("Reshape")
 def reshape_view(call: Call) -> View | None:
-    """Only if the strides of the input allow it; what a loop hands on with others is copied."""
+    """Reshape as a view; None if the strides of the input do not allow it.
+
+    A state that a loop passes on with other strides is copied.
+    """
     shape = call.outputs[0].shape
     try:
         call.input(0).reshape(shape, copy=False)
@@ -36,7 +39,7 @@ def reshape_view(call: Call) -> View | None:
 
 @view("Expand")
 def expand_view(call: Call) -> View | None:
-    """Strides of 0; where nothing is repeated a reshape, which unlike these may be written over."""
+    """Broadcast with strides of 0; without repetition a reshape, which may be written in place."""
     shape = call.outputs[0].shape
     if prod(shape) == prod(call.input(0).shape):
         return reshape_view(call)
@@ -45,14 +48,14 @@ def expand_view(call: Call) -> View | None:
 
 @view("Slice")
 def slice_view(call: Call) -> View:
-    """A basic slice."""
+    """Take a basic slice."""
     index = slices(call.attributes, call.input(0).shape)
     return lambda x: x[index]
 
 
 @view(DIAGONAL)
 def diagonal_view(call: Call) -> View:
-    """Strides added up where dims become one."""
+    """Add up the strides of the dims that merge into one."""
     axes = call.ints("axes")
     return lambda x: diagonal(x, axes)
 
@@ -75,7 +78,7 @@ for _op, _view in (
 
 @kernel(EXPAND_AT_RUN_TIME)
 def expand_at_run_time(call: Call) -> Step:
-    """Broadcast to sizes that must lead to those of the output."""
+    """Broadcast to run-time sizes; raises UsageError E670 unless they give the planned ones."""
 
     def run(x: Array, sizes: Array, out: Array) -> None:
         told = tuple(max(int(size), 0) for size in sizes)
@@ -91,21 +94,21 @@ def expand_at_run_time(call: Call) -> Step:
 
 @kernel("Reshape")
 def reshape(call: Call) -> Step:
-    """Copies in row-major order; the output is always dense."""
+    """Copy in row-major order; the output is always dense."""
     shape = call.input(0).shape
     return Step(lambda x, out: np.copyto(out.reshape(shape, copy=False), x))
 
 
 @kernel("Concat")
 def concat(call: Call) -> Step:
-    """``np.concatenate`` into the output."""
+    """Concatenate into the output."""
     axis = call.integer("axis")
     return Step(lambda *arrays: np.concatenate(arrays[:-1], axis, out=arrays[-1]))
 
 
 @kernel("Tile")
 def tile(call: Call) -> Step:
-    """Repeats as a broadcast between the dims."""
+    """Repeat by broadcasting over additional dims."""
     repeats, shape = call.ints("repeats"), call.input(0).shape
     blocks = tuple(size for pair in zip(repeats, shape, strict=True) for size in pair)
     apart = tuple(size for extent in shape for size in (1, extent))
@@ -122,7 +125,7 @@ MODES: Mapping[str, Mode] = {"reflect": "reflect", "edge": "edge", "wrap": "wrap
 
 @kernel("Pad")
 def pad(call: Call) -> Step:
-    """Negative pads crop; ``constant`` writes the frame and the middle once each."""
+    """Pad; negative pads crop. ``constant`` writes the border and the middle once each."""
     shape = call.input(0).shape
     keep, widths = pad_crops(call.ints("pads"), shape)
     mode = call.text("mode")
@@ -136,7 +139,7 @@ def pad(call: Call) -> Step:
     def run(x: Array, out: Array) -> None:
         out[...] = fill
         kept = x[keep]
-        if kept.size:  # one end may crop more than there is
+        if kept.size:  # empty if one end crops more than the dim
             out[middle] = kept
 
     return Step(run)
@@ -144,13 +147,13 @@ def pad(call: Call) -> Step:
 
 @kernel("Shape")
 def shape_of(call: Call) -> Step:
-    """Known when the program is planned."""
+    """Write the shape, which is known when the program is planned."""
     return _known(call.input(0).shape[call.integer("start") : call.integer("end")])
 
 
 @kernel("Size")
 def size_of(call: Call) -> Step:
-    """Known when the program is planned."""
+    """Write the number of elements, which is known when the program is planned."""
     return _known(call.input(0).size)
 
 

@@ -1,6 +1,6 @@
-"""Slice, Pad, Tile and TopK by places, widths, repeats and a count that come as a run goes.
+"""Slice, Pad, Tile, Reshape and TopK whose starts, pads, repeats or counts are run-time inputs.
 
-Results must have the sizes that the model declares; a run that finds others fails.
+The result sizes must be those the model declares; other sizes raise UsageError E670.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _axes(given: Array | None, count: int, rank: int) -> Sequence[int]:
 
 @kernel(SLICE_AT_RUN_TIME)
 def slice_at_run_time(call: Call) -> Step:
-    """Rows of each axis, as ONNX counts them."""
+    """Slice by run-time starts, ends, axes and steps, as ONNX defines them."""
 
     def run(
         x: Array, starts: Array, ends: Array, axes: Array | None, steps: Array | None, out: Array
@@ -58,7 +58,7 @@ def slice_at_run_time(call: Call) -> Step:
 
 @kernel(PAD_AT_RUN_TIME)
 def pad_at_run_time(call: Call) -> Step:
-    """Crops what is negative first."""
+    """Crop negative pads, then pad by run-time widths."""
     mode = call.text("mode")
 
     def run(x: Array, pads: Array, value: Array | None, axes: Array | None, out: Array) -> None:
@@ -82,7 +82,7 @@ def pad_at_run_time(call: Call) -> Step:
 
 @kernel(TILE_AT_RUN_TIME)
 def tile_at_run_time(call: Call) -> Step:
-    """``np.tile`` by as many repeats as dims."""
+    """Repeat by run-time counts, one for each dim."""
 
     def run(x: Array, repeats: Array, out: Array) -> None:
         sizes = zip(x.shape, repeats, strict=True)
@@ -94,7 +94,7 @@ def tile_at_run_time(call: Call) -> Step:
 
 @kernel(RESHAPE_AT_RUN_TIME)
 def reshape_at_run_time(call: Call) -> Step:
-    """The same elements; a 0 stands for the size of the data there unless zeros are allowed."""
+    """Reshape to a run-time shape; 0 copies the data's size unless ``allowzero`` is set."""
     zeros = bool(call.integer("allowzero"))
 
     def run(x: Array, shape: Array, out: Array) -> None:
@@ -113,7 +113,7 @@ def reshape_at_run_time(call: Call) -> Step:
 
 @kernel(TOP_K_AT_RUN_TIME)
 def top_k_at_run_time(call: Call) -> Step:
-    """A TopK of as many as the model declares, which must be as many as are asked for."""
+    """Compute TopK with the declared count, which the run-time count must equal."""
     axis, kept = call.integer("axis"), call.outputs[0].shape[call.integer("axis")]
     step = top_k(replace(call, op="TopK", inputs=call.inputs[:1]))
 

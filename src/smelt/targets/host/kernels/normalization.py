@@ -1,4 +1,4 @@
-"""Softmax and the normalizations."""
+"""Softmax and the normalization operators."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel("Softmax", "LogSoftmax", wide=True)
 def softmax(call: Call) -> Step:
-    """Shifted by the maximum, so that no finite input overflows."""
+    """Compute softmax after subtracting the maximum, so that no finite input overflows."""
     axis, logarithm = call.integer("axis"), call.op == "LogSoftmax"
     if call.input(0).ndim == 0:
         return Step(lambda x, out: np.copyto(out, 0.0 * x + (not logarithm)))
@@ -27,7 +27,7 @@ def softmax(call: Call) -> Step:
 
 @kernel("Hardmax")
 def hardmax(call: Call) -> Step:
-    """1 at the first maximum, 0 elsewhere."""
+    """Write 1 at the first maximum, 0 elsewhere."""
     axis = call.integer("axis")
 
     def run(x: Array, out: Array) -> None:
@@ -41,7 +41,7 @@ def hardmax(call: Call) -> Step:
 
 @kernel("BatchNormalization", wide=True)
 def batch_normalization(call: Call) -> Step:
-    """Folded into one factor and one summand a channel."""
+    """Normalize with one factor and one summand for each channel."""
     epsilon = call.real("epsilon")
     shape = (-1, *(1 for _ in call.input(0).shape[2:]))
 
@@ -58,7 +58,9 @@ def batch_normalization(call: Call) -> Step:
 def _standardize(
     x: Array, axes: tuple[int, ...], epsilon: float, out: Array
 ) -> tuple[Array, Array]:
-    """``(x - mean) / deviation`` over ``axes`` into ``out``; the mean and 1 / deviation."""
+    """Write ``(x - mean) / deviation`` over ``axes`` into ``out``; return mean and 1
+    / deviation.
+    """
     mean = np.mean(x, axis=axes, keepdims=True)
     np.subtract(x, mean, out)
     variance = np.mean(out * out, axis=axes, keepdims=True)
@@ -69,7 +71,7 @@ def _standardize(
 
 @kernel("LayerNormalization", wide=True)
 def layer_normalization(call: Call) -> Step:
-    """Over the dims from ``axis`` on; the mean and inverse deviation if asked for."""
+    """Normalize over the dims from ``axis`` on; also write mean and 1 / deviation if present."""
     rank, first, epsilon = call.input(0).ndim, call.integer("axis"), call.real("epsilon")
     axes, has_bias, given = tuple(range(first, rank)), call.has(2), len(call.inputs)
 
@@ -87,7 +89,7 @@ def layer_normalization(call: Call) -> Step:
 
 @kernel("RMSNormalization", wide=True)
 def rms_normalization(call: Call) -> Step:
-    """As LayerNormalization, without taking the mean off."""
+    """Normalize as LayerNormalization, without subtracting the mean."""
     axes = tuple(range(call.integer("axis"), call.input(0).ndim))
     epsilon = call.real("epsilon")
 
@@ -100,7 +102,7 @@ def rms_normalization(call: Call) -> Step:
 
 @kernel("InstanceNormalization", "GroupNormalization", wide=True)
 def group_normalization(call: Call) -> Step:
-    """Over each group of channels of each sample; an instance is a group of one channel."""
+    """Normalize each group of channels of each sample; an instance is a group of one channel."""
     shape, epsilon = call.input(0).shape, call.real("epsilon")
     count = call.integer("num_groups") if call.op == "GroupNormalization" else shape[1]
     if count < 1 or shape[1] % count:
@@ -119,7 +121,7 @@ def group_normalization(call: Call) -> Step:
 
 @kernel("LRN", wide=True)
 def local_response_normalization(call: Call) -> Step:
-    """Sums of squares over a window of channels, one shift at a time."""
+    """Divide by sums of squares over a window of channels, one shift at a time."""
     alpha, beta, bias = call.real("alpha"), call.real("beta"), call.real("bias")
     size, channels = call.integer("size"), call.input(0).shape[1]
     before, after = (size - 1) // 2, size // 2

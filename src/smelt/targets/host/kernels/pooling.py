@@ -19,7 +19,7 @@ def _padding(call: Call, windows: Windows) -> list[Shaped]:
 
 @kernel("MaxPool")
 def max_pool(call: Call) -> Step:
-    """NaN wins. The indices, if asked for, count in the whole input, padding left out."""
+    """Take the maximum, where NaN wins; indices count in the whole input, without padding."""
     windows = windows_of(call)
     fill = lowest(call.input(0).dtype)
     if len(call.outputs) > 1:
@@ -36,6 +36,7 @@ def max_pool(call: Call) -> Step:
 
 
 def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
+    """Return the step of a MaxPool with indices."""
     shape = call.input(0).shape
     plane = np.arange(prod(windows.sizes), dtype=np.int64)
     column_major = call.integer("storage_order") == 1
@@ -59,7 +60,7 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
 
 @kernel("AveragePool", wide=True)
 def average_pool(call: Call) -> Step:
-    """The divisor counts the pixels, or with ``count_include_pad`` the padding too."""
+    """Take the mean; the divisor counts pixels, with ``count_include_pad`` also the padding."""
     windows = windows_of(call)
     counts = _counts(windows, include_pad=bool(call.integer("count_include_pad")))
     counts = counts.astype(call.outputs[0].dtype)
@@ -75,7 +76,9 @@ def average_pool(call: Call) -> Step:
 
 
 def _counts(windows: Windows, *, include_pad: bool) -> Array:
-    """Elements under each window; what ``ceil_mode`` adds beyond the padding never counts."""
+    """Return the elements under each window; what ``ceil_mode`` adds behind the padding is
+    excluded.
+    """
     ones = np.zeros(windows.padded)
     if include_pad:
         bounds = zip(windows.begins, windows.sizes, windows.ends, strict=True)
@@ -90,7 +93,7 @@ def _counts(windows: Windows, *, include_pad: bool) -> Array:
 
 @kernel("LpPool", wide=True)
 def lp_pool(call: Call) -> Step:
-    """The p-th root of the sum of p-th powers of magnitudes."""
+    """Take the p-th root of the sum of p-th powers of magnitudes."""
     windows, p = windows_of(call), call.integer("p")
 
     def run(x: Array, out: Array, *scratch: Array) -> None:

@@ -16,7 +16,7 @@ Function = Callable[[Array], Array]
 
 
 def _functions(call: Call) -> list[Function]:
-    """The activations; gates are clipped first, what leaves the cell of an LSTM is not."""
+    """Return the activations; gates are clipped first, the output of an LSTM's cell is not."""
     attributes: Mapping[str, Any] = call.attributes
     clip = call.real("clip")
 
@@ -30,9 +30,9 @@ def _functions(call: Call) -> list[Function]:
 
 @kernel("Recurrence", wide=True)
 def recurrence(call: Call) -> Step:
-    """Samples that have ended keep their state, and their steps are zero.
+    """Run the recurrence; samples that have ended keep their state, and their outputs are zero.
 
-    A sample told to have no steps ends in zero, as in ONNX Runtime: ONNX does not say.
+    A sample of length 0 ends in zero, as in ONNX Runtime; ONNX does not define it.
     """
     steps, batch, _ = call.input(0).shape
     cell, reverse = call.text("cell"), call.attributes["reverse"]

@@ -19,7 +19,7 @@ IDENTITIES = {"ReduceMax": -np.inf, "ReduceMin": np.inf}
 
 @kernel("ReduceSum", "ReduceProd", wide=True)
 def add_up(call: Call) -> Step:
-    """In the dtype of the output, which wraps around for integers."""
+    """Sum or multiply in the dtype of the output, which wraps around for integers."""
     reduce = np.add.reduce if call.op == "ReduceSum" else np.multiply.reduce
     axes, keep, dtype = call.ints("axes"), bool(call.integer("keepdims")), call.outputs[0].dtype
     return Step(lambda x, out: reduce(x, axis=axes, dtype=dtype, out=out, keepdims=keep))
@@ -27,7 +27,9 @@ def add_up(call: Call) -> Step:
 
 @kernel("ReduceMax", "ReduceMin")
 def extreme(call: Call) -> Step:
-    """NaN wins; an empty maximum is the lowest value of the type."""
+    """Reduce to the maximum or minimum; NaN wins, and an empty maximum is the type's
+    lowest value.
+    """
     largest = call.op == "ReduceMax"
     reduce = np.maximum.reduce if largest else np.minimum.reduce
     dtype = call.outputs[0].dtype
@@ -46,7 +48,7 @@ Reduction: TypeAlias = Callable[[Array, tuple[int, ...], bool], Array]
 
 
 def _log_sum_exp(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
-    """Shifted by the maximum, unless that is infinite."""
+    """Compute log-sum-exp after subtracting the maximum if that is finite."""
     top = np.max(x, axis=axes, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
     total = np.log(np.sum(np.exp(x - top), axis=axes, keepdims=True)) + top
@@ -64,7 +66,7 @@ REDUCTIONS: Mapping[str, Reduction] = {
 
 @kernel(*REDUCTIONS, wide=True)
 def composed(call: Call) -> Step:
-    """A NumPy expression; a root or logarithm of integers is taken in float64."""
+    """Evaluate a NumPy expression; roots and logarithms of integers use float64."""
     reduce = REDUCTIONS[call.op]
     axes, keep = call.ints("axes"), bool(call.integer("keepdims"))
     real = "L2" in call.op or "Log" in call.op
@@ -79,7 +81,7 @@ def composed(call: Call) -> Step:
 
 @kernel("ReduceMean", wide=True)
 def mean(call: Call) -> Step:
-    """The sum divided by the count; integers truncate."""
+    """Divide the sum by the count; integers truncate."""
     source, out_type = call.input(0), call.outputs[0].dtype
     axes, keep = call.ints("axes"), bool(call.integer("keepdims"))
     count = prod(source.shape[axis] for axis in axes)
@@ -100,7 +102,7 @@ def mean(call: Call) -> Step:
 
 @kernel("ArgMax", "ArgMin")
 def arg_extreme(call: Call) -> Step:
-    """The first index among equals, or the last with ``select_last_index``."""
+    """Return the first index among equals, or with ``select_last_index`` the last."""
     find = np.argmax if call.op == "ArgMax" else np.argmin
     axis, keep = call.integer("axis"), bool(call.integer("keepdims"))
     last = call.integer("select_last_index")
@@ -128,7 +130,7 @@ def _nothing_to_find(call: Call) -> UsageError:
 
 @kernel("CumSum", "CumProd")
 def cumulative(call: Call) -> Step:
-    """From the back if ``reverse``; each without itself if ``exclusive``."""
+    """Accumulate along an axis; ``reverse`` starts at the end, ``exclusive`` omits each element."""
     axis = call.integer("axis")
     reverse, exclusive = call.integer("reverse"), call.integer("exclusive")
     dtype = call.outputs[0].dtype
@@ -148,7 +150,7 @@ def cumulative(call: Call) -> Step:
 
 @kernel(RUNNING_AT_RUN_TIME)
 def running_at_run_time(call: Call) -> Step:
-    """The axis from an input. Raises UsageError E670 in a run whose axis is out of range."""
+    """Accumulate along a run-time axis; raises UsageError E670 if it is out of range."""
     op, rank = call.text("running"), call.input(0).ndim or 1
 
     def run(x: Array, axis: Array, out: Array) -> None:
@@ -168,7 +170,7 @@ def running_at_run_time(call: Call) -> Step:
 
 @kernel(REDUCE_AT_RUN_TIME)
 def at_run_time(call: Call) -> Step:
-    """Axes from an input. Raises UsageError E670 in a run whose axes lead to other sizes."""
+    """Reduce over run-time axes; raises UsageError E670 if they lead to other sizes."""
     op, rank, keep = call.text("reduction"), call.input(0).ndim, call.integer("keepdims")
     wanted, noop = call.outputs[0].shape, bool(call.integer("noop"))
 

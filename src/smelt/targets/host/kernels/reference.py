@@ -1,4 +1,4 @@
-"""The kernel of a declared operator that has none of its own: its NumPy reference."""
+"""The kernel of a declared operator that has no kernel of its own: its NumPy reference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step
 
 
 def by_reference(operator: Operator) -> Callable[[Call], Step]:
-    """The kernel of a declared operator that has none of its own: its NumPy reference."""
+    """Return a kernel that calls the NumPy reference of ``operator``."""
 
     def prepare(call: Call) -> Step:
         attributes: Attributes = {
@@ -32,7 +32,7 @@ def by_reference(operator: Operator) -> Callable[[Call], Step]:
                     why=str(error),
                     fix="give operands of a form that its reference covers",
                 ) from error
-            # A node may leave out the last results of its operator, and others that are optional.
+            # A node may omit the operator's last results, and optional ones.
             for target, result in zip(arrays[given:], results, strict=False):
                 if target is not None:
                     np.copyto(target, result)
@@ -43,7 +43,7 @@ def by_reference(operator: Operator) -> Callable[[Call], Step]:
 
 
 def declared(op: str) -> Callable[[Call], Step] | None:
-    """The kernel of ``domain::name`` by its reference, None if there is no such operator."""
+    """Return the reference kernel of ``domain::name``; None if no such operator is declared."""
     domain, _, name = op.partition("::")
     operator = operators.find(domain, name) if name else None
     return None if operator is None else by_reference(operator)

@@ -1,4 +1,4 @@
-"""Operators that find out how many elements they make, which must be as many as were declared."""
+"""Operators with data-dependent result sizes, which must equal the declared sizes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 
 def checked(op: str, found: Sequence[int], declared: Sequence[int]) -> None:
-    """Raise UsageError E670 unless a run found the sizes that memory was planned for."""
+    """Raise UsageError E670 unless the run's sizes equal the planned sizes."""
     if tuple(found) != tuple(declared):
         raise UsageError(
             "E670",
@@ -24,7 +24,7 @@ def checked(op: str, found: Sequence[int], declared: Sequence[int]) -> None:
 
 @kernel("NonZero")
 def non_zero(call: Call) -> Step:
-    """Coordinates in order."""
+    """Return the coordinates of nonzero elements, in order."""
 
     def run(x: Array, out: Array) -> None:
         found = np.stack(np.nonzero(x)) if x.ndim else np.zeros((0, int(x != 0)), np.int64)
@@ -36,7 +36,7 @@ def non_zero(call: Call) -> Step:
 
 @kernel("Compress")
 def compress(call: Call) -> Step:
-    """A condition that is shorter than the axis chooses nothing behind its end."""
+    """Select along an axis; a condition shorter than the axis selects nothing beyond its end."""
     axis = call.integer("axis")
 
     def run(x: Array, condition: Array, out: Array) -> None:
@@ -49,7 +49,7 @@ def compress(call: Call) -> Step:
 
 @kernel("Unique")
 def unique(call: Call) -> Step:
-    """Rows sorted by their first difference; NaN equals NaN and comes last."""
+    """Return unique rows sorted by their first difference; NaN equals NaN and is last."""
     by_value = bool(call.integer("sorted"))
 
     def run(x: Array, out: Array, places: Array, inverse: Array, counts: Array) -> None:
@@ -64,8 +64,10 @@ def unique(call: Call) -> Step:
 
 
 def rows_found(x: Array, by_value: bool) -> tuple[Array, Array]:
-    """The first place of each different row of ``x``, in the order of their values or of these
-    places, and for each row the number of its kind."""
+    """Return the first index of each distinct row of ``x``, and each row's number.
+
+    Rows are ordered by value, or else by first index.
+    """
     flat = x.reshape(len(x), math.prod(x.shape[1:]))
     columns = [np.unique(column, return_inverse=True)[1] for column in flat.T]
     keys = np.stack(columns, 1) if columns else np.zeros((len(x), 0), np.int64)
@@ -83,7 +85,7 @@ def rows_found(x: Array, by_value: bool) -> tuple[Array, Array]:
 
 @kernel("NonMaxSuppression")
 def non_max_suppression(call: Call) -> Step:
-    """For each class: boxes from the best score on, equal ones by their place."""
+    """For each class, keep boxes from the best score on; ties are ordered by index."""
     centred = bool(call.integer("center_point_box"))
 
     def run(
@@ -109,7 +111,7 @@ def boxes_found(
     least: Array | None,
     centred: bool,
 ) -> Array:
-    """Sample, class and place [N, 3] of each box that is chosen."""
+    """Return sample, class and box index [N, 3] of each kept box."""
     limit = 0.0 if overlap is None else overlap.item()
     floor = None if least is None else least.item()
     corners = _corners(boxes, centred)
@@ -130,6 +132,7 @@ def _corners(boxes: Array, centred: bool) -> Array:
 def _chosen(
     boxes: Array, scores: Array, most: int, limit: float, floor: float | None
 ) -> Iterator[int]:
+    """Yield the indices of the boxes kept for one class, best score first."""
     kept: list[int] = []
     for i in np.argsort(-scores, kind="stable"):
         if len(kept) >= most or (floor is not None and not scores[i] > floor):
@@ -140,7 +143,7 @@ def _chosen(
 
 
 def _overlap(a: Array, b: Array) -> float:
-    """The share of two boxes that both cover."""
+    """Return the intersection over union of two boxes."""
     extent = np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2])
     if not (extent > 0).all():
         return 0.0
@@ -150,7 +153,7 @@ def _overlap(a: Array, b: Array) -> float:
 
 @kernel("BitCast")
 def bit_cast(call: Call) -> Step:
-    """The same bytes."""
+    """Reinterpret the bytes in another dtype."""
     dtype = call.outputs[0].dtype
     return Step(
         lambda x, out: np.copyto(out, np.ascontiguousarray(x).view(dtype).reshape(out.shape))

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms by NumPy's."""
+"""Discrete Fourier transforms through NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel(SPECTRUM)
 def spectrum(call: Call) -> Step:
-    """Of pairs as complex numbers, or of real numbers as they are."""
+    """Transform pairs as complex numbers, or real numbers; the result is pairs or real numbers."""
     axis, length = call.integer("axis"), call.integer("length")
     inverse, onesided = bool(call.integer("inverse")), bool(call.integer("onesided"))
     parts = call.input(0).shape[-1]

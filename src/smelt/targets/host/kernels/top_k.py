@@ -9,7 +9,7 @@ from smelt.targets.host.kernels.kernel import Array, Call, Step, kernel
 
 @kernel("TopK")
 def top_k(call: Call) -> Step:
-    """A stable sort: equal elements by their place, NaN as the largest."""
+    """Sort stably: equal elements by index, NaN as the largest."""
     axis, largest = call.integer("axis"), bool(call.integer("largest"))
     count, kept = call.input(0).shape[axis], call.outputs[0].shape[axis]
 

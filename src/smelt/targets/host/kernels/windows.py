@@ -18,9 +18,9 @@ Index: TypeAlias = "tuple[slice | EllipsisType, ...]"
 
 @dataclass(frozen=True)
 class Windows:
-    """Where the kernel goes: sizes without N and C.
+    """The geometry of sliding windows, in sizes without N and C.
 
-    ``padded`` covers every window, also those that ``ceil_mode`` lets run over the end.
+    ``padded`` covers every window, including those that ``ceil_mode`` extends over the end.
     """
 
     sizes: tuple[int, ...]
@@ -33,7 +33,7 @@ class Windows:
 
     @property
     def padded(self) -> tuple[int, ...]:
-        """Spatial sizes of the padded input."""
+        """The spatial sizes of the padded input."""
         return tuple(
             max(begin + size + max(end, 0), (out - 1) * stride + dilation * (kernel - 1) + 1)
             for begin, size, end, out, stride, dilation, kernel in zip(
@@ -54,7 +54,9 @@ class Windows:
         return self.padded != self.sizes
 
     def pad(self, x: Array, to: Array, fill: float | int) -> Array:
-        """``x`` [..., spatial] in the middle of ``to`` [..., padded]."""
+        """Fill ``to`` [..., padded] with ``fill``, copy ``x`` [..., spatial] into it, and return
+        it.
+        """
         to[...] = fill
         to[self.inside] = x
         return to
@@ -66,7 +68,7 @@ class Windows:
         return (..., *(slice(begin, begin + size) for begin, size in pairs))
 
     def view(self, padded: Array) -> Array:
-        """[..., kernel..., outputs...]: every window, without a copy."""
+        """Return every window as a view [..., kernel..., outputs...]."""
         rank = len(self.kernel)
         lead, steps = padded.shape[:-rank], padded.strides[-rank:]
         taps = tuple(s * d for s, d in zip(steps, self.dilations, strict=True))
@@ -79,7 +81,9 @@ class Windows:
         )
 
     def taps(self) -> Iterator[Index]:
-        """For each position in the kernel, the index of what it sees: [..., outputs...]."""
+        """Yield for each kernel position the index of the elements that it reads: [...,
+        outputs...].
+        """
         for position in product(*(range(k) for k in self.kernel)):
             index: list[slice | EllipsisType] = [...]
             for at, out, stride, dilation in zip(
@@ -91,7 +95,7 @@ class Windows:
 
 
 def windows_of(call: Call) -> Windows:
-    """The windows of a convolution or pooling, negative pads refused."""
+    """Return the windows of a convolution or pooling; raises Unsupported E202 for negative pads."""
     kernel, pads = call.ints("kernel_shape"), call.ints("pads")
     if any(pad < 0 for pad in pads):
         raise call.refuse("negative pads")
@@ -108,5 +112,5 @@ def windows_of(call: Call) -> Windows:
 
 
 def lowest(dtype: np.dtype) -> float | int:
-    """What no maximum ever picks: -inf, or the least integer."""
+    """Return -inf, or the least integer: the identity of the maximum."""
     return np.iinfo(dtype).min if dtype.kind in "iu" else -np.inf
