@@ -13,6 +13,7 @@ import pytest
 
 from smelt.frontends.jax import specs, trace
 from smelt.frontends.jax.compat import x64 as jax_x64
+from smelt.frontends.jax.symbols import symbols_in
 from smelt.frontends.onnx import to_proto
 from smelt.ir.cloning import clone_model
 from smelt.ir.worklist import Worklist
@@ -63,7 +64,11 @@ def random_inputs(structs: Sequence[Any], sizes: Mapping[str, int], seed: int) -
 
 
 def _size(dim: Any, sizes: Mapping[str, int]) -> int:
-    return dim if isinstance(dim, int) else int(dim._evaluate(dict(sizes)))
+    if isinstance(dim, int):
+        return dim
+    names = (name.partition("__over_") for name in symbols_in(dim))
+    values = {"".join(each): sizes[each[0]] // int(each[2] or 1) for each in names}
+    return int(dim._evaluate(values))
 
 
 def assert_same(

@@ -69,10 +69,88 @@ def test_equations_between_symbols(check):
     )
 
 
-def test_multiples_part_evenly(check):
-    sizes = ({"S": 8}, {"S": 24})
-    fn = lambda x: x.reshape(x.shape[0] // 8, 8).sum(1)  # noqa: E731
-    check(fn, "f32[S]", constraints=("S % 8 == 0", "S >= 8"), sizes=sizes)
+PATCHES = jnp.arange(96, dtype=jnp.float32).reshape(4, 4, 3, 2) / 96
+
+
+def unshuffled(x):
+    b, h, w, c = x.shape
+    parts = x.reshape(b, h // 2, 2, w // 2, 2, c).transpose(0, 1, 3, 2, 4, 5)
+    return parts.reshape(b, h // 2, w // 2, 4 * c)
+
+
+def shuffled_back(x):
+    b, h, w, c = unshuffled(x).shape
+    parts = unshuffled(x).reshape(b, h, w, 2, 2, c // 4).transpose(0, 1, 3, 2, 4, 5)
+    return parts.reshape(b, 2 * h, 2 * w, c // 4) + x
+
+
+def patches(x):
+    rows = jax.lax.conv_general_dilated(
+        x, PATCHES, (4, 4), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    ).reshape(x.shape[0], -1, 2)
+    return jnp.einsum("bnd,bmd->bnm", rows, rows)
+
+
+MULTIPLES = {
+    "parts of 8": (
+        *(lambda x: x.reshape(x.shape[0] // 8, 8).sum(1), ["f32[S]"], "S % 8 == 0, S >= 8"),
+        *({"S": 8}, ["S"], ["floor(S/8)"]),
+    ),
+    "what is left, by two divisors and a bound": (
+        *(lambda x: (x.reshape(-1, 6), x[::3] + x[1::3]), ["f32[S]"]),
+        *("S % 6 == 0, S % 4 == 0, S >= 13", {"S": 24}, ["S"]),
+        ["2*floor(S/12),6", "4*floor(S/12)"],
+    ),
+    "strides and back": (
+        *(lambda x: jnp.repeat(x[::4], 4) * x * (x.shape[0] % 3), ["f32[S]"], "S % 4 == 0"),
+        *({"S": 20}, ["S"], ["S"]),
+    ),
+    "a square": (
+        *(lambda x: x.reshape(-1, 9), ["f32[S,S]"], "S % 3 == 0", {"S": 6}, ["S,S"]),
+        ["floor(S/3)**2,9"],
+    ),
+    "sums of it": (
+        *(lambda x, y: x.sum() + jnp.arange(y.shape[0]), ["f32[2*S - 1]", "f32[S,T]"]),
+        *("S % 4 == 0, S >= T", {"S": 8, "T": 5}, ["2*S - 1", "S,T"], ["S"]),
+    ),
+    "an equation, which stays": (
+        *(lambda x, y: x.reshape(-1, 2) * y[:, None], ["f32[S]", "f32[T]"]),
+        *("S == 2*T, S % 2 == 0", {"S": 8, "T": 4}, ["2*T", "T"], ["T,2"]),
+    ),
+    "pixels": (
+        *(shuffled_back, ["f32[B,H,W,3]"], "H % 2 == 0, W % 2 == 0"),
+        *({"B": 2, "H": 4, "W": 6}, ["B,H,W,3"], ["B,H,W,3"]),
+    ),
+    "patches": (
+        *(patches, ["f32[B,H,W,3]"], "H % 4 == 0, W % 4 == 0", {"B": 2, "H": 8, "W": 12}),
+        *(["B,H,W,3"], ["B,floor(H/4)*floor(W/4),floor(H/4)*floor(W/4)"]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MULTIPLES)
+def test_a_constraint_makes_a_dim_a_product_under_its_own_name(check, name):
+    fn, given, constraints, sizes, inputs, outputs = MULTIPLES[name]
+    model = check(fn, *given, constraints=constraints.split(", "), sizes=(sizes,))
+    assert [str(value.shape)[1:-1] for value in model.graph.inputs] == inputs
+    assert [str(value.shape)[1:-1] for value in model.graph.outputs] == outputs
+
+
+def test_errors_and_warnings_name_the_symbol_of_the_constraint():
+    constraints = ["S % 4 == 0"]
+    with pytest.raises(SmeltError, match=r"\(S,\), \(2\*\(S//4\),\)"):
+        trace(lambda x: x + x[::2], "f32[S]", constraints=constraints)
+    with pytest.raises(SmeltError, match=r"multiple, as in 'f32\[8\*S,3\]'"):
+        trace(
+            lambda x: x if x.shape[0] % 8 == 0 else x[:1],
+            "f32[S]",
+            constraints=constraints,
+            strict=True,
+        )
+    with pytest.warns(UserWarning, match="because S >= 9 or S <= 8 makes"):
+        trace(lambda x: x * 2 if x.shape[0] > 8 else x, "f32[S]", constraints=constraints)
+    with pytest.raises(SmeltError, match="__over_ and a number are reserved"):
+        trace(jnp.sin, "f32[S__over_4]")
 
 
 def test_symbols_are_found_one_after_the_other(check):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from smelt.errors import SmeltError
+from smelt.frontends.jax.multiples import callers_symbol, in_callers_names
 
 AT_RUN_TIME = (
     "compute both results and choose by jnp.where(jnp.equal(a, b), ...), or by jax.lax.cond"
@@ -134,7 +135,8 @@ def as_multiples(message: str) -> str:
             divisors[name] = max(divisor, divisors.get(name, 1))
     if not divisors:
         return ""
-    multiples = ", ".join(f"{divisor}*{name}" for name, divisor in divisors.items())
+    whole = (callers_symbol(name, divisor) for name, divisor in divisors.items())
+    multiples = ", ".join(f"{divisor}*{name}" for name, divisor in whole)
     return f"where those sizes are quotients without a rest, say so in the specs: {multiples}"
 
 
@@ -171,7 +173,7 @@ def _of_remainder(size: str, bound: str) -> list[str]:
     found = _REMAINDER.fullmatch(size)
     if found is None or not bound.isdecimal():
         return []
-    divided, by = found.groups()
+    divided, by = in_callers_names(found[1]), found[2]
     if not divided.isidentifier():
         return [f"say more by a constraint, '({divided}) % {by} == {bound}'"]
     more = f" or '{divided} % 2 == {1 - int(bound)}'" if by == "2" and bound in "01" else ""

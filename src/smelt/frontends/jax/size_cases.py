@@ -21,6 +21,7 @@ import jax
 from smelt.errors import SmeltError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.compat import SymbolicScope
+from smelt.frontends.jax.multiples import callers_symbol, in_callers_names
 from smelt.frontends.jax.open_comparisons import assuming
 from smelt.frontends.jax.size_advice import Way, as_python, ways_of
 from smelt.frontends.jax.size_examples import examples, few_left, of_numbers, stated
@@ -89,8 +90,9 @@ def naming_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
     for sizes in examples(structs, compat.constraints_in(scope)):
         with suppress(SmeltError):
             trace(of_numbers(structs, sizes))
-            works = ", ".join(f"{name} = {sizes[name]}" for name in names)
-            advice = f"it works for {works}: give {' or '.join(names)} as a number"
+            given = dict(callers_symbol(name, sizes[name]) for name in names)
+            works = ", ".join(f"{name} = {size}" for name, size in given.items())
+            advice = f"it works for {works}: give {' or '.join(given)} as a number"
             error.fix = f"{error.fix}; {advice}" if error.fix else advice
             return
 
@@ -108,7 +110,7 @@ def by_sizes(trace: Trace, structs: Any) -> Case:
     if isinstance(case, Choice) and search.first is not None:
         if not _is_of_one_type(case):
             raise search.first
-        asked = " or ".join(way.text for way in case.ways)
+        asked = in_callers_names(" or ".join(way.text for way in case.ways))
         warnings.warn(
             f"the model holds {len(leaves_of(case))} cases of sizes, because {asked} makes a"
             f" difference{' at '.join(('', *search.first.at))}; a constraint leaves one of them",
@@ -157,8 +159,10 @@ class _Search:
             if self._raises_for_numbers(error, way, structs, scope):
                 self.raised = error
                 warnings.warn(
-                    f"the model is not for sizes of which {way.text}, for which {error.what}:"
-                    f" {error.why}",
+                    in_callers_names(
+                        f"the model is not for sizes of which {way.text}, for which {error.what}:"
+                        f" {error.why}"
+                    ),
                     stacklevel=6,
                 )
                 return None

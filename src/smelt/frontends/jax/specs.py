@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 
 from smelt.errors import UsageError
-from smelt.frontends.jax import compat, prng
+from smelt.frontends.jax import compat, multiples, prng
 
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16}
 _COMPLEX = {"c64": np.complex64, "c128": np.complex128}
@@ -30,6 +30,8 @@ DTYPES: dict[str, np.dtype] = {
 
 KEY = "key"
 """What a PRNG key of ``jax.random.key`` is called: ``"key[]"`` is one, ``"key[B]"`` are B."""
+
+NO_MULTIPLES: multiples.Multiples = {}
 
 _TEXT = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
 
@@ -51,9 +53,11 @@ def resolve(
                 fix=f"write 'f32[{dims}]'",
             )
     leaves, tree = jax.tree.flatten(tuple(specs))
-    scope = _scope(leaves, tuple(constraints))
+    texts = tuple(constraints)
+    scope = _scope(leaves, texts)
+    known = multiples.multiples_of(map(_compared, texts))
     with compat.x64(x64):
-        structs = [_struct(leaf, scope, x64) for leaf in leaves]
+        structs = [_struct(leaf, scope, x64, known) for leaf in leaves]
     return jax.tree.unflatten(tree, structs), structs
 
 
@@ -95,28 +99,47 @@ def _scope_of(constraints: tuple[str, ...]) -> compat.SymbolicScope:
     """One scope for equal constraints: JAX keeps what it traced of inner functions by the types of
     their arguments, and dims of another scope are other types."""
     try:
-        return compat.SymbolicScope([_constraint(text) for text in constraints])
+        return compat.SymbolicScope(_constraints(constraints))
     except ValueError as error:
-        raise UsageError("E104", f"constraints {list(constraints)} are wrong: {error}") from error
+        told = multiples.in_callers_names(str(error))
+        raise UsageError("E104", f"constraints {list(constraints)} are wrong: {told}") from error
 
 
-def _constraint(text: str) -> str:
-    for relation in ("==", ">=", "<="):
+def _constraints(texts: Iterable[str]) -> list[str]:
+    """``texts`` as JAX spells them, of which those become products that ``multiples`` holds."""
+    compared = [_compared(text) for text in texts]
+    known = multiples.multiples_of(compared)
+    spelled = []
+    for each in compared:
+        divided = multiples.divided(each)
+        if divided is None or divided[0] not in known:
+            inner = multiples.bounded(each, known)
+            left, right = (_spelled(side) for side in (inner.left, *inner.comparators))
+            spelled.append(f"{left} {_RELATIONS[type(inner.ops[0])]} {right}")
+    return spelled
+
+
+_RELATIONS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.GtE: ">=", ast.LtE: "<="}
+
+
+def _compared(text: str) -> ast.Compare:
+    """The constraint ``text`` as Python reads it; raises UsageError E104."""
+    for relation, operator in (("==", ast.Eq()), (">=", ast.GtE()), ("<=", ast.LtE())):
         left, found, right = text.partition(relation)
         if found:
-            return f"{_jax_text(left)} {relation} {_jax_text(right)}"
+            return ast.Compare(_size(left), [operator], [_size(right)])
     raise UsageError(
         "E104", f"{text!r} is no constraint", fix="for instance 'B >= 1' or 'S % 8 == 0'"
     )
 
 
-def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool) -> Any:
+def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool, known: multiples.Multiples) -> Any:
     if isinstance(leaf, str):
-        struct = parse(leaf, scope)
+        struct = parse(leaf, scope, known)
     elif isinstance(leaf, jax.ShapeDtypeStruct):
         dims = [str(dim) for dim in leaf.shape]
         named = any(isinstance(dim, str) for dim in leaf.shape)
-        struct = compat.struct(_dims(dims, scope) if named else leaf.shape, leaf.dtype)
+        struct = compat.struct(_dims(dims, scope, known) if named else leaf.shape, leaf.dtype)
     else:
         return struct_of(leaf)
     if compat.is_extended(struct.dtype):
@@ -160,8 +183,10 @@ def struct_of(array: Any) -> Any:
     return compat.struct(aval.shape, aval.dtype, aval.weak_type)
 
 
-def parse(text: str, scope: compat.SymbolicScope | None = None) -> Any:
-    """The spec written as ``dtype[dim,...]``; raises UsageError E104."""
+def parse(
+    text: str, scope: compat.SymbolicScope | None = None, known: multiples.Multiples = NO_MULTIPLES
+) -> Any:
+    """The spec written as ``dtype[dim,...]``, products for ``known`` in it; raises E104."""
     found = _TEXT.fullmatch(text)
     dtype = _dtype(found.group(1)) if found else None
     if found is None or dtype is None:
@@ -173,7 +198,7 @@ def parse(text: str, scope: compat.SymbolicScope | None = None) -> Any:
             f"{', '.join((*DTYPES, KEY))}; text that is to be no input goes into static={{...}}",
         )
     dims = found.group(2).strip()
-    return compat.struct(_dims(_split(dims), scope or compat.SymbolicScope()), dtype)
+    return compat.struct(_dims(_split(dims), scope or compat.SymbolicScope(), known), dtype)
 
 
 def _dtype(name: str) -> Any:
@@ -195,8 +220,10 @@ def _split(dims: str) -> list[str]:
     return parts
 
 
-def _dims(texts: Sequence[str], scope: compat.SymbolicScope) -> tuple[Any, ...]:
-    dims = ", ".join(_jax_text(text) for text in texts)
+def _dims(
+    texts: Sequence[str], scope: compat.SymbolicScope, known: multiples.Multiples
+) -> tuple[Any, ...]:
+    dims = ", ".join(_spelled(multiples.inner(_size(text), known)) for text in texts)
     try:
         shape = compat.symbolic_shape(f"({dims},)" if texts else "()", scope)
     except (ValueError, TypeError) as error:
@@ -207,16 +234,33 @@ def _dims(texts: Sequence[str], scope: compat.SymbolicScope) -> tuple[Any, ...]:
     return shape
 
 
-def _jax_text(text: str) -> str:
-    """Python's spelling of a dim expression in that of ``jax.export``."""
+def _size(text: str) -> ast.expr:
+    """The size ``text`` as Python reads it; raises UsageError E104."""
     try:
-        return _spell(ast.parse(text.strip().replace("^", "**"), mode="eval").body)
-    except (SyntaxError, ValueError) as error:
-        raise UsageError(
-            "E104",
-            f"{text.strip()!r} is no size",
-            fix="use a number, a name, or + - * // % ** max() min() of such",
-        ) from error
+        tree = ast.parse(text.strip().replace("^", "**"), mode="eval").body
+    except (SyntaxError, ValueError):
+        raise _no_size(text.strip()) from None
+    names = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+    if any(map(multiples.is_quotient, names)):
+        raise _no_size(text.strip(), "names that end in __over_ and a number are reserved")
+    return tree
+
+
+def _no_size(text: str, why: str = "") -> UsageError:
+    return UsageError(
+        "E104",
+        f"{text!r} is no size",
+        why=why,
+        fix="use a number, a name, or + - * // % ** max() min() of such",
+    )
+
+
+def _spelled(tree: ast.expr) -> str:
+    """The size ``tree`` in the spelling of ``jax.export``; raises UsageError E104."""
+    try:
+        return _spell(tree)
+    except ValueError:
+        raise _no_size(ast.unparse(tree)) from None
 
 
 _SPELLED = {

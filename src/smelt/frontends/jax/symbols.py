@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax.compat import Dim, is_symbolic
+from smelt.frontends.jax.multiples import outer
 from smelt.ir.build import Builder
 
 
@@ -108,7 +109,7 @@ class Symbols:
         known = self._dims.get(text)
         if known is None:
             # Adding 0 makes onnx_ir print its normal form, which its inference prints too.
-            known = ir.SymbolicDim(str(evaluate(parse(dim), _TEXT))) + 0
+            known = ir.SymbolicDim(str(evaluate(outer(parse(dim)), _TEXT))) + 0
             self._dims[text] = known
         return known
 

@@ -28,6 +28,7 @@ from smelt.frontends.jax.element_types import IR_VERSIONS, OPSETS
 from smelt.frontends.jax.functions import library, selection
 from smelt.frontends.jax.jaxprs import in_types_of_onnx, traced, with_patches
 from smelt.frontends.jax.lowering import Lowering
+from smelt.frontends.jax.multiples import callers_names
 from smelt.frontends.jax.nodes import Shared
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import choose
@@ -82,9 +83,9 @@ def trace(
     complex arrays real ones with a last dim of 2, the real and the imaginary part.
     ``kwargs`` has those of arguments by keyword, and ``static`` values that ``fn`` gets as they
     are. Symbols of one trace are one scope; each stands for a size of at least 1, further bounded
-    by ``constraints`` such as ``"S % 8 == 0"``. Inputs are named after parameters and tree paths,
-    outputs ``out`` and paths; ``input_names`` and ``output_names`` give other names to all in
-    order, or to some by old name.
+    by ``constraints``, of which ``"S % 8 == 0"`` makes ``S`` a product for JAX (``multiples``).
+    Inputs are named after parameters and tree paths, outputs ``out`` and paths; ``input_names`` and
+    ``output_names`` give other names to all in order, or to some by old name.
     ``x64`` switches 64-bit types on or off; None leaves them as JAX is configured.
     Arrays that ``fn`` carries along become constants,
     those whose names match ``input_params`` (``"layers_*_kernel"``) inputs after the arguments.
@@ -126,9 +127,10 @@ def trace(
     arguments = bind(fn, input_specs, kwargs or {}, static or {})
     state = state_of(fn)
     parameters = choose(state, input_params)
-    structs, _ = specs.resolve(arguments.specs, constraints, x64)
     of_sizes = partial(traced, fn, arguments, parameters, x64, strict)
-    case = with_patches(of_sizes, structs, functions, strict)
+    with callers_names():
+        structs, _ = specs.resolve(arguments.specs, constraints, x64)
+        case = with_patches(of_sizes, structs, functions, strict)
     for leaf in leaves_of(case):
         modules.check_drawn(leaf.closed, state)
     read = parameters.read([leaf.closed for leaf in leaves_of(case)])
@@ -147,7 +149,7 @@ def trace(
     known = dict(zip(map(compat.identity, state.arrays.values()), constants, strict=True))
 
     model = _empty_model(name or _name_of(fn), inputs, opset)
-    with compat.x64(x64), span("lower"):
+    with callers_names(), compat.x64(x64), span("lower"):
         _lower(model, case, compat.leaves(structs), known, held, outputs)
     _describe(model.graph.inputs, held.without(meant.invars))
     _describe(model.graph.outputs, meant.outvars)

@@ -1,0 +1,192 @@
+"""Constraints such as ``S % 4 == 0``: JAX traces with ``4*S__over_4`` in place of ``S``.
+
+JAX divides ``4*S`` without a rest, and does not do so for ``S`` with that constraint. So the specs
+get a product, and dims of the model and messages get the caller's name back. The name of the
+quotient holds the symbol and the divisor, so nothing else has to be carried along.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from smelt.errors import ErrorList, SmeltError
+
+_QUOTIENT = re.compile(r"(\w+)__over_([1-9]\d*)")
+_WRITTEN = re.compile(r"\b(?:(\d+)\*)?(\w+?)__over_(\d+)\b")
+
+Multiples = Mapping[str, int]
+"""Symbols and the numbers that they are multiples of."""
+
+
+def is_quotient(name: str) -> bool:
+    """True if ``name`` is one of those that stand for quotients, which no spec may use."""
+    return _QUOTIENT.fullmatch(name) is not None
+
+
+def multiples_of(constraints: Iterable[ast.Compare]) -> dict[str, int]:
+    """The symbols that ``constraints`` make multiples of a number above 1.
+
+    A symbol of another equality is left to JAX, which takes one symbol for another there.
+    """
+    found: dict[str, int] = {}
+    others: set[str] = set()
+    for each in constraints:
+        symbol = divided(each)
+        if symbol is not None:
+            found[symbol[0]] = math.lcm(found.get(symbol[0], 1), symbol[1])
+        elif isinstance(each.ops[0], ast.Eq):
+            others |= {node.id for node in ast.walk(each) if isinstance(node, ast.Name)}
+    return {name: by for name, by in found.items() if by > 1 and name not in others}
+
+
+def divided(constraint: ast.Compare) -> tuple[str, int] | None:
+    """``(symbol, number)`` of ``symbol % number == 0``; None for another constraint."""
+    match constraint:
+        case ast.Compare(
+            left=ast.BinOp(left=ast.Name(id=name), op=ast.Mod(), right=ast.Constant(value=int(by))),
+            ops=[ast.Eq()],
+            comparators=[ast.Constant(value=0)],
+        ) if by > 0:
+            return name, by
+    return None
+
+
+def bounded(constraint: ast.Compare, multiples: Multiples) -> ast.Compare:
+    """``S__over_4 >= 3`` for ``S >= 9``; any other ``constraint`` with products for symbols."""
+    match constraint:
+        case ast.Compare(
+            left=ast.Name(id=name), ops=[operator], comparators=[ast.Constant(value=int(bound))]
+        ) if name in multiples and isinstance(operator, ast.GtE | ast.LtE):
+            by = multiples[name]
+            limit = -(-bound // by) if isinstance(operator, ast.GtE) else bound // by
+            return ast.Compare(_quotient(name, by), [operator], [ast.Constant(limit)])
+    first, second = (inner(side, multiples) for side in (constraint.left, *constraint.comparators))
+    return ast.Compare(first, constraint.ops, [second])
+
+
+def inner(tree: ast.expr, multiples: Multiples) -> ast.expr:
+    """The size ``tree`` with products in place of ``multiples``."""
+    found: ast.expr = _Inner(multiples).visit(tree) if multiples else tree
+    return found
+
+
+def _quotient(name: str, by: int) -> ast.Name:
+    return ast.Name(f"{name}__over_{by}")
+
+
+class _Inner(ast.NodeTransformer):
+    def __init__(self, multiples: Multiples) -> None:
+        self.multiples = multiples
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        by = self.multiples.get(node.id)
+        if by is None:
+            return node
+        return ast.BinOp(ast.Constant(by), ast.Mult(), _quotient(node.id, by))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        return ast.Call(node.func, [self.visit(each) for each in node.args], node.keywords)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        match node:
+            case ast.BinOp(
+                left=ast.Name(id=name), op=ast.Pow(), right=ast.Constant(value=int(power))
+            ) if name in self.multiples and power > 0:
+                by = self.multiples[name]
+                raised = ast.BinOp(_quotient(name, by), ast.Pow(), ast.Constant(power))
+                return ast.BinOp(ast.Constant(by**power), ast.Mult(), raised)
+        return self.generic_visit(node)  # type: ignore[return-value]
+
+
+class _Outer(ast.NodeTransformer):
+    """The way back: ``4*S__over_4`` is ``S``, and other multiples of it are those of S // 4."""
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        found = _QUOTIENT.fullmatch(node.id)
+        if found is None:
+            return node
+        return ast.Call(ast.Name("floordiv"), [ast.Name(found[1]), ast.Constant(int(found[2]))], [])
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if not isinstance(node.op, ast.Mult | ast.Pow):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        coefficient, kept = 1, list[ast.expr]()
+        names = list[re.Match[str]]()
+        for factor in _factors(node):
+            found = _QUOTIENT.fullmatch(factor.id) if isinstance(factor, ast.Name) else None
+            match factor:
+                case ast.Constant(value=int(number)):
+                    coefficient *= number
+                case _ if found is not None:
+                    names.append(found)
+                case _:
+                    kept.append(factor if factor is node else self.visit(factor))
+        for found in names:
+            rest, left = divmod(coefficient, int(found[2]))
+            coefficient = coefficient if left else rest
+            kept.append(self.visit(ast.Name(found[0])) if left else ast.Name(found[1]))
+        return _product([ast.Constant(coefficient), *kept] if coefficient != 1 else kept)
+
+
+def _product(factors: Sequence[ast.expr]) -> ast.expr:
+    product, *others = factors
+    for each in others:
+        product = ast.BinOp(product, ast.Mult(), each)
+    return product
+
+
+def _factors(tree: ast.expr) -> list[ast.expr]:
+    match tree:
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return [*_factors(left), *_factors(right)]
+        case ast.BinOp(left=left, op=ast.Pow(), right=ast.Constant(value=int(power))) if power > 0:
+            return _factors(left) * power
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return [ast.Constant(-1), *_factors(operand)]
+    return [tree]
+
+
+def outer(tree: ast.expr) -> ast.expr:
+    """The size ``tree``, as ``symbols.parse`` reads it, in the caller's symbols."""
+    found: ast.expr = _Outer().visit(tree)
+    return found
+
+
+def in_callers_names(text: str) -> str:
+    """``text`` of a message in the caller's symbols: ``3*(S//4)`` for ``3*S__over_4``."""
+    return _WRITTEN.sub(_written, text)
+
+
+def _written(found: re.Match[str]) -> str:
+    number, name, by = found.groups()
+    rest, left = divmod(int(number or 1), int(by))
+    if left:
+        return f"{number}*({name}//{by})" if number else f"({name}//{by})"
+    return name if rest == 1 else f"{rest}*{name}"
+
+
+@contextmanager
+def callers_names() -> Iterator[None]:
+    """Let errors that are raised inside name the caller's symbols."""
+    try:
+        yield
+    except SmeltError as error:
+        _reword(error)
+        raise
+
+
+def _reword(error: SmeltError) -> None:
+    for each in error.errors if isinstance(error, ErrorList) else ():
+        _reword(each)
+    error.what, error.why, error.fix = map(in_callers_names, (error.what, error.why, error.fix))
+    error.args = (error.what, *error.args[1:])
+
+
+def callers_symbol(name: str, number: int = 1) -> tuple[str, int]:
+    """The caller's symbol behind ``name``, and by what ``number`` times ``name`` divides it."""
+    found = _QUOTIENT.fullmatch(name)
+    return (name, number) if found is None else (found[1], number * int(found[2]))
