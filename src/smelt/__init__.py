@@ -1,9 +1,9 @@
 """smelt: a retargetable tensor-graph compiler.
 
-A JAX function or an ONNX model goes in; portable ONNX, self-contained C or an in-process program
-comes out, smaller and faster, and checked, pass by pass, to compute the same.
+It compiles a JAX function or an ONNX model to portable ONNX, self-contained C or an in-process
+program, smaller and faster, and checked, pass by pass, to compute the same.
 
-Names load on first use, so ``import smelt`` costs nothing that a program does not need.
+Names load on first use, so ``import smelt`` loads only what a program needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Time several candidates on the same inputs, taking turns."""
+"""Time several candidates interleaved on the same inputs."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def benchmark(
     seconds: float,
     say: Callable[[str], None] = lambda text: None,
 ) -> Benchmark:
-    """Run ``candidates`` by turns on ``given`` inputs; those that are left out are made up.
+    """Time ``candidates`` interleaved on ``given`` inputs; missing inputs are made up.
 
-    Dims that one candidate fixes have that size for all. Raises UsageError E632 if one of them
+    A dim that one candidate fixes has that size for all. Raises UsageError E632 if a candidate
     takes other inputs than the first, and the errors of opening and of the first run of each.
     """
     chosen = _inputs(candidates, given, sizes)
@@ -53,7 +53,7 @@ def benchmark(
         run = candidate.open(own)
         settled(run)(*values)
         if isinstance(run, OnnxRuntime):
-            run.time_limit = math.inf  # it has come to an end once; a watchdog costs time
+            run.time_limit = math.inf  # it has finished once, and a watchdog costs time
         runs.append(_bound(run, values))
     say("measuring")
     timings = take_turns(runs, rounds=rounds, seconds=seconds)
@@ -65,7 +65,7 @@ def _bound(run: Run, values: Sequence[Value]) -> Callable[[], object]:
 
 
 def _inputs(candidates: Sequence[Candidate], given: Given, sizes: Mapping[str, int]) -> Chosen:
-    """Inputs as the first candidate that says what it takes wants them."""
+    """Return inputs for the first candidate that declares its interface."""
     speaking = [each for each in candidates if each.interface is not None]
     if not speaking:
         return Chosen([v for v in given.values() if isinstance(v, np.ndarray)], {}, {})
@@ -90,7 +90,7 @@ def _inputs(candidates: Sequence[Candidate], given: Given, sizes: Mapping[str, i
 
 
 def _for(candidate: Candidate, interface: Interface, chosen: Chosen) -> Chosen:
-    """The same values, in order, checked against the ``interface`` of another candidate."""
+    """Return the same values in order, checked against another candidate's ``interface``."""
     if len(interface.inputs) != len(chosen.values):
         raise UsageError(
             "E632",

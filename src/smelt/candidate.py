@@ -1,6 +1,6 @@
-"""Something to run or to time: a model, a folder of an artifact, or a function, on a target or not.
+"""A model, a compiled folder or a function that can be run or timed, optionally for a target.
 
-It is opened in two steps, because what it takes decides the sizes, and the sizes what a target
+Opening has two steps: the interface determines the sizes, and the sizes determine what a target
 compiles.
 """
 
@@ -35,10 +35,10 @@ Open: TypeAlias = Callable[[Mapping[str, int]], Run]
 
 @dataclass(frozen=True)
 class Candidate:
-    """``open`` makes it ready for sizes of its symbolic dims, compiled where it has a target.
+    """A source to run; ``open`` makes it ready for given sizes, compiled if it has a target.
 
-    ``interface`` and ``make_inputs`` are None for a function without specs; ``model`` is what a
-    model or a traced function computes.
+    ``interface`` and ``make_inputs`` are None for a function without specs; ``model`` is the model,
+    or the trace of a function.
     """
 
     name: str
@@ -48,8 +48,9 @@ class Candidate:
     model: ir.Model | None = None
 
     def named(self, results: Sequence[Value]) -> dict[str, Value]:
-        """``results`` by the names of the outputs, complex where pairs stand for complex numbers;
-        by number where they have no names."""
+        """Return ``results`` by output name, or by number without names; pairs become complex
+        arrays.
+        """
         names = [port.name for port in self.interface.outputs] if self.interface else []
         if len(names) != len(results):
             names = [f"output_{index}" for index in range(len(results))]
@@ -59,7 +60,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Way:
-    """How models run: whether ONNX Runtime optimizes graphs, as users run them, and its threads."""
+    """How models run: with or without ONNX Runtime's graph optimizations, and the threads."""
 
     optimized: bool = False
     threads: int = 1
@@ -73,10 +74,10 @@ def candidate(
     dims: Mapping[str, int] | None = None,
     way: Way = Way(),
 ) -> Candidate:
-    """``source``, as it is or compiled for ``target``; ``specs`` are the types of a function.
+    """Return ``source`` as a Candidate, compiled for ``target`` if given.
 
-    ``dims`` are bound where a target compiles. Raises UsageError E637 for a target of what is
-    compiled already, and E608 for specs of a model.
+    ``specs`` are the types of a function's inputs. ``dims`` are bound when a target compiles.
+    Raises UsageError E637 for a target of a compiled folder, E608 for specs of a model.
     """
     if callable(source) and not isinstance(source, ir.Model):
         return _of_function(source, name, target, specs, dims, way)
@@ -96,11 +97,11 @@ def run(
     target: str | None = None,
     seed: int = 0,
 ) -> dict[str, Value]:
-    """The outputs of a model, of a folder of `smelt compile`, or of a model compiled, by name.
+    """Run a model or a compiled folder once and return its outputs by name.
 
-    ``inputs`` are arrays by name. Those that are left out are random, as in a verification with
-    ``seed``; symbolic dims have the sizes of the arrays, else those of ``dims``, else 1. Raises
-    UsageError E632 for inputs that the model does not take, E633 for a dim that it does not have.
+    With ``target``, the model is compiled first. ``inputs`` are arrays by name; missing ones are
+    random, as in a verification with ``seed``. Symbolic dims have the sizes of the arrays, else of
+    ``dims``, else 1. Raises UsageError E632 for inputs that do not fit, E633 for an unknown dim.
     """
     given = {} if inputs is None else inputs
     if not isinstance(given, Mapping):
@@ -115,9 +116,9 @@ def run_once(
     seed: int = 0,
     say: Callable[[str], None] = lambda text: None,
 ) -> tuple[dict[str, Value], Chosen]:
-    """The outputs by name, and the inputs that they are of.
+    """Run ``source`` once; return the outputs by name and the inputs.
 
-    Raises UsageError E634 for a function without specs, which names no inputs.
+    Raises UsageError E634 for a function without specs, whose inputs have no names.
     """
     if source.interface is None:
         raise UsageError("E634", f"{source.name} says nothing of its inputs", fix="call it")
@@ -152,7 +153,7 @@ def _of_model(
     dims: Mapping[str, int] | None,
     way: Way,
 ) -> Candidate:
-    """``model`` says what goes in and out; ``source`` is what a target compiles."""
+    """Return a candidate with the interface of ``model``; a target compiles ``source``."""
 
     def open_(sizes: Mapping[str, int]) -> Run:
         if target is None:
@@ -178,6 +179,7 @@ def _compiled(
     dims: Mapping[str, int] | None,
     way: Way,
 ) -> Run:
+    """Compile ``source`` for ``target`` and return its runner."""
     chosen = find_target(target)
     bound = dict(dims or {}) if chosen.limits.dynamic_dims else dict(sizes)
     artifact = compile_model(source, target=chosen, dims=bound or None)
@@ -185,13 +187,14 @@ def _compiled(
 
 
 def _as_users_run(artifact: Artifact, runner: Run, way: Way) -> Run:
-    """``runner``, with the graph optimizations of ONNX Runtime on where that is what runs it."""
+    """Return ``runner``; if ONNX Runtime runs it, with its graph optimizations on."""
     if getattr(runner, "name", "") == "onnxruntime" and way != Way():
         return _open_model(artifact.model, way)
     return runner
 
 
 def _of_folder(folder: str | Path, name: str, target: str | None, way: Way) -> Candidate:
+    """Return a compiled folder as a candidate; raises UsageError E637 if a target is given."""
     saved = open_saved(folder)
     if target is not None:
         raise UsageError(
@@ -213,7 +216,7 @@ def _of_function(
     dims: Mapping[str, int] | None,
     way: Way,
 ) -> Candidate:
-    """A function; its specs make a model of it, which says what it takes and is compiled."""
+    """Return a function as a candidate; with specs it is traced to a model."""
     positional, keyword = specs
     if not positional and not keyword:
         if target is not None:

@@ -48,11 +48,10 @@ Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 Verify: TypeAlias = Literal["off", "final", "each"]
 
 MOST_TURNS = 4
-"""How often passes may make operators that ONNX Runtime lacks of those that took their place."""
+"""The most rounds of replacing operators that ONNX Runtime lacks; passes may recreate them."""
 
 HIGHEST_OPSET = 23
-"""The ONNX opset that models are raised to at most where a pass needs it: that which JAX
-functions are converted to."""
+"""The highest opset to which passes raise models; JAX functions are converted to it, too."""
 
 
 @explains_memory("the trace")
@@ -62,14 +61,12 @@ def trace(
     channels_first: Sequence[str] | str = (),
     **options: Any,
 ) -> ir.Model:
-    """The model of a JAX function; ``options`` are those of ``smelt.frontends.jax.trace``.
+    """Return the model of a JAX function; ``options`` are those of ``smelt.frontends.jax.trace``.
 
-    ``fn`` may be what ``jax.export`` gave, too: itself, its bytes or a file of them. Without
-    ``specs`` its inputs are those that it was exported for.
-
-    ``channels_first`` names inputs and outputs that have channels last in ``fn``, as in its specs,
-    and are to have them first in the model: NHWC becomes NCHW. Raises UsageError E108 for names
-    that the model does not have, and E603 for those of less than 3 dims.
+    ``fn`` may also be the result of ``jax.export``: the object, its bytes or a file; ``specs``
+    default to its own. ``channels_first`` names channels-last inputs and outputs of ``fn`` (NHWC)
+    that become NCHW in the model. Raises UsageError E108 for unknown names, E603 for ports of less
+    than 3 dims.
     """
     try:
         from smelt.frontends.jax import trace as trace_jax
@@ -88,7 +85,7 @@ def trace(
 
 @explains_memory("load")
 def load(source: Source, *, opset: int | None = None, inline: bool = True) -> ir.Model:
-    """An ONNX model from a path, bytes or a ModelProto; see ``smelt.frontends.onnx.load``."""
+    """Load an ONNX model from a path, bytes or a ModelProto; see ``smelt.frontends.onnx.load``."""
     with paused_collector():
         return onnx_frontend.load(source, opset=opset, inline=inline)
 
@@ -112,19 +109,17 @@ def optimize_model(
 ) -> Reports:
     """Run ``pipeline`` on ``model`` in place, and report each pass.
 
-    The model is first raised to the ONNX ``opset``, or raises Unsupported E230; without one, to
-    the lowest that rules know where that is possible. Where a rule then matches but its operator
-    is younger than the model, the opset is raised, to ``highest_opset`` at most, and the pipeline
-    run again, without what changed the interface on request, which is done; 0, or a given
-    ``opset``, keeps it. To raise is a step like others, reported and watched as ``raise-opset``.
+    The model is first raised to the ONNX ``opset`` (Unsupported E230 if impossible), or without one
+    to the lowest opset that rules support. If a rule then needs a newer operator, the opset is
+    raised to at most ``highest_opset`` and the pipeline runs again, without passes that changed the
+    interface; 0, or a given ``opset``, prevents this. Raising is reported as ``raise-opset``.
 
     ``verify`` compares numbers at the sizes in ``dims``, or on ``samples`` as ``smelt.verify``
-    takes them, once at the end or after each pass; a difference beyond what the passes declare
-    raises Mismatch E701. ``operators`` are those beyond
-    ONNX that may be made, ``kernels`` those of ONNX, all if None; ``computes`` as of a ``Target``.
-    ``rewrites`` stops after that many edits. ``for_runtime``, what ONNX Runtime lacks is
-    written in other operators, and bfloat16 that it has no kernel for becomes float32, unless
-    ``keep_bfloat16``.
+    takes them, at the end or after each pass; a difference beyond the declared exactness raises
+    Mismatch E701. ``operators`` are those beyond ONNX that passes may make, ``kernels`` those of
+    ONNX, None for all; ``computes`` is explained at ``Target``. ``rewrites`` limits the number of
+    edits. ``for_runtime`` replaces operators that ONNX Runtime lacks, and bfloat16 by float32 where
+    it has no kernel, unless ``keep_bfloat16``.
     """
     if verify not in ("off", "final", "each"):
         raise UsageError("E607", f"verify={verify!r} is none of off, final, each")
@@ -176,8 +171,7 @@ def optimize_model(
 def _without_gaps(
     cx: PassContext, steps: language.Steps, reports: Reports, watching: Sequence[Observer]
 ) -> list[PassReport]:
-    """Write in standard operators what ONNX Runtime lacks, and run ``steps`` on them once more,
-    without those that changed the interface."""
+    """Replace operators that ONNX Runtime lacks and rerun ``steps``, except interface changes."""
     asked = {report.text for report in reports if report.stats.interface}
     made: list[PassReport] = []
     for _ in range(MOST_TURNS):
@@ -190,9 +184,9 @@ def _without_gaps(
 
 @explains_memory("optimize")
 def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
-    """An optimized copy of ``model``; a ModelProto in gives a ModelProto out.
+    """Return an optimized copy of ``model``; a ModelProto gives a ModelProto.
 
-    ``opset`` raises the ONNX opset first, and keeps it. The other options are those of
+    ``opset`` raises the ONNX opset first, and keeps it. Other options are those of
     ``optimize_model``.
     """
     options["opset"] = opset
@@ -225,12 +219,11 @@ def compile_model(
     """Compile a model, or a JAX function with its input specs, for ``target``.
 
     ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``. ``dims``
-    binds symbolic dims to sizes, or says from which to which size they are in a run, as in
-    ``{"B": (1, 16)}``, for targets that plan memory before. ``observers`` watch the passes.
-    ``options`` are the target's own.
-    What the target cannot take goes to ``fallback``, or to the one that it names itself; ``strict``
-    forbids that, and a trace that leaves out checks or prints. Raises Unsupported with everything
-    that cannot be taken, before any file exists.
+    binds symbolic dims to sizes, or bounds them, as in ``{"B": (1, 16)}``, for targets that plan
+    memory ahead. ``observers`` watch the passes. ``options`` are the target's own. Nodes that the
+    target does not support go to ``fallback``, or to the target's own fallback; ``strict`` forbids
+    that, and a trace that skips checks or prints. Raises Unsupported with everything unsupported,
+    before any file exists.
     """
     chosen = find_target(target)
     if not isinstance(dims or {}, Mapping):
@@ -273,12 +266,12 @@ def compile_model(
 
 
 def _computes_dft(target: Target) -> bool:
-    """True if ``target`` says itself what it computes, and has transforms of its own."""
+    """True if ``target`` declares what it computes, with Fourier transforms of its own."""
     return target.computes is not None and target.kernels is not None and "DFT" in target.kernels
 
 
 def _ready(part: ir.Model, target: Target, fallback: Target | None) -> None:
-    """Let ``part``, which ``target`` does not take, be as ``fallback`` takes it."""
+    """Prepare ``part``, which ``target`` does not support, for ``fallback``."""
     assert fallback is not None
     expand(part, target.operators)
     steps = language.parse_all("", fallback.passes)
@@ -291,9 +284,9 @@ def _ready(part: ir.Model, target: Target, fallback: Target | None) -> None:
 def source_model(
     source: Any, specs: tuple[Any, ...], opset: int | None, tracing: dict[str, Any]
 ) -> ir.Model:
-    """What is compiled, as a model of our own: a function or an exported program is traced.
+    """Return the source as a model; a function or an exported program is traced.
 
-    Raises what ``trace`` and ``load`` do, and UsageError E608 for specs beside an ONNX model.
+    Raises what ``trace`` and ``load`` raise, and UsageError E608 for specs beside an ONNX model.
     """
     if is_exported(source) or (callable(source) and not isinstance(source, ir.Model)):
         return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
@@ -314,7 +307,7 @@ def _evaluator(model: ir.Model) -> Any:
 def _by_kernels(
     node: ir.Node, inputs: Sequence[np.ndarray | None], opset: int
 ) -> list[np.ndarray] | None:
-    """What the kernels of ``host`` make of constants; they are imported when first asked for."""
+    """Compute a node with the kernels of ``host``, which are imported on first use."""
     from smelt.targets.host.fold_node import compute_node
 
     return compute_node(node, inputs, opset)

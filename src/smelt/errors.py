@@ -1,8 +1,8 @@
-"""The error family of smelt and its one renderer.
+"""The errors of smelt and their one renderer.
 
-Every error says the same five things in the same order: a code, what happened, where (``at``),
-why, and how to fix it. Nothing else in smelt formats an error, and no error that a user can
-cause ever reaches them as a traceback.
+Every error has the same five parts in the same order: a code, what happened, where (``at``), why,
+and how to fix it. Nothing else in smelt formats an error, and no error that a user can cause
+appears as a traceback.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class SmeltError(Exception):
         return render(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions are copied to other processes by their arguments, which keywords are not.
+        # Exceptions are pickled by positional arguments only, so restore the attributes.
         return _revived, (type(self), self.args), self.__dict__
 
     def to_json(self) -> dict[str, object]:
-        """The same facts for ``--json``."""
+        """Return the error as plain data for ``--json``."""
         return {
             "code": self.code,
             "status": int(self.status),
@@ -77,7 +77,7 @@ class Mismatch(SmeltError):
 
 
 class UsageError(SmeltError):
-    """The request itself is wrong: an option, a pipeline, a path."""
+    """The request is wrong: an option, a pipeline, a path."""
 
     status = ExitStatus.USAGE
 
@@ -95,13 +95,13 @@ class Unsupported(SmeltError):
 
 
 class ResourceLimit(SmeltError):
-    """Going on would take more memory, time or disk than allowed."""
+    """The work would need more memory, time or disk than allowed."""
 
     status = ExitStatus.RESOURCE_LIMIT
 
 
 class InternalError(SmeltError):
-    """A broken promise of smelt itself."""
+    """A fault of smelt itself."""
 
     status = ExitStatus.INTERNAL
 
@@ -129,7 +129,9 @@ def _revived(kind: type[SmeltError], args: tuple[Any, ...]) -> SmeltError:
 
 
 def not_installed(package: str, extra: str, what: str) -> UsageError:
-    """E631: ``what`` needs ``package``, which the optional dependencies ``extra`` install."""
+    """Return error E631: ``what`` needs ``package``, which the optional dependencies ``extra``
+    install.
+    """
     return UsageError(
         "E631",
         f"{what} needs the package {package}, which is not installed",
@@ -138,10 +140,10 @@ def not_installed(package: str, extra: str, what: str) -> UsageError:
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Which of the ``known`` names was meant, for ``fix``; ``otherwise`` where none is near.
+    """Return "did you mean ...?" with the nearest ``known`` names; ``otherwise`` if none is near.
 
-    Names that begin with what was given come first, then those that are spelled alike; capitals,
-    hyphens and underscores do not matter.
+    Names that begin with ``name`` come first, then similar spellings; capitals, hyphens and
+    underscores are ignored.
     """
     import difflib
 
@@ -156,18 +158,20 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def listed(names: Sequence[str], shown: int) -> str:
-    """The first ``shown`` of ``names``, and how many there are more."""
+    """Return the first ``shown`` names, and the number of the others."""
     more = f" and {len(names) - shown:,} more" if len(names) > shown else ""
     return f"{', '.join(names[:shown])}{more}"
 
 
 def letters_of(name: str) -> str:
-    """``name`` without what people do not remember: capitals, hyphens and underscores."""
+    """Return ``name`` in lower case without hyphens and underscores."""
     return name.replace("_", "").replace("-", "").lower()
 
 
 def render(error: SmeltError) -> str:
-    """The text of one error: ``CODE what``, then its non-empty parts, two spaces in."""
+    """Return the text of one error: ``CODE what``, then its non-empty parts, indented by two
+    spaces.
+    """
     lines = [f"{error.code} {error.what}"]
     lines += [f"  at    {place}" for place in error.at]
     if error.why:

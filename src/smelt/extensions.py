@@ -1,8 +1,8 @@
-"""What installed packages add by entry points, each loaded by itself.
+"""Load what installed packages add by entry points, each by itself.
 
-One that cannot be loaded is left out with a warning that names its package, so that a mistake in
-it stops only those who ask for it. ``--no-plugins`` and ``SMELT_NO_PLUGINS`` leave out all that
-are not smelt's own; none of them is imported then.
+An entry point that cannot be loaded is skipped with a warning that names its package, so that its
+mistake affects only those who request it. ``--no-plugins`` and ``SMELT_NO_PLUGINS`` skip all entry
+points of other packages; none of them is imported then.
 """
 
 from __future__ import annotations
@@ -20,23 +20,22 @@ from smelt.distribution import NAME
 from smelt.errors import SmeltError, UsageError
 
 OWN = "smelt"
-"""The package whose functions are not foreign."""
+"""The package of smelt itself."""
 
 _PYTHON = (metadata.__file__, import_module.__code__.co_filename)
-"""What imports a package, which says nothing of it."""
+"""Files of the import system, which are no place of an error."""
 
 VARIABLE = "SMELT_NO_PLUGINS"
 
 plugins_off: ContextVar[bool] = ContextVar("smelt.plugins_off", default=False)
-"""Whether packages other than smelt are left out; the environment may say so, too."""
+"""Whether plug-ins are disabled; the environment variable disables them, too."""
 
 
 @dataclass(frozen=True)
 class Extension:
-    """An entry point: its ``name``, the ``package`` with its version, and what it names.
+    """An entry point: its ``name``, the ``package`` with its version, and the loaded object.
 
-    ``error`` is the first line of why it cannot be loaded, or empty; ``place`` is the file and the
-    line where that was raised.
+    ``error`` is the first line of the load error, or empty; ``place`` is its file and line.
     """
 
     group: str
@@ -49,29 +48,29 @@ class Extension:
 
 
 def without_plugins() -> bool:
-    """True if only smelt's own entry points count."""
+    """True if only smelt's own entry points are used."""
     said = os.environ.get(VARIABLE, "").strip().lower()
     return plugins_off.get() or said not in ("", "0", "false", "no", "off")
 
 
 def points(group: str) -> tuple[metadata.EntryPoint, ...]:
-    """The entry points of ``group`` that count, sorted by name; imports none of them."""
+    """Return the enabled entry points of ``group``, sorted by name; imports none of them."""
     off = without_plugins()
     return tuple(point for point in all_points(group) if is_own(point) or not off)
 
 
 def all_points(group: str) -> tuple[metadata.EntryPoint, ...]:
-    """The entry points of ``group``, also where plug-ins are left out; imports none of them."""
+    """Return the entry points of ``group``, even if plug-ins are disabled; imports none of them."""
     return tuple(sorted(metadata.entry_points(group=group), key=lambda p: (p.name, p.value)))
 
 
 def is_own(point: metadata.EntryPoint) -> bool:
-    """True if ``point`` is one of smelt itself."""
+    """True if ``point`` belongs to smelt itself."""
     return point.dist is not None and point.dist.name == NAME
 
 
 def extensions(group: str) -> tuple[Extension, ...]:
-    """Every extension of ``group``, loaded, sorted by name; warns of those that cannot be."""
+    """Load every extension of ``group``, sorted by name; warns of those that cannot be loaded."""
     found = tuple(load(point) for point in points(group))
     for item in found:
         if item.error:
@@ -80,7 +79,7 @@ def extensions(group: str) -> tuple[Extension, ...]:
 
 
 def warn_left_out(name: str, package: str, error: str) -> None:
-    """Say that ``name`` of ``package`` is not there, and why."""
+    """Warn that ``name`` of ``package`` cannot be loaded, and why."""
     warnings.warn(
         f"{name!r} of the package {package} cannot be loaded and is left out: {error} "
         "(`smelt plugins` says where)",
@@ -89,13 +88,13 @@ def warn_left_out(name: str, package: str, error: str) -> None:
 
 
 def package_of(point: metadata.EntryPoint) -> str:
-    """The package that declares ``point``, with its version."""
+    """Return the package that declares ``point``, with its version."""
     owner = point.dist
     return f"{owner.name} {owner.version}" if owner is not None else point.value
 
 
 def load(point: metadata.EntryPoint) -> Extension:
-    """What ``point`` names, imported; whatever that raises is kept as its ``error``."""
+    """Import what ``point`` names; any exception is stored as ``error``."""
     package = package_of(point)
     try:
         return Extension(point.group, point.name, package, point.value, point.load())
@@ -107,17 +106,16 @@ def load(point: metadata.EntryPoint) -> Extension:
 
 
 def in_a_line(failure: BaseException) -> str:
-    """What ``failure`` says, and where a declaration is wrong, in one line."""
+    """Return the message of ``failure`` in one line."""
     if isinstance(failure, SmeltError):
         return f"{failure.code} {': '.join([failure.what, '; '.join(failure.at)]).strip(': ')}"
-    # A SyntaxError repeats its place in its text.
+    # The text of a SyntaxError also contains its place.
     said = failure.msg if isinstance(failure, SyntaxError) else failure
     return f"{type(failure).__name__}: {said}".strip().splitlines()[0]
 
 
 def place_of(failure: BaseException) -> str:
-    """``file:line`` where ``failure`` was raised, of smelt's own files only if there is no other;
-    empty if no file of a package took part."""
+    """Return ``file:line`` where ``failure`` was raised, preferably outside smelt; else empty."""
     if isinstance(failure, SyntaxError) and failure.filename:
         return f"{failure.filename}:{failure.lineno}"
     frames = traceback.extract_tb(failure.__traceback__)
@@ -131,7 +129,7 @@ def place_of(failure: BaseException) -> str:
 
 
 def is_foreign(function: object) -> bool:
-    """True for a function, or an object, of another package."""
+    """True for a function or an object of another package."""
     return _module(function).partition(".")[0] != OWN
 
 
@@ -142,7 +140,7 @@ def _module(function: object) -> str:
 def blame(failure: Exception, function: object, what: str) -> None:
     """Raise UsageError E653 if ``failure`` comes from a ``function`` of another package.
 
-    ``what`` names the function in the message. Errors of smelt's own kinds are left as they are.
+    ``what`` names the function in the message. Errors of smelt's own types are not converted.
     """
     errors = type(failure).__module__.partition(".")[0]
     if not is_foreign(function) or errors == OWN or isinstance(failure, MemoryError):

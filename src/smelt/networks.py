@@ -1,4 +1,4 @@
-"""Tensor networks compiled from their equation, and whole models over an algebra."""
+"""Compile tensor networks from einsum equations, and whole models over a semiring."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from smelt.targets.registry import find_target
 
 OPSET = 23
 MOST_DIMS = 64
-"""NumPy's arrays have no more."""
+"""The most dims of a NumPy array."""
 
 
 def compile_einsum(
@@ -51,24 +51,22 @@ def compile_einsum(
     memory_limit: int | None = None,
     **options: Any,
 ) -> Artifact:
-    """A contraction, compiled: ``smelt.compile_einsum("ab,bc->ac", [(2, 3), (3, 4)])(x, y)``.
+    """Compile a contraction: ``smelt.compile_einsum("ab,bc->ac", [(2, 3), (3, 4)])(x, y)``.
 
-    ``equation`` is that of ``numpy.einsum`` with any characters as labels, for operands of
-    ``shapes``, whose sizes are numbers or names, and one ``dtype``; a size of 1 repeats beside a
-    larger one. The artifact takes an array for each operand and returns one result, both of
-    ``dtype``; arrays that are contiguous are not copied. On ``host``, a result that only shows
-    elements of an operand, as ``"ab->ba"`` does, is a view of it that cannot be written, unless
-    ``views=False``.
+    ``equation`` is a ``numpy.einsum`` equation, with any characters as labels, for operands of
+    ``shapes`` (numbers or names) and one ``dtype``; a size of 1 broadcasts. The artifact takes an
+    array for each operand and returns one result, all of ``dtype``; contiguous arrays are not
+    copied. On ``host``, a result that only shows elements of an operand, such as ``"ab->ba"``, is a
+    read-only view, unless ``views=False``.
 
-    ``semiring`` says what multiplies and sums: a name, such as ``max_plus``, or a ``Semiring``. The
-    operands meet in pairs by the path that ``optimize`` says, a finder of opt_einsum or cotengra,
-    by name or as such, or pairs as they give them. No result in between has more than
-    ``memory_limit`` elements, if that is given: where no path keeps to it, some summed dims are
-    walked.
-    ``options`` are those of the target.
+    ``semiring`` defines plus and times: a name, such as ``max_plus``, or a ``Semiring``. Operands
+    are contracted in pairs along the path of ``optimize``: a finder of opt_einsum or cotengra, its
+    name, or explicit pairs. No intermediate has more than ``memory_limit`` elements, if given;
+    where no path allows that, some summed dims are looped over. ``options`` are those of the
+    target.
 
-    Raises UsageError E655 for an equation, E656 for shapes or a dtype, E657 for a semiring and E658
-    for a path that cannot be, and what ``smelt.compile`` does.
+    Raises UsageError E655 for an equation, E656 for shapes or a dtype, E657 for a semiring, E658
+    for a path, and what ``smelt.compile`` raises.
     """
     algebra = semiring_of(semiring)
     given = _dtype(dtype)
@@ -108,7 +106,7 @@ def compile_einsum(
 def _compiled(
     model: ir.Model, target: Target, options: dict[str, Any], *, is_whole: bool
 ) -> Artifact:
-    """``model``, one Einsum if it ``is_whole``, which passes would only try to lower."""
+    """Compile ``model``; passes are skipped for one whole Einsum, which they could only lower."""
     if _shows_inputs(target):
         options = {"views": True, **options}
     if target.computes is None:
@@ -121,12 +119,11 @@ def _compiled(
 
 
 def over_semiring(model: Source, semiring: str | Semiring) -> Any:
-    """``model`` with the plus and times of ``semiring`` for its own, as
-    ``smelt.operators.over_semiring`` says it.
+    """Replace plus and times in ``model`` by those of ``semiring``; see ``smelt.operators``.
 
     ``model`` is what ``smelt.optimize`` takes; a ModelProto or bytes give a ModelProto. Raises
-    UsageError E657 for what is no semiring, and an ErrorList of Unsupported E659 for operators that
-    have no meaning over it.
+    UsageError E657 for no semiring, and an ErrorList of Unsupported E659 for operators without a
+    meaning over it.
     """
     if isinstance(model, ir.Model):
         return of_model(model, semiring)
@@ -135,7 +132,7 @@ def over_semiring(model: Source, semiring: str | Semiring) -> Any:
 
 
 def _shows_inputs(target: Target) -> bool:
-    """True if results may be views of operands there, as NumPy's are."""
+    """True if the target can return results as views of operands."""
     return target.options is not None and "views" in {each.name for each in fields(target.options)}
 
 
@@ -149,6 +146,7 @@ def _dtype(dtype: Any) -> np.dtype:
 
 
 def _dims(shape: Sequence[int | str]) -> list[Dim]:
+    """Return a shape as dims; raises UsageError E656."""
     try:
         if isinstance(shape, str):
             raise TypeError("a text is no sequence of names here")
@@ -165,7 +163,7 @@ def _size(size: int) -> int:
 
 
 def _model(shapes: Sequence[Sequence[Dim]], dtype: np.dtype) -> ir.Model:
-    """Operands, and nothing that reads them yet."""
+    """Return a model with the operands as inputs and no nodes."""
     names = [f"operand_{index}" for index in range(len(shapes))]
     pairs = (2,) if dtype.kind == "c" else ()
     kind = ir.TensorType(ir.DataType.from_numpy(np.zeros(0, dtype).real.dtype))
@@ -188,7 +186,7 @@ def _contracted(
     semiring: Semiring,
     attributes: dict[str, Any],
 ) -> ir.Value:
-    """One Einsum, of smelt, or a loop over it; its result, which becomes that of ``model``."""
+    """Add one smelt Einsum, or a loop over it, and return the model's output."""
     graph = model.graph
     pairs = (2,) if "pairs" in attributes else ()
     out = ir.Shape([*(sizes[label] for label in whole.out), *pairs])

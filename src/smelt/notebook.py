@@ -1,8 +1,8 @@
-"""How IPython and Jupyter show a model: as a picture or a table, not as pages of text.
+"""Show models in IPython and Jupyter as a picture or table instead of pages of text.
 
-What smelt's own classes look like is in their ``_repr_html_``. A model is an ``onnx_ir.Model``,
-which is not ours to patch, so a formatter is registered: by ``%load_ext smelt``, or at
-``import smelt`` if a shell is running. Nothing here imports IPython.
+Classes of smelt define ``_repr_html_``. A model is an ``onnx_ir.Model``, so a formatter is
+registered: by ``%load_ext smelt``, or at ``import smelt`` in a running shell. This module does not
+import IPython.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 
 FORMAT = "text/html"
 MODEL = ("onnx_ir", "Model")
-"""The module and the name of the class, as it gives them; it need not be imported yet."""
+"""The module and the name of the class, which need not be imported yet."""
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Show models as HTML in ``shell``, an ``InteractiveShell``; a formatter of the user stays."""
+    """Show models as HTML in ``shell``, an ``InteractiveShell``; a user's own formatter is kept."""
     formatter = shell.display_formatter.formatters[FORMAT]
     if MODEL not in formatter.deferred_printers and not _is_shown(formatter):
         formatter.for_type_by_name(*MODEL, _html)
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Show models as IPython does by itself."""
+    """Restore IPython's own display of models."""
     formatter = shell.display_formatter.formatters[FORMAT]
     if formatter.deferred_printers.get(MODEL) is _html:
         formatter.deferred_printers.pop(MODEL)

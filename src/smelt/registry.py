@@ -1,9 +1,9 @@
-"""Things by name, each with one owner: operators, lowerings, kernels, passes and targets.
+"""Registries of named things with one owner each: operators, lowerings, kernels, passes, targets.
 
-A registry is filled when it is first asked: by importing the modules that hold its things, or from
-the entry points of installed packages. A name has one owner, and another who claims it is refused,
-since which of them counts would depend on the order of imports. What the same function of the same
-module adds again, replaces: a module was reloaded, or a cell of a notebook ran again.
+A registry is filled on first use, by importing modules or from entry points of installed packages.
+A second owner of a name is refused, since the result would depend on the order of imports. If the
+same function of the same module adds a name again, it replaces the first: the module was reloaded,
+or a notebook cell ran again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True)
 class Owner:
-    """Where a thing is declared, and in which installed package; the place alone decides."""
+    """Where a thing is declared, and in which package; owners are equal if their places are."""
 
     place: str
     package: str = field(default="", compare=False)
@@ -37,13 +37,13 @@ class Owner:
 
 
 def owner_of(function: Callable[..., Any], package: str = "") -> Owner:
-    """The owner of what ``function`` declares: its module and its name there."""
+    """Return the owner of what ``function`` declares: its module and name."""
     name = getattr(function, "__qualname__", type(function).__qualname__)
     return Owner(f"{function.__module__}.{name}", package)
 
 
 class _Entry(Generic[Thing]):
-    """What is called so, or why it cannot be had; ``load`` is None once that is known."""
+    """A registered thing, or the error of loading it; ``load`` is None once it is loaded."""
 
     def __init__(self, owner: Owner, load: Callable[[], Thing] | None) -> None:
         self.owner, self.load = owner, load
@@ -51,6 +51,7 @@ class _Entry(Generic[Thing]):
         self.thing: Thing
 
     def load_now(self) -> None:
+        """Load the thing, or store the UsageError."""
         if self.load is None:
             return
         try:
@@ -61,9 +62,9 @@ class _Entry(Generic[Thing]):
 
 
 class Registry(Mapping[Key, Thing]):
-    """The things of one kind; ``called`` names one of them in the error ``code`` of a clash.
+    """The things of one kind; ``called`` describes a key in the clash error ``code``.
 
-    ``fill`` adds them, once in a process; it may look up what it has added so far.
+    ``fill`` adds the things, once in a process; it may look up what it has added so far.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Registry(Mapping[Key, Thing]):
         self._lock = threading.RLock()
 
     def add(self, key: Key, thing: Thing, owner: Owner) -> bool:
-        """Add a thing; False if it is there. A UsageError is a clash."""
+        """Add a thing; False if it is already there. Raises a UsageError for a clash."""
         known = self._entries.get(key)
         if known is not None and getattr(known, "thing", None) is thing:
             return False
@@ -85,16 +86,19 @@ class Registry(Mapping[Key, Thing]):
         return True
 
     def add_late(self, key: Key, load: Callable[[], Thing], owner: Owner) -> None:
-        """Add what ``load`` returns when somebody asks; a UsageError is its answer for good."""
+        """Add what ``load`` returns on first access; a UsageError of ``load`` is kept
+        and raised.
+        """
         self._put(key, _Entry(owner, load))
 
     def add_error(self, key: Key, error: UsageError) -> None:
-        """Let ``error`` be the answer to whoever asks for ``key``, which is there."""
+        """Make access to ``key``, which is registered, raise ``error``."""
         entry: _Entry[Thing] = _Entry(self._entries[key].owner, None)
         entry.error = error
         self._entries[key] = entry
 
     def _put(self, key: Key, entry: _Entry[Thing]) -> None:
+        """Store ``entry``; raises UsageError if another owner has the key."""
         with self._lock:
             known = self._entries.get(key)
             if known is not None and known.owner != entry.owner:
@@ -108,7 +112,7 @@ class Registry(Mapping[Key, Thing]):
             self._entries[key] = entry
 
     def owner(self, key: Key) -> Owner:
-        """Who added ``key``; loads nothing."""
+        """Return the owner of ``key``; loads nothing."""
         self.fill()
         return self._entries[key].owner
 
@@ -135,7 +139,7 @@ class Registry(Mapping[Key, Thing]):
         return len(self._entries)
 
     def fill(self) -> None:
-        """Add all that is to be found; nothing but the first call does something."""
+        """Add all things; later calls do nothing."""
         if self._filled:
             return
         with self._lock:
@@ -150,7 +154,9 @@ class Registry(Mapping[Key, Thing]):
 
     @contextmanager
     def refilled(self) -> Iterator[None]:
-        """Filled anew inside, as if packages had been installed meanwhile; as it was afterwards."""
+        """Fill the registry again inside the block, as if packages had been installed; restore it
+        after.
+        """
         self.fill()
         entries = self._entries
         self._entries, self._filled = dict(entries), False
@@ -161,25 +167,25 @@ class Registry(Mapping[Key, Thing]):
 
 
 def modules_in(package: str) -> Iterator[ModuleType]:
-    """Every module of ``package``, imported, in the order of their names."""
+    """Yield every module of ``package``, imported, in the order of names."""
     for module in pkgutil.iter_modules(import_module(package).__path__):
         yield import_module(f"{package}.{module.name}")
 
 
 def modules_of(package: str) -> Callable[[], object]:
-    """What imports every module of ``package``."""
+    """Return a function that imports every module of ``package``."""
     return lambda: list(modules_in(package))
 
 
 def owner_of_point(point: EntryPoint) -> Owner:
-    """The owner of what ``point`` names."""
+    """Return the owner of what ``point`` names."""
     return Owner(point.value, package_of(point))
 
 
 def named_by(point: EntryPoint, kind: type[Thing], what: str) -> Thing:
-    """The thing that ``point`` names, imported; ``what`` is what a message calls it.
+    """Import and return what ``point`` names; ``what`` describes it in messages.
 
-    Raises UsageError E615 if it cannot be loaded, or is of another kind.
+    Raises UsageError E615 if it cannot be loaded or has another type.
     """
     extension = load(point)
     why = extension.error

@@ -1,8 +1,8 @@
-"""Many models: one command over each of them, every one in a process of its own.
+"""Run one command over many models, each in a process of its own.
 
-A crash, a kill or a hang of one model ends its process and nothing else. What became of each model
-stands in a record in the folder of the results, so the same call goes on where one stopped. The
-package plans, records and waits; what is done to a model is the command's work, with its options.
+A crash, a kill or a hang of one model ends its process only. The outcome of each model is recorded
+in the folder of the results, so a repeated call continues where one stopped. The package plans,
+records and waits; the command processes the model, with its options.
 """
 
 from __future__ import annotations

@@ -14,13 +14,14 @@ from smelt.distribution import VERSION
 from smelt.extensions import package_of
 
 _LOCATION = re.compile(rb"\x0a\x08location\x12([\x80-\xff]?[\x00-\x7f])", re.DOTALL)
-"""How a protobuf begins to name a file of weights: the key, then the length of the name."""
+"""The protobuf bytes before the name of a weight file: the key, then the length of the name."""
 
 
 def key_of(models: Sequence[str | Path], action: str, options: Sequence[str]) -> str:
-    """A hash of the bytes of ``models`` with their weights, the options, and this smelt.
+    """Return a hash of the bytes of ``models`` with their weights, the options, and smelt's
+    version.
 
-    Files that options name count by their bytes, too. Raises OSError if a model cannot be read.
+    Files that options name count by their bytes. Raises OSError if a model cannot be read.
     """
     whole = hashlib.sha256()
     for part in (*_software(), action, *options):
@@ -33,10 +34,10 @@ def key_of(models: Sequence[str | Path], action: str, options: Sequence[str]) ->
 
 
 def files_of(model: str | Path) -> list[Path]:
-    """The file ``model`` and the files of weights beside it that it names, as far as they exist.
+    """Return ``model`` and the existing weight files beside it that it names.
 
-    The bytes are searched for the names, which takes neither the memory of a parsed model nor the
-    risk that a damaged one is; a name too many costs one more file in the hash.
+    The bytes are searched for names, which needs less memory than parsing and cannot fail on a
+    damaged model; a false match only adds one file to the hash.
     """
     path = Path(model)
     names = sorted(set(_locations(path)))
@@ -46,7 +47,7 @@ def files_of(model: str | Path) -> list[Path]:
 
 
 def size_of(model: str | Path) -> int:
-    """The bytes of ``model`` and of its weights beside it; 0 if there is none."""
+    """Return the bytes of ``model`` and of its weights beside it; 0 if there is no model."""
     try:
         return sum(file.stat().st_size for file in files_of(model))
     except OSError:
@@ -54,6 +55,7 @@ def size_of(model: str | Path) -> int:
 
 
 def _locations(model: Path) -> Iterator[str]:
+    """Yield the names of weight files in the bytes of ``model``."""
     if not model.stat().st_size:
         return
     with model.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -66,13 +68,15 @@ def _locations(model: Path) -> Iterator[str]:
 
 
 def _named_files(option: str) -> list[Path]:
-    """The file that an option names, as ``file``, ``@file``, ``--option=file`` or ``x=@file``."""
+    """Return the file in an option of the form ``file``, ``@file``, ``--option=file`` or
+    ``x=@file``.
+    """
     candidates = {option, option.removeprefix("@"), option.rpartition("=")[2].removeprefix("@")}
     return [Path(name) for name in sorted(candidates) if Path(name).is_file()]
 
 
 def _software() -> list[str]:
-    """smelt and the packages that extend it, with their versions."""
+    """Return smelt and the packages that extend it, with their versions."""
     groups = [name for name in metadata.entry_points().groups if name.startswith("smelt.")]
     points = (point for name in groups for point in metadata.entry_points(group=name))
     added = {package_of(point) for point in points}

@@ -1,4 +1,4 @@
-"""Work on the models of a batch on this machine, some at a time."""
+"""Process the models of a batch on this machine, several at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from smelt.batch.process import attend
 def attended(
     batch: Batch, tasks: list[tuple[Job, Outcome | None]], jobs: int = 1
 ) -> Iterator[Outcome]:
-    """The outcomes of ``tasks`` as they come, ``jobs`` processes at a time.
+    """Yield the outcomes of ``tasks`` as they come, with ``jobs`` processes at a time.
 
-    Whoever closes the iterator early ends the processes.
+    Closing the iterator early ends the processes.
     """
     stop = threading.Event()
     work = partial(attend, batch=batch, stopping=stop.is_set)
-    # A thread waits for its process; the work itself is done there.
+    # Each thread only waits for its process, which does the work.
     with ThreadPoolExecutor(jobs) as pool:
         futures = [pool.submit(work, job, known=known) for job, known in tasks]
         try:

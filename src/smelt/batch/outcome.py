@@ -1,4 +1,4 @@
-"""What became of one model: a line of the record, and of the table."""
+"""The outcome of one model: a line of the record and of the table."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from smelt.errors import ExitStatus, Mismatch
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command said and left.
+    """The result of a command on one model.
 
-    ``status`` is its exit status. ``error`` is what ``--json`` says of a failure, None where there
-    is none. ``nodes`` and ``bytes`` are counts before and after, None where the command has none;
-    bytes are those of files. ``evidence`` is what a verification has shown. ``files`` are the sizes
-    of what was written, by path below the folder of the batch.
+    ``status`` is its exit status; ``error`` its error document from ``--json``, or None. ``nodes``
+    and ``bytes`` are counts before and after, None if the command has none; bytes are file sizes.
+    ``evidence`` is the verification record. ``files`` are the sizes of the written files, by path
+    below the folder of the batch.
     """
 
     name: str
@@ -39,11 +39,13 @@ class Outcome:
 
     @property
     def code(self) -> str:
-        """The code of the failure, or nothing."""
+        """The code of the error, or an empty text."""
         return str(self.error["code"]) if self.error else ""
 
     def holds(self, folder: Path) -> bool:
-        """True for a failure, and if what was written is still there."""
+        """True if the written files still exist with their sizes; True for a failure
+        without files.
+        """
         try:
             return all((folder / name).stat().st_size == size for name, size in self.files.items())
         except OSError:
@@ -54,7 +56,7 @@ class Outcome:
 
 
 def facts(action: str, document: Mapping[str, Any], model: str, folder: Path) -> dict[str, Any]:
-    """The fields of an Outcome that the document of a command has; ``model`` is the source."""
+    """Return the fields of an Outcome from a command's JSON document; ``model`` is the source."""
     if "error" in document:
         return {"error": document["error"]}
     return READERS[action](document, model, folder)
@@ -85,7 +87,7 @@ def _verified(document: Mapping[str, Any], model: str, folder: Path) -> dict[str
 
 
 def _evidence(document: Mapping[str, Any]) -> dict[str, Any]:
-    """What a verification has shown, in the words of the evidence of ``optimize``."""
+    """Return the verification record in the form that ``optimize`` uses."""
     sizes = [trial["sizes"] for trial in document["trials"] if not trial["skipped"]]
     return {
         "mode": "verify",
@@ -95,7 +97,7 @@ def _evidence(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _difference(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The error that ``check`` of a verification raises, from its document."""
+    """Return the error that a verification's ``check`` would raise, from its document."""
     a, b = document["names"]
     if document["interface"]:
         what = f"{b!r} does not have the interface of {a!r}"

@@ -1,4 +1,4 @@
-"""Which models a batch is about, and where the result of each goes."""
+"""Plan a batch: find the models, and the place of each result."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from smelt.errors import UsageError
 Action: TypeAlias = Literal["optimize", "verify", "compile"]
 
 TAKEN = ("-o", "--output", "--json", "--dry-run")
-"""Options that a batch gives by itself, or that leave nothing to record."""
+"""Options that the batch sets itself, or with which there is nothing to record."""
 
 ONE_FILE = ("--report", "--trace")
-"""Options that name a file, which every model would write."""
+"""Options that name one file, which every model would overwrite."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One model: its ``name`` below the common root, its path, and where the result is.
+    """One model: its ``name`` below the common root, its path, and the place of its result.
 
-    ``output`` lies below the folder of the batch: a file for ``optimize``, a folder for
-    ``compile``, and for ``verify`` the model that is compared.
+    ``output`` is relative to the folder of the batch: a file for ``optimize``, a folder for
+    ``compile``, and for ``verify`` the model to compare with.
     """
 
     name: str
@@ -35,9 +35,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Batch:
-    """What is done: the command ``action`` with ``options``, for each of ``jobs``.
+    """The command ``action`` with ``options``, to run on each of ``jobs``.
 
-    ``folder`` holds the results and the record. ``timeout``: seconds for one model, any if None.
+    ``folder`` holds the results and the record. ``timeout`` is in seconds for one model; None is no
+    limit.
     """
 
     action: Action
@@ -55,15 +56,15 @@ def plan(
     options: Sequence[str] = (),
     timeout: float | None = None,
 ) -> Batch:
-    """The batch of all models that ``patterns`` match; no model is read yet.
+    """Return the batch of all models that ``patterns`` match; no model is read yet.
 
-    A pattern is that of a shell, with ``**`` for folders at any depth; a folder stands for the
-    ``.onnx`` files below it. What lies in ``folder`` is left out, as earlier results do. The tree
-    of results is that of the models below the last folder that all patterns name.
+    Patterns are shell patterns, with ``**`` for folders at any depth; a folder means the ``.onnx``
+    files below it. Files in ``folder``, such as earlier results, are left out. The results keep the
+    folder tree of the models below the common folder of all patterns.
 
-    Raises UsageError E690 if nothing matches, E691 if two models would have one result, E692 for
-    options that a batch gives by itself, or that would have each model write the same file, E637
-    for a timeout that is no time.
+    Raises UsageError E690 if nothing matches, E691 if two models have the same result path, E692
+    for options that the batch sets itself or that name one file for all models, E637 for a bad
+    timeout.
     """
     if action not in get_args(Action):
         raise UsageError("E637", f"{action!r} is none of {', '.join(get_args(Action))}")
@@ -80,11 +81,12 @@ def plan(
 
 
 def _absolute(path: str | Path) -> Path:
-    """An absolute path without ``..``; links stay links."""
+    """Return an absolute path without ``..``; symbolic links are kept."""
     return Path(os.path.normpath(Path(path).absolute()))
 
 
 def _models(patterns: Iterable[str], folder: Path) -> list[Path]:
+    """Return the models that ``patterns`` match, outside ``folder``; raises UsageError E690."""
     found: dict[Path, None] = {}
     for pattern in patterns:
         paths = [path for match in _matches(pattern) for path in _files(match)]
@@ -103,7 +105,7 @@ def _models(patterns: Iterable[str], folder: Path) -> list[Path]:
 
 
 def _matches(pattern: str) -> list[Path]:
-    """What ``pattern`` matches; a name that exists is no pattern, whatever signs it has."""
+    """Return the paths that ``pattern`` matches; an existing name is never taken as a pattern."""
     if pattern and os.path.lexists(pattern):
         return [Path(pattern)]
     return [Path(match) for match in glob.glob(pattern, recursive=True)]  # noqa: PTH207 - absolute
@@ -116,7 +118,7 @@ def _files(match: Path) -> list[Path]:
 
 
 def _fixed_part(pattern: str) -> Path:
-    """The folder that ``pattern`` names before its first part that may vary."""
+    """Return the longest folder prefix of ``pattern`` without wildcards."""
     if os.path.lexists(pattern):
         path = _absolute(pattern)
         return path if path.is_dir() else path.parent
@@ -133,7 +135,9 @@ def _job(model: Path, root: str, action: Action) -> Job:
 
 
 def _refuse_clashes(jobs: Iterable[Job]) -> None:
-    """Names that differ in case only are one file on some systems."""
+    """Raise UsageError E691 for equal result paths; on some systems case does not distinguish
+    files.
+    """
     taken: dict[str, Job] = {}
     for job in jobs:
         first = taken.setdefault(job.output.casefold(), job)
@@ -147,6 +151,7 @@ def _refuse_clashes(jobs: Iterable[Job]) -> None:
 
 
 def _refuse_taken(options: Iterable[str]) -> None:
+    """Raise UsageError E692 for options that the batch sets, or that name one file."""
     for option in options:
         if option.partition("=")[0] in ONE_FILE:
             what = f"each model would write the same file with {option!r}"

@@ -1,4 +1,4 @@
-"""One model in a process of its own, which may crash, hang or be killed."""
+"""Process one model in a process of its own, which may crash, hang or be killed."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from smelt.batch.plan import Batch, Job
 from smelt.errors import InternalError, ResourceLimit, SmeltError, UsageError
 
 COMMAND = (sys.executable, "-P", "-m", "smelt")
-"""The command line; -P, so that no file of the current folder stands in for a package."""
+"""The command line; -P keeps files of the current folder from shadowing packages."""
 
 ALWAYS = ("--json", "--no-config")
-"""Files of settings are left out: what they say is among the options of a batch."""
+"""Settings files are not read again: their values are among the options of the batch."""
 
 TICK = 0.1
-"""Seconds between two looks at whether to stop."""
+"""Seconds between two checks whether to stop."""
 
 GRACE = 3.0
-"""Seconds that a process has to take its temporary files away."""
+"""Seconds that a process gets to remove its temporary files."""
 
 
 class Interrupted(Exception):
-    """The batch is stopped; nothing is known of the model that was worked on."""
+    """The batch was stopped; the outcome of the current model is unknown."""
 
 
 def attend(
     job: Job, batch: Batch, known: Outcome | None, stopping: Callable[[], bool] = lambda: False
 ) -> Outcome:
-    """What becomes of ``job``, or ``known`` if that is what became of it as it stands now.
+    """Return the outcome of ``job``, or ``known`` if nothing it depends on has changed.
 
-    Raises Interrupted if ``stopping`` says so, and UsageError for what is wrong with every model:
-    arguments that the command does not take.
+    Raises Interrupted if ``stopping`` returns True, and UsageError for arguments that the command
+    does not have.
     """
     begin = time.monotonic()
     place = str(batch.folder / job.output)
@@ -71,9 +71,9 @@ def attend(
 def call(
     arguments: Sequence[str], timeout: float | None, stopping: Callable[[], bool]
 ) -> tuple[int, str, str]:
-    """Exit status, standard output and standard error of ``smelt`` with ``arguments``.
+    """Run ``smelt`` with ``arguments``; return its exit status, standard output and standard error.
 
-    Raises ResourceLimit E511 at the time limit, Interrupted if ``stopping`` says so.
+    Raises ResourceLimit E511 at the time limit, Interrupted if ``stopping`` returns True.
     """
     limit = time.monotonic() + timeout if timeout is not None else None
     process = subprocess.Popen(
@@ -101,7 +101,7 @@ def call(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ask for an end, then force it, of the process and what it has started."""
+    """Interrupt the process group, then kill it."""
     for number in (signal.SIGINT, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
@@ -111,7 +111,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _facts(out: str, job: Job, batch: Batch) -> dict[str, Any] | None:
-    """What the document of a command says, None if it is none or its files are gone."""
+    """Return the fields from a command's document; None if it is invalid or its files are gone."""
     try:
         return facts(batch.action, json.loads(out), job.model, batch.folder)
     except (ValueError, KeyError, TypeError, OSError):
@@ -119,7 +119,7 @@ def _facts(out: str, job: Job, batch: Batch) -> dict[str, Any] | None:
 
 
 def _ended(status: int, err: str) -> SmeltError:
-    """The error of a process that said nothing."""
+    """Return the error of a process that ended without a document."""
     words = [line.strip()[:200] for line in err.splitlines() if line.strip()]
     if status < 0:
         name = signal.Signals(-status).name
@@ -134,5 +134,5 @@ def _ended(status: int, err: str) -> SmeltError:
 
 
 def failed(job: Job, key: str, error: SmeltError, seconds: float) -> Outcome:
-    """The outcome of a model whose command did not come to an end by itself."""
+    """Return the outcome of a model whose command did not finish."""
     return Outcome(job.name, job.output, key, int(error.status), seconds, error.to_json())

@@ -1,4 +1,4 @@
-"""The record of a batch: one line of JSON for each model that came to an end."""
+"""The record of a batch: one line of JSON for each finished model."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ NAME = "smelt-batch.jsonl"
 
 
 class Record:
-    """The lines in the folder of the results; the last one about a result counts."""
+    """The record file in the folder of the results; the last line about a result counts."""
 
     def __init__(self, stream: BinaryIO, action: str) -> None:
         self._stream = stream
         self._action = action
         self._known = dict(_entries(stream.read().splitlines()))
-        # A line that a crash cut short has no end; what follows begins on a line of its own.
+        # A crash may leave a line without an end; start a new line after it.
         self._stream.write(b"\n") if self._is_cut() else None
 
     def known(self, output: str) -> Outcome | None:
-        """What became of the model with the result ``output`` last time."""
+        """Return the last outcome of the model with the result ``output``, or None."""
         return self._known.get((self._action, output))
 
     def add(self, outcome: Outcome) -> None:
-        """Append ``outcome``; it is on disk when this returns."""
+        """Append ``outcome`` and flush it to disk."""
         entry = {"schema": SCHEMA, "action": self._action, **outcome.to_json()}
         self._stream.write(json.dumps(entry).encode() + b"\n")
         self._stream.flush()
@@ -48,7 +48,9 @@ class Record:
 
 @contextmanager
 def opened(folder: Path, action: str) -> Iterator[Record]:
-    """The record in ``folder``, for one batch at a time; raises UsageError E693 if there is one."""
+    """Yield the record in ``folder``, locked; raises UsageError E693 if another
+    batch has the lock.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / NAME).open("a+b") as stream:
         try:
@@ -64,7 +66,7 @@ def opened(folder: Path, action: str) -> Iterator[Record]:
 
 
 def _entries(lines: list[bytes]) -> Iterator[tuple[tuple[str, str], Outcome]]:
-    """Lines that are whole and of this form; others say nothing."""
+    """Yield the outcomes of all valid lines; others are skipped."""
     for line in lines:
         try:
             entry: dict[str, Any] = json.loads(line)

@@ -1,4 +1,4 @@
-"""Run a batch: what is missing is done, what is done is told again."""
+"""Run a batch: process the missing models, and repeat the recorded outcomes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from smelt.batch.record import opened
 
 Task: TypeAlias = tuple[Job, Outcome | None]
 Attend: TypeAlias = Callable[[Batch, list[Task]], Iterator[Outcome]]
-"""What works on tasks, each a job and what is known of it, and tells outcomes as they come."""
+"""Processes tasks, each a job and its last outcome, and yields outcomes as they come."""
 
 
 @dataclass
 class Summary:
-    """What became of the models of ``batch``, in its order; ``stopped`` if not all were reached."""
+    """The outcomes of the models of ``batch``, in its order; ``stopped`` if some
+    were not reached.
+    """
 
     batch: Batch
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -31,7 +33,7 @@ class Summary:
         return len(found) == len(self.batch.jobs) and all(outcome.done for outcome in found)
 
     def listed(self) -> list[Outcome]:
-        """The outcomes in the order of the models."""
+        """Return the outcomes in the order of the models."""
         known = (self.outcomes.get(job.name) for job in self.batch.jobs)
         return [outcome for outcome in known if outcome is not None]
 
@@ -61,13 +63,12 @@ def run(
     retry: bool = False,
     tell: Callable[[Outcome], None] = lambda outcome: None,
 ) -> Summary:
-    """Do what is missing of ``batch`` and say what became of each model.
+    """Process the missing models of ``batch`` and return the outcome of every model.
 
-    With ``retry`` what failed is tried again. ``tell`` hears each outcome as it comes. On Ctrl-C
-    the processes are ended and the summary says ``stopped``; the same call goes on.
-
-    Raises UsageError E693 if another batch is at work in the folder, and what the command says
-    (E643) of options that it does not have.
+    With ``retry``, failed models are tried again. ``tell`` is called with each outcome. On Ctrl-C
+    the processes are ended and the summary is ``stopped``; the same call continues. Raises
+    UsageError E693 if another batch uses the folder, E643 for options that the command does not
+    have.
     """
     summary = Summary(batch)
     with opened(batch.folder, batch.action) as record:

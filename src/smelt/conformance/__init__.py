@@ -1,15 +1,14 @@
-"""The conformance suite of targets: what a target must do to be called one.
+"""The conformance suite of targets: everything that a target must do.
 
-A vendor runs it on a target of their own as we run it on ours::
+Authors of a target run it as smelt does::
 
     for case in CASES:
         conform(my_target, case)
 
-Each case either compiles and agrees with its source, or is refused with a coded error before
-any file exists. The same case compiled twice gives the same bytes. ``conform_all`` runs all of
-them, tells what of each the target ran itself, holds it to what it declares to take, and refuses
-one that takes nothing, or that declares what no case ran on it.
-``check_kernel`` does the same for one kernel of C.
+Each case either compiles and agrees with its source, or is refused with a coded error before any
+file exists. Two compiles of a case give equal bytes. ``conform_all`` runs all cases, reports what
+the target itself ran, and fails a target that takes no case, refuses what it declares to support,
+or declares an operator that no case ran. ``check_kernel`` tests one C kernel.
 """
 
 from smelt.conformance.cases import CASES, Case

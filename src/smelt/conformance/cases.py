@@ -1,4 +1,4 @@
-"""The models of the suite: what a target may meet, as ONNX text."""
+"""The models of the suite as ONNX text, one for each situation that a target may meet."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Case:
-    """A model as ONNX text, and the sizes, or first and last size, of its symbolic dims.
+    """A model as ONNX text, and the sizes, or bounds, of its symbolic dims.
 
     ``undefined`` marks a model that no target can run.
     """

@@ -1,4 +1,4 @@
-"""A kernel of C from outside, held against the reference of its operator."""
+"""Compare a C kernel of another package with the reference of its operator."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ REFUSED_BY_COMPILER = "E961"
 
 
 def check_kernel(kernel: CKernel) -> None:
-    """Build ``kernel`` with a C compiler and run its examples against the operator's reference.
+    """Build ``kernel`` with a C compiler and compare its examples with the operator's reference.
 
-    Raises Mismatch E705 for other numbers, NaN agreeing with NaN, and UsageError E647 for C that
-    does not compile.
+    Raises Mismatch E705 for different numbers (NaN equals NaN), UsageError E647 for C that does not
+    compile.
     """
     add(kernel)
     operator = kernel.operator
@@ -55,7 +55,7 @@ def check_kernel(kernel: CKernel) -> None:
 
 
 def _run(kernel: CKernel, artifact: Artifact, arrays: Sequence[np.ndarray]) -> Sequence[Value]:
-    """Build and run; what the C compiler says of the text of ``kernel`` is told as its mistake."""
+    """Build and run; an error of the C compiler becomes UsageError E647."""
     try:
         return artifact(*arrays)
     except SmeltError as error:

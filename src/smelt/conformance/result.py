@@ -1,4 +1,4 @@
-"""What became of the cases: on which a target agrees, and what of each it ran itself."""
+"""The results of the cases: where a target agrees, and what it ran itself."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ WORKS = ("agrees", "compiles")
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a case.
+    """The result of one case.
 
-    ``here``: how many nodes of each operator the target took itself, after its selection.
-    ``left``: why others went to its fallback, by operator. ``why`` it refuses, or what it breaks.
-    ``seconds`` of a run: here, and on the ``reference``, the host.
+    ``here``: the number of nodes by operator that the target ran itself, after its selection.
+    ``left``: the reason by operator why other nodes went to the fallback. ``why``: the reason of a
+    refusal or failure. ``seconds`` of a run: on the target, and on the ``reference``, the host.
     """
 
     outcome: Outcome
@@ -31,7 +31,7 @@ class Result:
 
 
 class Conformance(dict[str, Result]):
-    """The results by case; as text, a table of what ran where."""
+    """The results by case; as text a table."""
 
     def __init__(self, target: Target[Any, Any], results: Mapping[str, Result]) -> None:
         super().__init__(results)
@@ -44,8 +44,10 @@ class Conformance(dict[str, Result]):
 
     @property
     def never_ran(self) -> list[str]:
-        """What the target declares and no case ran on it: operators of its own, and those of ONNX
-        that a case has. Each with the reason why it was left, where one came up."""
+        """Sentences about declared operators that no case ran on the target, with known reasons.
+
+        They cover the target's own operators, and ONNX operators that occur in a case.
+        """
         left = {name: why for each in self.values() for name, why in each.left.items()}
         told = []
         for name in sorted(set(self._declared()) - self.ran):
@@ -80,7 +82,7 @@ def _line(result: Result) -> str:
 
 
 def in_a_line(error: SmeltError) -> str:
-    """An error with its place and reason, for a row of a table."""
+    """Return an error with its place and reason, for a row of a table."""
     at = (error.at,) if isinstance(error.at, str) else tuple(error.at or ())
     told = f"{error.code} {error.what}" + (f" at {at[0]}" if at else "")
     return f"{told}: {error.why}" if error.why else told

@@ -1,4 +1,4 @@
-"""Each case of the suite on one target: it agrees with its source, or is refused in time."""
+"""Run each case of the suite on one target: it agrees with its source, or is refused in time."""
 
 from __future__ import annotations
 
@@ -24,18 +24,17 @@ from smelt.targets.phases import NothingTaken
 from smelt.targets.watch import verify_phase, watching_phases
 
 RUNS = 5
-"""Runs of which the shortest counts."""
+"""The number of timed runs; the shortest counts."""
 
 UNKNOWN_SIZE = 3
-"""A symbolic dim in the run in which the target is watched, where the case says nothing."""
+"""The size of symbolic dims in the checked run, if the case gives none."""
 
 
 def conform_all(target: Target, cases: Sequence[Case] = CASES) -> Conformance:
-    """Each of ``cases`` by name: see ``conform``; printed, it is a table.
+    """Run each of ``cases``, see ``conform``, and return the results, which print as a table.
 
-    Raises Mismatch E705, after all cases, for those that break a promise, if the target agrees on
-    none, and for what it declares that it runs in no case: what takes nothing is no target, and of
-    an operator that never ran nobody knows anything.
+    Raises Mismatch E705, after all cases, if a case breaks a promise, if the target agrees on none,
+    or if no case ran something that it declares.
     """
     found = Conformance(target, {case.name: _timed(target, case) for case in cases})
     wrong = [f"{name}: {each.why}" for name, each in found.items() if each.outcome == "broken"]
@@ -59,18 +58,19 @@ def conform_all(target: Target, cases: Sequence[Case] = CASES) -> Conformance:
 
 
 def conform(target: Target, case: Case) -> Outcome:
-    """Compile ``case`` for ``target`` and check what comes out, after each phase too.
+    """Compile ``case`` for ``target`` and check the result and each phase.
 
-    Returns "refused" if the target refuses it with a coded Unsupported, "elsewhere" if its
-    fallback runs all of it, "compiles" if nothing here can run what it makes. Raises Mismatch E705
-    if a promise is broken: other numbers, an error in a run, other bytes the second time, unsafe
-    file names, tensors that share bytes, or a refusal of what its limits and ``accepts`` declare
-    that it takes; a memory that is too small (E405) may be told late.
+    Returns "refused" for a coded Unsupported, "elsewhere" if the fallback runs all of it,
+    "compiles" if the artifact cannot run here, else "agrees". Raises Mismatch E705 for other
+    numbers, an error in a run, other bytes in the second compile, unsafe file names, overlapping
+    tensors, or a refusal of what its limits and ``accepts`` allow; only a memory limit (E405) may
+    be reported late.
     """
     return _conform(target, case).outcome
 
 
 def _conform(target: Target, case: Case) -> Result:
+    """Return the Result of ``case``; raises as ``conform`` does."""
     source = text.parse(case.graph)
     took: list[object] = []
     begun = {"before schedule": (took.append, *target.around.get("before schedule", ()))}
@@ -101,7 +101,7 @@ def _conform(target: Target, case: Case) -> Result:
 
 
 def _check_numbers(target: Target, case: Case, source: ir.Model, artifact: Artifact) -> None:
-    """A run that fails is told as the target tells it, with file and line."""
+    """Run the artifact and compare it with the source; failures become Mismatch E705."""
     sizes = dict.fromkeys(interface_of(artifact.model).symbols(), UNKNOWN_SIZE)
     sizes |= {name: max(ends) for name, ends in case.dims.items() if isinstance(ends, tuple)}
     try:
@@ -112,12 +112,12 @@ def _check_numbers(target: Target, case: Case, source: ir.Model, artifact: Artif
 
 
 def _in_parts(artifact: Artifact) -> bool:
-    """True if a fallback runs some of it."""
+    """True if a fallback runs some of the artifact."""
     return "elsewhere" in artifact.report
 
 
 def _left(target: Target, artifact: Artifact, source: ir.Model) -> dict[str, str]:
-    """Why each operator went to the fallback, and which of them the model did not have before."""
+    """Return why each operator went to the fallback, and whether a pass made the operator."""
     left: dict[str, str] = {}
     before = {node.op_type for node in source.graph}
     for each in artifact.report.get("elsewhere", ()):
@@ -129,14 +129,16 @@ def _left(target: Target, artifact: Artifact, source: ir.Model) -> dict[str, str
 
 
 def _compiled(case: Case, target: Target, model: ir.Model) -> Artifact:
-    """``model`` for ``target``; that it took nothing is an outcome here, and no warning."""
+    """Compile ``model`` for ``target`` without the warning that the target takes nothing."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NothingTaken)
         return compile_model(model, target=target, dims=case.dims)
 
 
 def _timed(target: Target, case: Case) -> Result:
-    """The result with seconds, where the case runs here and has sizes; "broken" for what breaks."""
+    """Return the result with seconds, if the case is static and runs here; "broken"
+    on a failure.
+    """
     try:
         result = _conform(target, case)
     except Mismatch as error:
@@ -155,7 +157,7 @@ def _timed(target: Target, case: Case) -> Result:
 
 
 def _seconds(artifact: Artifact, inputs: Sequence[Value]) -> float:
-    """The shortest of a few runs after a first one."""
+    """Return the shortest of ``RUNS`` runs after a warm-up."""
     artifact(*inputs)
     taken = []
     for _ in range(RUNS):
@@ -166,7 +168,7 @@ def _seconds(artifact: Artifact, inputs: Sequence[Value]) -> float:
 
 
 def _refuses_to_run(target: Target, case: Case, artifact: Artifact) -> Outcome:
-    """A portable file may keep an operator that only its reader knows; running it may not."""
+    """Check that a model with an undefined operator, which files may contain, cannot run."""
     try:
         artifact(np.ones(4, np.float32))
     except Unsupported:
@@ -175,6 +177,7 @@ def _refuses_to_run(target: Target, case: Case, artifact: Artifact) -> Outcome:
 
 
 def _check_files(target: Target, case: Case, artifact: Artifact) -> None:
+    """Raise Mismatch E705 for files without bytes or outside the output folder."""
     for name, data in artifact.files.items():
         path = PurePosixPath(name)
         if not isinstance(data, bytes | bytearray | memoryview):

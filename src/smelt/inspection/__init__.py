@@ -1,4 +1,4 @@
-"""What is in a model, as facts: weights, depth, symbolic dims, work, quantization, functions."""
+"""Facts about a model: weights, depth, symbolic dims, work, quantization, functions."""
 
 from smelt.inspection.facts import Facts, inspect
 

@@ -1,4 +1,4 @@
-"""The longest chains of a graph: how many nodes wait for each other."""
+"""Find the longest chains of dependent nodes in a graph."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ CHAINS = 3
 
 
 def longest_chains(graph: ir.Graph) -> list[list[ir.Node]]:
-    """The longest chain to each of the deepest results that ``graph`` returns, longest first.
+    """Return the longest chain to each of the deepest outputs of ``graph``, longest first.
 
-    A node that carries graphs counts as one. Takes time linear in the nodes.
+    A node with inner graphs counts as one. Takes linear time.
     """
     depth: dict[ir.Node, int] = {}
     before: dict[ir.Node, ir.Node | None] = {}

@@ -1,4 +1,4 @@
-"""Everything that ``smelt inspect`` tells of a model, for Python."""
+"""The facts about a model that ``smelt inspect`` prints, as a Python API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from smelt.runtime.interface import Interface, interface_of
 
 @dataclass(frozen=True)
 class Function:
-    """A function of the model: its nodes, and how many nodes call it."""
+    """A function of the model: its number of nodes, and the number of calls."""
 
     name: str
     nodes: int
@@ -38,7 +38,7 @@ class Function:
 
 @dataclass(frozen=True)
 class OperatorWork:
-    """All nodes of one operator: their number and work; ``unknown`` of them are not counted."""
+    """The number and work of all nodes of one operator; ``unknown`` nodes are not counted in it."""
 
     nodes: int
     macs: Polynomial
@@ -48,11 +48,11 @@ class OperatorWork:
 
 
 class Facts:
-    """The facts of one model, each found when it is asked for.
+    """The facts of one model, each computed on first access.
 
-    ``model`` is as it was given; ``flat`` is a copy without functions, with the sizes of ``dims``
-    and with inferred shapes, on which work and chains are found. ``problem`` says why shapes are
-    only those that the model declares, or is empty.
+    ``model`` is the given model. ``flat`` is a copy without functions, with ``dims`` bound and
+    shapes inferred, on which work and chains are computed. ``problem`` says why only declared
+    shapes are known, or is empty.
     """
 
     def __init__(self, model: ir.Model, dims: Mapping[str, int] | None, own: bool) -> None:
@@ -82,19 +82,19 @@ class Facts:
 
     @cached_property
     def operators(self) -> Mapping[str, int]:
-        """Nodes of each operator, functions included as they stand; by falling count."""
+        """The number of nodes of each operator, descending; function bodies are counted once."""
         counts = Counter(operator(node) for node in scope.nodes(self.model))
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
     @cached_property
     def domains(self) -> Mapping[str, int]:
-        """Nodes of each domain; that of ONNX is ``ai.onnx``."""
+        """The number of nodes of each domain; ONNX's is ``ai.onnx``."""
         counts = Counter(node.domain or "ai.onnx" for node in scope.nodes(self.model))
         return dict(counts.most_common())
 
     @cached_property
     def functions(self) -> list[Function]:
-        """The functions that the model brings along, sorted by name."""
+        """The functions in the model, sorted by name."""
         called = Counter(node.op_identifier() for node in scope.nodes(self.model))
         return sorted(
             (
@@ -111,7 +111,7 @@ class Facts:
 
     @cached_property
     def chains(self) -> list[list[ir.Node]]:
-        """The longest chains of nodes that wait for each other, longest first."""
+        """The longest chains of dependent nodes, longest first."""
         return longest_chains(self.flat.graph)
 
     @cached_property
@@ -121,7 +121,7 @@ class Facts:
 
     @cached_property
     def work_by_operator(self) -> Mapping[str, OperatorWork]:
-        """The work of each operator; those with most FLOPs at any size first."""
+        """The work of each operator, most FLOPs first."""
         groups: dict[str, list[Work]] = {}
         for item in self.work:
             groups.setdefault(operator(item.node), []).append(item)
@@ -140,22 +140,22 @@ class Facts:
 
     @cached_property
     def quantized_weights(self) -> list[tuple[ir.Value, int]]:
-        """The constants that are quantized, with their bits."""
+        """The quantized constants with their bits."""
         return quantized_weights(self.model)
 
 
 def inspect(model: Source, dims: Mapping[str, int] | None = None, *, own: bool = False) -> Facts:
-    """The facts of ``model``, with symbolic ``dims`` bound to sizes.
+    """Return the facts of ``model``, with symbolic ``dims`` bound to sizes.
 
-    The model is not changed unless it is the caller's ``own``, which saves a copy: then inferred
-    shapes may be written into it. Raises UsageError E633 for a dim that no input has and for an
-    impossible size, InvalidModel E301 for what is no model.
+    With ``own``, the model may be changed (inferred shapes are written into it), which saves a
+    copy. Raises UsageError E633 for an unknown dim or impossible size, InvalidModel E301 for no
+    model.
     """
     return Facts(model if isinstance(model, ir.Model) else load(model, as_is=True), dims, own)
 
 
 def _name_dims(model: ir.Model) -> None:
-    """Write the names that unnamed dims of inputs go by, so that formulas speak of them."""
+    """Give unnamed dims of inputs their generated names, for use in formulas."""
     named: dict[ir.Value, list[int | ir.SymbolicDim]] = {}
     for (value, axis), name in unnamed_dims(model.graph.inputs).items():
         if value.shape is not None:
@@ -173,5 +173,5 @@ def _summed(items: list[Work]) -> OperatorWork:
 
 
 def _order(work: OperatorWork) -> tuple[int, int]:
-    """FLOPs, then bytes, as if each symbol were 1."""
+    """Return FLOPs and bytes with each symbol as 1, for sorting."""
     return sum(work.flops.terms.values()), sum(work.bytes.terms.values())

@@ -1,9 +1,9 @@
-"""How many multiply-adds and other operations a node takes: two tables, by operator.
+"""Formulas for the multiply-adds and other operations of a node: two tables by operator.
 
 A multiply-add (MAC) of a product is two FLOPs; any other multiplication, addition, comparison or
-function of one element is one. So a network of 4.1 GMACs takes 8.2 GFLOPs. Data that only moves
-takes none. A formula gives None where a shape that it needs is not known, and operators in neither
-table are named as not counted. ``docs/inspect.md`` has the tables in words.
+function of an element is one. So a network of 4.1 GMACs takes 8.2 GFLOPs. Moving data takes none. A
+formula returns None if it needs an unknown shape; operators in neither table are reported as not
+counted. ``docs/inspect.md`` has the tables in words.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _input(node: ir.Node, index: int) -> ir.Value | None:
 
 
 def _dims(value: ir.Value | None, begin: int, end: int | None = None) -> Polynomial | None:
-    """The product of the dims of ``value`` from ``begin`` to ``end``; None if unknown."""
+    """Return the product of the dims of ``value`` from ``begin`` to ``end``; None if unknown."""
     if value is None or value.shape is None:
         return None
     return Polynomial.of(value.shape.dims[begin:end])
@@ -34,6 +34,7 @@ def _out(node: ir.Node) -> Polynomial | None:
 
 
 def _times(*factors: Polynomial | int | None) -> Polynomial | None:
+    """Return the product of ``factors``; None if one is unknown."""
     found, number = ONCE, 1
     for factor in factors:
         if factor is None:
@@ -46,6 +47,7 @@ def _times(*factors: Polynomial | int | None) -> Polynomial | None:
 
 
 def _sum(*terms: Polynomial | None) -> Polynomial | None:
+    """Return the sum of ``terms``; None if one is unknown."""
     found = ZERO
     for term in terms:
         if term is None:
@@ -55,7 +57,7 @@ def _sum(*terms: Polynomial | None) -> Polynomial | None:
 
 
 def _bias(index: int) -> Formula:
-    """One addition for each element out, if there is a bias at input ``index``."""
+    """Return a formula: one addition for each output element, if input ``index`` is present."""
     return lambda node: _out(node) if _input(node, index) is not None else ZERO
 
 
@@ -70,23 +72,23 @@ def _gemm(node: ir.Node) -> Polynomial | None:
 
 
 def _conv(weight: int) -> Formula:
-    """For each element out one for each input channel of its group and place of the kernel."""
+    """Return a formula: per output element, one MAC for each input channel of the group and tap."""
     return lambda node: _times(_out(node), _dims(_input(node, weight), 1))
 
 
 def _conv_transpose(node: ir.Node) -> Polynomial | None:
-    """For each element in one for each output channel of its group and place of the kernel."""
+    """Count per input element one MAC for each output channel of the group and tap."""
     return _times(elements(_input(node, 0)), _dims(_input(node, 1), 1))
 
 
 def _recurrent(node: ir.Node) -> Polynomial | None:
-    """The products with both matrices at each step; what else a step does is little beside them."""
+    """Count the products with both matrices at each step; other work of a step is negligible."""
     steps = _dims(_input(node, 0), 0, 2)
     return _times(steps, _sum(elements(_input(node, 1)), elements(_input(node, 2))))
 
 
 def _keys(node: ir.Node) -> Polynomial | None:
-    """How many keys each query of an Attention meets: those given and those of the past."""
+    """Return the keys that each query of an Attention meets: given ones plus past ones."""
     key, past = _input(node, 1), _input(node, 4)
     if key is None or key.shape is None:
         return None
@@ -95,12 +97,12 @@ def _keys(node: ir.Node) -> Polynomial | None:
 
 
 def _attention(node: ir.Node) -> Polynomial | None:
-    """Scores of each query with each key, then the mean of values."""
+    """Count the scores of each query with each key, then the weighted sum of values."""
     return _times(_sum(elements(_input(node, 0)), _out(node)), _keys(node))
 
 
 def _scores(node: ir.Node) -> Polynomial | None:
-    """The Softmax of an Attention over its scores."""
+    """Count the Softmax of an Attention over its scores."""
     query = _input(node, 0)
     if query is None or query.shape is None:
         return None
@@ -111,7 +113,7 @@ def _scores(node: ir.Node) -> Polynomial | None:
 
 
 def _einsum(node: ir.Node) -> Polynomial | None:
-    """One for each operand beyond the first, for all indices; at least one."""
+    """Count one MAC per operand beyond the first for all indices; at least one."""
     equation = node.attributes.get_string("equation", "").replace(" ", "")
     terms = equation.partition("->")[0].split(",")
     sizes: dict[str, Polynomial] = {}
@@ -132,7 +134,7 @@ def _window(per_element: int) -> Formula:
 
 
 def _resize(node: ir.Node) -> Polynomial | None:
-    """A multiplication and an addition for each place that an element out is a mean of."""
+    """Count a multiplication and an addition for each source element of an output element."""
     mode = node.attributes.get_string("mode", "nearest")
     given, made = _input(node, 0), node.outputs[0]
     if mode == "nearest":
@@ -166,17 +168,17 @@ MOVED = (
     *("Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Tile"),
     *("Transpose", "Trilu", "Compress", "NonZero", "TensorScatter", "Upsample"),
 )
-"""Operators that move data and compute nothing."""
+"""Operators that only move data."""
 
 VIEWS = (
     *("Constant", "Dropout", "Flatten", "Identity", "Reshape", "Shape", "Size", "Squeeze"),
     *("Unsqueeze", "Optional", "OptionalGetElement", "OptionalHasElement", "SequenceAt"),
     *("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength"),
 )
-"""Operators that need not even move data."""
+"""Operators that need not move data."""
 
 _FOLDED = ("Sum", "Max", "Min", "Mean")
-"""Operators that take any number of tensors, two at a time."""
+"""Operators that combine any number of tensors, two at a time."""
 
 _RANDOM = ("Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 
@@ -190,7 +192,7 @@ PRODUCTS: Mapping[str, Formula] = {
     "Attention": _attention,
     "Einsum": _einsum,
 }
-"""Multiply-adds by operator of ONNX."""
+"""ONNX operator to the formula of its multiply-adds."""
 
 OTHERS: Mapping[str, Formula] = {
     **_all(lambda _: ZERO, *MOVED, *VIEWS),
@@ -219,4 +221,4 @@ OTHERS: Mapping[str, Formula] = {
     "ReduceLogSumExp": _each_in(3),
     **_all(_each_in(1), "ArgMax", "ArgMin", "CumSum", "CumProd"),
 }
-"""Other FLOPs by operator of ONNX."""
+"""ONNX operator to the formula of its other FLOPs."""

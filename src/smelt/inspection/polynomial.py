@@ -1,7 +1,7 @@
 """Counts over symbolic dims: sums of products, such as ``2*B*S + 3*B``.
 
-Dims that are expressions stay whole, as one factor. That is enough to add and to multiply, and a
-hundred times as fast as computer algebra, which a large model needs for each node.
+A dim that is an expression stays one factor. This is enough for sums and products, and a hundred
+times as fast as computer algebra, which matters for large models.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smelt.ir.dims import symbols_of
 from smelt.ir.same_shape import Dim
 
 Product = tuple[str, ...]
-"""The symbols of a product, sorted."""
+"""The sorted symbols of a product."""
 
 
 class Polynomial:
@@ -29,7 +29,7 @@ class Polynomial:
 
     @classmethod
     def of(cls, dims: Iterable[Dim]) -> Polynomial:
-        """The product of ``dims``; 1 for none."""
+        """Return the product of ``dims``; 1 for none."""
         number = 1
         symbols: list[str] = []
         for dim in dims:
@@ -43,24 +43,24 @@ class Polynomial:
 
     @classmethod
     def number(cls, value: int) -> Polynomial:
-        """``value`` alone."""
+        """Return ``value`` as a constant polynomial."""
         return cls({(): value} if value else {})
 
     @property
     def value(self) -> int | None:
-        """The number that it is; None if it depends on symbols."""
+        """The number it equals; None if it depends on symbols."""
         if not self.terms:
             return 0
         return self.terms[()] if self.terms.keys() == {()} else None
 
     @property
     def symbols(self) -> frozenset[str]:
-        """What it depends on: names of dims, or expressions in brackets."""
+        """The symbols it depends on: names of dims, or expressions in parentheses."""
         return frozenset(name for product in self.terms for name in product)
 
     @property
     def names(self) -> frozenset[str]:
-        """The dims that it hangs on, those in expressions too."""
+        """The names of all dims it depends on, including those in expressions."""
         found = (symbols_of(ir.SymbolicDim(symbol)) for symbol in self.symbols if symbol != "?")
         return frozenset().union(*found)
 
@@ -94,7 +94,7 @@ class Polynomial:
         return f"Polynomial({self})"
 
     def texts(self) -> list[str]:
-        """Its terms, those of most factors first; none for 0."""
+        """Return its terms as text, most factors first; empty for 0."""
         ordered = sorted(self.terms.items(), key=lambda term: (-len(term[0]), term[0]))
         return [_term(product, number) for product, number in ordered]
 
@@ -102,7 +102,7 @@ class Polynomial:
         return " + ".join(self.texts()) or "0"
 
     def to_json(self) -> int | str:
-        """The number, or the formula as text."""
+        """Return the number, or the formula as text."""
         return str(self) if self.value is None else self.value
 
 
@@ -110,7 +110,7 @@ ZERO, ONCE = Polynomial({}), Polynomial.number(1)
 
 
 def total(items: Iterable[Polynomial]) -> Polynomial:
-    """The sum of ``items``, in time linear in their terms."""
+    """Return the sum of ``items``, in time linear in their terms."""
     terms: dict[Product, int] = {}
     for item in items:
         for product, number in item.terms.items():
@@ -119,7 +119,7 @@ def total(items: Iterable[Polynomial]) -> Polynomial:
 
 
 def elements(value: ir.Value | None) -> Polynomial | None:
-    """How many elements ``value`` has; None if its rank is unknown."""
+    """Return the number of elements of ``value``; None if its rank is unknown."""
     if value is None or value.shape is None:
         return None
     return Polynomial.of(value.shape.dims)
@@ -127,7 +127,9 @@ def elements(value: ir.Value | None) -> Polynomial | None:
 
 @lru_cache(maxsize=1024)
 def _factors(text: str) -> tuple[int, Product]:
-    """The number and the symbols that multiply to the dim ``text``; whole if it is no product."""
+    """Return the number and the symbols whose product is the dim ``text``, or the text as one
+    factor.
+    """
     parts = [part.strip() for part in text.split("*")]
     if not all(part.isidentifier() or part.isdecimal() for part in parts):
         return 1, (text if text == "?" else f"({text})",)

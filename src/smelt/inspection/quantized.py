@@ -1,4 +1,4 @@
-"""What is quantized in a model, in which format, to how many bits."""
+"""Find the quantized nodes and weights of a model, with format and bits."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ DYNAMIC = frozenset(
     {"MatMulInteger", "ConvInteger", "DynamicQuantizeMatMul", "MatMulIntegerToFloat"}
 )
 WEIGHT_ONLY = frozenset({"MatMulNBits", "MatMulBnb4", "MatMulFpQ4", "GatherBlockQuantized"})
-"""Operators of ONNX and of ONNX Runtime that say it by their name."""
+"""Quantized operators of ONNX and ONNX Runtime, known by name."""
 
 PASSED_ON = frozenset({"Transpose", "Reshape", "Squeeze", "Unsqueeze", "Identity", "Cast"})
-"""Operators between a DequantizeLinear and the node that computes with its result."""
+"""Operators that may stand between a DequantizeLinear and its consumer."""
 
 
 @dataclass(frozen=True)
 class QuantizedNode:
-    """A node that computes with quantized values; ``bits`` of its weight, else of what it reads.
+    """A node that computes with quantized values; ``bits`` of its weight, or else of its input.
 
-    ``QDQ``: float operators between DequantizeLinear and QuantizeLinear. ``QLinear``: operators on
-    integers with scales. ``dynamic``: scales are measured as it runs. ``weight-only``: a constant
-    is dequantized, and what is computed is float.
+    ``QDQ``: float operators between DequantizeLinear and QuantizeLinear. ``QLinear``: integer
+    operators with scales. ``dynamic``: scales are computed at run time. ``weight-only``: a constant
+    is dequantized and the computation is in floats.
     """
 
     node: ir.Node
@@ -39,7 +39,7 @@ class QuantizedNode:
 
 
 def quantized_nodes(model: ir.Model) -> list[QuantizedNode]:
-    """The nodes of all graphs that compute with quantized values, in order."""
+    """Return the nodes of all graphs that compute with quantized values, in order."""
     found = []
     for node in scope.nodes(model):
         named = _by_name(node)
@@ -53,7 +53,9 @@ def quantized_nodes(model: ir.Model) -> list[QuantizedNode]:
 
 
 def quantized_weights(model: ir.Model) -> list[tuple[ir.Value, int]]:
-    """The constants that DequantizeLinear or quantized operators read as data, with their bits."""
+    """Return the constants read as data by DequantizeLinear or quantized operators, with their
+    bits.
+    """
     found: dict[ir.Value, int] = {}
     for node in scope.nodes(model):
         if node.op_type == "DequantizeLinear":
@@ -71,13 +73,13 @@ def quantized_weights(model: ir.Model) -> list[tuple[ir.Value, int]]:
 
 
 def bits_counted(nodes: list[QuantizedNode]) -> dict[str, int]:
-    """How many nodes there are of each format and number of bits, as ``QDQ int8``."""
+    """Return the number of nodes for each format and bits, such as ``QDQ, 8 bits``."""
     counts = Counter(f"{item.format}, {item.bits or '?'} bits" for item in nodes)
     return dict(counts.most_common())
 
 
 def _is_data(value: ir.Value) -> bool:
-    """True unless it is a zero point or the like, which is a number or a row of them."""
+    """True for a value of rank 2 or more; zero points and scales have rank 0 or 1."""
     return value.shape is not None and len(value.shape) > 1
 
 
@@ -90,7 +92,7 @@ def _by_name(node: ir.Node) -> Format | None:
 
 
 def _between(node: ir.Node) -> QuantizedNode | None:
-    """``node`` as one that reads what is dequantized; None if it reads none."""
+    """Return ``node`` as a QuantizedNode if it reads dequantized values, else None."""
     if node.op_type == "DequantizeLinear" or not node.inputs:
         return None
     sources = [_dequantized(value) for value in node.inputs if value is not None]
@@ -104,7 +106,9 @@ def _between(node: ir.Node) -> QuantizedNode | None:
 
 
 def _dequantized(value: ir.Value) -> ir.Node | None:
-    """The DequantizeLinear that ``value`` comes from, through what only moves it."""
+    """Return the DequantizeLinear that produces ``value``, through nodes that move
+    it; else None.
+    """
     node = value.producer()
     while node is not None and not node.domain and node.op_type in PASSED_ON and node.inputs:
         first = node.inputs[0]
@@ -113,7 +117,7 @@ def _dequantized(value: ir.Value) -> ir.Node | None:
 
 
 def _bits_of(values: Sequence[ir.Value | None]) -> int | None:
-    """The fewest bits of the integers, or floats of a byte or less, among ``values``."""
+    """Return the least bits of the integers, or small floats, among ``values``; None if none."""
     widths = [
         value.dtype.bitwidth
         for value in values

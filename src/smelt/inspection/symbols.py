@@ -1,4 +1,4 @@
-"""The symbolic dims of a model, and where each comes from."""
+"""The symbolic dims of a model, and the inputs that determine them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from smelt.runtime.interface import Interface, interface_of
 
 @dataclass
 class Symbol:
-    """A symbolic dim: the ``inputs`` that give it its size and the ``outputs`` that have it.
+    """A symbolic dim: the ``inputs`` that determine its size, and the ``outputs`` that have it.
 
-    Both are spelled ``x[0]``, with the dim behind it where that is an expression. Without inputs,
-    ``size`` is what the operators tell, in numbers and dims of inputs, as where an exporter gave
-    the batch another name at an output; where it is empty, the size depends on values, as that of
-    NonZero does, or nobody knows it.
+    Both are written ``x[0]``, followed by the dim if that is an expression. If no input determines
+    it, ``size`` is the inferred size in numbers and input dims, as when an exporter gave the batch
+    another name at an output; it is empty for data-dependent (NonZero) or unknown sizes.
     """
 
     name: str
@@ -28,7 +27,9 @@ class Symbol:
 
 
 def symbols_in(model: ir.Model) -> list[Symbol]:
-    """Each symbol of the interface once, in order; dims without a name go by input and axis."""
+    """Return each symbol of the interface once, in order; unnamed dims are named by
+    input and axis.
+    """
     found: dict[str, Symbol] = {}
     interface = interface_of(model)
     for port in interface.inputs:
@@ -41,7 +42,7 @@ def symbols_in(model: ir.Model) -> list[Symbol]:
 
 
 def tell_sizes(symbols: Sequence[Symbol], declared: Interface, graph: ir.Graph) -> None:
-    """Write the sizes of symbols that no input gives, from the inferred shapes of ``graph``."""
+    """Set ``size`` of symbols that no input determines, from the inferred shapes of ``graph``."""
     given = {symbol.name for symbol in symbols if symbol.inputs}
     told: dict[str, set[str]] = {}
     for port, value in zip(declared.outputs, graph.outputs, strict=True):
@@ -57,6 +58,7 @@ def tell_sizes(symbols: Sequence[Symbol], declared: Interface, graph: ir.Graph) 
 
 
 def _places(port: str, shape: tuple[int | ir.SymbolicDim, ...] | None) -> list[tuple[str, str]]:
+    """Return the symbols in ``shape``, each with its place."""
     places = []
     for axis, dim in enumerate(shape or ()):
         for name in sorted(symbols_of(dim)):

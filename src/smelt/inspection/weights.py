@@ -1,4 +1,4 @@
-"""The constants of a model by size."""
+"""The constants of a model, sorted by size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.ir.text import size_in_bytes
 
 @dataclass(frozen=True)
 class Weight:
-    """An initializer, or what a Constant node holds. ``bytes`` are those of its tensor, packed."""
+    """An initializer or the value of a Constant node. ``bytes`` is its size in packed form."""
 
     name: str
     dtype: str
@@ -21,17 +21,17 @@ class Weight:
     bytes: int
 
     def share_of(self, whole: int) -> float:
-        """Its part of ``whole`` bytes, from 0 to 1."""
+        """Return its share of ``whole`` bytes, from 0 to 1."""
         return self.bytes / whole if whole else 0.0
 
     @property
     def type(self) -> str:
-        """``float[16,64]``."""
+        """The type as text, such as ``float[16,64]``."""
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
 
 def weights_of(model: ir.Model) -> list[Weight]:
-    """All of them, the largest first, those of one size by name; none of them is read."""
+    """Return all constants, largest first, equal ones by name; no data is read."""
     found = [
         _weight(value.name or "", value.const_value)
         for graph in scope.graphs(model)

@@ -1,4 +1,4 @@
-"""What the nodes of a model compute and move: FLOPs and bytes, each a number or a formula."""
+"""The FLOPs and the bytes moved of each node, as numbers or formulas."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from smelt.ir import scope
 from smelt.ir.constants import tensor_of
 
 PART_READ = ("Gather", "GatherElements", "GatherND", "Slice")
-"""Operators that read of their first input only what they return."""
+"""Operators that read only the returned part of their first input."""
 
 LOOPS = ("Loop", "Scan")
 
 
 @dataclass(frozen=True)
 class Work:
-    """Of one node, in all of its runs: ``macs``, ``flops`` with those as ``formulas.py`` says, and
-    ``bytes`` that it reads and writes, each input and output once. None is not known.
+    """The work of one node over all its runs.
+
+    ``macs``; ``flops``, with those of the MACs as ``formulas.py`` says; ``bytes`` read and written,
+    each input and output once. None is unknown.
     """
 
     node: ir.Node
@@ -31,10 +33,10 @@ class Work:
 
 
 def work_of(model: ir.Model) -> list[Work]:
-    """The work of each node of the main graph and of the graphs that its nodes carry.
+    """Return the work of each node of the main graph and of inner graphs.
 
-    Needs inferred shapes and no functions. The body of a loop counts once for each trip, which is a
-    symbol where their number is not known; of an If, both branches count, though one runs.
+    Needs inferred shapes and no functions. A loop body counts once for each trip, which is a symbol
+    if unknown; of an If, both branches count, though only one runs.
     """
     return list(_work(model.graph, ONCE))
 
@@ -51,6 +53,7 @@ def _work(graph: ir.Graph, times: Polynomial) -> Iterator[Work]:
 
 
 def _work_of_one(node: ir.Node, times: Polynomial) -> Work:
+    """Return the work of a node without inner graphs, multiplied by ``times``."""
     name = "" if node.domain else node.op_type
     product, other = PRODUCTS.get(name), OTHERS.get(name)
     macs = product(node) if product is not None else ZERO
@@ -63,6 +66,7 @@ def _work_of_one(node: ir.Node, times: Polynomial) -> Work:
 
 
 def _trips(node: ir.Node) -> Polynomial:
+    """Return the number of iterations of a Loop or Scan, or a symbol for it."""
     unknown = Polynomial({(f"trips({node.name})",): 1})
     if node.op_type == "Loop":
         tensor = tensor_of(node.inputs[0]) if node.inputs[0] is not None else None
@@ -80,6 +84,7 @@ def _trips(node: ir.Node) -> Polynomial:
 
 
 def _bytes(node: ir.Node) -> Polynomial | None:
+    """Return the bytes that a node reads and writes; None if a size is unknown."""
     if not node.domain and node.op_type in VIEWS:
         return ZERO
     inputs = list(dict.fromkeys(value for value in node.inputs if value is not None))
@@ -91,7 +96,7 @@ def _bytes(node: ir.Node) -> Polynomial | None:
 
 
 def _size(value: ir.Value) -> Polynomial | None:
-    """The bytes of ``value``; elements of less than a byte are packed."""
+    """Return the bytes of ``value``; sub-byte elements are packed."""
     dtype, shape = value.dtype, value.shape
     if shape is None or dtype is None or dtype == ir.DataType.STRING:
         return None

@@ -1,4 +1,4 @@
-"""Tune one model in place: what may make it faster is timed by turns with its source."""
+"""Tune one model for this machine: time variants interleaved with the source, keep the fastest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Race sessions: by turns in one process, opened anew several times, on the same inputs."""
+"""Time sessions against each other: interleaved in one process, reopened several times."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ from smelt.runtime.values import is_native, to_ort
 Open = Callable[[], Session]
 Clock = Callable[[], float]
 REBUILT = 3
-"""Sessions are opened so often: where memory comes to lie makes one session slower than another."""
+"""How often sessions are reopened, because the placement of memory affects their speed."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How one of a race compares with its first: ``ratio`` of times, ``low`` and ``high`` that of
-    the sessions where it stood best and worst; ``creation`` is the ratio of opening times."""
+    """The comparison of a candidate with the first one.
+
+    ``ratio`` of the times; ``low`` and ``high`` are its best and worst over reopened sessions;
+    ``creation`` is the ratio of opening times.
+    """
 
     ratio: float
     low: float
@@ -46,12 +49,11 @@ def race(
     threads: int,
     clocks: tuple[Clock, Clock] = (time.process_time, time.perf_counter),
 ) -> list[Standing]:
-    """Each of ``opens`` against the first, in ``seconds`` or a little more.
+    """Compare each of ``opens`` with the first, in about ``seconds``.
 
-    Of one thread it is the time of the processor that counts, so that other work does not; of
-    several, and by the second of ``clocks``, that of the day. Opening is timed by the first.
-
-    Raises Unsupported E220, InvalidModel E320 or E321, or ResourceLimit E510 if one does not run.
+    With one thread, processor time is measured, so that other work does not count; with several,
+    wall-clock time, the second of ``clocks``. Opening is timed with the first clock. Raises
+    Unsupported E220, InvalidModel E320 or E321, or ResourceLimit E510 if a candidate does not run.
     """
     clock = clocks[0] if threads == 1 else clocks[1]
     ratios: list[list[float]] = [[] for _ in opens]
@@ -77,7 +79,7 @@ def race(
 
 
 def opened_session(open_one: Open) -> Session:
-    """What ``open_one`` opens; raises Unsupported E220, InvalidModel E320, ResourceLimit E510."""
+    """Call ``open_one``; raises Unsupported E220, InvalidModel E320 or ResourceLimit E510."""
     try:
         return open_one()
     except (SmeltError, MemoryError):
@@ -87,10 +89,10 @@ def opened_session(open_one: Open) -> Session:
 
 
 def as_fed(interface: Interface, values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` as sessions take them: arrays, or where NumPy lacks a type of the model, values of
-    ONNX Runtime over the memory of the arrays, which must outlive them.
+    """Return ``values`` in the form that sessions take: arrays, or OrtValues.
 
-    Raises Unsupported E220 for sequences beside such a type.
+    OrtValues are used if NumPy lacks an element type; they share the memory of the arrays, which
+    must outlive them. Raises Unsupported E220 for sequences together with such a type.
     """
     ports = (*interface.inputs, *interface.outputs)
     if all(is_native(port.dtype) for port in ports):
@@ -107,7 +109,7 @@ def as_fed(interface: Interface, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run_of(session: Session, feeds: Mapping[str, Any]) -> Callable[[], object]:
-    """One run; fed with values of the runtime it gives such values, too."""
+    """Return a function that runs the session once; OrtValue inputs give OrtValue outputs."""
     if any(hasattr(value, "element_type") for value in feeds.values()):
         names = [output.name for output in session.get_outputs()]
         return partial(session.run_with_ort_values, names, dict(feeds))
@@ -115,7 +117,7 @@ def _run_of(session: Session, feeds: Mapping[str, Any]) -> Callable[[], object]:
 
 
 def run_once(session: Session, feeds: Mapping[str, Any]) -> None:
-    """Run it; raises Unsupported E220, InvalidModel E321 or ResourceLimit E510 if that fails."""
+    """Run once; raises Unsupported E220, InvalidModel E321 or ResourceLimit E510 on failure."""
     try:
         _run_of(session, feeds)()
     except MemoryError:

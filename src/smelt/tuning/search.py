@@ -1,7 +1,7 @@
-"""Find the fastest setup of a model, greedily: one thing changed at a time, and kept if it pays.
+"""Greedy search for the fastest setup of a model: change one thing, keep it if it pays.
 
-Each candidate is timed against the best so far, by turns. What wins in the end is timed against the
-source once more, with sessions opened anew: if it is slower, the artifact is the source as it came.
+Each candidate is timed interleaved with the best so far. The winner is timed against the source
+once more with reopened sessions; if it is slower, the source itself is the result.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from smelt.tuning.race import Standing, as_fed, opened_session, race, run_once
 from smelt.tuning.setup import Setup
 
 PAYS = 0.99
-"""A change is kept if it takes at most this part of the time, no session of it took longer, and a
-second race says so, too."""
+"""A change is kept if it takes at most this share of the time, in no session longer, and a second
+race confirms it."""
 
 QUICKER = 0.9
-"""Or if it takes no longer, and a session of it is opened in this part of the time."""
+"""A change that takes no longer is kept, too, if sessions open in this share of the time."""
 
 HARMLESS = 1.005
 
 NOISE = 1.02
-"""The source is taken instead of a result that takes more than this part of its time."""
+"""The source is the result if the winner takes more than this ratio of its time."""
 
 COMPILED = "as compiled"
-"""The candidate that is raced even if the compile took all of the seconds: to hand back the source
-without a look would tell a user that nothing pays."""
+"""The candidate that is timed even if the compile used up all seconds; otherwise the result would
+wrongly say that nothing pays."""
 
 NO_TIME = "no time was left"
 
 RACES = 24
-"""Races that the seconds are divided among; the last takes four parts."""
+"""The number of time slices; the last race takes four of them."""
 
 
 def tune_model(
@@ -63,15 +63,13 @@ def tune_model(
     options: Mapping[str, str] | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> OrtArtifact:
-    """``source`` for the target ``ort``, timed on this machine with so many ``threads``.
+    """Compile ``source`` for the target ``ort``, and keep the fastest variant on this machine.
 
-    ``sizes`` are those of symbolic dims while it is timed, else 1; they stay symbolic, but for
-    those that ``dims`` binds. ``inputs`` are arrays by name, others are made up. ``options`` are
-    further ones of the target. What was tried, and what each took, is in
-    ``artifact.report["tune"]``.
-
-    Raises the errors of a compile, and InvalidModel E321 if the source does not run, for instance
-    on made-up inputs that are indices of something.
+    ``threads`` is the number of threads while timing. ``sizes`` are the sizes of symbolic dims
+    while timing, else 1; they stay symbolic in the result, except those that ``dims`` binds.
+    ``inputs`` are arrays by name; others are made up. ``options`` are further options of the
+    target. ``artifact.report["tune"]`` has all that was tried, with times. Raises the errors of a
+    compile, and InvalidModel E321 if the source does not run, as on made-up indices.
     """
     model = clone(source) if isinstance(source, ir.Model) else load(source)
     if dims:
@@ -83,7 +81,7 @@ def tune_model(
 
 
 class _Search:
-    """One search: the model, its inputs, and what was tried so far."""
+    """One search: the model, its inputs, and the variants tried so far."""
 
     def __init__(
         self,
@@ -105,7 +103,7 @@ class _Search:
         self.feeds: dict[str, Any] = {}
 
     def found(self, first: Setup) -> OrtArtifact:
-        """The artifact of the best setup, its report with what was tried."""
+        """Run the search; return the artifact of the best setup with the report."""
         untouched = Setup(untouched=True, advice=SessionAdvice(threads=self.threads))
         source = self.made(untouched)
         self._run(source)
@@ -128,7 +126,7 @@ class _Search:
         return artifact
 
     def _run(self, source: OrtArtifact) -> None:
-        """Run the source once, at sizes that fit: what fails there is no fault of a candidate."""
+        """Run the source once at sizes that fit; raises InvalidModel if it fails."""
         interface, session = interface_of(self.model), opened_session(source.opener())
         make = partial(random_inputs, self.model)
 
@@ -155,7 +153,7 @@ class _Search:
     def better(
         self, best: Setup, artifact: OrtArtifact, candidates: Iterable[tuple[str, Setup]]
     ) -> tuple[Setup, OrtArtifact]:
-        """``best``, or what it became by those of ``candidates`` that pay on top of one another."""
+        """Return ``best`` improved by each of ``candidates`` that pays, one on top of another."""
         origin = best
         for what, candidate in list(candidates):
             if time.perf_counter() > self.until and what != COMPILED:
@@ -179,14 +177,18 @@ class _Search:
         return best, artifact
 
     def made(self, setup: Setup) -> OrtArtifact:
-        """What ``setup`` makes; one after the other, setups of other advice share a compile."""
+        """Return the artifact of ``setup``; setups that differ only in session options share a
+        compile.
+        """
         graph = replace(setup, advice=SessionAdvice())
         if graph not in self.compiled:
             self.compiled = {graph: graph.artifact(self.model, self.options)}
         return self.compiled[graph].advised(setup.advice)
 
     def against(self, one: OrtArtifact, other: OrtArtifact, seconds: float) -> Standing:
-        """How ``other`` stands against ``one``: neither may wait in a loop while the other runs."""
+        """Compare ``other`` with ``one``; idle threads do not busy-wait, which would slow the
+        other.
+        """
         opens = [each.opener(spinning_after_run=False) for each in (one, other)]
         return race(opens, self.feeds, seconds, self.threads)[1]
 
@@ -202,7 +204,7 @@ def _pays(standing: Standing) -> bool:
 
 
 def _merged(origin: Setup, best: Setup, candidate: Setup) -> Setup:
-    """What ``candidate`` changes of ``origin``, on top of ``best``."""
+    """Return ``best`` with the changes that ``candidate`` makes to ``origin``."""
     changes = {
         name: value
         for name, value in vars(candidate.advice).items()

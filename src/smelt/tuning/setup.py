@@ -1,4 +1,4 @@
-"""A setup is one way to run a model: a compile with some things left out, and session options."""
+"""A setup: one way to run a model, by passes and choices that are left out, and session options."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from smelt.targets.ort import ort
 from smelt.targets.ort.artifact import OrtArtifact
 
 LEAST = "widen-half{types=bfloat16}"
-"""What a source needs to run at all."""
+"""The passes that a source needs in order to run at all."""
 
 SKIP_NORM = ("SkipLayerNormFusion", "EmbedLayerNormFusion")
 
 
 @dataclass(frozen=True)
 class Setup:
-    """``passes`` are left out of ``pipeline``, ``kept`` are choices that stay as the model has
-    them; ``untouched`` is the source as it came, through no pass and no choice."""
+    """``passes`` are removed from ``pipeline``, ``kept`` are choices that stay as written.
+
+    ``untouched`` is the source without any pass or choice.
+    """
 
     pipeline: str = "default"
     passes: frozenset[str] = frozenset()
@@ -32,7 +34,7 @@ class Setup:
     advice: SessionAdvice = field(default_factory=SessionAdvice)
 
     def artifact(self, source: ir.Model, options: dict[str, str]) -> OrtArtifact:
-        """The source compiled so."""
+        """Compile ``source`` with this setup."""
         steps = without(parse(self.pipeline), self.passes)
         given: dict[str, Any] = {**options, "keep": ",".join(sorted(self.kept))}
         text = to_text(steps)
@@ -45,9 +47,9 @@ class Setup:
         return artifact.advised(self.advice)
 
     def graphs_beside(self, artifact: OrtArtifact) -> Iterator[tuple[str, Setup]]:
-        """Setups of other graphs, each with one thing left out that did something to this one.
+        """Yield setups that each leave out one choice or fusion pass that fired in ``artifact``.
 
-        Passes are those that make one operator of several; what only takes away never hurts.
+        Passes that only remove nodes are not tried, since they never slow a model.
         """
         for choice in {rule.partition(":")[0] for rule in artifact.report["select"]["fired"]}:
             yield f"without the choice {choice}", replace(self, kept=self.kept | {choice})
@@ -57,7 +59,7 @@ class Setup:
             yield f"without the pass {name}", replace(self, passes=self.passes | {name})
 
     def sessions_beside(self) -> Iterator[tuple[str, Setup]]:
-        """Setups of the same graph with another option of the session, one at a time."""
+        """Yield setups that each change one session option."""
         advice = self.advice
         tried = {
             "without SkipLayerNormalization": replace(advice, without=SKIP_NORM),
@@ -73,7 +75,7 @@ class Setup:
 
 
 def _steps(stage: str) -> set[str]:
-    """The texts of the passes of ``stage``, also of those within a fixpoint."""
+    """Return the texts of the passes in ``stage``, including those in a fixpoint."""
     found: set[str] = set()
     left = list(parse(stage))
     while left:
