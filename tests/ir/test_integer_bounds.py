@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from smelt.ir import text
-from smelt.ir.integer_bounds import LONGEST, IntegerBounds
+from smelt.ir.integer_bounds import IntegerBounds
+from smelt.ir.integer_formulas import LONGEST
 from smelt.runtime.reference import Reference
 
 TABLE = "float[3,5] x, int64[4] n, bool[4] m, int8[4] k, float[B,S] o"
