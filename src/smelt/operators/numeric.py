@@ -1,4 +1,4 @@
-"""What a formula may call, and sums that every arithmetic computes alike."""
+"""The functions that a formula may call, and sums that every arithmetic computes alike."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ Number: TypeAlias = Any
 """A NumPy array or a ``Symbol``, which has the same operators."""
 
 SINGLE_TOLERANCE = 2.0**-28
-"""Of what is rounded to a float: a sixteenth of its last place."""
+"""Tolerance for results that are rounded to a float: a sixteenth of its last place."""
 
 
 class Arithmetic(ABC):
     """Functions of numbers, element by element, each one operator; comparisons give masks.
 
-    Readers say what becomes of an operator (``op``) and of a ``loop``. Results need be no nearer
-    than ``tolerance`` times their size.
+    Subclasses define what an operator (``op``) and a ``loop`` do. Results may differ by
+    ``tolerance`` times their size.
     """
 
     tolerance = 0.0
 
     @abstractmethod
     def op(self, op_type: str, *inputs: Number) -> Number:
-        """The result of one operator; ``inputs`` may be plain numbers of Python."""
+        """Return the result of one operator; ``inputs`` may be plain numbers of Python."""
 
     @abstractmethod
     def loop(
@@ -33,13 +33,14 @@ class Arithmetic(ABC):
         step: Callable[..., Sequence[Number]],
         state: Sequence[Number],
     ) -> tuple[Number, ...]:
-        """``state = step(*state)`` as long as any element of the mask ``go_on(*state)`` is true.
+        """Apply ``state = step(*state)`` while any element of the mask ``go_on(*state)`` is true.
 
         Each number of the state must keep its dtype and shape.
         """
 
     def terms(self, coefficients: Sequence[float]) -> Sequence[float]:
-        """Those of a series that ``chebyshev`` sums, up to the last one beyond the tolerance."""
+        """Return the coefficients that ``chebyshev`` sums, up to the last one beyond the
+        tolerance."""
         least = self.tolerance * max(map(abs, coefficients))
         kept = [i + 1 for i, coefficient in enumerate(coefficients) if abs(coefficient) > least]
         return coefficients[: kept[-1]]
@@ -100,7 +101,7 @@ class Arithmetic(ABC):
 
 
 def polynomial(coefficients: Sequence[float], x: Number) -> Number:
-    """Horner's scheme, highest power first."""
+    """Evaluate a polynomial by Horner's scheme, highest power first."""
     value: Number = coefficients[0]
     for coefficient in coefficients[1:]:
         value = value * x + coefficient
@@ -108,7 +109,7 @@ def polynomial(coefficients: Sequence[float], x: Number) -> Number:
 
 
 def chebyshev(coefficients: Sequence[float], x: Number) -> Number:
-    """``sum(c[k] T_k(x))`` for x in [-1, 1], by Clenshaw's recurrence."""
+    """Return ``sum(c[k] T_k(x))`` for x in [-1, 1], by Clenshaw's recurrence."""
     first, second = x * 0.0 + coefficients[-1], x * 0.0
     twice = x + x
     for coefficient in coefficients[-2:0:-1]:
@@ -139,7 +140,7 @@ def log1p(m: Arithmetic, x: Number) -> Number:
 
 
 def log1p_less_x(m: Arithmetic, x: Number) -> Number:
-    """``log(1 + x) - x`` for x >= -1, without the cancellation near 0.
+    """Return ``log(1 + x) - x`` for x >= -1, without the cancellation near 0.
 
     With ``r = x / (2 + x)``, ``log(1 + x) = 2 atanh(r)`` and ``2 r - x = -x r`` (DLMF 4.6.6).
     """

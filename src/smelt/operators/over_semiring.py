@@ -33,10 +33,10 @@ MOVES = frozenset(
         *("Slice", "Split", "Concat", "Gather", "GatherElements", "GatherND", "Constant"),
     }
 )
-"""They compute nothing, so they are right over any algebra."""
+"""Operators that compute nothing, so they are right over any algebra."""
 
 OPSET = 18
-"""From it on all reductions take their axes as an input, as they are written here."""
+"""From this opset on, all reductions take their axes as an input, as the code here writes them."""
 
 Meaning: TypeAlias = Callable[[Builder, ir.Node, Semiring], ir.Value]
 
@@ -106,7 +106,8 @@ def _plus(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
 
 
 def _sum(b: Builder, semiring: Semiring, x: ir.Value, y: ir.Value) -> ir.Value:
-    """``sum_of`` takes two of one shape where no operator of ONNX sums two elements."""
+    """Expand operands for ``sum_of``, which needs equal shapes if no operator of ONNX sums two
+    elements."""
     if semiring.plus == "LogAddExp" and x.shape != y.shape:
         x = b.op("Expand", x, b.op("Shape", y))
         y = b.op("Expand", y, b.op("Shape", x))
@@ -130,7 +131,7 @@ def _reduced(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
 
 
 def _axes(node: ir.Node) -> tuple[int, ...] | None:
-    """The axes of a ReduceSum; None if it has none, or they are no constant."""
+    """Return the axes of a ReduceSum; None if it has none or they are not constant."""
     if "axes" in node.attributes:
         return tuple(node.attributes.get_ints("axes"))
     array = Constants().get(node.inputs[1]) if len(node.inputs) > 1 else None
@@ -138,7 +139,7 @@ def _axes(node: ir.Node) -> tuple[int, ...] | None:
 
 
 def _matmul(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
-    """An Einsum, for which a dim of size 1 of a batch that broadcasts is taken off."""
+    """Build an Einsum; it first removes batch dims of size 1 that broadcast."""
     x, y = present(node.inputs)
     left, right = _labels(_rank(x), "mk"), _labels(_rank(y), "kn")
     batch = max(left[:-2], right[:-2], key=len)
@@ -154,7 +155,7 @@ def _matmul(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
 
 
 def _labels(rank: int, matrix: str) -> str:
-    """Dims of a batch count from the back, so that equal labels meet."""
+    """Label the dims; batch dims count from the back, so that equal labels meet."""
     return string.ascii_uppercase[: rank - 2][::-1] + matrix if rank > 1 else "k"
 
 
@@ -176,7 +177,7 @@ def _einsum(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
 
 
 def _same(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
-    """The operators that have the algebra as an attribute."""
+    """Handle the operators that have the algebra as an attribute."""
     kept = [each for name, each in node.attributes.items() if name != "semiring"]
     attributes = [*kept, ir.AttrString("semiring", str(semiring))]
     return b.add(ir.Node(node.domain, node.op_type, node.inputs, attributes))[0]

@@ -1,4 +1,4 @@
-"""Which operators there are: ours, which the package registers, and others by entry points."""
+"""The table of operators: those of this package, and others by entry points."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ ENTRY_POINTS = "smelt.operators"
 
 
 def find(domain: str, name: str) -> Operator | None:
-    """The operator ``domain.name``, or None."""
+    """Return the operator ``domain.name``, or None."""
     return OPERATORS.get((domain, name))
 
 
 def all_operators() -> tuple[Operator, ...]:
-    """Every operator, sorted by domain and name."""
+    """Return every operator, sorted by domain and name."""
     return tuple(OPERATORS[key] for key in sorted(OPERATORS))
 
 
 def register_all() -> None:
-    """Register every operator and its shape rule, those of installed packages, too."""
+    """Register every operator and its shape rule, including those of installed packages."""
     OPERATORS.fill()
 
 
 def register(*operators: Operator, package: str = "") -> None:
-    """Add operators and their shape rules; ``package`` is what declares them, for messages.
+    """Add operators and their shape rules; ``package`` names who declares them, for messages.
 
-    An operator is known by its reference: declared again with the function of that name in the
-    same module, it takes the place of the first. Raises UsageError E640 if another has the name.
+    The reference of an operator identifies it: a second declaration with the function of that name
+    in the same module replaces the first. Raises UsageError E640 if another operator has the name.
     """
     for operator in operators:
         if OPERATORS.add(operator.key, operator, owner_of(operator.defining, package)):
@@ -44,7 +44,7 @@ def register(*operators: Operator, package: str = "") -> None:
 
 
 def is_installed(operator: Operator) -> bool:
-    """True if a package declares ``operator``, so that it is there in another process, too."""
+    """True if a package declares ``operator``, so that another process has it, too."""
     return bool(OPERATORS.owner(operator.key).package)
 
 
@@ -61,7 +61,8 @@ OPERATORS: Registry[tuple[str, str], Operator] = Registry(
 
 
 def checked(name: str, loaded: object) -> list[Operator]:
-    """What the entry point ``name`` names, as operators; raises UsageError E641 for all else."""
+    """Return what the entry point ``name`` names, as operators; raises UsageError E641
+    otherwise."""
     if isinstance(loaded, Operator):
         return [loaded]
     found = list(loaded) if isinstance(loaded, Iterable) else [loaded]
@@ -115,7 +116,7 @@ def _broken(node: ir.Node, why: str) -> UsageError:
 
 
 def _named(ctx: ShapeInferenceContext, shape: ir.Shape | None) -> ir.Shape | None:
-    """``shape`` with a symbol of its own for each unknown dim."""
+    """Return ``shape`` with a new symbol for each unknown dim."""
     if shape is None or not any(_is_unknown(dim) for dim in shape.dims):
         return shape
     return ir.Shape([ctx.new_symbolic_dim() if _is_unknown(dim) else dim for dim in shape.dims])

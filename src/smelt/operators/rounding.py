@@ -1,4 +1,4 @@
-"""Which operators round, and which of them every kernel rounds alike."""
+"""Tables of the operators that round, and of those that every kernel rounds alike."""
 
 from __future__ import annotations
 

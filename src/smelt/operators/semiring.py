@@ -1,7 +1,7 @@
 """Algebras to contract over: what multiplies, what sums, and the neutral elements of both.
 
-A ``Semiring`` is written into models as text, a name of ``SEMIRINGS`` or ``plus,times,zero,one``:
-a model says by itself what it computes.
+Models store a ``Semiring`` as text, a name of ``SEMIRINGS`` or ``plus,times,zero,one``, so a model
+alone says what it computes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Semiring:
 
     @property
     def is_of_truths(self) -> bool:
-        """Whether its elements are booleans."""
+        """True if its elements are booleans."""
         return PLUS[self.plus].kinds == TRUTHS
 
     @property
@@ -100,7 +100,7 @@ class Semiring:
         return PLUS[self.plus].reduction
 
     def takes(self, dtype: np.dtype) -> bool:
-        """Whether it is defined on such elements, its zero and one among them."""
+        """True if the semiring is defined on such elements, including its zero and one."""
         if dtype.kind == COMPLEX and self.times != "Mul":
             return False
         if dtype.kind not in PLUS[self.plus].kinds:
@@ -108,11 +108,12 @@ class Semiring:
         return all(_is_among(number, dtype) for number in (self.zero, self.one))
 
     def combine(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """The product of each pair of elements, by broadcasting."""
+        """Return the product of each pair of elements, by broadcasting."""
         return TIMES[self.times](a, b)
 
     def sum(self, terms: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-        """The sum along ``axes`` in the element type of ``terms``; ``zero`` where there is none."""
+        """Return the sum along ``axes`` in the element type of ``terms``; ``zero`` if there are no
+        terms."""
         if not axes:
             return terms
         if 0 in (terms.shape[axis] for axis in axes):
@@ -126,20 +127,22 @@ class Semiring:
 
     @property
     def bound(self) -> str | None:
-        """The operator that makes ``zero`` of what the reduction gives where nothing is summed.
+        """The operator that turns the reduction of no elements into ``zero``.
 
-        It changes no other sum, for ``zero`` is neutral. None where the reduction gives ``zero``.
+        It changes no other sum, since ``zero`` is neutral. None if the reduction already gives
+        ``zero``.
         """
         if self.zero == PLUS[self.plus].neutral:
             return None
         return "Min" if self.plus == "Min" else "Max"
 
     def zero_in(self, dtype: np.dtype) -> np.ndarray:
-        """``zero`` as a rank-0 array; infinity of integers is their lowest or highest number."""
+        """Return ``zero`` as a rank-0 array; infinity of integers is their lowest or highest
+        number."""
         return _number(self.zero, dtype)
 
     def neutral_in(self, dtype: np.dtype) -> np.ndarray:
-        """What a sum starts from: no element of ``dtype`` is changed by it."""
+        """Return the start of a sum: it changes no element of ``dtype``."""
         return _number(PLUS[self.plus].neutral, dtype)
 
     def __str__(self) -> str:
@@ -150,7 +153,7 @@ class Semiring:
 
 
 def _is_among(value: float, dtype: np.dtype) -> bool:
-    """Whether elements of ``dtype`` can be ``value``; see ``zero_in`` for infinities."""
+    """True if elements of ``dtype`` can be ``value``; see ``zero_in`` for infinities."""
     if dtype.kind not in "iu" or math.isinf(value):
         return True
     limits = np.iinfo(dtype)
@@ -182,11 +185,11 @@ SEMIRINGS: Mapping[str, Semiring] = {
     "or_and": Semiring("Or", "And", 0.0, 1.0),
     "log_sum_exp": Semiring("LogAddExp", "Add", -math.inf, 0.0),
 }
-"""By name."""
+"""The semirings by name."""
 
 
 def semiring_of(text: object) -> Semiring:
-    """The semiring that ``text`` names or spells; raises UsageError E657 for other texts."""
+    """Return the semiring that ``text`` names or spells; raises UsageError E657 for other texts."""
     if isinstance(text, Semiring):
         return text
     known = SEMIRINGS.get(str(text))

@@ -16,7 +16,7 @@ from smelt.operators.dot_general import reduced
 from smelt.operators.semiring import Semiring
 
 SUMS = ("Add", "Max", "Min", "Or", "And")
-"""What sums two elements, where ONNX calls it the same."""
+"""Operators that sum two elements and have the same name in ONNX."""
 
 
 def build_loop(
@@ -29,7 +29,7 @@ def build_loop(
 ) -> ir.Value:
     """Append the contraction of the inputs of ``model`` to it, and return its result.
 
-    ``sliced`` are the labels that the loop walks, with their sizes; ``attributes`` are those of the
+    ``sliced`` has the labels that the loop walks, with their sizes. ``attributes`` are those of the
     Einsum of a slice, ``out`` is the shape of the result.
     """
     graph, shapes = model.graph, ShapeInference(model)
@@ -45,7 +45,7 @@ def build_loop(
 
 
 def _number(dim: object) -> int:
-    """A size; those of sliced contractions are known."""
+    """Return a size; the sizes of sliced contractions are known."""
     assert isinstance(dim, int)
     return dim
 
@@ -87,10 +87,10 @@ def _input(name: str, dtype: ir.DataType, shape: ir.Shape) -> ir.Value:
 def _slice(
     b: Builder, value: ir.Value, term: Sequence[str], places: Mapping[str, ir.Value]
 ) -> ir.Value:
-    """What a slice reads of an operand.
+    """Return what a slice reads of an operand.
 
-    Several dims are left out at once, by places in the flat operand: what leaves out one after the
-    other holds more in between than a slice.
+    Several dims are indexed at once, by places in the flat operand. Indexing one after the other
+    would hold more than a slice in between.
     """
     axes = [axis for axis, label in enumerate(term) if label in places]
     if not axes:
@@ -118,7 +118,7 @@ def _stride(b: Builder, stride: int) -> ir.Value:
 
 
 def sum_of(b: Builder, x: ir.Value, y: ir.Value, semiring: Semiring) -> ir.Value:
-    """The sum of two elements, for each pair of two values of one shape."""
+    """Return the sum of each pair of elements of two values of one shape."""
     if semiring.plus in SUMS:
         return b.op(semiring.plus, x, y)
     rows = [b.op("Unsqueeze", each, b.const_i64([0])) for each in (x, y)]

@@ -21,7 +21,7 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 """Bits of the rotations of each round, for even and odd groups of four rounds."""
 
 PARITY = 0x1BD11BDA
-"""With the words of the key, the third word of its schedule."""
+"""The XOR of this and the words of the key is the third word of its schedule."""
 
 GROUPS = 5
 
@@ -43,7 +43,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def _meet(group: Sequence[Dim]) -> Dim:
-    """The dim that these broadcast to; two different symbols give an unknown one."""
+    """Return the dim that these broadcast to; two different symbols give an unknown one."""
     sizes = {dim for dim in group if isinstance(dim, int) and dim != 1}
     if len(sizes) > 1:
         raise ValueError(f"sizes {sorted(sizes)} do not broadcast")
@@ -57,7 +57,7 @@ def _meet(group: Sequence[Dim]) -> Dim:
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """The cipher on whole arrays."""
+    """Run the cipher on whole arrays."""
     k0, k1, x0, x1 = np.broadcast_arrays(*(np.asarray(array) for array in inputs))
     keys = [k0, k1, k0 ^ k1 ^ np.uint32(PARITY)]
     with np.errstate(over="ignore"):  # Scalars warn of what arrays do silently.
@@ -109,7 +109,8 @@ by, and the number of the group."""
 def _group(
     b: Builder, state: Sequence[ir.Value], steps: Sequence[ir.Value]
 ) -> tuple[ir.Value, ...]:
-    """Both words after four rounds, and the words of the key in the order of the next group."""
+    """Return both words after four rounds, and the words of the key in the order of the next
+    group."""
     first, second, k0, k1, k2 = state
     *bits, number = steps
     for left, right in zip(bits[:4], bits[4:], strict=True):

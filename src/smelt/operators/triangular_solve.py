@@ -30,7 +30,7 @@ from smelt.operators.linalg.matrices import (
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The type of ``b``."""
+    """Return the type of ``b``."""
     a, b = inputs
     if a is None or b is None:
         raise ValueError("TriangularSolve takes two operands")
@@ -48,7 +48,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Substitution, row by row, over the whole batch at once."""
+    """Substitute row by row, over the whole batch at once."""
     a, b = present(inputs)
     lower = bool(attributes["lower"])
     matrix, right = a, b
@@ -69,7 +69,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-    """Substitution, row by row."""
+    """Substitute row by row."""
     lower, left = bool(attributes["lower"]), bool(attributes["left_side"])
     # x @ m = b  is  m^T @ x^T = b^T
     if bool(attributes["transpose_a"]) == left:

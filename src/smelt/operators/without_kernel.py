@@ -71,7 +71,7 @@ def lacks_bfloat16(node: ir.Node) -> bool:
 def without_kernel(model: ir.Model) -> Iterator[tuple[ir.Node, ir.DataType]]:
     """Yield the nodes that keep ONNX Runtime from opening ``model``, with the element type.
 
-    Nodes of other domains are left to whoever declares them; bodies of functions are not read.
+    Whoever declares nodes of other domains handles them. Bodies of functions are not read.
     """
     types = ElementTypes(opset_of(model))
     for node in scope.nodes_below(model.graph):
@@ -89,7 +89,7 @@ def without_kernel(model: ir.Model) -> Iterator[tuple[ir.Node, ir.DataType]]:
 
 
 def warn_without_kernel(model: ir.Model, stacklevel: int = 2) -> None:
-    """Warn of the operators that ONNX Runtime has no kernel for, and name the remedy."""
+    """Warn about the operators that ONNX Runtime has no kernel for, and name the remedy."""
     found: dict[tuple[str, ir.DataType], int] = {}
     for node, dtype in without_kernel(model):
         key = node.op_type, dtype

@@ -39,7 +39,7 @@ OF_SOURCE = "smelt.of_source"
 
 
 def _chosen(test: str) -> Body:
-    """Max or Min of any number of tensors, by comparisons, which are right."""
+    """Return Max or Min of any number of tensors, by comparisons, which are right."""
 
     def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
         first, *others = present(given)
@@ -51,7 +51,7 @@ def _chosen(test: str) -> Body:
 
 
 def _truncated(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """The remainder with the sign of the dividend: Div truncates."""
+    """Return the remainder with the sign of the dividend: Div truncates."""
     x, y = given
     return (b.op("Sub", x, b.op("Mul", b.op("Div", x, y), y)),)
 
@@ -63,7 +63,8 @@ def _sign(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, 
 
 
 def _of_halves(op_type: str) -> Body:
-    """ReduceMax or ReduceMin: of the high halves as doubles, then of the low ones beside it.
+    """Return ReduceMax or ReduceMin: of the high halves as doubles, then of the matching low
+    halves.
 
     Of no elements the result is the least or the greatest number of the type.
     """
@@ -89,7 +90,7 @@ def _of_halves(op_type: str) -> Body:
 
 
 def _whole(b: Builder, x: ir.Value, low: int, high: int) -> ir.Value:
-    """``x``, a double that is whole or infinite, as an int64 within the bounds."""
+    """Return ``x``, a double that is whole or infinite, as an int64 within the bounds."""
     clipped = b.op("Clip", x, b.const_like(low, x), b.const_like(high, x))
     return b.op("Cast", clipped, to=int(T.INT64))
 
@@ -127,7 +128,7 @@ RIGHT_IF: Mapping[str, Callable[[ir.Node], bool]] = {
 
 
 def is_wrong(node: ir.Node, dtype: ir.DataType) -> bool:
-    """True if ONNX Runtime may compute ``node``, on elements of a type, wrong."""
+    """True if ONNX Runtime may compute ``node`` wrong on elements of ``dtype``."""
     right = RIGHT_IF.get(node.op_type)
     return (node.op_type, dtype) in WRONG and (right is None or not right(node))
 
@@ -146,7 +147,7 @@ def note_source(model: ir.Model) -> None:
 
 
 def _logistic(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """``1 / (1 + exp(-x))``, 0 where exp(-x) is infinite."""
+    """Return ``1 / (1 + exp(-x))``, 0 where exp(-x) is infinite."""
     (x,) = present(given)
     one = b.const_like(1, x)
     return (b.op("Div", one, b.op("Add", b.op("Exp", b.op("Neg", x)), one)),)

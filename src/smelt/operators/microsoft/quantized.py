@@ -26,7 +26,7 @@ Y, C = (tuple(f"{name}{rest}" for rest in ("_scale", "_zero_point?")) for name i
 def dequantized(
     x: np.ndarray | None, scale: np.ndarray | None, zero: np.ndarray | None
 ) -> np.ndarray:
-    """What ``x`` stands for, in float. Only ``zero`` may be absent."""
+    """Return the floats that ``x`` stands for. Only ``zero`` may be absent."""
     assert x is not None
     assert scale is not None
     centred = x.astype(np.int32) - (0 if zero is None else zero.astype(np.int32))
@@ -36,7 +36,8 @@ def dequantized(
 def requantized(
     real: np.ndarray, scale: np.ndarray | None, zero: np.ndarray | None, dtype: np.dtype
 ) -> np.ndarray:
-    """``real`` in steps of ``scale``, rounded to even, moved by ``zero``, held within ``dtype``."""
+    """Return ``real`` in steps of ``scale``, rounded to even, moved by ``zero``, clipped to
+    ``dtype``."""
     assert scale is not None
     bounds = ml_dtypes.iinfo(dtype)
     whole = np.rint(real / scale) + (0 if zero is None else zero.astype(np.int32))
@@ -51,7 +52,8 @@ def _declared(
     op: str,
     **defaults: float | None,
 ) -> Operator:
-    """An operator on ``count`` quantized numbers, which ``op`` of ONNX computes on floats."""
+    """Return an operator on ``count`` quantized numbers, which ``op`` of ONNX computes on
+    floats."""
 
     def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
         x, shape = first(inputs), first(inputs).shape

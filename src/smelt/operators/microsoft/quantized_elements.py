@@ -1,4 +1,5 @@
-"""``QLinearConcat``, ``QLinearWhere``, ``QLinearSoftmax``: which choose or compare bytes."""
+"""``QLinearConcat``, ``QLinearWhere``, ``QLinearSoftmax``: operators that choose or compare
+bytes."""
 
 from __future__ import annotations
 
@@ -64,14 +65,14 @@ def _where(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _where_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Each side is brought to the steps of the result before it is chosen from."""
+    """Bring each side to the steps of the result, then choose."""
     last = inputs[7:9]
     sides = (b.op("DequantizeLinear", *inputs[i : i + 3]) for i in (1, 4))
     return (b.op("Where", inputs[0], *(b.op("QuantizeLinear", side, *last) for side in sides)),)
 
 
 def _axes(attributes: Attributes, rank: int) -> tuple[int, ...]:
-    """What Softmax sums over: one axis, or all from it on before opset 13."""
+    """Return the axes that Softmax sums over: one axis, or before opset 13 all from it on."""
     axis = int_of(attributes, "axis") % max(rank, 1)
     return (axis,) if int_of(attributes, "opset") >= 13 else tuple(range(axis, rank))
 

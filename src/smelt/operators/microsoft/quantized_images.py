@@ -1,6 +1,6 @@
 """Pools and convolutions of quantized images, whose channels may come last.
 
-ONNX Runtime writes the form with channels last for itself; here it is the other, transposed.
+ONNX Runtime creates the form with channels last for itself. The bodies here transpose to the other.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _as_given(array: np.ndarray, attributes: Attributes) -> np.ndarray:
 
 
 def _of_onnx(attributes: Attributes) -> dict[str, Any]:
-    """Those that the operator of ONNX has, too."""
+    """Return the attributes that the operator of ONNX also has."""
     return {name: value for name, value in attributes.items() if name != "channels_last"}
 
 
@@ -55,7 +55,7 @@ def _to_given(b: Builder, y: ir.Value, rank: int, attributes: Attributes) -> ir.
 def _result(
     x: ir.Value, channels: Dim | None, attributes: Attributes, kernel: Sequence[int]
 ) -> Result:
-    """The shape of ``x`` with as many spatial elements as windows, and other ``channels``."""
+    """Return the type of ``x`` with one spatial element per window, and other ``channels``."""
     if x.shape is None:
         return Result(x.dtype, None)
     dims: list[Dim] = list(x.shape.dims)
@@ -100,7 +100,7 @@ def _whole_average(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _pool_body(op: str) -> object:
-    """The body of a pool that ``op`` of ONNX computes on floats."""
+    """Return the body of a pool that ``op`` of ONNX computes on floats."""
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
         x = first(inputs)

@@ -1,7 +1,7 @@
-"""``QGemm`` and its like: products of integers, whose sums of 32 bits become floats or bytes.
+"""``QGemm`` and similar: products of integers, whose sums of 32 bits become floats or bytes.
 
-ONNX Runtime writes them in place of DequantizeLinear, Gemm, QuantizeLinear and of the nodes that
-dynamic quantization makes. What follows the sums is one factor a column, then a bias.
+ONNX Runtime creates them in place of DequantizeLinear, Gemm, QuantizeLinear, and in place of the
+nodes that dynamic quantization creates. One factor per column follows the sums, then a bias.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FLOAT, INT32 = ir.DataType.FLOAT, ir.DataType.INT32
 def _sums(
     a: np.ndarray, b: np.ndarray, a_zero: np.ndarray | None, b_zero: np.ndarray | None
 ) -> np.ndarray:
-    """Those of products of integers less their zero points, in 32 bits that wrap around."""
+    """Return sums of products of integers minus their zero points, in 32 bits that wrap around."""
     left, right = a.astype(np.int32), b.astype(np.int32)
     left = left if a_zero is None else left - a_zero.astype(np.int32)
     right = right if b_zero is None else right - b_zero.astype(np.int32)
@@ -61,7 +61,7 @@ def _to_float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[
 
 
 def quantized_at_run_time(a: np.ndarray) -> tuple[np.ndarray, np.float32, np.ndarray]:
-    """As DynamicQuantizeLinear has it: bytes, their scale and zero point."""
+    """Return bytes, their scale and zero point, as DynamicQuantizeLinear computes them."""
     low, high = np.float32(a.min(initial=0)), np.float32(a.max(initial=0))
     scale = (high - low) / np.float32(255) if high > low else np.float32(1)
     zero = np.rint(np.clip(-low / scale, 0, 255)).astype(np.uint8)
@@ -98,7 +98,7 @@ def _infer_gemm(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _gemm(inputs: Given, attributes: Attributes) -> Computed:
-    """Sums and C in 32 bits, times ``alpha * a_scale * b_scale / y_scale``."""
+    """Compute the sums and C in 32 bits, times ``alpha * a_scale * b_scale / y_scale``."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = (*inputs, *(None,) * 9)[:9]
     assert a is not None
     assert b is not None
@@ -117,7 +117,8 @@ def _gemm(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _gemm_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Gemm of what A, B and C stand for, which targets of integer kernels compute in integers."""
+    """Build a Gemm of the dequantized A, B and C, which targets of integer kernels compute in
+    integers."""
     a, a_scale, a_zero, right, b_scale, b_zero, c, y_scale, y_zero = (*inputs, *(None,) * 9)[:9]
     left = b.op("DequantizeLinear", a, a_scale, a_zero)
     axis = 0 if int_of(attributes, "transB") else 1

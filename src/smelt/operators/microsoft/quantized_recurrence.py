@@ -1,10 +1,10 @@
-"""``DynamicQuantizeLSTM``: an LSTM whose weights are bytes, as dynamic quantization writes it.
+"""``DynamicQuantizeLSTM``: an LSTM whose weights are bytes, as dynamic quantization creates it.
 
-Weights come transposed: W is D,I,4*H and R is D,H,4*H, for D directions, I features of the input
-and H hidden units; a scale and a zero point each direction, or each of its 4*H columns. Here X
-meets W in the steps of DynamicQuantizeLinear, as in ONNX Runtime's CPU kernel. The kernel also
-rounds the hidden state to bytes at every step, by the range of the samples that one of its threads
-has; the body keeps the state in float, so that results differ from the kernel's by such rounding.
+Weights are transposed: W is D,I,4*H and R is D,H,4*H, for D directions, I features of the input and
+H hidden units. A scale and a zero point belong to each direction, or to each of its 4*H columns. X
+is quantized as DynamicQuantizeLinear does it, as in ONNX Runtime's CPU kernel. The kernel also
+rounds the hidden state to bytes at every step, by the range of the samples of one of its threads.
+The body keeps the state in float, so its results differ from the kernel's by such rounding.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 def _weights(
     codes: np.ndarray | None, scale: np.ndarray | None, zero: np.ndarray | None
 ) -> np.ndarray:
-    """Of each direction, what the bytes stand for."""
+    """Return the floats that the bytes stand for, per direction."""
     assert codes is not None
     assert scale is not None
     assert zero is not None
@@ -65,7 +65,7 @@ def _run(
     state: tuple[np.ndarray, np.ndarray],
     order: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """One direction: the state after each step, in place, and the last state and cell.
+    """Run one direction; return the state after each step, in place, and the last state and cell.
 
     ``order`` has, for each step and sample, the row of the sequence, or -1 beyond its end.
     """
@@ -83,7 +83,7 @@ def _run(
 
 
 def _plain(attributes: Attributes) -> bool:
-    """Whether the functions are those of an LSTM that says none, and nothing is clipped."""
+    """True if the functions are the defaults of an LSTM and nothing is clipped."""
     names = attributes["activations"]
     told = tuple(str(name).lower() for name in names) if isinstance(names, tuple) else DEFAULT
     usual = told == DEFAULT * (len(told) // 3)
@@ -97,7 +97,7 @@ def _order(lengths: np.ndarray, steps: int, backward: bool) -> np.ndarray:
 
 
 def _reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Raises ValueError for other functions than an LSTM has by itself."""
+    """Raises ValueError for functions other than the defaults of an LSTM."""
     if not _plain(attributes):
         raise ValueError("the reference has no other functions than Sigmoid, Tanh, Tanh")
     x, w, r, bias, lengths, h, c, peepholes, *scales = inputs
@@ -123,7 +123,7 @@ def _reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _dense(b: Builder, operands: Values, count: int) -> ir.Value:
-    """Bytes as floats, in the order that LSTM has them."""
+    """Return bytes as floats, in the order that LSTM expects."""
     codes, scale, zero = operands
     column = b.constant(np.array([count, 1, -1]))
     real = b.op("Cast", codes, to=int(FLOAT))

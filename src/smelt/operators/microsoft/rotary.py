@@ -1,4 +1,4 @@
-"""``RotaryEmbedding`` of the runtime's domain: heads turned by the angles of their positions."""
+"""``RotaryEmbedding`` of the runtime's domain: heads rotated by the angles of their positions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from smelt.operators.microsoft.declared import Values, floats, ints, like_first,
 
 
 def turned(heads: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
-    """``[B,N,S,D]`` turned by ``[B,1,S,R/2]``; what lies behind the first R numbers stays."""
+    """Rotate ``[B,N,S,D]`` by ``[B,1,S,R/2]``; the elements after the first R numbers stay
+    unchanged."""
     size = 2 * cos.shape[-1]
     part, rest = heads[..., :size], heads[..., size:]
     if interleaved:
@@ -41,7 +42,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
-    """ONNX's own RotaryEmbedding, where positions are given one by one."""
+    """Build ONNX's own RotaryEmbedding if positions are given one by one."""
     x, positions, cos, sin = present(inputs)
     rank = None if positions.shape is None else len(positions.shape)
     heads = int_of(attributes, "num_heads")

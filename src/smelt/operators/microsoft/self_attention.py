@@ -1,7 +1,7 @@
 """``Attention`` and ``QAttention``: queries, keys and values are one product of the same input.
 
-The input is B,S,D; the weights are D,3*H, of bytes for ``QAttention``. The past is 2,B,N,P,H/N. A
-mask is B,T or B,S,T of 0 for what nobody may see, or B lengths.
+The input is B,S,D. The weights are D,3*H, of bytes for ``QAttention``. The past is 2,B,N,P,H/N. A
+mask is B,T or B,S,T with 0 for hidden places, or B lengths.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
 FLOAT, INT32, INT64 = ir.DataType.FLOAT, ir.DataType.INT32, ir.DataType.INT64
 NEVER = float(np.finfo(np.float32).min)
-"""Added to the scores of later places, by a model that looks back only."""
+"""A model that looks back only adds this to the scores of later places."""
 
 
 def _sizes(attributes: Attributes, width: int) -> tuple[int, int, int]:
-    """Those of queries, keys and values in the ``width`` of the product."""
+    """Return the sizes of queries, keys and values in the ``width`` of the product."""
     if attributes.get("qkv_hidden_sizes"):
         query, key, value = ints_of(attributes, "qkv_hidden_sizes")
         return query, key, value
@@ -41,7 +41,7 @@ def _sizes(attributes: Attributes, width: int) -> tuple[int, int, int]:
 
 
 def _infer(x: ir.Value, width: Dim | None, past: ir.Value | None, said: Attributes) -> list[Result]:
-    """The types of the result and of what has become of the past, of float."""
+    """Return the types of the result and of the new past, for floats."""
     if x.shape is None or len(x.shape) != 3 or not isinstance(width, int):
         return [Result(None, None)] * 2
     (batch, rows, _), heads = x.shape.dims, int_of(said, "num_heads")
@@ -63,7 +63,8 @@ def _attend(
     bias: np.ndarray | None,
     said: Attributes,
 ) -> Computed:
-    """Softmax of scaled products, times the values, and the keys and values of all places."""
+    """Return softmax of scaled products, times the values, and the keys and values of all
+    places."""
     heads = int_of(said, "num_heads")
     query, key, _ = _sizes(said, qkv.shape[-1])
     parts = np.split(qkv, [query, query + key], -1)
@@ -87,14 +88,15 @@ def _attend(
 
 
 def _heads(b: Builder, x: ir.Value, start: int, size: int, heads: int) -> ir.Value:
-    """``size`` columns from ``start`` of B,S,W as B,N,S,``size``/N."""
+    """Return ``size`` columns from ``start`` of B,S,W as B,N,S,``size``/N."""
     ends = (b.const_i64([number]) for number in (start, start + size, 2))
     each = b.op("Reshape", b.op("Slice", x, *ends), b.const_i64([0, 0, heads, size // heads]))
     return b.op("Transpose", each, perm=[0, 2, 1, 3])
 
 
 def _hidden(b: Builder, mask: ir.Value, columns: ir.Value, like: ir.Value, fill: float) -> ir.Value:
-    """``fill`` for what the mask hides and else 0, as it meets scores of B,N,S,T."""
+    """Return ``fill`` for what the mask hides and 0 elsewhere, broadcastable to scores of
+    B,N,S,T."""
     assert mask.shape is not None
     rank = len(mask.shape)
     if rank == 1:
@@ -107,7 +109,7 @@ def _hidden(b: Builder, mask: ir.Value, columns: ir.Value, like: ir.Value, fill:
 
 
 def _covers(mask: ir.Value | None, x: ir.Value) -> bool:
-    """A mask of a form that has a body: lengths are as many as there are sequences."""
+    """True for a mask of a form that has a body: lengths must be as many as the sequences."""
     if mask is None:
         return True
     if mask.shape is None or x.shape is None:
@@ -116,7 +118,7 @@ def _covers(mask: ir.Value | None, x: ir.Value) -> bool:
 
 
 def _has_heads(said: Attributes, width: int) -> bool:
-    """True where heads have elements; ONNX Runtime returns nothing of use for others."""
+    """True if heads have elements; ONNX Runtime returns nothing useful for others."""
     heads = int_of(said, "num_heads")
     return heads > 0 and all(size >= heads for size in _sizes(said, width))
 
@@ -130,7 +132,7 @@ def _attended(
     bias: ir.Value | None,
     said: Attributes,
 ) -> tuple[ir.Value, ...]:
-    """As ``_attend``, of nodes."""
+    """Build the nodes that compute ``_attend``."""
     heads, (query, key, value) = int_of(said, "num_heads"), _sizes(said, width)
     q = _heads(b, qkv, 0, query, heads)
     held = [_heads(b, qkv, query, key, heads), _heads(b, qkv, query + key, value, heads)]

@@ -1,4 +1,4 @@
-"""Windows that slide over images: their places along each dim and what they see."""
+"""Windows that slide over images: their places along each dim, and the elements they cover."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Windows:
     ceil: bool
 
     def padding(self, axis: int, size: int) -> tuple[int, int]:
-        """Elements before and after a dim of ``size``."""
+        """Return the numbers of elements before and after a dim of ``size``."""
         if self.auto == "NOTSET":
             return self.pads[axis], self.pads[axis + len(self.kernel)]
         if self.auto == "VALID":
@@ -45,23 +45,25 @@ class Windows:
         return (less, total - less) if self.auto == "SAME_UPPER" else (total - less, less)
 
     def reach(self, axis: int) -> int:
-        """From the first to the last element of a window."""
+        """Return the number of elements from the first to the last one of a window."""
         return (self.kernel[axis] - 1) * self.dilations[axis] + 1
 
     def places(self, axis: int, size: int) -> int:
-        """How many there are along a dim; with ``ceil``, one may end beyond the padding."""
+        """Return the number of windows along a dim; with ``ceil``, one may end beyond the
+        padding."""
         before, after = self.padding(axis, size)
         free, step = size + before + after - self.reach(axis), self.strides[axis]
         count = (-(-free // step) if self.ceil else free // step) + 1
         return count - (self.ceil and (count - 1) * step >= size + before)
 
     def result(self, sizes: Sequence[Dim]) -> list[Dim]:
-        """The dims of what has an element for each place."""
+        """Return the dims of a result with one element per place."""
         known = ((self.places(i, n) if isinstance(n, int) else None) for i, n in enumerate(sizes))
         return [ir.SymbolicDim(None) if n is None else n for n in known]
 
     def views(self, x: np.ndarray, fill: float) -> np.ndarray:
-        """``[N, C, places..., kernel...]`` of an image ``[N, C, ...]``, ``fill`` around it."""
+        """Return ``[N, C, places..., kernel...]`` of an image ``[N, C, ...]``, with ``fill`` around
+        it."""
         rank = len(self.kernel)
         pads, short = [(0, 0), (0, 0)], []
         for axis, size in enumerate(x.shape[2:]):
@@ -78,7 +80,7 @@ class Windows:
 
 
 def windows_of(attributes: Attributes, kernel: Sequence[int]) -> Windows:
-    """Those of a node with the attributes of a pool or a convolution."""
+    """Return the windows of a node with the attributes of a pool or a convolution."""
     rank = len(kernel)
 
     def said(name: str, count: int, default: int) -> tuple[int, ...]:

@@ -1,6 +1,6 @@
 """``smelt.BesselI0e`` and ``smelt.BesselI1e``: modified Bessel functions times ``exp(-|x|)``.
 
-By Chebyshev expansions in x up to 8 and in 1 / x beyond: C. Clenshaw, "Chebyshev series for
+They use Chebyshev expansions in x up to 8 and in 1 / x beyond: C. Clenshaw, "Chebyshev series for
 mathematical functions" (1962).
 """
 
@@ -68,7 +68,7 @@ def i0e(m: Arithmetic, x: Number) -> Number:
 
 
 def i1e(m: Arithmetic, x: Number) -> Number:
-    """Odd: the sign of x, also that of 0."""
+    """An odd function: the result has the sign of x, also that of 0."""
     size = m.abs(x)
     near = x * chebyshev(ORDER1_NEAR, m.minimum(size, 8.0) * 0.25 - 1.0)
     far = _far(m, ORDER1_FAR, size)
@@ -76,7 +76,7 @@ def i1e(m: Arithmetic, x: Number) -> Number:
 
 
 def _far(m: Arithmetic, table: tuple[float, ...], size: Number) -> Number:
-    """0 at infinity, NaN for NaN."""
+    """Return 0 at infinity, NaN for NaN."""
     large = m.maximum(size, 8.0)
     return chebyshev(table, 16.0 / large - 1.0) / m.sqrt(size)
 

@@ -34,7 +34,7 @@ LARGE = 10.0
 
 
 def digamma(m: Arithmetic, x: Number) -> Number:
-    """Of any sign, by reflection (DLMF 5.5.4)."""
+    """Compute digamma of any sign, by reflection (DLMF 5.5.4)."""
     negative = x <= 0.0
     positive = _positive(m, m.where(negative, 1.0 - x, x))
     # The nearest integer, so that a tiny x keeps its digits.
@@ -45,7 +45,7 @@ def digamma(m: Arithmetic, x: Number) -> Number:
 
 
 def _positive(m: Arithmetic, x: Number) -> Number:
-    """Taylor's series near the root; else shifted up to where the asymptotic series holds."""
+    """Use Taylor's series near the root; otherwise shift up until the asymptotic series holds."""
     shifted, total = x, x * 0.0
     for _ in range(10):
         up = shifted < LARGE

@@ -19,7 +19,7 @@ from smelt.operators.numeric import SINGLE_TOLERANCE, chebyshev, polynomial
 SERIES = tuple(
     2 / math.sqrt(math.pi) * (-1) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(22)
 )
-"""Of ``erf(x) / x`` in x * x: DLMF 7.6.1."""
+"""Coefficients of ``erf(x) / x`` in x * x: DLMF 7.6.1."""
 
 MIDPOINT = 3.75
 
@@ -74,14 +74,14 @@ def erf(m: Arithmetic, x: Number) -> Number:
 
 
 def erfc(m: Arithmetic, x: Number) -> Number:
-    """Accurate to a few ulp of the result, however small."""
+    """The result is accurate to a few ulp, however small it is."""
     tail = _tail(m, m.abs(x))
     far = m.where(x < 0.0, 2.0 - tail, tail)
     return m.where(m.abs(x) < 0.5, 1.0 - _near(m, x), far)
 
 
 def erf_inv(m: Arithmetic, x: Number) -> Number:
-    """Infinite at 1 and -1, NaN beyond. No float below 1 has a root of 4 or more."""
+    """Return infinity at 1 and -1, NaN beyond. No float below 1 has a root of 4 or more."""
     w = -m.log((1.0 - x) * (x + 1.0))
     root = m.sqrt(m.maximum(w, 0.0))
     central = _series(m, CENTRAL, m.minimum(w, 6.25) * (2.0 / 6.25) - 1.0)
@@ -102,13 +102,14 @@ def _series(m: Arithmetic, coefficients: Sequence[float], x: Number) -> Number:
 
 
 def _near(m: Arithmetic, x: Number) -> Number:
-    """``erf(x)`` for ``|x| < 1``."""
+    """Return ``erf(x)`` for ``|x| < 1``."""
     inside = m.where(m.abs(x) < 1.0, x, 0.0)
     return inside * polynomial(SERIES[::-1], inside * inside)
 
 
 def _tail(m: Arithmetic, x: Number) -> Number:
-    """``erfc(x)`` for x >= 0. The square is taken apart, for its rounding would be magnified."""
+    """Return ``erfc(x)`` for x >= 0. The square is split, since its rounding error would be
+    magnified."""
     bounded = m.minimum(x, 30.0)
     head = m.floor(bounded * 1024.0) * (1 / 1024)
     decay = m.exp(-head * head) * m.exp((head - bounded) * (head + bounded))

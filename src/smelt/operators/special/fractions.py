@@ -1,7 +1,7 @@
 """Series and continued fractions of the incomplete gamma functions, with their derivatives by a.
 
-Each element stops by itself, so its result does not depend on its neighbours; one that has not
-converged after ``LIMIT`` steps is NaN.
+Each element stops by itself, so its result does not depend on its neighbours. An element that has
+not converged after ``LIMIT`` steps is NaN.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ BIG = 2.0**100
 def gamma_series(
     m: Arithmetic, a: Number, x: Number, wanted: Number, *, slope: bool = False
 ) -> tuple[Number, Number]:
-    """``sum(x ** n / ((a + 1) ... (a + n)))`` and its derivative by a: DLMF 8.7.1.
+    """Return ``sum(x ** n / ((a + 1) ... (a + n)))`` and its derivative by a: DLMF 8.7.1.
 
-    The derivative is 0 unless asked for by ``slope``; so are both where they are not ``wanted``.
+    The derivative is 0 unless ``slope`` is true; both are 0 where they are not ``wanted``.
     """
     zero = x * 0.0
     one = zero + 1.0
@@ -50,9 +50,9 @@ def gamma_series(
 def gamma_fraction(
     m: Arithmetic, a: Number, x: Number, wanted: Number, *, slope: bool = False
 ) -> tuple[Number, Number]:
-    """The upper function over ``density(a, x)``, and its derivative by a: DLMF 8.9.2.
+    """Return the upper function over ``density(a, x)``, and its derivative by a: DLMF 8.9.2.
 
-    By the recurrences of numerators and denominators, scaled down as they grow, as in Cephes.
+    It uses the recurrences of numerators and denominators, scaled down as they grow, as in Cephes.
     """
     zero = x * 0.0
     one = zero + 1.0

@@ -12,7 +12,7 @@ from smelt.operators.formula import Arithmetic, Number, elementwise
 from smelt.operators.numeric import log1p_less_x, polynomial
 
 LESS_GAMMA = 0.42278433509846713
-"""1 less Euler's constant."""
+"""1 minus Euler's constant."""
 
 HALF_LOG_2PI = 0.91893853320467274
 
@@ -40,7 +40,7 @@ LARGE = 10.0
 
 
 def lgamma(m: Arithmetic, x: Number) -> Number:
-    """Of any sign, by reflection (DLMF 5.5.3)."""
+    """Compute lgamma of any sign, by reflection (DLMF 5.5.3)."""
     size = m.abs(x)
     positive = lgamma_positive(m, size)
     reflected = math.log(math.pi) - m.log(size) - m.log(sin_pi(m, size)) - positive
@@ -49,7 +49,8 @@ def lgamma(m: Arithmetic, x: Number) -> Number:
 
 
 def lgamma_positive(m: Arithmetic, x: Number) -> Number:
-    """Of ``x >= 0``: a series around 2 after shifts, then Stirling's."""
+    """Compute lgamma for ``x >= 0``: by a series around 2 after shifts, then by Stirling's
+    series."""
     shifted, product = x, x * 0.0 + 1.0
     for _ in range(8):
         down = shifted >= 2.5
@@ -65,16 +66,17 @@ def lgamma_positive(m: Arithmetic, x: Number) -> Number:
 
 
 def stirling_rest(m: Arithmetic, x: Number) -> Number:
-    """``lgamma(x)`` less Stirling's formula ``(x - 1/2) log(x) - x + log(2 pi) / 2``, x > 0."""
+    """Return ``lgamma(x)`` minus Stirling's formula ``(x - 1/2) log(x) - x + log(2 pi) / 2``, x >
+    0."""
     small = lgamma_positive(m, x) - ((x - 0.5) * m.log(x) - x + HALF_LOG_2PI)
     return m.where(x < LARGE, small, _stirling(x))
 
 
 def deviance(m: Arithmetic, a: Number, x: Number) -> Number:
-    """``a log(x / a) - (x - a)``, never positive, accurate where x is near a.
+    """Return ``a log(x / a) - (x - a)``, never positive, accurate where x is near a.
 
-    C. Loader, "Fast and accurate computation of binomial probabilities" (2000), takes the powers
-    of large numbers apart like this.
+    C. Loader, "Fast and accurate computation of binomial probabilities" (2000), splits the powers
+    of large numbers like this.
     """
     u = (x - a) / a
     close = (u > -0.5) & (u < 1.0)
@@ -83,13 +85,13 @@ def deviance(m: Arithmetic, a: Number, x: Number) -> Number:
 
 
 def sin_pi(m: Arithmetic, x: Number) -> Number:
-    """``|sin(pi x)|`` for x >= 0, exactly 0 at integers."""
+    """Return ``|sin(pi x)|`` for x >= 0, exactly 0 at integers."""
     fraction = x - m.floor(x)
     return m.sin(m.where(fraction > 0.5, 1.0 - fraction, fraction) * math.pi)
 
 
 def _around_two(z: Number) -> Number:
-    """``lgamma(2 + z)`` for ``|z| <= 1/2``."""
+    """Return ``lgamma(2 + z)`` for ``|z| <= 1/2``."""
     return z * (LESS_GAMMA + z * polynomial(SERIES[::-1], -z))
 
 

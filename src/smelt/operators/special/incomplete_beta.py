@@ -18,7 +18,7 @@ SMALL = 2.0**-1000
 
 
 def betainc(m: Arithmetic, a: Number, b: Number, x: Number) -> Number:
-    """DLMF 8.17.2; NaN outside of a, b >= 0 and 0 <= x <= 1, and where both limits meet."""
+    """Compute DLMF 8.17.2; NaN outside of a, b >= 0 and 0 <= x <= 1, and where both limits meet."""
     inside = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
     left = m.equal(a, 0.0) | m.equal(b, math.inf)  # all weight at 0
     right = m.equal(b, 0.0) | m.equal(a, math.inf)  # all weight at 1
@@ -30,7 +30,7 @@ def betainc(m: Arithmetic, a: Number, b: Number, x: Number) -> Number:
 
 
 def _inside(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) -> Number:
-    """On the side of the mean where the fraction converges fast: DLMF 8.17.4."""
+    """Compute on the side of the mean where the fraction converges fast: DLMF 8.17.4."""
     direct = x < (a + 1.0) / (a + b + 2.0)
     rest = 1.0 - x
     p, q = m.where(direct, a, b), m.where(direct, b, a)
@@ -41,7 +41,7 @@ def _inside(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) -> N
 
 
 def _density(m: Arithmetic, a: Number, b: Number, x: Number, rest: Number) -> Number:
-    """``x ** a (1 - x) ** b / B(a, b)``, the large powers taken apart (Loader 2000)."""
+    """Return ``x ** a (1 - x) ** b / B(a, b)``, with the large powers split (Loader 2000)."""
     total = a + b
     exponent = deviance(m, a, total * x) + deviance(m, b, total * rest)
     exponent = exponent + stirling_rest(m, total) - stirling_rest(m, a) - stirling_rest(m, b)
@@ -49,7 +49,7 @@ def _density(m: Arithmetic, a: Number, b: Number, x: Number, rest: Number) -> Nu
 
 
 def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) -> Number:
-    """The reciprocal of the continued fraction DLMF 8.17.22, two of its terms a step."""
+    """Return the reciprocal of the continued fraction DLMF 8.17.22, two of its terms per step."""
     one = x * 0.0 + 1.0
 
     def advance(term: Number, c: Number, d: Number) -> tuple[Number, Number]:

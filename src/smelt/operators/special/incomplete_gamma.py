@@ -1,7 +1,7 @@
 """``smelt.Igamma`` and its relatives: the regularized incomplete gamma functions.
 
-The lower one by its series where x is small or below a, the upper one by its continued fraction
-elsewhere, and both by Temme's expansion where a is large and x near it.
+The lower function uses its series where x is small or below a. The upper one uses its continued
+fraction elsewhere. Both use Temme's expansion where a is large and x near it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from smelt.operators.special.temme import expand
 
 
 def density(m: Arithmetic, a: Number, x: Number) -> Number:
-    """``x ** a exp(-x) / gamma(a)`` for a, x > 0."""
+    """Return ``x ** a exp(-x) / gamma(a)`` for a, x > 0."""
     return m.exp(deviance(m, a, x) - stirling_rest(m, a)) * m.sqrt(a * (0.5 / math.pi))
 
 
 def _inside(m: Arithmetic, a: Number, x: Number) -> Number:
-    """Where the functions need computing: finite and above 0."""
+    """True where the functions need computing: finite and above 0."""
     return (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
 
 
 def _lower_and_upper(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:
-    """Both functions where ``_inside``, each accurate where it is small."""
+    """Return both functions where ``_inside``, each accurate where it is small."""
     inside = _inside(m, a, x)
     a, x = m.where(inside, a, 1.0), m.where(inside, x, 1.0)
     temme = expand(m, a, x)
@@ -58,17 +58,17 @@ def _outside(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:
 
 
 def igamma(m: Arithmetic, a: Number, x: Number) -> Number:
-    """The lower function: DLMF 8.2.4."""
+    """Return the lower function: DLMF 8.2.4."""
     return m.where(_inside(m, a, x), _lower_and_upper(m, a, x)[0], _outside(m, a, x)[0])
 
 
 def igammac(m: Arithmetic, a: Number, x: Number) -> Number:
-    """The upper function: DLMF 8.2.4."""
+    """Return the upper function: DLMF 8.2.4."""
     return m.where(_inside(m, a, x), _lower_and_upper(m, a, x)[1], _outside(m, a, x)[1])
 
 
 def igamma_grad_a(m: Arithmetic, a: Number, x: Number) -> Number:
-    """The derivative of the lower function by a."""
+    """Return the derivative of the lower function by a."""
     inside = _inside(m, a, x)
     safe_a, safe_x = m.where(inside, a, 1.0), m.where(inside, x, 1.0)
     factor = density(m, safe_a, safe_x)
@@ -78,7 +78,7 @@ def igamma_grad_a(m: Arithmetic, a: Number, x: Number) -> Number:
 
 
 def _upper_slope(m: Arithmetic, a: Number, x: Number, wanted: Number) -> Number:
-    """The derivative of the upper function by a, over ``density(a, x)``."""
+    """Return the derivative of the upper function by a, over ``density(a, x)``."""
     temme = expand(m, a, x)
     wanted = wanted & ~temme.valid
     by_series = (x < 1.0) | (x < a)

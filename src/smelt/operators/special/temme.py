@@ -61,10 +61,10 @@ NEAR = 0.3
 
 @dataclass(frozen=True)
 class Expansion:
-    """What both functions and their derivatives are made of; meaningless where not ``valid``.
+    """The parts of both functions and their derivatives; meaningless where not ``valid``.
 
-    ``total`` is the sum over k, ``slope`` its derivative by a at fixed x; ``exponent`` is
-    ``-a eta * eta / 2``, ``ratio`` is ``mu / eta``.
+    ``total`` is the sum over k, ``slope`` its derivative by a at fixed x; ``exponent`` is ``-a eta
+    * eta / 2``, ``ratio`` is ``mu / eta``.
     """
 
     valid: Number
@@ -77,7 +77,7 @@ class Expansion:
 
 
 def expand(m: Arithmetic, a: Number, x: Number) -> Expansion:
-    """The expansion at ``a`` and ``x``, both above 0."""
+    """Return the expansion at ``a`` and ``x``, both above 0."""
     mu = (x - a) / a
     valid = (a >= LARGE) & (m.abs(mu) <= NEAR)
     mu, a = m.where(valid, mu, 0.0), m.where(valid, a, LARGE)

@@ -1,7 +1,7 @@
-"""``smelt.Atan`` and the like: what runtimes have in single precision only.
+"""``smelt.Atan`` and similar: functions that runtimes have in single precision only.
 
-The inverse functions of angles come from the arc tangent (DLMF 4.23), those of hyperbolas from
-logarithms (DLMF 4.37), each in a form that cancels nowhere.
+The inverse functions of angles use the arc tangent (DLMF 4.23), those of hyperbolas use logarithms
+(DLMF 4.37), each in a form without cancellation.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from smelt.operators.formula import Arithmetic, Number, elementwise
 from smelt.operators.numeric import polynomial
 
 SERIES = tuple((-1) ** n / (2 * n + 1) for n in range(14))
-"""Of ``atan(x) / x`` in x * x; its argument is at most tan(pi / 16)."""
+"""Coefficients of ``atan(x) / x`` in x * x; its argument is at most tan(pi / 16)."""
 
 LARGE = 2.0**28
-"""Beyond it ``x * x + 1`` is ``x * x``."""
+"""Beyond this, ``x * x + 1`` equals ``x * x``."""
 
 
 def tan(m: Arithmetic, x: Number) -> Number:
@@ -23,7 +23,7 @@ def tan(m: Arithmetic, x: Number) -> Number:
 
 
 def atan(m: Arithmetic, x: Number) -> Number:
-    """Odd; beyond 1 by the reciprocal, then by halving the angle twice."""
+    """An odd function. Beyond 1 it uses the reciprocal, then it halves the angle twice."""
     size = m.abs(x)
     ratio = m.where(size > 1.0, 1.0 / size, size)
     for _ in range(2):
@@ -41,7 +41,7 @@ def acos(m: Arithmetic, x: Number) -> Number:
 
 
 def sinh(m: Arithmetic, x: Number) -> Number:
-    """From ``expm1``; near the end of the range the exponential is taken in two halves."""
+    """Use ``expm1``; near the end of the range, compute the exponential in two halves."""
     size = m.abs(x)
     bounded = m.minimum(size, 40.0)
     less = m.expm1(bounded)
@@ -65,20 +65,20 @@ def asinh(m: Arithmetic, x: Number) -> Number:
 
 
 def acosh(m: Arithmetic, x: Number) -> Number:
-    """NaN below 1, through the root."""
+    """The root gives NaN below 1."""
     above = m.minimum(x, LARGE) - 1.0
     near = m.log1p(above + m.sqrt(above * (above + 2.0)))
     return m.where(x < 1.0, math.nan, m.where(x < LARGE, near, m.log(x) + math.log(2)))
 
 
 def atanh(m: Arithmetic, x: Number) -> Number:
-    """Infinite at 1 and -1, NaN beyond."""
+    """Return infinity at 1 and -1, NaN beyond."""
     size = m.abs(x)
     return _signed(m, x, m.log1p((size + size) / (1.0 - size)) * 0.5)
 
 
 def _signed(m: Arithmetic, x: Number, size: Number) -> Number:
-    """``size`` with the sign of ``x``, which a zero keeps."""
+    """Return ``size`` with the sign of ``x``; a zero keeps its sign."""
     return m.where(m.equal(x, 0.0), x, m.where(x < 0.0, -size, size))
 
 

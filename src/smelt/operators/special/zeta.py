@@ -19,7 +19,7 @@ BERNOULLI = (
 
 
 def zeta(m: Arithmetic, s: Number, q: Number) -> Number:
-    """``sum((q + k) ** -s)`` over k >= 0; infinite at s = 1, and NaN below it.
+    """Return ``sum((q + k) ** -s)`` over k >= 0; infinite at s = 1, and NaN below it.
 
     A ``q`` below 0 needs an integral s: the terms below 0 are those of two zeta functions above 0,
     so their number does not matter. A pole is infinite for an even s, NaN for an odd one.
@@ -38,7 +38,7 @@ def zeta(m: Arithmetic, s: Number, q: Number) -> Number:
 
 
 def polygamma(m: Arithmetic, n: Number, x: Number) -> Number:
-    """The derivative of digamma of order ``n``, an integer from 0 on: DLMF 5.15.1."""
+    """Return the derivative of digamma of order ``n``, an integer from 0 on: DLMF 5.15.1."""
     odd = ~m.equal(m.floor(n * 0.5) * 2.0, n)
     size = m.exp(lgamma_positive(m, m.abs(n) + 1.0)) * zeta(m, n + 1.0, x)
     value = m.where(m.equal(n, 0.0), digamma(m, x), m.where(odd, size, -size))
@@ -46,7 +46,7 @@ def polygamma(m: Arithmetic, n: Number, x: Number) -> Number:
 
 
 def _euler_maclaurin(m: Arithmetic, s: Number, q: Number) -> Number:
-    """For ``q >= 0``: DLMF 25.11.5 and 2.10.1."""
+    """Compute zeta for ``q >= 0``: DLMF 25.11.5 and 2.10.1."""
     total = m.power(q, -s)
     for k in range(1, TERMS):
         total = total + m.power(q + float(k), -s)
