@@ -1,7 +1,7 @@
 """The operators that ONNX lacks: found by domain and name, expanded, or written as functions.
 
-A package adds its own through the entry point group ``smelt.operators``; each entry point names
-an ``Operator`` or a sequence of them.
+A package adds its own by the entry point group ``smelt.operators``; each entry point names an
+``Operator`` or a sequence of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Below the graph: flat programs over slots, and what is planned of them; see docs/program.md.
+"""The level below the graph: flat programs over slots, and their plans; see docs/program.md.
 
-``smelt.program.run`` computes a Program step by step. It stands with the kernels that it calls, in
-a layer above, and loads on first use.
+``smelt.program.run`` computes a Program step by step. It is in a layer above, with the kernels that
+it calls, and loads on first use.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""What ONNX demands of an operator's operands and attributes, a fact a row, a subject a file.
+"""What ONNX requires of an operator's operands and attributes: one fact per row, one subject per
+file.
 
-A row says in words what has to hold, and asks it of what is known of one node. It belongs here if
-no run of the operator can succeed without it; what runtimes take all the same does not.
+A row states a requirement in words, and checks it against what is known of one node. A fact belongs
+here if no run of the operator can succeed without it. What runtimes accept anyway does not belong
+here.
 """

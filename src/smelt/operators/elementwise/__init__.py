@@ -1,8 +1,8 @@
-"""The elementwise operators of ONNX: a row each, from which everything that is known derives.
+"""The elementwise operators of ONNX: one row each, and all other tables derive from the rows.
 
-Rows stand in a file by family. Passes ask the sets below; lowering, the kernels of ``host`` and
-of C, the JAX frontend, folding and the documentation read the rows themselves. Operators of other
-domains have rows too, if they are declared by ``operators.formula.elementwise``.
+Each family has a file of rows. Passes use the sets below. Lowering, the kernels of ``host`` and of
+C, the JAX frontend, folding and the documentation read the rows themselves. Operators of other
+domains also have rows, if ``operators.formula.elementwise`` declares them.
 """
 
 from __future__ import annotations

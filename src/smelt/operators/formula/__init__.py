@@ -1,9 +1,9 @@
-"""Numeric formulas, written once and read by NumPy, as ONNX nodes, and by targets that write code.
+"""Numeric formulas, written once: for NumPy, for ONNX nodes, and for targets that generate code.
 
 A formula is a function ``(m, *numbers)``. It computes with the operators of Python and with the
-functions of the arithmetic ``m``: ``Arrays`` for NumPy arrays, ``Nodes`` for values of a graph, and
-what a target derives from ``Arithmetic``. So the reference of an operator, its ONNX body and its
-kernels cannot drift apart.
+functions of the arithmetic ``m``: ``Arrays`` for NumPy arrays, ``Nodes`` for values of a graph, or
+a target's own subclass of ``Arithmetic``. So the reference of an operator, its ONNX body and its
+kernels cannot differ.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Eigenvalues and Schur's forms of general matrices, by LAPACK on ``host``.
+"""Eigenvalues and Schur forms of general matrices, by LAPACK on ``host``.
 
-Elsewhere reflections and QR steps compute them, on ``c`` by kernels. They reach smelt as
-operators of any package do, by the entry point group ``smelt.operators``; nothing here imports
-them.
+Other targets compute them by reflections and QR steps, ``c`` by kernels. smelt finds them like
+operators of any package, by the entry point group ``smelt.operators``; no code here imports them.
 """
 
 from __future__ import annotations

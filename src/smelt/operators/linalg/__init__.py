@@ -1,7 +1,7 @@
 """Linear algebra as operators of the ``smelt`` domain.
 
-The host computes them by LAPACK, or by their reference. Their bodies are loops of ONNX nodes,
-which reach the same results at any size; what has no such body is in ``operators/lapack``.
+The host computes them by LAPACK, or by their reference. Their bodies are loops of ONNX nodes, which
+give the same results at any size. Operators without such a body are in ``operators/lapack``.
 """
 
 from __future__ import annotations

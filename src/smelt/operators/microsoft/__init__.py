@@ -1,10 +1,11 @@
-"""Operators of the domain ``com.microsoft``, which ONNX Runtime computes by kernels of its own.
+"""Operators of the domain ``com.microsoft``, which ONNX Runtime computes by its own kernels.
 
 Each is declared like an operator of ours: attributes, types, a NumPy reference, and a body of ONNX
-operators for the forms that it covers. So models that hold them are inferred, verified, expanded
-and run by other targets. Written they stay what they are, since the runtime knows them.
-The meaning is that of ONNX Runtime's own documentation of contributed operators and its CPU
-kernels, against which the tests hold both the reference and the body.
+operators for the forms that it covers. So smelt infers, verifies and expands models that have them,
+and other targets run them. Written models keep these operators, since the runtime knows them.
+
+Their meaning is that of ONNX Runtime's documentation of contributed operators and of its CPU
+kernels. The tests compare both the reference and the body with them.
 """
 
 from __future__ import annotations

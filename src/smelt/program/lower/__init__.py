@@ -1,7 +1,7 @@
 """From a graph to a Program: ``lower``, and one file per family of operators.
 
-What the instructions mean is written in ``docs/program.md``: operators keep their ONNX names,
-axes count from the front, and operands that ONNX passes as constant inputs are attributes.
+``docs/program.md`` defines the instructions: operators keep their ONNX names, axes count from the
+front, and operands that ONNX passes as constant inputs are attributes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Passes over a Program, each a function that edits it in place and says whether it changed it.
+"""Passes over a Program: each is a function that edits it in place and returns whether it changed
+it.
 
-``optimize`` is their order: compose layouts, sort and fold first, decompose once, and fold no more
-afterwards, for a fold would undo what the decomposition canonicalized.
+``optimize`` has their order: compose layouts, sort and fold first, decompose once, and do not fold
+afterwards, since a fold would undo what the decomposition canonicalized.
 """
 
 from __future__ import annotations
