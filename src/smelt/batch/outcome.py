@@ -35,6 +35,7 @@ class Outcome:
 
     @property
     def done(self) -> bool:
+        """True if the command ended with exit status 0."""
         return self.status == ExitStatus.DONE
 
     @property

@@ -23,6 +23,7 @@ def adapted_interface(interface: Interface, changes: Iterable[InterfaceChange]) 
 
 
 def _port(port: Port, change: PortChange) -> Port:
+    """Return ``port`` with ``change`` applied to its name, dtype, kind and shape."""
     if change.name is not None:
         port = replace(port, name=change.name)
     if change.dtype is not None:

@@ -30,6 +30,7 @@ def disagreements(a: Interface, b: Interface) -> list[str]:
 
 
 def _compare_ports(place: str, a: Port, b: Port) -> Iterator[str]:
+    """Yield the differences of two ports that a caller would notice."""
     if a.name != b.name:
         yield f"{place} {a.name!r} is now called {b.name!r}"
     if a.kind != b.kind or (a.dtype != b.dtype and a.dtype is not None and b.dtype is not None):

@@ -64,6 +64,7 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
+        """True if no element fails and the output as a whole is comparable."""
         return not self.problem and self.failed == 0
 
     def to_json(self) -> dict[str, Any]:

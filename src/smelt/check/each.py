@@ -60,6 +60,7 @@ class VerifyFinal(Verifier):
     kind = "final"
 
     def begin(self, cases: Sequence[Case]) -> None:
+        """Store ``cases`` for the comparison at the end."""
         self.cases = cases
         self.declared: list[Exactness] = []
         self.changes: list[InterfaceChange] = []
@@ -109,6 +110,7 @@ class VerifyEach(Verifier):
     kind = "each"
 
     def begin(self, cases: Sequence[Case]) -> None:
+        """Run the source on ``cases`` and start the comparison of versions."""
         baseline = Baseline(self.source, self.dims, self.seed, cases=cases)
         self.trail = Trail(baseline, self.dims, self.evidence)
 

@@ -111,6 +111,9 @@ class Yardstick:
             return self._opened(index, "reference")
 
     def _opened(self, index: int, runner: RunnerName) -> _PerturbedRuns:
+        """Open a perturbed copy of the model in ``runner``; return a function that draws
+        its runs.
+        """
         assert self.model is not None
         source = PerturbedModel(self.model.clone(), np.random.default_rng([self.seed, index, 2]))
         run = open_runner(source.model, runner, consume=True)

@@ -51,6 +51,7 @@ def flatten(result: object) -> list[Value]:
 
 
 def _leaves(result: object) -> Iterator[Value]:
+    """Yield the arrays in ``result``; dict entries in the order of their keys."""
     if result is None:
         return
     if isinstance(result, Mapping):

@@ -26,6 +26,7 @@ class Trial:
 
     @property
     def ok(self) -> bool:
+        """True if no output differs and the other side did not fail."""
         return not self.failure and all(output.ok for output in self.outputs)
 
     @property

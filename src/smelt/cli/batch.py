@@ -58,7 +58,8 @@ def batch(
 ) -> None:
     """Run a command over many models, each in a process of its own; -- OPTIONS are the command's.
 
-    Called again it does what is missing. The exit status is 0 if all are done, 1 if some failed.
+    Called again, it processes only what is missing. The exit status is 0 if all models are done, 1
+    if some failed.
     """
     from smelt.batch import plan, run
 

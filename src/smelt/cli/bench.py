@@ -62,10 +62,11 @@ def bench(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Time models, compiled or not, by turns on the same inputs, and compare each with the first.
+    """Time models, compiled or not, interleaved on the same inputs, and compare each with the
+    first.
 
-    Models run in ONNX Runtime with its graph optimizations on. A difference is called one only if
-    it is beyond the noise of the rounds.
+    Models run in ONNX Runtime with its graph optimizations on. A difference is reported only if it
+    is beyond the noise of the rounds.
     """
     if "numpy" not in sys.modules:
         # BLAS reads these variables when it is loaded; values that the user has set are kept.
@@ -111,6 +112,10 @@ def _candidates(
     threads: int,
     say: Any,
 ) -> list[Candidate]:
+    """Open each source as a candidate, once for each target.
+
+    Raises UsageError E637 for a target in both places, or if two models come from standard input.
+    """
     from smelt.candidate import Way, candidate
 
     way = Way(optimized=True, threads=threads)

@@ -35,7 +35,7 @@ def bisect(
 ) -> None:
     """Find the first pass and rewrite of a pipeline after which the model computes another result.
 
-    The exit status is 1 if there is one.
+    The exit status is 1 if such a rewrite is found.
     """
     from smelt.check.bisect import bisect as search
     from smelt.check.bisect import still_wrong

@@ -78,6 +78,7 @@ class Command(TyperCommand):
     """A command that adds ``--no-NAME`` for each flag, because a file may set the flag."""
 
     def make_parser(self, ctx: Any) -> Any:
+        """Return the parser with an additional ``--no-NAME`` for each flag."""
         parser = super().make_parser(ctx)
         for flag in self.params:
             if isinstance(flag, TyperOption) and flag.is_bool_flag and not flag.is_eager:
@@ -109,6 +110,7 @@ class CommandOverOthers(Command):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments in front of ``--`` and store the others in ``ctx.obj``."""
         own, rest = parted(args)
         ctx.obj = rest[1:]
         return super().parse_args(ctx, own)

@@ -68,7 +68,7 @@ def optimize(
 ) -> None:
     """Run a pipeline of passes over an ONNX model.
 
-    The output is written in one step at the end; whatever fails, a file that stood there stays.
+    The output is written in one step at the end; if the command fails, an existing file stays.
     """
     from smelt.cli.runtime_notes import runtime_notes
     from smelt.cli.summary import snapshot, summary

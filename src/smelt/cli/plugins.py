@@ -10,7 +10,7 @@ from smelt.cli.layout import table
 def plugins(as_json: Json = False) -> None:
     """List passes, targets, lowerings, operators and C kernels that installed packages add.
 
-    Each is imported to see whether that works; with --no-plugins nothing is.
+    Each is imported to test that it works, except with --no-plugins.
     """
     from smelt.check.plugins import plugins as installed
 

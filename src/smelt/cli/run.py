@@ -54,8 +54,8 @@ def run(
 ) -> None:
     """Run a model once and show its outputs.
 
-    Inputs that are not given are random, the same ones each time and those of `smelt verify`; dims
-    that nothing says are 1.
+    Inputs that are not given are random: the same on each run, and the same as in `smelt verify`.
+    Dims whose size is not given are 1.
     """
     from smelt.candidate import candidate
 

@@ -47,8 +47,9 @@ def verify(
 ) -> None:
     """Run two models, compiled folders or functions on the same inputs and compare them.
 
-    Without a tolerance, what rounding explains is allowed, as measured on A. --input, --static and
-    --x64 say how a function is called, as for `smelt convert`. The exit status is 1 if they differ.
+    Without a tolerance, the error that rounding explains is allowed, as measured on A. --input,
+    --static and --x64 say how a function is called, as for `smelt convert`. The exit status is 1 if
+    they differ.
     """
     from smelt.check.compare import Tolerance
     from smelt.check.verify import MODES

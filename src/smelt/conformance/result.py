@@ -69,6 +69,7 @@ class Conformance(dict[str, Result]):
 
 
 def _line(result: Result) -> str:
+    """Return one result as a row of the table."""
     ran = ", ".join(f"{count} {name}" for name, count in result.here.items())
     reasons: dict[str, list[str]] = {}
     for name, why in result.left.items():

@@ -48,6 +48,8 @@ def _each(
     ports: Sequence[Port],
     values: Sequence[Value],
 ) -> list[Value]:
+    """Apply ``convert`` to each value of a complex port."""
+
     def converted(port: Port, value: Value) -> Value:
         if port.complex is None or value is None:
             return value

@@ -187,6 +187,7 @@ wherever they first use an absent operand or one of another rank."""
 
 
 def _run(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
+    """Compute the node by onnx's reference kernel, sums in double; None if the kernel fails."""
     _check_kernels()
     own = in_double(node.op_type)
     if own is not None and inputs and inputs[0] is not None and inputs[0].dtype == np.float64:

@@ -39,6 +39,7 @@ def _copy(shape: ir.Shape | None) -> ir.Shape | None:
 
 
 def _check(model: ir.Model, limit: int) -> None:
+    """Raise ResourceLimit E510 if a result of a node has more than ``limit`` bytes."""
     for node in scope.nodes(model):
         for value in node.outputs:
             size = _bytes(value)

@@ -97,6 +97,7 @@ class OnnxRuntime:
             watchdog.cancel()
 
     def _run(self, fed: dict[str, Value], options: ort.RunOptions) -> tuple[Value, ...]:
+        """Run the session; element types that NumPy lacks are passed as OrtValues."""
         names = [port.name for port in self.interface.outputs]
         if self._native:
             return tuple(self._session.run(names, fed, options))

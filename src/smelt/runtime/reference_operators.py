@@ -44,6 +44,7 @@ def reference_operators(model: ir.Model) -> list[type[OpRun]]:
 
 
 def _class(operator: Operator, domain: str) -> type[OpRun]:
+    """Return an OpRun class that calls the reference of ``operator``."""
     from onnx.reference.op_run import OpRun
 
     def run(self: OpRun, *inputs: np.ndarray | None, **attributes: Any) -> tuple[np.ndarray, ...]:

@@ -40,6 +40,7 @@ class Setting:
 
     @property
     def is_default(self) -> bool:
+        """True if neither the environment nor a file sets the option."""
         return self.source == "default"
 
 

@@ -119,7 +119,7 @@ class Cache:
         self._drop_stale()
         used = []
         for entry in self.root.iterdir():
-            with contextlib.suppress(OSError):  # another process may drop it at this moment
+            with contextlib.suppress(OSError):  # another process may delete it at this moment
                 size = sum(file.stat().st_size for file in entry.iterdir())
                 used.append((entry.stat().st_mtime, size, entry))
         total = sum(size for _, size, _ in used)
@@ -134,7 +134,7 @@ class Cache:
         """Delete partial entries of killed processes, and old notes."""
         for pattern, seconds in ((f"{_PARTIAL}*", 3600.0), (f"*{_NOTE}", NOTES_STAY)):
             for entry in self.root.glob(pattern):
-                with contextlib.suppress(OSError):  # another process may drop it at this moment
+                with contextlib.suppress(OSError):  # another process may delete it at this moment
                     if entry.lstat().st_mtime < time.time() - seconds:
                         shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
 

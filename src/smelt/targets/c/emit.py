@@ -210,6 +210,7 @@ def _frame(template: str, fields: dict[str, object]) -> bytes:
 
 @cache
 def _environment() -> jinja2.Environment:
+    """Return the jinja2 environment of the templates; raises UsageError E631 without jinja2."""
     try:
         import jinja2
     except ImportError as error:

@@ -123,6 +123,7 @@ def _bounds(entries: list[Any]) -> RunBounds:
 
 
 def _port(entry: Mapping[str, Any]) -> Port:
+    """Return one port from its JSON entry; raises ValueError or KeyError for a bad entry."""
     dtype = ir.DataType[str(entry["dtype"]).upper()]
     shape = tuple(symbolic_dim(dim) if isinstance(dim, str) else int(dim) for dim in entry["shape"])
     if any(isinstance(dim, int) and dim < 0 for dim in shape):

@@ -159,6 +159,7 @@ class Compiled:
                 self._changed.notify_all()
 
     def _compile(self, static: Program, *, only_kept: bool = False) -> Caller | None:
+        """Compile ``static``; None, with the reason in ``why``, if that fails."""
         try:
             known = self.kept if static is self.program else None
             return compile_program(static, self.waits, only_kept, self.threads, known)

@@ -33,6 +33,7 @@ class Packed:
 
     @property
     def nbytes(self) -> int:
+        """The bytes of codes, scales and zero points."""
         return sum(
             part.nbytes for part in (self.codes, self.scales, self.zeros) if part is not None
         )

@@ -53,6 +53,7 @@ class AnySizesRunner:
         return _fresh(results, arrays)
 
     def _arrays(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """Return the checked inputs of a call; raises UsageError E670 or E671."""
         if len(inputs) != len(self._slots):
             raise UsageError("E671", f"{len(inputs)} arrays for {len(self._slots)} inputs")
         sizes: dict[str, int] = {}

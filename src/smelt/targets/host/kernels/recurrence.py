@@ -73,6 +73,7 @@ def _rnn(call: Call, functions: list[Function]) -> Advance:
 
 
 def _lstm(call: Call, functions: list[Function]) -> Advance:
+    """Return the step function of an LSTM cell."""
     f, g, last = functions
     coupled = call.attributes["input_forget"]
 
@@ -90,6 +91,7 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
 
 
 def _gru(call: Call, functions: list[Function]) -> Advance:
+    """Return the step function of a GRU cell."""
     f, g = functions
     apart = call.attributes["linear_before_reset"]
 
