@@ -14,13 +14,15 @@ from smelt.runtime.interface import Port, Value, instantiate, interface_of
 from smelt.runtime.shape_inputs import demanded
 
 Mode = Literal["normal", "sparse", "wide", "far", "moved", "special", "edges"]
-"""``normal``: standard normal floats. ``sparse``: half of the floats are zero, whole rows too,
-and the others span magnitudes, so that a norm meets its epsilon. ``wide``: numbers up to 100 among
-zeros, subnormal numbers and ties, where spelled-out activations have their tails; ``far``: up to
-10,000. ``moved``: normal, and inputs
-that have a default get it moved, so that a default taken for a constant shows. ``special``: NaN,
-infinities and zeros of both signs stand among normal floats. ``edges``: denormals and the largest
-values, too."""
+"""How floats are drawn.
+
+``normal``: standard normal numbers. ``sparse``: half of them are zero, also whole rows, and the
+others span magnitudes, so that a norm meets its epsilon. ``wide``: numbers up to 100 among zeros,
+subnormal numbers and ties, where the tails of activations are tested; ``far``: up to 10,000.
+``moved``: normal, and inputs with a default get a changed value, so that a default used as a
+constant is noticed. ``special``: NaN, infinities and zeros of both signs among normal numbers.
+``edges``: also subnormal numbers and the largest values.
+"""
 
 LARGEST: Mapping[str, float] = {"wide": 100.0, "far": 1e4}
 """The largest magnitude in the modes that draw large numbers."""
