@@ -16,7 +16,7 @@ DROPS_NOTHING = "a Dropout is not training, or its ratio is 0"
 
 @lowers("Dropout")
 def dropout(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The identity; a run whose inputs request dropped elements aborts."""
+    """The identity; a run whose inputs ask for dropped elements ends with an error."""
     if node.attributes.get_float("ratio", 0.5) < 0:
         raise cx.refuse("the ratio is negative")
     drops = _drops(cx, node)
