@@ -31,6 +31,17 @@ def test_a_zero_pivot_leaves_its_column(both):
         assert permutation.tolist() == [0, 2, 1]
 
 
+@pytest.mark.parametrize("name", ["LU", "ComplexLU"])
+def test_a_nan_is_a_pivot_on_the_diagonal_alone_and_reaches_what_it_meets(both, name):
+    nan = np.nan
+    a = np.array([[[1, 2], [nan, 3]], [[nan, 2], [1, 3]], [[1, nan], [2, 3]], [[nan, 1], [nan, 2]]])
+    for results in both(name, *[a, np.zeros_like(a)][: 1 + (name != "LU")]):
+        lu, pivots, permutation = results[0], *results[-2:]
+        assert pivots.tolist() == [[0, 1], [0, 1], [1, 1], [0, 1]]
+        assert permutation.tolist() == [[0, 1], [0, 1], [1, 0], [0, 1]]
+        assert np.isnan(lu[:, 1, 1]).all()
+
+
 def test_swaps_one_after_the_other(both):
     pivots = np.array([[2, 2, 3], [0, 1, 2]], np.int32)
     for (permutation,) in both("PivotsToPermutation", pivots, permutation_size=5):

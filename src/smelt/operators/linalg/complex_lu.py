@@ -15,7 +15,7 @@ from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import each, lesser
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
-from smelt.operators.linalg.lu import counted, permutation_of, swapped
+from smelt.operators.linalg.lu import counted, first_greatest, permutation_of, pivot_row, swapped
 from smelt.operators.linalg.matrices import (
     column,
     count_to,
@@ -54,7 +54,7 @@ def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
     lu = complex_of(re, im)
     pivots = np.zeros(min(lu.shape), np.int32)
     for k in range(len(pivots)):
-        pivot = k + int(np.argmax(np.abs(lu[k:, k].real) + np.abs(lu[k:, k].imag)))
+        pivot = k + first_greatest(np.abs(lu[k:, k].real) + np.abs(lu[k:, k].imag))
         pivots[k] = pivot
         lu[[k, pivot]] = lu[[pivot, k]]
         if lu[k, k] != 0:
@@ -75,7 +75,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
         k: Tensor, re: Tensor, im: Tensor, pivots: Tensor, permutation: Tensor
     ) -> tuple[Tensor, ...]:
         sizes = m.abs(column(m, re, k)) + m.abs(column(m, im, k))
-        pivot = m.op("ArgMax", m.where(r >= k, sizes, -1.0), axis=-2, keepdims=1)
+        pivot = pivot_row(m, r, k, sizes)
         chosen = m.equal(r, pivot)
         x, y = (total(m, m.where(chosen, part, 0.0), -2) for part in (re, im))
         re, im = (

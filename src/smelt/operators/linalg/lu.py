@@ -55,13 +55,28 @@ def _factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
     count = min(lu.shape)
     pivots = np.zeros(count, np.int32)
     for k in range(count):
-        pivot = k + int(np.argmax(np.abs(lu[k:, k])))
+        pivot = k + first_greatest(np.abs(lu[k:, k]))
         pivots[k] = pivot
         lu[[k, pivot]] = lu[[pivot, k]]
         if lu[k, k] != 0:
             lu[k + 1 :, k] /= lu[k, k]
         lu[k + 1 :, k + 1 :] -= np.outer(lu[k + 1 :, k], lu[k, k + 1 :])
     return lu, pivots, permutation_of(pivots, a.shape[0])
+
+
+def first_greatest(sizes: np.ndarray) -> int:
+    """Return the row of the pivot as LAPACK does: a NaN is greatest only in the first row."""
+    return 0 if np.isnan(sizes[0]) else int(np.nanargmax(sizes))
+
+
+def pivot_row(m: Nodes, r: Tensor, k: Tensor, sizes: Tensor) -> Tensor:
+    """Build the row from ``k`` on in which ``sizes`` are greatest, as ``first_greatest`` does.
+
+    ArgMax of a runtime may compare a NaN as less than the -1 of rows that are done.
+    """
+    of_nan = m.where(m.equal(r, k), np.inf, 0.0)
+    known = m.where(m.op("IsNaN", sizes), of_nan, sizes)
+    return m.op("ArgMax", m.where(r >= k, known, -1.0), axis=-2, keepdims=1)
 
 
 def permutation_of(pivots: np.ndarray, count: int) -> np.ndarray:
@@ -83,8 +98,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     places_of_pivots = count_to(m, count)
 
     def step(k: Tensor, a: Tensor, pivots: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
-        candidates = m.where(r >= k, m.abs(column(m, a, k)), -1.0)
-        pivot = m.op("ArgMax", candidates, axis=-2, keepdims=1)
+        pivot = pivot_row(m, r, k, m.abs(column(m, a, k)))
         chosen = m.equal(r, pivot)
         lifted = total(m, m.where(chosen, a, 0.0), -2)
         a = m.where(m.equal(r, k), lifted, m.where(chosen, row(m, a, k), a))
