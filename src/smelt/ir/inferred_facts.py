@@ -12,6 +12,7 @@ import onnx_ir as ir
 from onnx_shape_inference import SYM_DATA_KEY, ShapeInferenceContext
 
 from smelt.ir.invented_dims import is_invented
+from smelt.ir.shape_context import forget_symbolic_value
 
 
 def forget(context: ShapeInferenceContext, value: ir.Value) -> None:
@@ -22,7 +23,7 @@ def forget(context: ShapeInferenceContext, value: ir.Value) -> None:
 
 def forget_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
     """Erase the inferred integer elements of ``value``, in ``context`` and in its metadata."""
-    context._symbolic_values.pop(value, None)
+    forget_symbolic_value(context, value)
     forget_noted_elements(value)
 
 

@@ -45,6 +45,10 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
             data = merged(known, data) or known
         super().set_symbolic_value(value, data)
 
+    def forget_symbolic_values(self) -> None:
+        """Erase the noted elements of all values."""
+        self._symbolic_values.clear()
+
     def get_symbolic_value(self, value: ir.Value) -> list[Dim] | None:
         """Return the known elements of ``value``, also those that another context noted in the
         metadata."""
@@ -54,6 +58,11 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
             known = [item if isinstance(item, int) else symbolic_dim(item) for item in items]
             self._symbolic_values[value] = known
         return known
+
+
+def forget_symbolic_value(context: ShapeInferenceContext, value: ir.Value) -> None:
+    """Erase the elements of ``value`` that ``context``, ours or the library's, has noted."""
+    context._symbolic_values.pop(value, None)
 
 
 def _is_named(shape: ir.Shape) -> bool:

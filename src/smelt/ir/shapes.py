@@ -182,7 +182,7 @@ class ShapeInference:
         known = KnownFacts(every_value(self.model))
         varying = -1
         while varying != (varying := varying_dims(self.model)):
-            self._context._symbolic_values.clear()
+            self._context.forget_symbolic_values()
             known.restore()
             forget_varying_rounds(self._context, self.model)
             forget_ruled_out(self.model)
