@@ -204,7 +204,10 @@ def test_a_model_of_bfloat16_is_timed() -> None:
     assert tune_model(model, seconds=0).report["tune"]["tried"]
 
 
-RESHAPE = "g (float[8,4] x, int64[2] s) => (float[A,B] y) { y = Reshape(x, s) }"
+RESHAPE = (
+    "g (float[8,4] x, int64[2] s, int64[2] t) => (float[A,B] y) "
+    "{ u = Mul(s, t) v = Add(u, t) y = Reshape(x, v) }"
+)
 
 
 def test_made_up_inputs_that_the_source_refuses_are_told(
@@ -215,7 +218,7 @@ def test_made_up_inputs_that_the_source_refuses_are_told(
     assert capfd.readouterr() == ("", ""), "ONNX Runtime logs what the error says"
     assert caught.value.code == "E321"
     assert "inputs=" in caught.value.fix
-    given = {"s": np.array([4, 8])}
+    given = {"s": np.array([3, 7]), "t": np.array([1, 1])}
     assert tune_model(text.parse(RESHAPE), seconds=0, inputs=given).report["tune"]["tried"]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import smelt
 from smelt import operators
+from smelt.distribution import NAME
 from smelt.ir import text
 from smelt.ir.scope import CHECKS
 from smelt.operators.registry import OPERATORS
@@ -19,7 +20,7 @@ NAMES = ("ComplexEig", "ComplexSchur", "Eig", "Schur")
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_entry_point_brings_it(name: str) -> None:
-    assert OPERATORS.owner(("smelt", name)).package.startswith("smelt ")
+    assert OPERATORS.owner(("smelt", name)).package.startswith(f"{NAME} ")
 
 
 def test_all_operators_of_ours_have_a_body() -> None:

@@ -141,7 +141,8 @@ def _set(
         value = f"@{file.path.parent / value[1:]}"
     found: dict[str, tuple[Any, str]] = {}
     refused: list[UsageError] = []
-    for option in options:
+    # The error of the command with the most choices names all of them.
+    for option in sorted(options, key=lambda option: -len(option.choices)):
         try:
             found[option.key] = from_toml(option, value, place), place
         except UsageError as error:

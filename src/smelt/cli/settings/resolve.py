@@ -84,7 +84,7 @@ def _from_variables(
     found: dict[str, tuple[Any, str]] = {}
     refused: dict[str, UsageError] = {}
     used: set[str] = set()
-    for option in options:
+    for option in sorted(options, key=lambda option: -len(option.choices)):
         name = next((name for name in option.variables if variables.get(name)), "")
         if not name:
             continue

@@ -123,7 +123,16 @@ def clip_nothing(m: Match, b: Builder) -> Replacement:
         return m["x"]
     absent = bounds[0] is None and bounds[1] is None
     integer = m["x"].dtype is not None and m["x"].dtype.is_integer()
+    if absent and integer and _parts_casts(m.root):
+        return Miss("it keeps ONNX Runtime from merging the Casts around it")
     return m["x"] if absent and integer else None
+
+
+def _parts_casts(clip: ir.Node) -> bool:
+    """True if ``clip`` reads a Cast or a Cast reads it; ONNX Runtime merges adjacent Casts."""
+    producer = clip.inputs[0].producer() if clip.inputs[0] is not None else None
+    consumers = [use.node for use in clip.outputs[0].uses()]
+    return any(node is not None and node.op_type == "Cast" for node in (producer, *consumers))
 
 
 @rule(op("Dropout", _x, rest=True))
