@@ -81,10 +81,10 @@ def test_a_chain_of_four() -> None:
 @pytest.mark.parametrize(
     "between", ["n = Identity(v)", "one = Constant<value_ints=[1]>() n = Mul(v, one)"]
 )
-def test_a_no_op_between_casts_may_go(between: str) -> None:
+def test_a_no_op_between_casts_becomes_a_clip_without_bounds(between: str) -> None:
     graph = f"g (float[N] x) => (int32[N] y) {{ v = Cast<to=7>(x) {between} y = Cast<to=6>(n) }}"
     model = smelt.optimize(text.parse(graph, 20))
-    assert [node.op_type for node in model.graph] == ["Cast", "Cast"]
+    assert [node.op_type for node in model.graph] == ["Cast", "Clip", "Cast"]
     x = BEYOND.astype(np.float32)
     expected = cast_by_numpy(x, (T.FLOAT, T.INT64, T.INT32))
     for optimized in (False, True):

