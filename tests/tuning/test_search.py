@@ -208,7 +208,7 @@ FAR = (
     "g (float[8,4] x, int64[2] s) => (float[2,4] y) <int64 far = {1000}> "
     "{ i = Sub(s, far) y = Gather(x, i) }"
 )
-"""Rows that only a user can name: those that are made up lie outside."""
+"""The indices have to be 1000 to 1007; inputs that smelt makes up are smaller."""
 
 
 def test_made_up_inputs_that_the_source_refuses_are_told(

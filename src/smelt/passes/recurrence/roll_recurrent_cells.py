@@ -10,7 +10,7 @@ of JAX in a Python loop are exported so. Steps may run from the last to the firs
 Needs    (1) at least 3 steps of the same operators with the same constants, in float32; (2) inputs
          that are successive elements of one sequence along one axis; (3) a state, and memory, of
          the same dims in all steps.
-Keeps    (1) steps of which something else reads a gate, or the memory before the last step;
+Keeps    (1) cells if another node reads a gate, or the memory before the last step;
          (2) steps left out, other constants in a step, and cells with peepholes or other
          activations.
 """
