@@ -1,4 +1,4 @@
-"""The JAX frontend: traces a function to its jaxpr and lowers that, primitive by primitive."""
+"""The JAX frontend: trace a function to its jaxpr, then lower the jaxpr primitive by primitive."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""The call that is traced: specs by position and by keyword, and static values by keyword.
+"""The arguments of the call that is traced: specs by position and by keyword, and static values.
 
-Specs become inputs, in the order of positional arguments, then keywords. Static values are handed
-to the function as they are. Python numbers given as specs are inputs of rank 0, ``None`` holds no
-input; what is neither array, number nor spec belongs into ``static``.
+Each spec becomes one or more inputs of the model: first the positional arguments, then the
+keywords. Static values are passed to the function unchanged. A Python number given as a spec
+becomes an input of rank 0, and ``None`` adds no input. Every value that is neither an array, a
+number nor a spec belongs into ``static``.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from smelt.frontends.jax import compat, failures, modules
 
 @dataclass(frozen=True)
 class Arguments:
-    """``parameters`` and ``specs`` of all inputs, in order; ``count`` of them by position.
+    """The specs of one call: the first ``count`` of ``specs`` are positional, the others keywords.
 
-    ``mismatch`` says why the signature of the function does not take them, if it does not.
+    ``parameters`` names each spec. ``mismatch`` says why the function's signature rejects the call;
+    it is empty if the signature accepts it.
     """
 
     parameters: tuple[str, ...]
@@ -30,10 +32,10 @@ class Arguments:
     mismatch: str
 
     def call(self, fn: Callable[..., Any], values: Sequence[Any]) -> Any:
-        """What ``fn`` gives for ``values`` in place of ``specs``.
+        """Return the result of ``fn`` for ``values`` in place of ``specs``.
 
-        What it raises becomes UsageError E109 if the signature explains it, Unsupported E112 where
-        the function depends on how symbolic sizes compare, and UsageError E113 otherwise.
+        An exception of ``fn`` becomes UsageError E109 if ``mismatch`` explains it, Unsupported E112
+        if ``fn`` depends on how symbolic sizes compare, and UsageError E113 otherwise.
         """
         keywords = dict(zip(self.parameters[self.count :], values[self.count :], strict=True))
         try:
@@ -57,8 +59,11 @@ def bind(
     keyword: Mapping[str, Any],
     static: Mapping[str, Any],
 ) -> Arguments:
-    """The call of ``fn`` with these specs; raises UsageError E109 for a name given twice, and for
-    what is no function that can be traced."""
+    """Return the ``Arguments`` of a call of ``fn`` with these specs.
+
+    Raises UsageError E109 if a name is given both as an input and as a static value, or if ``fn``
+    cannot be traced.
+    """
     modules.check_traceable(fn)
     twice = sorted(keyword.keys() & static.keys())
     if twice:
@@ -75,9 +80,9 @@ def bind(
 def positional_names(
     fn: Callable[..., Any], count: int, keywords: Mapping[str, Any], *, partly: bool = False
 ) -> tuple[list[str], str]:
-    """The names of the first ``count`` parameters, and what is wrong with such a call.
+    """Return the names of the first ``count`` parameters, and why the signature rejects the call.
 
-    ``partly`` allows arguments to be missing.
+    The second result is empty for a valid call. ``partly`` allows missing arguments.
     """
     unnamed = [f"x{i}" for i in range(count)]
     try:

@@ -1,4 +1,4 @@
-"""Whose code calls a method that stands in for one of JAX: JAX itself, a library or the user."""
+"""Find out whose code calls a replaced method of JAX: JAX itself, a library or the user."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from smelt.frontends.jax import frames
 _OWN = str(Path(__file__).parents[2]) + os.sep
 _JAX = (*(f"{folder}{os.sep}" for folder in (*jax.__path__, *jaxlib.__path__)), _OWN)
 _PASS_ON = ("askers.py", "replacement.py", "open_comparisons.py")
-"""Files of smelt whose frames stand between the one who asks and what stands in."""
+"""Files of smelt whose frames lie between the caller and the replacement."""
 
 _PYTHON = ("<frozen ", sysconfig.get_path("stdlib") + os.sep)
 
 
 class Asker(Enum):
-    """Who calls; smelt counts as JAX, whose conventions it knows."""
+    """Whose code calls. smelt counts as JAX, because it knows JAX's conventions."""
 
     JAX = auto()
     LIBRARY = auto()
@@ -32,7 +32,10 @@ class Asker(Enum):
 
 
 def asking_frame() -> FrameType:
-    """The frame that calls what stands in; Python's library calls for whoever called it."""
+    """Return the frame that calls the replacement.
+
+    Frames of Python's standard library count as their own callers.
+    """
     frame = inspect.currentframe()
     assert frame is not None  # CPython has frames, and so has whatever runs JAX.
     while frame.f_back is not None and _is_between(frame.f_code):
@@ -41,7 +44,7 @@ def asking_frame() -> FrameType:
 
 
 def asker_of(frame: FrameType) -> Asker:
-    """Whose code ``frame`` runs."""
+    """Return whose code ``frame`` runs."""
     return _asker(frame.f_code.co_filename)
 
 

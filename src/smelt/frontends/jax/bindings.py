@@ -1,7 +1,7 @@
-"""Binding specs: let a function bind a primitive of its own while smelt traces.
+"""Bindings: replace a library function by a primitive of its own while smelt traces.
 
-Lowerings of plain jaxprs need none of this. A plugin may use it for a function whose jaxpr loses
-too much, or takes long to trace, lower and fuse again::
+Lowerings of plain jaxprs need no binding. Use one for a function whose jaxpr loses too much, or
+takes long to trace, lower and fuse again::
 
     binds(Binding("mylib.layers:norm", "mylib.norm", abstract=norm_aval))
 
@@ -31,17 +31,19 @@ Batched: TypeAlias = Callable[[Sequence[Any], Sequence[int | None]], Sequence[An
 
 @dataclass(frozen=True)
 class Binding:
-    """``target`` is ``module:attribute.path``; ``primitive`` the name to bind.
+    """Replace calls of ``target`` (``module:attribute.path``) by the primitive ``primitive``.
 
-    ``abstract(*avals, **params)`` gives the type of the one result. Positional arguments are
-    operands, keyword arguments are parameters of the primitive and must be hashable; where a call
-    is not of that form, ``arguments`` makes it so, or returns None for a call that the function
-    itself has to trace. ``reference(*operands, **params)`` computes the same, by the function
-    itself if it is not given: derivatives and batching fall back on it. ``batched(operands, dims)``
-    puts the dim of a batch, None for operands without one, in front where the primitive takes
-    that; it returns None where it does not. The module of an ``optional`` target need not be there.
-    ``parameters`` are the names of those that the function is known to take, empty for any: the
-    function itself is traced if it takes others.
+    - ``abstract(*avals, **params)`` returns the type of the one result. Positional arguments are
+      operands; keyword arguments are parameters of the primitive and must be hashable.
+    - ``arguments`` converts a call of another form to that form. It returns None for a call that
+      JAX must trace as usual.
+    - ``reference(*operands, **params)`` computes the same; derivatives and batching use it. The
+      default is the original function.
+    - ``batched(operands, dims)`` moves the batch dim of each operand to the front (its dim is None
+      if it has no batch). It returns None if the primitive cannot take the batch.
+    - ``optional``: the module of ``target`` need not be installed.
+    - ``parameters``: the names that the function is known to take, empty for any. JAX traces the
+      function as usual if its signature differs.
     """
 
     target: str
@@ -54,7 +56,7 @@ class Binding:
     parameters: tuple[str, ...] = ()
 
     def in_place_of(self, original: Function) -> Function:
-        """What is called instead of ``original``."""
+        """Return the function that a trace calls instead of ``original``."""
         bind: Function = self.primitive_of(original).bind
         if self.arguments is None:
             return bind
@@ -72,13 +74,16 @@ class Binding:
         return call
 
     def primitive_of(self, original: Function) -> compat.Primitive:
-        """The primitive, of which ``original`` is the reference if there is no other."""
+        """Return the primitive; its reference is ``self.reference``, or ``original`` if that is
+        None."""
         return _primitive(self, self.reference or original)
 
 
 def binds(binding: Binding) -> Binding:
-    """Register ``binding``; raises UsageError E652 if its target has one of another module, or
-    one of another primitive."""
+    """Register ``binding``.
+
+    Raises UsageError E652 if another module or another primitive has a binding for its target.
+    """
     patches.register(
         patches.Patch(
             binding.target,
@@ -92,13 +97,15 @@ def binds(binding: Binding) -> Binding:
 
 
 def in_front(operand: Any, dim: int) -> Any:
-    """``operand`` with ``dim`` as its first one, without the equation of a jitted function."""
+    """Return ``operand`` with ``dim`` moved to the front, without adding a jitted call."""
     others = [other for other in range(operand.ndim) if other != dim]
     return lax.transpose(operand, (dim, *others)) if dim else operand
 
 
 @functools.lru_cache(maxsize=256)
 def _primitive(binding: Binding, reference: Function) -> compat.Primitive:
+    """Return a new JAX primitive for ``binding``: its type rule, implementation, batching and
+    JVP."""
     primitive = compat.Primitive(binding.primitive)
     primitive.def_abstract_eval(binding.abstract)
     primitive.def_impl(reference)

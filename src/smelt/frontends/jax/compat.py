@@ -1,7 +1,6 @@
-"""Types, dims, arrays and jaxprs by names of JAX beyond its stable public functions.
+"""Types, dims, arrays and jaxprs under JAX names that are not part of its stable public API.
 
-A JAX release that moves something is met here, in ``frames.py`` and in ``prng.py``, and nowhere
-else. Written for JAX 0.10.
+Only this file, ``frames.py`` and ``prng.py`` use such names. Written for JAX 0.10.
 """
 
 from __future__ import annotations
@@ -52,56 +51,56 @@ sorts_before_or_with: Callable[..., Any] = _sort_le_comparator
 
 
 def is_symbolic(dim: Dim) -> bool:
-    """True unless ``dim`` is a number."""
+    """True if ``dim`` is a symbolic expression, not a number."""
     return bool(export.is_symbolic_dim(dim))
 
 
 def symbolic_shape(text: str, scope: SymbolicScope) -> tuple[Dim, ...]:
-    """The dims written in ``text``, separated by commas, with their symbols in ``scope``."""
+    """Return the dims written in ``text``, separated by commas, with their symbols in ``scope``."""
     return tuple(export.symbolic_shape(text, scope=scope))
 
 
 def scope_of(dim: Dim) -> SymbolicScope:
-    """The scope that the symbols of a symbolic ``dim`` live in."""
+    """Return the scope of the symbols in the symbolic ``dim``."""
     scope: SymbolicScope = dim.scope
     return scope
 
 
 def constraints_of(dim: Dim) -> list[str]:
-    """What is given of the symbols around ``dim``, as JAX spells it: ``mod(S, 8) == 0``."""
+    """Return the constraints in the scope of ``dim``, as JAX prints them: ``mod(S, 8) == 0``."""
     return constraints_in(scope_of(dim))
 
 
 def constraints_in(scope: SymbolicScope) -> list[str]:
-    """What is given of the symbols of ``scope``, as JAX spells it."""
+    """Return the constraints on the symbols of ``scope``, as JAX prints them."""
     return [line.strip() for line in str(scope).splitlines()[1:]]
 
 
 def has_x64() -> bool:
-    """Whether 64-bit types are on, in this thread and at this time."""
+    """True if 64-bit types are enabled now in this thread."""
     return bool(jax.dtypes.canonicalize_dtype(np.float64) == np.float64)
 
 
 def x64(enabled: bool) -> AbstractContextManager[Any]:
-    """Switches 64-bit types on or off, for this thread and the time of a ``with`` block."""
+    """Return a context manager that switches 64-bit types on or off for this thread."""
     context: AbstractContextManager[Any] = jax.enable_x64(enabled)
     return context
 
 
 def trace_context() -> Hashable:
-    """All settings of JAX that what it traces hangs on, as its own caches know them."""
+    """Return the key of all JAX settings that a trace depends on, as JAX's own caches use it."""
     context: Hashable = config.trace_context()
     return context
 
 
 def make_jaxpr(fn: Any, specs: tuple[Any, ...]) -> tuple[ClosedJaxpr, Any]:
-    """The jaxpr of ``fn`` for ``specs``, and its output tree of ``ShapeDtypeStruct``."""
+    """Return the jaxpr of ``fn`` for ``specs``, and its output tree of ``ShapeDtypeStruct``."""
     closed, out = jax.make_jaxpr(fn, return_shape=True)(*specs)
     return closed, out
 
 
 def with_inputs(closed: ClosedJaxpr, inputs: Sequence[Var]) -> ClosedJaxpr:
-    """``closed`` with only ``inputs`` left of its own."""
+    """Return ``closed`` with ``inputs``, some of its input variables, as its only inputs."""
     info = closed.jaxpr.debug_info
     by_variable = dict(zip(closed.jaxpr.invars, info.arg_names or (), strict=False))
     names = tuple(by_variable[v] for v in inputs) if info.arg_names else info.arg_names
@@ -110,34 +109,35 @@ def with_inputs(closed: ClosedJaxpr, inputs: Sequence[Var]) -> ClosedJaxpr:
 
 
 def struct(shape: tuple[Dim, ...], dtype: Any, weak_type: bool = False) -> Any:
-    """A ``ShapeDtypeStruct``."""
+    """Return a ``ShapeDtypeStruct``."""
     make: Callable[..., Any] = jax.ShapeDtypeStruct
     return make(shape, dtype, weak_type=weak_type)
 
 
 def leaves(tree: Any) -> list[Any]:
-    """The leaves of a pytree; None is none."""
+    """Return the leaves of a pytree; None is not a leaf."""
     found: list[Any] = jax.tree.leaves(tree)
     return found
 
 
 def aval_of(array: Any) -> Aval:
-    """The type that JAX gives to an array or a Python number at this moment."""
+    """Return the type that JAX gives to an array or a Python number under the current settings."""
     return jax.typeof(array)
 
 
 def is_extended(dtype: Any) -> bool:
-    """True for the dtypes that only JAX has, such as PRNG keys."""
+    """True for dtypes that exist in JAX only, such as PRNG keys."""
     return bool(jax.numpy.issubdtype(dtype, jax.dtypes.extended))
 
 
 def host_array(constant: Any) -> np.ndarray:
-    """The elements of a JAX or NumPy array on the host, without a copy where JAX allows it."""
+    """Return a JAX or NumPy array as a NumPy array, without a copy where JAX allows it."""
     return np.asarray(constant)
 
 
 def identity(array: Any) -> Hashable:
-    """Equal for one array of JAX and for one piece of memory of NumPy, which JAX wraps anew."""
+    """Return a key of one JAX array, or of one piece of NumPy memory (JAX wraps that in new
+    objects)."""
     if isinstance(array, literals.TypedNdArray):
         array = array.val
     if not isinstance(array, np.ndarray):
@@ -147,14 +147,15 @@ def identity(array: Any) -> Hashable:
 
 
 def platform_choice(platforms: Sequence[Sequence[str] | None]) -> int | None:
-    """Which of the alternatives for ``platforms`` JAX takes on a CPU; None for others is any."""
+    """Return which of the alternatives for ``platforms`` a CPU uses; None stands for the rest."""
     named = [i for i, names in enumerate(platforms) if names is not None and "cpu" in names]
     chosen = [*named, *(i for i, names in enumerate(platforms) if names is None)]
     return chosen[0] if chosen else None
 
 
 def inner_jaxprs(equation: Equation) -> Iterator[ClosedJaxpr | Jaxpr]:
-    """The jaxprs in the parameters of ``equation``; of those for platforms, the one in use."""
+    """Yield the jaxprs in the parameters of ``equation`` (of one branch per platform, the
+    CPU's)."""
     platforms = equation.params.get("branches_platforms")
     if platforms is not None:
         chosen = platform_choice(platforms)
@@ -171,7 +172,7 @@ def inner_jaxprs(equation: Equation) -> Iterator[ClosedJaxpr | Jaxpr]:
 
 
 def has_effects(equation: Equation) -> bool:
-    """True if ``equation`` does more than to compute results, such as writing; not for prints."""
+    """True if ``equation`` has a side effect, such as a write. Prints do not count."""
     return any(not isinstance(effect, _DEBUGGING) for effect in equation.effects)
 
 
@@ -181,48 +182,48 @@ def is_debugging(equation: Equation) -> bool:
 
 
 def short(variable: Atom) -> str:
-    """The type of a variable as jaxprs print it, ``f32[B,4]``."""
+    """Return the type of a variable as jaxprs print it, ``f32[B,4]``."""
     return short_type(variable.aval)
 
 
 def short_type(aval: Aval) -> str:
-    """``aval`` as jaxprs print it."""
+    """Return ``aval`` as jaxprs print it."""
     return str(aval.str_short(short_dtypes=True))
 
 
 def set_rules(
     primitive: Primitive, original: Callable[..., Any], batch: Any, derivative: Any
 ) -> None:
-    """Give ``primitive`` the batching, derivative and compilation rules of a function."""
+    """Register batching, JVP and XLA lowering of ``primitive``; XLA compiles ``original``."""
     batching.primitive_batchers[primitive] = batch
     ad.primitive_jvps[primitive] = derivative
     mlir.register_lowering(primitive, mlir.lower_fun(original, multiple_results=False))
 
 
 def materialized(tangent: Any) -> Any:
-    """``tangent``, as zeros where JAX left it symbolic."""
+    """Return ``tangent``, with zeros in place of a symbolic zero of JAX."""
     instantiate: Callable[[Any], Any] = ad.instantiate_zeros
     return instantiate(tangent) if isinstance(tangent, ad.Zero) else tangent
 
 
 def pointwise(body: ClosedJaxpr, shape: tuple[Dim, ...]) -> ClosedJaxpr:
-    """``body``, a computation of scalars, for arrays of ``shape``."""
+    """Return ``body``, a computation on scalars, mapped over arrays of ``shape``."""
     structs = tuple(struct(shape, variable.aval.dtype) for variable in body.jaxpr.invars)
     return make_jaxpr(mapped(body, len(shape)), structs)[0]
 
 
 def evaluated(body: ClosedJaxpr, vectors: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """``body``, a computation of scalars, run on vectors."""
+    """Return the results of ``body``, a computation on scalars, for each element of ``vectors``."""
     return [np.asarray(result) for result in mapped(body, 1)(*vectors)]
 
 
 def same_computation(a: ClosedJaxpr, b: ClosedJaxpr | None) -> bool:
-    """Whether both have the same equations on the same types, and no constants but literals."""
+    """True if both have the same equations on the same types, and no captured constants."""
     return b is not None and not a.consts and not b.consts and str(a.jaxpr) == str(b.jaxpr)
 
 
 def mapped(body: ClosedJaxpr, rank: int) -> Callable[..., Any]:
-    """``body``, a computation of scalars, as a function of arrays of ``rank``."""
+    """Return ``body``, a computation on scalars, as a function of arrays of ``rank``."""
     fn: Callable[..., Any] = jex_core.jaxpr_as_fun(body)
     for _ in range(rank):
         fn = jax.vmap(fn)
@@ -230,20 +231,20 @@ def mapped(body: ClosedJaxpr, rank: int) -> Callable[..., Any]:
 
 
 def struct_of(aval: Aval, dtype: Any = None) -> Any:
-    """``aval``, perhaps in another ``dtype``, as a ``ShapeDtypeStruct``."""
+    """Return ``aval`` as a ``ShapeDtypeStruct``, in ``dtype`` if it is given."""
     weak = dtype is None and bool(getattr(aval, "weak_type", False))
     return struct(tuple(aval.shape), dtype or aval.dtype, weak)
 
 
 def rebind(equation: Equation, values: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """The results of the primitive of ``equation`` for other operands and parameters."""
+    """Return the results of the primitive of ``equation`` for other operands and parameters."""
     bound = equation.primitive.get_bind_params(params)
     results = equation.primitive.bind(*values, **bound)
     return list(results) if equation.primitive.multiple_results else [results]
 
 
 JITTED = ("jit", "pjit")
-"""The primitive of jitted functions, by its names."""
+"""The names of the primitive of a jitted call."""
 
 _PER_OPERAND = ("in_shardings", "in_layouts", "donated_invars")
 _PER_RESULT = ("out_shardings", "out_layouts")
@@ -252,9 +253,9 @@ _PER_RESULT = ("out_shardings", "out_layouts")
 def jit_params(
     equation: Equation, body: ClosedJaxpr, given: Sequence[int], returned: Sequence[int]
 ) -> dict[str, Any]:
-    """The parameters of a jitted call for another ``body``.
+    """Return the parameters of a jitted call whose body becomes ``body``.
 
-    It takes ``given[i]`` operands for each one before, and gives ``returned[i]`` results.
+    ``body`` takes ``given[i]`` operands for operand i, and returns ``returned[i]`` for result i.
     """
     params = {**equation.params, "jaxpr": body}
     params |= {name: _repeated(params[name], given) for name in _PER_OPERAND}
@@ -264,7 +265,7 @@ def jit_params(
 def over_mesh(
     equation: Equation, body: Callable[..., Any], given: Sequence[int], returned: Sequence[int]
 ) -> Callable[..., Any]:
-    """``body`` mapped over the mesh of ``equation``, a ``shard_map``, with operands as above."""
+    """Return ``body`` mapped over the mesh of ``equation``, a ``shard_map``; counts as above."""
     params = equation.params
     mapped: Callable[..., Any] = jax.shard_map(
         body,
@@ -278,12 +279,12 @@ def over_mesh(
 
 
 def _repeated(items: Sequence[Any], counts: Sequence[int]) -> tuple[Any, ...]:
-    """Each of ``items`` as often as its count says."""
+    """Return each of ``items`` as many times as its count says."""
     return tuple(item for item, count in zip(items, counts, strict=True) for _ in range(count))
 
 
 def with_constants(traced: ClosedJaxpr, constants: Sequence[Any], original: Jaxpr) -> ClosedJaxpr:
-    """``traced`` with its first inputs fixed to ``constants``, and named as ``original`` is."""
+    """Return ``traced`` with its first inputs fixed to ``constants``, named like ``original``."""
     jaxpr, count = traced.jaxpr, len(constants)
     fixed = jaxpr.replace(
         constvars=[*jaxpr.constvars, *jaxpr.invars[:count]],
@@ -294,6 +295,6 @@ def with_constants(traced: ClosedJaxpr, constants: Sequence[Any], original: Jaxp
 
 
 def primitive_names() -> tuple[str, ...]:
-    """The primitives that JAX lists as public, sorted."""
+    """Return the names of JAX's public primitives, sorted."""
     listed = (getattr(primitives, name) for name in dir(primitives) if name.endswith("_p"))
     return tuple(sorted({str(primitive.name) for primitive in listed}))

@@ -1,4 +1,4 @@
-"""The constants of one trace: equal small ones are one, large ones are shared, never copied."""
+"""The constants of one trace: equal small constants are shared; large ones are never copied."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 
 INTERNED = 1024
-"""Bytes up to which equal constants are found by their bytes; larger ones by identity."""
+"""Constants up to this many bytes are compared by content, larger ones by identity."""
 
 
 class ConstantPool:
     """Makes initializers of the main graph, which every subgraph may read.
 
-    ``names`` are those of arrays, by identity.
+    ``names`` holds names of arrays, by identity.
     """
 
     def __init__(self, builder: Builder, names: Mapping[Hashable, str]) -> None:
@@ -33,7 +33,7 @@ class ConstantPool:
         self.known = Constants()
 
     def constant(self, array: np.ndarray) -> ir.Value:
-        """``array`` as a constant; equal small ones give the same value."""
+        """Return ``array`` as a constant; equal small arrays give the same value."""
         if array.nbytes > INTERNED:
             return self._builder.constant(array.view())
         key = (str(array.dtype), array.shape, array.tobytes())
@@ -43,9 +43,11 @@ class ConstantPool:
         return known
 
     def captured(self, constant: object, aval: Aval) -> ir.Value:
-        """A constant of a jaxpr in the dtype of ``aval``; one object is one initializer.
+        """Return a constant of a jaxpr in the dtype of ``aval``; the same object is one
+        initializer.
 
-        Raises UsageError E113 if it is no array, but stands for one in another trace.
+        Raises UsageError E113 if ``constant`` is a tracer of another trace, and Unsupported E105 if
+        ONNX lacks its element type.
         """
         if isinstance(constant, jax.core.Tracer):
             raise UsageError(
@@ -73,6 +75,6 @@ class ConstantPool:
         name = self.names.get(identity)
         value = self._builder.constant(array.view(), name) if name else self.constant(array)
         if array.nbytes > INTERNED or name:
-            # The array is kept, so that no other gets its identity.
+            # Keep the array alive, so that no other array gets its identity.
             self._by_identity[identity, aval.dtype] = (constant, value)
         return value

@@ -1,4 +1,4 @@
-"""Which primitives of JAX have a lowering, by family, and which have none: for the docs."""
+"""For the docs: the JAX primitives with a lowering, by family, and those without one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.frontends.jax.support import REFUSED
 
 @dataclass(frozen=True)
 class Family:
-    """Primitives that one module lowers, and the first line of what it says of itself."""
+    """The primitives that one module lowers; ``summary`` is the first line of its docstring."""
 
     name: str
     summary: str
@@ -21,10 +21,9 @@ class Family:
 
 
 def families() -> tuple[Family, ...]:
-    """Every family in order of its name: our plugins, then references, keys
-    and complex numbers.
+    """Return all families sorted by name: our plugins, then references, keys and complex numbers.
 
-    Lowerings of installed packages are left out, so that the answer is the same everywhere.
+    Lowerings of other installed packages are left out, so the result is the same everywhere.
     """
     owned: dict[str, list[str]] = {}
     for primitive in sorted(registry.RULES):
@@ -44,14 +43,15 @@ def families() -> tuple[Family, ...]:
 
 
 def missing() -> dict[str, str]:
-    """Public primitives of JAX without a lowering, and why where a reason is known."""
+    """Return the public primitives of JAX without a lowering, each with the reason if it is
+    known."""
     covered = {name for family in families() for name in family.primitives}
     names = sorted({*compat.primitive_names(), *REFUSED} - covered)
     return {name: REFUSED[name][0] if name in REFUSED else "" for name in names}
 
 
 def counts() -> tuple[int, int]:
-    """How many public primitives of JAX have a lowering, and how many there are."""
+    """Return how many public primitives of JAX have a lowering, and how many there are."""
     every = set(compat.primitive_names())
     return len(every - set(missing())), len(every)
 

@@ -1,4 +1,4 @@
-"""Questions about shapes of which dims may be symbols."""
+"""Questions about shapes that may have symbolic dims."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def fits(inferred: ir.Shape, expected: ir.Shape) -> bool:
 def reshape_numbers(
     source: ir.Shape | None, target: list[int | ir.SymbolicDim]
 ) -> list[int] | None:
-    """``target`` with -1 for at most one unknown dim and 0 for dims kept in place, or None."""
+    """Return the numbers of a Reshape to ``target``, or None if no constant can say them.
+
+    -1 stands for at most one unknown dim, 0 for a dim kept from ``source``.
+    """
     unknown = [i for i, dim in enumerate(target) if not isinstance(dim, int)]
     numbers = [dim if isinstance(dim, int) else -1 for dim in target]
     if len(unknown) > 1:

@@ -1,4 +1,4 @@
-"""Which element types ONNX has; those of fewer than 16 bits have few operators."""
+"""The element types that ONNX has; few ONNX operators take types of fewer than 16 bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NARROW = frozenset(
     if (dtype.is_floating_point() and dtype.bitwidth <= 8)
     or (dtype.is_integer() and dtype.bitwidth < 8)
 )
-"""What most operators of ONNX do not take."""
+"""Element types that most operators of ONNX do not take."""
 
 
 MOVES = frozenset(
@@ -41,14 +41,17 @@ MOVES = frozenset(
         "Where",
     }
 )
-"""Operators that put elements elsewhere and change none, but for Scatters that reduce."""
+"""Operators that move elements and change none, except a Scatter with a reduction."""
 
 
 def moved_as(
     op_type: str, inputs: Sequence[ir.Value | None], attributes: Mapping[str, object]
 ) -> ir.DataType | None:
-    """The wider type in which ``op_type`` may move its narrow ``inputs``, every value of which is
-    one of it, too; None if it computes with them."""
+    """Return the wider type in which ``op_type`` may move its narrow ``inputs``.
+
+    The wider type holds every value of the narrow one. None if ``op_type`` computes with elements,
+    or if the inputs have no single narrow type.
+    """
     if op_type not in MOVES or attributes.get("reduction", "none") not in ("none", None):
         return None
     narrow = {value.dtype for value in inputs if value is not None and value.dtype in NARROW}
@@ -63,7 +66,7 @@ def moved_as(
 
 
 def has_onnx_type(aval: compat.Aval) -> bool:
-    """True if ``aval`` is an array of an element type that ONNX has; complex ones are not used."""
+    """True if ``aval`` is an array whose element type ONNX has. Complex types count as missing."""
     dtype = getattr(aval, "dtype", None)
     if dtype is None or compat.is_extended(dtype) or np.dtype(dtype).kind == "c":
         return False
@@ -75,7 +78,7 @@ def has_onnx_type(aval: compat.Aval) -> bool:
 
 
 def refusal(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> str:
-    """Why ``op_type`` does not take ``inputs``, empty if it does."""
+    """Return why ``op_type`` does not take ``inputs``; empty if it does."""
     for place, value in enumerate(inputs):
         if value is None or value.dtype not in NARROW:
             continue
@@ -86,14 +89,14 @@ def refusal(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> str:
 
 
 def taken_from(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> int | None:
-    """The first opset after ``opset`` in which ``op_type`` takes ``inputs``, if there is one."""
+    """Return the first opset after ``opset`` in which ``op_type`` takes ``inputs``, or None."""
     later = range(opset + 1, OPSETS.stop)
     return next((each for each in later if not refusal(op_type, inputs, each)), None)
 
 
 @cache
 def _types(op_type: str, place: int, opset: int) -> frozenset[str]:
-    """The types that ONNX allows for one input."""
+    """Return the element types that ONNX allows for one input."""
     found = schema(op_type, opset)
     if found is None:
         return frozenset()
@@ -104,7 +107,7 @@ def _types(op_type: str, place: int, opset: int) -> frozenset[str]:
 
 
 def halves_as_jax_arrays(values: Sequence[Any]) -> list[Any]:
-    """``values`` with each NumPy array of 16-bit floats as an array of JAX."""
+    """Return ``values`` with each NumPy array of 16-bit floats as a JAX array."""
     import jax.numpy as jnp
 
     halves = [isinstance(value, np.ndarray) and is_half(value.dtype) for value in values]

@@ -1,9 +1,9 @@
-"""Sizes that are equal, though one is spelled with ``min`` and the other with ``max``.
+"""Prove sizes equal where one is written with ``min`` and the other with ``max``.
 
-The size of ``x[2:]`` is ``N - min(N, 2)`` to JAX and that of ``x[:-2]`` is ``max(0, N - 2)``, so
-their difference would not be one of equal shapes. ``max(a, b)`` is ``a - min(a - b, 0)``, and
-``min(a, b)`` is ``b + min(a - b, 0)``: with nothing but such minima, equal sizes have one
-spelling.
+JAX writes the size of ``x[2:]`` as ``N - min(N, 2)`` and that of ``x[:-2]`` as ``max(0, N - 2)``,
+so it does not see that ``x[2:] - x[:-2]`` has operands of equal shape. ``max(a, b)`` is ``a - min(a
+- b, 0)``, and ``min(a, b)`` is ``b + min(a - b, 0)``. If only such minima are left, equal sizes
+have the same text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EXTREMES = ("min(", "max(")
 
 
 def is_respelled(size: Any, other: Any) -> bool:
-    """True if ``other`` is ``size`` in another spelling by ``min`` and ``max``."""
+    """True if ``other`` equals ``size`` and differs only in its use of ``min`` and ``max``."""
     if not is_symbolic(other) or scope_of(other) is not scope_of(size):
         return False
     texts = str(size), str(other)
@@ -58,8 +58,10 @@ def _apply(name: str, a: Any, b: Any) -> Any:
 
 
 def _least(size: Any) -> Any:
-    """The lesser of ``size`` and 0. That of ``-size`` is the same less ``size``, so one of the
-    two stands for both."""
+    """Return ``min(size, 0)`` in one normal form.
+
+    ``min(-size, 0)`` is ``min(size, 0) - size``, so the shorter text of the two is used for both.
+    """
     if not is_symbolic(size):
         return min(size, 0)
     opposite = -size

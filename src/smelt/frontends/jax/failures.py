@@ -1,7 +1,7 @@
-"""What is said when the function that is traced raises, or returns what is no array.
+"""The errors for a traced function that raises, or returns a value that is not an array.
 
-The mistake is the user's, and so is the line that is named: the innermost one that belongs to
-neither smelt, nor JAX, nor another installed library.
+The mistake is the user's, and so is the line that the error names: the innermost one outside of
+smelt, JAX and other installed libraries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from smelt.frontends.jax.size_advice import (
 from smelt.frontends.jax.source_lines import defined_at, is_own, raised_at
 
 LINES = 6
-"""Lines of a message that are shown."""
+"""How many lines of a message are shown."""
 
 _LINK = re.compile(r"https://\S*jax\S*/errors\.html#\S+")
 _DEPENDS = re.compile(r"depends on the value of the arguments? (.+?)\.?(?:\n|$)")
@@ -40,19 +40,19 @@ ADVICE: Mapping[str, str] = {
     "NonConcreteBooleanIndexError": "use jnp.where(mask, x, 0), or jnp.nonzero with size=",
     "UnexpectedTracerError": "return what the function computes instead of storing it outside",
 }
-"""What to do about an error that JAX raises for code that no trace can follow, by its type."""
+"""The fix for each type of error that JAX raises for code that it cannot trace."""
 
 BY_MESSAGE: Mapping[str, str] = {
     "Shapes must be 1D sequences of concrete values": ADVICE["ConcretizationTypeError"],
     "was not hashable: ": "make the argument static (--static NAME=VALUE)",
 }
-"""The same for errors whose type says nothing, by a part of the message."""
+"""The fix for errors of general types, by a part of the message."""
 
 AS_NUMBER = (
     "give that dim as a number; what jax.numpy, jax.lax.fori_loop and jax.lax.scan compute with"
     " a symbolic size, such as jnp.sqrt(x.shape[0]), the model computes"
 )
-"""What to do where Python needs a size that is not known before the model runs."""
+"""The fix where Python needs a size that is unknown until the model runs."""
 
 _NUMBERS: Mapping[str, str] = {
     "associative scan": "call it as jax.lax.associative_scan, by that whole name, which the model"
@@ -60,12 +60,12 @@ _NUMBERS: Mapping[str, str] = {
     "for Pallas": "give the blocks sizes that are numbers, with a grid such as"
     " pl.cdiv(x.shape[0], 8), or map the kernel over that dim by jax.vmap; or give it as a number",
 }
-"""What to do instead of ``AS_NUMBER``, by what the error says."""
+"""More specific fixes than ``AS_NUMBER``, by a part of the message."""
 
 _NEEDS_NUMBER = re.compile(
     r"_DimExpr|[Ss]ymbolic (dimension|number|shape)|shape polymorphism|non-constant size"
 )
-"""What the messages of Python, NumPy and JAX call a symbolic size."""
+"""How messages of Python, NumPy and JAX name a symbolic size."""
 
 
 def explain(
@@ -75,12 +75,13 @@ def explain(
     has_open_sizes: bool,
     right_call: str = "",
 ) -> SmeltError:
-    """What to raise for ``error``, which the traced function raised.
+    """Return the error to raise for ``error``, which the traced function raised.
 
-    ``right_call`` says how such a function is called, where that is known; ``mismatch`` says why
-    its signature does not take the arguments, or nothing: then a TypeError is E109. A symbolic
-    size that JAX cannot compare, or that Python needs as a number, is E112, all else E113. An error
-    in the code of smelt that stands in for a library's is raised as it is.
+    - E112: JAX cannot compare a symbolic size, or Python needs it as a number.
+    - E109: ``error`` is a TypeError and ``mismatch`` says why the signature rejects the call.
+    - E113: everything else. ``right_call`` says how to call such a function, if that is known.
+
+    Raises ``error`` itself if smelt's own replacement of library code raised it.
     """
     undecided = _undecided(error)
     if undecided is not None:
@@ -107,7 +108,8 @@ def explain(
 
 
 def _undecided(error: Exception) -> Unsupported | None:
-    """E112 for what JAX cannot say of a size that the symbols leave open."""
+    """Return E112 if ``error`` is about a size comparison that the symbols leave open, else
+    None."""
     if isinstance(error, compat.InconclusiveDim) and "inconclusive" in str(error):
         return Unsupported(
             "E112",
@@ -130,7 +132,7 @@ def _undecided(error: Exception) -> Unsupported | None:
 def _raised(
     error: Exception, parameters: Sequence[str], has_open_sizes: bool, right_call: str
 ) -> UsageError:
-    """E113 for all else, with what to do about it where that is known."""
+    """Return E113 for any other exception, with a fix where one is known."""
     kind = type(error).__name__
     link = _LINK.search(str(error))
     counted = in_whole_numbers(str(error)) if has_open_sizes else ""
@@ -160,13 +162,14 @@ def _first_line(error: Exception) -> str:
 
 
 def _asked_in(error: Exception) -> str:
-    """The comparison of sizes of ``error``; JAX's code for slices says of it what it is for."""
+    """Return the line of the message with the size comparison, without JAX's prefix for slices."""
     lines = (line.removeprefix("Details: ") for line in str(error).strip().splitlines())
     return next(line for line in lines if "inconclusive" in line)
 
 
 def check_returned(fn: Callable[..., Any], leaves: Sequence[Any]) -> None:
-    """Raise UsageError E113 if one of the ``leaves`` of what ``fn`` returned is no array."""
+    """Raise UsageError E113 if ``fn`` returned no arrays, or if one of ``leaves`` is not an
+    array."""
     if not leaves:
         raise _returned(fn, "nothing that a model could return")
     for leaf in leaves:
@@ -179,6 +182,7 @@ def check_returned(fn: Callable[..., Any], leaves: Sequence[Any]) -> None:
 
 
 def _returned(fn: Callable[..., Any], what: str, fix: str = "return arrays only") -> UsageError:
+    """Return E113 for a function that returned ``what``."""
     return UsageError(
         "E113",
         f"your function returned {what}",
@@ -189,7 +193,7 @@ def _returned(fn: Callable[..., Any], what: str, fix: str = "return arrays only"
 
 
 def _message(error: Exception, parameters: Sequence[str]) -> str:
-    """The message of ``error`` without what JAX says of the code of smelt that called it."""
+    """Return the message of ``error`` without JAX's remarks about the smelt code that called it."""
     text = str(error)
     told = _LINK.sub("", text).partition("\nThe error occurred while tracing")[0]
     lines = [line.strip() for line in told.splitlines() if line.strip() not in ("", "See", "See .")]

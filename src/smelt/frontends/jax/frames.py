@@ -1,4 +1,4 @@
-"""Which line of the user's code made an equation, by what JAX writes down of it; copies keep it."""
+"""Find the user's line that made an equation, and copy equations without losing that line."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _SMELT = str(Path(__file__).parents[2]) + os.sep
 
 
 PLACE_OF = "jax._src.api_util:fun_sourceinfo"
-"""Where the function is that says in which file and line a function is written."""
+"""The JAX function that returns the file and line in which a function is written."""
 
 
 NO_PLACE = "<unknown>"
-"""What it says of one that is written in none."""
+"""Its result for a function that no file holds."""
 
 
 def user_frame(equation: Equation) -> tuple[str, int, str] | None:
-    """File, line and function of the innermost frame that made ``equation``.
+    """Return file, line and function of the innermost user frame that made ``equation``, or None.
 
-    Frames of installed libraries, such as the layers of flax, and of smelt itself, which stands in
-    for some of them, yield to the code that calls them.
+    Frames of installed libraries, such as flax layers, and of smelt are used only if no user code
+    calls them.
     """
     chosen = None
     for frame in source_info_util.user_frames(equation.source_info.traceback):
@@ -43,31 +43,32 @@ def user_frame(equation: Equation) -> tuple[str, int, str] | None:
 
 
 def without_partials(fn: Any) -> Any:
-    """What ``fn`` calls if it is a partial, perhaps of a partial; else ``fn`` itself."""
+    """Return the function inside of nested ``functools.partial`` objects; any other ``fn``
+    unchanged."""
     while isinstance(fn, functools.partial):
         fn = fn.func
     return fn
 
 
 def hide_frames(path: str) -> None:
-    """Let no frame of the file ``path`` count as one of the user."""
+    """Never count a frame of the file ``path`` as user code."""
     source_info_util.register_exclusion(path)
 
 
 def name_stack(equation: Equation) -> str:
-    """Named scopes around ``equation``, joined by slashes."""
+    """Return the named scopes around ``equation``, joined by slashes."""
     return str(equation.source_info.name_stack)
 
 
 def is_user_code(jaxpr: Jaxpr) -> bool:
-    """True if the function behind ``jaxpr`` is the user's, not one of JAX or a library."""
+    """True if user code, not JAX or a library, defines the function behind ``jaxpr``."""
     info = jaxpr.debug_info
     path = (info.func_src_info or "").rpartition(" at ")[2].rpartition(":")[0]
     return is_user_file(path)
 
 
 def is_user_file(path: str) -> bool:
-    """True for a file that is neither of JAX nor of an installed library."""
+    """True for a file that belongs to neither JAX nor an installed library."""
     if "site-packages" in path or "dist-packages" in path:
         return False
     return bool(path) and bool(source_info_util.is_user_filename(path))
@@ -75,7 +76,7 @@ def is_user_file(path: str) -> bool:
 
 @contextmanager
 def under(equation: Equation) -> Iterator[None]:
-    """What is traced inside has the place, the names and the settings of ``equation``."""
+    """Trace the ``with`` block with the source line, name stack and settings of ``equation``."""
     info = equation.source_info
     stack = source_info_util.current_name_stack() + info.name_stack
     with source_info_util.user_context(info.traceback, name_stack=stack), equation.ctx.manager:
@@ -83,10 +84,10 @@ def under(equation: Equation) -> Iterator[None]:
 
 
 def copied(equation: Equation, values: Sequence[Any]) -> list[Any] | None:
-    """The results of ``equation`` for operands of the types of its own, in the trace of a jaxpr.
+    """Return the results of a copy of ``equation`` on ``values`` of the same types, or None.
 
-    To bind its primitive would find the types of the results anew. None where no jaxpr is traced,
-    where ``values`` come from elsewhere, and for effects.
+    A copy is cheaper than binding the primitive, which infers the result types again. None outside
+    of a jaxpr trace, if a value belongs to another trace, and for equations with effects.
     """
     trace = core.trace_ctx.trace
     if not isinstance(trace, DynamicJaxprTrace) or equation.effects:

@@ -1,9 +1,9 @@
-"""Primitives of libraries that are no more than the JAX code that implements them.
+"""Replace a library's primitive by the JAX code that implements it.
 
-equinox, lineax, diffrax and others bind primitives with rules of their own for derivatives and for
-batches, such as ``linear_solve`` or ``nonbatchable``. Their implementations are functions of JAX,
-so the equations that these trace to stand for them. Implementations that run a kernel or call
-Python have no equations: their primitives stay, and are refused as having no lowering.
+equinox, lineax, diffrax and others bind primitives with derivative and batching rules of their own,
+such as ``linear_solve`` or ``nonbatchable``. Their implementations are JAX functions, so smelt
+inlines the equations of those. An implementation that runs a kernel or calls Python has no
+equations: its primitive stays, and is refused for lack of a lowering.
 """
 
 from __future__ import annotations
@@ -18,20 +18,25 @@ from smelt.frontends.jax.support import REFUSED
 from smelt.frontends.stablehlo.exported import evaluated
 
 EXPORTED = "call_exported"
-"""The primitive that runs what ``jax.export`` gave."""
+"""The primitive that runs an exported function of ``jax.export``."""
 
 SPARSE = "jax.experimental.sparse."
-"""Where JAX has primitives that code of its own computes, in the module that begins their names."""
+"""The package of JAX whose primitives are implemented by JAX code, each in the module that its name
+begins with."""
 
 
 def inlined(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-    """``closed`` with what is implemented by JAX code as the equations of that code."""
+    """Return ``closed`` with the equations of JAX code in place of primitives that it
+    implements."""
     return convert(closed, _IMPLEMENTED)
 
 
 def _is_implemented(equation: compat.Equation) -> bool:
-    """True if its primitive has no lowering, but an implementation that is not of JAX itself, or
-    of its sparse arrays; or if it calls an exported function, whose program can be read."""
+    """True if the primitive has no lowering but an implementation outside of JAX.
+
+    JAX's sparse arrays count as outside. Also true for a call of an exported function, whose
+    program can be read, and for a Pallas kernel in interpret mode.
+    """
     primitive = equation.primitive
     if primitive.name == EXPORTED or references.is_of_kernel(equation):
         return True
@@ -45,13 +50,18 @@ def _is_implemented(equation: compat.Equation) -> bool:
 
 
 def _implementation(primitive: Any) -> Any:
-    """What computes ``primitive``. Of some, JAX runs the lowering of the function of this name."""
+    """Return the function that computes ``primitive``.
+
+    For some primitives, JAX runs the lowering of the function with this name.
+    """
     name = str(primitive.name)
     module = sys.modules.get(SPARSE + name.partition("_")[0])
     return getattr(module, f"_{name}_impl", primitive.impl)
 
 
 def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
+    """Return the results of the implementation's equations, or of ``equation`` if it cannot be
+    traced."""
     if equation.primitive.name == EXPORTED:
         # Programs may compute with 64 bits inside, as those do that draw random numbers.
         with compat.x64(True):
@@ -63,7 +73,7 @@ def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
     structs = tuple(compat.struct_of(atom.aval) for atom in equation.invars)
     try:
         traced, _ = compat.make_jaxpr(implementation, structs)
-    except Exception as error:  # it is no code that can be traced, whatever it says
+    except Exception as error:  # the implementation cannot be traced
         if references.is_of_kernel(equation):
             raise references.refused_kernel(equation, error) from error
         return compat.rebind(equation, values, equation.params)

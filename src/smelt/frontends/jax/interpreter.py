@@ -1,6 +1,6 @@
-"""Steps through a jaxpr: the one walk that lowering and the rewriting of jaxprs share.
+"""Step through a jaxpr: the one loop that lowering and the conversions of jaxprs share.
 
-Its users say what a value is, and what an equation makes of such values.
+The caller says what a value is, and what an equation makes of such values.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ CALLS: Mapping[str, str] = {
     **dict.fromkeys(("closed_call", "core_call"), "call_jaxpr"),
     "custom_vmap_call": "call",
 }
-"""Primitives that hand their operands to a jaxpr and hand back its results, and the parameter
-that holds it. Inference needs no rules for derivatives and batches."""
+"""Primitives that call a jaxpr with their operands, and the parameter that holds the jaxpr.
+Inference needs no rules for derivatives and batches."""
 
 
 def interpret(
@@ -29,7 +29,8 @@ def interpret(
     literal: Callable[[compat.Literal], Value],
     step: Callable[[compat.Equation, list[Value]], Sequence[Value]],
 ) -> list[Value]:
-    """The results of ``jaxpr``: ``step`` gives those of each live equation for its operands."""
+    """Return the results of ``jaxpr``; ``step`` returns those of one live equation for its
+    operands."""
     known: dict[compat.Var, Value] = dict(zip(jaxpr.constvars, constants, strict=True))
     known.update(zip(jaxpr.invars, operands, strict=True))
 
@@ -43,9 +44,9 @@ def interpret(
 
 
 def live_equations(jaxpr: compat.Jaxpr) -> list[compat.Equation]:
-    """The equations that the results need, or that have effects, in order.
+    """Return, in order, the equations that the results depend on or that have effects.
 
-    Printing and other debugging is no effect that a model has to keep.
+    Prints and other debugging do not count as effects that a model has to keep.
     """
     needed = {atom for atom in jaxpr.outvars if not isinstance(atom, compat.Literal)}
     live = []
@@ -57,13 +58,13 @@ def live_equations(jaxpr: compat.Jaxpr) -> list[compat.Equation]:
 
 
 def bodies(equation: compat.Equation) -> Iterator[compat.Jaxpr]:
-    """The jaxprs that ``equation`` calls or loops over, without their constants."""
+    """Yield the jaxprs that ``equation`` calls or loops over, without their constants."""
     for body in compat.inner_jaxprs(equation):
         yield opened(body)[0]
 
 
 def called(equation: compat.Equation) -> compat.ClosedJaxpr | compat.Jaxpr | None:
-    """What ``equation`` calls, None if it is no call."""
+    """Return the jaxpr that ``equation`` calls; None if it is not a call."""
     parameter = CALLS.get(equation.primitive.name)
     body: compat.ClosedJaxpr | compat.Jaxpr | None = (
         None if parameter is None else equation.params[parameter]
@@ -72,5 +73,5 @@ def called(equation: compat.Equation) -> compat.ClosedJaxpr | compat.Jaxpr | Non
 
 
 def opened(body: compat.ClosedJaxpr | compat.Jaxpr) -> tuple[compat.Jaxpr, Sequence[object]]:
-    """A jaxpr and its constants, of which one that is not closed has none."""
+    """Return a jaxpr and its constants; an open jaxpr has none."""
     return (body.jaxpr, body.consts) if isinstance(body, compat.ClosedJaxpr) else (body, ())

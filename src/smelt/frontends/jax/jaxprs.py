@@ -1,4 +1,4 @@
-"""From a function to a jaxpr that has types of ONNX only."""
+"""Trace a function to a jaxpr that uses only element types of ONNX."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from smelt.frontends.jax.size_cases import Case, Trace, alone, by_sizes, naming_
 from smelt.spans import span
 
 SIZES = (*open_comparisons.REPLACEMENTS, *symbolic_numbers.REPLACEMENTS)
-"""What symbolic sizes do while smelt traces."""
+"""Replacements of methods of symbolic sizes while smelt traces."""
 
 
 def with_patches(
     of_sizes: Trace, structs: Any, functions: selection.Functions, strict: bool
 ) -> Case:
-    """What ``of_sizes`` gives for ``structs`` with what stands in for code of libraries.
+    """Return the cases of ``of_sizes`` for ``structs``, traced with replacements of library code.
 
-    Libraries import others where they first need them, whose patches come too late then; so it is
-    traced again with them if it fails.
+    A library may import another one during the trace, whose patches then come too late. So a failed
+    trace runs again if it found more patches.
     """
 
     def attempt(helping: Sequence[Replacement]) -> Case:
@@ -68,7 +68,8 @@ def traced(
     strict: bool,
     structs: tuple[Any, ...],
 ) -> tuple[compat.ClosedJaxpr, Any]:
-    """The jaxpr of ``fn``, its inputs those of ``arguments`` and then ``parameters``."""
+    """Return the jaxpr of ``fn`` and its output tree; inputs are ``arguments``, then
+    ``parameters``."""
 
     def call(given: Sequence[Any], values: Sequence[Any]) -> Any:
         function, copies = parameters.function(fn, values)
@@ -87,7 +88,10 @@ def traced(
 
 
 def in_types_of_onnx(closed: compat.ClosedJaxpr, dft: bool) -> compat.ClosedJaxpr:
-    """``closed`` with arrays in place of keys and complex numbers, all of it with lowerings."""
+    """Return ``closed`` with plain arrays in place of PRNG keys and complex numbers.
+
+    Raises an ErrorList for primitives that have no lowering.
+    """
     closed = with_pairs(keys.without_keys(closed))
     _check_interface(closed.jaxpr)
     closed = without_complex(closed, dft=dft)
@@ -96,6 +100,7 @@ def in_types_of_onnx(closed: compat.ClosedJaxpr, dft: bool) -> compat.ClosedJaxp
 
 
 def _check_interface(jaxpr: compat.Jaxpr) -> None:
+    """Raise Unsupported E105 for an input or output whose element type ONNX lacks."""
     for variable in (*jaxpr.invars, *jaxpr.outvars):
         aval: compat.Aval = variable.aval
         if not has_onnx_type(aval):

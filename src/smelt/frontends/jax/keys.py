@@ -1,6 +1,6 @@
-"""Keys of random numbers as the integers that they are.
+"""Represent PRNG keys by the integers that they hold.
 
-ONNX has no type for JAX's keys, which are arrays of uint32 with a dim more.
+ONNX has no type for JAX's keys. A key array becomes a uint32 array with one dim more.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from smelt.frontends.jax.representation import Representation, Run, convert
 from smelt.frontends.jax.source_lines import place
 
 COMPARED: dict[str, Callable[..., Any]] = {"eq": jnp.all, "ne": jnp.any}
-"""Comparisons of keys, and how those of their integers make one."""
+"""Comparisons of keys, and the reduction that joins the comparisons of their integers."""
 
 
 def without_keys(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-    """``closed`` with an array of integers for each array of keys, inside and at its interface.
+    """Return ``closed`` with an integer array for each key array, inside and as input or output.
 
-    Raises an ErrorList of Unsupported E102 for primitives that do more with keys than moving them.
+    Raises an ErrorList of Unsupported E102 for primitives that do more with keys than move or
+    compare them.
     """
     return convert(closed, _KEYS)
 
@@ -34,6 +35,8 @@ def _is_key(aval: compat.Aval) -> bool:
 
 
 def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
+    """Return the results of a primitive on keys, computed on the integers that represent the
+    keys."""
     name = equation.primitive.name
     if name in prng.ON_KEYS:
         avals = tuple(atom.aval for atom in equation.invars)
@@ -44,7 +47,7 @@ def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
         # The implementation of one primitive may be written with typed keys again.
         return run(traced, values)
 
-    # Whatever moves keys moves their integers alike, so it is mapped over those.
+    # A primitive that moves keys moves each of their integers alike, so map it over those.
     def moved(*operands: Any) -> list[Any]:
         return compat.rebind(equation, operands, equation.params)
 
@@ -55,6 +58,7 @@ def _apply(equation: compat.Equation, values: list[Any], run: Run) -> list[Any]:
 
 
 def _refusal(equation: compat.Equation) -> Unsupported | None:
+    """Return E102 for a primitive that computes with keys in an unknown way, else None."""
     name = equation.primitive.name
     if name in prng.ON_KEYS or name in COMPARED:
         return None

@@ -1,8 +1,8 @@
-"""The least that an expression in sizes may be, where products of sizes are in it.
+"""A lower bound of a size expression that contains products of sizes.
 
-JAX bounds each term by itself, so ``B*T - B``, the size of ``x[:-1].reshape(-1)``, may be below 0
-as far as it sees. Written in ``b = B - 1`` and ``t = T - 1``, which are 0 or more, it is
-``b*t + t``: where no term is subtracted, the expression is least where all of them are 0.
+JAX bounds each term alone, so ``B*T - B``, the size of ``x[:-1].reshape(-1)``, may be negative as
+far as JAX knows. With ``b = B - 1`` and ``t = T - 1``, which are at least 0, it is ``b*t + t``. If
+no term is subtracted, the minimum is the value where all such variables are 0.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from smelt.frontends.jax.compat import Dim
 from smelt.frontends.jax.symbols import Algebra, evaluate, parse
 
 Term: TypeAlias = tuple[str, ...]
-"""What is multiplied, in order; each is 0 or more, but for those that begin with ``OPEN``."""
+"""The factors of a product, sorted. Each is at least 0 unless it begins with ``OPEN``."""
 
 Terms: TypeAlias = dict[Term, int]
-"""A sum: how often each term is in it. The empty term is a number."""
+"""A sum: the coefficient of each term. The empty term is the constant."""
 
 OPEN = "?"
 MOST_TERMS = 64
@@ -26,7 +26,7 @@ _BOUND = re.compile(r"(\w+) >= (\d+)")
 
 
 def least(dim: Dim, constraints: Iterable[str] = ()) -> int | None:
-    """A number that ``dim`` is never below, where ``constraints`` hold; None if none is seen."""
+    """Return a lower bound of ``dim`` under ``constraints``, None if none is found."""
     if isinstance(dim, int):
         return dim
     found = (_BOUND.fullmatch(text) for text in constraints)
@@ -35,7 +35,7 @@ def least(dim: Dim, constraints: Iterable[str] = ()) -> int | None:
 
 
 def _sums(bounds: Mapping[str, int]) -> Algebra:
-    """Reads an expression as a sum of products of what is 0 or more."""
+    """Return the algebra that reads an expression as a sum of products of nonnegative factors."""
     return Algebra(
         symbol=lambda name: {(): bounds.get(name, 1), (name,): 1},
         number=lambda number: {(): number},
@@ -44,6 +44,7 @@ def _sums(bounds: Mapping[str, int]) -> Algebra:
 
 
 def _applied(operator: str, *operands: object) -> Terms:
+    """Return the sum that ``operator`` makes; a quotient or the like becomes one new factor."""
     a, b = map(_terms, operands)
     match operator:
         case "+":
@@ -64,7 +65,8 @@ def _terms(read: object) -> Terms:
 
 
 def _bound(operator: str, a: Terms, b: Terms) -> int | None:
-    """What a quotient, a remainder or the larger or smaller of two is never below."""
+    """Return a lower bound of ``a // b``, ``a % b``, ``max(a, b)`` or ``min(a, b)``; None if
+    unknown."""
     x, y = _least(a), _least(b)
     if operator == "max":
         return max((bound for bound in (x, y) if bound is not None), default=None)

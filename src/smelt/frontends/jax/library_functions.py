@@ -1,7 +1,8 @@
-"""The functions of JAX, flax and equinox that something stands in for while smelt traces.
+"""The functions of JAX, flax and equinox that smelt replaces while it traces.
 
-Each with the parameters that what stands in for it knows. If a library renames such a function or
-changes its parameters, traces take the function as it is, which takes longer and gives the same.
+Each is listed with the parameters that the replacement expects. If a library renames the function
+or changes its parameters, smelt traces the library's own code; that takes longer and gives the same
+results.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from smelt.frontends.jax import frames
 
 @dataclass(frozen=True)
 class LibraryFunction:
-    """``target`` is ``module:attribute.path``; ``parameters`` the names that it takes, in order."""
+    """``target`` is ``module:attribute.path``; ``parameters`` are the names of its parameters in
+    order."""
 
     target: str
     parameters: tuple[str, ...]

@@ -1,7 +1,9 @@
-"""Tables that an expression looks into: ``table[size]``, ``table.get(size)``, ``size in table``.
+"""Find the tables that a Python expression indexes: ``table[size]``, ``table.get(size)``, ``size in
+table``.
 
-Python finds a key by its hash, and the hash of a symbolic size is that of no number: without a
-word, a table of numbers would have no such key. So whoever hashes asks which numbers it could be.
+Python finds a key by its hash, and the hash of a symbolic size equals that of no number. A lookup
+in a table of numbers would silently fail. So smelt's hash of a size first asks which numbers the
+size could equal.
 """
 
 from __future__ import annotations
@@ -13,15 +15,18 @@ from types import FrameType
 from typing import Any
 
 _NAMES = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF")
-"""How the instructions begin that load what has a name; some load two."""
+"""Prefixes of the instructions that load named variables; some load two at once."""
 
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _WRITTEN = ("BUILD_MAP", "BUILD_CONST_KEY_MAP", "BUILD_SET")
 
 
 def numbers_looked_among(frame: FrameType) -> Iterator[int]:
-    """The integers among the keys of the sets and dicts in the expression that ``frame`` computes,
-    alone or in tuples. Of tables that the expression itself writes, all its integers."""
+    """Yield the integer keys of the sets and dicts in the expression that ``frame`` evaluates.
+
+    Integers inside of tuple keys count. For a table that the expression itself builds, all of its
+    integers are yielded.
+    """
     parts = _parts(frame)
     is_written = any(part.opname in _WRITTEN for part in parts)
     names = {**frame.f_globals, **frame.f_locals}
@@ -41,7 +46,7 @@ def numbers_looked_among(frame: FrameType) -> Iterator[int]:
 
 
 def _parts(frame: FrameType) -> list[dis.Instruction]:
-    """The instructions of the expression that ``frame`` computes, in their order."""
+    """Return the instructions of the expression that ``frame`` evaluates, in order."""
     instructions = list(dis.get_instructions(frame.f_code))
     at = next(each for each in instructions if each.offset >= frame.f_lasti)
     begin, end = _place(at)
@@ -53,7 +58,7 @@ def _parts(frame: FrameType) -> list[dis.Instruction]:
 
 
 def _place(instruction: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Line and column where its source begins and ends; columns are 0 if Python lost them."""
+    """Return line and column where the source begins and ends; (0, 0) if Python lost them."""
     place = instruction.positions
     if place is None or place.lineno is None or place.end_lineno is None:
         return (0, 0), (0, 0)

@@ -1,4 +1,4 @@
-"""What a lowering sees: the equation, and the means to make nodes for it."""
+"""The context that a lowering works with: the equation, and methods that make nodes for it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from smelt.ir.same_shape import is_positive
 class Lowering(Nodes):
     """Makes nodes in one graph, for one equation at a time.
 
-    ``avals_in`` and ``avals_out`` are the types that JAX gives to the operands and results of the
-    equation; ``operands`` the operands themselves, of which lowerings registered with
-    ``broadcasts=True`` may find some not yet broadcast. A lowering returns one value per result.
+    ``avals_in`` and ``avals_out`` are the JAX types of operands and results. ``operands`` holds the
+    operands; for lowerings registered with ``broadcasts=True`` some may not be broadcast yet. A
+    lowering returns one value per result.
     """
 
     avals_in: tuple[Aval, ...]
@@ -43,14 +43,15 @@ class Lowering(Nodes):
     # -- operands ----------------------------------------------------------------------------
 
     def broadcast_operand(self, operand: Operand, atom: compat.Atom) -> Operand:
-        """``operand`` in the whole shape of ``atom``."""
+        """Return ``operand`` broadcast to the full shape of ``atom``."""
         shape = tuple(atom.aval.shape)
         if operand.shape == shape:
             return operand
         return Operand(self.broadcast(operand, atom.aval), shape)
 
     def broadcast(self, operand: Operand, aval: Aval) -> ir.Value:
-        """The value of ``operand``, broadcast to the shape of ``aval`` once in this graph."""
+        """Return the value of ``operand``, broadcast to the shape of ``aval`` once in this
+        graph."""
         shape = tuple(aval.shape)
         if operand.shape == shape:
             return operand.value
@@ -70,7 +71,7 @@ class Lowering(Nodes):
     def run(
         self, jaxpr: compat.Jaxpr, constants: Sequence[object], operands: Sequence[Operand]
     ) -> list[Operand]:
-        """Lower the equations of ``jaxpr`` into the graph; returns its results."""
+        """Lower the equations of ``jaxpr`` into the graph, and return its results."""
         pairs = zip(jaxpr.constvars, constants, strict=True)
         known = [self.captured(constant, variable.aval) for variable, constant in pairs]
         return interpret(jaxpr, known, operands, self._literal, self._lowered)
@@ -79,6 +80,7 @@ class Lowering(Nodes):
         return self.captured(literal.val, literal.aval)
 
     def _lowered(self, equation: compat.Equation, inputs: list[Operand]) -> list[Operand]:
+        """Return the results of one equation by its registered lowering."""
         rule = registry.find(equation.primitive.name)
         if rule is None:
             raise InternalError("E910", f"primitive {equation.primitive.name!r} was not checked")
@@ -93,9 +95,9 @@ class Lowering(Nodes):
             return self._bound(results, inputs if rule.broadcasts else None)
 
     def _bound(self, results: object, broadcast: Sequence[Operand] | None) -> list[Operand]:
-        """The results of a lowering as operands, each checked against the type that JAX gives it.
+        """Return the results of a lowering as operands, checked against the types that JAX gives.
 
-        Raises InternalError E910 if one is missing or of another dtype, rank or static size.
+        Raises InternalError E910 if a result is missing or has another dtype, rank or static size.
         """
         name = self.equation.primitive.name
         listed = list(results) if isinstance(results, list | tuple) else [results]
@@ -121,7 +123,7 @@ class Lowering(Nodes):
     def inline(
         self, body: compat.ClosedJaxpr | compat.Jaxpr, operands: Sequence[Operand], name: str = ""
     ) -> list[Operand]:
-        """Lower ``body`` in place; ``name`` is kept in the origin of its nodes."""
+        """Lower ``body`` in place; the origin of its nodes keeps ``name``."""
         jaxpr, constants = opened(body)
         outer = self.call
         self.call = outer.inner(self.equation, jaxpr, name)
@@ -131,12 +133,13 @@ class Lowering(Nodes):
             self.call = outer
 
     def inline_traced(self, fn: Callable[..., Any]) -> list[Operand]:
-        """Lower in place what ``fn`` computes of the operands of the equation."""
+        """Lower in place the function ``fn`` of the equation's operands."""
         structs = tuple(compat.struct(tuple(a.shape), a.dtype) for a in self.avals_in)
         return self.inline(compat.make_jaxpr(fn, structs)[0], self.operands)
 
     def branch(self, inputs: Sequence[ir.Value] = (), name: str = "body") -> Lowering:
-        """A Lowering for a new subgraph with ``inputs``, inside this equation if there is one."""
+        """Return a Lowering for a new subgraph with ``inputs``, inside of this equation if there is
+        one."""
         graph = ir.Graph(list(inputs), [], nodes=[], name=self.fresh(name))
         inner = Lowering(self.builder.below(graph), self.shared, self.call)
         if "equation" in vars(self):
@@ -144,7 +147,8 @@ class Lowering(Nodes):
         return inner
 
     def finish(self, outputs: Sequence[tuple[ir.Value, Aval]]) -> ir.Graph:
-        """The subgraph of this Lowering, which returns ``outputs``, each a result of its own."""
+        """Return this Lowering's subgraph with ``outputs``, each the result of a node of its
+        own."""
         graph = self.builder.graph
         for value, aval in outputs:
             producer = value.producer()
@@ -155,14 +159,15 @@ class Lowering(Nodes):
         return graph
 
     def captured(self, constant: object, aval: Aval) -> Operand:
-        """A constant or literal of a jaxpr, in the dtype of ``aval``; large ones are not copied."""
+        """Return a constant or literal of a jaxpr in the dtype of ``aval``; large ones are not
+        copied."""
         return Operand(self.pool.captured(constant, aval), tuple(aval.shape))
 
     # -- the equation ------------------------------------------------------------------------
 
     @contextmanager
     def at(self, equation: compat.Equation, operands: Sequence[Operand]) -> Iterator[None]:
-        """Work on ``equation``; inlined equations nest."""
+        """Work on ``equation`` within the ``with`` block; inlined equations nest."""
         saved = vars(self).get("equation"), vars(self).get("operands"), self.builder.origin
         self._enter(equation, operands)
         self.builder.origin = self.shared.builder.origin = partial(self.call.origin, equation)
@@ -180,7 +185,8 @@ class Lowering(Nodes):
         self.avals_out = tuple(variable.aval for variable in equation.outvars)
 
     def set_type(self, operand: Operand, aval: Aval, name: str) -> None:
-        """Give a result its type from JAX; raises InternalError E910 if it has another."""
+        """Set the type and shape of a result from JAX; raises InternalError E910 if they
+        contradict."""
         value, dims = operand.value, self.symbols.shape(operand.shape)
         dtype = ir.DataType.from_numpy(np.dtype(aval.dtype))
         if value.dtype is not None and value.dtype != dtype:
@@ -197,12 +203,12 @@ class Lowering(Nodes):
             value.shape = dims
 
     def is_never_empty(self) -> bool:
-        """True if no operand can have a size of 0, which some operators do not take."""
+        """True if no operand can have a size of 0, which some operators reject."""
         dims = (dim for aval in self.avals_in for dim in aval.shape)
         return all(is_positive(self.symbols.dim(dim)) for dim in dims)
 
     def unsupported(self, why: str, fix: str = "") -> Unsupported:
-        """The error E102 for this equation; ``why`` names the parameter that is not supported."""
+        """Return the error E102 for this equation; ``why`` names the unsupported parameter."""
         return Unsupported(
             "E102",
             f"this use of primitive {self.equation.primitive.name!r} is not supported",

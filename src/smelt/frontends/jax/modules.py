@@ -1,9 +1,9 @@
-"""nnx modules in a trace: copies that may write to themselves, and what they may not write.
+"""nnx modules in a trace: traces use copies of them, and refuse modules that keep state.
 
-A trace must not write to the module of its caller, so it works on a copy of its own. Some modules
-count the random numbers they draw, even a recurrent one that asks for a key and starts from
-zeros; some normalize their weights in place. A model gives the same for the same inputs: what it
-returns must not depend on a draw, and statistics that the module would keep are refused.
+A trace must not write to the caller's module, so it works on a copy. Some modules count the random
+numbers that they draw, even a recurrent one that takes a key and starts from zeros; some normalize
+their weights in place. A model returns the same results for the same inputs. So its results must
+not depend on a draw, and statistics that the module would keep are refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smelt.frontends.jax.state import Copy, State, content_of, variables_of
 
 
 def check_traceable(fn: Any) -> None:
-    """Raise UsageError E109 if ``fn`` cannot be called, or not with what a trace calls it with."""
+    """Raise UsageError E109 if ``fn`` cannot be called, or cannot be called with tracers."""
     if isinstance(fn, jax.stages.Compiled | jax.stages.Lowered):
         what = "compiled" if isinstance(fn, jax.stages.Compiled) else "lowered"
         raise UsageError(
@@ -44,7 +44,8 @@ def check_traceable(fn: Any) -> None:
 
 
 def right_call(fn: Any) -> str:
-    """How a linen module is traced that has no variables; empty for other functions."""
+    """Return how to trace a linen module that is not bound to variables; empty for other
+    functions."""
     linen = sys.modules.get("flax.linen")
     module = getattr(fn, "__self__", fn)
     if linen is None or not isinstance(module, linen.Module) or module.scope is not None:
@@ -55,10 +56,10 @@ def right_call(fn: Any) -> str:
 
 
 def check_written(copies: Sequence[Copy]) -> None:
-    """Raise Unsupported E102 if a module has written what a call after this one would read.
+    """Raise Unsupported E102 if a module wrote a variable that the next call would read.
 
-    Normalized weights are none of that, for the module computes them anew; nor are values that
-    it notes for its caller. To be called in the trace, after the call.
+    Normalized weights are allowed, because the module computes them again; so are values that it
+    records for its caller. Call this inside of the trace, after the function.
     """
     for module, before in copies:
         for path, variable in variables_of(module):
@@ -77,7 +78,7 @@ def _may_change(variable: Any) -> bool:
 
 
 def check_drawn(closed: compat.ClosedJaxpr, state: State) -> None:
-    """Raise Unsupported E102 if a result depends on a key of a stream."""
+    """Raise Unsupported E102 if a result depends on the key of a random stream."""
     keys = {compat.identity(key) for key in state.keys}
     pairs = zip(closed.jaxpr.constvars, closed.consts, strict=True)
     drawn = {variable for variable, constant in pairs if compat.identity(constant) in keys}

@@ -1,8 +1,8 @@
 """Constraints such as ``S % 4 == 0``: JAX traces with ``4*S__over_4`` in place of ``S``.
 
-JAX divides ``4*S`` without a rest, and does not do so for ``S`` with that constraint. So the specs
-get a product, and dims of the model and messages get the caller's name back. The name of the
-quotient holds the symbol and the divisor, so nothing else has to be carried along.
+JAX divides ``4*S`` without remainder, but cannot do so for ``S`` with that constraint. So the specs
+use the product, and the model's dims and all messages get the caller's name back. The name of the
+quotient encodes symbol and divisor, so no table has to be passed along.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _QUOTIENT = re.compile(r"(\w+)__over_([1-9]\d*)")
 _WRITTEN = re.compile(r"\b(?:(\d+)\*)?(\w+?)__over_(\d+)\b")
 
 Multiples = Mapping[str, int]
-"""Symbols and the numbers that they are multiples of."""
+"""Symbols, each with the number that it is a multiple of."""
 
 
 def is_quotient(name: str) -> bool:
-    """True if ``name`` is one of those that stand for quotients, which no spec may use."""
+    """True if ``name`` has the form of a quotient's name, which no spec may use."""
     return _QUOTIENT.fullmatch(name) is not None
 
 
 def multiples_of(constraints: Iterable[ast.Compare]) -> dict[str, int]:
-    """The symbols that ``constraints`` make multiples of a number above 1.
+    """Return the symbols that ``constraints`` make multiples of a number above 1.
 
-    A symbol of another equality is left to JAX, which takes one symbol for another there.
+    A symbol in any other equality is left out: JAX replaces one symbol by the other there.
     """
     found: dict[str, int] = {}
     others: set[str] = set()
@@ -44,7 +44,7 @@ def multiples_of(constraints: Iterable[ast.Compare]) -> dict[str, int]:
 
 
 def divided(constraint: ast.Compare) -> tuple[str, int] | None:
-    """``(symbol, number)`` of ``symbol % number == 0``; None for another constraint."""
+    """Return ``(symbol, number)`` of ``symbol % number == 0``; None for another constraint."""
     match constraint:
         case ast.Compare(
             left=ast.BinOp(left=ast.Name(id=name), op=ast.Mod(), right=ast.Constant(value=int(by))),
@@ -56,7 +56,7 @@ def divided(constraint: ast.Compare) -> tuple[str, int] | None:
 
 
 def bounded(constraint: ast.Compare, multiples: Multiples) -> ast.Compare:
-    """``S__over_4 >= 3`` for ``S >= 9``; any other ``constraint`` with products for symbols."""
+    """Return ``S__over_4 >= 3`` for ``S >= 9``, and other constraints with products for symbols."""
     match constraint:
         case ast.Compare(
             left=ast.Name(id=name), ops=[operator], comparators=[ast.Constant(value=int(bound))]
@@ -69,7 +69,7 @@ def bounded(constraint: ast.Compare, multiples: Multiples) -> ast.Compare:
 
 
 def inner(tree: ast.expr, multiples: Multiples) -> ast.expr:
-    """The size ``tree`` with products in place of ``multiples``."""
+    """Return the size ``tree`` with products in place of the symbols in ``multiples``."""
     found: ast.expr = _Inner(multiples).visit(tree) if multiples else tree
     return found
 
@@ -79,6 +79,8 @@ def _quotient(name: str, by: int) -> ast.Name:
 
 
 class _Inner(ast.NodeTransformer):
+    """Replaces each symbol in ``multiples`` by its product, ``S`` by ``4*S__over_4``."""
+
     def __init__(self, multiples: Multiples) -> None:
         self.multiples = multiples
 
@@ -103,7 +105,8 @@ class _Inner(ast.NodeTransformer):
 
 
 class _Outer(ast.NodeTransformer):
-    """The way back: ``4*S__over_4`` is ``S``, and other multiples of it are those of S // 4."""
+    """Undoes ``_Inner``: ``4*S__over_4`` becomes ``S``, other multiples are multiples of ``S //
+    4``."""
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         found = _QUOTIENT.fullmatch(node.id)
@@ -112,6 +115,7 @@ class _Outer(ast.NodeTransformer):
         return ast.Call(ast.Name("floordiv"), [ast.Name(found[1]), ast.Constant(int(found[2]))], [])
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Return a product whose coefficient has been divided by the divisors of its quotients."""
         if not isinstance(node.op, ast.Mult | ast.Pow):
             return self.generic_visit(node)  # type: ignore[return-value]
         coefficient, kept = 1, list[ast.expr]()
@@ -140,6 +144,7 @@ def _product(factors: Sequence[ast.expr]) -> ast.expr:
 
 
 def _factors(tree: ast.expr) -> list[ast.expr]:
+    """Return the factors of a product, with powers written out."""
     match tree:
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             return [*_factors(left), *_factors(right)]
@@ -151,13 +156,13 @@ def _factors(tree: ast.expr) -> list[ast.expr]:
 
 
 def outer(tree: ast.expr) -> ast.expr:
-    """The size ``tree``, as ``symbols.parse`` reads it, in the caller's symbols."""
+    """Return the size ``tree``, as ``symbols.parse`` reads it, in the caller's symbols."""
     found: ast.expr = _Outer().visit(tree)
     return found
 
 
 def in_callers_names(text: str) -> str:
-    """``text`` of a message in the caller's symbols: ``3*(S//4)`` for ``3*S__over_4``."""
+    """Return a message in the caller's symbols: ``3*(S//4)`` for ``3*S__over_4``."""
     return _WRITTEN.sub(_written, text)
 
 
@@ -171,7 +176,7 @@ def _written(found: re.Match[str]) -> str:
 
 @contextmanager
 def callers_names() -> Iterator[None]:
-    """Let errors that are raised inside name the caller's symbols."""
+    """Let errors raised in the ``with`` block name the caller's symbols."""
     try:
         yield
     except SmeltError as error:
@@ -187,6 +192,7 @@ def _reword(error: SmeltError) -> None:
 
 
 def callers_symbol(name: str, number: int = 1) -> tuple[str, int]:
-    """The caller's symbol behind ``name``, and by what ``number`` times ``name`` divides it."""
+    """Return the caller's symbol for ``name``, and the divisor that ``number * name`` implies for
+    it."""
     found = _QUOTIENT.fullmatch(name)
     return (name, number) if found is None else (found[1], number * int(found[2]))

@@ -1,4 +1,4 @@
-"""Names of inputs, outputs and parameters, from parameters of functions and paths in pytrees."""
+"""Names of inputs, outputs and parameters, from function parameters and paths in pytrees."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from smelt.errors import UsageError, listed
 _RESERVED = re.compile(r"(val|const|loop)_\d+")
 
 Given = Sequence[str] | Mapping[str, str]
-"""Names in order, or new names by old ones."""
+"""A list of names in order, or a mapping from old to new names."""
 
 
 def input_names(parameters: Sequence[str], specs: Sequence[Any]) -> list[str]:
-    """A name for each leaf of ``specs``: its parameter, then its path (``batch_image``)."""
+    """Return a name for each leaf of ``specs``: its parameter, then its path (``batch_image``)."""
     leaves = jax.tree_util.tree_flatten_with_path(tuple(specs))[0]
     raw = [join(parameters[path[0].idx], path[1:]) or "x" for path, _ in leaves]
     return unique(raw, set())
 
 
 def output_names(out: Any, taken: Sequence[str]) -> list[str]:
-    """A name for each leaf of the result: ``out``, ``out_0``, ``out_logits``."""
+    """Return a name for each leaf of the result: ``out``, ``out_0``, ``out_logits``."""
     leaves = jax.tree_util.tree_flatten_with_path(out)[0]
     return unique([join("out", path) for path, _ in leaves], set(taken))
 
 
 def join(stem: str, path: Sequence[Any]) -> str:
-    """``stem`` and the keys of ``path``; the ``value`` of an nnx variable adds none."""
+    """Return ``stem`` and the keys of ``path`` joined; the ``value`` of an nnx variable is left
+    out."""
     if len(path) > bool(not stem) and _text(path[-1]) == "value" and hasattr(path[-1], "name"):
         path = path[:-1]
     parts = [stem, *map(_text, path)]
@@ -42,7 +43,7 @@ def _text(key: Any) -> str:
 
 
 def unique(names: Sequence[str], taken: set[str]) -> list[str]:
-    """``names`` with a number added to each that is taken, empty or reserved for inner values."""
+    """Return ``names``, with a number appended where a name is taken, empty or reserved."""
     result = []
     for stem in names:
         name, count = stem, 1
@@ -55,10 +56,10 @@ def unique(names: Sequence[str], taken: set[str]) -> list[str]:
 
 
 def renamed(names: Sequence[str], given: Given | None, kind: str) -> list[str]:
-    """``names`` as the caller wants them: one new name for each, or new names for some.
+    """Return ``names`` changed as ``given`` says: a new name for each, or a mapping for some.
 
-    Raises UsageError E108 for another count, an old name that does not exist, and for new names
-    that are empty, used twice or of the form that inner values have.
+    Raises UsageError E108 for a wrong count, an unknown old name, and a new name that is empty,
+    used twice or reserved for inner values.
     """
     if given is None:
         return list(names)
@@ -81,13 +82,14 @@ def renamed(names: Sequence[str], given: Given | None, kind: str) -> list[str]:
 
 
 def check_apart(inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Raise UsageError E108 if an input and an output have one name."""
+    """Raise UsageError E108 if an input and an output have the same name."""
     both = sorted(set(inputs) & set(outputs))
     if both:
         raise _wrong("output", f"{both[0]!r} names an input too", "")
 
 
 def _check(names: Sequence[Any], kind: str) -> None:
+    """Raise UsageError E108 for a name that is empty, reserved or used twice."""
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str) or not name.strip():

@@ -1,4 +1,4 @@
-"""Nodes of one graph, as lowerings make them: operators, constants, movement and sizes."""
+"""Methods by which lowerings make nodes of one graph: operators, constants, movement and sizes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from smelt.ir.build import Attribute, Builder
 
 @dataclass(frozen=True)
 class Shared:
-    """What the graphs of one model share, or those of one function.
+    """The objects that all graphs of one model, or of one function, share.
 
-    ``builder`` makes nodes of the outermost one, where constants and sizes are computed;
-    ``numbers`` count the names given to inner values.
+    ``builder`` makes nodes of the outermost graph, which computes constants and sizes. ``numbers``
+    counts the names of inner values.
     """
 
     builder: Builder
@@ -46,15 +46,15 @@ class Nodes(ABC):
 
     @abstractmethod
     def unsupported(self, why: str, fix: str = "") -> Unsupported:
-        """The error for what cannot be lowered here."""
+        """Return the error for an equation that cannot be lowered here."""
 
     def fresh(self, stem: str) -> str:
-        """A name that starts with ``stem``, unlike all others of the model."""
+        """Return a name that starts with ``stem`` and is unique in the model."""
         return f"{stem}_{next(self.shared.numbers)}"
 
     @property
     def opset(self) -> int:
-        """The ONNX opset that the model is written in."""
+        """The ONNX opset of the model."""
         return self.builder.model.opset_imports[""]
 
     # -- nodes -------------------------------------------------------------------------------
@@ -66,10 +66,10 @@ class Nodes(ABC):
         domain: str = "",
         **attributes: Attribute | None,
     ) -> ir.Value:
-        """One node with one output, its type inferred; attributes that are None are left out.
+        """Return the output of a new node with one output and an inferred type.
 
-        Elements of a narrow type that the operator does not take, and only moves, are moved as
-        those of a wider one.
+        Attributes that are None are left out. If the operator only moves elements and lacks their
+        narrow type, they are cast to a wider type and back.
         """
         if not domain and refusal(op_type, inputs, self.opset):
             wide = moved_as(op_type, inputs, attributes)
@@ -85,6 +85,7 @@ class Nodes(ABC):
         wide: ir.DataType,
         attributes: Mapping[str, Attribute | None],
     ) -> ir.Value:
+        """Return the result of a movement operator computed in the type ``wide``."""
         narrow = next(
             value.dtype for value in inputs if value is not None and value.dtype in NARROW
         )
@@ -103,7 +104,7 @@ class Nodes(ABC):
         outputs: int,
         **attributes: Attribute | None,
     ) -> tuple[ir.Value, ...]:
-        """One node with several outputs."""
+        """Return the outputs of a new node with several outputs."""
         self._check_types(op_type, inputs)
         return self.builder.ops(
             op_type, *inputs, outputs=outputs, domain="", name=None, **attributes
@@ -119,36 +120,36 @@ class Nodes(ABC):
             raise self.unsupported(why, f"{fix}compute in a wider type, and convert what comes out")
 
     def constant(self, array: np.ndarray | np.generic) -> ir.Value:
-        """A constant; equal small ones are one."""
+        """Return a constant; equal small constants are shared."""
         return self.pool.constant(np.asarray(array))
 
     def const_i64(self, numbers: Sequence[int] | int) -> ir.Value:
-        """An int64 constant: rank 0 for an int, rank 1 for a sequence."""
+        """Return an int64 constant: rank 0 for an int, rank 1 for a sequence."""
         return self.constant(np.asarray(numbers, dtype=np.int64))
 
     def const_like(self, number: float | bool, like: ir.Value) -> ir.Value:
-        """A rank-0 constant in the dtype of ``like``."""
+        """Return a rank-0 constant in the dtype of ``like``."""
         assert like.dtype is not None
         return self.constant(np.asarray(number, dtype=like.dtype.numpy()))
 
     def cast(self, x: ir.Value, dtype: np.dtype | ir.DataType) -> ir.Value:
-        """``x`` in another element type, as ONNX casts."""
+        """Return ``x`` in another element type, converted as ONNX's Cast does."""
         to = dtype if isinstance(dtype, ir.DataType) else ir.DataType.from_numpy(np.dtype(dtype))
         return x if x.dtype == to else self.op("Cast", x, to=int(to))
 
     # -- movement ----------------------------------------------------------------------------
 
     def transpose(self, x: ir.Value, perm: Sequence[int]) -> ir.Value:
-        """``x`` with its dims in the order ``perm``."""
+        """Return ``x`` with its dims in the order ``perm``."""
         order = [int(dim) for dim in perm]
         return x if order == list(range(len(order))) else self.op("Transpose", x, perm=order)
 
     def unsqueeze(self, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-        """``x`` with dims of size 1 inserted, so that they are at ``axes`` of the result."""
+        """Return ``x`` with dims of size 1 inserted at ``axes`` of the result."""
         return self.op("Unsqueeze", x, self.const_i64(list(axes))) if len(axes) else x
 
     def squeeze(self, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-        """``x`` without the dims ``axes``, which are of size 1."""
+        """Return ``x`` without the dims ``axes``, which have size 1."""
         return self.op("Squeeze", x, self.const_i64(list(axes))) if len(axes) else x
 
     def slice(
@@ -159,7 +160,7 @@ class Nodes(ABC):
         axes: Sequence[int],
         steps: Sequence[int] | None = None,
     ) -> ir.Value:
-        """``x[starts:ends:steps]`` on ``axes``; sizes may be symbolic."""
+        """Return ``x[starts:ends:steps]`` on ``axes``; sizes may be symbolic."""
         if not len(axes):
             return x
         bounds = [self.shape_value(starts), self.shape_value(ends), self.const_i64(list(axes))]
@@ -168,7 +169,8 @@ class Nodes(ABC):
         return self.op("Slice", x, *bounds)
 
     def reshape(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
-        """``x`` in ``shape``: by a constant wherever one unknown or copied dims can say it."""
+        """Return ``x`` in ``shape``, by a constant shape if -1 and 0 can express the symbolic
+        dims."""
         target = [self.symbols.dim(dim) for dim in shape]
         numbers = None if 0 in target else reshape_numbers(x.shape, target)
         if numbers is not None:
@@ -177,14 +179,14 @@ class Nodes(ABC):
         return self.op("Reshape", x, self.shape_value(shape), allowzero=int(0 in target) or None)
 
     def expand(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
-        """``x`` broadcast to ``shape`` by the rules of NumPy."""
+        """Return ``x`` broadcast to ``shape`` by the rules of NumPy."""
         return self.op("Expand", x, self.shape_value(shape))
 
     def with_known_sizes(self, x: ir.Value, shape: Sequence[Dim]) -> ir.Value:
-        """``x``, whose shape is ``shape``, with every size that is a number known to inference.
+        """Return ``x``, whose shape is ``shape``, so that shape inference knows every static size.
 
-        A Reshape says those that it cannot see: what later passes infer of slices at computed
-        places would be less than what JAX knows.
+        A Reshape states sizes that inference cannot find. Without it, later passes would know less
+        than JAX about slices with computed starts.
         """
         dims = [self.symbols.dim(dim) for dim in shape]
         known = x.shape if x.shape is not None and len(x.shape) == len(dims) else [None] * len(dims)
@@ -198,7 +200,7 @@ class Nodes(ABC):
     # -- sizes -------------------------------------------------------------------------------
 
     def shape_value(self, dims: Sequence[Dim]) -> ir.Value:
-        """``dims`` as an int64 vector: a constant, or computed from the inputs' sizes."""
+        """Return ``dims`` as an int64 vector: a constant, or computed from the sizes of inputs."""
         if not any(is_symbolic(dim) for dim in dims):
             return self.const_i64([int(dim) for dim in dims])
         parts: list[ir.Value] = []
@@ -216,12 +218,13 @@ class Nodes(ABC):
         return parts[0] if len(parts) == 1 else self.op("Concat", *parts, axis=0)
 
     def dim_scalar(self, dim: Dim, dtype: np.dtype | ir.DataType = ir.DataType.INT64) -> ir.Value:
-        """One dim as a rank-0 value."""
+        """Return one dim as a rank-0 value."""
         if not is_symbolic(dim):
             to = dtype.numpy() if isinstance(dtype, ir.DataType) else dtype
             return self.constant(np.asarray(int(dim), dtype=to))
         return self.cast(self.squeeze(self.symbols.value(dim), [0]), dtype)
 
     def known(self, value: ir.Value) -> np.ndarray | None:
-        """The elements of a small constant, None for values that are known only at run time."""
+        """Return the elements of a small constant; None for a value that is unknown until run
+        time."""
         return self.pool.known.get(value)

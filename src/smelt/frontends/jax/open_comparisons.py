@@ -1,13 +1,14 @@
-"""Sizes that symbols leave open, where Python code asks ``==``, ``!=`` or whether they are zero.
+"""Python code that compares symbolic sizes by ``==`` and ``!=``, hashes them, or uses them as bool.
 
-JAX says of two sizes that it cannot compare that they differ, and of every size that it is not
-zero: its own code relies on that where it broadcasts, and it hashes sizes. Code of a user such as
-``if x.shape[0] % 2 == 0`` would take one branch for all sizes, without a word. So what is true or
-false of every size is answered, and the rest refused, as JAX refuses ``<``; see ``size_cases.py``
-for what becomes of such questions.
+JAX answers that two incomparable sizes differ and that no size is zero. Its own code relies on that
+where it broadcasts and hashes sizes. User code such as ``if x.shape[0] % 2 == 0`` would then
+silently take one branch for all sizes. So smelt answers only if the answer is the same for every
+size, and refuses other questions, as JAX does for ``<``. ``size_cases.py`` says what becomes of
+such questions.
 
-Code of installed libraries compares whole sizes as JAX does, with a warning where it asks for a
-number above 1, of which it has a special case; remainders and quotients are refused there, too.
+Code of installed libraries gets JAX's answers for whole sizes, with a warning where it compares
+with a number above 1, for which it has a special case. Remainders and quotients are refused there,
+too.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _ASSUMED: ContextVar[frozenset[str]] = ContextVar("assumed", default=frozenset()
 
 @contextmanager
 def assuming(different: str) -> Iterator[None]:
-    """For a ``with`` block, the equality ``different``, such as ``N == 4``, is false."""
+    """Treat the equality ``different``, such as ``N == 4``, as false within the ``with`` block."""
     token = _ASSUMED.set(_ASSUMED.get() | {different})
     try:
         yield
@@ -49,6 +50,8 @@ def assuming(different: str) -> Iterator[None]:
 
 
 def _equal(original: Function) -> Function:
+    """Return ``==`` for sizes: exact, or InconclusiveDim; arrays compare at run time."""
+
     def equal(self: Any, other: Any) -> Any:
         if original(self, other):
             return True
@@ -63,6 +66,8 @@ def _equal(original: Function) -> Function:
 
 
 def _different(original: Function) -> Function:
+    """Return ``!=`` for sizes: exact, or InconclusiveDim; arrays compare at run time."""
+
     def different(self: Any, other: Any) -> Any:
         if not original(self, other) or is_respelled(self, other):
             return False
@@ -77,6 +82,8 @@ def _different(original: Function) -> Function:
 
 
 def _truth(original: Function) -> Function:
+    """Return ``bool`` for sizes: whether a size differs from 0."""
+
     def truth(self: Any) -> bool:
         frame = asking_frame()
         return asker_of(frame) is Asker.JAX or not _answer(self, 0, "!=", frame)
@@ -85,7 +92,7 @@ def _truth(original: Function) -> Function:
 
 
 def _hash(original: Function) -> Function:
-    """Of a size that is looked for in a set or dict, the hash of the key that it equals."""
+    """Return ``hash`` for sizes: a size looked up in a table hashes like the key that it equals."""
 
     def hashed(self: Any) -> int:
         frame = asking_frame()
@@ -99,12 +106,13 @@ def _hash(original: Function) -> Function:
 
 
 def _always(_: Any) -> bool:
-    """What Python says of objects that have no ``__bool__``."""
+    """Return True, as Python does for objects without ``__bool__``."""
     return True
 
 
 def _answer(size: Any, other: Any, asked: str, frame: FrameType) -> bool:
-    """Whether ``size`` equals ``other``; raises InconclusiveDim where that is open."""
+    """Return whether ``size`` equals ``other``; raises InconclusiveDim if the symbols leave it
+    open."""
     if isinstance(other, float) and other.is_integer():
         other = int(other)
     if not is_symbolic(other):
@@ -130,7 +138,7 @@ def _answer(size: Any, other: Any, asked: str, frame: FrameType) -> bool:
 
 
 def _is_same(size: Any, other: Any) -> bool | None:
-    """Whether two sizes are equal, or None if that is open."""
+    """Return whether two sizes are equal, or None if that is open."""
     if is_symbolic(other) and compat.scope_of(other) is not compat.scope_of(size):
         return False
     difference = size - other
@@ -160,7 +168,7 @@ _NEXT: dict[str, Callable[[float], int]] = {
     "__le__": math.floor,
     "__gt__": math.floor,
 }
-"""The integer that a size compares with as it does with a float."""
+"""The rounding that gives the integer with the same comparison result as a float."""
 
 _COMPARED: dict[str, Function] = {
     "__lt__": jnp.less,
@@ -171,7 +179,7 @@ _COMPARED: dict[str, Function] = {
 
 
 def _ordered(name: str) -> Callable[[Function], Function]:
-    """Of arrays, the comparison of their elements when the model runs."""
+    """Return the ordered comparison ``name`` for sizes; arrays compare at run time."""
 
     def replacement(original: Function) -> Function:
         def compare(self: Any, other: Any) -> Any:
@@ -195,7 +203,8 @@ def _ordered(name: str) -> Callable[[Function], Function]:
 
 
 def _by_products(size: Any, other: Any, name: str) -> bool | None:
-    """How ``size`` compares with ``other`` where products of sizes hide it from JAX."""
+    """Return how ``size`` compares with ``other``, by bounds on products of sizes; None if
+    unknown."""
     if is_symbolic(other) and compat.scope_of(other) is not compat.scope_of(size):
         return None
     given = compat.constraints_of(size)
@@ -209,7 +218,7 @@ def _by_products(size: Any, other: Any, name: str) -> bool | None:
 
 
 ORDERED = tuple(Replacement(SymbolicDim, name, _ordered(name)) for name in _COMPARED)
-"""What JAX needs wherever it takes open sizes for those of an array."""
+"""Replacements that JAX needs wherever it uses symbolic sizes as an array's sizes."""
 
 REPLACEMENTS = (
     Replacement(SymbolicDim, "__eq__", _equal),
@@ -218,4 +227,4 @@ REPLACEMENTS = (
     Replacement(SymbolicDim, "__bool__", _truth, absent=_always),
     *ORDERED,
 )
-"""Unlike patches, they are no help that may be missing: without them, results may be wrong."""
+"""Unlike patches, these are not optional: without them, results may be wrong."""

@@ -1,4 +1,4 @@
-"""What a variable of a jaxpr is bound to: a value, perhaps one that still has to be broadcast."""
+"""The value that a variable of a jaxpr is bound to, perhaps not broadcast yet."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from smelt.frontends.jax.compat import Dim
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """``value`` has ``shape``, which broadcasts to the shape of the variable as in NumPy.
+    """A value of ``shape``, which broadcasts to the shape of the variable as in NumPy.
 
-    JAX broadcasts by explicit equations where ONNX operators do it themselves, so a broadcast is
-    put off until something needs the full array, which is mostly never.
+    JAX broadcasts by explicit equations where ONNX operators do it themselves. So a broadcast is
+    delayed until a node needs the full array, which is rare.
     """
 
     value: ir.Value
@@ -23,7 +23,7 @@ class Operand:
 
 
 def broadcast_shapes(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
-    """The shape of an elementwise result; symbolic dims are 1 only if written so."""
+    """Return the shape of an elementwise result; a symbolic dim is never treated as 1."""
     rank = max((len(shape) for shape in shapes), default=0)
     result: list[Dim] = [1] * rank
     for shape in shapes:
@@ -34,7 +34,7 @@ def broadcast_shapes(shapes: Sequence[tuple[Dim, ...]]) -> tuple[Dim, ...]:
 
 
 def adds_first_ones(small: Sequence[Dim], shape: Sequence[Dim]) -> bool:
-    """True if ``shape`` is ``small`` after one or more dims that are 1."""
+    """True if ``shape`` is ``small`` with one or more leading dims of 1."""
     added = len(shape) - len(small)
     ones = all(isinstance(dim, int) and dim == 1 for dim in shape[:added])
     return added > 0 and ones and tuple(shape[added:]) == tuple(small)

@@ -1,5 +1,8 @@
-"""Arrays of a function that the trace takes as inputs: those that stay inputs of the graph, chosen
-by patterns of their names, and abstract ones, which are weights without numbers."""
+"""Arrays of a function that a trace takes as inputs.
+
+Arrays whose names match a pattern stay inputs of the graph. Abstract arrays become weights without
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ from smelt.frontends.jax.interpreter import live_equations
 from smelt.frontends.jax.state import Copy, State, Substitution, is_abstract
 
 SHOWN = 20
-"""How many names an error lists."""
+"""How many names an error message lists."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The arrays of ``state`` whose names match ``patterns`` or that are abstract, by name."""
+    """The arrays of ``state``, by name, that are abstract or whose names match ``patterns``."""
 
     state: State
     patterns: tuple[str, ...]
@@ -28,9 +31,10 @@ class Parameters:
     def function(
         self, fn: Callable[..., Any], values: Sequence[Any]
     ) -> tuple[Callable[..., Any], Sequence[Copy]]:
-        """``fn`` with ``values`` in place of ``arrays``, and the nnx modules made for it.
+        """Return ``fn`` with ``values`` in place of ``arrays``, and copies of the nnx modules in
+        it.
 
-        A trace must not write to the modules of its caller, so they are made anew in any case.
+        Modules are copied in any case, because a trace must not write to those of its caller.
         """
         if not values and not self.state.has_modules:
             return fn, ()
@@ -39,14 +43,14 @@ class Parameters:
         return self.state.rebuild(substitution), substitution.copies
 
     def weights(self) -> list[str]:
-        """The names of ``arrays`` that no pattern makes inputs: weights without numbers."""
+        """Return the names of the arrays that no pattern makes inputs: weights without numbers."""
         return [name for name in self.arrays if not _is_chosen(name, self.patterns)]
 
     def read(self, cases: Sequence[compat.ClosedJaxpr]) -> list[str]:
-        """The names of those of ``arrays``, the last inputs of each of ``cases``, that some read.
+        """Return the names of the arrays that some of ``cases`` reads; they are its last inputs.
 
-        Raises UsageError E110 for a pattern of arrays that are never read, and for an array that
-        is read by some other way too: as an input it would then be half a constant.
+        Raises UsageError E110 for a pattern whose arrays are never read, and for an array that the
+        function also reaches by another way: part of its uses would be a constant.
         """
         used = {name for closed in cases for name in self._used(closed.jaxpr)}
         kept = [name for name in self.arrays if name in used]
@@ -55,6 +59,7 @@ class Parameters:
         return kept
 
     def _used(self, jaxpr: compat.Jaxpr) -> list[str]:
+        """Return the names of the arrays that a live equation or a result of ``jaxpr`` reads."""
         used = {
             atom
             for atoms in (*(e.invars for e in live_equations(jaxpr)), jaxpr.outvars)
@@ -66,7 +71,7 @@ class Parameters:
         return [name for name, variable in pairs if variable in used]
 
     def with_inputs(self, closed: compat.ClosedJaxpr, read: Sequence[str]) -> compat.ClosedJaxpr:
-        """``closed`` with those of ``arrays`` alone as inputs that are ``read``."""
+        """Return ``closed`` without the inputs of arrays that are not in ``read``."""
         inputs = closed.jaxpr.invars
         count = len(inputs) - len(self.arrays)
         variables = dict(zip(self.arrays, inputs[count:], strict=True))
@@ -74,6 +79,7 @@ class Parameters:
         return compat.with_inputs(closed, kept)
 
     def _check(self, closed: compat.ClosedJaxpr, kept: Sequence[str]) -> None:
+        """Raise UsageError E110 for an unread pattern, or an array that is also a constant."""
         for pattern in self.patterns:
             if not any(fnmatchcase(name, pattern) for name in kept):
                 raise UsageError("E110", f"the function never reads what {pattern!r} matches")
@@ -89,7 +95,7 @@ class Parameters:
 
 
 def choose(state: State, patterns: Sequence[str] | str) -> Parameters:
-    """The arrays of ``state`` that any of ``patterns`` matches, as the shell matches files.
+    """Return the arrays of ``state`` that a shell-style pattern of ``patterns`` matches.
 
     Raises UsageError E110 for a pattern that matches none.
     """
@@ -117,7 +123,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _constants(closed: compat.ClosedJaxpr) -> Iterator[object]:
-    """Every constant and literal of ``closed`` and the jaxprs inside it."""
+    """Yield every constant and literal of ``closed`` and of the jaxprs inside it."""
     pending: list[Any] = [closed]
     seen: set[int] = set()
     while pending:

@@ -1,4 +1,4 @@
-"""What stands in place of functions of JAX and its libraries while smelt traces."""
+"""Replacements of functions of JAX and its libraries while smelt traces."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ from smelt.registry import Owner, Registry
 
 @dataclass(frozen=True)
 class Patch:
-    """``target`` is ``module:attribute.path``; ``replacement`` makes what is called instead of the
-    function there, out of that function. If ``optional``, a module that nobody has imported stays
-    so; if it ``leaves_out`` what a model cannot do, strict traces go without. ``parameters`` are
-    those that the replacement knows; empty if it takes any. ``owner`` says who registers it, the
-    module of ``replacement`` if it is empty. With ``after``, the function itself is called first,
-    and the replacement only where that raises such an exception, which NotImplemented lets stand.
+    """Replace the function ``target`` (``module:attribute.path``) while smelt traces.
 
-    A patch saves time, or lets more be traced, and changes no result. So it is left out where its
-    function is gone, takes other parameters, or lacks something that the replacement looks for;
-    logged once, as INFO.
+    - ``replacement`` makes the new function from the original one.
+    - ``optional``: do not import the module if nobody has.
+    - ``leaves_out``: the replacement drops something that a model cannot do; strict traces skip it.
+    - ``parameters``: the parameters that the replacement expects; empty if it takes any.
+    - ``owner``: who registers the patch; by default the module of ``replacement``.
+    - ``after``: call the original first, and the replacement only if that raises this exception. If
+      the replacement returns NotImplemented, the exception is raised.
+
+    A patch saves time, or lets more be traced; it changes no result. So it is skipped, and logged
+    once as INFO, if its function is missing, takes other parameters, or lacks something that the
+    replacement needs.
     """
 
     target: str
@@ -47,7 +50,7 @@ class Patch:
 PATCHES: Registry[str, Patch] = Registry(
     "E652", lambda target: f"patches of {target!r}", RULES.fill
 )
-"""Lowerings register them, and packages of others."""
+"""The registered patches, of our lowerings and of other packages."""
 _left_out: set[str] = set()
 _OWN = str(Path(__file__).parents[2])
 """The folder of smelt."""
@@ -56,21 +59,23 @@ _log = logging.getLogger(__name__)
 
 
 def register(patch: Patch) -> None:
-    """Register ``patch``; raises UsageError E652 if its target has one of another owner.
+    """Register ``patch``; raises UsageError E652 if its target has a patch of another owner.
 
-    The same owner replaces its own, as when a cell of a notebook runs again.
+    The same owner replaces its own, as when a notebook cell runs again.
     """
     PATCHES.add(patch.target, patch, Owner(patch.owner or patch.replacement.__module__))
 
 
 def replacements(*, strict: bool = False) -> list[Replacement]:
-    """Those of the registered patches whose functions are as the patches know them."""
+    """Return a Replacement for each registered patch whose function is as the patch expects."""
     chosen = (patch for patch in PATCHES.values() if not (strict and patch.leaves_out))
     found = map(_replacement, chosen)
     return [replacement for replacement in found if replacement is not None]
 
 
 def _replacement(patch: Patch) -> Replacement | None:
+    """Return the Replacement for ``patch``, None if the function does not fit or is not
+    imported."""
     module, _, path = patch.target.partition(":")
     if patch.optional and module not in sys.modules:
         return None
@@ -85,7 +90,10 @@ def _replacement(patch: Patch) -> Replacement | None:
 
 @functools.lru_cache(maxsize=256)
 def _replacement_of(patch: Patch, owner: Any, name: str, function: Function) -> Replacement | None:
-    """The same for ``function``, which ``owner`` has under ``name``; one for all traces."""
+    """Return the Replacement for ``function``, the attribute ``name`` of ``owner``.
+
+    It is cached, so that all traces share it.
+    """
     if not _is_of_library(function, patch.target.partition(":")[0]):
         return None
     if patch.parameters:
@@ -103,11 +111,11 @@ def _leave_out(patch: Patch, why: str) -> None:
 
 
 def _is_of_library(function: Function, module: str) -> bool:
-    """False if somebody else has put ``function`` there: what it does is not known.
+    """False if someone else installed ``function``, whose behavior is then unknown.
 
-    Decorators of JAX, which equinox puts around its methods, are no change, nor are those made by
-    the package ``decorator``. Functions without code of their own, as those of ``jax.jit``, and
-    modules that are no packages are trusted.
+    JAX's decorators, which equinox applies to methods, do not count as a change, nor do wrappers of
+    the package ``decorator``. Functions without Python code, such as those of ``jax.jit``, and
+    modules that are not packages are trusted.
     """
     code = getattr(function, "__code__", None)
     made_by = getattr(sys.modules.get("decorator"), "__file__", None)
@@ -122,11 +130,12 @@ def _is_of_library(function: Function, module: str) -> bool:
 
 @dataclass(frozen=True)
 class _Guarded:
-    """Makes the replacement of a patch, and calls the function itself where that fails."""
+    """Makes the replacement of a patch; its calls fall back to the original if it fails."""
 
     patch: Patch
 
     def __call__(self, function: Function) -> Function:
+        """Return the replacement of ``function`` with the fallback, or ``function`` itself."""
         patch = self.patch
         try:
             instead = patch.replacement(function)
@@ -147,6 +156,6 @@ class _Guarded:
 
 
 def _is_of_replacement(error: BaseException) -> bool:
-    """True if no code of the user was running: the replacement misses something in a library."""
+    """True if the traceback holds no user code: the replacement misses something in a library."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     return not any(frames.is_user_file(file) for file in files if not file.startswith(_OWN))

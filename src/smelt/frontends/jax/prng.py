@@ -1,4 +1,4 @@
-"""Keys of random numbers: their element types and integers, and what JAX computes of them."""
+"""PRNG keys: their element types, their integers, and JAX's functions on those integers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from smelt.frontends.jax.compat import Aval, is_extended, struct_of
 
 
 def key_dtype() -> Any:
-    """The dtype of keys that ``jax.random.key`` makes, by the implementation in use."""
+    """Return the dtype of keys that ``jax.random.key`` makes with the current implementation."""
     return jax.eval_shape(lambda: jax.random.key(0)).dtype
 
 
 def physical_struct(aval: Aval) -> Any:
-    """What ``aval`` is made of as a ``ShapeDtypeStruct``: for PRNG keys, arrays of integers."""
+    """Return the ``ShapeDtypeStruct`` that represents ``aval``: for PRNG keys, an integer array."""
     return struct_of(core.physical_aval(aval))
 
 
 def plain_array(constant: Any) -> Any:
-    """The integers that an array of PRNG keys is made of; other constants as they are."""
+    """Return the integers of an array of PRNG keys; other constants unchanged."""
     if not isinstance(constant, jax.Array) or not is_extended(constant.dtype):
         return constant
     with jax.ensure_compile_time_eval():  # A trace around it would make a tracer of a constant.
@@ -32,20 +32,20 @@ def plain_array(constant: Any) -> Any:
 
 
 def opened(array: Any) -> Any:
-    """What ``plain_array`` gives, of a traced array too."""
+    """Return the same as ``plain_array``, for traced arrays too."""
     is_typed = hasattr(array, "dtype") and is_extended(array.dtype)
     return prng.random_unwrap(array) if is_typed else array
 
 
 def closed(array: Any, dtype: Any) -> Any:
-    """Integers as the PRNG keys of ``dtype`` that they are; an array of numbers in that type."""
+    """Return integers as PRNG keys of ``dtype``; an array of numbers is converted to ``dtype``."""
     if is_extended(dtype):
         return prng.random_wrap(array, impl=dtype._impl)
     return jax.lax.convert_element_type(array, dtype)
 
 
 def without_keys(tree: Any) -> Any:
-    """``tree`` with the integers of each array of PRNG keys in its place."""
+    """Return ``tree`` with integer arrays in place of arrays of PRNG keys."""
     return jax.tree.map(plain_array, tree)
 
 
@@ -71,4 +71,4 @@ ON_KEYS: dict[str, Callable[..., Any]] = {
     ),
     "random_gamma": _gamma,
 }
-"""What JAX computes for its primitives on keys, out of the integers that the keys are."""
+"""JAX's functions for its primitives on keys, on the integers of the keys."""

@@ -1,6 +1,6 @@
-"""Mutable references, as ``jax.new_ref`` makes them, and kernels of Pallas, which write to such.
+"""Mutable references, as ``jax.new_ref`` makes them, and Pallas kernels, which write to them.
 
-Both become equations on arrays, by the rules by which JAX itself runs them on a CPU.
+Both become equations on arrays, by the rules that JAX itself uses to run them on a CPU.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _is_stateful(of: compat.Equation | compat.ClosedJaxpr) -> bool:
 
 
 def _check_own(closed: compat.ClosedJaxpr) -> None:
-    """Raise Unsupported E102 if ``closed`` reads or writes a reference from outside of it."""
+    """Raise Unsupported E102 if ``closed`` uses a reference that was made outside of it."""
     pairs = zip(closed.jaxpr.constvars, closed.consts, strict=True)
     captured = [variable for variable, constant in pairs if is_reference(constant)]
     if not captured:
@@ -79,15 +79,15 @@ def is_reference(value: object) -> bool:
 
 
 def is_of_kernel(equation: compat.Equation) -> bool:
-    """True for a kernel that is to be interpreted, and for what only occurs inside of one."""
+    """True for a Pallas kernel in interpret mode, and for primitives that occur only in kernels."""
     name = equation.primitive.name
     return name in _INSIDE or (name == KERNEL and equation.params["interpret"] is True)
 
 
 def arrays_of_kernel(equation: compat.Equation) -> Callable[..., Any]:
-    """The function of arrays that JAX runs on a CPU for such an ``equation``.
+    """Return the function on arrays that JAX runs on a CPU for such an ``equation``.
 
-    A kernel is a loop over its grid. JAX writes NaN where the kernel has written nothing.
+    A kernel is a loop over its grid. Elements that it never writes are NaN, as in JAX.
     """
     if equation.primitive.name in _INSIDE:
         return partial(_INSIDE[equation.primitive.name], **equation.params)
@@ -98,7 +98,7 @@ def arrays_of_kernel(equation: compat.Equation) -> Callable[..., Any]:
 
 
 def refused_kernel(equation: compat.Equation, error: Exception) -> Unsupported:
-    """E102 for a kernel for which that function raises ``error``."""
+    """Return E102 for a kernel whose interpretation by JAX raises ``error``."""
     return Unsupported(
         "E102",
         "JAX cannot interpret this kernel of Pallas",
@@ -109,7 +109,8 @@ def refused_kernel(equation: compat.Equation, error: Exception) -> Unsupported:
 
 
 def _scoped(*outer: Any, jaxpr: compat.Jaxpr, collective_axes: Any, **_: Any) -> list[Any]:
-    """What ``pl.run_scoped`` returns: its ``jaxpr`` takes references to memory of its own."""
+    """Return the results of ``pl.run_scoped``, whose ``jaxpr`` takes references to scratch
+    memory."""
     from jax._src.pallas.primitives import uninitialized_value
 
     if collective_axes:

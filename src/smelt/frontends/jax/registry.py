@@ -1,6 +1,6 @@
-"""Lowerings by the name of their primitive: ours, and those of installed packages.
+"""Lowerings by the name of their primitive: ours and those of installed packages.
 
-``@lowers("sin")`` registers a function ``(cx, *operands, **params)``; the modules below ``plugins``
+``@lowers("sin")`` registers a function ``(cx, *operands, **params)``. The modules below ``plugins``
 register ours. A package adds its own through the entry point group
 ``smelt.lowerings``: each entry point names a module that registers lowerings when imported.
 """
@@ -24,9 +24,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Rule:
     """How one primitive is lowered.
 
-    ``parameters`` are the primitive's parameters that the function knows, all if None.
-    ``broadcasts``: the function takes operands that still have to be broadcast, by the rules of
-    NumPy, to the shape that JAX gives them; others get them in full.
+    ``parameters`` are the parameters of the primitive that the function knows, any if None. With
+    ``broadcasts``, the function takes operands that NumPy's rules still have to broadcast to their
+    JAX shapes; without it, they arrive broadcast.
     """
 
     function: Callable[..., Any]
@@ -43,7 +43,7 @@ def _import_all() -> None:
 RULES: Registry[str, Rule] = Registry(
     "E650", lambda primitive: f"lowerings of the primitive {primitive!r}", _import_all
 )
-"""Each is owned by a whole module, so that a cell of a notebook may define its own anew."""
+"""A module owns its rules, so that a notebook cell may run again."""
 
 
 def lowers(
@@ -51,11 +51,11 @@ def lowers(
 ) -> Callable[[Function], Function]:
     """Register a function as the lowering of ``primitives``.
 
-    Its keyword-only arguments name every parameter of the primitive, so a parameter that a new
-    JAX adds is refused and not ignored; ``params`` names more, for a function with ``**params``.
-    A function with ``**params`` and no ``params`` takes any.
+    Its keyword-only arguments name every parameter of the primitive, so a parameter that a new JAX
+    release adds is refused and not ignored. ``params`` names further ones for a function with
+    ``**params``; without ``params``, such a function takes any.
 
-    Raises UsageError E650 if a primitive has a lowering already.
+    Raises UsageError E650 if a primitive already has a lowering.
     """
 
     def decorate(function: Function) -> Function:
@@ -76,17 +76,17 @@ def _parameters(function: Callable[..., Any], more: tuple[str, ...]) -> frozense
 
 
 def register(primitive: str, rule: Rule) -> None:
-    """Add one rule; raises UsageError E650 if another module has registered one."""
+    """Add one rule; raises UsageError E650 if another module registered one for the primitive."""
     RULES.add(primitive, rule, Owner(rule.function.__module__))
 
 
 def find(primitive: str) -> Rule | None:
-    """The lowering of ``primitive``, or None."""
+    """Return the lowering of ``primitive``, or None."""
     return RULES.get(primitive) or _declared(primitive)
 
 
 def _declared(primitive: str) -> Rule | None:
-    """The lowering to an elementwise operator that says it is this primitive."""
+    """Return the lowering to an elementwise operator that declares ``primitive``, or None."""
     from smelt.frontends.jax.plugins.elementwise import operators
 
     return operators.declared(primitive)

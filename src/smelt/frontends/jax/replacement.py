@@ -1,8 +1,8 @@
-"""Attributes of modules and classes that something replaces while smelt traces.
+"""Replace attributes of modules and classes while smelt traces.
 
-The one place that changes code of libraries and users. Other threads call the originals all along,
-and after the trace everyone does. What JAX caches of functions that it traced meanwhile, it keeps
-for traces with the same replacements, because a user context of JAX holds those.
+Only this file changes code of libraries and users. Other threads keep calling the originals, and
+after the trace everyone does. JAX caches functions that it traced meanwhile only for traces with
+the same replacements, because a user context of JAX holds those.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Function: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Replacement:
-    """``make`` makes what is called instead of the attribute ``name`` of ``owner``, out of that.
+    """Replace the attribute ``name`` of ``owner`` by ``make(attribute)``.
 
-    ``after`` an exception of that type only, where it is given, and the exception stands where what
-    is made returns NotImplemented: code calls ``len`` so often that nothing may come before it.
-    ``absent`` stands for the attribute of a class that has none.
+    With ``after``, the original is called first, and the replacement only if that raises such an
+    exception; if the replacement returns NotImplemented, the exception is raised. This keeps hot
+    functions such as ``len`` fast. ``absent`` is the original of a class without the attribute.
     """
 
     owner: Any
@@ -41,7 +41,7 @@ class Replacement:
     )
 
     def __post_init__(self) -> None:
-        # Every call of the attribute asks whether the replacement is in use in its thread.
+        # Hashed once: every call of the attribute looks the replacement up in its thread.
         fields = self.owner, self.name, self.make, self.after, self.absent
         object.__setattr__(self, "_hash", hash(fields))
 
@@ -49,7 +49,8 @@ class Replacement:
         return self._hash
 
     def instead_of(self, function: Function) -> Function:
-        """What is put in the place of ``function``; the last one is kept for the next trace."""
+        """Return the dispatcher installed for ``function``; the last one is kept for the next
+        trace."""
         made = self._made.get(function)
         if made is None:
             self._made.clear()
@@ -58,9 +59,9 @@ class Replacement:
 
 
 class _Attribute:
-    """An attribute that is replaced: what it was, and how many traces use each replacement.
+    """A replaced attribute: its original, and how many traces use each replacement.
 
-    A replacement calls the one that was installed before it, and the first of them the original.
+    Each replacement calls the one installed before it; the first calls the original.
     """
 
     def __init__(self, owner: Any, name: str, absent: Function | None) -> None:
@@ -73,7 +74,7 @@ class _Attribute:
         self.users: dict[Replacement, int] = {}
 
     def count(self, replacement: Replacement, change: int) -> None:
-        """Add a user of ``replacement``, or take one away; the last one puts the original back."""
+        """Add or remove users of ``replacement``; without users, the original is restored."""
         before = self.users.get(replacement, 0)
         self.users[replacement] = before + change
         if before and before + change:
@@ -97,9 +98,9 @@ _in_use = compat.user_context(None)
 
 @contextmanager
 def replaced(replacements: Sequence[Replacement]) -> Iterator[None]:
-    """Let ``replacements`` be called, in this thread, within the ``with`` block.
+    """Use ``replacements`` in this thread within the ``with`` block.
 
-    Of two for one attribute, the later one calls the earlier one.
+    Of two for the same attribute, the later one calls the earlier one.
     """
     installed: list[Replacement] = []
     try:
@@ -114,12 +115,12 @@ def replaced(replacements: Sequence[Replacement]) -> Iterator[None]:
 
 
 def is_tracing() -> bool:
-    """True if a trace of smelt runs in this thread."""
+    """True if smelt traces in this thread."""
     return _in_use.value is not None
 
 
 def original(owner: Any, name: str) -> Function:
-    """The attribute as it is outside of traces; raises AttributeError if there is none."""
+    """Return the attribute as it is outside of traces; raises AttributeError if there is none."""
     with _lock:
         known = _attributes.get((id(owner), name))
         function: Function = known.original if known is not None else _found(owner, name)
@@ -127,6 +128,8 @@ def original(owner: Any, name: str) -> Function:
 
 
 def _count(replacement: Replacement, change: int) -> None:
+    """Add ``change`` users to ``replacement``, and drop the record of an attribute without
+    users."""
     key = id(replacement.owner), replacement.name
     with _lock:
         attribute = _attributes.get(key)
@@ -143,11 +146,12 @@ def _count(replacement: Replacement, change: int) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _interned(replacements: frozenset[Replacement]) -> frozenset[Replacement]:
-    """One object for equal ones: JAX compares it wherever it looks into a cache."""
+    """Return one object for equal sets, because JAX compares it at every cache lookup."""
     return replacements
 
 
 def _dispatcher(replacement: Replacement, function: Function) -> Function:
+    """Return a function that calls the replacement in threads that use it, else ``function``."""
     instead = replacement.make(function)
     failure = replacement.after or Exception
 
@@ -175,7 +179,7 @@ def _dispatcher(replacement: Replacement, function: Function) -> Function:
 
 
 def _found(owner: Any, name: str, absent: Function | None = None) -> Function:
-    """The attribute; what code of a module finds under a name that it lacks is built in."""
+    """Return the attribute; a name that a module lacks is looked up among Python's builtins."""
     if absent is not None and not hasattr(owner, name):
         return absent
     is_built_in = isinstance(owner, ModuleType) and name not in vars(owner)
@@ -184,7 +188,7 @@ def _found(owner: Any, name: str, absent: Function | None = None) -> Function:
 
 
 def _inherited(cls: type, name: str) -> Function:
-    """The method that ``cls`` has from its bases, looked up when it is called, as by ``super``."""
+    """Return a method that looks up the base classes' attribute at each call, as ``super`` does."""
 
     @functools.wraps(getattr(cls, name))
     def method(self: Any, *args: Any, **keywords: Any) -> Any:

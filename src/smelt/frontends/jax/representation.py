@@ -1,8 +1,8 @@
-"""A jaxpr traced once more, with arrays of one kind represented by others.
+"""Trace a jaxpr again with arrays of one kind represented by other arrays.
 
-ONNX has neither keys of random numbers nor operators on complex numbers. A ``Representation`` says
-by what arrays those are represented and what an equation does to them; a ``Conversion`` walks the
-jaxpr, its calls and its loops.
+ONNX has neither PRNG keys nor operators on complex numbers. A ``Representation`` says which arrays
+represent a value and how an equation acts on them. A ``_Conversion`` walks the jaxpr, its calls and
+its loops.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from smelt.frontends.jax.interpreter import (
 )
 
 Value: TypeAlias = Any
-"""An array, or what represents one."""
+"""An array, or the representation of one."""
 
 Run: TypeAlias = Callable[[compat.ClosedJaxpr, Sequence[Value]], list[Value]]
-"""The results of a jaxpr for represented operands."""
+"""A function that returns the results of a jaxpr for represented operands."""
 
 COUNTED: Mapping[str, Mapping[str, str]] = {
     "while": {"cond_nconsts": "", "body_nconsts": "cond_nconsts"},
     "scan": {"num_consts": "", "num_carry": "num_consts"},
     "cond": {},
 }
-"""Loops, and their parameters that count operands: each with the one that counts those before."""
+"""Loops, and their parameters that count operands, each with the parameter that counts the operands
+before those."""
 
 
 Kept: TypeAlias = dict[tuple["Representation", Hashable], compat.ClosedJaxpr]
-"""What a jaxpr was converted to, by the kind of arrays and all else that a trace hangs on."""
+"""Converted jaxprs, by the representation and by JAX's trace context."""
 
 _KEPT: WeakKeyDictionary[compat.ClosedJaxpr, Kept] = WeakKeyDictionary()
 
@@ -49,12 +50,14 @@ _KEPT: WeakKeyDictionary[compat.ClosedJaxpr, Kept] = WeakKeyDictionary()
 class Representation:
     """How arrays of one kind are represented.
 
-    ``concerns(aval)`` tells arrays of that kind; ``structs(aval)`` are the types of the arrays
-    that represent one, ``parts(value)`` those arrays, ``whole(arrays)`` the reverse of it, and
-    ``split(array)`` represents a concrete one. ``apply(equation, values, run)`` gives the results
-    of an equation with operands or results of the kind, and ``refusal(equation)`` says why there
-    are none, None if there are. ``handles(equation)`` tells equations that ``apply`` is asked for,
-    though no array of the kind takes part.
+    - ``concerns(aval)``: True for arrays of that kind.
+    - ``structs(aval)``: the types of the arrays that represent one.
+    - ``parts(value)``: those arrays; ``whole(arrays)`` is its inverse.
+    - ``split(array)``: the representation of a concrete array.
+    - ``apply(equation, values, run)``: the results of an equation with operands or results of that
+      kind.
+    - ``refusal(equation)``: why ``apply`` has no rule for it, None if it has.
+    - ``handles(equation)``: True for other equations that ``apply`` takes too.
     """
 
     concerns: Callable[[compat.Aval], bool]
@@ -68,9 +71,9 @@ class Representation:
 
 
 def convert(closed: compat.ClosedJaxpr, kind: Representation) -> compat.ClosedJaxpr:
-    """``closed`` with arrays of ``kind`` represented, inside and at its interface.
+    """Return ``closed`` with arrays of ``kind`` represented, inside and as inputs or outputs.
 
-    Raises an ErrorList of what ``kind`` refuses, once for each primitive.
+    Raises an ErrorList of the refusals of ``kind``, one for each primitive.
     """
     conversion = _Conversion(kind)
     if not conversion.is_concerned(closed.jaxpr):
@@ -83,9 +86,9 @@ def convert(closed: compat.ClosedJaxpr, kind: Representation) -> compat.ClosedJa
 
 
 class _Conversion:
-    """One use of ``convert``: each jaxpr is converted once, however often it is called.
+    """One call of ``convert``: each jaxpr is converted once, however often it is called.
 
-    What is found for a jaxpr is kept with it, so that no other gets its id.
+    Each result keeps its jaxpr alive, so that no other jaxpr gets the same id.
     """
 
     def __init__(self, kind: Representation) -> None:
@@ -97,7 +100,7 @@ class _Conversion:
     # -- what is concerned -------------------------------------------------------------------
 
     def is_concerned(self, jaxpr: compat.Jaxpr) -> bool:
-        """True if an array of the kind is anywhere in ``jaxpr``."""
+        """True if ``jaxpr`` contains an array of the kind."""
         known = self._concerned.get(id(jaxpr))
         if known is None:
             found = any(map(self._is_one, (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)))
@@ -116,7 +119,7 @@ class _Conversion:
         return any(map(self.is_concerned, bodies(equation)))
 
     def collect(self, jaxpr: compat.Jaxpr, refused: dict[str, Unsupported]) -> None:
-        """Note the refusal of the first use of each primitive in ``jaxpr``."""
+        """Record the refusal of the first use of each primitive in ``jaxpr``."""
         for equation in live_equations(jaxpr):
             name = equation.primitive.name
             if name in COUNTED or called(equation) is not None:
@@ -131,7 +134,7 @@ class _Conversion:
     # -- the walk ----------------------------------------------------------------------------
 
     def closed(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-        """``closed`` converted, itself if it is not concerned."""
+        """Return ``closed`` converted, or itself if it contains no array of the kind."""
         if not self.is_concerned(closed.jaxpr):
             return closed
         known = self._converted.get(id(closed))
@@ -140,8 +143,10 @@ class _Conversion:
         return known[1]
 
     def _kept(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-        """``closed`` converted, which is kept as long as JAX keeps what it traced of an inner
-        function: drawing random numbers is the same few functions in every trace."""
+        """Return ``closed`` converted, cached as long as JAX keeps that inner jaxpr alive.
+
+        Random draws, for example, use the same few inner jaxprs in every trace.
+        """
         if closed.consts or self._over_meshes:
             return self._traced(closed)
         kept = _KEPT.setdefault(closed, {})
@@ -151,6 +156,7 @@ class _Conversion:
         return kept[key]
 
     def _traced(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
+        """Trace ``closed`` again with represented inputs and constants."""
         jaxpr, count = closed.jaxpr, len(closed.jaxpr.constvars)
         inputs = [*jaxpr.constvars, *jaxpr.invars]
 
@@ -182,6 +188,7 @@ class _Conversion:
         return self._kind.split(value)
 
     def _step(self, equation: compat.Equation, values: list[Value]) -> Sequence[Value]:
+        """Return the represented results of one equation: copy, bind, loop, call or ``apply``."""
         concerned = self._reaches(equation) or self._touches(equation)
         copied = None if concerned or self._over_meshes else frames.copied(equation, values)
         if copied is not None:
@@ -208,7 +215,7 @@ class _Conversion:
         return self._grouped(results, equation.outvars)
 
     def _loop_params(self, equation: compat.Equation, values: list[Value]) -> dict[str, Any]:
-        """Its bodies converted, and its operands counted anew."""
+        """Return the parameters of a loop with converted bodies and new operand counts."""
         params = {name: self._replaced(value) for name, value in equation.params.items()}
         for name, before in COUNTED[equation.primitive.name].items():
             first = int(equation.params[before]) if before else 0
@@ -233,9 +240,10 @@ class _Conversion:
         body: compat.ClosedJaxpr | compat.Jaxpr,
         values: list[Value],
     ) -> list[Value]:
-        """The body traced where the axes of the mesh have their names.
+        """Trace the body of a ``shard_map`` where the axes of the mesh have their names.
 
-        Calls inside are inlined: no jaxpr made apart knows over which axes its operands differ.
+        Calls inside are inlined, because a separately traced jaxpr does not know over which axes
+        its operands differ.
         """
 
         def run(*arrays: Any) -> tuple[Any, ...]:
@@ -259,7 +267,7 @@ class _Conversion:
         return [array for value in values for array in self._kind.parts(value)]
 
     def _grouped(self, arrays: Iterable[Any], atoms: Iterable[compat.Atom]) -> list[Value]:
-        """The reverse of ``_flat``, for values of the types of ``atoms``."""
+        """Undo ``_flat`` for values of the types of ``atoms``."""
         source = iter(arrays)
         values = []
         for atom, width in zip(atoms, self._widths(atoms), strict=True):

@@ -1,6 +1,6 @@
-"""Whether an expression in sizes is zero, where their remainders tell.
+"""Decide by remainders whether a size expression is zero.
 
-JAX decides by bounds. It does not see that ``N % 2`` is 0 where ``N % 8 == 0`` is given, nor that
+JAX decides by bounds only. It does not see that ``N % 2`` is 0 under ``N % 8 == 0``, nor that
 ``2*N`` is never 3.
 """
 
@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 
 LIMIT = 4096
-"""Remainders and values beyond so many are not listed."""
+"""The largest set of remainders or values that is enumerated."""
 
 Known = Mapping[str, tuple[int, int]]
-"""For a symbol, a modulus and the remainder that constraints give it."""
+"""For each symbol, a modulus and its remainder according to the constraints."""
 
 _COMBINED: Mapping[str | type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: int.__add__,
@@ -27,8 +27,10 @@ _COMBINED: Mapping[str | type[ast.operator], Callable[[int, int], int]] = {
 
 
 def is_zero(tree: ast.expr, known: Known) -> bool | None:
-    """Whether ``tree``, as ``symbols.parse`` reads it, is 0: always, never, or None if it hangs on
-    the sizes or on what is not seen here."""
+    """Return True if ``tree``, as ``symbols.parse`` reads it, is always 0, False if never.
+
+    None if the sizes decide, or if remainders do not tell.
+    """
     values = _values(tree, known)
     if values is not None and len(values) <= 1:
         return values == {0}
@@ -43,7 +45,7 @@ def is_zero(tree: ast.expr, known: Known) -> bool | None:
 
 
 def known_remainders(constraints: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """What ``constraints``, as JAX spells them, say of the remainders of symbols."""
+    """Return the remainders of symbols that ``constraints``, as JAX prints them, state."""
     known: dict[str, tuple[int, int]] = {}
     for text in constraints:
         left, equals, right = text.partition("==")
@@ -57,7 +59,7 @@ def known_remainders(constraints: Iterable[str]) -> dict[str, tuple[int, int]]:
 
 
 def _values(tree: ast.expr, known: Known) -> set[int] | None:
-    """Every value that ``tree`` may have, and perhaps more; None where they are not so few."""
+    """Return a superset of the values of ``tree``; None if it has too many."""
     match tree:
         case ast.Constant(value=int(number)):
             return {number}
@@ -81,7 +83,7 @@ def _combined(
 
 
 def _residues(tree: ast.expr, k: int, known: Known) -> set[int]:
-    """Every remainder that ``tree`` may leave modulo ``k``, and perhaps more."""
+    """Return a superset of the remainders of ``tree`` modulo ``k``."""
     every = set(range(k))
     match tree:
         case ast.Constant(value=int(number)):

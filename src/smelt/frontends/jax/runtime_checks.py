@@ -1,8 +1,8 @@
-"""Checks of ``equinox.error_if``, which raise while a program runs, left out of models.
+"""Leave the run-time checks of ``equinox.error_if`` out of models.
 
-A model cannot raise. As with prints for debugging, the values are the same without a check; what is
-left out is told by a warning. A check that fails while tracing raises as ever. A strict trace keeps
-the checks, and so refuses them as calls of Python.
+A model cannot raise. As with debug prints, the values are the same without a check; a warning says
+which check is left out. A check that fails while tracing raises as usual. A strict trace keeps the
+checks, and so refuses them as Python callbacks.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from smelt.frontends.jax.replacement import Function
 
 
 def _unchecked(original: Function) -> Function:
+    """Return an ``error_if`` that warns and returns ``x`` if the condition is traced."""
+
     def error_if(x: Any, pred: Any, index: Any, msgs: Sequence[str], *, on_error: str) -> Any:
         if not isinstance(pred, jax.core.Tracer):
             return original(x, pred, index, msgs, on_error=on_error)

@@ -1,6 +1,6 @@
-"""``jax.lax.scan`` with a symbolic ``length``, as ``scan(f, init, xs, length=xs.shape[0])``.
+"""``jax.lax.scan`` with a symbolic ``length``, as in ``scan(f, init, xs, length=xs.shape[0])``.
 
-JAX takes a ``length`` for a number, though scans themselves run as often as a symbolic dim says.
+JAX expects a number for ``length``, although scans themselves can run over a symbolic dim.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from smelt.frontends.jax.replacement import Function
 
 
 def _length_of(original: Function) -> Function:
+    """Return a replacement of ``_infer_scan_length`` that accepts a symbolic ``length``."""
+
     def length_of(xs_flat: Sequence[Any], xs_avals: Sequence[Any], length: Any) -> Any:
         if length is None or not compat.is_symbolic(length):
             return original(xs_flat, xs_avals, length)

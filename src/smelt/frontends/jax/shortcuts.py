@@ -1,7 +1,4 @@
-"""Work of JAX that costs a trace much and tells it nothing, left out.
-
-What is traced stays the same, and so does what is accepted.
-"""
+"""Skip work of JAX that costs a trace time and does not change its result."""
 
 from __future__ import annotations
 
@@ -16,8 +13,11 @@ from smelt.frontends.jax.replacement import Function
 
 
 def _place_of(original: Function) -> Function:
-    """JAX prints a function without code, such as an equinox module with all its layers, to find
-    out whether that is a built-in one of Python."""
+    """Return a replacement of ``fun_sourceinfo`` that does not print functions without code.
+
+    JAX prints such a function, for example an equinox module with all of its layers, to find out
+    whether it is a builtin of Python.
+    """
 
     def place_of(fn: Any) -> Any:
         wrapped = inspect.unwrap(frames.without_partials(fn))

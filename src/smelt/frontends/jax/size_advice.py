@@ -1,4 +1,4 @@
-"""What to say about sizes so that a comparison of them is decided."""
+"""Advice on how to decide a comparison of sizes, and the ways in which it can go."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from smelt.frontends.jax.multiples import callers_symbol, in_callers_names
 AT_RUN_TIME = (
     "compute both results and choose by jnp.where(jnp.equal(a, b), ...), or by jax.lax.cond"
 )
-"""How a model itself asks whether sizes are equal."""
+"""How to compare sizes in the model itself."""
 
 _COMPARED = re.compile(r"comparison '(.+?)' (<=?|>=?|==|!=) '(.+?)' is inconclusive")
 _REMAINDER = re.compile(r"mod\(([^()]+), (\d+)\)")
 _QUOTIENT = re.compile(r"floordiv\(([^()]+), (\d+)\)")
 _TERM = re.compile(r"\w+|(?:mod|floordiv)\([^()]+\)")
-"""What JAX takes for the left side of an equality."""
+"""The left sides that JAX accepts in an equality constraint."""
 
 _OPEN_SIZE = re.compile(r"\b(?:min|max)\(([^(),]+), ([^(),]+)\)")
-"""How JAX writes the size of a slice that the symbols leave open, such as ``min(N, 27)``."""
+"""The size of a slice that the symbols leave open, as JAX prints it: ``min(N, 27)``."""
 
 _DIVISION = re.compile(r"\b(?:floordiv|mod)\(")
 _MIRRORED = re.compile(r"axis size \(= (\w+)\) is larger than 1 .* padding length \(= (\d+)\)")
-"""How JAX says of which sizes it can mirror an axis."""
+"""JAX's message about the sizes for which it can mirror an axis."""
 
 _RANGE = re.compile(r"jnp\.arange argument '\w+'|In arange with non-constant arguments")
 COUNTED = (
     "bounds made of a size have to be whole numbers, so count first and make floats of it then:"
     " jnp.arange(n + 1) * 1.0, jnp.arange(2 * n) * 0.5"
 )
-"""A range of floats at an open size, whose number of elements has to be a size."""
+"""The advice for a range of floats whose bounds are symbolic: its length has to be a size."""
 
 _DECIDING = {
     "<": (("<=", -1), (">=", 0)),
@@ -43,15 +43,15 @@ _DECIDING = {
     "==": (("<=", -1), (">=", 1)),
     "!=": (("<=", -1), (">=", 1)),
 }
-"""For a comparison with a bound, the constraints that make it true or false: what is known of the
-size, and what is added to the bound."""
+"""For each comparison, the two constraints that decide it: operator, and number added to the
+bound."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One of the ways that sizes can go: ``text`` says when, as in ``N <= 3``.
+    """One case of a size comparison; ``text`` states it, as in ``N <= 3``.
 
-    That is said to JAX by ``constraints``, or by ``assumed``: an equality that does not hold.
+    JAX is told by ``constraints``, or by ``assumed``: an equality that does not hold.
     """
 
     text: str
@@ -60,8 +60,10 @@ class Way:
 
 
 def ways_of(error: SmeltError) -> tuple[Way, ...]:
-    """The ways that sizes can go where they make ``error``; together, all. None if it is not known
-    that an open size makes it."""
+    """Return the cases of the size comparison that causes ``error``; one of them always holds.
+
+    Empty if ``error`` is not known to come from an open size.
+    """
     asked = _COMPARED.search(error.what)
     if asked is not None:
         return _ways(*asked.groups())
@@ -72,6 +74,7 @@ def ways_of(error: SmeltError) -> tuple[Way, ...]:
 
 
 def _ways(size: str, compared: str, bound: str) -> tuple[Way, ...]:
+    """Return the two cases of ``size compared bound``."""
     if compared not in ("==", "!="):
         bounds = ((how, _more(bound, step)) for how, step in _DECIDING[compared])
         return tuple(_bounded(f"{size} {how} {limit}") for how, limit in bounds)
@@ -88,7 +91,7 @@ def _bounded(text: str) -> Way:
 
 
 def to_decide(message: str) -> str:
-    """What to do about a comparison that JAX says, by ``message``, is inconclusive."""
+    """Return how to decide a comparison that JAX's ``message`` calls inconclusive."""
     asked = _COMPARED.search(message)
     if asked is None:
         return "give the dim as a number"
@@ -104,7 +107,8 @@ def to_decide(message: str) -> str:
 
 
 def which_is_greater(message: str) -> str:
-    """What to state where ``message`` has a size that is one of two; empty if it has none."""
+    """Return the constraint to state if ``message`` contains ``min(a, b)``; empty if it does
+    not."""
     found = _OPEN_SIZE.search(message)
     if found is None:
         return ""
@@ -116,18 +120,18 @@ def which_is_greater(message: str) -> str:
 
 
 def which_is_enough(message: str) -> str:
-    """What to state where ``message`` is that of a pad that mirrors an axis of an open size."""
+    """Return the constraint to state if ``message`` is about mirroring an axis of an open size."""
     found = _MIRRORED.search(message)
     return f"say so by a constraint, '{found[1]} >= {int(found[2]) + 1}'" if found else ""
 
 
 def in_whole_numbers(message: str) -> str:
-    """What to do where ``message`` is that of a range whose bounds are floats made of a size."""
+    """Return the advice for a range with float bounds if ``message`` is about one; else empty."""
     return COUNTED if _RANGE.search(message) else ""
 
 
 def as_multiples(message: str) -> str:
-    """Which dims to give as multiples, where sizes in ``message`` are quotients without rest."""
+    """Return which dims to give as multiples if ``message`` contains quotients of sizes."""
     divisors: dict[str, int] = {}
     for found in _DIVISION.finditer(message):
         tree = _balanced(message[found.start() :])
@@ -141,7 +145,7 @@ def as_multiples(message: str) -> str:
 
 
 def _balanced(text: str) -> ast.expr | None:
-    """The call at the beginning of ``text``; None if it does not end there."""
+    """Return the call at the beginning of ``text``; None if its parentheses never close."""
     for found in re.finditer(r"\)", text):
         call = text[: found.end()]
         if call.count("(") == call.count(")"):
@@ -150,7 +154,7 @@ def _balanced(text: str) -> ast.expr | None:
 
 
 def _divisors(tree: ast.expr, by: int) -> Iterator[tuple[str, int]]:
-    """The symbols in ``tree``, and by what each is divided in all."""
+    """Yield the symbols in ``tree``, each with the product of its divisors."""
     match tree:
         case ast.Name(id=name):
             yield name, by
@@ -169,7 +173,7 @@ def _divisors(tree: ast.expr, by: int) -> Iterator[tuple[str, int]]:
 
 
 def _of_remainder(size: str, bound: str) -> list[str]:
-    """For ``mod(N, 2) == 0``: that the dim is a multiple, or what its remainder is."""
+    """Return advice for ``mod(N, 2) == 0``: make the dim a multiple, or state its remainder."""
     found = _REMAINDER.fullmatch(size)
     if found is None or not bound.isdecimal():
         return []
@@ -184,12 +188,12 @@ def _of_remainder(size: str, bound: str) -> list[str]:
 
 
 def as_python(text: str) -> str:
-    """What JAX writes of sizes, in the spelling of Python."""
+    """Return JAX's text of a size in Python's spelling."""
     return _QUOTIENT.sub(_divided, text)
 
 
 def _divided(found: re.Match[str]) -> str:
-    """``floordiv(N, 2)`` as Python spells it."""
+    """Return ``floordiv(N, 2)`` in Python's spelling."""
     size, by = found.groups()
     return f"{size}//{by}" if size.isidentifier() else f"({size})//{by}"
 
@@ -203,7 +207,7 @@ def _of_bounds(size: str, compared: str, bound: str) -> list[str]:
 
 
 def _more(bound: str, step: int) -> str:
-    """``bound + step``."""
+    """Return ``bound + step`` as text."""
     if bound.lstrip("-").isdecimal():
         return str(int(bound) + step)
     return f"{bound} {'+' if step > 0 else '-'} {abs(step)}" if step else bound

@@ -1,8 +1,8 @@
-"""Complex numbers as pairs of real ones, before anything is lowered.
+"""Complex numbers as pairs of real numbers, before anything is lowered.
 
-ONNX operators take no complex numbers. ``without_complex`` traces a jaxpr once more with two real
-arrays in the place of each complex one, so that no lowering ever meets them. ``with_pairs`` comes
-before it, where inputs or outputs are complex.
+ONNX operators take no complex numbers. ``without_complex`` traces a jaxpr again with two real
+arrays in place of each complex array, so that no lowering has to handle complex operands. Where
+inputs or outputs are complex, ``with_pairs`` runs first.
 """
 
 from __future__ import annotations

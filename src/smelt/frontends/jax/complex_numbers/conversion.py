@@ -1,4 +1,4 @@
-"""A complex array as a pair of real ones, wherever it is met in a jaxpr."""
+"""Replace each complex array of a jaxpr by a pair of real arrays."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from smelt.frontends.jax.source_lines import place
 
 
 def without_complex(closed: compat.ClosedJaxpr, *, dft: bool = False) -> compat.ClosedJaxpr:
-    """``closed`` without complex numbers inside; it must have none at its interface.
+    """Return ``closed`` without complex arrays inside; its inputs and outputs must be real.
 
-    With ``dft``, Fourier transforms stay transforms. Raises an ErrorList of Unsupported E105 for
-    all primitives that have no rule for them.
+    With ``dft``, Fourier transforms stay transforms. Raises an ErrorList of Unsupported E105, one
+    for each primitive that has no rule for complex operands.
     """
     return convert(closed, _WITH_TRANSFORMS if dft else _COMPLEX)
 
@@ -47,7 +47,8 @@ def _apply(equation: compat.Equation, values: list[Value], run: Run) -> Sequence
 
 
 def _solved(equation: compat.Equation, values: list[Value], run: Run) -> Sequence[Value]:
-    """What its solver gives for the right sides, with the constants of that."""
+    """Return the results of the solver jaxpr of ``custom_linear_solve`` for its right-hand
+    sides."""
     lengths, jaxprs = equation.params["const_lengths"], equation.params["jaxprs"]
     before = lengths.matvec + lengths.vecmat
     constants = values[before : before + lengths.solve]
@@ -60,6 +61,7 @@ def _refusal(equation: compat.Equation) -> Unsupported | None:
 
 
 def _refused(equation: compat.Equation) -> Unsupported:
+    """Return the error E105 for a primitive without a rule for complex numbers."""
     name = equation.primitive.name
     return Unsupported(
         "E105",
@@ -89,4 +91,4 @@ def _apply_or_keep(equation: compat.Equation, values: list[Value], run: Run) -> 
 
 
 _WITH_TRANSFORMS = replace(_COMPLEX, apply=_apply_or_keep)
-"""Another kind, for what a jaxpr was converted to is kept by kind."""
+"""A second Representation, because converted jaxprs are cached by Representation."""

@@ -1,4 +1,4 @@
-"""Eigenvalues of general matrices and forms of complex ones, by primitives of their parts."""
+"""Eigenvalues of general matrices and Schur forms of complex matrices, as primitives on parts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _complex_schur = primitive(COMPLEX_SCHUR, _schur_avals)
 
 
 def eig(equation: compat.Equation, operands: list[Any]) -> list[Parts]:
-    """The values, then left and right vectors if asked for."""
+    """Return the eigenvalues, then the left and the right eigenvectors if the equation requests
+    them."""
     (a,) = operands
     found = _complex_eig.bind(a.re, a.im) if isinstance(a, Parts) else _eig_parts.bind(a)
     values, left, right = (Parts(*found[i : i + 2]) for i in (0, 2, 4))
@@ -40,9 +41,9 @@ def eig(equation: compat.Equation, operands: list[Any]) -> list[Parts]:
 
 
 def schur(equation: compat.Equation, operands: list[Any]) -> list[Parts]:
-    """The triangular form, then the vectors if asked for.
+    """Return the triangular form, then the Schur vectors if the equation requests them.
 
-    Raises Unsupported E105 where the eigenvalues are to be sorted.
+    Raises Unsupported E105 if the equation requests sorted eigenvalues.
     """
     (a,) = operands
     if equation.params["sort_eig_vals"]:

@@ -1,6 +1,7 @@
-"""Triangular and orthogonal factors of complex matrices, computed on their parts.
+"""LU, triangular solve, Cholesky and QR of complex matrices, as primitives on parts.
 
-Each is an operator on parts. Matrices are the last two dims, of any size; those before are batches.
+Each primitive is one operator on the real and imaginary parts. A matrix is the last two dims, of
+any size; earlier dims are batches.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _complex_lu = primitive(COMPLEX_LU, _lu_avals)
 
 
 def lu(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """Factors, pivots and the order of the rows."""
+    """Return the LU factors, the pivots and the row permutation."""
     (a,) = values
     re, im, pivots, order = _complex_lu.bind(a.re, a.im)
     return [Parts(re, im), pivots, order]
@@ -45,7 +46,7 @@ _complex_solve = primitive(COMPLEX_SOLVE, _solve_avals)
 
 
 def triangular_solve(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """Of a system of which one side may be real."""
+    """Return the solution of a complex triangular system; one side may be real."""
     a, b = (value if isinstance(value, Parts) else real(value) for value in values)
     return [Parts(*_complex_solve.bind(a.re, a.im, b.re, b.im, **equation.params))]
 
@@ -61,7 +62,7 @@ _complex_cholesky = primitive(COMPLEX_CHOLESKY, _cholesky_avals)
 
 
 def cholesky(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """The lower factor."""
+    """Return the lower Cholesky factor."""
     (a,) = values
     return [Parts(*_complex_cholesky.bind(a.re, a.im))]
 
@@ -80,7 +81,7 @@ _complex_qr = primitive(COMPLEX_QR, _qr_avals)
 
 
 def qr(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """As geqr2: reflections that make the diagonal of R real."""
+    """Return Q and R with a real diagonal of R, as LAPACK's geqr2 computes them."""
     params = equation.params
     (a,) = values
     if params["pivoting"]:

@@ -1,8 +1,8 @@
-"""Fourier transforms of any length: as products with matrices, or as nodes for who computes those.
+"""Fourier transforms of any length: as matrix products, or as nodes for targets with an FFT.
 
-A short transform is one product. A long one falls into two by its factors (Cooley and Tukey), one
-of a large prime length becomes a convolution (Bluestein). The angles are reduced as integers first,
-so the error stays that of the products.
+A short transform is one product. A long one is split by its factors (Cooley and Tukey). A long
+prime length becomes a convolution (Bluestein). Angles are reduced modulo the length as integers
+first, so the error is only that of the products.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.frontends.jax.complex_numbers.parts import Array, Parts, Value, primitive, real
 
 SHORT = 64
-"""Lengths up to here are one product, where that is the fastest."""
+"""Transforms up to this length are one product where that is fastest."""
 
 STEPS_TO = 13
-"""The largest prime that kernels of transforms have steps for (``RADICES`` of their plan); longer
-ones take a convolution."""
+"""The largest prime radix of the FFT kernels (``RADICES`` of their plan); larger primes need a
+convolution."""
 
 LONGEST_PRIME = 512
-"""Primes up to here are one product, too."""
+"""Prime lengths up to this one are one product, too."""
 
 FFT, IFFT, RFFT, IRFFT = range(4)
 
 
 NODES, NODES_FROM = "dft_parts", 20
-"""A transform that stays one node, and the opset that it is written for."""
+"""The primitive of a transform that stays one node, and the first opset with that operator."""
 
 
 def _node_avals(
@@ -47,9 +47,11 @@ _node = primitive(NODES, _node_avals)
 
 
 def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
-    """As ``transform``, by a node for each axis where all of them have known sizes.
+    """Return the transform of ``value``, with one node per axis if all transformed sizes are known.
 
-    The last one is that of real numbers.
+    ``value`` and the result are as in ``transform``. With an unknown or empty size, and for a short
+    prime length of a real transform, this is ``transform``. The last axis of RFFT and IRFFT is
+    real.
     """
     transformed = (*lengths, *_dims(value)[-len(lengths) :])
     if any(map(is_symbolic, transformed)) or 0 in transformed:
@@ -72,7 +74,10 @@ def by_nodes(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
 
 
 def _is_short_prime(length: int) -> bool:
-    """Whether a product takes less than steps of such a factor: .5 of it at 37, .35 at 61."""
+    """True if one product is faster than an FFT step of this prime factor.
+
+    The product takes 0.5 of the time at 37, 0.35 at 61.
+    """
     return STEPS_TO < length <= SHORT and all(length % a for a in range(2, isqrt(length) + 1))
 
 
@@ -85,7 +90,7 @@ def _ways(axis: int, length: Dim, inverse: bool, onesided: bool) -> dict[str, An
 
 
 def transform(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
-    """What the primitive ``fft`` computes over the last ``len(lengths)`` dims."""
+    """Return the result of the primitive ``fft`` over the last ``len(lengths)`` dims."""
     axes = list(range(-len(lengths), 0))
     if kind == RFFT:
         z = _along(value, axes[-1], lambda x: _real_forward(x, lengths[-1]))
@@ -100,7 +105,7 @@ def transform(value: Value, kind: int, lengths: Sequence[Dim]) -> Value:
 
 
 def _along(value: Any, axis: int, fn: Any) -> Parts:
-    """``fn`` of the last dim, applied to ``axis``."""
+    """Return ``fn``, which transforms the last dim, applied to ``axis``."""
     if isinstance(value, Parts):
         moved: Any = Parts(*(jnp.moveaxis(part, axis, -1) for part in (value.re, value.im)))
     else:
@@ -110,14 +115,15 @@ def _along(value: Any, axis: int, fn: Any) -> Parts:
 
 
 def backward(z: Parts) -> Parts:
-    """The inverse transform of the last dim: the forward one with the parts swapped."""
+    """Return the inverse transform of the last dim: the forward transform with the parts
+    swapped."""
     size = z.re.shape[-1]
     swapped = forward(Parts(z.im, z.re))
     return Parts(swapped.im / size, swapped.re / size)
 
 
 def forward(z: Parts) -> Parts:
-    """The transform of the last dim."""
+    """Return the forward transform of the last dim."""
     size = z.re.shape[-1]
     if is_symbolic(size) or size <= SHORT:
         return _product(z, size)
@@ -128,7 +134,7 @@ def forward(z: Parts) -> Parts:
 
 
 def _angles(size: Dim, rows: Dim, columns: Dim) -> tuple[Any, Any]:
-    """Cosine and sine of ``2 pi j k / size``, as constants if the sizes are known."""
+    """Return cosine and sine of ``2 pi j k / size``, as constants if the sizes are known."""
     xp: Any = jnp if is_symbolic(size) else np
     turns = xp.arange(rows)[:, None] * xp.arange(columns)[None, :] % size
     angles = turns * (2 * np.pi / xp.asarray(size))
@@ -136,7 +142,7 @@ def _angles(size: Dim, rows: Dim, columns: Dim) -> tuple[Any, Any]:
 
 
 def _matrix(blocks: list[list[Any]], like: Array) -> Array:
-    """One matrix of ``blocks``."""
+    """Return ``blocks`` joined to one matrix in the dtype of ``like``."""
     xp: Any = np if all(isinstance(b, np.ndarray) for row in blocks for b in row) else jnp
     rows = [xp.concatenate(row, axis=1) for row in blocks]
     return xp.concatenate(rows, axis=0).astype(like.dtype)
@@ -153,7 +159,8 @@ def _halves(x: Array, size: Dim) -> Parts:
 
 
 def _factored(z: Parts, first: int, second: int) -> Parts:
-    """Transforms of length ``first``, turned, then of length ``second``."""
+    """Transform in two steps (Cooley and Tukey): length ``first``, twiddle factors, length
+    ``second``."""
     size = first * second
     shape = z.re.shape[:-1]
 
@@ -171,7 +178,10 @@ def _factored(z: Parts, first: int, second: int) -> Parts:
 
 
 def _convolved(z: Parts, size: int) -> Parts:
-    """``j k = (j^2 + k^2 - (j - k)^2) / 2`` makes a convolution with a chirp of the transform."""
+    """Transform a long prime length by convolution with a chirp (Bluestein).
+
+    It uses ``j k = (j^2 + k^2 - (j - k)^2) / 2``.
+    """
     length = 1 << (2 * size - 2).bit_length()
     places = np.arange(size)
     chirp = np.exp(-1j * np.pi * (places * places % (2 * size)) / size)
@@ -191,7 +201,7 @@ def _constant(array: np.ndarray, like: Array) -> Parts:
 
 
 def _real_forward(x: Array, size: Dim) -> Parts:
-    """The first half of the transform; the other is its mirror image."""
+    """Return the first half of a real signal's transform; the second half mirrors it."""
     kept = size // 2 + 1
     if is_symbolic(size) or size <= SHORT:
         cos, sin = _angles(size, size, kept)
@@ -201,7 +211,7 @@ def _real_forward(x: Array, size: Dim) -> Parts:
 
 
 def _real_backward(z: Parts, size: Dim) -> Array:
-    """A real signal from the first half of its transform."""
+    """Return the real signal whose transform begins with ``z``."""
     kept = size // 2 + 1
     if is_symbolic(size) or size <= SHORT:
         cos, sin = _angles(size, kept, size)
@@ -209,7 +219,7 @@ def _real_backward(z: Parts, size: Dim) -> Array:
         place = xp.arange(kept)[:, None]
         single = (place == 0) | (2 * place == size)
         weight = xp.where(single, 1, 2) / xp.asarray(size)
-        # The ends of a real signal's transform are real; what else is given there counts for 0.
+        # The ends of a real signal's transform are real; their imaginary parts are ignored.
         matrix = _matrix([[cos * weight], [xp.where(single, 0, -sin * weight)]], z.re)
         return jnp.concatenate([z.re, z.im], axis=-1) @ matrix
     mirrored = Parts(z.re[..., 1 : (size + 1) // 2], -z.im[..., 1 : (size + 1) // 2])

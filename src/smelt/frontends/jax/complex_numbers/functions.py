@@ -10,7 +10,7 @@ from smelt.frontends.jax.complex_numbers.parts import Array, Parts, real
 
 
 def magnitude(z: Parts) -> Array:
-    """``|z|`` without overflow; infinite as soon as one part is."""
+    """Return ``|z|`` without overflow; infinite if either part is infinite."""
     a, b = jnp.abs(z.re), jnp.abs(z.im)
     high, low = jnp.maximum(a, b), jnp.minimum(a, b)
     ratio = low / jnp.where(high == 0, 1, high)
@@ -19,7 +19,10 @@ def magnitude(z: Parts) -> Array:
 
 
 def divide(a: Parts, b: Parts) -> Parts:
-    """By a divisor scaled to about 1: by 0 each part of ``a`` is divided, infinities give 0."""
+    """Return ``a / b``, with ``b`` scaled to about 1.
+
+    Division by 0 divides each part of ``a`` by 0; an infinite ``b`` gives 0.
+    """
     largest = jnp.maximum(jnp.abs(b.re), jnp.abs(b.im))
     infinite, zero = jnp.isinf(largest), largest == 0
     scale = jnp.where(infinite | zero, 1, largest)
@@ -34,12 +37,12 @@ def divide(a: Parts, b: Parts) -> Parts:
 
 
 def _limit(part: Array) -> Array:
-    """1 for an infinity and 0 for a number, with their signs."""
+    """Return 1 for an infinity and 0 for a finite number, each with the sign of ``part``."""
     return jnp.copysign(jnp.where(jnp.isinf(part), 1, 0).astype(part.dtype), part)
 
 
 def log(z: Parts) -> Parts:
-    """Through log1p where ``|z|`` is near 1."""
+    """Return ``log(z)``, through log1p where ``|z|`` is near 1."""
     a, b = jnp.abs(z.re), jnp.abs(z.im)
     high, low = jnp.maximum(a, b), jnp.minimum(a, b)
     near = (high > 0.5) & (high < 2)
@@ -54,7 +57,7 @@ def log(z: Parts) -> Parts:
 
 
 def log1p(z: Parts) -> Parts:
-    """``log(1 + z)``, exact for small ``z``."""
+    """Return ``log(1 + z)``, accurate for small ``z``."""
     small = (jnp.abs(z.re) < 0.5) & (jnp.abs(z.im) < 0.5)
     x, y = jnp.where(small, z.re, 0), jnp.where(small, z.im, 0)
     whole = log(Parts(1 + z.re, z.im))
@@ -62,7 +65,7 @@ def log1p(z: Parts) -> Parts:
 
 
 def exp(z: Parts) -> Parts:
-    """Real for real ``z``, even where it overflows."""
+    """Return ``exp(z)``, real for real ``z`` even where it overflows."""
     size = jnp.exp(z.re)
     return Parts(
         jnp.where(z.im == 0, size, size * jnp.cos(z.im)),
@@ -71,13 +74,13 @@ def exp(z: Parts) -> Parts:
 
 
 def expm1(z: Parts) -> Parts:
-    """``exp(z) - 1``, exact for small ``z``."""
+    """Return ``exp(z) - 1``, accurate for small ``z``."""
     half = jnp.sin(z.im / 2)
     return Parts(jnp.expm1(z.re) * jnp.cos(z.im) - 2 * half * half, exp(z).im)
 
 
 def sqrt(z: Parts) -> Parts:
-    """The root with a real part that is not negative."""
+    """Return the square root whose real part is not negative."""
     side = jnp.sqrt(jnp.abs(z.re) / 2 + magnitude(z) / 2)
     other = jnp.abs(z.im) / jnp.where(side == 0, 1, side) / 2
     right = z.re >= 0
@@ -86,32 +89,32 @@ def sqrt(z: Parts) -> Parts:
 
 
 def rsqrt(z: Parts) -> Parts:
-    """One over the root."""
+    """Return ``1 / sqrt(z)``."""
     return divide(real(jnp.ones_like(z.re)), sqrt(z))
 
 
 def sin(z: Parts) -> Parts:
-    """The sine."""
+    """Return the sine."""
     return Parts(jnp.sin(z.re) * jnp.cosh(z.im), jnp.cos(z.re) * jnp.sinh(z.im))
 
 
 def cos(z: Parts) -> Parts:
-    """The cosine."""
+    """Return the cosine."""
     return Parts(jnp.cos(z.re) * jnp.cosh(z.im), -jnp.sin(z.re) * jnp.sinh(z.im))
 
 
 def sinh(z: Parts) -> Parts:
-    """The hyperbolic sine, which is the sine turned by a right angle."""
+    """Return the hyperbolic sine, ``-i sin(i z)``."""
     return sin(z.turned()).turned_back()
 
 
 def cosh(z: Parts) -> Parts:
-    """The hyperbolic cosine."""
+    """Return the hyperbolic cosine."""
     return cos(z.turned())
 
 
 def tanh(z: Parts) -> Parts:
-    """From the real tangents of both parts, so that nothing overflows."""
+    """Return the hyperbolic tangent, from tanh and tan of the parts, so that nothing overflows."""
     t, u = jnp.tanh(z.re), jnp.tan(z.im)
     fall = 1 / jnp.cosh(jnp.clip(z.re, -80, 80)) ** 2  # 1 - t*t, without the cancellation
     below = 1 + t * t * u * u
@@ -119,35 +122,35 @@ def tanh(z: Parts) -> Parts:
 
 
 def tan(z: Parts) -> Parts:
-    """The tangent."""
+    """Return the tangent."""
     return tanh(z.turned()).turned_back()
 
 
 def asin(z: Parts) -> Parts:
-    """The arc sine, from roots of ``1 - z`` and ``1 + z``."""
+    """Return the arc sine, from the square roots of ``1 - z`` and ``1 + z``."""
     minus, plus = sqrt(Parts(1 - z.re, -z.im)), sqrt(Parts(1 + z.re, z.im))
     return Parts(jnp.arctan2(z.re, (minus * plus).re), jnp.arcsinh((minus.conjugate() * plus).im))
 
 
 def acos(z: Parts) -> Parts:
-    """The arc cosine."""
+    """Return the arc cosine."""
     minus, plus = sqrt(Parts(1 - z.re, -z.im)), sqrt(Parts(1 + z.re, z.im))
     return Parts(2 * jnp.arctan2(minus.re, plus.re), jnp.arcsinh((plus.conjugate() * minus).im))
 
 
 def asinh(z: Parts) -> Parts:
-    """The hyperbolic arc sine."""
+    """Return the hyperbolic arc sine."""
     return asin(z.turned()).turned_back()
 
 
 def acosh(z: Parts) -> Parts:
-    """The hyperbolic arc cosine."""
+    """Return the hyperbolic arc cosine."""
     minus, plus = sqrt(Parts(z.re - 1, z.im)), sqrt(Parts(z.re + 1, z.im))
     return Parts(jnp.arcsinh((minus.conjugate() * plus).re), 2 * jnp.arctan2(minus.im, plus.re))
 
 
 def atanh(z: Parts) -> Parts:
-    """The hyperbolic arc tangent."""
+    """Return the hyperbolic arc tangent."""
     x, y = z.re, z.im
     return Parts(
         0.25 * jnp.log1p(4 * x / ((1 - x) ** 2 + y * y)),
@@ -156,25 +159,28 @@ def atanh(z: Parts) -> Parts:
 
 
 def atan(z: Parts) -> Parts:
-    """The arc tangent."""
+    """Return the arc tangent."""
     return atanh(z.turned()).turned_back()
 
 
 def logistic(z: Parts) -> Parts:
-    """``1 / (1 + exp(-z))``."""
+    """Return ``1 / (1 + exp(-z))``."""
     below = exp(-z)
     return divide(real(jnp.ones_like(z.re)), Parts(1 + below.re, below.im))
 
 
 def sign(z: Parts) -> Parts:
-    """The direction of ``z``; 0 has none."""
+    """Return ``z / |z|``, and 0 for 0."""
     size = magnitude(z)
     zero = size == 0
     return Parts(*(jnp.where(zero, 0, part / jnp.where(zero, 1, size)) for part in (z.re, z.im)))
 
 
 def power(base: Parts, exponent: Parts) -> Parts:
-    """``exp(exponent * log(base))``; of 0, 1 or 0 for powers that are real and not negative."""
+    """Return ``exp(exponent * log(base))``.
+
+    A base of 0 gives 1 for exponent 0, 0 for a positive real exponent, and NaN otherwise.
+    """
     zero = (base.re == 0) & (base.im == 0)
     safe = Parts(jnp.where(zero, 1, base.re), base.im)
     result = exp(exponent * log(safe))
@@ -185,7 +191,8 @@ def power(base: Parts, exponent: Parts) -> Parts:
 
 
 def integer_power(z: Parts, exponent: int) -> Parts:
-    """By squaring; a negative power is one over the positive one."""
+    """Return ``z`` to the power ``exponent`` by repeated squaring; a negative one inverts the
+    result."""
     result, square, left = real(jnp.ones_like(z.re)), z, abs(exponent)
     while left:
         if left & 1:
@@ -196,14 +203,14 @@ def integer_power(z: Parts, exponent: int) -> Parts:
 
 
 def product(z: Parts, axes: tuple[int, ...]) -> Parts:
-    """The product over ``axes``."""
+    """Return the product over ``axes``."""
     one, zero = (jnp.asarray(n, z.re.dtype) for n in (1, 0))
     pair = lax.reduce((z.re, z.im), (one, zero), _times, axes)
     return Parts(*pair)
 
 
 def running_product(z: Parts, axis: int, reverse: bool) -> Parts:
-    """All the partial products along ``axis``; step by step where its size is not known."""
+    """Return the cumulative product along ``axis``; a sequential scan if its size is symbolic."""
     parts = (z.re, z.im)
     if not is_symbolic(z.re.shape[axis]):
         return Parts(*lax.associative_scan(_times, parts, reverse=reverse, axis=axis))

@@ -1,4 +1,4 @@
-"""Complex inputs and outputs as real arrays with a last dim of 2, the real and imaginary part."""
+"""Complex inputs and outputs as real arrays with a last dim of 2: real and imaginary part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from smelt.frontends.jax.interpreter import interpret
 
 
 def with_pairs(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
-    """``closed`` with pairs of real numbers at its interface, and complex ones inside only."""
+    """Return ``closed`` with pairs of real numbers as inputs and outputs; it stays complex
+    inside."""
     jaxpr, count = closed.jaxpr, len(closed.jaxpr.constvars)
     if not any(map(_is_complex, (*jaxpr.invars, *jaxpr.outvars))):
         return closed

@@ -17,7 +17,7 @@ Array: TypeAlias = Any
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """``re + i im``; both have one shape and one dtype."""
+    """The complex array ``re + i im``; both parts have the same shape and dtype."""
 
     re: Array
     im: Array
@@ -37,19 +37,19 @@ class Parts:
         )
 
     def scaled(self, factor: Array) -> Parts:
-        """Times a real number."""
+        """Return the product with a real number."""
         return Parts(self.re * factor, self.im * factor)
 
     def conjugate(self) -> Parts:
-        """The same with the other sign of the imaginary part."""
+        """Return the complex conjugate."""
         return Parts(self.re, -self.im)
 
     def turned(self) -> Parts:
-        """Times i."""
+        """Return the product with i."""
         return Parts(-self.im, self.re)
 
     def turned_back(self) -> Parts:
-        """Times -i."""
+        """Return the product with -i."""
         return Parts(self.im, -self.re)
 
 
@@ -57,7 +57,7 @@ Value: TypeAlias = "Parts | Array"
 
 
 def is_complex(dtype: object) -> bool:
-    """True for the complex element types, False for any other and for None."""
+    """True for complex element types; False for any other and for None."""
     try:
         return dtype is not None and np.dtype(dtype).kind == "c"  # type: ignore[call-overload]
     except TypeError:
@@ -65,12 +65,12 @@ def is_complex(dtype: object) -> bool:
 
 
 def real_dtype(dtype: Any) -> np.dtype:
-    """The element type of the parts."""
+    """Return the element type of the real and imaginary parts of ``dtype``."""
     return np.dtype(np.float64 if np.dtype(dtype).itemsize == 16 else np.float32)
 
 
 def parts_of(constant: Any) -> Value:
-    """A concrete array, split if it is complex."""
+    """Return a concrete array, split into ``Parts`` if it is complex."""
     if not is_complex(getattr(constant, "dtype", None)) and not isinstance(constant, complex):
         return constant
     array = np.asarray(constant)
@@ -78,12 +78,12 @@ def parts_of(constant: Any) -> Value:
 
 
 def real(value: Array) -> Parts:
-    """A real array as a complex one."""
+    """Return a real array as ``Parts`` with imaginary part 0."""
     return Parts(value, jnp.zeros_like(value))
 
 
 def flat(values: Any) -> list[Array]:
-    """The arrays that ``values`` are made of."""
+    """Return the real arrays of ``values``: two for each ``Parts``, one for each real array."""
     result: list[Array] = []
     for value in values:
         result += [value.re, value.im] if isinstance(value, Parts) else [value]
@@ -91,13 +91,13 @@ def flat(values: Any) -> list[Array]:
 
 
 def grouped(arrays: Any, complex_ones: Any) -> list[Value]:
-    """The reverse of ``flat``: two arrays for each True, one for each False."""
+    """Undo ``flat``: two arrays make one ``Parts`` for each True in ``complex_ones``."""
     source = iter(arrays)
     return [Parts(next(source), next(source)) if two else next(source) for two in complex_ones]
 
 
 def primitive(name: str, avals: Callable[..., list[compat.Aval]]) -> compat.Primitive:
-    """A primitive on parts, of the types of results that ``avals`` gives."""
+    """Return a primitive with several results, whose types ``avals`` returns."""
     made = compat.Primitive(name)
     made.multiple_results = True
     made.def_abstract_eval(avals)

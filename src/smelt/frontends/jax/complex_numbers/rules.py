@@ -1,4 +1,4 @@
-"""What each primitive does to the parts of complex arrays."""
+"""A rule for each primitive on complex operands: how the primitive acts on real parts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ LINEAR = frozenset(
         "full_like",
     )
 )
-"""Primitives that do the same to both parts; their real operands serve for both."""
+"""Primitives that apply to each part alone; a real operand is used for both parts."""
 
 BILINEAR = frozenset(("mul", "dot_general", "conv_general_dilated", "ragged_dot_general"))
 """Primitives that are linear in each of their first two operands."""
@@ -118,16 +118,16 @@ SPECIAL: Mapping[str, Callable[[Mapping[str, Any], list[Any]], Sequence[Value]]]
 
 
 SOLVE = "custom_linear_solve"
-"""Its rule runs the solver among its parameters, so it stands with the conversion."""
+"""Its rule runs a jaxpr among its parameters, so ``conversion.py`` has it."""
 
 
 def names() -> tuple[str, ...]:
-    """Every primitive with a rule, sorted."""
+    """Return the names of all primitives with a rule, sorted."""
     return tuple(sorted({*LINEAR, *BILINEAR, *ELEMENTWISE, *SPECIAL, *OTHERS, SOLVE}))
 
 
 def find(name: str) -> Rule | None:
-    """The rule of a primitive, or None."""
+    """Return the rule of the primitive ``name``, or None."""
     if name in LINEAR:
         return _linear
     if name in BILINEAR:
@@ -144,7 +144,10 @@ def _as_complex(value: Value) -> Parts:
 
 
 def _joined(re: Any, im: Any) -> Parts:
-    """Of two real arrays; derivatives of ``real`` and ``imag`` leave one of them a number."""
+    """Join two real arrays to ``Parts``.
+
+    Derivatives of ``real`` and ``imag`` leave one of them of rank 0; it is broadcast.
+    """
     shape = re.shape if re.ndim else im.shape
     return Parts(*(part if part.ndim else jnp.broadcast_to(part, shape) for part in (re, im)))
 
@@ -154,7 +157,10 @@ def _same(a: Parts, b: Parts) -> Any:
 
 
 def _real_params(equation: compat.Equation) -> dict[str, Any]:
-    """The parameters for one part; the functions that scatters carry are known by their names."""
+    """Return the parameters of ``equation`` for one real part, with real dtypes.
+
+    The update function of a scatter is dropped: the primitive's name says what it computes.
+    """
     params = {
         name: real_dtype(value) if is_complex(value) else value
         for name, value in equation.params.items()
@@ -169,6 +175,7 @@ def _dtype(atom: compat.Atom) -> Any:
 
 
 def _linear(equation: compat.Equation, values: list[Any]) -> list[Value]:
+    """Apply a linear primitive to the real parts, then to the imaginary parts."""
     params = _real_params(equation)
     parts = [
         compat.rebind(
@@ -199,7 +206,7 @@ def _convert(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 
 def _sort(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """By real parts, then by imaginary ones."""
+    """Sort complex keys by real parts, then by imaginary parts."""
     complex_ones = [isinstance(value, Parts) for value in values]
     count = int(equation.params["num_keys"])
     keys = count + sum(complex_ones[:count])
@@ -212,7 +219,10 @@ def _iota(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 
 def _scatter_mul(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """Factors in place of the elements that they meet; each meets one, or none."""
+    """Multiply elements in place; each factor meets at most one element.
+
+    Raises Unsupported E105 unless ``unique_indices`` is set.
+    """
     params = equation.params
     if not params["unique_indices"]:
         raise Unsupported(

@@ -1,4 +1,4 @@
-"""Eigenvalues of Hermitian matrices and singular values, by primitives of their parts."""
+"""Eigenvalues of Hermitian matrices and singular values, as primitives on parts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _complex_values = primitive(COMPLEX_VALUES, _values_avals)
 
 
 def eigh(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """Vectors, then values, of the triangle that is asked for."""
+    """Return eigenvectors, then eigenvalues, reading the triangle that the equation names."""
     _check_whole(equation)
     (a,) = values
     re, im, found = _complex_eigh.bind(a.re, a.im, lower=equation.params["lower"])
@@ -45,7 +45,7 @@ def eigh(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 
 def svd(equation: compat.Equation, values: list[Any]) -> list[Value]:
-    """The values, then left vectors and the adjoint of the right ones, if asked for."""
+    """Return the singular values, then U and the adjoint of V if the equation requests them."""
     _check_whole(equation)
     (a,) = values
     params = equation.params
@@ -56,7 +56,7 @@ def svd(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 
 def _check_whole(equation: compat.Equation) -> None:
-    """Raise Unsupported E105 where a subset of the values is asked for."""
+    """Raise Unsupported E105 if the equation requests a subset of the values."""
     if equation.params["subset_by_index"] is not None:
         raise Unsupported(
             "E105",

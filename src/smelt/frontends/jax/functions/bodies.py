@@ -1,4 +1,4 @@
-"""A marked call becomes the call of a function with the jaxpr that it calls as its body."""
+"""Lower a marked call to the call of an ONNX function, with the called jaxpr as its body."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from smelt.ir.build import Builder
 
 @dataclass(frozen=True)
 class Body:
-    """A graph that reads only its inputs; ``given`` holds what this call passes for them.
+    """A graph that reads only its inputs, and how one call uses it.
 
-    ``results`` holds an output of the graph for each result, or a value of the caller's for one
-    that the function would only hand through.
+    ``given`` makes the caller's value for each input. ``results`` holds an output of the graph for
+    each result, or a function that makes a value of the caller if the body only passes it through.
     """
 
     graph: ir.Graph
@@ -35,7 +35,7 @@ class Body:
 def call(
     cx: Lowering, mark: Mark, closed: compat.ClosedJaxpr, operands: Sequence[Operand]
 ) -> list[Operand]:
-    """The results of the function for ``operands``, which are in full."""
+    """Return the results of the function for ``operands``, which are already broadcast."""
     body = _body(cx, mark, closed, operands)
     outputs: dict[ir.Value, ir.Value] = {}
     if body.graph.outputs:
@@ -55,6 +55,7 @@ def call(
 def _body(
     cx: Lowering, mark: Mark, closed: compat.ClosedJaxpr, operands: Sequence[Operand]
 ) -> Body:
+    """Lower ``closed`` into a graph of its own, and drop the inputs that it never reads."""
     jaxpr = closed.jaxpr
     graph = ir.Graph([], [], nodes=[], name=mark.name, opset_imports={"": cx.opset})
     inner, inputs = _lowering(cx, mark, graph)
@@ -77,7 +78,7 @@ def _body(
 
 
 def _lowering(cx: Lowering, mark: Mark, graph: ir.Graph) -> tuple[Lowering, Inputs]:
-    """A Lowering into ``graph`` that sees nothing of the model around it but its functions."""
+    """Return a Lowering into ``graph`` that shares only functions with the model around it."""
     builder = Builder(
         cx.builder.model, graph, cx.builder.shapes, origin=cx.builder.origin, in_function=True
     )
@@ -94,7 +95,11 @@ def _lowering(cx: Lowering, mark: Mark, graph: ir.Graph) -> tuple[Lowering, Inpu
 
 
 def _formal(inner: Lowering, inputs: Inputs, operand: Operand, name: str) -> Operand:
-    """What the body reads for ``operand``; ``name`` is empty for captured ones."""
+    """Return the body's input for ``operand``, or a constant if the operand is a small integer
+    array.
+
+    ``name`` is empty for captured operands.
+    """
     value = operand.value
     assert value.dtype is not None
     known = inner.pool.known.get(value, INTERNED)
@@ -108,7 +113,7 @@ def _formal(inner: Lowering, inputs: Inputs, operand: Operand, name: str) -> Ope
 
 
 def _drop_dead(graph: ir.Graph) -> None:
-    """Remove nodes that nothing reads, such as constants that a lowering only looked at."""
+    """Remove nodes that nothing reads, such as constants that a lowering only inspected."""
     for inner in scope.graphs_below(graph):
         for node in list(reversed(inner)):
             if all(scope.is_dead(value) for value in node.outputs):

@@ -1,7 +1,7 @@
-"""A call while a trace runs: a jitted function of the arrays it is given, with a mark for a name.
+"""Trace a marked call as a jitted function of its array arguments, with the mark as its name.
 
-Only arrays that JAX traces become arguments and results. All other objects go in and come out as
-they are, so a marked call computes in Python exactly what the plain one does.
+Only arrays that JAX traces become arguments and results. All other objects pass through unchanged,
+so a marked call computes in Python exactly what the plain call does.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ frames.hide_frames(__file__)
 def marked(
     mark: Mark, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """``fn(*args, **kwargs)`` as one call in the jaxpr; what else ``fn`` reads are its captures."""
+    """Return ``fn(*args, **kwargs)``, traced as one call; other arrays that ``fn`` reads are
+    captured."""
     names, arrays = _traced(fn, args, kwargs)
     returned: list[tuple[list[Any], Any]] = []
 
@@ -48,15 +49,17 @@ def marked(
 def _traced(
     fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[list[str], list[Any]]:
-    """The arguments that are traced arrays themselves, by position or keyword; containers and
-    modules keep theirs, which the jitted function captures."""
+    """Return the names (position or keyword) and values of the arguments that are traced arrays.
+
+    Arrays inside of containers and modules are not among them; the jitted function captures those.
+    """
     named = [*((str(i), value) for i, value in enumerate(args)), *kwargs.items()]
     chosen = [(name, value) for name, value in named if objects.is_traced(value)]
     return [name for name, _ in chosen], [value for _, value in chosen]
 
 
 def _names(fn: Callable[..., Any], keys: Sequence[str]) -> tuple[str, ...]:
-    """Names for the inputs of the function: those of the parameters of ``fn``."""
+    """Return names for the inputs of the function: the parameter names of ``fn``."""
     try:
         parameters = list(inspect.signature(fn).parameters.values())
     except (TypeError, ValueError):

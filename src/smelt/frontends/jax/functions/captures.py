@@ -1,4 +1,4 @@
-"""What the body of a function reads from outside, turned into inputs of it."""
+"""Turn values that a function body reads from outside into inputs of the function."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from smelt.ir.build import Builder
 
 
 class Inputs:
-    """The inputs of one function, each with what its caller passes for it."""
+    """The inputs of one function, each with a function that makes the caller's argument."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
@@ -28,23 +28,24 @@ class Inputs:
     def new(
         self, stem: str, dtype: ir.DataType, shape: ir.Shape, give: Callable[[], ir.Value]
     ) -> ir.Value:
-        """An input called ``stem``, for which a call passes what ``give`` returns."""
+        """Return a new input called ``stem``; a call passes the result of ``give`` for it."""
         value = self._builder.input(stem, dtype, shape)
         self.given[value] = give
         return value
 
 
 def is_structure(array: np.ndarray) -> bool:
-    """True for small arrays of integers: lowerings read indices and the like, weights are others.
+    """True for small integer or bool arrays, such as indices, whose values lowerings read.
 
-    They are written into the body, since ONNX functions have no constants beyond that.
+    They are written into the body as ``Constant`` nodes. Larger or float arrays count as weights.
     """
     wide = array.dtype.kind in "iu" and array.dtype.itemsize >= 4
     return (wide or array.dtype.kind == "b") and array.nbytes <= INTERNED
 
 
 class Captures(ConstantPool):
-    """The constants of one function: arrays that it captures are inputs, others ``Constant``s."""
+    """The constants of one function: captured arrays become inputs, other constants
+    ``Constant``s."""
 
     def __init__(
         self, builder: Builder, inputs: Inputs, caller: ConstantPool, symbols: Symbols
@@ -55,7 +56,7 @@ class Captures(ConstantPool):
         self._symbols = symbols
 
     def captured(self, constant: object, aval: Aval) -> ir.Value:
-        """A literal as a ``Constant``, a captured array as an input."""
+        """Return a literal as a ``Constant``, or a captured array as an input."""
         literal = not isinstance(constant, jax.Array) and np.ndim(constant) == 0  # type: ignore[arg-type]
         if literal or is_structure(compat.host_array(constant)):
             return super().captured(constant, aval)
@@ -76,12 +77,13 @@ _INSTANCE = re.compile(r".*?\d+_(?=[A-Za-z])")
 
 
 def stem(name: str) -> str:
-    """What an array is called in all instances: ``kernel`` for ``blocks_3_kernel``."""
+    """Return the name that an array has in all instances of a block: ``kernel`` for
+    ``blocks_3_kernel``."""
     return "captured" if _NAMELESS.fullmatch(name) else _INSTANCE.sub("", name, count=1)
 
 
 class Sizes(Symbols):
-    """The symbolic dims of one function: read off its inputs, or passed by the caller."""
+    """The symbolic dims of one function: computed from its inputs, or passed by the caller."""
 
     def __init__(self, builder: Builder, inputs: Inputs, caller: Symbols) -> None:
         super().__init__(builder)

@@ -1,7 +1,7 @@
-"""``@smelt.function``: say that calls of a function or of instances of a class stay calls.
+"""``@smelt.function``: keep calls of a function, or of instances of a class, as calls.
 
-A class is only written down here; a function is wrapped by one that, outside of traces, does
-nothing but call it.
+A decorated class is only recorded. A decorated function is wrapped; outside of traces the wrapper
+only calls it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TAKEN = re.compile(r"ai\.onnx(\..*)?|com\.microsoft(\..*)?|smelt(\.c)?")
 
 
 def declared() -> dict[type, str]:
-    """The classes that were decorated, with the domains of their functions."""
+    """Return the decorated classes, each with the domain of its functions."""
     return dict(_declared)
 
 
@@ -46,12 +46,12 @@ def function(target: Any = None, /, *, namespace: str = DOMAIN) -> Any:
     """Make calls of ``target`` calls of one ONNX function in every model that smelt traces.
 
     ``target`` is a Python function, a method in the body of its class, or a class with a
-    ``__call__`` such as an nnx or equinox module. Calls that compute the same share one function:
-    arrays that they capture, such as weights, become its inputs. It is called as ``target`` is;
-    when others of that name compute something else, ``_2`` and so on is added. ``namespace`` is
-    its domain. Outside of traces nothing changes.
+    ``__call__`` such as an nnx or equinox module. Calls that compute the same share one function;
+    arrays that they capture, such as weights, become its inputs. The function has the name of
+    ``target``; further functions of that name get ``_2`` and so on. ``namespace`` is its domain.
+    Outside of traces nothing changes.
 
-    Raises UsageError E111 for anything else that is decorated, and for a namespace that is taken.
+    Raises UsageError E111 if any other object is decorated, or if ``namespace`` is reserved.
     """
     check_namespace(namespace)
     if target is None:
@@ -60,7 +60,7 @@ def function(target: Any = None, /, *, namespace: str = DOMAIN) -> Any:
 
 
 def check_namespace(namespace: str) -> None:
-    """Raise UsageError E111 unless functions of users may be in the domain ``namespace``."""
+    """Raise UsageError E111 if user functions may not be in the domain ``namespace``."""
     if _NAMESPACE.fullmatch(namespace) and not _TAKEN.fullmatch(namespace):
         return
     raise UsageError(
@@ -72,6 +72,7 @@ def check_namespace(namespace: str) -> None:
 
 
 def _declare(target: Any, *, namespace: str) -> Any:
+    """Record a class, or wrap a function; raises UsageError E111 for any other object."""
     if isinstance(target, type):
         check_class(target)
         _declared[target] = namespace
@@ -100,6 +101,7 @@ def check_class(cls: type) -> None:
 
 
 def _wrapped(fn: types.FunctionType, namespace: str) -> Callable[..., Any]:
+    """Return a wrapper of ``fn`` that marks its calls while a trace runs."""
     mark = Mark(namespace, _name(fn), f"{fn.__module__}:{fn.__qualname__}")
 
     @functools.wraps(fn)
@@ -112,6 +114,6 @@ def _wrapped(fn: types.FunctionType, namespace: str) -> Callable[..., Any]:
 
 
 def _name(fn: types.FunctionType) -> str:
-    """The name of ``fn``; a ``__call__`` is called like its class."""
+    """Return the name of ``fn``; a ``__call__`` has the name of its class."""
     parts = fn.__qualname__.split(".")
     return parts[-2] if parts[-1] == "__call__" and len(parts) > 1 else fn.__name__

@@ -1,4 +1,4 @@
-"""The functions of one model: equal ones are one, and names are given in order."""
+"""The functions of one model: equal bodies share one function, and names are numbered in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Key: TypeAlias = tuple[str, str, str, bytes]
 
 
 class Library:
-    """Gives each body a name. ``optional`` are functions that may be inlined."""
+    """Names the functions of one model. ``optional`` holds functions that may be inlined."""
 
     def __init__(self) -> None:
         self.optional: set[ir.OperatorIdentifier] = set()
@@ -26,7 +26,7 @@ class Library:
         self._taken: set[tuple[str, str]] = set()
 
     def shared(self, model: ir.Model, mark: Mark, graph: ir.Graph) -> ir.Function:
-        """The function that computes what ``graph`` does, made of it unless there is one."""
+        """Return the function with the body ``graph``; add it to ``model`` if there is none yet."""
         key = (mark.domain, mark.name, mark.target, fingerprint(graph))
         known = self._functions.get(key)
         if known is None:
@@ -46,7 +46,7 @@ class Library:
 
 
 def inline_called_once(model: ir.Model, library: Library, shapes: ShapeInference) -> None:
-    """Run in place what only one node calls, where the library says that it may be inlined."""
+    """Inline every optional function that only one node calls."""
     single = _called_once(model) & library.optional
     calls = [node for node in scope.nodes(model) if node.op_identifier() in single]
     rewriter = Rewriter(model, shapes, Constants())
@@ -61,7 +61,7 @@ def inline_called_once(model: ir.Model, library: Library, shapes: ShapeInference
 
 
 def _constants_become_initializers(body: ir.Graph) -> None:
-    """A function holds constants as nodes, what stands around it does not."""
+    """Turn ``Constant`` nodes, which function bodies need, into initializers of the graph."""
     for node in list(body):
         if node.op_type == "Constant" and not node.domain:
             (value,) = node.outputs
@@ -75,7 +75,7 @@ def _constants_become_initializers(body: ir.Graph) -> None:
 
 
 def _called_once(model: ir.Model) -> set[ir.OperatorIdentifier]:
-    """The functions of which ``model`` holds only one call."""
+    """Return the functions that at most one node of ``model`` calls."""
     counts: dict[ir.OperatorIdentifier, int] = dict.fromkeys(model.functions, 0)
     for node in scope.nodes(model):
         if node.op_identifier() in counts:

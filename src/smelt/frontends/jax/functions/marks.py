@@ -1,6 +1,7 @@
-"""The mark of a call: all that lowering has to know of it, as the name of a jitted function.
+"""The mark of a call: everything that lowering needs to know, encoded in the jitted function's
+name.
 
-JAX keeps that name through ``vmap``, ``grad`` and its caches, so nothing has to be kept beside it.
+JAX keeps that name through ``vmap``, ``grad`` and its caches, so no side table is needed.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ _BETWEEN = "|"
 
 @dataclass(frozen=True)
 class Mark:
-    """``target`` is ``module:qualname`` of what is called, ``arguments`` names its arrays.
+    """The function that a call refers to.
 
-    ``kept`` is False for a call that is inlined if nothing else calls its function.
+    ``target`` is ``module:qualname`` of the callee, ``arguments`` names its array operands.
+    ``kept`` is False for a call that is inlined if it is the only call of its function.
     """
 
     domain: str
@@ -35,7 +37,7 @@ class Mark:
 
 
 def read(name: str) -> Mark | None:
-    """The mark that ``name`` is, None for the names of other jitted functions."""
+    """Return the mark encoded in ``name``; None for other jitted functions."""
     parts = name.split(_BETWEEN)
     if len(parts) != 6 or parts[0] != _START:
         return None
@@ -45,9 +47,9 @@ def read(name: str) -> Mark | None:
 
 
 def widened(name: str, counts: Sequence[int]) -> str:
-    """``name`` of a call that passes ``counts[i]`` operands for each one before.
+    """Return ``name`` for a call that passes ``counts[i]`` operands in place of operand i.
 
-    Its last operands have the names that its mark gives them; those of one become ``z_0, z_1``.
+    The mark names the last operands. Operand ``z`` that becomes two is named ``z_0, z_1``.
     """
     mark = read(name)
     if mark is None or not mark.arguments:

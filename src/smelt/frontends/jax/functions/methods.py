@@ -1,4 +1,4 @@
-"""``__call__`` of chosen classes, whose calls are marked while a trace runs."""
+"""Mark the calls of ``__call__`` of chosen classes while a trace runs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ frames.hide_frames(__file__)
 
 @dataclass(frozen=True)
 class _Marking:
-    """Makes ``__call__`` of ``cls`` one that marks its calls.
+    """Replaces ``__call__`` of ``cls`` by one that marks its calls.
 
-    ``kept`` is False for calls that become functions only if they hold modules and are called
-    alike twice.
+    If ``kept`` is False, calls become functions only if the module holds modules and at least two
+    calls compute the same.
     """
 
     cls: type
@@ -27,6 +27,8 @@ class _Marking:
     kept: bool
 
     def __call__(self, function: Function) -> Function:
+        """Return the ``__call__`` that marks; it calls ``function`` as a method of the module."""
+
         @functools.wraps(function)
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
             fn = getattr(function, "__get__")(module, type(module))  # noqa: B009 - not of Callable
@@ -42,10 +44,11 @@ class _Marking:
 
 
 def marking(cls: type, domain: str, *, kept: bool = True) -> Replacement:
-    """Marks the calls of instances of ``cls`` as calls of functions in ``domain``."""
+    """Return the replacement that marks calls of instances of ``cls`` as functions in
+    ``domain``."""
     return Replacement(cls, "__call__", _Marking(cls, domain, kept))
 
 
 def _definer(cls: type) -> type:
-    """The class that ``cls`` has its ``__call__`` from."""
+    """Return the class that defines the ``__call__`` of ``cls``."""
     return next(base for base in cls.__mro__ if "__call__" in vars(base))

@@ -1,4 +1,4 @@
-"""The option ``functions`` of a trace: classes and patterns of their names."""
+"""The option ``functions`` of a trace: classes, and patterns of class names."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from smelt.frontends.jax.functions.objects import bases, is_wrapper
 from smelt.frontends.jax.replacement import Replacement
 
 Functions: TypeAlias = Sequence[type | str] | str
-"""Classes and patterns of class names, or ``"repeated"``: blocks that are called twice alike."""
+"""Classes and patterns of class names, or ``"repeated"``: blocks with two or more equal calls."""
 
 REPEATED = "repeated"
 
 
 def choose(functions: Functions) -> list[Replacement]:
-    """What marks calls of the classes that ``functions`` chooses, and of those decorated.
+    """Return the replacements that mark calls of the decorated classes and of those in
+    ``functions``.
 
-    Raises UsageError E111 for a class that cannot be chosen and a pattern that matches none.
+    Raises UsageError E111 for a class that cannot be chosen, and for a pattern without a match.
     """
     domains = declared()
     repeated: frozenset[type] = frozenset()
@@ -40,6 +41,7 @@ def choose(functions: Functions) -> list[Replacement]:
 
 
 def _classes(item: Any) -> list[type]:
+    """Return the classes that ``item``, a class or a pattern, chooses."""
     if isinstance(item, type):
         check_class(item)
         return [item]
@@ -62,7 +64,7 @@ def _matches(cls: type, pattern: str) -> bool:
 
 
 def _modules() -> list[type]:
-    """All loaded classes of modules that can be called, each once."""
+    """Return all loaded classes of callable modules, each once."""
     pending = list(bases())
     found: dict[type, None] = {}
     while pending:
