@@ -1,8 +1,8 @@
-"""Functions that compute something else for some sizes: traced for each, and chosen between.
+"""Functions whose result depends on size comparisons: trace one case each, and choose at run time.
 
-Code such as ``if x.shape[0] > 3`` asks what symbols leave open. The function is then traced again
-for each way that the sizes can go, and the model asks the question of its inputs. A way that the
-function itself refuses, as by ``raise ValueError`` for too few points, is left out.
+Code such as ``if x.shape[0] > 3`` asks a question that the symbols leave open. The function is then
+traced once for each answer, and the model asks the question of its inputs. A case that the function
+itself rejects, as by ``raise ValueError`` for too few points, is left out.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from smelt.frontends.jax.size_examples import examples, few_left, of_numbers, st
 from smelt.frontends.jax.symbols import symbols_in
 
 LIMIT = 16
-"""How often a function is traced for its cases before its sizes are called open."""
+"""How often a function is traced for its cases before the trace gives up."""
 
 Traced: TypeAlias = tuple[compat.ClosedJaxpr, Any]
-"""A jaxpr, and the tree of its results."""
+"""A jaxpr, and the output tree of the function."""
 
 Trace: TypeAlias = Callable[[Any], Traced]
-"""Traces a function for a pytree of ``ShapeDtypeStruct``."""
+"""A function that traces for a pytree of ``ShapeDtypeStruct``."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """What a function computes for the sizes of one case, whose dims live in ``scope``."""
+    """The trace of one case; its dims belong to ``scope``."""
 
     closed: compat.ClosedJaxpr
     out: Any
@@ -48,7 +48,7 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of ``cases``: the first whose way the sizes go; they go at least one."""
+    """Several cases: the model takes the first one whose ``Way`` holds; at least one holds."""
 
     ways: tuple[Way, ...]
     cases: tuple[Case, ...]
@@ -57,31 +57,31 @@ class Choice:
 Case: TypeAlias = Choice | Leaf
 
 Found: TypeAlias = Choice | Leaf | SmeltError | None
-"""The cases of some sizes, or why there are none; None where the function itself raises."""
+"""The cases for some sizes, or the error; None if the function itself raises for them."""
 
 
 def leaves_of(case: Case) -> list[Leaf]:
-    """What ``case`` chooses among, in order."""
+    """Return the leaves of ``case`` in order."""
     if isinstance(case, Leaf):
         return [case]
     return [leaf for inner in case.cases for leaf in leaves_of(inner)]
 
 
 def with_jaxprs(case: Case, change: Callable[[compat.ClosedJaxpr], compat.ClosedJaxpr]) -> Case:
-    """``case`` with what ``change`` makes of the jaxpr of each leaf."""
+    """Return ``case`` with the jaxpr of each leaf replaced by ``change(jaxpr)``."""
     if isinstance(case, Leaf):
         return Leaf(change(case.closed), case.out, case.scope)
     return Choice(case.ways, tuple(with_jaxprs(inner, change) for inner in case.cases))
 
 
 def alone(trace: Trace, structs: Any) -> Case:
-    """What ``trace`` gives for ``structs``, as one case."""
+    """Return the trace for ``structs`` as a single case."""
     return Leaf(*trace(structs), None)
 
 
 def naming_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
-    """Add to ``error``, E113 for ``structs`` of open sizes, that numbers are a way out, if it is
-    seen that ``trace`` works for some."""
+    """Add to ``error``, an E113 for open sizes, that numbers work, if ``trace`` succeeds for
+    some."""
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
     names = sorted({name for dim in dims for name in symbols_in(dim)})
     scope = next((compat.scope_of(dim) for dim in dims if compat.is_symbolic(dim)), None)
@@ -98,10 +98,10 @@ def naming_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
 
 
 def by_sizes(trace: Trace, structs: Any) -> Case:
-    """What ``trace`` gives for ``structs``, in as many cases as the function asks for.
+    """Return the trace for ``structs``, in as many cases as the function's comparisons need.
 
-    Raises the error of ``trace`` for a question whose ways do not help, are too many, or give
-    results of other types. Warns of cases, and of sizes for which the function raises.
+    Raises the first error of ``trace`` if its cases do not help, are too many, or return other
+    types. Warns of the cases, and of sizes for which the function raises.
     """
     search = _Search(trace)
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
@@ -121,13 +121,17 @@ def by_sizes(trace: Trace, structs: Any) -> Case:
 
 @dataclass
 class _Search:
+    """One search for cases; it counts traces and keeps the first error."""
+
     trace: Trace
     count: int = 0
     first: SmeltError | None = None
     raised: SmeltError | None = None
-    """What the function raises for sizes of some way, whatever they are."""
+    """The error that the function raises for all sizes of some case."""
 
     def cases_of(self, structs: Any, scope: SymbolicScope | None, asked: frozenset[str]) -> Case:
+        """Return the cases for ``structs``; ``asked`` holds the questions that are decided
+        already."""
         self.count += 1
         try:
             return Leaf(*self.trace(structs), scope)
@@ -141,14 +145,16 @@ class _Search:
             chosen = _chosen(ways, found)
             if isinstance(chosen, SmeltError):
                 raise _helped_by(error, ways, found) from error.__cause__
-            if chosen is None:  # It raises along every way, so the question is not what is wrong.
+            if chosen is None:  # Every case raises, so the comparison is not the cause.
                 told = self.raised or error
                 raise told from told.__cause__
         return chosen
 
     def _along(self, way: Way, structs: Any, scope: SymbolicScope, asked: frozenset[str]) -> Found:
-        """The cases of sizes that go ``way``, or why there are none; None if the function raises
-        for those sizes."""
+        """Return the cases for sizes that satisfy ``way``, or the error.
+
+        None if no size satisfies it, or if the function raises for all such sizes.
+        """
         said = stated([*compat.constraints_in(scope), *way.constraints])
         if said is None:
             return None
@@ -173,10 +179,10 @@ class _Search:
         return _chosen(ways, [self._along(each, structs, scope, asked) for each in ways])
 
     def _stating(self, said: Sequence[str], structs: Any, asked: frozenset[str]) -> Case:
-        """The cases of sizes of which ``said`` is true.
+        """Return the cases for sizes that satisfy the constraints ``said``.
 
-        They get a scope of their own. JAX keeps what it traced of inner functions by the scope
-        too, so nothing that is true of these alone is found again by another trace.
+        They get a scope of their own. JAX caches inner traces by scope, so no other trace reuses
+        facts that hold for these sizes only.
         """
         scope = SymbolicScope(said)
         return self.cases_of(jax.tree.map(partial(_restated, scope), structs), scope, asked)
@@ -184,7 +190,7 @@ class _Search:
     def _raises_for_numbers(
         self, error: SmeltError, way: Way, structs: Any, scope: SymbolicScope
     ) -> bool:
-        """True if the function raises for numbers that go ``way`` as it does for open sizes."""
+        """True if the function raises the same error for numbers that satisfy ``way``."""
         if error.code != "E113" or ways_of(error):
             return False
         tried = examples(structs, [way.text, *compat.constraints_in(scope)])
@@ -199,7 +205,7 @@ class _Search:
 
 
 def _chosen(ways: Sequence[Way], found: Sequence[Found]) -> Found:
-    """The choice among the cases that were ``found`` for ``ways``, or an error among them."""
+    """Return the choice among the cases ``found`` for ``ways``, or the first error among them."""
     failed = [case for case in found if isinstance(case, SmeltError)]
     if failed:
         return failed[0]
@@ -210,12 +216,14 @@ def _chosen(ways: Sequence[Way], found: Sequence[Found]) -> Found:
 
 
 _ONE = re.compile(r"\w+ (<= 1|== \d+)")
-"""What leaves one size of a symbol."""
+"""A constraint that leaves a symbol a single value."""
 
 
 def _helped_by(error: SmeltError, ways: Sequence[Way], found: Sequence[Found]) -> SmeltError:
-    """``error``, whose ways out are those of ``ways`` for which cases were ``found``: of many
-    sizes, for one is given as a number."""
+    """Return ``error`` with a fix that names the ways for which cases were found.
+
+    A way with a single size is left out, because one then gives a number.
+    """
     working = [
         way
         for way, case in zip(ways, found, strict=True)
@@ -234,12 +242,12 @@ def _restated(scope: SymbolicScope, struct: Any) -> Any:
 
 
 def dim_in(scope: SymbolicScope, text: str) -> compat.Dim:
-    """The dim written as ``text`` by what is known in ``scope``."""
+    """Return the dim written as ``text``, with the constraints of ``scope``."""
     return compat.symbolic_shape(f"({text},)", scope)[0]
 
 
 def input_types(case: Case, structs: Sequence[Any]) -> list[compat.Aval]:
-    """The types of the inputs of all cases, the first of which ``structs`` specify."""
+    """Return the input types of all cases; ``structs`` specify the first inputs."""
     types = [variable.aval for variable in leaves_of(case)[-1].closed.jaxpr.invars]
     if isinstance(case, Leaf):
         return types
@@ -251,7 +259,7 @@ def input_types(case: Case, structs: Sequence[Any]) -> list[compat.Aval]:
 
 
 def _is_of_one_type(case: Choice) -> bool:
-    """Whether the results of all cases differ in nothing but their dims."""
+    """True if the results of all cases differ only in their dims."""
     leaves = leaves_of(case)
     if len({jax.tree.structure(leaf.out) for leaf in leaves}) != 1:
         return False
@@ -260,7 +268,7 @@ def _is_of_one_type(case: Choice) -> bool:
 
 
 def result_types(case: Case) -> list[compat.Aval]:
-    """The types of the results of all cases; dims that differ get names of their own."""
+    """Return the result types of all cases; a dim that differs between cases gets a new name."""
     leaves = leaves_of(case)
     if isinstance(case, Leaf):
         return [variable.aval for variable in case.closed.jaxpr.outvars]
@@ -284,7 +292,7 @@ def _symbols(atoms: Sequence[compat.Atom]) -> list[str]:
 
 
 def _common(dims: Sequence[compat.Dim], scopes: Sequence[SymbolicScope | None]) -> str:
-    """Of ``dims``, each in one of ``scopes``, the one that all are; empty if none is."""
+    """Return the text of the dim that all of ``dims`` equal in their ``scopes``; empty if none."""
     texts = sorted({str(dim) for dim in dims}, key=lambda text: text.isdecimal())
     for text in texts:
         if all(

@@ -1,4 +1,4 @@
-"""The cases of sizes of a function as nested Ifs, which ask about the sizes of inputs."""
+"""Lower the size cases of a function to nested Ifs that compare sizes of the inputs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from smelt.frontends.jax.size_examples import sides
 def lower(
     cx: Lowering, case: Case, operands: Sequence[Operand], types: Sequence[compat.Aval]
 ) -> list[Operand]:
-    """The results of ``case``, of ``types``, for the inputs ``operands``."""
+    """Return the results of ``case``, which have the types ``types``, for the inputs
+    ``operands``."""
     if isinstance(case, Leaf):
-        # Dims of another scope are none that compare with those here.
+        # Dims of different scopes do not compare, so use those of this case.
         given = [
             Operand(operand.value, tuple(variable.aval.shape))
             for operand, variable in zip(operands, case.closed.jaxpr.invars, strict=True)
@@ -42,7 +43,7 @@ def lower(
 
 
 def _goes(cx: Lowering, way: Way) -> ir.Value:
-    """Whether the sizes go ``way``, a bool."""
+    """Return a bool value: whether the sizes satisfy ``way``."""
     left, compared, right = sides(way.text)
     operands = cx.symbols.value(left), cx.symbols.value(right)
     build = cx.shared.builder.op

@@ -1,4 +1,4 @@
-"""Numbers for symbolic sizes, of which something said of them is true."""
+"""Find numbers for symbolic sizes that satisfy given comparisons."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from smelt.frontends.jax import compat
 from smelt.frontends.jax.symbols import Algebra, evaluate, parse, symbols_in
 
 EVERY = (*range(1, 257), *(10**power for power in range(3, 10)))
-"""Sizes that show how many what is said of one symbol leaves."""
+"""The sizes that are tried to count the solutions of comparisons of one symbol."""
 
 TRIED = range(24, 0, -1)
-"""The sizes that are tried for each of several symbols."""
+"""The sizes that are tried for each of several symbols, largest first."""
 
 SMALL = 12
-"""Products of such numbers, as in ``floordiv(N, 12) <= 12``, are well within ``EVERY``."""
+"""Products of numbers up to this one, as in ``floordiv(N, 12) <= 12``, lie within ``EVERY``."""
 
 FEW = 4
-"""Sizes of which each may get a case."""
+"""The largest number of sizes that each get a case of their own."""
 
 SYMBOLS = 3
-"""For more symbols, there are too many sizes to try."""
+"""With more symbols, there are too many combinations to try."""
 
 NEGATIVE = "<= -1"
-"""How it ends what no size is."""
+"""The end of a comparison that no size satisfies."""
 
 Sizes: TypeAlias = Mapping[str, int]
 
@@ -54,7 +54,7 @@ _COMPARED: Mapping[str, Callable[[int, int], bool]] = {
 
 
 def sides(said: str) -> tuple[str, str, str]:
-    """``N <= 3`` as its left side, the comparison and its right side."""
+    """Return left side, comparison and right side of ``N <= 3``."""
     found = _SAID.fullmatch(said)
     assert found is not None
     left, compared, right = found.groups()
@@ -62,9 +62,11 @@ def sides(said: str) -> tuple[str, str, str]:
 
 
 def stated(texts: Sequence[str]) -> list[str] | None:
-    """``texts``, which are said of sizes, as equalities where they leave one: of those JAX makes
-    the most. None if no size is such, as none is negative; with numbers up to ``SMALL`` alone, the
-    sizes of which they are true would be among ``EVERY``."""
+    """Return ``texts`` with an equality for each symbol that has a single solution.
+
+    JAX uses equalities best. None if a symbol has no solution: no size is negative, and with
+    numbers up to ``SMALL`` every solution would be in ``EVERY``.
+    """
     texts = list(texts)
     names = {text: _names(text) for text in texts}
     for name in sorted(set().union(*names.values())):
@@ -85,8 +87,10 @@ def _has_small_numbers(texts: Sequence[str]) -> bool:
 
 
 def few_left(said: str, texts: Sequence[str]) -> list[str]:
-    """The sizes of the symbol of ``said`` for which ``texts`` are true, as equalities; none if they
-    are many, or one, or of several symbols."""
+    """Return the sizes of the one symbol in ``said`` that satisfy ``texts``, as equalities.
+
+    Empty if there is one, more than ``FEW``, or several symbols.
+    """
     names = _names(said)
     if len(names) != 1:
         return []
@@ -101,7 +105,7 @@ def _names(text: str) -> set[str]:
 
 
 def _as_equal(texts: list[str]) -> list[str]:
-    """``N >= M`` and ``N <= M`` as one equality."""
+    """Return ``texts`` with ``N >= M`` and ``N <= M`` joined to one equality."""
     for text in texts:
         left, compared, right = sides(text)
         other = f"{left} >= {right}"
@@ -112,8 +116,10 @@ def _as_equal(texts: list[str]) -> list[str]:
 
 
 def examples(structs: Any, texts: Sequence[str]) -> list[Sizes]:
-    """Small and larger numbers for the symbols of ``structs`` for which ``texts``, such as
-    ``N <= 3``, are true; none if none of those tried are such."""
+    """Return large and small numbers for the symbols of ``structs`` that satisfy ``texts``.
+
+    Empty if no tried combination does.
+    """
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
     # A text such as ``N == 1`` may have left no N in the dims.
     names = sorted({name for dim in dims for name in symbols_in(dim)}.union(*map(_names, texts)))
@@ -130,7 +136,7 @@ def examples(structs: Any, texts: Sequence[str]) -> list[Sizes]:
 
 
 def of_numbers(structs: Any, sizes: Sizes) -> Any:
-    """``structs`` with numbers for their symbols."""
+    """Return ``structs`` with numbers in place of their symbols."""
 
     def replace(struct: Any) -> Any:
         shape = tuple(_reader(str(dim))(sizes) for dim in struct.shape)
@@ -140,14 +146,14 @@ def of_numbers(structs: Any, sizes: Sizes) -> Any:
 
 
 def _holder(said: str) -> Callable[[Sizes], bool]:
-    """Whether ``said`` is true, as a function of sizes."""
+    """Return a function of sizes that tells whether ``said`` is true."""
     left, compared, right = sides(said)
     first, second, compare = _reader(left), _reader(right), _COMPARED[compared]
     return lambda sizes: compare(first(sizes), second(sizes))
 
 
 def _reader(text: str) -> Callable[[Sizes], int]:
-    """The dim written as ``text``, as a function of sizes."""
+    """Return a function of sizes that computes the dim written as ``text``."""
     tree = parse(text)
 
     def read(sizes: Sizes) -> int:

@@ -1,4 +1,4 @@
-"""Where equations come from: the user's file and line, and the names of the calls around it."""
+"""Source lines of equations: the user's file and line, and the names of the calls around them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _OWN = str(Path(__file__).parents[2])
 """The folder of smelt, whose frames are not the user's."""
 
 _PASS_CALLS_ON = ("arguments.py", "bindings.py", "patches.py", "replacement.py")
-"""Files of smelt that call functions with arguments that others chose."""
+"""Files of smelt that only forward calls."""
 
 _PYTHON = ("<frozen ", sysconfig.get_path("stdlib") + os.sep)
-"""How the files of Python's own library begin."""
+"""Path prefixes of Python's standard library."""
 
 
 def place(equation: compat.Equation) -> str:
-    """``model.py:41 in whiten``, or an empty string if no user code made ``equation``."""
+    """Return ``model.py:41 in whiten``, or an empty string if no user code made ``equation``."""
     frame = frames.user_frame(equation)
     if frame is None:
         return ""
@@ -34,7 +34,7 @@ def place(equation: compat.Equation) -> str:
 
 
 def raised_at(error: BaseException) -> str:
-    """The line of the user's code that led to ``error``, or an empty string."""
+    """Return the user's line that led to ``error``, or an empty string."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         is_written = frame.filename == "<string>" and frame.name.startswith("__")  # by dataclasses
         if _is_of_user(frame.filename) and not is_written:
@@ -43,16 +43,16 @@ def raised_at(error: BaseException) -> str:
 
 
 def is_own(error: BaseException) -> bool:
-    """True if code of smelt itself raised ``error``.
+    """True if smelt's own code raised ``error``.
 
-    Not where it only passes a call on, which fails if the arguments are not those of the function.
+    False for files that only forward a call, because a wrong call fails there.
     """
     path = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
     return str(path).startswith(_OWN) and path.name not in _PASS_CALLS_ON
 
 
 def defined_at(fn: Callable[..., Any]) -> str:
-    """Where ``fn`` is written, ``model.py:41 in whiten``; empty for what has no source."""
+    """Return where ``fn`` is defined, ``model.py:41 in whiten``; empty if it has no user source."""
     function = inspect.unwrap(frames.without_partials(fn))
     called = function if hasattr(function, "__code__") else type(function).__call__
     code = getattr(called, "__code__", None)
@@ -62,22 +62,22 @@ def defined_at(fn: Callable[..., Any]) -> str:
 
 
 def _is_of_user(path: str) -> bool:
-    """True for a file that is not of smelt, Python's library, JAX or another installed package."""
+    """True for a file outside of smelt, Python's library, JAX and other installed packages."""
     return not path.startswith((_OWN, *_PYTHON)) and frames.is_user_file(path)
 
 
 @lru_cache(maxsize=4096)
 def _short(path: str) -> str:
-    """``path`` from the current folder if it lies below it."""
+    """Return ``path`` relative to the current folder if it lies below it."""
     here = os.getcwd() + os.sep  # noqa: PTH109 - a string prefix is wanted
     return path.removeprefix(here)
 
 
 class Call:
-    """The inlined calls around an equation: names, and the line to blame.
+    """The inlined calls around an equation: their names, and the source line of its nodes.
 
-    JAX traces a jitted function of its own (``relu``) once and reuses it, so lines inside it are
-    those of its first caller. ``fixed`` holds the line of the call, which is used instead.
+    JAX traces its own jitted functions (``relu``) once and reuses them, so lines inside are those
+    of the first caller. ``fixed`` holds the line of the call, which is used instead.
     """
 
     def __init__(self, names: tuple[str, ...] = (), fixed: str | None = None) -> None:
@@ -86,11 +86,11 @@ class Call:
         self._origins: dict[tuple[str, str], Origin] = {}
 
     def place(self, equation: compat.Equation) -> str:
-        """The line to blame for ``equation``."""
+        """Return the source line for ``equation``."""
         return self.fixed if self.fixed is not None else place(equation)
 
     def origin(self, equation: compat.Equation) -> Origin:
-        """The origin of the nodes that ``equation`` becomes, with the names of calls."""
+        """Return the origin of the nodes of ``equation``, with the names of calls."""
         line, scopes = self.place(equation), frames.name_stack(equation)
         known = self._origins.get((line, scopes))
         if known is None:
@@ -101,7 +101,7 @@ class Call:
         return known
 
     def inner(self, equation: compat.Equation, body: compat.Jaxpr, name: str) -> Call:
-        """The calls around an equation of ``body``, which ``equation`` calls."""
+        """Return the calls around an equation of ``body``, which ``equation`` calls."""
         names = (*self.names, name) if name else self.names
         fixed = self.fixed
         if fixed is None and not frames.is_user_code(body):

@@ -1,4 +1,4 @@
-"""Input specs: text, arrays and ``ShapeDtypeStruct``s in pytrees, all in one symbolic scope.
+"""Input specs: text, arrays and ``ShapeDtypeStruct`` objects in pytrees, all in one symbolic scope.
 
 Text is ``"f32[B,28,28,1]"``: an element type and dims, which are numbers or expressions in symbols
 (``2*B``, ``S//2``, ``S % 8``, ``max(B, 4)``). ``"key[]"`` is a PRNG key.
@@ -26,10 +26,10 @@ DTYPES: dict[str, np.dtype] = {
     name: np.dtype(dtype)
     for name, dtype in {**_FLOATS, **_COMPLEX, **_INTEGERS, "bool": np.bool_}.items()
 }
-"""Element types by their short names; the names of NumPy are understood too."""
+"""Element types by their short names; NumPy's names are accepted too."""
 
 KEY = "key"
-"""What a PRNG key of ``jax.random.key`` is called: ``"key[]"`` is one, ``"key[B]"`` are B."""
+"""The type name of PRNG keys: ``"key[]"`` is one key, ``"key[B]"`` are B keys."""
 
 NO_MULTIPLES: multiples.Multiples = {}
 
@@ -39,9 +39,9 @@ _TEXT = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
 def resolve(
     specs: Sequence[Any], constraints: Iterable[str], x64: bool
 ) -> tuple[tuple[Any, ...], list[Any]]:
-    """``specs`` with each leaf as a ``ShapeDtypeStruct``, and those leaves in order.
+    """Return ``specs`` with each leaf as a ``ShapeDtypeStruct``, and those leaves in order.
 
-    Raises UsageError E104 for a leaf that is no spec.
+    Raises UsageError E104 for a leaf that is not a spec.
     """
     for node in jax.tree.leaves(tuple(specs), is_leaf=_is_bare_shape):
         if _is_bare_shape(node):
@@ -62,14 +62,14 @@ def resolve(
 
 
 def _is_bare_shape(node: Any) -> bool:
-    """True for dims without an element type, some of them named, such as ``("B", 4)``."""
+    """True for dims without an element type, at least one of them named, such as ``("B", 4)``."""
     if not isinstance(node, tuple | list) or not any(isinstance(dim, str) for dim in node):
         return False
     return all(isinstance(d, int) or (isinstance(d, str) and d.isidentifier()) for d in node)
 
 
 def _scope(leaves: Sequence[Any], constraints: tuple[str, ...]) -> compat.SymbolicScope:
-    """The scope that the caller's own dims live in, or a new one with ``constraints``."""
+    """Return the scope of the caller's own dims, or a new one with ``constraints``."""
     given: list[compat.SymbolicScope] = []
     for leaf in leaves:
         for dim in getattr(leaf, "shape", ()):
@@ -96,8 +96,10 @@ def _scope(leaves: Sequence[Any], constraints: tuple[str, ...]) -> compat.Symbol
 
 @lru_cache(maxsize=64)
 def _scope_of(constraints: tuple[str, ...]) -> compat.SymbolicScope:
-    """One scope for equal constraints: JAX keeps what it traced of inner functions by the types of
-    their arguments, and dims of another scope are other types."""
+    """Return a scope with ``constraints``, the same one for equal constraints.
+
+    JAX caches inner traces by argument types, and dims of another scope are other types.
+    """
     try:
         return compat.SymbolicScope(_constraints(constraints))
     except ValueError as error:
@@ -106,7 +108,8 @@ def _scope_of(constraints: tuple[str, ...]) -> compat.SymbolicScope:
 
 
 def _constraints(texts: Iterable[str]) -> list[str]:
-    """``texts`` as JAX spells them, of which those become products that ``multiples`` holds."""
+    """Return ``texts`` in JAX's spelling, without those that ``multiples`` expresses by
+    products."""
     compared = [_compared(text) for text in texts]
     known = multiples.multiples_of(compared)
     spelled = []
@@ -123,7 +126,7 @@ _RELATIONS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.GtE: ">=", ast.LtE: 
 
 
 def _compared(text: str) -> ast.Compare:
-    """The constraint ``text`` as Python reads it; raises UsageError E104."""
+    """Return the constraint ``text`` as Python's syntax tree; raises UsageError E104."""
     for relation, operator in (("==", ast.Eq()), (">=", ast.GtE()), ("<=", ast.LtE())):
         left, found, right = text.partition(relation)
         if found:
@@ -134,6 +137,7 @@ def _compared(text: str) -> ast.Compare:
 
 
 def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool, known: multiples.Multiples) -> Any:
+    """Return one leaf as a ``ShapeDtypeStruct``; raises E104 for a 64-bit type without ``x64``."""
     if isinstance(leaf, str):
         struct = parse(leaf, scope, known)
     elif isinstance(leaf, jax.ShapeDtypeStruct):
@@ -156,20 +160,20 @@ def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool, known: multiples.
 
 
 def typed(array: Any, text: str) -> Any:
-    """``array`` as the function takes what is specified by ``text``: keys as typed keys."""
+    """Return ``array`` as the function expects the spec ``text``: key data as typed PRNG keys."""
     key = text.partition("[")[0].strip() == KEY
     return jax.random.wrap_key_data(jax.numpy.asarray(array)) if key else array
 
 
 def note(aval: Any) -> str:
-    """What a reader of the model has to know of a value of this type; nothing of most."""
+    """Return the remark for readers of the model about a value of this type; empty for most."""
     if not compat.is_extended(aval.dtype):
         return ""
     return f"jax.random.key_data of PRNG keys, {compat.short_type(aval)}"
 
 
 def struct_of(array: Any) -> Any:
-    """The spec of an array or a Python number; raises UsageError E104 for anything else."""
+    """Return the spec of an array or a Python number; raises UsageError E104 for anything else."""
     try:
         aval = compat.aval_of(array)
     except TypeError as error:
@@ -186,7 +190,10 @@ def struct_of(array: Any) -> Any:
 def parse(
     text: str, scope: compat.SymbolicScope | None = None, known: multiples.Multiples = NO_MULTIPLES
 ) -> Any:
-    """The spec written as ``dtype[dim,...]``, products for ``known`` in it; raises E104."""
+    """Return the spec written as ``dtype[dim,...]``, with products for the multiples ``known``.
+
+    Raises UsageError E104 if ``text`` is not a spec.
+    """
     found = _TEXT.fullmatch(text)
     dtype = _dtype(found.group(1)) if found else None
     if found is None or dtype is None:
@@ -202,6 +209,7 @@ def parse(
 
 
 def _dtype(name: str) -> Any:
+    """Return the element type of a name, None for an unknown name."""
     if name == KEY:
         return prng.key_dtype()
     if name in DTYPES:
@@ -213,7 +221,7 @@ def _dtype(name: str) -> Any:
 
 
 def _split(dims: str) -> list[str]:
-    """Dims between commas that are in no parentheses; a last comma is allowed."""
+    """Return the dims between commas outside of parentheses; a trailing comma is allowed."""
     parts = re.split(r",(?![^()]*\))", dims)
     if parts and not parts[-1].strip():
         parts.pop()
@@ -223,6 +231,8 @@ def _split(dims: str) -> list[str]:
 def _dims(
     texts: Sequence[str], scope: compat.SymbolicScope, known: multiples.Multiples
 ) -> tuple[Any, ...]:
+    """Return the dims of ``texts`` in ``scope``; raises UsageError E104 for a wrong or negative
+    one."""
     dims = ", ".join(_spelled(multiples.inner(_size(text), known)) for text in texts)
     try:
         shape = compat.symbolic_shape(f"({dims},)" if texts else "()", scope)
@@ -235,7 +245,7 @@ def _dims(
 
 
 def _size(text: str) -> ast.expr:
-    """The size ``text`` as Python reads it; raises UsageError E104."""
+    """Return the size ``text`` as Python's syntax tree; raises UsageError E104."""
     try:
         tree = ast.parse(text.strip().replace("^", "**"), mode="eval").body
     except (SyntaxError, ValueError):
@@ -256,7 +266,7 @@ def _no_size(text: str, why: str = "") -> UsageError:
 
 
 def _spelled(tree: ast.expr) -> str:
-    """The size ``tree`` in the spelling of ``jax.export``; raises UsageError E104."""
+    """Return the size ``tree`` in the spelling of ``jax.export``; raises UsageError E104."""
     try:
         return _spell(tree)
     except ValueError:
@@ -274,6 +284,7 @@ _SPELLED = {
 
 
 def _spell(tree: ast.expr) -> str:
+    """Return the size ``tree`` in the spelling of ``jax.export``; raises ValueError."""
     match tree:
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             return str(number)
@@ -293,7 +304,8 @@ def _spell(tree: ast.expr) -> str:
 
 
 def _factor(tree: ast.expr) -> str:
-    """``tree`` as a factor; JAX reads no parentheses, so products of sums are multiplied out."""
+    """Return ``tree`` as a factor; raises ValueError for a sum, because JAX reads no
+    parentheses."""
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add | ast.Sub):
         raise ValueError(ast.unparse(tree))
     return _spell(tree)

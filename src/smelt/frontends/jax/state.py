@@ -1,8 +1,8 @@
-"""The arrays that a function carries along: of a module, in a closure, bound or global.
+"""The arrays that a function holds: in a module, a closure, bound arguments or global variables.
 
-``State`` finds them with names and makes the same function with others in their place. It looks
-into nnx modules, pytrees such as equinox modules, methods of both, partials, the variables that a
-function closes over and the global ones that it reads, and functions among these.
+``State`` finds them with names, and rebuilds the function with others in their place. It searches
+nnx modules, pytrees such as equinox modules, methods of both, partials, closure variables, global
+variables that the function reads, and functions among these.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from smelt.frontends.jax.names import join, unique
 
 
 class Member(NamedTuple):
-    """What a function holds: under which name, empty for the function itself; what it is; and
-    whether the name is that of a global variable, which is the same in every function."""
+    """One object that a function holds.
+
+    ``name`` is empty for the function itself. ``is_global`` marks a global variable, whose name
+    does not depend on the function.
+    """
 
     name: str
     content: Any
@@ -34,35 +37,34 @@ class Member(NamedTuple):
 
 
 Assemble: TypeAlias = Callable[[Sequence[Any]], Any]
-"""Makes a function of what it holds, in order."""
+"""Makes a function from its members, in order."""
 
 Copy: TypeAlias = tuple[Any, Mapping[tuple[Any, ...], Any]]
-"""An nnx module, and what its variables hold, by path."""
+"""An nnx module, and the contents of its variables by path."""
 
 
 @dataclass(frozen=True)
 class Substitution:
-    """``arrays`` in the place of others, by the ids of those; ``copies`` collects nnx modules that
-    were made with them."""
+    """``arrays`` replace others, by the ids of those; ``copies`` collects the nnx modules made."""
 
     arrays: Mapping[int, Any]
     copies: list[Copy] = field(default_factory=list)
 
     def of(self, array: Any) -> Any:
-        """What stands in the place of ``array``, itself if nothing does."""
+        """Return the replacement of ``array``, or ``array`` itself."""
         return self.arrays.get(id(array), array)
 
 
 Rebuild: TypeAlias = Callable[[Substitution], Any]
-"""Makes something anew with other arrays."""
+"""Makes an object again with other arrays."""
 
 
 @dataclass(frozen=True)
 class State:
-    """``arrays`` by name, each array once; ``rebuild`` makes the function with others.
+    """``arrays`` by name, each array once; ``rebuild`` makes the function with other arrays.
 
-    ``keys`` are those of the streams of random numbers that nnx modules count along.
-    ``has_modules`` is True if ``rebuild`` makes nnx modules even where no array is another.
+    ``keys`` are the keys of random streams in nnx modules. ``has_modules`` is True if ``rebuild``
+    makes new nnx modules even if no array is replaced.
     """
 
     arrays: Mapping[str, Any]
@@ -72,7 +74,7 @@ class State:
 
 
 def state_of(fn: Callable[..., Any]) -> State:
-    """The arrays of ``fn``; keys of random numbers are left out."""
+    """Return the arrays of ``fn``, without PRNG keys."""
     wrapped = inspect.unwrap(fn)
     search = _Search(getattr(wrapped, "__globals__", None))
     search.function("", wrapped)  # Names come from what jax.vmap and the like wrap.
@@ -83,7 +85,7 @@ def state_of(fn: Callable[..., Any]) -> State:
 
 
 class _Search:
-    """One walk over a function; what holds no array is None and stays as it is."""
+    """One search through a function; the rebuild of an object without arrays is None."""
 
     def __init__(self, namespace: dict[str, Any] | None) -> None:
         self.namespace = namespace
@@ -94,7 +96,8 @@ class _Search:
         self._functions: dict[int, tuple[Any, Rebuild | None]] = {}
 
     def function(self, name: str, fn: Any) -> Rebuild | None:
-        """Record the arrays of ``fn``, each function once; recursive ones end at themselves."""
+        """Record the arrays of ``fn``, once for each function; recursion ends at known
+        functions."""
         if id(fn) not in self._functions:
             self._functions[id(fn)] = fn, None
             members, assemble = _members(fn, self.namespace)
@@ -110,19 +113,20 @@ class _Search:
         return _noted(rebuild) if modules and rebuild is not None else rebuild
 
     def _flatten(self, content: Any) -> tuple[list[tuple[Any, Any]], Assemble, bool]:
-        """The leaves of ``content`` with paths, what puts others there, and if nnx modules are."""
+        """Return the leaves of ``content`` with paths, its inverse, and whether it holds nnx
+        modules."""
         nnx = sys.modules.get("flax.nnx")
         try:
             if nnx is not None and _holds_modules(content, nnx):
                 return (*self._flatten_modules(content, nnx), True)
             leaves, tree = jax.tree_util.tree_flatten_with_path(content)
         except (TypeError, ValueError):
-            # Such as a dict with keys that have no order: a value, but no tree.
+            # Such as a dict whose keys have no order: not a pytree.
             return [], lambda new: content, False
         return leaves, lambda new: jax.tree.unflatten(tree, new), False
 
     def _flatten_modules(self, content: Any, nnx: Any) -> tuple[list[tuple[Any, Any]], Assemble]:
-        """As a pytree, a module that occurs twice would become two."""
+        """Flatten by ``nnx.split``: in a pytree, a module that occurs twice would become two."""
         definition, state = nnx.split(content)
         leaves, tree = jax.tree_util.tree_flatten_with_path(state)
         self.keys += jax.tree.leaves(nnx.filter_state(state, nnx.RngKey))
@@ -136,6 +140,7 @@ class _Search:
         return leaves, assemble
 
     def _leaf(self, name: str, leaf: Any) -> Rebuild | None:
+        """Record an array, or search a function; other leaves have no rebuild."""
         if _is_array(leaf):
             if id(leaf) not in self._arrays:
                 self._arrays.add(id(leaf))
@@ -152,7 +157,8 @@ def _rebuild(
     assemble: Assemble,
     always: bool = False,
 ) -> Rebuild | None:
-    """What makes the whole anew, None if no member can change and it need not be ``always``."""
+    """Return a function that makes the whole again; None if no member changes and not
+    ``always``."""
     if not always and all(each is None for each in rebuilds):
         return None
 
@@ -164,7 +170,7 @@ def _rebuild(
 
 
 def _noted(rebuild: Callable[[Substitution], Copy]) -> Rebuild:
-    """``rebuild``, which makes nnx modules, with what their variables hold at first noted."""
+    """Return ``rebuild`` of nnx modules, recording the initial contents of their variables."""
 
     def noted(substitution: Substitution) -> Any:
         copy = rebuild(substitution)
@@ -175,7 +181,7 @@ def _noted(rebuild: Callable[[Substitution], Copy]) -> Rebuild:
 
 
 def is_abstract(leaf: Any) -> bool:
-    """True for an array of which only the type is known, as ``jax.eval_shape`` gives them."""
+    """True for an array that is only a type, as ``jax.eval_shape`` returns."""
     return isinstance(leaf, jax.ShapeDtypeStruct)
 
 
@@ -191,7 +197,7 @@ def _joined(name: str, member: Member) -> str:
 
 
 def _members(fn: Any, namespace: dict[str, Any] | None) -> tuple[list[Member], Assemble]:
-    """What ``fn`` holds, and what makes it of other such things."""
+    """Return the objects that ``fn`` holds, and a function that makes ``fn`` from others."""
     match fn:
         case types.MethodType():
             return [Member("", fn.__self__)], lambda new: types.MethodType(fn.__func__, new[0])
@@ -203,6 +209,7 @@ def _members(fn: Any, namespace: dict[str, Any] | None) -> tuple[list[Member], A
 
 
 def _members_of_partial(fn: functools.partial[Any]) -> tuple[list[Member], Assemble]:
+    """Return the function and the bound arguments of a partial, and their assembly."""
     count, keys = len(fn.args), list(fn.keywords)
     names, _ = positional_names(fn.func, count, fn.keywords, partly=True)
     held = (*zip(names, fn.args, strict=True), *fn.keywords.items())
@@ -218,7 +225,7 @@ def _members_of_partial(fn: functools.partial[Any]) -> tuple[list[Member], Assem
 def _members_of_function(
     fn: types.FunctionType, namespace: dict[str, Any] | None
 ) -> tuple[list[Member], Assemble]:
-    """Variables of the closure, and global ones if ``fn`` is of the module with ``namespace``."""
+    """Return closure variables of ``fn``, and global ones if its module has ``namespace``."""
     cells = list(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     filled = [(name, cell) for name, cell in cells if _is_filled(cell)]
     own = fn.__globals__ if fn.__globals__ is namespace else {}
@@ -246,7 +253,7 @@ def _is_filled(cell: types.CellType) -> bool:
 
 
 def _names(code: types.CodeType) -> list[str]:
-    """The global names that ``code`` and the functions inside it read."""
+    """Return the global names that ``code`` and the functions inside it read."""
     loads = (i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL")
     names = dict.fromkeys(loads)
     for constant in code.co_consts:
@@ -256,13 +263,13 @@ def _names(code: types.CodeType) -> list[str]:
 
 
 def variables_of(module: Any) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """The variables of an nnx module, with their paths."""
+    """Yield the variables of an nnx module with their paths."""
     nnx = sys.modules["flax.nnx"]
     yield from nnx.to_flat_state(nnx.state(module))
 
 
 def content_of(variable: Any) -> Any:
-    """What a variable holds."""
+    """Return the content of a variable."""
     return next(iter(jax.tree.leaves(variable)), None)
 
 

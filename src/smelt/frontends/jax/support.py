@@ -1,4 +1,5 @@
-"""What of a jaxpr has no lowering: found before anything is built, and reported together."""
+"""Find everything in a jaxpr that has no lowering before building the graph, and report it
+together."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from smelt.frontends.jax.interpreter import bodies, live_equations
 from smelt.frontends.jax.source_lines import Call, place
 
 SHOWN = 4
-"""How many places an error lists for one primitive."""
+"""How many source lines an error lists for one primitive."""
 
 _CALLBACK = (
     "it calls a Python function while the model runs, and a model has no Python",
@@ -32,12 +33,15 @@ REFUSED = {
         "trace what one device computes",
     ),
 }
-"""Why primitives that can have no lowering have none, and what to do."""
+"""Primitives that cannot have a lowering: the reason and the fix."""
 
 
 def check_supported(jaxpr: compat.Jaxpr) -> None:
-    """Raise one ErrorList for all primitives without a lowering (E101), parameters that their
-    lowering does not know (E106) and element types without an ONNX one (E105)."""
+    """Raise one ErrorList for everything in ``jaxpr`` that has no lowering.
+
+    E101: primitives; E106: parameters that the lowering does not know; E105: element types that
+    ONNX lacks.
+    """
     found: dict[tuple[str, str, str], tuple[list[str], str]] = {}
     pending = [(jaxpr, Call())]
     while pending:
@@ -56,7 +60,7 @@ def check_supported(jaxpr: compat.Jaxpr) -> None:
 
 
 def check_nothing_left_out(jaxpr: compat.Jaxpr) -> None:
-    """Raise an ErrorList of E101 for what a model goes without: prints, and other debugging."""
+    """Raise an ErrorList of E101 for prints and other debugging, which a model leaves out."""
     found: dict[str, list[str]] = {}
     pending = [jaxpr]
     for body in pending:
@@ -79,6 +83,7 @@ def check_nothing_left_out(jaxpr: compat.Jaxpr) -> None:
 
 
 def _problems(equation: compat.Equation) -> Iterator[tuple[str, str, str]]:
+    """Yield code, primitive and detail of each problem of ``equation``."""
     name = equation.primitive.name
     rule = registry.find(name)
     if rule is None:
@@ -98,6 +103,7 @@ def _text(equation: compat.Equation) -> str:
 
 
 def _error(code: str, name: str, detail: str, places: list[str], text: str) -> Unsupported:
+    """Return the error for one problem at all of its places."""
     shown = list(dict.fromkeys(place for place in places if place))[:SHOWN]
     at = [f"{place} (jaxpr: {text})" if i == 0 else place for i, place in enumerate(shown)]
     times = f", met {len(places)} times" if len(places) > 1 else ""

@@ -1,7 +1,7 @@
-"""Arrays that NumPy makes of a symbolic size, which it needs as a number: jax.numpy makes them.
+"""NumPy functions that make arrays from a size: with a symbolic size, jax.numpy makes them.
 
-Code of libraries builds masks, positions and tables so: ``np.arange(x.shape[0])``. What NumPy
-gives for numbers stays its own, so that Python may compute with it.
+Library code builds masks, positions and tables with ``np.arange(x.shape[0])``. With numbers,
+NumPy's own result is kept, so that Python can compute with it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
 
 OF_SIZES = ("eye", "full", "identity", "linspace", "ones", "tri", "zeros")
-"""Functions that jax.numpy has under the same name, with the same first parameters."""
+"""Functions with the same name and first parameters in jax.numpy."""
 
 OF_SHAPES = ("broadcast_to", "repeat", "tile")
-"""The same for those that take an array first and then what makes its shape."""
+"""The same for functions of an array and of its new shape."""
 
 _KNOWN = frozenset({"dtype", "shape", "N", "M", "k", "num", "endpoint", "reps", "repeats", "axis"})
-"""Keywords that mean the same to both."""
+"""Keywords with the same meaning in both."""
 
 
 def _made(original: Function) -> Function:
-    """Of what has a symbolic size among its arguments, the array of jax.numpy."""
+    """Return a replacement that calls jax.numpy if an argument is a symbolic size."""
     make = getattr(jnp, original.__name__)
 
     def made(*given: Any, **how: Any) -> Any:
@@ -39,7 +39,10 @@ def _made(original: Function) -> Function:
 
 
 def _arange(_: Function) -> Function:
-    """Whole numbers that are written as floats, as in ``arange(0.0, n)``, count as such."""
+    """Return a replacement of ``np.arange`` for symbolic bounds.
+
+    Whole numbers written as floats, as in ``arange(0.0, n)``, count as integers.
+    """
 
     def arange(*given: Any, dtype: Any = None) -> Any:
         bounds: list[Any] = [
@@ -56,6 +59,7 @@ def _arange(_: Function) -> Function:
 
 
 def _jax_arange(original: Function) -> Function:
+    """Return a replacement of ``jnp.arange`` that accepts whole floats beside symbolic bounds."""
     counted = _arange(original)
 
     def arange(*given: Any, **how: Any) -> Any:
@@ -68,7 +72,7 @@ def _jax_arange(original: Function) -> Function:
 
 
 def _is_open(given: Any) -> bool:
-    """True of a symbolic size, and of a shape that has one."""
+    """True for a symbolic size, and for a shape with one."""
     if isinstance(given, tuple | list):
         return any(map(is_symbolic, given))
     return is_symbolic(given)

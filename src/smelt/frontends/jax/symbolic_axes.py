@@ -1,7 +1,7 @@
-"""Sums over named axes of symbolic sizes, and positions along them.
+"""Sums over named axes of symbolic size, and rotary positions along them.
 
-JAX sums what is the same along a named axis by a product with its size; equinox keeps the angles of
-positions for the longest axis that it has seen. Where all sizes are numbers, their own code is
+JAX sums a value that is constant along a named axis by a product with the axis size; equinox caches
+the angles of positions for the longest axis so far. If all sizes are numbers, their own code is
 traced.
 """
 
@@ -18,7 +18,10 @@ from smelt.frontends.jax.replacement import Function
 
 
 def _constant(original: Function) -> Function:
-    """Of a size, a constant with the type of ``example``; the size itself for an int."""
+    """Return a replacement of ``_const``: a symbolic size becomes an array like ``example``.
+
+    An int ``example`` keeps the size itself.
+    """
 
     def constant(example: Any, val: Any) -> Any:
         if not is_symbolic(val):
@@ -33,6 +36,8 @@ def _constant(original: Function) -> Function:
 
 
 def _rotary(original: Function) -> Function:
+    """Return a replacement of equinox's rotary embedding that computes the angles in the trace."""
+
     def rotated(self: Any, x: Any, *, key: Any = None) -> Any:
         length, width = x.shape
         if not is_symbolic(length) or width != self.embedding_size:

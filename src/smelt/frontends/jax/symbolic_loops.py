@@ -1,6 +1,6 @@
-"""Functions of JAX that it unrolls over a size, as loops that run as often as a symbolic size says.
+"""JAX functions that unroll over a size, as loops that run as often as a symbolic size says.
 
-Where all sizes are numbers, JAX's own code is traced.
+If all sizes are numbers, JAX's own code is traced.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
 
 LEVELS = 31
-"""How often a distance doubles until it is beyond any size, which int32 counts."""
+"""How many doublings of a distance exceed any int32 size."""
 
 SHUFFLED_BY = (1, 1625, 2642245)
-"""Up to which size JAX shuffles by 0, 1 and 2 sorts: ``ceil(3 * log(size) / log(2**32 - 1))``."""
+"""The largest sizes that JAX shuffles by 0, 1 and 2 sorts:
+``ceil(3 * log(size) / log(2**32 - 1))``."""
 
 
 def _shuffle(original: Function) -> Function:
+    """Return a replacement of ``_shuffle`` whose number of sorts depends on a symbolic size."""
+
     def shuffle(key: Any, x: Any, axis: int) -> Any:
         if not is_symbolic(x.size):
             return original(key, x, axis)
@@ -43,6 +46,8 @@ def _shuffle(original: Function) -> Function:
 
 
 def _associative_scan(original: Function) -> Function:
+    """Return a replacement of ``associative_scan`` for an axis of symbolic size."""
+
     def associative_scan(
         fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0
     ) -> Any:
@@ -67,7 +72,7 @@ def _associative_scan(original: Function) -> Function:
 
 
 def _size(leaves: Sequence[Any], axis: int) -> Any:
-    """That of ``leaves`` along ``axis``, counted in the first of them; 0 if they differ in it."""
+    """Return the common size of ``leaves`` along ``axis``; 0 if they differ or lack the axis."""
     shapes = [jnp.shape(leaf) for leaf in leaves]
     rank = len(shapes[0]) if shapes else 0
     if axis not in range(-rank, rank) or any(len(shape) <= axis % rank for shape in shapes):
@@ -77,10 +82,10 @@ def _size(leaves: Sequence[Any], axis: int) -> Any:
 
 
 def _doubled(combine: Function, leaves: list[Any], axis: int) -> list[Any]:
-    """Each element combined with all before it, over distances of 1, 2, 4 and so on.
+    """Combine each element with all before it, over distances of 1, 2, 4 and so on.
 
-    That is log2(size) steps over all elements (Hillis and Steele, Data Parallel Algorithms, 1986).
-    A scan, unlike a loop of that many steps, has derivatives.
+    That takes log2(size) steps over all elements (Hillis and Steele, Data Parallel Algorithms,
+    1986). Unlike a loop of that many steps, a scan has derivatives.
     """
     size = leaves[0].shape[axis]
     places = jnp.arange(size, dtype=np.int32)

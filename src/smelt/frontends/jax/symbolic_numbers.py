@@ -1,6 +1,7 @@
-"""Symbolic sizes where code computes with a number: as the arrays that the model computes of them.
+"""Symbolic sizes in arithmetic on numbers: they become arrays that the model computes.
 
-They are weak in type, as Python's numbers are: ``x / math.sqrt(x.shape[0])`` keeps the type of x.
+The arrays are weakly typed, as Python's numbers are: ``x / math.sqrt(x.shape[0])`` keeps the dtype
+of x.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function, Replacement
 
 OF_MATH = ("sqrt", "log", "log2", "log10", "log1p", "exp", "sin", "cos", "tanh")
-"""Functions of ``math`` of one number, which jax.numpy calls the same."""
+"""Functions of one number with the same name in ``math`` and jax.numpy."""
 
 PENZAI_CHECK = "penzai.core.named_axes:NamedArray.check_valid"
-"""No function of ``library_functions``, all of which the development extra has."""
+"""Not listed in ``library_functions``, because the development extra lacks penzai."""
 
 
 def _of_jax(original: Function) -> Function:
-    """Of a symbolic size, the function of jax.numpy of that name."""
+    """Return a replacement that calls the jax.numpy function of that name for a symbolic size."""
     function = getattr(jnp, original.__name__)
 
     def computed(*given: Any) -> Any:
@@ -35,7 +36,7 @@ def _of_jax(original: Function) -> Function:
 
 
 def _whole(_: Function) -> Function:
-    """A size is a whole number already."""
+    """Return a replacement that returns a symbolic size unchanged: it is an integer already."""
 
     def rounded(*given: Any) -> Any:
         return given[0] if len(given) == 1 and is_symbolic(given[0]) else NotImplemented
@@ -44,7 +45,7 @@ def _whole(_: Function) -> Function:
 
 
 def _range(original: Function) -> Function:
-    """As an array, for code that makes one of it."""
+    """Return a replacement of ``range`` that returns an array for symbolic bounds."""
 
     def ranged(*bounds: Any) -> Any:
         return jnp.arange(*bounds) if any(map(is_symbolic, bounds)) else original(*bounds)
@@ -53,8 +54,10 @@ def _range(original: Function) -> Function:
 
 
 def _indices(original: Function) -> Function:
-    """Of ``x[n // 2]`` and ``x.at[n - 1].set(y)``, the place as an array, which JAX brings inside
-    the array as it does with a number."""
+    """Return a replacement of ``_parse_indices``, for ``x[n // 2]`` and ``x.at[n - 1].set(y)``.
+
+    A symbolic index becomes an array, which JAX wraps and clips as it does a number.
+    """
 
     def parse_indices(indices: Any, shape: Any) -> Any:
         places = [jnp.asarray(place) if is_symbolic(place) else place for place in indices]
@@ -64,7 +67,7 @@ def _indices(original: Function) -> Function:
 
 
 def _named_axes(_: Function) -> Function:
-    """Penzai's check of an array with named axes holds for sizes that are no ints, too."""
+    """Return a replacement of penzai's check of named axes that accepts symbolic sizes."""
 
     def check_valid(named: Any) -> Any:
         axes = named.named_axes
@@ -76,7 +79,8 @@ def _named_axes(_: Function) -> Function:
 
 
 def _method(name: str) -> Callable[[Function], Function]:
-    """What NumPy calls of an object that its function ``name`` gets: ``np.sqrt(x.shape[0])``."""
+    """Return the method that NumPy calls for ``np.sqrt(x.shape[0])``, with ``name`` for
+    ``sqrt``."""
 
     def method(size: Any) -> Any:
         return getattr(jnp, name)(1.0 * jnp.asarray(size))
@@ -85,7 +89,7 @@ def _method(name: str) -> Callable[[Function], Function]:
 
 
 def _power(original: Function) -> Function:
-    """A power that is no size, such as ``x.shape[-1] ** -0.5``, as an array."""
+    """Return ``**`` for sizes: ``x.shape[-1] ** -0.5`` becomes an array."""
 
     def power(size: Any, exponent: Any, *modulus: Any) -> Any:
         is_number = isinstance(exponent, int | float) and not modulus
@@ -101,13 +105,15 @@ def _lacking(*_: Any) -> Any:
 
 
 def _as_type(_: Function) -> Function:
-    """What numbers of NumPy do, such as ``np.max(x.shape)`` is where all sizes are numbers."""
+    """Return ``astype`` for sizes; NumPy's ``np.max(x.shape)`` has it if all sizes are numbers."""
     return lambda size, dtype: jnp.asarray(size).astype(dtype)
 
 
 def _itself(size: Any, _: Any = None) -> Any:
-    """A copy of a size is the size: ``dataclasses.astuple`` copies, and JAX compares no sizes of
-    two scopes."""
+    """Return the size as its own copy.
+
+    ``dataclasses.astuple`` copies, and JAX does not compare sizes of two scopes.
+    """
     return size
 
 

@@ -1,8 +1,8 @@
-"""Padding by what is there, and equal parts, of axes of symbolic sizes.
+"""Padding that copies the array (wrap, symmetric, reflect) and splits, on axes of symbolic size.
 
-JAX pads by copies of slices whose number hangs on the size. Here each place of the result says
-which element it takes, which is right at every size of 1 or more. Where all sizes are numbers,
-JAX's own code is traced.
+JAX pads by a number of slices that depends on the size. Here each place of the result computes the
+index of its element, for any size of at least 1. If all sizes are numbers, JAX's own code is
+traced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
 
 Fold = Callable[[Any, Any], Any]
-"""Which elements of an axis stand at places, negative ones too, given those and its size."""
+"""Maps places of the padded axis, which may be negative, to element indices, given the size."""
 
 
 def _wrapped(places: Any, size: Any) -> Any:
@@ -29,13 +29,13 @@ def _wrapped(places: Any, size: Any) -> Any:
 
 
 def _symmetric(places: Any, size: Any) -> Any:
-    """Back from the edge, which stands there twice."""
+    """Mirror the places at the edges, repeating the edge element."""
     within = jnp.remainder(places, 2 * size)
     return jnp.minimum(within, 2 * size - 1 - within)
 
 
 def _reflected(places: Any, size: Any) -> Any:
-    """Back from the edge, which stands there once; one element alone is repeated."""
+    """Mirror the places at the edges without repeating the edge; a single element is repeated."""
     period = jnp.maximum(2 * size - 2, 1)
     within = jnp.remainder(places, period)
     return jnp.minimum(within, period - within)
@@ -49,6 +49,8 @@ def _pad_wrap(original: Function) -> Function:
 
 
 def _pad_mirror(original: Function) -> Function:
+    """Return a replacement of ``_pad_symmetric_or_reflect`` for symbolic sizes."""
+
     def pad_symmetric_or_reflect(array: Any, pad_width: Any, mode: str, reflect_type: str) -> Any:
         def numbers(array: Any, pad_width: Any) -> Any:
             return original(array, pad_width, mode, reflect_type)
@@ -64,8 +66,10 @@ _FOLDS = {"symmetric": _symmetric, "reflect": _reflected}
 
 
 def _padded(array: Any, pad_width: Any, fold: Fold, numbers: Function) -> Any:
-    """``array`` with ``pad_width`` pairs of pads; ``numbers`` pads the axes whose size and pads
-    are all numbers."""
+    """Return ``array`` with ``pad_width`` pairs of pads.
+
+    ``numbers`` pads the axes whose size and pads are all numbers.
+    """
     pads = [(before, after) for before, after in pad_width]
     is_open = [any(map(is_symbolic, (array.shape[i], *pad))) for i, pad in enumerate(pads)]
     array = numbers(array, [(0, 0) if is_open[i] else pad for i, pad in enumerate(pads)])
@@ -78,7 +82,7 @@ def _padded(array: Any, pad_width: Any, fold: Fold, numbers: Function) -> Any:
 
 
 def _split(original: Function) -> Function:
-    """Into parts that differ by one element at most; the first ones are the longer."""
+    """Return a replacement of ``array_split`` into parts that differ by one element at most."""
 
     def split(op: str, ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
         parts = indices_or_sections

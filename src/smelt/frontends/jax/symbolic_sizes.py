@@ -1,7 +1,7 @@
-"""Functions of JAX that take a size for a number, though what they compute is right at any size.
+"""JAX functions that require a number as size, although their computation holds for any size.
 
-What stands in for them where a size is symbolic gives the same results; where all sizes are
-numbers, JAX's own code is traced.
+The replacements return the same results for symbolic sizes. If all sizes are numbers, JAX's own
+code is traced.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
 
 RCOND = "rcond must be float"
-"""What JAX's polyfit says of its bound for singular values."""
+"""The message of JAX's polyfit about its bound for singular values."""
 
 
 def _search_sorted(original: Function) -> Function:
@@ -46,7 +46,10 @@ def _search_sorted(original: Function) -> Function:
 
 
 def _bisected(a: Any, query: Any, side: str) -> Any:
-    """By as many halvings as JAX makes: the bits of the size. It counts in int32 up to 2**31."""
+    """Return insertion points of ``query`` in ``a`` by bisection.
+
+    It takes as many steps as the size has bits, as JAX does; counts are int32.
+    """
     dtype = np.dtype(np.int32)
     is_left = compat.sorts_before_or_with if side == "left" else compat.sorts_before
     size = jnp.asarray(a.shape[0], dtype)
@@ -70,8 +73,10 @@ def _diag_indices(original: Function) -> Function:
 
 
 def _len(original: Function) -> Function:
-    """Of an array of symbolic size, the size; Python's ``len``, which gives nothing but numbers,
-    raises a TypeError."""
+    """Return a replacement of ``len`` that returns the symbolic first size of an array.
+
+    Python's ``len`` returns only numbers and raises a TypeError.
+    """
 
     def length(*given: Any) -> Any:
         shape = getattr(given[0], "shape", ()) if len(given) == 1 else ()
@@ -81,8 +86,10 @@ def _len(original: Function) -> Function:
 
 
 def _concrete(original: Function) -> Function:
-    """Of a symbolic size that has to be an int, the size, as of windows and permutations; and the
-    ``rcond`` of polyfit, an array if it is computed from the size, with which JAX compares."""
+    """Return a replacement of ``concrete_or_error`` that accepts a symbolic size as an int.
+
+    It also accepts an array as the ``rcond`` of polyfit, which JAX only compares with.
+    """
 
     def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
         is_size = force in (int, operator.index) and is_symbolic(val)
@@ -93,7 +100,7 @@ def _concrete(original: Function) -> Function:
 
 
 def map_by(reader: Function) -> Callable[[Function], Function]:
-    """What stands in for ``map``: of sizes that ``reader`` reads, the sizes."""
+    """Return a replacement of ``map`` that keeps symbolic sizes if the function is ``reader``."""
 
     def stand_in(original: Function) -> Function:
         def mapped(function: Function, /, *given: Iterable[Any]) -> Any:
@@ -107,7 +114,7 @@ def map_by(reader: Function) -> Callable[[Function], Function]:
 
 
 def _rfftfreq(original: Function) -> Function:
-    """JAX asks whether the size is even, takes a symbolic one for odd, and leaves out the last."""
+    """Return a replacement of ``rfftfreq``, which takes a symbolic size for odd."""
 
     def rfftfreq(n: Any, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
         if not is_symbolic(n):
@@ -119,7 +126,7 @@ def _rfftfreq(original: Function) -> Function:
 
 
 def _squeeze(original: Function) -> Function:
-    """Without axes, where symbolic sizes are known to be more than 1, or to be 1."""
+    """Return a replacement of ``squeeze`` without axes: it drops the dims known to be 1."""
 
     def squeeze(a: Any, axis: Any) -> Any:
         if axis is None and any(map(is_symbolic, a.shape)):
@@ -132,6 +139,8 @@ def _squeeze(original: Function) -> Function:
 
 
 def _convolve(original: Function) -> Function:
+    """Return a replacement of ``_conv`` (convolve and correlate) for symbolic sizes."""
+
     def convolve(
         x: Any,
         y: Any,
@@ -157,7 +166,10 @@ def _convolve(original: Function) -> Function:
 
 
 def _is_longer(size: Any, other: Any, mode: str, op: str) -> bool:
-    """Which of two arrays slides over the other; of a full convolution, either may."""
+    """Return whether the second array is longer, so that the first slides over it.
+
+    In a full convolution, either may slide.
+    """
     if mode == "full" and is_symbolic(size) != is_symbolic(other):
         return is_symbolic(size)
     try:
@@ -173,6 +185,7 @@ def _is_longer(size: Any, other: Any, mode: str, op: str) -> bool:
 
 
 def _slid(x: Any, kernel: Any, mode: str, precision: Any) -> Any:
+    """Return ``kernel`` slid over ``x`` by a convolution, or by windows if its size is symbolic."""
     width = kernel.shape[0]
     pads = {"valid": (0, 0), "same": (width // 2, width - width // 2 - 1), "full": (width - 1,) * 2}
     if mode not in pads:
@@ -185,7 +198,7 @@ def _slid(x: Any, kernel: Any, mode: str, precision: Any) -> Any:
 
 
 def _slid_by_windows(x: Any, kernel: Any, pads: tuple[Any, Any], precision: Any) -> Any:
-    """All windows times the kernel: ``Conv`` needs a kernel whose size is a number."""
+    """Return all windows times the kernel: ``Conv`` needs a kernel of known size."""
     size, width = x.shape[0], kernel.shape[0]
     begins = jnp.arange(size + sum(pads) - width + 1) - pads[0]
     places = begins[:, None] + jnp.arange(width)
@@ -195,7 +208,10 @@ def _slid_by_windows(x: Any, kernel: Any, pads: tuple[Any, Any], precision: Any)
 
 
 def _toeplitz(original: Function) -> Function:
-    """By places, where JAX convolves with an identity matrix of the size."""
+    """Return a replacement of ``_toeplitz`` that gathers elements by index.
+
+    JAX convolves with an identity matrix of that size.
+    """
 
     def toeplitz(c: Any, r: Any, /) -> Any:
         rows, columns = c.shape[-1], r.shape[-1]

@@ -1,8 +1,8 @@
-"""Symbolic sizes in TensorFlow Probability on JAX and in distrax, which want ints.
+"""Symbolic sizes in TensorFlow Probability on JAX and in distrax, which expect ints.
 
-NumPyro computes the distribution functions of its beta and t distributions by that library, whose
-shapes are those of TensorFlow: of ints, or None for what is unknown. A symbolic size is neither,
-and what the library does with a size, to broadcast and to index, holds for it as well.
+NumPyro computes its beta and t distributions by that library, whose shapes are those of TensorFlow:
+ints, or None for unknown. A symbolic size is neither, but the library's broadcasting and indexing
+hold for it as well.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from smelt.frontends.jax.symbolic_sizes import map_by
 STATIC = "tensorflow_probability.substrates.jax.internal.prefer_static"
 DIMENSION = "tensorflow_probability.python.internal.backend.jax.gen.tensor_shape:Dimension.__init__"
 DISTRAX_MAP = "distrax._src.distributions.distribution:map"
-"""None is a function of ``library_functions``, all of which the development extra has."""
+"""Not listed in ``library_functions``, because the development extra lacks these libraries."""
 
 
 def _vector(sizes: Iterable[Any]) -> np.ndarray:
-    """Sizes as the library computes with them, joined and indexed like numbers."""
+    """Return sizes as an object array, which the library joins and indexes like numbers."""
     listed = [size if is_symbolic(size) else int(size) for size in sizes]
     vector = np.empty(len(listed), object)
     vector[:] = listed
@@ -32,7 +32,7 @@ def _vector(sizes: Iterable[Any]) -> np.ndarray:
 
 
 def _is_open(sizes: Any) -> bool:
-    """True if ``sizes`` are those of a shape, and one of them is symbolic."""
+    """True if ``sizes`` are those of a shape with a symbolic size."""
     is_vector = isinstance(sizes, list | tuple) or np.ndim(sizes) == 1
     return is_vector and any(map(is_symbolic, sizes))
 
@@ -56,6 +56,8 @@ def _shape(original: Function) -> Function:
 
 
 def _shape_tensor(original: Function) -> Function:
+    """Return a replacement of ``convert_to_shape_tensor`` that accepts symbolic sizes."""
+
     def convert_to_shape_tensor(value: Any, *others: Any, **keywords: Any) -> Any:
         if is_symbolic(value):
             return value

@@ -1,6 +1,6 @@
-"""Cosine transforms and row swaps of LU of symbolic sizes, which JAX writes for numbers.
+"""Cosine transforms and LU row swaps of symbolic size, which JAX writes for numbers only.
 
-Where all sizes are numbers, JAX's own code is traced.
+If all sizes are numbers, JAX's own code is traced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.frontends.jax.replacement import Function
 
 
 def _interleave(original: Function) -> Function:
-    """The elements at even places, then those at odd places from the end."""
+    """Return a replacement of ``_dct_interleave``: even places, then odd ones from the end."""
 
     def interleave(x: Any, axis: int) -> Any:
         size = x.shape[axis]
@@ -35,6 +35,8 @@ def _interleave(original: Function) -> Function:
 
 
 def _deinterleave(original: Function) -> Function:
+    """Return a replacement of ``_dct_deinterleave``, the inverse of ``_interleave``."""
+
     def deinterleave(x: Any, axis: int) -> Any:
         size = x.shape[axis]
         if not is_symbolic(size):
@@ -51,8 +53,8 @@ def _taken(x: Any, places: Any, axis: int) -> Any:
 
 
 def swapped_rows(pivots: Any, size: Any) -> Any:
-    """The order of ``size`` rows after the swaps that ``pivots [..., k]`` tell, one after the
-    other: int32 ``[..., size]``."""
+    """Return the order of ``size`` rows, int32 ``[..., size]``, after the swaps in ``pivots [...,
+    k]``."""
 
     places = jnp.arange(size, dtype=np.int32)
 

@@ -1,7 +1,7 @@
-"""Symbolic dims: as ONNX dims, and as values computed at run time.
+"""Symbolic dims, as ONNX dims and as values computed at run time.
 
-JAX prints a dim as an expression such as ``2*B + floordiv(S, 2)``; that text is what we read, so no
-private class of JAX is touched. ONNX dims are spelled as onnx_ir normalises them.
+JAX prints a dim as an expression such as ``2*B + floordiv(S, 2)``. smelt reads that text, so it
+needs no private class of JAX. ONNX dims are written as onnx_ir normalises them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.ir.build import Builder
 
 @dataclass(frozen=True)
 class Algebra:
-    """What the leaves and operations of a dim expression mean."""
+    """The meaning of leaves and operations of a dim expression."""
 
     symbol: Callable[[str], object]
     number: Callable[[int], object]
@@ -29,12 +29,16 @@ class Algebra:
 
 
 def parse(dim: Dim) -> ast.expr:
-    """The expression that JAX prints for ``dim``."""
+    """Return the syntax tree of the expression that JAX prints for ``dim``."""
     return ast.parse(str(dim).replace("^", "**"), mode="eval").body
 
 
 def evaluate(tree: ast.expr, meaning: Algebra) -> object:
-    """Folds an expression bottom-up; ``apply`` gets ``+ - * // % max min`` and the operands."""
+    """Return the value of an expression, bottom-up.
+
+    ``meaning.apply`` gets one of ``+ - * // % max min`` and the operands. Raises Unsupported E103
+    for any other expression.
+    """
     match tree:
         case ast.Constant(value=int(number)):
             return meaning.number(number)
@@ -74,7 +78,7 @@ _TEXT = Algebra(str, str, lambda op, a, b: _SPELLING[op].format(a, b))
 
 
 def symbols_in(dim: Dim) -> list[str]:
-    """The symbols of ``dim``, sorted."""
+    """Return the symbols of ``dim``, sorted."""
     if not is_symbolic(dim):
         return []
     return _symbols(parse(dim))
@@ -88,8 +92,8 @@ def _symbols(tree: ast.expr) -> list[str]:
 class Symbols:
     """The symbolic dims of one trace.
 
-    Values are int64 vectors of one element, made by ``builder`` in the main graph when first
-    asked for, so every subgraph may read them.
+    Run-time values are int64 vectors of one element. ``builder`` makes them in the main graph at
+    first use, so every subgraph may read them.
     """
 
     def __init__(self, builder: Builder) -> None:
@@ -99,10 +103,10 @@ class Symbols:
         self._shapes: dict[tuple[int | str, ...], ir.Shape] = {}
         self._texts: dict[int, tuple[Dim, str]] = {}
         self._values: dict[str, ir.Value] = {}
-        self._counts: set[ir.Value] = set()  # those that are surely 0 or more
+        self._counts: set[ir.Value] = set()  # values known to be at least 0
 
     def dim(self, dim: Dim) -> int | ir.SymbolicDim:
-        """``dim`` as ONNX writes it."""
+        """Return ``dim`` as an ONNX dim."""
         if type(dim) is int or not is_symbolic(dim):
             return int(dim)
         text = self._text(dim)
@@ -114,7 +118,7 @@ class Symbols:
         return known
 
     def shape(self, dims: Sequence[Dim]) -> ir.Shape:
-        """``dims`` as a frozen ONNX shape, shared by equal ones."""
+        """Return ``dims`` as a frozen ONNX shape; equal shapes are one object."""
         key = tuple(dim if type(dim) is int else self._text(dim) for dim in dims)
         known = self._shapes.get(key)
         if known is None:
@@ -123,20 +127,23 @@ class Symbols:
         return known
 
     def _text(self, dim: Dim) -> str:
-        """``str(dim)``, which takes longer than all else here, asked once for one object."""
+        """Return ``str(dim)``, cached by object because JAX prints slowly."""
         known = self._texts.get(id(dim))
         if known is None:
             known = self._texts[id(dim)] = dim, str(dim)
         return known[1]
 
     def bind(self, value: ir.Value, dims: Sequence[Dim]) -> None:
-        """Learn from the graph input ``value`` what symbols its ``dims`` determine."""
+        """Record that the graph input ``value`` has the sizes ``dims``, which determine symbols."""
         for axis, dim in enumerate(dims):
             for name in symbols_in(dim):
                 self._sources.setdefault(name, []).append((value, axis, parse(dim)))
 
     def _solved(self) -> dict[str, tuple[ir.Value, int, ast.expr]]:
-        """For each symbol that inputs determine, a dim that does once those before it are known."""
+        """Return, for each symbol that inputs determine, the dim to compute it from.
+
+        A dim with several symbols serves once all others are known.
+        """
         solved: dict[str, tuple[ir.Value, int, ast.expr]] = {}
         for name, sources in self._sources.items():
             plain = [source for source in sources if isinstance(source[2], ast.Name)]
@@ -154,7 +161,7 @@ class Symbols:
         return solved
 
     def value(self, dim: Dim) -> ir.Value:
-        """``dim`` at run time, an int64 vector of one element."""
+        """Return ``dim`` at run time, an int64 vector of one element."""
         text = str(dim)
         known = self._values.get(text)
         if known is None:
@@ -172,6 +179,7 @@ class Symbols:
         return self._values[key]
 
     def _apply(self, operation: str, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Return ``a operation b`` at run time, with floor division."""
         build = self._builder.op
         counts = [each in self._counts for each in (a, b)]
         if operation == "//" and not all(counts):
@@ -184,7 +192,7 @@ class Symbols:
         return result
 
     def symbol(self, name: str) -> ir.Value:
-        """The symbol ``name`` at run time, an int64 vector of one element."""
+        """Return the symbol ``name`` at run time, an int64 vector of one element."""
         known = self._values.get(name)
         if known is None:
             known = self._values[name] = self._solve(name)
@@ -192,7 +200,10 @@ class Symbols:
         return known
 
     def _solve(self, name: str) -> ir.Value:
-        """The size behind ``name``: ``(size of an input dim - other terms) / coefficient``."""
+        """Return the value of ``name``: ``(size of an input dim - other terms) / coefficient``.
+
+        Raises Unsupported E103 if no input determines it.
+        """
         if name not in self._sources:
             raise _unsolvable(name, "no input has a dim with it")
         source, axis, tree = self._solved().get(name, self._sources[name][0])
@@ -214,7 +225,10 @@ def _as_value(built: object) -> ir.Value:
 
 
 def _linear(tree: ast.expr, name: str) -> tuple[int, list[tuple[int, ast.expr]]]:
-    """``tree`` as ``coefficient * name`` plus signed terms without ``name``."""
+    """Return ``tree`` as a coefficient of ``name``, and signed terms without ``name``.
+
+    Raises Unsupported E103 if ``tree`` is not linear in ``name``.
+    """
     coefficient, others = 0, []
     for sign, term in _terms(tree, 1):
         if not any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(term)):

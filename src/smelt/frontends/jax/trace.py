@@ -1,4 +1,4 @@
-"""``trace``: a JAX function and its input specs in, an ``onnx_ir.Model`` out."""
+"""``trace``: convert a JAX function and its input specs to an ``onnx_ir.Model``."""
 
 from __future__ import annotations
 
@@ -167,8 +167,10 @@ def _lower(
     weights: Weights,
     outputs: list[str],
 ) -> None:
-    """Fill ``model`` with what ``case`` computes of inputs that were specified as ``structs``;
-    ``constants``: array names by identity."""
+    """Fill ``model`` with the computation of ``case`` for inputs specified by ``structs``.
+
+    ``constants`` holds array names by identity.
+    """
     builder = Builder(model, model.graph, ShapeInference(model))
     bodies = library.Library()
     shared = Shared(builder, Symbols(builder), ConstantPool(builder, constants), bodies)
@@ -195,6 +197,7 @@ def _check_opset(opset: int) -> None:
 
 
 def _empty_model(name: str, inputs: list[str], opset: int) -> ir.Model:
+    """Return a model of ``opset`` with these inputs and no nodes."""
     register_all()
     graph = ir.Graph(
         [ir.Value(name=input_name) for input_name in inputs],
@@ -209,7 +212,7 @@ def _empty_model(name: str, inputs: list[str], opset: int) -> ir.Model:
 
 
 def _describe(values: Sequence[ir.Value], atoms: Sequence[compat.Atom]) -> None:
-    """Note at ``values`` what stands for the types that ``atoms`` have in JAX."""
+    """Record at ``values`` which JAX types they stand for (PRNG keys, complex pairs)."""
     for value, atom in zip(values, atoms, strict=True):
         note = specs.note(atom.aval)
         if note:
@@ -228,7 +231,7 @@ def _input(cx: Lowering, value: ir.Value, aval: Any) -> Operand:
 def _return(
     cx: Lowering, results: list[Operand], types: Sequence[compat.Aval], names: list[str]
 ) -> None:
-    """Name the results and return them; each output is the result of a node of its own."""
+    """Name the results and make them outputs, each the result of a node of its own."""
     for operand, aval, name in zip(results, types, names, strict=True):
         value = operand.value
         if value.producer() is None or value.is_graph_output():

@@ -1,7 +1,7 @@
-"""Inputs of a trace that become weights of the model: with numbers, or to be filled later.
+"""Inputs of a trace that become weights of the model, with numbers or to be filled later.
 
-Arrays that the function holds as types only are such weights, and so are the arguments that the
-caller names. Both are inputs of the jaxpr, so nothing computes with numbers that are not there.
+Abstract arrays that the function holds are such weights, and so are the arguments that the caller
+names. Both are inputs of the jaxpr, so no constant folding can read missing numbers.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from smelt.ir.build import Builder
 
 @dataclass(frozen=True)
 class Weights:
-    """``leaves`` and their ``names``, by place among the inputs of a jaxpr.
+    """``leaves`` and their ``names``, by position among the inputs of a jaxpr.
 
-    ``expected`` names all of them, also those that the function holds and never reads.
+    ``expected`` names all of them, also those that the function holds but never reads.
     """
 
     leaves: Mapping[int, Any]
@@ -38,13 +38,13 @@ class Weights:
     expected: Sequence[str]
 
     def without(self, inputs: Sequence[Any]) -> list[Any]:
-        """``inputs`` that are no weights."""
+        """Return the ``inputs`` that are not weights."""
         return [each for place, each in enumerate(inputs) if place not in self.leaves]
 
     def operand(self, builder: Builder, place: int, aval: compat.Aval) -> Operand:
-        """The initializer at ``place``, with the numbers of its leaf or without any.
+        """Return the initializer of input ``place``, with the numbers of its leaf if there are any.
 
-        Raises UsageError E115 for symbolic sizes and for element types without an ONNX one.
+        Raises UsageError E115 for a symbolic size.
         """
         leaf, name = self.leaves[place], self.names[place]
         if any(map(compat.is_symbolic, aval.shape)):
@@ -68,7 +68,7 @@ class Weights:
 def weights_of(
     arguments: Arguments, patterns: Sequence[str], parameters: Parameters, read: Sequence[str]
 ) -> Weights:
-    """The weights among the leaves of ``arguments`` and, behind these, the parameters ``read``.
+    """Return the weights among the leaves of ``arguments`` and the parameters ``read`` after them.
 
     Raises UsageError E115 for a pattern that matches no argument.
     """

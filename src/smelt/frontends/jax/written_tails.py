@@ -1,8 +1,8 @@
-"""Write out functions whose operator loses small results in ONNX Runtime, where these are read.
+"""Expand functions whose ONNX Runtime operator is inaccurate for small results that are used.
 
-``jax.nn.sigmoid`` is good to a few ulp down to the smallest numbers, and ONNX Runtime's Sigmoid is
-not. Whether anybody reads the difference is known once the whole function is lowered. The pass
-``fuse-sigmoid`` makes the operator again for targets that compute it well.
+``jax.nn.sigmoid`` is accurate to a few ulp down to the smallest numbers; ONNX Runtime's Sigmoid is
+not. Only after the whole function is lowered is it known whether a reader depends on the
+difference. The pass ``fuse-sigmoid`` restores the operator for targets that compute it well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OPERATORS = frozenset(op_type for op_type, _ in WITHOUT_TAIL)
 
 
 def write_out_tails(model: ir.Model, shapes: ShapeInference) -> None:
-    """Replace each operator of ``WITHOUT_TAIL`` whose relative error something reads."""
+    """Expand each operator of ``WITHOUT_TAIL`` whose relative error a reader depends on."""
     nodes = [node for node in scope.nodes(model) if not node.domain and node.op_type in OPERATORS]
     read = [node for node in nodes if loses_tail(node.op_type, node.outputs[0])]
     rewriter = Rewriter(model, shapes, Constants())
