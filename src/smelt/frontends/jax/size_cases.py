@@ -1,8 +1,8 @@
 """Functions whose result depends on size comparisons: trace one case each, and choose at run time.
 
-Code such as ``if x.shape[0] > 3`` asks a question that the symbols leave open. The function is then
-traced once for each answer, and the model asks the question of its inputs. A case that the function
-itself rejects, as by ``raise ValueError`` for too few points, is left out.
+Code such as ``if x.shape[0] > 3`` asks a question that the symbols leave open. The function is
+traced once for each answer, and the model decides by its inputs. A case that the function itself
+rejects, as by ``raise ValueError`` for too few points, is left out.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def naming_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
 def by_sizes(trace: Trace, structs: Any) -> Case:
     """Return the trace for ``structs``, in as many cases as the function's comparisons need.
 
-    Raises the first error of ``trace`` if its cases do not help, are too many, or return other
-    types. Warns of the cases, and of sizes for which the function raises.
+    Raises the first error if its cases do not help, are too many, or return other types. Warns of
+    the cases, and of sizes for which the function raises.
     """
     search = _Search(trace)
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
@@ -151,10 +151,7 @@ class _Search:
         return chosen
 
     def _along(self, way: Way, structs: Any, scope: SymbolicScope, asked: frozenset[str]) -> Found:
-        """Return the cases for sizes that satisfy ``way``, or the error.
-
-        None if no size satisfies it, or if the function raises for all such sizes.
-        """
+        """Return the cases for sizes that satisfy ``way``, or the error; None if there are none."""
         said = stated([*compat.constraints_in(scope), *way.constraints])
         if said is None:
             return None
@@ -220,10 +217,7 @@ _ONE = re.compile(r"\w+ (<= 1|== \d+)")
 
 
 def _helped_by(error: SmeltError, ways: Sequence[Way], found: Sequence[Found]) -> SmeltError:
-    """Return ``error`` with a fix that names the ways for which cases were found.
-
-    A way with a single size is left out, because one then gives a number.
-    """
+    """Return ``error`` with a fix that names the ways of several sizes that have cases."""
     working = [
         way
         for way, case in zip(ways, found, strict=True)

@@ -1,7 +1,7 @@
 """Input specs: text, arrays and ``ShapeDtypeStruct`` objects in pytrees, all in one symbolic scope.
 
-Text is ``"f32[B,28,28,1]"``: an element type and dims, which are numbers or expressions in symbols
-(``2*B``, ``S//2``, ``S % 8``, ``max(B, 4)``). ``"key[]"`` is a PRNG key.
+Text is ``"f32[B,28,28,1]"``: element type and dims (numbers or expressions in symbols, ``2*B``,
+``S//2``, ``S % 8``, ``max(B, 4)``). ``"key[]"`` is a PRNG key.
 """
 
 from __future__ import annotations
@@ -39,10 +39,7 @@ _TEXT = re.compile(r"\s*(\w+)\s*\[(.*)\]\s*", re.DOTALL)
 def resolve(
     specs: Sequence[Any], constraints: Iterable[str], x64: bool
 ) -> tuple[tuple[Any, ...], list[Any]]:
-    """Return ``specs`` with each leaf as a ``ShapeDtypeStruct``, and those leaves in order.
-
-    Raises UsageError E104 for a leaf that is not a spec.
-    """
+    """Return ``specs`` with each leaf as a ``ShapeDtypeStruct``, and those leaves; raises E104."""
     for node in jax.tree.leaves(tuple(specs), is_leaf=_is_bare_shape):
         if _is_bare_shape(node):
             dims = ",".join(str(dim).strip() for dim in node)
@@ -96,10 +93,7 @@ def _scope(leaves: Sequence[Any], constraints: tuple[str, ...]) -> compat.Symbol
 
 @lru_cache(maxsize=64)
 def _scope_of(constraints: tuple[str, ...]) -> compat.SymbolicScope:
-    """Return a scope with ``constraints``, the same one for equal constraints.
-
-    JAX caches inner traces by argument types, and dims of another scope are other types.
-    """
+    """Return one scope for equal constraints, because JAX caches inner traces by argument types."""
     try:
         return compat.SymbolicScope(_constraints(constraints))
     except ValueError as error:
@@ -108,8 +102,7 @@ def _scope_of(constraints: tuple[str, ...]) -> compat.SymbolicScope:
 
 
 def _constraints(texts: Iterable[str]) -> list[str]:
-    """Return ``texts`` in JAX's spelling, without those that ``multiples`` expresses by
-    products."""
+    """Return ``texts`` in JAX's spelling, without those that are multiples."""
     compared = [_compared(text) for text in texts]
     known = multiples.multiples_of(compared)
     spelled = []
@@ -137,7 +130,7 @@ def _compared(text: str) -> ast.Compare:
 
 
 def _struct(leaf: Any, scope: compat.SymbolicScope, x64: bool, known: multiples.Multiples) -> Any:
-    """Return one leaf as a ``ShapeDtypeStruct``; raises E104 for a 64-bit type without ``x64``."""
+    """Return one leaf as a ``ShapeDtypeStruct``; raises E104 for 64 bits without ``x64``."""
     if isinstance(leaf, str):
         struct = parse(leaf, scope, known)
     elif isinstance(leaf, jax.ShapeDtypeStruct):
@@ -190,10 +183,7 @@ def struct_of(array: Any) -> Any:
 def parse(
     text: str, scope: compat.SymbolicScope | None = None, known: multiples.Multiples = NO_MULTIPLES
 ) -> Any:
-    """Return the spec written as ``dtype[dim,...]``, with products for the multiples ``known``.
-
-    Raises UsageError E104 if ``text`` is not a spec.
-    """
+    """Return the spec ``dtype[dim,...]``, with products for multiples ``known``; raises E104."""
     found = _TEXT.fullmatch(text)
     dtype = _dtype(found.group(1)) if found else None
     if found is None or dtype is None:
@@ -209,7 +199,7 @@ def parse(
 
 
 def _dtype(name: str) -> Any:
-    """Return the element type of a name, None for an unknown name."""
+    """Return the element type of a name, or None."""
     if name == KEY:
         return prng.key_dtype()
     if name in DTYPES:
@@ -231,8 +221,7 @@ def _split(dims: str) -> list[str]:
 def _dims(
     texts: Sequence[str], scope: compat.SymbolicScope, known: multiples.Multiples
 ) -> tuple[Any, ...]:
-    """Return the dims of ``texts`` in ``scope``; raises UsageError E104 for a wrong or negative
-    one."""
+    """Return the dims of ``texts`` in ``scope``; raises E104."""
     dims = ", ".join(_spelled(multiples.inner(_size(text), known)) for text in texts)
     try:
         shape = compat.symbolic_shape(f"({dims},)" if texts else "()", scope)
@@ -266,7 +255,7 @@ def _no_size(text: str, why: str = "") -> UsageError:
 
 
 def _spelled(tree: ast.expr) -> str:
-    """Return the size ``tree`` in the spelling of ``jax.export``; raises UsageError E104."""
+    """Return ``tree`` in the spelling of ``jax.export``; raises UsageError E104."""
     try:
         return _spell(tree)
     except ValueError:
@@ -284,7 +273,7 @@ _SPELLED = {
 
 
 def _spell(tree: ast.expr) -> str:
-    """Return the size ``tree`` in the spelling of ``jax.export``; raises ValueError."""
+    """Return ``tree`` in the spelling of ``jax.export``, or raise ValueError."""
     match tree:
         case ast.Constant(value=int(number)) if not isinstance(number, bool):
             return str(number)
@@ -304,8 +293,7 @@ def _spell(tree: ast.expr) -> str:
 
 
 def _factor(tree: ast.expr) -> str:
-    """Return ``tree`` as a factor; raises ValueError for a sum, because JAX reads no
-    parentheses."""
+    """Return ``tree`` as a factor; JAX reads no parentheses, so a sum raises ValueError."""
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add | ast.Sub):
         raise ValueError(ast.unparse(tree))
     return _spell(tree)

@@ -75,40 +75,41 @@ def trace(
     filling: Mapping[str, Any] | None = None,
     dft: bool = False,
 ) -> ir.Model:
-    """The model that computes ``fn`` for inputs like ``input_specs``.
+    """Return the ONNX model that computes ``fn`` for inputs like ``input_specs``.
 
-    Each positional argument of ``fn`` has one spec: a pytree of arrays, ``jax.ShapeDtypeStruct``s
-    (a dim may be a name) or strings such as ``"f32[B,28,28,1]"``; PRNG keys, ``"key[]"`` as text,
-    become the arrays of uint32 that ``jax.random.key_data`` gives, as inputs and as outputs, and
-    complex arrays real ones with a last dim of 2, the real and the imaginary part.
-    ``kwargs`` has those of arguments by keyword, and ``static`` values that ``fn`` gets as they
-    are. Symbols of one trace are one scope; each stands for a size of at least 1, further bounded
-    by ``constraints``, of which ``"S % 8 == 0"`` makes ``S`` a product for JAX (``multiples``).
-    Inputs are named after parameters and tree paths, outputs ``out`` and paths; ``input_names`` and
-    ``output_names`` give other names to all in order, or to some by old name.
-    ``x64`` switches 64-bit types on or off; None leaves them as JAX is configured.
-    Arrays that ``fn`` carries along become constants,
-    those whose names match ``input_params`` (``"layers_*_kernel"``) inputs after the arguments.
-    Calls of instances of the classes ``functions``, as of all that is decorated with
-    ``smelt.function``, are calls of ONNX functions; a pattern of names chooses among nnx and
-    equinox modules, and ``"repeated"`` every module of modules that is called alike twice.
-    Arrays that ``fn`` holds as types only, as ``jax.eval_shape`` and ``nnx.eval_shape`` give them,
-    and arguments whose names match ``weights`` become weights of the model, named by their paths;
-    ``checkpoint`` fills those without numbers at once, as ``smelt.fill_weights`` does later, whose
-    options ``filling`` has.
-    Fourier transforms are products with matrices, which any runtime has; with ``dft``, those of
-    known lengths are nodes DFT, from opset 20 on, as ``compile`` has them for ``host`` and ``c``.
-    Code that asks about open sizes, as ``if x.shape[0] > 3`` does, becomes cases among which the
-    model chooses; a warning names them, and ``constraints`` leave one.
-    A model does without checks of ``equinox.error_if``, of which a warning tells, and without
-    prints; ``strict`` refuses a function that has some by E101, and such cases by E112.
+    Each positional argument of ``fn`` has one spec: a pytree of arrays, of ``jax.ShapeDtypeStruct``
+    objects (a dim may be a name) or of strings such as ``"f32[B,28,28,1]"``. A PRNG key,
+    ``"key[]"`` as text, becomes the uint32 array of ``jax.random.key_data``; a complex array
+    becomes a real one with a last dim of 2 (real and imaginary part). This holds for inputs and
+    outputs. Symbols are shared by all specs, and each stands for a size of at least 1.
 
-    Raises UsageError E104 for a bad spec, E115 for ``weights``, E107 for an opset out of range,
-    E108 for names, E109 for arguments that ``fn`` does not take, E110 for ``input_params``, E111
-    for ``functions``; an ErrorList of Unsupported E101, E105, E106 for everything in ``fn`` that
-    has no lowering; E102 for a use of a primitive that its lowering does not cover; E103 for a size
-    that no input determines; E113, from the error itself, for what ``fn`` raises or returns beside
-    arrays; InvalidModel E302 for bytes that are no exported function.
+    - ``kwargs``: the specs of keyword arguments. ``static``: values that ``fn`` gets unchanged.
+    - ``constraints``: further bounds of symbols, such as ``"S % 8 == 0"`` or ``"B >= 2"``.
+    - ``input_names``, ``output_names``: new names for all in order, or a mapping from old names.
+      Inputs are named after parameters and tree paths, outputs ``out`` and paths.
+    - ``x64``: switch 64-bit types on or off; None keeps JAX's setting.
+    - ``input_params``: patterns (``"layers_*_kernel"``) of arrays held by ``fn`` that become
+      inputs, after the arguments. Other held arrays become constants.
+    - ``functions``: classes whose calls become ONNX functions, as do calls of everything decorated
+      with ``smelt.function``; also patterns of nnx and equinox class names, or ``"repeated"`` for
+      every module that holds modules and is called alike twice.
+    - ``weights``: patterns of arguments that become weights, named by their paths, as do arrays
+      that ``fn`` holds as types only (``jax.eval_shape``, ``nnx.eval_shape``). ``checkpoint`` fills
+      those without numbers, with the options ``filling`` of ``smelt.fill_weights``.
+    - ``dft``: write Fourier transforms of known length as DFT nodes, from opset 20 on, as
+      ``compile`` does for ``host`` and ``c``. By default they are matrix products, which every
+      runtime has.
+    - ``strict``: refuse what a model leaves out, with E101 (prints, checks of
+      ``equinox.error_if``), and code that compares open sizes, with E112. By default, a warning
+      names each left-out check, and code such as ``if x.shape[0] > 3`` becomes cases among which
+      the model chooses.
+
+    Raises UsageError E104 for a bad spec, E107 for an opset out of range, E108 for names, E109 for
+    arguments that ``fn`` does not take, E110 for ``input_params``, E111 for ``functions``, E113 for
+    an exception or a non-array result of ``fn``, E115 for ``weights``; an ErrorList of Unsupported
+    E101, E105 and E106 for everything in ``fn`` without a lowering; E102 for a use of a primitive
+    that its lowering does not cover; E103 for a size that no input determines; InvalidModel E302
+    for bytes that are not an exported function.
     """
     _check_opset(opset)
     with span("import lowerings"):

@@ -1,1 +1,2 @@
-"""Lowerings: a folder a subject, a module a family of primitives; all are found, none is listed."""
+"""Lowerings: one folder per subject, one module per family of primitives; all are found by
+import."""

@@ -1,4 +1,4 @@
-"""Primitives that compute each element by itself: tables where they differ by a name.
+"""Primitives that compute each element by itself; tables where they differ only by a name.
 
-What looks at neighbours or at an axis does not belong here.
+Primitives that read neighbors or a whole axis do not belong here.
 """

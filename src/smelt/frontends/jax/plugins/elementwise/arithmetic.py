@@ -27,10 +27,12 @@ NUMERIC = {
     "lt": ("Less", None),
     "le": ("LessOrEqual", None),
 }
-"""The ONNX operator of a primitive for numbers, and for booleans where one does it."""
+"""The ONNX operator of each primitive for numbers, and for booleans if there is one."""
 
 
 def _lower(on_numbers: str, on_booleans: str | None) -> Callable[..., ir.Value]:
+    """Return the lowering to ``on_numbers``, or to ``on_booleans`` for booleans."""
+
     def lower(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
         if a.dtype != BOOL:
             return cx.op(on_numbers, a, b)
@@ -52,37 +54,38 @@ EXTREMES = {"max": ("Max", "Or"), "min": ("Min", "And")}
 
 @lowers("max", "min", broadcasts=True)
 def max_or_min(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Lower ``max`` and ``min`` to Max and Min, or to Or and And for booleans."""
     return extreme(cx, str(cx.equation.primitive.name), a, b)
 
 
 def extreme(cx: Lowering, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The ``max`` or ``min`` of two arrays."""
+    """Return the ``max`` or ``min`` of two arrays."""
     on_numbers, on_booleans = EXTREMES[name]
     return cx.op(on_booleans if a.dtype == BOOL else on_numbers, a, b)
 
 
 @lowers("mul", broadcasts=True)
 def mul(cx: Lowering, a: ir.Value, b: ir.Value, *, out_dtype: object) -> ir.Value:
-    """In the type of the result, which may be wider than that of the operands."""
+    """Multiply in the result type, which may be wider than the operand type."""
     to = np.dtype(cx.avals_out[0].dtype)
     if to in MASKED:
         for place, other in ((0, b), (1, a)):
             if (mask := _mask(cx, place)) is not None:
-                other = cx.cast(other, to)  # noqa: PLW2901 - the number that is kept or left out
+                other = cx.cast(other, to)  # noqa: PLW2901 - the number that the mask selects
                 return cx.op("Where", mask, other, cx.const_like(0, other))
     return cx.op("And" if a.dtype == BOOL else "Mul", cx.cast(a, to), cx.cast(b, to))
 
 
 MASKED = frozenset(map(np.dtype, ("float16", "float32", "float64")))
-"""The types in which XLA takes a product with booleans for a choice: NaN times False is 0.
+"""The types in which XLA turns a product with booleans into a select: NaN times False is 0.
 
-With bfloat16, which it computes in float32, and with booleans that are broadcast after they were
-converted, it multiplies.
+It multiplies in bfloat16, which it computes in float32, and if the booleans are broadcast after
+their conversion.
 """
 
 
 def _mask(cx: Lowering, place: int) -> ir.Value | None:
-    """The booleans that the operand at ``place`` was converted from, if it has the full shape."""
+    """Return the booleans that the operand at ``place`` was cast from, if it has the full shape."""
     operand = cx.operands[place]
     node = operand.value.producer()
     if node is None or node.op_type != "Cast" or operand.shape != tuple(cx.avals_out[0].shape):
@@ -93,17 +96,19 @@ def _mask(cx: Lowering, place: int) -> ir.Value | None:
 
 @lowers("ne", broadcasts=True)
 def ne(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Lower ``ne`` to Not(Equal)."""
     return cx.op("Not", cx.op("Equal", a, b))
 
 
 @lowers("pow", broadcasts=True)
 def pow_(cx: Lowering, x: ir.Value, y: ir.Value) -> ir.Value:
+    """Lower ``pow`` to Pow."""
     return cx.op("Pow", x, y)
 
 
 @lowers("div", broadcasts=True)
 def div(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """Integers truncate; a zero divisor gives -1, and the lowest number by -1 wraps, as in XLA."""
+    """Divide; integers truncate, a zero divisor gives -1, and lowest / -1 wraps, as in XLA."""
     if not _needs_guard(a, b):
         return cx.op("Div", a, b)
     zero, safe = _safe_divisor(cx, b)
@@ -116,7 +121,8 @@ def div(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lowers("rem", broadcasts=True)
 def rem(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The sign of the dividend; a zero divisor gives the dividend, as in XLA."""
+    """Return the remainder with the sign of the dividend; a zero divisor gives the dividend, as in
+    XLA."""
     if not _needs_guard(a, b):
         return cx.op("Mod", a, b, fmod=1)
     zero, safe = _safe_divisor(cx, b)
@@ -124,7 +130,7 @@ def rem(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _needs_guard(a: ir.Value, b: ir.Value) -> bool:
-    """True for integers, unless the divisor is a constant that traps no machine."""
+    """True for integers, unless the divisor is a constant without 0 and -1."""
     if a.dtype is None or not a.dtype.is_integer():
         return False
     tensor = tensor_of(b)
@@ -134,7 +140,7 @@ def _needs_guard(a: ir.Value, b: ir.Value) -> bool:
 
 
 def _safe_divisor(cx: Lowering, b: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """Where ``b`` is 0, and ``b`` with a 1 in place of 0 and of -1, which trap on processors."""
+    """Return where ``b`` is 0, and ``b`` with 1 in place of 0 and -1, which trap on processors."""
     zero = cx.op("Equal", b, cx.const_like(0, b))
     bad = zero
     if _is_signed(b):
@@ -147,13 +153,14 @@ def _is_signed(x: ir.Value) -> bool:
 
 
 def _all_ones(cx: Lowering, like: ir.Value) -> ir.Value:
-    """-1, or the greatest unsigned number."""
+    """Return the constant with all bits set: -1, or the greatest unsigned number."""
     assert like.dtype is not None
     return cx.constant(np.asarray(-1).astype(like.dtype.numpy()))
 
 
 @lowers("select_n", broadcasts=True)
 def select_n(cx: Lowering, which: ir.Value, *cases: ir.Value) -> ir.Value | Operand:
+    """Choose among ``cases`` by a boolean or an integer; equal cases need no choice."""
     if all(case is cases[0] for case in cases):
         return cx.operands[-1]
     if which.dtype == BOOL:
@@ -166,23 +173,23 @@ def select_n(cx: Lowering, which: ir.Value, *cases: ir.Value) -> ir.Value | Oper
 
 
 def where(cx: Lowering, test: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
-    """A choice, of which nothing is left between equals."""
+    """Return Where(test, yes, no), or the value itself if both are the same."""
     return yes if yes is no else cx.op("Where", test, yes, no)
 
 
 @lowers("clamp", broadcasts=True)
 def clamp(cx: Lowering, low: ir.Value, x: ir.Value, high: ir.Value) -> ir.Value:
-    """Max and Min hand NaN on, as JAX does; Clip need not."""
+    """Clamp by Max and Min, which propagate NaN as JAX does; Clip need not."""
     return extreme(cx, "min", extreme(cx, "max", x, low), high)
 
 
 @lowers("atan2", broadcasts=True)
 def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
-    """The angle of the smaller over the larger size, then moved into its octant."""
+    """Return atan(smaller / larger magnitude), moved into its octant."""
     zero = cx.const_like(0, x)
     tall, wide = cx.op("Abs", y), cx.op("Abs", x)
     low, high = cx.op("Min", tall, wide), cx.op("Max", tall, wide)
-    # 0/0 and inf/inf: both sizes are equal, so the ratio counts as 0 or 1.
+    # 0/0 and inf/inf: both magnitudes are equal, so the ratio is 0 or 1.
     same = cx.op("Cast", cx.op("Greater", high, zero), to=int(x.dtype or 1))
     ratio = cx.op("Where", cx.op("Equal", low, high), same, cx.op("Div", low, high))
     angle = cx.op("Atan", ratio)
@@ -196,6 +203,6 @@ def atan2(cx: Lowering, y: ir.Value, x: ir.Value) -> ir.Value:
 
 
 def is_negative_zero(cx: Lowering, x: ir.Value) -> ir.Value:
-    """True for -0, whose reciprocal is the only -inf of a number that is not below 0."""
+    """True for -0, the only number >= 0 whose reciprocal is -inf."""
     inverse = cx.op("Less", cx.op("Reciprocal", x), cx.const_like(0, x))
     return cx.op("And", cx.op("Equal", x, cx.const_like(0, x)), inverse)

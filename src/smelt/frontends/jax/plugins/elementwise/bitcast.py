@@ -1,4 +1,4 @@
-"""What reads floats as their bits: bitcasts, the next float, fewer bits of precision."""
+"""Primitives that read floats as bits: bitcasts, nextafter, reduce_precision."""
 
 from __future__ import annotations
 
@@ -14,24 +14,27 @@ from smelt.operators.bitcast import FORMATS
 
 
 def bitcast(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
-    """The bits of ``x`` as another type of the same width."""
+    """Return the bits of ``x`` as another type of the same width."""
     return x if x.dtype == to else cx.op("Bitcast", x, domain="smelt", to=int(to))
 
 
 def word_of(cx: Lowering, x: ir.Value) -> ir.Value:
-    """The bits of ``x`` as uint32, or uint64 for 64 of them."""
+    """Return the bits of ``x`` as uint32, or as uint64 for 64-bit types."""
     assert x.dtype is not None
     return widened(cx, bitcast(cx, x, unsigned_of(x.dtype)))
 
 
 def number_of(cx: Lowering, word: ir.Value, to: ir.DataType) -> ir.Value:
-    """The numbers with the lowest bits of ``word``."""
+    """Return the numbers of type ``to`` whose bits are the lowest bits of ``word``."""
     return bitcast(cx, cx.cast(word, unsigned_of(to)), to)
 
 
 @lowers("bitcast_convert_type", broadcasts=True)
 def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.Value | Operand:
-    """Between widths, the last dim holds the parts of a number, the lowest bits first."""
+    """Return the bits of ``x`` as another type; between widths, the last dim holds the parts.
+
+    The part with the lowest bits comes first.
+    """
     (given,), (aval,) = cx.avals_in, cx.avals_out
     to = ir.DataType.from_numpy(np.dtype(aval.dtype))
     assert x.dtype is not None
@@ -49,10 +52,10 @@ def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.
 
 
 def _fraction_in(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value | None:
-    """Of the bits ``x`` of floats of 1 or more and less than 2, those of the significand; None if
-    ``x`` is not an Or of the bits of 1 with words that are shifted so far that they are less.
+    """Return the significand bits if ``x`` holds the bits of floats in [1, 2), else None.
 
-    Draws of random floats are such, and arithmetic needs no other bits of them.
+    ``x`` must be the Or of the bits of 1.0 with words shifted right until they fit the significand.
+    Random floats are drawn so, and then arithmetic can replace the bitcast.
     """
     form, node = FORMATS.get(to), x.producer()
     if to not in EXACT or form is None or node is None or node.op_type != "BitwiseOr":
@@ -67,7 +70,7 @@ def _fraction_in(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value | None:
 
 
 def _shifted_by(cx: Lowering, word: ir.Value) -> int:
-    """The least number of zero bits that a shift has put on top of ``word``; 0 if none has."""
+    """Return the smallest number of leading zero bits that a right shift gave ``word``, or 0."""
     node = word.producer()
     if node is None or node.op_type != "BitShift" or node.inputs[1] is None:
         return 0
@@ -77,11 +80,11 @@ def _shifted_by(cx: Lowering, word: ir.Value) -> int:
 
 
 EXACT = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
-"""Floats that every runtime makes of integers, and adds."""
+"""Float types for which every runtime has Cast from integers and Add."""
 
 
 def from_one_on(cx: Lowering, fraction: ir.Value, to: ir.DataType) -> ir.Value:
-    """``1 + fraction / 2^mantissa``, which no step of rounds."""
+    """Return ``1 + fraction / 2^mantissa``; no step rounds."""
     scale = cx.constant(np.asarray(2.0 ** -FORMATS[to].mantissa, to.numpy()))
     return cx.op(
         "Add", cx.op("Mul", cx.cast(fraction, to), scale), cx.constant(np.asarray(1, to.numpy()))
@@ -89,6 +92,7 @@ def from_one_on(cx: Lowering, fraction: ir.Value, to: ir.DataType) -> ir.Value:
 
 
 def _split(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) -> ir.Value:
+    """Return each word as a row of narrower numbers, lowest bits first."""
     assert word.dtype is not None
     starts = np.arange(0, source.bitwidth, to.bitwidth, dtype=word.dtype.numpy())
     column = cx.op("Unsqueeze", word, cx.const_i64([-1]))
@@ -97,6 +101,7 @@ def _split(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) -
 
 
 def _join(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) -> ir.Value:
+    """Return each row of numbers as one wider number, lowest bits first."""
     wide = cx.cast(word, ir.DataType.UINT64)
     total = None
     for index, start in enumerate(range(0, to.bitwidth, source.bitwidth)):
@@ -108,9 +113,9 @@ def _join(cx: Lowering, word: ir.Value, source: ir.DataType, to: ir.DataType) ->
 
 @lowers("nextafter", broadcasts=True)
 def nextafter(cx: Lowering, x: ir.Value, y: ir.Value) -> ir.Value:
-    """One more or one less in the bits, which are ordered as the sizes of the numbers are.
+    """Step by one in the bit patterns, which are ordered like the magnitudes of the numbers.
 
-    Choices are made between bits, since ONNX Runtime's Where drops the sign of -0.
+    Choices are made between bit patterns, because ONNX Runtime's Where drops the sign of -0.
     """
     assert x.dtype is not None
     kind, form = x.dtype, FORMATS[x.dtype]
@@ -132,7 +137,7 @@ def nextafter(cx: Lowering, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _wide(cx: Lowering, x: ir.Value) -> ir.Value:
-    """Half floats as float32, for which every runtime compares."""
+    """Return half floats as float32, for which every runtime has comparisons."""
     return x if x.dtype == ir.DataType.DOUBLE else cx.cast(x, ir.DataType.FLOAT)
 
 
@@ -140,7 +145,7 @@ def _wide(cx: Lowering, x: ir.Value) -> ir.Value:
 def reduce_precision(
     cx: Lowering, x: ir.Value, *, exponent_bits: int, mantissa_bits: int
 ) -> ir.Value:
-    """Rounds to even; what is too large becomes infinite, and what would be subnormal 0."""
+    """Round to nearest even; overflow becomes infinite, and a subnormal result becomes 0."""
     assert x.dtype is not None
     kind, form = x.dtype, FORMATS[x.dtype]
     exponent, mantissa = min(exponent_bits, form.exponent), min(mantissa_bits, form.mantissa)
@@ -167,7 +172,10 @@ def reduce_precision(
 
 
 def _rounded(cx: Lowering, word: ir.Value, dropped: int) -> ir.Value:
-    """``word`` with its lowest bits rounded away, halves to even; carries go up as they should."""
+    """Return ``word`` with its lowest ``dropped`` bits rounded to zero, ties to even.
+
+    A carry moves into the exponent, as rounding requires.
+    """
     last = cx.op("BitwiseAnd", shifted(cx, word, dropped, "RIGHT"), cx.const_like(1, word))
     below_half = cx.const_like((1 << dropped - 1) - 1, word)
     raised = cx.op("Add", word, cx.op("Add", last, below_half))

@@ -1,4 +1,4 @@
-"""Shifts and counts of the bits of integers."""
+"""Shifts, high products and bit counts of integers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ INT64, UINT32, UINT64 = ir.DataType.INT64, ir.DataType.UINT32, ir.DataType.UINT6
 
 
 def unsigned_of(dtype: ir.DataType) -> ir.DataType:
-    """The unsigned type of the width of ``dtype``; a Cast to it keeps the bits of an integer."""
+    """Return the unsigned type of the width of ``dtype``; a Cast to it keeps an integer's bits."""
     return ir.DataType.from_numpy(np.dtype(f"u{dtype.itemsize:.0f}"))
 
 
 def widened(cx: Lowering, x: ir.Value) -> ir.Value:
-    """The bits of integers as uint32, or uint64 for 64 of them; the higher ones are 0.
+    """Return integers' bits zero-extended to uint32, or to uint64 for 64-bit types.
 
     ONNX shifts unsigned numbers only, and runtimes lack kernels for 16 bits.
     """
@@ -27,19 +27,20 @@ def widened(cx: Lowering, x: ir.Value) -> ir.Value:
 
 
 def shifted(cx: Lowering, word: ir.Value, by: int, direction: str) -> ir.Value:
-    """``word`` moved by a number of bits below its width."""
+    """Return ``word`` shifted by ``by`` bits, fewer than its width."""
     return cx.op("BitShift", word, cx.const_like(by, word), direction=direction)
 
 
 @lowers("shift_left", "shift_right_logical", broadcasts=True)
 def shift_logical(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
+    """Lower the shifts that fill with zeros."""
     left = cx.equation.primitive.name == "shift_left"
     return _shift(cx, x, by, "LEFT" if left else "RIGHT")
 
 
 @lowers("shift_right_arithmetic", broadcasts=True)
 def shift_right_arithmetic(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
-    """Where the highest bit is set, in unsigned numbers too, the complement is shifted."""
+    """Shift right with sign extension: if the highest bit is set, shift the complement."""
     assert x.dtype is not None
     signed = cx.cast(x, np.dtype(f"i{x.dtype.itemsize:.0f}"))
     assert signed.dtype is not None
@@ -49,7 +50,7 @@ def shift_right_arithmetic(cx: Lowering, x: ir.Value, by: ir.Value) -> ir.Value:
 
 
 def _shift(cx: Lowering, x: ir.Value, by: ir.Value, direction: str) -> ir.Value:
-    """A shift of bits; by the width or more it gives 0, where ONNX says nothing."""
+    """Shift with zero fill; a shift by the width or more gives 0, which ONNX leaves undefined."""
     assert x.dtype is not None
     known, bits = cx.known(by), widened(cx, x)
     word = UINT32 if bits.dtype == UINT32 else UINT64
@@ -65,7 +66,7 @@ def _shift(cx: Lowering, x: ir.Value, by: ir.Value, direction: str) -> ir.Value:
 
 @lowers("mulhi", broadcasts=True)
 def mulhi(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The upper half of a product, which 64 bits hold; signs are as in the whole product."""
+    """Return the upper half of the product, computed in 64 bits."""
     assert a.dtype is not None
     if a.dtype.bitwidth == 64:
         raise cx.unsupported("ONNX has no integers that hold a product of 64-bit numbers")
@@ -76,7 +77,8 @@ def mulhi(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lowers("population_count", broadcasts=True)
 def population_count(cx: Lowering, x: ir.Value) -> ir.Value:
-    """Neighbours are added in fields of 2, 4 and 8 bits, then all bytes by one product."""
+    """Count the set bits: add neighbors in fields of 2, 4 and 8 bits, then all bytes by a
+    product."""
     assert x.dtype is not None
     bits = widened(cx, x)
     size = 8 if bits.dtype == UINT64 else 4
@@ -96,7 +98,7 @@ def population_count(cx: Lowering, x: ir.Value) -> ir.Value:
 
 @lowers("clz", broadcasts=True)
 def clz(cx: Lowering, x: ir.Value) -> ir.Value:
-    """The width less the length of the number, which is 0 for 0."""
+    """Count the leading zero bits: the width minus the bit length."""
     assert x.dtype is not None
     bits = widened(cx, x)
     if bits.dtype == UINT32:
@@ -112,9 +114,9 @@ def clz(cx: Lowering, x: ir.Value) -> ir.Value:
 
 
 def _length(cx: Lowering, x: ir.Value) -> ir.Value:
-    """The number of bits from the highest 1 on, of integers below 2**32.
+    """Return the bit length of integers below 2**32.
 
-    A half is added, so that no logarithm is close enough to a whole number to be rounded to it.
+    0.5 is added, so that no logarithm lies close enough to an integer to round to it.
     """
     wide = cx.cast(x, ir.DataType.DOUBLE)
     log = cx.op("Log", cx.op("Add", wide, cx.const_like(0.5, wide)))

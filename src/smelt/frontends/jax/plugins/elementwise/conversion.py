@@ -15,13 +15,15 @@ OVERFLOWING = {
     ir.DataType.FLOAT8E4M3FNUZ: ("GreaterOrEqual", 248, np.nan),
     ir.DataType.FLOAT8E5M2FNUZ: ("GreaterOrEqual", 61440, np.nan),
 }
-"""Which sizes round beyond the greatest number, and what they are times, to be what JAX gives."""
+"""For each type, the comparison that finds magnitudes beyond its range, and the factor that turns
+them into JAX's result."""
 
 
 @lowers("convert_element_type", broadcasts=True)
 def convert_element_type(
     cx: Lowering, x: ir.Value, *, new_dtype: object, weak_type: bool, sharding: object
 ) -> ir.Value:
+    """Cast with JAX's results for out-of-range floats; refuses casts to float8_e8m0fnu."""
     to = ir.DataType.from_numpy(np.dtype(cx.avals_out[0].dtype))
     assert x.dtype is not None
     if x.dtype.is_floating_point() and to.is_integer():
@@ -37,7 +39,10 @@ def convert_element_type(
 
 
 def _overflowing(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
-    """ONNX gives the greatest number beyond the range; told not to, runtimes differ at its end."""
+    """Cast to a float8 type, with NaN or inf beyond the range as in JAX.
+
+    ONNX saturates there, and with saturate=0 runtimes differ at the end of the range.
+    """
     test, limit, factor = OVERFLOWING[to]
     assert x.dtype is not None
     x = x if x.dtype == ir.DataType.DOUBLE else cx.cast(x, ir.DataType.FLOAT)
@@ -47,7 +52,10 @@ def _overflowing(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
 
 
 def _saturate(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
-    """XLA gives 0 for NaN and the nearest integer for numbers out of range; ONNX says nothing."""
+    """Cast floats to integers as XLA does: NaN gives 0, other numbers saturate.
+
+    ONNX leaves both undefined.
+    """
     bounds = ml_dtypes.iinfo(to.numpy())
     # Powers of two, so exact in every type that reaches so far.
     low, high = float(bounds.min), float(bounds.max) + (0 if to.bitwidth <= 16 else 1)
@@ -55,7 +63,7 @@ def _saturate(cx: Lowering, x: ir.Value, to: ir.DataType) -> ir.Value:
     if to.bitwidth <= 16:  # Every bound is a number of float32 itself.
         clipped = cx.op("Min", cx.op("Max", x, cx.const_like(low, x)), cx.const_like(high, x))
         known = cx.op("Where", cx.op("IsNaN", x), cx.const_like(0, x), clipped)
-        # Runtimes round where they cast to less than a byte, and truncate to bytes.
+        # Runtimes round in casts to types below a byte, and truncate in casts to bytes.
         byte = ir.DataType.INT8 if bounds.min else ir.DataType.UINT8
         return cx.cast(cx.cast(known, byte) if to.bitwidth < 8 else known, to)
     above = cx.op("GreaterOrEqual", x, cx.const_like(high, x))

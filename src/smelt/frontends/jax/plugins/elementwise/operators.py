@@ -1,6 +1,7 @@
-"""Primitives that are one elementwise operator, as the rows of operators say.
+"""Primitives that are one elementwise operator, according to the operator tables.
 
-Those of the ``smelt`` domain are special functions, which any runtime gets as functions.
+Operators of the ``smelt`` domain are special functions, which become function bodies for any
+runtime.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from smelt.operators.formula import Elementwise
 
 
 def rule_for(row: Row) -> Rule:
-    """The lowering to the operator of ``row``, without any promise of accuracy."""
+    """Return the lowering to the operator of ``row``; it refuses a requested accuracy."""
 
     def lower(cx: Lowering, *operands: ir.Value, accuracy: object = None) -> ir.Value:
         if accuracy is not None:
@@ -28,13 +29,13 @@ def rule_for(row: Row) -> Rule:
 
 
 def rows() -> Iterator[Row]:
-    """All rows of operators that name a primitive."""
+    """Yield all operator rows that name a primitive."""
     declared = (each.row for each in all_operators() if isinstance(each, Elementwise))
     yield from (row for row in (*ROWS.values(), *declared) if row.primitive)
 
 
 def declared(primitive: str) -> Rule | None:
-    """The lowering to an operator that was declared after this module was loaded."""
+    """Return the lowering to an operator declared after this module was loaded, or None."""
     return next((rule_for(row) for row in rows() if row.primitive == primitive), None)
 
 

@@ -1,4 +1,4 @@
-"""Comparisons in which -0 is below 0, and every number below NaN, which equals itself."""
+"""Comparisons in the total order: -0 is below 0, and NaN is above all numbers and equals itself."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from smelt.frontends.jax.registry import lowers
 
 @lowers("le_to", broadcasts=True)
 def le_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Lower ``le_to``: less or equal in the total order."""
     a, b = _comparable(cx, a), _comparable(cx, b)
     if not _is_float(a):
         return cx.op("LessOrEqual", a, b)
@@ -18,18 +19,20 @@ def le_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 @lowers("lt_to", broadcasts=True)
 def lt_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Lower ``lt_to``: less in the total order."""
     a, b = _comparable(cx, a), _comparable(cx, b)
     return _below(cx, a, b) if _is_float(a) else cx.op("Less", a, b)
 
 
 @lowers("eq_to", broadcasts=True)
 def eq_to(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Lower ``eq_to``: equal in the total order."""
     a, b = _comparable(cx, a), _comparable(cx, b)
     return _same(cx, a, b) if _is_float(a) else cx.op("Equal", a, b)
 
 
 def _comparable(cx: Lowering, x: ir.Value) -> ir.Value:
-    """Booleans as integers and half floats as float32, which keep their order."""
+    """Return booleans as integers and half floats as float32, in the same order."""
     if x.dtype == ir.DataType.BOOL:
         return cx.cast(x, ir.DataType.INT32)
     if x.dtype in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
@@ -42,7 +45,7 @@ def _is_float(x: ir.Value) -> bool:
 
 
 def _below(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """A number before NaN, or a smaller one; reciprocals tell -0 from 0."""
+    """True where ``a`` is less, or a number against NaN; reciprocals tell -0 from 0."""
     equal = cx.op("Equal", a, b)
     zeros = cx.op("And", equal, cx.op("Less", cx.op("Reciprocal", a), cx.op("Reciprocal", b)))
     last = cx.op("And", cx.op("IsNaN", b), cx.op("Not", cx.op("IsNaN", a)))
@@ -50,7 +53,7 @@ def _below(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
 
 
 def _same(cx: Lowering, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The same number with the same sign, or both NaN."""
+    """True where both are the same number with the same sign, or both NaN."""
     equal = cx.op("Equal", a, b)
     signed = cx.op("And", equal, cx.op("Equal", cx.op("Reciprocal", a), cx.op("Reciprocal", b)))
     return cx.op("Or", signed, cx.op("And", cx.op("IsNaN", a), cx.op("IsNaN", b)))

@@ -18,6 +18,7 @@ from smelt.operators.formula import Nodes, Tensor
 
 @lowers("neg", broadcasts=True)
 def neg(cx: Lowering, x: ir.Value) -> ir.Value:
+    """Lower ``neg``; unsigned integers are subtracted from 0."""
     if x.dtype is not None and x.dtype.is_integer() and not x.dtype.is_signed():
         return cx.op("Sub", cx.const_like(0, x), x)  # Neg takes no unsigned numbers.
     return cx.op("Neg", x)
@@ -25,17 +26,19 @@ def neg(cx: Lowering, x: ir.Value) -> ir.Value:
 
 @lowers("square", broadcasts=True)
 def square(cx: Lowering, x: ir.Value) -> ir.Value:
+    """Lower ``square`` to a product."""
     return cx.op("Mul", x, x)
 
 
 @lowers("rsqrt", broadcasts=True)
 def rsqrt(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
+    """Lower ``rsqrt`` to Reciprocal(Sqrt)."""
     return cx.op("Reciprocal", cx.op("Sqrt", x))
 
 
 @lowers("cbrt", broadcasts=True)
 def cbrt(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
-    """A third cannot be written in binary, so the power is taken in double precision."""
+    """Return the cube root, a power in double precision because 1/3 is not a binary number."""
     wide = cx.cast(x, np.dtype(np.float64))
     root = cx.op("Pow", cx.op("Abs", wide), cx.const_like(1 / 3, wide))
     signed = cx.op("Where", cx.op("Less", wide, cx.const_like(0, wide)), cx.op("Neg", root), root)
@@ -45,16 +48,17 @@ def cbrt(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
 
 @lowers("exp2", broadcasts=True)
 def exp2(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
+    """Lower ``exp2`` to a power of 2."""
     return cx.op("Pow", cx.const_like(2, x), x)
 
 
 FORMULAS = {"expm1": numeric.expm1, "log1p": numeric.log1p}
-"""Primitives that operators of ONNX compute by a formula."""
+"""Primitives that a formula of ONNX operators computes."""
 
 
 def _lower_formula(formula: Formula) -> Callable[..., ir.Value]:
     def lower(cx: Lowering, x: ir.Value, *, accuracy: object) -> ir.Value:
-        m = Nodes(cast(Builder, cx))  # which makes nodes as a Builder does, and checks their types
+        m = Nodes(cast(Builder, cx))  # cx makes nodes like a Builder, and checks their types
         result: Tensor = formula(m, m.tensor(x))
         return result.value
 
@@ -67,16 +71,19 @@ for _primitive, _formula in FORMULAS.items():
 
 @lowers("is_finite", broadcasts=True)
 def is_finite(cx: Lowering, x: ir.Value) -> ir.Value:
+    """Lower ``is_finite`` to |x| < inf."""
     return cx.op("Less", cx.op("Abs", x), cx.const_like(np.inf, x))
 
 
 @lowers("not", broadcasts=True)
 def not_(cx: Lowering, x: ir.Value) -> ir.Value:
+    """Lower ``not`` to Not, or BitwiseNot for integers."""
     return cx.op("Not" if x.dtype == ir.DataType.BOOL else "BitwiseNot", x)
 
 
 @lowers("round", broadcasts=True)
 def round_(cx: Lowering, x: ir.Value, *, rounding_method: int) -> ir.Value:
+    """Round to nearest even, or ties away from zero with the sign of zero kept."""
     if int(rounding_method) == 1:  # to the nearest even
         return cx.op("Round", x)
     size = cx.op("Abs", x)
@@ -91,13 +98,16 @@ def round_(cx: Lowering, x: ir.Value, *, rounding_method: int) -> ir.Value:
 
 
 def _unless(cx: Lowering, test: ir.Value, most: ir.Value, x: ir.Value) -> ir.Value:
-    """``x`` where ``test`` holds: the Where of ONNX Runtime keeps a -0 of its last operand only."""
+    """Return ``x`` where ``test`` holds, else ``most``.
+
+    ONNX Runtime's Where keeps -0 of its last operand only, so ``x`` is the last one.
+    """
     return cx.op("Where", cx.op("Not", test), most, x)
 
 
 @lowers("integer_pow", broadcasts=True)
 def integer_pow(cx: Lowering, x: ir.Value, *, y: int) -> ir.Value:
-    """By repeated squaring, in JAX's order, so the bits agree."""
+    """Return the power by repeated squaring in JAX's order, so the bits agree."""
     if y == 0:
         return cx.op("Expand", cx.const_like(1, x), cx.op("Shape", x))
     power, result, count = x, None, abs(y)

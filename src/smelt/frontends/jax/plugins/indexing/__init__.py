@@ -1,4 +1,4 @@
-"""Elements picked, moved and put by index: gather, scatter, slices, sorts, transposes, pads.
+"""Elements moved by index: gather, scatter, slices, sorts, transposes, pads.
 
-What computes new values from elements does not belong here.
+Primitives that compute new values from elements do not belong here.
 """

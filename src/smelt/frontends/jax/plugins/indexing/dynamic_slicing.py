@@ -1,4 +1,4 @@
-"""Slices that begin at a computed place."""
+"""Slices with computed starts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from smelt.frontends.jax.registry import lowers
 def dynamic_slice(
     cx: Lowering, x: ir.Value, *starts: ir.Value, slice_sizes: Sequence[Dim]
 ) -> ir.Value:
-    """Starts are clamped so that the slice lies inside.
+    """Return the slice; starts are clamped so that it lies inside.
 
-    Rows out of a dim of unknown size are gathered, which tells inference how many they are.
+    Rows of a dim of symbolic size are read by Gather, which tells shape inference their number.
     """
     shape = cx.avals_in[0].shape
     axes = [i for i, size in enumerate(shape) if not same_size(size, slice_sizes[i])]
@@ -40,7 +40,7 @@ def dynamic_slice(
 def dynamic_update_slice(
     cx: Lowering, x: ir.Value, update: ir.Value, *starts: ir.Value
 ) -> ir.Value:
-    """A scatter of rows where they are of some length, else slices joined."""
+    """Write the slice by ScatterND if its rows are long, else by joining slices."""
     shape, sizes = cx.avals_in[0].shape, cx.avals_in[1].shape
     if any(isinstance(size, int) and size == 0 for size in sizes):
         return x
@@ -55,8 +55,9 @@ def dynamic_update_slice(
 
 LONG_ROW = 16
 FEW_ROWS = 4096
-"""Elements of a row from which on, and rows up to which, ONNX Runtime scatters rows no slower than
-it joins slices: twice as fast for a row of a cache, 10 times slower for many single elements."""
+"""ONNX Runtime scatters rows of at least ``LONG_ROW`` elements, or up to ``FEW_ROWS`` rows, no
+slower than it joins slices: twice as fast for a row of a cache, 10 times slower for many single
+elements."""
 
 
 def _has_long_rows(shape: Sequence[Dim], sizes: Sequence[Dim], axes: Sequence[int]) -> bool:
@@ -66,7 +67,8 @@ def _has_long_rows(shape: Sequence[Dim], sizes: Sequence[Dim], axes: Sequence[in
 
 
 def _places(cx: Lowering, sizes: Sequence[Dim], firsts: Mapping[int, ir.Value]) -> ir.Value:
-    """The index of each row of an update of ``sizes`` whose first element goes to ``firsts``."""
+    """Return the index of each row of an update of ``sizes``; its first element goes to
+    ``firsts``."""
     lead = list(sizes[: max(firsts) + 1])
     columns = []
     for axis, size in enumerate(lead):
@@ -81,7 +83,7 @@ def _places(cx: Lowering, sizes: Sequence[Dim], firsts: Mapping[int, ir.Value]) 
 def _joined(
     cx: Lowering, x: ir.Value, update: ir.Value, firsts: Mapping[int, ir.Value]
 ) -> ir.Value:
-    """Before, update and after; with several axes, inside the slice of the first."""
+    """Join the slices before, update and after; further axes are joined inside of the first one."""
     shape, sizes = cx.avals_in[0].shape, cx.avals_in[1].shape
 
     def updated(part: ir.Value, remaining: list[int]) -> ir.Value:
@@ -99,12 +101,12 @@ def _joined(
 
 
 def clamped(cx: Lowering, start: ir.Value, size: Dim, taken: Dim) -> ir.Value:
-    """``start`` as an int64 vector of one, between 0 and ``size - taken``."""
+    """Return ``start`` as an int64 vector of one, clamped to ``[0, size - taken]``."""
     wide = cx.reshape(cx.cast(start, ir.DataType.INT64), (1,))
     low = cx.op("Max", wide, cx.const_i64([0]))
     return cx.op("Min", low, cx.shape_value([size - taken]))
 
 
 def same_size(a: Dim, b: Dim) -> bool:
-    """True if the two dims are proved equal."""
+    """True if the two dims are provably equal."""
     return bool(a == b)

@@ -1,4 +1,4 @@
-"""``gather``: Gather along one axis where that is what it does, else GatherND over windows."""
+"""``gather``: Gather if one axis is indexed, else GatherND over windows."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def gather(
     mode: object,
     fill_value: float | None,
 ) -> ir.Value:
+    """Lower ``gather``: Gather, Slice or GatherND, with fill values where indices are dropped."""
     how = indices.mode_of(cx, mode)
     shape = cx.avals_in[0].shape
     mapped = [int(dim) for dim in dimension_numbers.start_index_map]
@@ -59,7 +60,8 @@ def gather(
 def _bounded(
     cx: Lowering, starts: ir.Value, mapped: Sequence[int], slice_sizes: Sequence[Dim], how: str
 ) -> tuple[ir.Value, ir.Value | None]:
-    """The starts moved into bounds, and which were so from the start if JAX drops the others."""
+    """Return the starts clipped into bounds, and which were in bounds if the mode drops the
+    others."""
     sizes = [slice_sizes[dim] for dim in mapped]
     limits = [cx.avals_in[0].shape[dim] for dim in mapped]
     index = cx.cast(starts, ir.DataType.INT64)
@@ -73,7 +75,7 @@ def _bounded(
 
 
 def _fill(value: float | None, dtype: np.dtype) -> np.ndarray:
-    """What JAX puts where an index is out of bounds."""
+    """Return the value that JAX writes where an index is out of bounds."""
     if value is not None:
         return np.asarray(value).astype(dtype)
     if dtype.kind == "i":
@@ -86,7 +88,7 @@ def _fill(value: float | None, dtype: np.dtype) -> np.ndarray:
 def _without(
     cx: Lowering, starts: ir.Value, mapped: list[int], whole: set[int]
 ) -> tuple[list[int], ir.Value]:
-    """The indexed dims and the starts without dims that are taken ``whole``: those clip to 0."""
+    """Return indexed dims and starts without the dims in ``whole``, whose start clips to 0."""
     kept = [column for column, dim in enumerate(mapped) if dim not in whole] or [0]
     if len(kept) == len(mapped):
         return mapped, starts
@@ -108,7 +110,7 @@ def _take(
     numbers: Any,
     slice_sizes: Sequence[Dim],
 ) -> ir.Value:
-    """The windows of ``x`` at ``index``, all of them in bounds, with dims where JAX wants them."""
+    """Return the windows of ``x`` at ``index``, all in bounds, with JAX's order of dims."""
     shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
     batching = [int(dim) for dim in numbers.operand_batching_dims]
     collapsed = {int(dim) for dim in numbers.collapsed_slice_dims}
@@ -120,7 +122,7 @@ def _take(
     want = _labels(numbers, len(cx.avals_out[0].shape), len(shape))
     if len(mapped) == 1 and not batching and same_size(slice_sizes[mapped[0]], 1):
         axis, batch = mapped[0], [f"b{i}" for i in range(rank - 1)]
-        # The last dim of the index, of size 1, serves as the window that is not collapsed.
+        # The last dim of the index, of size 1, becomes the window dim if that is kept.
         window = [] if axis in collapsed else [axis]
         have = [*range(axis), *batch, *window, *range(axis + 1, len(shape))]
         index = index if window else cx.squeeze(index, [rank - 1])
@@ -147,13 +149,14 @@ def _slice(
     sizes: Sequence[Dim],
     collapsed: Sequence[int],
 ) -> ir.Value:
-    """One window, which needs no list of indices."""
+    """Return a single window by Slice, which needs no index tensor."""
     last = cx.op("Add", index, cx.shape_value([sizes[dim] for dim in mapped]))
     return cx.squeeze(cx.op("Slice", x, index, last, cx.const_i64(list(mapped))), collapsed)
 
 
 def _labels(numbers: Any, out_rank: int, rank: int) -> list[object]:
-    """The dims of the result: numbers are dims of the operand, ``bN`` those of the indices."""
+    """Return a label for each dim of the result: a number is an operand dim, ``bN`` an index
+    dim."""
     gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
     kept = iter(dim for dim in range(rank) if dim not in gone)
     offsets = {int(dim) for dim in numbers.offset_dims}

@@ -1,7 +1,7 @@
-"""What ``gather`` and ``scatter`` share: start indices, their bounds, and windows around them.
+"""Shared by ``gather`` and ``scatter``: start indices, their bounds, and windows around them.
 
-An index tensor is int64 ``[batch..., columns]``; each column says where a window of ``sizes[c]``
-elements begins on a dim of ``limits[c]`` elements.
+An index tensor is int64 ``[batch..., columns]``. Column c holds the start of a window of
+``sizes[c]`` elements on a dim of ``limits[c]`` elements.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MODES = {"CLIP": CLIP, "FILL_OR_DROP": DROP, "PROMISE_IN_BOUNDS": PROMISE}
 
 
 def mode_of(cx: Lowering, mode: object) -> str:
-    """What happens out of bounds; raises Unsupported E102 for modes that are not known."""
+    """Return the mode for indices out of bounds; raises Unsupported E102 for an unknown mode."""
     name = str(getattr(mode, "name", mode))
     if name not in _MODES:
         raise cx.unsupported(f"its mode is {name}")
@@ -28,7 +28,7 @@ def mode_of(cx: Lowering, mode: object) -> str:
 
 
 def in_bounds(cx: Lowering, index: ir.Value, limits: Sequence[Dim], sizes: Sequence[Dim]) -> bool:
-    """True if every start is known now, and its window is proved to lie inside."""
+    """True if every start is a constant whose window provably lies inside."""
     known = cx.known(index)
     if known is None:
         return False
@@ -43,17 +43,17 @@ def in_bounds(cx: Lowering, index: ir.Value, limits: Sequence[Dim], sizes: Seque
 
 
 def last_starts(cx: Lowering, limits: Sequence[Dim], sizes: Sequence[Dim]) -> ir.Value:
-    """The last start in bounds of each column."""
+    """Return the last start in bounds of each column."""
     return cx.shape_value([limit - size for limit, size in zip(limits, sizes, strict=True)])
 
 
 def clipped(cx: Lowering, index: ir.Value, last: ir.Value) -> ir.Value:
-    """``index`` moved into bounds."""
+    """Return ``index`` clipped into bounds."""
     return cx.op("Min", cx.op("Max", index, cx.const_i64([0])), last)
 
 
 def validity(cx: Lowering, index: ir.Value, inside: ir.Value, columns: int) -> ir.Value:
-    """``[batch..., 1]``: whether all columns of an index are as they are ``inside`` the bounds."""
+    """Return ``[batch..., 1]``: whether clipping changed no column of the index."""
     valid = cx.op("Equal", index, inside)
     if columns == 1:
         return valid
@@ -62,9 +62,9 @@ def validity(cx: Lowering, index: ir.Value, inside: ir.Value, columns: int) -> i
 
 
 def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[Dim | None]) -> ir.Value:
-    """``index`` for every element of the windows: ``[batch..., windows..., columns]``.
+    """Return the index of every window element: ``[batch..., windows..., columns]``.
 
-    ``windows`` has the size of each column's window, None for those that add no dim.
+    ``windows`` holds the window size of each column, None for columns without a window dim.
     """
     shape = [size for size in windows if size is not None]
     if not shape:
@@ -84,7 +84,7 @@ def windowed(cx: Lowering, index: ir.Value, rank: int, windows: Sequence[Dim | N
 
 
 def _counted_windows(cx: Lowering, starts: ir.Value, windows: Sequence[Dim | None]) -> ir.Value:
-    """The offsets in windows of any size, added to their own columns one dim after another."""
+    """Add the offsets in windows of any size to their own columns, one dim after another."""
     added = sum(size is not None for size in windows)
     inner = 0
     for column, size in enumerate(windows):
@@ -103,5 +103,5 @@ def _counted_windows(cx: Lowering, starts: ir.Value, windows: Sequence[Dim | Non
 def rearranged(
     cx: Lowering, x: ir.Value, have: Sequence[object], want: Sequence[object]
 ) -> ir.Value:
-    """``x``, whose dims are labelled ``have``, with its dims in the order ``want``."""
+    """Return ``x``, whose dims are labelled ``have``, with its dims in the order ``want``."""
     return cx.transpose(x, [list(have).index(label) for label in want])

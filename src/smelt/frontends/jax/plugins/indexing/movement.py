@@ -1,4 +1,4 @@
-"""Operators that move elements and compute none."""
+"""Primitives that move elements and compute none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def reshape(
     dimensions: Sequence[int] | None,
     sharding: object,
 ) -> ir.Value | Operand:
-    """``dimensions`` is the order in which the dims are read. First dims of size 1 are put off."""
+    """Reshape; ``dimensions`` is the order in which dims are read. Leading dims of 1 are
+    delayed."""
     if dimensions is not None:
         x = cx.transpose(x, dimensions)
     elif adds_first_ones(shape := tuple(cx.avals_in[0].shape), new_sizes):
@@ -39,7 +40,7 @@ def broadcast_in_dim(
     broadcast_dimensions: Sequence[int],
     sharding: object,
 ) -> Operand:
-    """Only moves the dims into place; the broadcast itself is put off, see ``Operand``."""
+    """Move the dims into place; the broadcast itself is delayed, see ``Operand``."""
     operand = cx.operands[0]
     rank, missing = len(shape), len(broadcast_dimensions) - len(operand.shape)
     places = [int(dim) for dim in broadcast_dimensions][missing:]
@@ -55,7 +56,7 @@ def broadcast_in_dim(
 
 @lowers("transpose", broadcasts=True)
 def transpose(cx: Lowering, x: ir.Value, *, permutation: Sequence[int]) -> Operand:
-    """What is still to be broadcast stays so, with its dims of size 1 moved too."""
+    """Transpose; a delayed broadcast stays delayed, with its dims of size 1 moved too."""
     operand = cx.operands[0]
     if not operand.shape:
         return operand
@@ -67,42 +68,49 @@ def transpose(cx: Lowering, x: ir.Value, *, permutation: Sequence[int]) -> Opera
 
 @lowers("squeeze")
 def squeeze(cx: Lowering, x: ir.Value, *, dimensions: Sequence[int]) -> ir.Value:
+    """Lower ``squeeze`` to Squeeze."""
     return cx.squeeze(x, [int(dim) for dim in dimensions])
 
 
 @lowers("expand_dims")
 def expand_dims(cx: Lowering, x: ir.Value, *, dimensions: Sequence[int]) -> ir.Value:
+    """Lower ``expand_dims`` to Unsqueeze."""
     return cx.unsqueeze(x, [int(dim) for dim in dimensions])
 
 
 @lowers("concatenate")
 def concatenate(cx: Lowering, *parts: ir.Value, dimension: int) -> ir.Value:
+    """Lower ``concatenate`` to Concat, or to a constant if all parts are constants."""
     known = [cx.known(part) for part in parts]
     numbers = [each for each in known if each is not None]
-    if len(numbers) == len(parts):  # Such as a place, whose columns JAX joins.
+    if len(numbers) == len(parts):  # Such as an index, whose columns JAX joins.
         return cx.constant(np.concatenate(numbers, int(dimension)))
     return parts[0] if len(parts) == 1 else cx.op("Concat", *parts, axis=int(dimension))
 
 
 @lowers("stack")
 def stack(cx: Lowering, *parts: ir.Value, axis: int) -> ir.Value:
+    """Lower ``stack`` to Unsqueeze and Concat."""
     unsqueezed = [cx.unsqueeze(part, [int(axis)]) for part in parts]
     return unsqueezed[0] if len(unsqueezed) == 1 else cx.op("Concat", *unsqueezed, axis=int(axis))
 
 
 @lowers("unstack")
 def unstack(cx: Lowering, x: ir.Value, *, axis: int) -> list[ir.Value]:
+    """Lower ``unstack`` to one Gather per result."""
     count = len(cx.avals_out)
     return [cx.op("Gather", x, cx.const_i64(i), axis=int(axis)) for i in range(count)]
 
 
 @lowers("tile")
 def tile(cx: Lowering, x: ir.Value, *, reps: Sequence[Dim]) -> ir.Value:
+    """Lower ``tile`` to Tile."""
     return cx.op("Tile", x, cx.shape_value(reps))
 
 
 @lowers("split")
 def split(cx: Lowering, x: ir.Value, *, sizes: Sequence[Dim], axis: int) -> tuple[ir.Value, ...]:
+    """Lower ``split`` to Split."""
     if len(sizes) == 1:
         return (x,)
     return cx.ops("Split", x, cx.shape_value(sizes), outputs=len(sizes), axis=int(axis))
@@ -110,6 +118,7 @@ def split(cx: Lowering, x: ir.Value, *, sizes: Sequence[Dim], axis: int) -> tupl
 
 @lowers("rev")
 def rev(cx: Lowering, x: ir.Value, *, dimensions: Sequence[int]) -> ir.Value:
+    """Lower ``rev`` to a Slice with step -1."""
     axes = [int(dim) for dim in dimensions]
     lowest = np.iinfo(np.int64).min  # Clamped to "through the first element".
     return cx.slice(x, [-1] * len(axes), [lowest] * len(axes), axes, [-1] * len(axes))
@@ -124,6 +133,7 @@ def slice_(
     limit_indices: Sequence[Dim],
     strides: Sequence[int] | None,
 ) -> ir.Value:
+    """Lower ``slice`` to a Slice of the dims that it changes."""
     shape = cx.avals_in[0].shape
     steps = [1] * len(shape) if strides is None else [int(step) for step in strides]
     bounds = zip(start_indices, limit_indices, shape, steps, strict=True)

@@ -17,16 +17,18 @@ Config = Sequence[tuple[Dim, Dim, int]]
 
 @lowers("pad")
 def pad(cx: Lowering, x: ir.Value, value: ir.Value, *, padding_config: Config) -> ir.Value:
+    """Lower ``pad``, also with negative and interior padding."""
     return padded(cx, x, value, cx.avals_in[0].shape, padding_config)
 
 
 def padded(
     cx: Lowering, x: ir.Value, value: ir.Value, shape: Sequence[Dim], config: Config
 ) -> ir.Value:
-    """``x`` of ``shape`` with ``(low, high, between)`` elements of ``value`` added on each dim.
+    """Return ``x`` of ``shape`` with ``(low, high, between)`` elements of ``value`` added on each
+    dim.
 
-    Elements go between first; then the edges grow, or are cut where the number is negative, which
-    a symbolic one may be at some sizes only.
+    Interior elements come first. Then the edges grow, or are cut where the number is negative; a
+    symbolic number may be negative at some sizes only.
     """
     sizes = list(shape)
     config = [(as_int(low), as_int(high), int(between)) for low, high, between in config]
@@ -43,25 +45,27 @@ def padded(
 
 
 def _end(size: Dim, cut: Dim) -> Dim:
-    """Where a dim of ``size`` ends that loses its last ``cut`` elements: a number counts from the
-    back, so that it is a constant of any size; 2^62 is the very end."""
+    """Return the Slice end of a dim of ``size`` that loses its last ``cut`` elements.
+
+    A known cut counts from the back, so the end is a constant for any size; 2^62 is the very end.
+    """
     return size - cut if is_symbolic(cut) else -cut or 2**62
 
 
 def as_int(count: Dim) -> Dim:
-    """``count`` as an int if it is a number: derivatives pad by NumPy's."""
+    """Return ``count`` as an int if it is a number; derivatives pad by NumPy integers."""
     return count if is_symbolic(count) else int(count)
 
 
 def _is_some(count: Dim) -> bool:
-    """False for the number 0; a symbolic count may be more."""
+    """False for the number 0; a symbolic count may be positive."""
     return is_symbolic(count) or count != 0
 
 
 def _grow(
     cx: Lowering, x: ir.Value, value: ir.Value, lows: Sequence[Dim], highs: Sequence[Dim]
 ) -> ir.Value:
-    """``x`` with ``lows`` elements of ``value`` before it and ``highs`` after it, one a dim."""
+    """Return ``x`` with ``lows[i]`` elements of ``value`` before and ``highs[i]`` after dim i."""
     axes = [
         axis for axis, pair in enumerate(zip(lows, highs, strict=True)) if any(map(_is_some, pair))
     ]
@@ -74,7 +78,8 @@ def _grow(
 def edged(
     cx: Lowering, x: ir.Value, pads: ir.Value, value: ir.Value, axes: Sequence[int]
 ) -> ir.Value:
-    """``x`` with ``value`` around it; runtimes pad no integers of 16 bits, and those of 32."""
+    """Return ``x`` with ``value`` around it; 16-bit integers are padded as int32 for the
+    runtimes."""
     assert x.dtype is not None
     wide = ir.DataType.INT32 if x.dtype in SHORT else x.dtype
     given = cx.cast(x, wide), pads, cx.cast(value, wide), cx.const_i64(list(axes))
@@ -84,7 +89,7 @@ def edged(
 def _dilated(
     cx: Lowering, x: ir.Value, value: ir.Value, sizes: Sequence[Dim], axis: int, between: int
 ) -> tuple[ir.Value, Dim]:
-    """Each element followed by ``between`` others, without those after the last."""
+    """Insert ``between`` elements of ``value`` between neighbors on ``axis``."""
     size = sizes[axis]
     x = cx.unsqueeze(x, [axis + 1])
     pads = cx.const_i64([0, between])

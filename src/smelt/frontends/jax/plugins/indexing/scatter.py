@@ -1,4 +1,4 @@
-"""``scatter`` and its kin: ScatterND over windows."""
+"""``scatter`` and its variants, by ScatterND over windows."""
 
 from __future__ import annotations
 
@@ -34,12 +34,14 @@ WIDER = {
     ir.DataType.BFLOAT16: ir.DataType.FLOAT,
     ir.DataType.BOOL: ir.DataType.INT32,
 }
-"""Types in which few runtimes combine elements."""
+"""Wider types for those in which few runtimes combine elements."""
 
 WHOLE = {"add": "Add", "mul": "Mul", "min": "Min", "max": "Max"}
 
 
 def _lower(reduction: str) -> Callable[..., ir.Value | list[Operand]]:
+    """Return the lowering of a scatter that combines by ``reduction``."""
+
     def lower(
         cx: Lowering,
         x: ir.Value,
@@ -69,10 +71,10 @@ for _primitive, _reduction in REDUCTIONS.items():
 
 @dataclass(frozen=True)
 class Roles:
-    """What each dim of the operand is to a scatter.
+    """The role of each operand dim in a scatter.
 
-    ``indexed`` are those with a column in the index, ``full`` those that a window covers; a
-    window's size on a dim is ``windows[dim]``, absent for dims that the updates do not have.
+    ``indexed`` dims have a column in the index; ``full`` dims are covered by a window. The window
+    size of a dim is ``windows[dim]``, absent for dims that the updates lack.
     """
 
     batching: list[int]
@@ -83,10 +85,12 @@ class Roles:
 
     @property
     def indexed(self) -> list[int]:
+        """The dims with a column in the index, in the order of the columns."""
         return [*self.batching, *self.mapped, *self.partial]
 
 
 def _roles(cx: Lowering, numbers: Any) -> Roles:
+    """Return the roles of the operand dims, from the scatter's dimension numbers."""
     shape, update_shape = cx.avals_in[0].shape, cx.avals_in[2].shape
     batching = [int(dim) for dim in numbers.operand_batching_dims]
     mapped = [int(dim) for dim in numbers.scatter_dims_to_operand_dims]
@@ -108,6 +112,7 @@ def _scatter(
     mode: object,
     reduction: str,
 ) -> ir.Value:
+    """Lower one scatter: a window put in by slices, or ScatterND on moved dims."""
     x, starts, updates = operands
     roles, shape = _roles(cx, numbers), cx.avals_in[0].shape
     if not roles.indexed and len(cx.avals_in[1].shape) == 1:  # One window that covers everything.
@@ -137,7 +142,7 @@ def _scatter(
 def _put_in(
     cx: Lowering, operands: tuple[ir.Value, ir.Value], roles: Roles, box: Box, reduction: str
 ) -> ir.Value:
-    """The operand with one window of it replaced by what it and the updates make."""
+    """Return the operand with one window replaced by its combination with the updates."""
     x, updates = operands
     gone = [dim for dim in range(len(cx.avals_in[0].shape)) if dim not in roles.windows]
     window = cx.unsqueeze(updates, gone) if gone else updates
@@ -152,7 +157,7 @@ def _put_in(
 def _combined(
     cx: Lowering, data: ir.Value, index: ir.Value, updates: ir.Value, reduction: str
 ) -> ir.Value:
-    """By ScatterND, in a type that runtimes combine in."""
+    """Combine by ScatterND, in a type in which runtimes have the reduction."""
     assert data.dtype is not None
     narrow = data.dtype
     wide = WIDER.get(narrow, narrow) if reduction != "none" else narrow
@@ -169,7 +174,10 @@ def _with_nan(
     result: ir.Value,
     reduction: str,
 ) -> ir.Value:
-    """``result``, or NaN where one was met: runtimes pass over it in extremes, so it is counted."""
+    """Return ``result`` with NaN wherever max or min met one.
+
+    Runtimes skip NaN in extremes, so a second ScatterND counts them.
+    """
     assert data.dtype is not None
     if reduction not in ("min", "max") or not data.dtype.is_floating_point():
         return result
@@ -182,7 +190,8 @@ def _with_nan(
 def _index(
     cx: Lowering, starts: ir.Value, numbers: Any, roles: Roles, mode: object
 ) -> tuple[ir.Value, bool]:
-    """The index of every updated element, and whether some point at the row behind the last."""
+    """Return the index of every updated element, and whether dropped ones point past the last
+    row."""
     shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
     index, valid = _bounded(cx, cx.cast(starts, ir.DataType.INT64), roles, mode)
     columns = _batch_columns(cx, numbers, roles)
@@ -204,7 +213,7 @@ def _index(
 def _bounded(
     cx: Lowering, index: ir.Value, roles: Roles, mode: object
 ) -> tuple[ir.Value, ir.Value | None]:
-    """The starts, clipped if JAX clips them, and which are in bounds if JAX drops the others."""
+    """Return the starts, clipped in mode clip, and which are in bounds in mode drop."""
     how = indices.mode_of(cx, mode)
     limits = [cx.avals_in[0].shape[dim] for dim in roles.mapped]
     sizes = [roles.windows.get(dim, 1) for dim in roles.mapped]
@@ -218,7 +227,7 @@ def _bounded(
 
 
 def _batch_columns(cx: Lowering, numbers: Any, roles: Roles) -> list[ir.Value]:
-    """For each batch dim the number of the batch, for every index."""
+    """Return, for each batch dim, an index column with the batch number."""
     shape, batch = cx.avals_in[0].shape, cx.avals_in[1].shape[:-1]
     columns = []
     places = [int(dim) for dim in numbers.scatter_indices_batching_dims]

@@ -1,4 +1,4 @@
-"""``scatter`` with a function: applied to an element as often as an index names it."""
+"""``scatter`` with a function, applied to an element once for each index that names it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.frontends.jax.operand import Operand
 def applied(
     cx: Lowering, body: Any, constants: Any, unique: bool, numbers: Any, mode: Any
 ) -> list[Operand]:
-    """Counts how often each element is named; every round applies the function where it is due."""
+    """Count how often each element is named; each round applies the function where it is due."""
     closed = body if isinstance(body, ClosedJaxpr) else ClosedJaxpr(body, list(constants))
 
     def scattered(x: Any, starts: Any, updates: Any) -> Any:

@@ -1,6 +1,6 @@
-"""A scatter of one window whose place is known, such as ``x.at[1:-1, 1:-1].add(y)``: slices joined.
+"""A scatter of one window at a known place, such as ``x.at[1:-1, 1:-1].add(y)``, by joined slices.
 
-An index of every element would be a constant as large as the window, read element by element.
+The index tensor would be a constant as large as the window, read element by element.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.plugins.indexing.dynamic_slicing import FEW_ROWS, LONG_ROW
 
 Box: TypeAlias = Mapping[int, tuple[int, int]]
-"""Where the window begins and ends along each dim that it is cut from."""
+"""Start and end of the window on each dim that it does not cover."""
 
 
 def box_of(
@@ -26,9 +26,11 @@ def box_of(
     cut: Sequence[int],
     windows: Mapping[int, Dim],
 ) -> Box | None:
-    """The window of a scatter at ``starts``, a column for each dim ``mapped``; ``cut`` are all dims
-    of which it is a part, ``windows`` its sizes, 1 unless said. None unless there is one window,
-    known to lie inside, that slices join no slower than ScatterND places its rows.
+    """Return the window of a scatter, or None if ScatterND is needed or not slower.
+
+    ``starts`` has a column for each dim in ``mapped``. ``cut`` are the dims that the window does
+    not cover, ``windows`` its sizes (1 if absent). The scatter must have one window, known to lie
+    inside.
     """
     known, shape = cx.known(starts), cx.avals_in[0].shape
     if known is None or known.ndim != 1:
@@ -47,14 +49,13 @@ def box_of(
 
 
 def cut_out(cx: Lowering, x: ir.Value, box: Box) -> ir.Value:
-    """The window of ``x``."""
+    """Return the window ``box`` of ``x``."""
     starts, ends = zip(*box.values(), strict=True)
     return cx.slice(x, list(starts), list(ends), list(box))
 
 
 def put_in(cx: Lowering, x: ir.Value, window: ir.Value, box: Box) -> ir.Value:
-    """``x`` with ``window`` in its place: before, window and after; with several dims, inside the
-    slice of the first."""
+    """Return ``x`` with ``window`` in place of ``box``, by joining slices dim by dim."""
     if not box:
         return window
     (dim, (start, end)), *rest = box.items()

@@ -1,4 +1,4 @@
-"""Sorting, by TopK: it is stable, and NaN comes where JAX puts it."""
+"""Sorting by TopK, which is stable, with NaN where JAX puts it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SORTABLE = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.INT32, ir.DataTyp
 def sort(
     cx: Lowering, *operands: ir.Value, dimension: int, is_stable: bool, num_keys: int
 ) -> tuple[ir.Value, ...]:
-    """By the last key first, keeping order; each key decides anew, so the first decides most."""
+    """Sort stably by the last key first, so that the first key decides most."""
     axis, size = int(dimension), cx.avals_in[0].shape[int(dimension)]
     order: ir.Value | None = None
     for key in reversed(operands[:num_keys]):
@@ -28,10 +28,10 @@ def sort(
 
 @lowers("top_k")
 def top_k(cx: Lowering, x: ir.Value, *, k: Dim, axis: int) -> tuple[ir.Value, ir.Value]:
-    """In JAX's total order: -0 is below 0, NaN counts as the largest, and its negation as least.
+    """Return the largest elements in JAX's total order: -0 < 0, NaN largest, negated NaN smallest.
 
-    A model cannot see the sign of NaN, so it is taken to be positive unless ``x`` is negated here,
-    as by all who ask for the least elements.
+    A model cannot see the sign of NaN. It counts as positive unless ``x`` is negated in the graph,
+    as it is where the smallest elements are requested.
     """
     producer = x.producer()
     negated = producer is not None and producer.op_type == "Neg"
@@ -52,7 +52,7 @@ def approx_top_k(
     reduction_input_size_override: int,
     aggregate_to_topk: bool,
 ) -> tuple[ir.Value, ir.Value]:
-    """Exactly, which is better than any ``recall_target``."""
+    """Return the exact result, which satisfies any ``recall_target``."""
     shape = cx.avals_in[0].shape
     axis = int(reduction_dimension) % len(shape)
     if not aggregate_to_topk and cx.avals_out[0].shape[axis] != k:
@@ -63,13 +63,13 @@ def approx_top_k(
 
 
 def _in_total_order(cx: Lowering, x: ir.Value, axis: int, count: Dim, negated: bool) -> ir.Value:
-    """The places of the first ``count`` of ``x``, the largest first."""
+    """Return the indices of the ``count`` largest elements, largest first."""
     assert x.dtype is not None
     if not x.dtype.is_floating_point():
         return _by_number(cx, _sortable(cx, x), None, axis, count, largest=True)
     if x.dtype != ir.DataType.DOUBLE:
         return _by_number(cx, _total_key(cx, x, negated), None, axis, count, largest=True)
-    # No type is wider, so what ties as a number is ordered before: by one key after the other.
+    # No wider type exists, so sort by several keys, the one for ties first.
     size, nan = cx.avals_in[0].shape[axis], cx.op("IsNaN", x)
     zero = cx.cast(cx.op("Not", is_negative_zero(cx, x)), ir.DataType.INT32)
     order = _by_number(cx, zero, None, axis, size, largest=True)
@@ -80,7 +80,7 @@ def _in_total_order(cx: Lowering, x: ir.Value, axis: int, count: Dim, negated: b
 
 
 def _total_key(cx: Lowering, x: ir.Value, negated: bool) -> ir.Value:
-    """Doubles in the order of ``x``, which leave room for NaN beyond inf and for -0 below 0."""
+    """Return doubles in the order of ``x``, with room for NaN beyond inf and for -0 below 0."""
     wide = cx.cast(x, ir.DataType.DOUBLE)
     number = cx.op("Where", is_negative_zero(cx, wide), cx.const_like(-1e-300, wide), wide)
     number = cx.op("Max", number, cx.const_like(-1e300, wide))
@@ -99,7 +99,7 @@ def _ordered(
     largest: bool,
     kept: Dim | None = None,
 ) -> ir.Value:
-    """``order`` sorted by ``key``, stably; the first ``kept`` of it."""
+    """Return ``order`` stably sorted by ``key``, and cut to the first ``kept``."""
     assert key.dtype is not None
     count = size if kept is None else kept
     if not key.dtype.is_floating_point():
@@ -114,7 +114,7 @@ def _ordered(
 
 
 def _sortable(cx: Lowering, key: ir.Value) -> ir.Value:
-    """``key`` in a type that TopK sorts everywhere, with the same order."""
+    """Return ``key`` in a type that TopK sorts in every runtime, in the same order."""
     assert key.dtype is not None
     if key.dtype in SORTABLE:
         return key

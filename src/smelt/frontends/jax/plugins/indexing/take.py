@@ -1,4 +1,4 @@
-"""``x[..., i, ...]``: a ``gather`` of whole rows by one index, as embeddings do."""
+"""``x[..., i, ...]``: a ``gather`` of whole rows by one index, as in embeddings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smelt.frontends.jax.plugins.indexing.dynamic_slicing import same_size
 def is_take(
     shape: Sequence[Dim], mapped: Sequence[int], numbers: Any, sizes: Sequence[Dim]
 ) -> bool:
-    """True if one dim is indexed and gone, and every other is taken whole."""
+    """True if one dim is indexed and collapsed, and every other dim is taken whole."""
     if len(mapped) != 1 or tuple(numbers.collapsed_slice_dims) != tuple(mapped):
         return False
     others = [dim for dim in range(len(shape)) if dim not in mapped]
@@ -28,9 +28,9 @@ def is_take(
 def bounded(
     cx: Lowering, starts: ir.Value, limit: Dim, how: str
 ) -> tuple[ir.Value, ir.Value | None]:
-    """The index within ``[0, limit)``, and which were so from the start if JAX drops the others.
+    """Return the index clipped to ``[0, limit)``, and which were in bounds in mode drop.
 
-    It stays int32 where it is: runtimes take both types.
+    An int32 index stays int32, because runtimes take both types.
     """
     index = cx.squeeze(starts, [len(cx.avals_in[1].shape) - 1])
     narrow = index.dtype == ir.DataType.INT32 and not is_symbolic(limit) and limit < 2**31

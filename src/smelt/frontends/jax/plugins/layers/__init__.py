@@ -1,5 +1,5 @@
-"""Layers of libraries that are quicker to trace as one equation, and how those are lowered.
+"""Library layers that are faster to trace as one equation, and their lowerings.
 
-Optional: each stands in for a function of a library that takes more than a seventh of a conversion
-(measured one by one), and is left out where that library has changed.
+Each replaces a library function that took more than a seventh of a conversion (measured one by
+one), and is skipped if the library has changed.
 """

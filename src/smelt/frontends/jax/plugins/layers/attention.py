@@ -1,7 +1,7 @@
-"""``jax.nn.dot_product_attention``: one equation, and one operator where no key is hidden.
+"""``jax.nn.dot_product_attention`` as one equation, and as one operator if there is no mask.
 
-The operator adds to a score what hides it, so a score that is NaN would stay; a mask is a choice
-here, as it is in JAX, and passes may know better. Other calls are traced as they are.
+The operator adds the mask to the scores, so a NaN score would stay; here a mask is a choice, as in
+JAX, and passes may fuse it. Calls of other forms are traced as usual.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from smelt.frontends.jax.registry import lowers
 
 OPSET = 23
 LOW = float(np.float32(-0.7 * np.finfo(np.float32).max))
-"""What JAX puts in place of a score that a mask hides; a row without keys is their average."""
+"""JAX's replacement of a masked score; a row whose keys are all masked averages the values."""
 
 _attention = jax.nn.dot_product_attention
 
@@ -40,7 +40,7 @@ def attention(
     *mask: ir.Value,
     scale: float,
 ) -> ir.Value | list[Operand]:
-    """All are B,S,H,D; the operator takes the heads inside: B,S,H*D."""
+    """Lower attention of ``[B, S, H, D]``; the operator takes ``[B, S, H*D]``."""
     if not cx.is_never_empty():
         return cx.inline_traced(partial(_reference, scale=scale))
     if mask or cx.opset < OPSET:
@@ -65,7 +65,7 @@ def in_pieces(
     scale: float,
     low: float,
 ) -> ir.Value:
-    """Attention of B,H,S,D with ``low`` in place of the scores that ``mask`` hides."""
+    """Return attention of ``[B, H, S, D]`` as nodes, with ``low`` in place of masked scores."""
     scores = cx.op("MatMul", q, cx.transpose(k, (0, 1, 3, 2)))
     scores = cx.op("Mul", scores, cx.constant(np.asarray(scale, np.float32)))
     if mask:
@@ -92,8 +92,10 @@ def _call(
     is_causal: bool = False,
     **others: Any,
 ) -> Call | None:
-    """The operands and the scale of a plain call in float32 with as many heads for keys as for
-    queries, a mask or causality at most; None for any other call."""
+    """Return operands and scale of a plain call, None for any other call.
+
+    Plain means: float32, as many heads for keys as for queries, at most a mask or causality.
+    """
     if any(other is not None and other is not False for other in (bias, *others.values())):
         return None
     operands = (query, key, value)
@@ -121,7 +123,7 @@ def _are_numbers(*dims: Dim) -> bool:
 
 
 def _fits(mask: Any, shape: Sequence[Dim]) -> bool:
-    """True for a mask each of whose dims is 1 or that of ``shape``."""
+    """True for a boolean mask whose dims are each 1 or that of ``shape``."""
     if not isinstance(mask, jax.Array) or mask.dtype != np.bool_ or mask.ndim != 4:
         return False
     return all(dim in (1, of) for dim, of in zip(mask.shape, shape, strict=True))

@@ -1,7 +1,6 @@
-"""Batch normalization of flax by statistics that are known: one equation, one operator.
+"""flax batch normalization with constant statistics: one equation, one operator.
 
-flax normalizes in one function, after it has chosen between the statistics of the batch and those
-that a layer keeps.
+flax normalizes in one function, after choosing the statistics of the batch or of the layer.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def batch_norm(
     *,
     epsilon: float,
 ) -> ir.Value | list[Operand]:
-    """The operator has channels second; for statistics of the batch itself, it is no help."""
+    """Lower to BatchNormalization with channels second; statistics of the batch are inlined."""
     if not (is_constant(mean) and is_constant(variance)):
         return cx.inline_traced(partial(_by_flax, epsilon=epsilon))
     last = len(cx.avals_in[0].shape) - 1
@@ -60,6 +59,7 @@ def _by_flax(
     *,
     epsilon: float,
 ) -> Any:
+    """Return the normalization as flax computes it."""
     mean, variance, scale, bias = (with_rank_of(p, x) for p in (mean, variance, scale, bias))
     return (x - mean) * (lax.rsqrt(variance + epsilon) * scale) + bias
 
@@ -75,6 +75,7 @@ def _of_nnx(
     dtype: Any,
     epsilon: Any,
 ) -> Call | None:
+    """Return operands and epsilon of a plain call, None for any other call."""
     if not _is_plain(x, mean, var, reduction_axes, feature_axes, dtype, epsilon):
         return None
     shape = x.shape[-1:]
@@ -88,7 +89,7 @@ def _of_nnx(
 def _is_plain(
     x: Any, mean: Any, var: Any, reduced: Any, features: Any, dtype: Any, epsilon: Any
 ) -> bool:
-    """True for the last of two or more dims, in float32."""
+    """True for float32 normalized over all dims but the last of two or more."""
     if any(not isinstance(a, jax.Array) or a.dtype != np.float32 for a in (x, mean, var)):
         return False
     if x.ndim < 2 or np.dtype(dtype or np.float32) != np.float32 or not is_usual_epsilon(epsilon):
@@ -114,7 +115,7 @@ binds(FLAX)
 
 
 def _of_linen(original: Function) -> Function:
-    """linen's function asks the layer for its parameters."""
+    """Return a replacement of linen's ``_normalize``, which asks the layer for its parameters."""
     bind = FLAX.primitive_of(original).bind
     signature = inspect.signature(original)
 
@@ -147,7 +148,7 @@ def _of_linen(original: Function) -> Function:
 
 
 def has_plain(layer: Any, name: str, size: int) -> bool:
-    """True if a layer of linen has the parameter ``name``, ``size`` numbers in float32."""
+    """True if a linen layer has the parameter ``name`` as ``size`` float32 numbers."""
     if not layer.has_variable("params", name):
         return False
     value = layer.get_variable("params", name)

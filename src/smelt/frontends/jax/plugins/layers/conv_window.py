@@ -1,4 +1,4 @@
-"""What layers of convolution of several libraries say of their windows."""
+"""Window sizes and attributes shared by the convolution layers of several libraries."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ def result_sizes(
     padding: tuple[tuple[int, int], ...],
     dilation: tuple[int, ...],
 ) -> list[int]:
-    """How often the window fits into each dim of the padded image."""
+    """Return how often the window fits into each dim of the padded image."""
     rows = zip(image, kernel, strides, padding, dilation, strict=True)
     return [(n + sum(pads) - d * (k - 1) - 1) // s + 1 for n, k, s, pads, d in rows]
 
 
 def is_window(image: Sequence[int], kernel: Sequence[int], window: dict[str, Any]) -> bool:
-    """True if every number is an int that the operator takes, and some window fits."""
+    """True if every number is an int that Conv accepts, and at least one window fits."""
     if any(len(numbers) != len(kernel) for numbers in window.values()):
         return False
     pads = [pad for pair in window["padding"] for pad in pair]
@@ -38,7 +38,7 @@ def attributes_of(
     dilation: tuple[int, ...],
     groups: int,
 ) -> dict[str, Any]:
-    """The attributes of the operator for a ``kernel`` of these sizes."""
+    """Return the attributes of Conv for a ``kernel`` of these sizes."""
     return {
         "group": groups,
         "kernel_shape": [int(size) for size in kernel],

@@ -1,6 +1,6 @@
-"""The attention of one head in equinox, which its layers map over heads and users over batches.
+"""equinox attention of one head, which layers map over heads and users over batches.
 
-The maps become the first dims of one operator.
+The mapped dims become the leading dims of one operator.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from smelt.frontends.jax.plugins.layers.layer_norm import with_rank_of
 from smelt.frontends.jax.registry import lowers
 
 LOW = float(np.finfo(np.float32).min)
-"""What equinox puts in place of a score that a mask hides."""
+"""equinox's replacement of a masked score."""
 
 
 @lowers("equinox.attention")
 def attention(
     cx: Lowering, q: ir.Value, k: ir.Value, v: ir.Value, *mask: ir.Value
 ) -> ir.Value | list[Operand]:
-    """The operator has two dims in front: rows of a batch, and heads."""
+    """Lower to Attention with two leading dims: batch and heads."""
     missing = 4 - len(cx.avals_in[0].shape)
     if missing < 0 or not cx.is_never_empty():
         return cx.inline_traced(_reference)
@@ -45,7 +45,7 @@ def attention(
 
 
 def _reference(q: jax.Array, k: jax.Array, v: jax.Array, *mask: jax.Array) -> Any:
-    """What equinox computes, with any dims in front."""
+    """Return equinox's result, for any leading dims."""
     logits = jnp.einsum("...sd,...Sd->...sS", q / math.sqrt(q.shape[-1]), k)
     if mask:
         logits = jnp.where(with_rank_of(mask[0], logits), logits, jnp.finfo(logits.dtype).min)
@@ -66,7 +66,7 @@ def _call(
     key: Any = None,
     inference: bool | None = None,
 ) -> Call | None:
-    """None where equinox drops weights out or complains, and for other types than float32."""
+    """Return the operands; None for dropout, invalid calls and types other than float32."""
     operands = (query, key_, value)
     if not all(isinstance(x, jax.Array) and x.dtype == np.float32 for x in operands):
         return None
@@ -91,7 +91,7 @@ def _is_off(dropout: Any, inference: bool | None) -> bool:
 
 
 def _batched(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequence[Any] | None:
-    """The dim of the batch in front of all; a mask may lack it, and those of earlier batches."""
+    """Move the batch dim of each operand to the front; the mask may lack it."""
     moved = [
         operand if dim is None else jnp.moveaxis(operand, dim, 0)
         for operand, dim in zip(operands, dims, strict=True)

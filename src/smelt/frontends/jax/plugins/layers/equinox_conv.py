@@ -1,7 +1,7 @@
-"""The convolution of one image in equinox, which users map over a batch.
+"""equinox convolution of one image, which users map over a batch.
 
-The layer adds a batch of one, takes it away again and adds its bias; mapped, each of the three is
-equations and nodes of its own, which passes would have to take away again.
+The layer adds a batch dim of 1, removes it again and adds its bias. Mapped, each of these is
+equations and nodes that passes would have to remove.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def conv(
     dilation: tuple[int, ...],
     groups: int,
 ) -> ir.Value | list[Operand]:
-    """The operator has one dim in front: the rows of a batch."""
+    """Lower to Conv with all leading dims merged into one batch dim."""
     shape, kernel = cx.avals_in[0].shape, cx.avals_in[1].shape
     front, image = shape[: -len(kernel) + 1], shape[-len(kernel) + 1 :]
     if 0 in front:
@@ -76,7 +76,7 @@ def _reference(
     dilation: tuple[int, ...],
     groups: int,
 ) -> Any:
-    """What equinox computes, with any dims in front."""
+    """Return equinox's result, for any leading dims."""
     if x.ndim >= w.ndim:
         inner = partial(
             _reference, strides=strides, padding=padding, dilation=dilation, groups=groups
@@ -103,8 +103,8 @@ def _result(
 
 
 def _call(layer: Any, x: Any, *, key: Any = None) -> Call | None:
-    """None where equinox complains or pads by other than zeros, for sizes that are not known, and
-    for other types than float32."""
+    """Return operands and window; None for invalid calls, other padding modes, unknown sizes, and
+    types other than float32."""
     w, bias = layer.weight, layer.bias
     if layer.padding_mode != "ZEROS":
         return None

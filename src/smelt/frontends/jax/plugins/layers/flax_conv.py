@@ -1,4 +1,4 @@
-"""The convolution of flax nnx, channels last, with its bias: one equation, one operator."""
+"""flax nnx convolution, channels last, with its bias: one equation, one operator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def conv(
     dilation: tuple[int, ...],
     groups: int,
 ) -> ir.Value:
-    """Channels are moved first, as the operator has them, and back."""
+    """Lower to Conv; channels are transposed to second place and back."""
     kernel = cx.avals_in[1].shape
     last = len(kernel) - 1
     result = cx.op(
@@ -55,7 +55,7 @@ def _reference(
     dilation: tuple[int, ...],
     groups: int,
 ) -> Any:
-    """What flax computes of a batch of images."""
+    """Return flax's result for a batch of images."""
     last = w.ndim - 1
     image = (0, last, *range(1, last))
     numbers = lax.ConvDimensionNumbers(image, (last, last - 1, *range(last - 1)), image)
@@ -79,9 +79,11 @@ def _result(
 
 
 def _call(layer: Any, inputs: Any, out_sharding: Any = None) -> Call | None:
-    """None where flax complains, masks weights, dilates the input or pads by other than zeros, for
-    sizes that are not known, for more or less than one dim of a batch, and for other types than
-    float32."""
+    """Return operands and window of a plain call, None for any other call.
+
+    Not plain: invalid calls, masked weights, dilated inputs, other padding than zeros, symbolic
+    sizes, several batch dims, and types other than float32.
+    """
     from flax.nnx.nn import dtypes
 
     if out_sharding is not None or layer.mask is not None:
@@ -104,6 +106,7 @@ def _call(layer: Any, inputs: Any, out_sharding: Any = None) -> Call | None:
 
 
 def _is_fitting(layer: Any, x: Any, w: Any, bias: Any) -> bool:
+    """True if the shapes of input, kernel and bias fit the layer and are known."""
     groups = layer.feature_group_count
     if w.ndim < 3 or x.ndim != w.ndim or w.shape[:-2] != layer.kernel_size:
         return False
@@ -117,7 +120,7 @@ def _is_fitting(layer: Any, x: Any, w: Any, bias: Any) -> bool:
 
 
 def _window(layer: Any, image: Any, kernel: Any) -> dict[str, Any] | None:
-    """Its numbers for each dim of the image, None for those that are no plain window."""
+    """Return strides, padding and dilation of each image dim, None for other windows."""
     from flax.nnx.nn.linear import canonicalize_padding
 
     def each(number: Any) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Group normalization as flax nnx has it, channels last: one equation, one operator."""
+"""flax nnx group normalization, channels last: one equation, one operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from smelt.frontends.jax.plugins.layers.layer_norm import (
 from smelt.frontends.jax.registry import lowers
 
 OPSET = 21
-"""From here on the operator has a scale and a bias for each channel."""
+"""The first opset in which the operator has a scale and a bias for each channel."""
 
 
 @lowers("flax.group_norm")
@@ -38,7 +38,7 @@ def group_norm(
     epsilon: float,
     fast: bool,
 ) -> ir.Value | list[Operand]:
-    """The operator has channels second; ``fast`` is how a variance rounds."""
+    """Lower to GroupNormalization with channels second; ``fast`` only affects rounding."""
     if cx.opset < OPSET or not cx.is_never_empty():
         return cx.inline_traced(partial(_by_flax, groups=groups, epsilon=epsilon, fast=fast))
     last = len(cx.avals_in[0].shape) - 1
@@ -56,6 +56,7 @@ def _by_flax(
     epsilon: float,
     fast: bool,
 ) -> Any:
+    """Return the normalization as flax computes it."""
     size = x.shape[-1] // groups
     axes = tuple(range(1, x.ndim - 1))
     grouped = x.reshape((*x.shape[:-1], groups, size))
@@ -68,6 +69,7 @@ def _by_flax(
 
 
 def _of_flax(layer: Any, x: Any, **others: Any) -> Call | None:
+    """Return operands and parameters of a plain call, None for any other call."""
     if not are_absent(others) or layer.reduction_axes is not None or np.ndim(x) < 2:
         return None
     found = flax_call(layer, x)

@@ -1,8 +1,8 @@
-"""Layer normalization as flax nnx and equinox have it: one equation, one operator.
+"""Layer normalization of flax nnx and equinox: one equation, one operator.
 
-The layers' own arithmetic is twenty equations, which passes would have to recognize again. It
-still is what derivatives are taken of, and what calls become that are not plain: other types than
-float32, a mask, other axes than the last, statistics over devices.
+The layers' own arithmetic is twenty equations, which passes would have to match again. Derivatives
+still use it, and so do calls that are not plain: other types than float32, a mask, other axes than
+the last, statistics across devices.
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ def layer_norm(
     epsilon: float,
     fast: bool,
 ) -> ir.Value:
-    """Over the dims of ``scale``; ``fast`` is how a variance rounds, which no operator says."""
+    """Lower to LayerNormalization over the dims of ``scale``; ``fast`` only affects rounding."""
     axis = -len(cx.avals_in[1].shape)
     return cx.op("LayerNormalization", x, scale, *bias, axis=axis, epsilon=epsilon)
 
 
 def like_x(x: compat.Aval, *operands: compat.Aval, **params: Any) -> compat.Aval:
+    """Return the type of ``x`` as the result type."""
     return compat.ShapedArray(x.shape, x.dtype)
 
 
 def with_rank_of(parameter: jax.Array, x: jax.Array) -> jax.Array:
-    """``parameter`` with the rank of ``x``, because JAX can be told to refuse ranks that differ."""
+    """Return ``parameter`` with the rank of ``x``: JAX can be set to reject different ranks."""
     return parameter.reshape((1,) * (x.ndim - parameter.ndim) + parameter.shape)
 
 
 def flax_statistics(x: jax.Array, axes: tuple[int, ...], fast: bool) -> tuple[Any, Any]:
-    """The mean and the variance, as flax computes them of float32."""
+    """Return mean and variance as flax computes them for float32."""
     mean = x.mean(axes)
     if fast:
         return mean, jnp.maximum(0.0, lax.square(x).mean(axes) - lax.square(mean))
@@ -79,12 +80,12 @@ def _of_flax(layer: Any, x: Any, **others: Any) -> Call | None:
 
 
 def are_absent(others: Mapping[str, Any]) -> bool:
-    """True if further arguments, such as a mask, are all None."""
+    """True if all further arguments, such as a mask, are None."""
     return all(other is None for other in others.values())
 
 
 def flax_call(layer: Any, x: Any) -> Call | None:
-    """The call of a normalization with parameters for the last dim, None if it is unusual."""
+    """Return the call with parameters of the last dim, None if it is not plain."""
     from flax.nnx.nn import dtypes
 
     if layer.axis_name is not None or layer.dtype not in (None, jnp.float32):
@@ -107,7 +108,7 @@ def _of_equinox(layer: Any, x: Any, *state: Any, key: Any = None, **others: Any)
 def _call(
     x: Any, scale: Any, bias: Any, shape: tuple[compat.Dim, ...], epsilon: Any, fast: bool
 ) -> Call | None:
-    """The call with parameters of the last dims ``shape``, None if some part is unusual."""
+    """Return the call with parameters of the last dims ``shape``, None if it is not plain."""
     if not shape or not all(isinstance(dim, int) and dim > 0 for dim in shape):
         return None
     scale = np.ones(shape, np.float32) if scale is None else scale
@@ -123,12 +124,12 @@ def _call(
 
 
 def is_usual_epsilon(epsilon: Any) -> bool:
-    """True for what an attribute can hold and a root be taken of."""
+    """True for a positive float that float32 can hold."""
     return isinstance(epsilon, float) and bool(0 < np.float32(epsilon) < np.inf)
 
 
 def batched_first(operands: Sequence[Any], dims: Sequence[int | None]) -> Sequence[Any] | None:
-    """Any dims may be in front of those of the first operand."""
+    """Move the batch dim of the first operand to the front; None if other operands have one."""
     if dims[0] is None or any(dim is not None for dim in dims[1:]):
         return None
     return in_front(operands[0], dims[0]), *operands[1:]

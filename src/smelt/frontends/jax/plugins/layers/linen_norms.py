@@ -1,6 +1,6 @@
-"""Normalizations of flax linen, as those of flax nnx.
+"""Normalizations of flax linen, lowered like those of flax nnx.
 
-A linen layer asks for its parameters while it is called, so the call stays one of the layer.
+A linen layer asks for its parameters while it is called, so its method is replaced.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from smelt.frontends.jax.plugins.layers.layer_norm import LAST, are_absent, is_u
 from smelt.frontends.jax.replacement import Function
 
 Read: TypeAlias = Callable[[Any, Any], dict[str, Any] | None]
-"""The parameters of the primitive for a layer and its operand, None if something is unusual."""
+"""Returns the primitive's parameters for a layer and its operand, None if the call is not plain."""
 
 
 def _layer_norm(layer: Any, x: Any) -> dict[str, Any] | None:
@@ -40,7 +40,7 @@ def _group_norm(layer: Any, x: Any) -> dict[str, Any] | None:
 
 
 def _method(binding: Binding, read: Read) -> Callable[[Function], Function]:
-    """Makes the method that binds the primitive of ``binding``, out of that of the library."""
+    """Return a function that replaces the library's method by one that binds ``binding``."""
 
     def replacement(original: Function) -> Function:
         from flax.linen import module
@@ -71,7 +71,7 @@ def _method(binding: Binding, read: Read) -> Callable[[Function], Function]:
 
 
 def _is_usual(layer: Any, x: Any) -> bool:
-    """True if all is float32, and the parameters are there."""
+    """True if everything is float32 and the layer's parameters exist."""
     if not isinstance(x, jax.Array) or x.dtype != np.float32 or not x.ndim:
         return False
     size, types = x.shape[-1], (layer.dtype or jnp.float32, layer.param_dtype)

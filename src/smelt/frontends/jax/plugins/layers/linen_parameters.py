@@ -1,4 +1,4 @@
-"""Parameters of flax linen, compared with their initializers once and not for each layer."""
+"""Compare parameters of flax linen with their initializers once, not once per layer."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from smelt.frontends.jax.replacement import Function
 
 LIMIT = 4096
 _compared: dict[Any, None] = {}
-"""What initializers of parameters were compared for; at most ``LIMIT`` of these."""
+"""The comparisons done so far, at most ``LIMIT``."""
 
 
 def _parameter_of(original: Function) -> Function:
-    """flax linen traces the initializer of a parameter again wherever a layer reads it, to compare
-    shapes. Here, equal initializers are compared once for equal arguments and shapes."""
+    """Return a replacement of ``Scope.param`` that skips repeated comparisons.
+
+    flax linen traces a parameter's initializer at every read, to compare shapes. The replacement
+    compares equal initializers, arguments and shapes once.
+    """
 
     def param(
         scope: Any,
@@ -45,7 +48,7 @@ def _parameter_of(original: Function) -> Function:
 
 
 def _comparison(scope: Any, name: str, init_fn: Any, args: tuple[Any, ...]) -> Any:
-    """Equal where the comparison would be; None if there is no parameter yet, or no such key."""
+    """Return a key that is equal for equal comparisons; None if there is no parameter or no key."""
     if not scope.has_variable("params", name):
         return None
     leaves = jax.tree.leaves(_unboxed(scope.get_variable("params", name)))
@@ -62,7 +65,10 @@ def _comparison(scope: Any, name: str, init_fn: Any, args: tuple[Any, ...]) -> A
 
 
 def _comparable(item: Any) -> Any:
-    """``item`` as something that is equal for equal content: closures and layers are made anew."""
+    """Return ``item`` as a value that is equal for equal content.
+
+    Closures and layers are created again for each call, so they are compared by content.
+    """
     if isinstance(item, FunctionType) and item.__closure__:
         cells = tuple(_comparable(cell.cell_contents) for cell in item.__closure__)
         return item.__code__, cells, _comparable(item.__defaults__)

@@ -1,4 +1,4 @@
-"""``dot_general`` becomes one node, ``smelt.DotGeneral``; passes turn it into what a target has."""
+"""``dot_general`` as one node, ``smelt.DotGeneral``, which passes lower to what a target has."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def dot_general(
     preferred_element_type: Any,
     out_sharding: object,
 ) -> ir.Value:
-    """``precision`` only allows fewer bits on accelerators, so it is not needed.
+    """Lower to DotGeneral; ``precision`` is ignored, because it only permits fewer bits.
 
-    A sum of nothing is zeros at once: Einsum of ONNX Runtime divides by a contracted size of 0.
+    A sum over no elements becomes zeros here: ONNX Runtime's Einsum divides by that size.
     """
     (lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch) = dimension_numbers
     (out,) = cx.avals_out
@@ -45,5 +45,5 @@ def dot_general(
 
 
 def _ints(dims: Any) -> list[int] | None:
-    """Absent means no dims."""
+    """Return the dims as ints, None for no dims."""
     return [int(dim) for dim in dims] or None

@@ -29,6 +29,7 @@ from smelt.frontends.jax.symbolic_transforms import swapped_rows
 
 @lowers("lu")
 def lu(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
+    """Lower ``lu`` to LU: factors, pivots, permutation."""
     return _smelt(cx, "LU", a, outputs=3)
 
 
@@ -36,6 +37,7 @@ def lu(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
 def lu_pivots_to_permutation(
     cx: Lowering, pivots: ir.Value, *, permutation_size: Dim
 ) -> ir.Value | list[Operand]:
+    """Lower to PivotsToPermutation, or to a loop if the size is symbolic."""
     if is_symbolic(permutation_size):
         return cx.inline_traced(partial(swapped_rows, size=permutation_size))
     return cx.op("PivotsToPermutation", pivots, domain="smelt", permutation_size=permutation_size)
@@ -43,11 +45,13 @@ def lu_pivots_to_permutation(
 
 @lowers("geqrf")
 def geqrf(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
+    """Lower ``geqrf`` to Geqrf: packed reflectors and their scales."""
     return _smelt(cx, "Geqrf", a, outputs=2)
 
 
 @lowers("householder_product")
 def householder_product(cx: Lowering, a: ir.Value, taus: ir.Value) -> ir.Value:
+    """Lower to HouseholderProduct: the Q of packed reflectors."""
     return _smelt(cx, "HouseholderProduct", a, taus)[0]
 
 
@@ -55,7 +59,7 @@ def householder_product(cx: Lowering, a: ir.Value, taus: ir.Value) -> ir.Value:
 def ormqr(
     cx: Lowering, a: ir.Value, taus: ir.Value, c: ir.Value, *, left: bool, transpose: bool
 ) -> ir.Value:
-    """By the square Q of the reflections."""
+    """Multiply by the square Q of the reflectors."""
     rows, columns = cx.avals_in[0].shape[-2:]
     vectors = _resized(cx, a, columns, rows, -1)
     q = _smelt(cx, "HouseholderProduct", vectors, taus)[0]
@@ -69,9 +73,9 @@ def ormqr(
 def qr(
     cx: Lowering, a: ir.Value, *, pivoting: bool, full_matrices: bool, use_magma: bool | None
 ) -> list[ir.Value]:
-    """Multiply Q out and cut R out of the packed factors, for any order of the two sizes.
+    """Expand Q and cut R out of the packed factors, for any order of the two sizes.
 
-    ``use_magma`` chooses a library for GPUs, so it has no effect here.
+    ``use_magma`` chooses a GPU library, so it has no effect here.
     """
     rows, columns = cx.avals_in[0].shape[-2:]
     packed, taus, *order = _smelt(
@@ -94,7 +98,7 @@ def eigh(
     subset_by_index: object,
     algorithm: object,
 ) -> tuple[ir.Value, ...]:
-    """All are sorted, asked for or not; ``algorithm`` says how, not what."""
+    """Lower to Eigh; eigenvalues are always sorted, and ``algorithm`` is ignored."""
     if subset_by_index is not None:
         raise cx.unsupported("a subset of the eigenvalues is asked for")
     return _smelt(cx, "Eigh", a, outputs=2, lower=int(lower))
@@ -102,21 +106,25 @@ def eigh(
 
 @lowers(EIG)
 def eig(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
+    """Lower to Eig: real and imaginary parts of values, left and right vectors."""
     return _smelt(cx, "Eig", a, outputs=6)
 
 
 @lowers(COMPLEX_EIG)
 def complex_eig(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    """Lower to ComplexEig: parts of values, left and right vectors."""
     return _smelt(cx, "ComplexEig", re, im, outputs=6)
 
 
 @lowers(COMPLEX_SCHUR)
 def complex_schur(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    """Lower to ComplexSchur: parts of the form and of the vectors."""
     return _smelt(cx, "ComplexSchur", re, im, outputs=4)
 
 
 @lowers(COMPLEX_CHOLESKY)
 def complex_cholesky(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    """Lower to ComplexCholesky: the parts of the lower factor."""
     return _smelt(cx, "ComplexCholesky", re, im, outputs=2)
 
 
@@ -124,22 +132,26 @@ def complex_cholesky(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value
 def complex_qr(
     cx: Lowering, re: ir.Value, im: ir.Value, *, full_matrices: bool
 ) -> tuple[ir.Value, ...]:
+    """Lower to ComplexQR: the parts of Q and of R."""
     return _smelt(cx, "ComplexQR", re, im, outputs=4, full_matrices=int(full_matrices))
 
 
 @lowers(COMPLEX_LU)
 def complex_lu(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    """Lower to ComplexLU: parts of the factors, pivots, permutation."""
     return _smelt(cx, "ComplexLU", re, im, outputs=4)
 
 
 @lowers(COMPLEX_SOLVE)
 def complex_triangular_solve(cx: Lowering, *parts: ir.Value, **flags: bool) -> tuple[ir.Value, ...]:
+    """Lower to ComplexTriangularSolve: the parts of the solution."""
     spelled = {name: int(flag) for name, flag in flags.items()}
     return _smelt(cx, "ComplexTriangularSolve", *parts, outputs=2, **spelled)
 
 
 @lowers(COMPLEX_EIGH)
 def complex_eigh(cx: Lowering, re: ir.Value, im: ir.Value, *, lower: bool) -> tuple[ir.Value, ...]:
+    """Lower to ComplexEigh: parts of the vectors, then the values."""
     return _smelt(cx, "ComplexEigh", re, im, outputs=3, lower=int(lower))
 
 
@@ -147,11 +159,13 @@ def complex_eigh(cx: Lowering, re: ir.Value, im: ir.Value, *, lower: bool) -> tu
 def complex_svd(
     cx: Lowering, re: ir.Value, im: ir.Value, *, full_matrices: bool
 ) -> tuple[ir.Value, ...]:
+    """Lower to ComplexSVD: the values, then the parts of U and of the adjoint of V."""
     return _smelt(cx, "ComplexSVD", re, im, outputs=5, full_matrices=int(full_matrices))
 
 
 @lowers(COMPLEX_VALUES)
 def complex_singular_values(cx: Lowering, re: ir.Value, im: ir.Value) -> tuple[ir.Value, ...]:
+    """Lower to ComplexSingularValues."""
     return _smelt(cx, "ComplexSingularValues", re, im)
 
 
@@ -165,6 +179,7 @@ def svd(
     subset_by_index: object,
     algorithm: object,
 ) -> tuple[ir.Value, ...]:
+    """Lower to SVD, or to SingularValues if no vectors are requested; refuses a subset."""
     if subset_by_index is not None:
         raise cx.unsupported("a subset of the singular values is asked for")
     if not compute_uv:
@@ -181,6 +196,7 @@ def schur(
     sort_eig_vals: bool,
     select_callable: object,
 ) -> tuple[ir.Value, ...]:
+    """Lower to Schur; refuses sorted eigenvalues."""
     if sort_eig_vals:
         raise cx.unsupported("the eigenvalues are to be sorted")
     return _smelt(cx, "Schur", a, outputs=2)[: 2 if compute_schur_vectors else 1]
@@ -188,11 +204,13 @@ def schur(
 
 @lowers("hessenberg")
 def hessenberg(cx: Lowering, a: ir.Value) -> tuple[ir.Value, ...]:
+    """Lower to Hessenberg: packed form and reflector scales."""
     return _smelt(cx, "Hessenberg", a, outputs=2)
 
 
 @lowers("tridiagonal")
 def tridiagonal(cx: Lowering, a: ir.Value, *, lower: bool) -> tuple[ir.Value, ...]:
+    """Lower to Tridiagonal: packed form, diagonals and reflector scales."""
     return _smelt(cx, "Tridiagonal", a, outputs=4, lower=int(lower))
 
 
@@ -206,6 +224,7 @@ def tridiagonal_solve(
     *,
     perturb_singular: bool,
 ) -> ir.Value:
+    """Lower to TridiagonalSolve; refuses ``perturb_singular``."""
     if perturb_singular:
         raise cx.unsupported("a singular matrix is to be perturbed, as JAX alone does it")
     return _smelt(cx, "TridiagonalSolve", lower, diagonal, upper, b)[0]
@@ -215,10 +234,11 @@ def tridiagonal_solve(
 def symmetric_product(
     cx: Lowering, a: ir.Value, c: ir.Value, *, alpha: float, beta: float
 ) -> ir.Value:
+    """Return ``alpha * a @ a.T + beta * c``."""
     rank = len(cx.avals_in[0].shape)
     flipped = cx.transpose(a, [*range(rank - 2), rank - 1, rank - 2])
     result = cx.op("Mul", cx.op("MatMul", a, flipped), cx.const_like(alpha, a))
-    # As BLAS, an absent term is not read, so it may be NaN.
+    # As in BLAS, a term with factor 0 is not read, so it may be NaN.
     return cx.op("Add", result, cx.op("Mul", c, cx.const_like(beta, c))) if beta else result
 
 
@@ -232,8 +252,8 @@ def _smelt(
 
 
 def _resized(cx: Lowering, a: ir.Value, size: Dim, wanted: Dim, axis: int) -> ir.Value:
-    """``a``, whose ``axis`` has ``size`` elements, with ``wanted`` of them: zeros follow those of
-    ``a`` where it has fewer, and its last ones go where it has more."""
+    """Return ``a`` with ``axis`` of ``size`` cut or zero-padded at the end to ``wanted``
+    elements."""
     missing, axis = max_dim(wanted - size, 0), len(cx.avals_in[0].shape) + axis
     if not _is_zero(missing):
         pads = cx.shape_value([0, missing])

@@ -1,4 +1,4 @@
-"""Fourier transforms that stay nodes: DFT, which takes and gives pairs of parts."""
+"""Fourier transforms as DFT nodes, which take and return pairs of real and imaginary part."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def transform(
     inverse: bool,
     onesided: bool,
 ) -> tuple[ir.Value, ...]:
-    """Of complex numbers, or of real ones; half of a spectrum comes of real ones, or gives them.
+    """Lower a transform of real or complex arrays to one DFT.
 
-    JAX turns the axis to the end; a node has any axis, so it reads what is turned, and turns.
+    ``onesided`` reads or returns half of a spectrum. JAX transposes the axis to the end; a DFT
+    takes any axis, so the node reads the operands before that Transpose and transposes its results.
     """
     perm, parts = _turned(parts)
     last, axis = cx.const_i64([-1]), axis if perm is None else perm[axis]
@@ -38,7 +39,10 @@ def transform(
 
 
 def _turned(parts: tuple[ir.Value, ...]) -> tuple[Sequence[int] | None, tuple[ir.Value, ...]]:
-    """How all of ``parts`` are turned, and what is; None, and they themselves, if they are not."""
+    """Return ``(perm, sources)`` if every part is a Transpose by the same ``perm``.
+
+    Otherwise ``(None, parts)``.
+    """
     nodes = [part.producer() for part in parts]
     if any(node is None or node.op_type != "Transpose" or node.domain for node in nodes):
         return None, parts

@@ -19,7 +19,7 @@ REAL = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 @lowers("cholesky")
 def cholesky(cx: Lowering, a: ir.Value) -> ir.Value:
-    """JAX masks the upper triangle itself; the operator leaves it zero."""
+    """Lower to Cholesky, whose upper triangle is zero; JAX masks it itself."""
     check_real(a)
     return cx.op("Cholesky", a, domain="smelt", lower=1)
 
@@ -36,7 +36,7 @@ def triangular_solve(
     conjugate_a: bool,
     unit_diagonal: bool,
 ) -> ir.Value:
-    """The conjugate of a real matrix is the matrix."""
+    """Lower to TriangularSolve; ``conjugate_a`` has no effect on real matrices."""
     check_real(a)
     return cx.op(
         "TriangularSolve",
@@ -52,7 +52,7 @@ def triangular_solve(
 
 @lowers("cholesky_update")
 def cholesky_update(cx: Lowering, r: ir.Value, w: ir.Value) -> list[Operand]:
-    """Row by row, a rotation moves what ``w`` still holds of the column into the diagonal."""
+    """Update the factor row by row; a rotation moves the rest of ``w`` into the diagonal."""
     check_real(r)
 
     def update(r: Any, w: Any) -> Any:
@@ -76,7 +76,7 @@ def cholesky_update(cx: Lowering, r: ir.Value, w: ir.Value) -> list[Operand]:
 def custom_linear_solve(
     cx: Lowering, *_: ir.Value, const_lengths: Any, jaxprs: Any
 ) -> list[Operand]:
-    """Its solver, with the constants of that among those of the others, and the right sides."""
+    """Inline the solver with its own constants and the right-hand sides."""
     before = const_lengths.matvec + const_lengths.vecmat
     constants = cx.operands[before : before + const_lengths.solve]
     right = cx.operands[sum(const_lengths) :]

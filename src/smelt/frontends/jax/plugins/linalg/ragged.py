@@ -1,4 +1,4 @@
-"""Products of rows in groups, each group with a matrix of its own."""
+"""Products of groups of rows, each group with its own matrix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def ragged(
     group_offset: object,
     out_sharding: object,
 ) -> list[Operand]:
-    """As JAX does where there is no kernel for it: rows of other groups are 0 in one product."""
+    """Return one dense product in which rows of other groups are 0, as JAX does without a
+    kernel."""
     if group_offset is not None:
         raise cx.unsupported("it computes only some of the groups")
 

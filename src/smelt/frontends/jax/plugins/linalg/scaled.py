@@ -1,4 +1,4 @@
-"""Products of matrices that have a scale for each block of a row."""
+"""Matrix products with a scale for each block of a row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
 
 ROWS = (((2,), (2,)), ((0,), (0,)))
-"""Of batches of rows with batches of rows."""
+"""Dimension numbers of a batched product of rows with rows."""
 
 
 @lowers("scaled_dot")
@@ -25,7 +25,7 @@ def scaled_dot(
     dimension_numbers: Any,
     preferred_element_type: Any,
 ) -> list[Operand]:
-    """Scaled numbers are rounded to bfloat16, as in JAX; the sum is in single precision."""
+    """Round scaled numbers to bfloat16, as in JAX, and sum in single precision."""
 
     def product(lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any) -> Any:
         left, right = dimension_numbers[0]
@@ -37,7 +37,7 @@ def scaled_dot(
 
 @lowers("scaled_matmul_wrapper")
 def scaled_matmul(cx: Lowering, *_: ir.Value, preferred_element_type: Any) -> list[Operand]:
-    """In single precision throughout."""
+    """Compute in single precision throughout."""
 
     def product(lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any) -> Any:
         scaled = _scaled(lhs, lhs_scale, (2,), _same), _scaled(rhs, rhs_scale, (2,), _same)
@@ -47,7 +47,7 @@ def scaled_matmul(cx: Lowering, *_: ir.Value, preferred_element_type: Any) -> li
 
 
 def _scaled(x: Any, scale: Any, axes: Sequence[int], rounded: Callable[[Any], Any]) -> Any:
-    """``x`` times its scale, which is repeated over the blocks of ``axes``."""
+    """Return ``x`` times its scale, which is repeated over the blocks of ``axes``."""
     x, scale = rounded(x.astype(np.float32)), rounded(scale.astype(np.float32))
     for axis in axes:
         if scale.shape[axis] != x.shape[axis]:
@@ -56,7 +56,7 @@ def _scaled(x: Any, scale: Any, axes: Sequence[int], rounded: Callable[[Any], An
 
 
 def _short(x: Any) -> Any:
-    """``x`` with the bits of a bfloat16."""
+    """Return ``x`` rounded to the precision of bfloat16."""
     return lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7)
 
 

@@ -1,4 +1,4 @@
-"""Equations that hold other equations or make values: calls, loops, branches, randomness, sharding.
+"""Equations with inner programs, or that create values: calls, loops, branches, random, sharding.
 
 A primitive that reads elements of arrays does not belong here.
 """

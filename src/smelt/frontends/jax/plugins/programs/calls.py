@@ -1,6 +1,6 @@
-"""Calls: of a function of the model where one is marked, else inlined.
+"""Calls: a marked call becomes the call of an ONNX function, any other is inlined.
 
-The names of inlined ones live on in the origin of their nodes.
+The origin of inlined nodes keeps the names of their calls.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from smelt.frontends.jax.registry import lowers
 
 @lowers("jit", "pjit", broadcasts=True)
 def jit(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
+    """Lower a jitted call: by its mark, or inlined."""
     name = str(params.get("name", ""))
     mark = marks.read(name)
     if mark is None:
@@ -30,7 +31,8 @@ def jit(cx: Lowering, *_: ir.Value, jaxpr: Any, **params: Any) -> list[Operand]:
 
 @lowers(*(CALLS.keys() - {"jit", "pjit", "shard_map"}), broadcasts=True)
 def call(cx: Lowering, *_: ir.Value, **params: Any) -> list[Operand]:
-    """Inference needs no rules for derivatives, batches and memory, so they are dropped."""
+    """Inline; rules for derivatives, batches and memory are dropped, because inference needs
+    none."""
     return cx.inline(params[CALLS[cx.equation.primitive.name]], cx.operands, params.get("name", ""))
 
 
@@ -38,7 +40,7 @@ def call(cx: Lowering, *_: ir.Value, **params: Any) -> list[Operand]:
     "stop_gradient", "copy", "copy_p", "optimization_barrier", "name", "reshard", broadcasts=True
 )
 def same(cx: Lowering, *_: ir.Value, **params: Any) -> list[Operand]:
-    """Means nothing to inference."""
+    """Return the operands: these primitives have no effect on inference."""
     return list(cx.operands)
 
 
@@ -46,4 +48,5 @@ def same(cx: Lowering, *_: ir.Value, **params: Any) -> list[Operand]:
 def device_put(
     cx: Lowering, *_: ir.Value, devices: object, srcs: object, copy_semantics: object
 ) -> list[Operand]:
+    """Return the operands: a model has one device."""
     return list(cx.operands)

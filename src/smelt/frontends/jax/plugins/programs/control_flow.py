@@ -21,7 +21,7 @@ Results: TypeAlias = tuple[ir.Value, ...]
 
 @lowers("platform_index")
 def platform_index(cx: Lowering, *, platforms: Sequence[Sequence[str] | None]) -> ir.Value:
-    """Models compute what JAX computes on a CPU."""
+    """Return the branch that JAX takes on a CPU; refuses if there is none."""
     chosen = platform_choice(platforms)
     if chosen is None:
         raise cx.unsupported("none of its alternatives is for a CPU", "give it a default")
@@ -36,7 +36,7 @@ def cond(
     branches: Sequence[ClosedJaxpr],
     branches_platforms: Sequence[Sequence[str] | None] | None = None,
 ) -> tuple[ir.Value, ...]:
-    """An If for two branches; more are halved, so the depth is the logarithm of their number."""
+    """Lower two branches to an If; more are bisected, to a depth of log2 of their number."""
     avals = cx.avals_out
     given = [
         Operand(value, tuple(aval.shape))
@@ -56,9 +56,9 @@ def cond(
         return list(cx.ops("If", first, outputs=len(avals), **graphs))
 
     if branches_platforms is not None:
-        chosen = platform_choice(branches_platforms) or 0  # It was refused if there is none.
+        chosen = platform_choice(branches_platforms) or 0  # platform_index refuses None.
         return tuple(choose(cx, chosen, chosen + 1))
-    # An index out of range counts as the nearest branch, which comparing does by itself.
+    # An index out of range selects the nearest branch, as the comparisons do.
     return tuple(choose(cx, 0, len(branches)))
 
 
@@ -71,7 +71,7 @@ def while_(
     body_nconsts: int,
     body_jaxpr: ClosedJaxpr,
 ) -> tuple[ir.Value, ...]:
-    """A Loop. Under vmap each row of a batch has a condition, and rests once it is false."""
+    """Lower to a Loop. Under vmap each batch row keeps its values once its condition is false."""
     given = _operands(operands, cx.avals_in)
     tests, constants = given[:cond_nconsts], given[cond_nconsts : cond_nconsts + body_nconsts]
     carry = given[cond_nconsts + body_nconsts :]
@@ -101,13 +101,13 @@ def scan(
     num_carry: int,
     unroll: Any,
 ) -> tuple[ir.Value, ...]:
-    """A Scan where there is something to scan, else a Loop that only counts."""
+    """Lower to a Scan, or to a Loop if there is nothing to scan over."""
     given = _operands(operands, cx.avals_in)
     if len(given) > num_consts + num_carry and not is_positive(cx.symbols.dim(length)):
         carry = given[num_consts : num_consts + num_carry]
         if isinstance(length, int):
             return _no_steps(cx, carry, cx.avals_out)
-        # ONNX Runtime does not scan what is empty.
+        # ONNX Runtime's Scan fails on empty inputs.
         taken = partial(_scanned, given=given, avals=cx.avals_out, reverse=reverse, length=length)
         taken = partial(taken, jaxpr=jaxpr, num_consts=num_consts, num_carry=num_carry)
         return _if_any(cx, length, taken, partial(_no_steps, carry=carry, avals=cx.avals_out))
@@ -120,7 +120,7 @@ def _if_any(
     some: Callable[[Lowering], Results],
     none: Callable[[Lowering], Results],
 ) -> Results:
-    """What ``some`` gives where there are steps, or else what ``none`` does."""
+    """Return the results of ``some`` if ``length`` is positive, else those of ``none``."""
     graphs = {}
     for name, build in (("then_branch", some), ("else_branch", none)):
         inner = cx.branch(name=name)
@@ -139,6 +139,7 @@ def _scanned(
     num_consts: int,
     num_carry: int,
 ) -> Results:
+    """Return the results of a Scan, or of a counted Loop without scanned inputs."""
     constants, carry = given[:num_consts], given[num_consts : num_consts + num_carry]
     xs = given[num_consts + num_carry :]
     if isinstance(length, int) and length == 0:
@@ -178,7 +179,7 @@ def _reversed(cx: Lowering, x: ir.Value) -> ir.Value:
 def _no_steps(
     cx: Lowering, carry: Sequence[Operand], avals: Sequence[Aval]
 ) -> tuple[ir.Value, ...]:
-    """The carry as it is, and empty results."""
+    """Return the carry unchanged, and empty stacked results."""
     empty = [
         cx.expand(cx.constant(np.zeros((), np.dtype(aval.dtype))), aval.shape)
         for aval in avals[len(carry) :]
@@ -187,14 +188,14 @@ def _no_steps(
 
 
 class _Bool:
-    """The type of a loop's condition."""
+    """The type of a loop condition."""
 
     shape = ()
     dtype = np.dtype(np.bool_)
 
 
 class _Count:
-    """The type of a loop's counter."""
+    """The type of a loop counter."""
 
     shape = ()
     dtype = np.dtype(np.int64)
@@ -205,7 +206,7 @@ _COUNT: Aval = _Count()
 
 
 def _body(cx: Lowering, avals: Sequence[Aval], *, counted: bool) -> tuple[Lowering, list[Operand]]:
-    """A subgraph with an input for each aval; a Loop's has its counter and condition first."""
+    """Return a subgraph with an input for each aval; a Loop's has counter and condition first."""
     listed = [_COUNT, _BOOL, *avals] if counted else list(avals)
     inputs = [
         ir.Value(
@@ -224,12 +225,15 @@ def _operands(values: Sequence[ir.Value], avals: Sequence[Aval]) -> list[Operand
 
 
 def _values(cx: Lowering, operands: Sequence[Operand], avals: Sequence[Aval]) -> list[ir.Value]:
-    """The operands in full."""
+    """Return the values of the operands, broadcast."""
     return [cx.broadcast(operand, aval) for operand, aval in zip(operands, avals, strict=True)]
 
 
 def _any(cx: Lowering, test: Sequence[Operand], mask: Aval) -> ir.Value:
-    """One condition of a batch of them. ONNX Runtime reduces nothing to nothing: add a 0."""
+    """Return whether any condition of a batch holds.
+
+    ONNX Runtime does not reduce an empty vector to 0, so a 0 is appended.
+    """
     (value,) = _values(cx, test, [mask])
     if not mask.shape:
         return value
@@ -241,7 +245,7 @@ def _any(cx: Lowering, test: Sequence[Operand], mask: Aval) -> ir.Value:
 def _where_going(
     cx: Lowering, going: ir.Value, new: Sequence[ir.Value], old: Sequence[Operand]
 ) -> list[ir.Value]:
-    """``new`` in the rows that are ``going``, whose dims lead, and ``old`` in the others."""
+    """Return ``new`` in the batch rows where ``going`` holds, ``old`` in the others."""
     assert going.shape is not None
     rank = len(going.shape)
     chosen = []

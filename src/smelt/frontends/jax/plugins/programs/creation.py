@@ -1,4 +1,4 @@
-"""Arrays made from nothing but their shape."""
+"""Arrays that depend only on their shape."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.registry import lowers
 
 FOLDED = 1 << 16
-"""Elements up to which an iota is a constant and not a Range."""
+"""The largest iota that becomes a constant and not a Range."""
 
 RANGED = (ir.DataType.INT32, ir.DataType.INT64, ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 def counted(cx: Lowering, size: Dim, dtype: np.dtype) -> ir.Value:
-    """``0, 1, ..., size - 1`` as a vector."""
+    """Return ``0, 1, ..., size - 1`` as a vector."""
     if not is_symbolic(size) and size <= FOLDED:
         return cx.constant(np.arange(int(size)).astype(dtype))
     target = ir.DataType.from_numpy(dtype)
@@ -37,7 +37,7 @@ def iota(
     dimension: int,
     sharding: object,
 ) -> Operand:
-    """A vector along ``dimension``; the other dims are a broadcast."""
+    """Return a vector along ``dimension``, broadcast over the other dims."""
     size, after = shape[dimension], len(shape) - dimension - 1
     numbers = counted(cx, size, np.dtype(cx.avals_out[0].dtype))
     return Operand(cx.unsqueeze(numbers, range(1, after + 1)), (size, *[1] * after))
@@ -45,16 +45,17 @@ def iota(
 
 @lowers("dim_as_value", broadcasts=True)
 def dim_as_value(cx: Lowering, *, dim: Dim) -> Operand:
+    """Return a dim as a rank-0 value."""
     return Operand(cx.dim_scalar(dim, np.dtype(cx.avals_out[0].dtype)), ())
 
 
 @lowers("empty", broadcasts=True)
 def empty(cx: Lowering, *, shape: Sequence[Dim], dtype: object, out_sharding: object) -> Operand:
-    """Elements that nobody reads, or that are written first: zeros, as JAX makes them on CPUs."""
+    """Return zeros, as JAX does on CPUs, for elements that are written before they are read."""
     return Operand(cx.constant(np.zeros((), cx.avals_out[0].dtype)), ())
 
 
 @lowers("empty2", broadcasts=True)
 def empty2(cx: Lowering, *, dtype: object, memory_space: object) -> Operand:
-    """One such element: what a branch of ``cond`` that was not taken keeps for its derivative."""
+    """Return a zero scalar: the residual of a branch of ``cond`` that was not taken."""
     return Operand(cx.constant(np.zeros((), cx.avals_out[0].dtype)), ())

@@ -1,4 +1,4 @@
-"""The bits that random numbers come from; their keys are plain integers here."""
+"""Random bits; PRNG keys are plain integers here."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from smelt.frontends.jax.registry import lowers
 INT64, UINT32 = ir.DataType.INT64, ir.DataType.UINT32
 
 WORD = 1 << 32
-"""Numbers that a uint32 can hold."""
+"""How many numbers a uint32 can hold."""
 
 
 @lowers("threefry2x32", broadcasts=True)
 def threefry2x32(
     cx: Lowering, k0: ir.Value, k1: ir.Value, x0: ir.Value, x1: ir.Value
 ) -> tuple[ir.Value, ...]:
-    """One operator, so that a graph does not repeat its hundred nodes for every draw."""
+    """Lower to one operator, so that a graph does not repeat its hundred nodes for every draw."""
     return cx.builder.ops("Threefry2x32", k0, k1, x0, x1, outputs=2, domain="smelt", name=None)
 
 
 @lowers("iota_2x32_shape", broadcasts=True)
 def iota_2x32_shape(cx: Lowering, *, shape: Sequence[Dim]) -> tuple[Operand, Operand]:
-    """The high and the low words of the numbers of the elements, in order."""
+    """Return the high and the low words of the element numbers."""
     dims = tuple(shape)
     size = prod(dims)
     if not is_symbolic(size) and size <= WORD:
@@ -52,13 +52,13 @@ def _numbers(cx: Lowering, dims: tuple[Dim, ...], dtype: ir.DataType) -> ir.Valu
 
 @lowers("random_clone", broadcasts=True)
 def random_clone(cx: Lowering, _: ir.Value) -> list[Operand]:
-    """Says that a key may be used once more; keys of the old style reach it as integers."""
+    """Return the key; old-style keys reach this primitive as integers."""
     return list(cx.operands)
 
 
 @lowers("rng_bit_generator", "rng_uniform")
 def of_xla(cx: Lowering, *_: ir.Value, **params: object) -> Unsupported:
-    """Refused: nothing says which numbers these are."""
+    """Refuse: no specification says which numbers XLA's generator returns."""
     raise cx.unsupported(
         "its numbers are whatever the generator of XLA gives on one device in one release",
         fix="use keys of the default generator, threefry2x32",

@@ -1,7 +1,7 @@
-"""Computations mapped over a mesh of one device, and reductions over the dims of a vmap.
+"""Computations over a mesh of one device, and reductions over named axes of vmap.
 
-On one device a collective has itself to talk to: sums and exchanges give what they were given.
-``shard_map`` over more devices is refused, so every axis that has a name is of size 1.
+On one device, collectives return what they are given. ``shard_map`` over more devices is refused,
+so every named axis has size 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REDUCERS = {
 def shard_map(
     cx: Lowering, *_: ir.Value, jaxpr: Jaxpr, mesh: Any, **params: object
 ) -> list[Operand]:
-    """The body itself, as its one device sees all of the data."""
+    """Inline the body; refuses a mesh of more than one device."""
     if mesh.size != 1:
         raise cx.unsupported(
             f"its mesh has {mesh.size} devices, and a model runs on one",
@@ -51,7 +51,7 @@ def reduction(
     axes: Sequence[int | str],
     axis_index_groups: object = None,
 ) -> ir.Value:
-    """Over dims, where vmap has put them in the place of names."""
+    """Reduce over the dims that vmap put in place of names."""
     if axis_index_groups is not None:
         raise cx.unsupported("it reduces over groups of an axis")
     dims = [axis for axis in axes if not isinstance(axis, str)]
@@ -67,7 +67,7 @@ def reduction(
     "all_to_all",
 )
 def exchange(cx: Lowering, x: ir.Value, **params: Any) -> ir.Value:
-    """The data of the one device, with or without a dim for the device."""
+    """Return the data of the single device, with or without a device dim."""
     before, after = (tuple(avals[0].shape) for avals in (cx.avals_in, cx.avals_out))
     if len(params.get("perm", (0,))) == 0:
         # A device that no other sends to receives zeros.
@@ -77,10 +77,11 @@ def exchange(cx: Lowering, x: ir.Value, **params: Any) -> ir.Value:
 
 @lowers("axis_index")
 def axis_index(cx: Lowering, *, axis_name: object) -> ir.Value:
+    """Return 0, the index of the single device."""
     return cx.constant(np.zeros((), cx.avals_out[0].dtype))
 
 
 @lowers("pvary", "pcast", "sharding_constraint", "mesh_cast", broadcasts=True)
 def same(cx: Lowering, *_: ir.Value, **params: object) -> list[Operand]:
-    """Says where data are, not what they are."""
+    """Return the operands: these primitives only describe placement."""
     return list(cx.operands)

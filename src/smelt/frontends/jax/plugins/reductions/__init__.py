@@ -1,4 +1,4 @@
-"""Reductions and cumulative operators of whole axes.
+"""Reductions and cumulative operators over whole axes.
 
 Windows belong into ``windows``.
 """

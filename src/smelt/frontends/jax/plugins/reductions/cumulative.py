@@ -1,4 +1,4 @@
-"""Running sums, products and extremes."""
+"""Cumulative sums, products and extremes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from smelt.frontends.jax.registry import lowers
 COMBINED = {"cumprod": "mul", "cummax": "max", "cummin": "min"}
 
 SUMMED = {**WIDER, ir.DataType.UINT32: ir.DataType.INT64, ir.DataType.UINT64: ir.DataType.INT64}
-"""What CumSum takes instead; integers wrap to the same bits when cast back."""
+"""The types that CumSum computes in instead; integers wrap to the same bits when cast back."""
 
 
 @lowers("cumsum")
 def cumsum(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
+    """Lower ``cumsum`` to CumSum in a type that it accepts."""
     assert x.dtype is not None
     wide = cx.cast(x, SUMMED.get(x.dtype, x.dtype))
     dim = cx.constant(np.asarray(int(axis), np.int32))
@@ -43,11 +44,12 @@ for _primitive, _name in COMBINED.items():
 
 @lowers("cumlogsumexp")
 def cumlogsumexp(cx: Lowering, x: ir.Value, *, axis: int, reverse: bool) -> ir.Value:
+    """Lower ``cumlogsumexp`` as running logaddexp."""
     return running(cx, logaddexp(np.dtype(cx.avals_in[0].dtype)), x, int(axis), reverse)
 
 
 def running(cx: Lowering, computed: Monoid, x: ir.Value, axis: int, reverse: bool) -> ir.Value:
-    """All the partial results along ``axis``; step by step where its size is not known."""
+    """Return all partial results along ``axis``; by a Scan if its size is symbolic."""
     assert x.dtype is not None
     shape, dtype = tuple(cx.avals_in[0].shape), x.dtype
     wide = Operand(cx.cast(x, computed.widened(dtype)), shape)
@@ -64,13 +66,13 @@ def running(cx: Lowering, computed: Monoid, x: ir.Value, axis: int, reverse: boo
 
 
 def _doubled(cx: Lowering, computed: Monoid, x: Operand, axis: int, reverse: bool) -> Operand:
-    """Each step combines every element with the one ``distance`` before, and doubles it."""
+    """Combine each element with the one ``distance`` before, doubling the distance."""
     size, distance = x.shape[axis], 1
     while distance < size:
         shape = (*x.shape[:axis], size - distance, *x.shape[axis + 1 :])
         head = Operand(cx.slice(x.value, [0], [size - distance], [axis]), shape)
         tail = Operand(cx.slice(x.value, [distance], [END], [axis]), shape)
-        # What is nearer to the start of the run comes first.
+        # The element nearer to the start of the accumulation is the left operand.
         pair = ([tail], [head]) if reverse else ([head], [tail])
         combined = computed.combine(cx, *pair)[0].value
         if reverse:

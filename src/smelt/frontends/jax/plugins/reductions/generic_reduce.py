@@ -24,6 +24,7 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: object = None,
 ) -> list[ir.Value]:
+    """Fold the arrays over ``dimensions`` by the computation in ``jaxpr``."""
     count = len(operands) // 2
     return folded(cx, monoid(jaxpr), operands[:count], dimensions, operands[count:])
 
@@ -35,7 +36,7 @@ def folded(
     axes: Sequence[int],
     initial: Sequence[ir.Value],
 ) -> list[ir.Value]:
-    """``xs`` folded over ``axes``, in a type that runtimes compute in, and cast back."""
+    """Return ``xs`` folded over ``axes`` in a type that runtimes compute in, cast back."""
     shape = tuple(cx.avals_in[0].shape)
     wide = [Operand(computed.wide(cx, x), shape) for x in xs]
     starts = [computed.wide(cx, start) for start in initial]
@@ -47,7 +48,7 @@ def folded(
 
 
 def folded_by(cx: Lowering, name: str, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """``x`` folded by the primitive ``name`` from its identity."""
+    """Return ``x`` folded by the primitive ``name`` from its identity."""
     computed = of_primitive(name, np.dtype(cx.avals_in[0].dtype))
     assert computed.neutral is not None
     return folded(cx, computed, [x], axes, [cx.constant(computed.neutral[0])])[0]

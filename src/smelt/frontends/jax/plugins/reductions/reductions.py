@@ -1,4 +1,4 @@
-"""Reductions over dims, and the place of the greatest or least element."""
+"""Reductions over dims, argmax and argmin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smelt.frontends.jax.registry import lowers
 BOOL = ir.DataType.BOOL
 
 WIDER = dict.fromkeys((ir.DataType.INT16, ir.DataType.UINT16), ir.DataType.INT32)
-"""Integers whose extrema ONNX does not have; what is reduced is cast back."""
+"""Wider types for integers that ONNX cannot take the extremes of; results are cast back."""
 
 LONG = (ir.DataType.INT64, ir.DataType.UINT64)
 
@@ -42,7 +42,7 @@ for _primitive, _op_type in REDUCERS.items():
 
 
 def reduce(cx: Lowering, op_type: str, x: ir.Value, axes: Sequence[int]) -> ir.Value:
-    """``x`` reduced over ``axes``; over none of them it is ``x`` itself."""
+    """Return ``x`` reduced over ``axes``, or ``x`` itself if there are none."""
     if not len(axes):
         return x
     shape = cx.avals_in[0].shape
@@ -58,9 +58,10 @@ def reduce(cx: Lowering, op_type: str, x: ir.Value, axes: Sequence[int]) -> ir.V
 
 
 def _extreme(cx: Lowering, op_type: str, x: ir.Value, dims: ir.Value) -> ir.Value:
-    """NaN where there is one, as in JAX; runtimes pass over it, depending on where it is.
+    """Return the extreme, NaN if any element is NaN as in JAX.
 
-    A sum of squares is NaN for that reason alone, for it never subtracts infinities.
+    Runtimes skip NaN depending on its place. A sum of squares is NaN only if an element is, because
+    it never subtracts infinities.
     """
     squares = cx.op("ReduceSumSquare", x, dims, keepdims=0)
     extreme = cx.op(op_type, x, dims, keepdims=0)
@@ -70,7 +71,8 @@ def _extreme(cx: Lowering, op_type: str, x: ir.Value, dims: ir.Value) -> ir.Valu
 def _reduce_integers(
     cx: Lowering, op_type: str, x: ir.Value, dtype: ir.DataType, axes: list[int]
 ) -> ir.Value:
-    """Exact, and wrapped as in JAX; ONNX Runtime adds integers as doubles and then saturates."""
+    """Reduce exactly, with JAX's wraparound; ONNX Runtime adds integers as doubles and
+    saturates."""
     dims = cx.const_i64(axes)
     if op_type == "ReduceSum":
         if dtype in LONG:
@@ -84,7 +86,7 @@ def _reduce_integers(
 
 
 def _sum_of_halves(cx: Lowering, x: ir.Value, dims: ir.Value) -> ir.Value:
-    """The sum of the low 32 bits, and of the high ones, which doubles hold."""
+    """Return the sum of int64 by its low and high 32 bits, which doubles add exactly."""
     base = cx.const_i64(2**32)
     low = cx.op("BitwiseAnd", x, cx.const_i64(2**32 - 1))
     high = cx.op("Div", cx.op("Sub", x, low), base)
@@ -93,7 +95,7 @@ def _sum_of_halves(cx: Lowering, x: ir.Value, dims: ir.Value) -> ir.Value:
 
 
 def _identity(cx: Lowering, op_type: str, like: ir.Value) -> ir.Value:
-    """What an empty reduction gives."""
+    """Return the result of an empty reduction."""
     if op_type in ("ReduceSum", "ReduceProd"):
         return cx.const_like(int(op_type == "ReduceProd"), like)
     assert like.dtype is not None
@@ -108,6 +110,7 @@ def _identity(cx: Lowering, op_type: str, like: ir.Value) -> ir.Value:
 def reduce_xor(
     cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
 ) -> ir.Value:
+    """Fold by xor."""
     return folded_by(cx, "xor", x, axes) if len(axes) else x
 
 
@@ -115,6 +118,7 @@ def reduce_xor(
 def reduce_logical(
     cx: Lowering, x: ir.Value, *, axes: Sequence[int], out_sharding: object = None
 ) -> ir.Value:
+    """Reduce booleans by ReduceMin or ReduceMax as int32, integers by folding bitwise."""
     if x.dtype != BOOL:
         name = str(cx.equation.primitive.name).removeprefix("reduce_")
         return folded_by(cx, name, x, axes) if len(axes) else x
@@ -135,12 +139,12 @@ ORDERED = {
     ir.DataType.FLOAT16: ir.DataType.FLOAT,
     ir.DataType.BFLOAT16: ir.DataType.FLOAT,
 }
-"""What is compared instead of types that few runtimes order."""
+"""Types that are compared in place of those that few runtimes order."""
 
 
 @lowers("argmax", "argmin")
 def arg_reduce(cx: Lowering, x: ir.Value, *, axes: Sequence[int], index_dtype: object) -> ir.Value:
-    """The first of equals; the first NaN where there is one, which ONNX does not promise."""
+    """Return the first of equal extremes, or the first NaN, which ONNX does not guarantee."""
     (axis,) = (int(axis) for axis in axes)
     op_type = "ArgMax" if cx.equation.primitive.name == "argmax" else "ArgMin"
     assert x.dtype is not None

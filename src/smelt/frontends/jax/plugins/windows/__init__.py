@@ -1,4 +1,4 @@
-"""Windows that slide: convolutions, pools, reductions over windows and their monoids.
+"""Sliding windows: convolutions, pools, reductions over windows and their monoids.
 
 Reductions of whole axes belong into ``reductions``.
 """

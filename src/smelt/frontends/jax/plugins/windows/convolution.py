@@ -1,4 +1,4 @@
-"""``conv_general_dilated`` as Conv, as ConvTranspose where the input is dilated, or as products."""
+"""``conv_general_dilated`` as Conv, as ConvTranspose for a dilated input, or as matrix products."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.frontends.jax.plugins.windows.windowed_product import Convolution, Pa
 from smelt.frontends.jax.registry import lowers
 
 CONVOLVED = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-"""What Conv takes; ONNX Runtime has none for float64, and ONNX none for integers."""
+"""The types of Conv; ONNX Runtime has no kernel for float64, and ONNX no Conv of integers."""
 
 
 @lowers("conv_general_dilated")
@@ -35,7 +35,7 @@ def conv_general_dilated(
     preferred_element_type: Any,
     out_sharding: object,
 ) -> ir.Value:
-    """Channels are moved first, as ONNX has them, and back."""
+    """Lower a convolution; channels are transposed to second place and back."""
     output = ir.DataType.from_numpy(np.dtype(cx.avals_out[0].dtype))
     numbers, groups = dimension_numbers, int(feature_group_count)
     x = cx.cast(cx.transpose(x, numbers.lhs_spec), output)
@@ -60,7 +60,7 @@ def conv_general_dilated(
 def _batches_as_features(
     cx: Lowering, x: ir.Value, sizes: Sequence[Dim], groups: int
 ) -> tuple[ir.Value, list[Dim]]:
-    """Groups of the batch meet their own features, which is what groups of channels do."""
+    """Return ``x`` with groups of the batch as groups of channels."""
     batch, channels, *spatial = sizes
     x = cx.reshape(x, [groups, batch // groups, channels, *spatial])
     x = cx.transpose(x, [1, 0, 2, *range(3, len(sizes) + 1)])
@@ -69,6 +69,7 @@ def _batches_as_features(
 
 
 def _conv(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) -> ir.Value:
+    """Return the result of Conv, after padding and dilation that Conv lacks."""
     x, padding = _prepared(cx, x, shape.sizes, shape.padding, shape.lhs_dilation)
     return cx.op(
         "Conv",
@@ -89,7 +90,7 @@ def _ints(numbers: Sequence[int]) -> list[int]:
 def _prepared(
     cx: Lowering, x: ir.Value, sizes: Sequence[Dim], padding: Padding, dilation: Sequence[int]
 ) -> tuple[ir.Value, Padding]:
-    """``x`` with what Conv cannot do itself: dilation, and padding negative or unknown."""
+    """Return ``x`` with the dilation, and negative or symbolic padding, that Conv lacks."""
     plain = all(not is_symbolic(p) and p >= 0 for pair in padding for p in pair)
     if plain and all(step == 1 for step in dilation):
         return x, padding
@@ -102,7 +103,7 @@ def _prepared(
 
 
 def _conv_transpose(cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution) -> ir.Value | None:
-    """A dilated input is a stride of ConvTranspose; None where its padding would be negative.
+    """Return ConvTranspose for a dilated input, None if its padding would be negative.
 
     It scatters with the kernel reversed, and starts ``dilation * (kernel - 1)`` further out.
     """

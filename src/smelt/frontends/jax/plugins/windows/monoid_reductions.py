@@ -1,4 +1,4 @@
-"""Whole axes folded, or scanned, by any computation."""
+"""Fold or scan whole axes by any computation."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from smelt.frontends.jax.plugins.windows.monoids import Monoid, check_order
 from smelt.frontends.jax.plugins.windows.windows import END
 
 GROUPED = 32
-"""Elements of an axis beyond which XLA reduces in groups, whatever the computation is."""
+"""XLA reduces longer axes in groups, for any computation."""
 
 UNROLLED = 8
-"""Rows up to which they are combined one by one in the graph itself, beyond which in a Scan."""
+"""Up to this many rows are combined by nodes of the graph, more by a Scan."""
 
 
 def fold_axes(
@@ -29,10 +29,10 @@ def fold_axes(
     axes: Sequence[int],
     initial: Sequence[ir.Value],
 ) -> list[Operand]:
-    """``initial``, then the elements along ``axes`` in their order, as one.
+    """Return ``initial`` folded with the elements along ``axes`` in order.
 
-    By a monoid neighbours are combined in pairs, again and again; else, and along an axis of
-    unknown size, one follows the other.
+    A monoid combines neighbors in pairs, log2(n) times. Any other computation, and an axis of
+    symbolic size, is folded one element after the other.
     """
     shape = xs[0].shape
     axes = sorted(axes)
@@ -64,7 +64,8 @@ def fold_rows(
     before: Sequence[Operand],
     valid: Operand | None = None,
 ) -> list[Operand]:
-    """``before`` combined with each row in turn; elements that are not ``valid`` are passed by."""
+    """Return ``before`` combined with each row in turn; elements that are not ``valid`` are
+    skipped."""
     count = rows[0].shape[0]
     if not isinstance(count, int) or count > UNROLLED:
         return scan_rows(cx, computed, rows, before, valid=valid)
@@ -86,7 +87,8 @@ def _combined(
     right: Sequence[Operand],
     valid: Operand | None,
 ) -> list[Operand]:
-    """Both combined, or ``left`` alone where the elements of ``right`` are not ``valid``."""
+    """Return ``left`` combined with ``right``, or ``left`` alone where ``right`` is not
+    ``valid``."""
     results = computed.combine(cx, left, right)
     if valid is None:
         return results
@@ -97,6 +99,7 @@ def _combined(
 
 
 def _halved(cx: Lowering, computed: Monoid, rows: list[Operand], count: int) -> list[Operand]:
+    """Combine rows 0 and 1, 2 and 3, ...; a lone last row stays."""
     pairs, rest = count // 2, rows[0].shape[1:]
     sides = [
         [
@@ -133,9 +136,9 @@ def scan_rows(
     reverse: bool = False,
     valid: Operand | None = None,
 ) -> list[Operand]:
-    """``before`` combined with each row in turn: the last result, or all if ``running``.
+    """Return ``before`` combined with each row in turn: the last result, or all if ``running``.
 
-    Elements that are not ``valid`` are passed by.
+    Elements that are not ``valid`` are skipped.
     """
     shape, count = before[0].shape, len(rows)
     scanned = [*rows] if valid is None else [*rows, valid]

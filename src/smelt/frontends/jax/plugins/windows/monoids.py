@@ -1,8 +1,7 @@
-"""Computations that ``reduce`` and its kin fold by, applied to whole arrays.
+"""Computations that ``reduce`` and its variants fold by, applied to whole arrays.
 
-Monoids are recognized by their jaxprs: their elements may be folded in any grouping, and what is
-neutral to them is known. Any other computation is folded in the order of XLA on a CPU: the initial
-value first, then one element after the other.
+Monoids are recognized by their jaxprs: they are associative and have a known identity. Any other
+computation is folded in XLA's order on a CPU: the initial value, then one element after the other.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ OPERATORS = {
     "or": ("BitwiseOr", "Or"),
     "xor": ("BitwiseXor", "Xor"),
 }
-"""The ONNX operators of a monoid, for numbers and for booleans; extremes are apart."""
+"""The ONNX operators of a monoid, for numbers and for booleans; ``EXTREMES`` holds max and min."""
 
 WIDER = {
     ir.DataType.INT8: ir.DataType.INT32,
@@ -50,7 +49,8 @@ WIDER = {
     ir.DataType.FLOAT16: ir.DataType.FLOAT,
     ir.DataType.BFLOAT16: ir.DataType.FLOAT,
 }
-"""Types that few runtimes compute in; integers wrap to the same bits when cast back."""
+"""Wider types for those that few runtimes compute in; integers wrap to the same bits when cast
+back."""
 
 TRIALS = 64
 
@@ -59,9 +59,9 @@ TRIALS = 64
 class Monoid:
     """Combines two groups of scalars into one.
 
-    ``names`` are the primitives that combine the first, second, ... scalars of both groups; empty
-    for a ``body`` that combines them otherwise. ``neutral`` is the group that leaves every other as
-    it is; None where that, and whether the order matters, is not known.
+    ``names`` are the primitives that combine the first, second, ... scalars of both groups, or
+    ``body`` is a jaxpr that combines them. ``neutral`` is the identity; None if it is unknown, and
+    then associativity is unknown too.
     """
 
     names: tuple[str, ...] = ()
@@ -70,13 +70,13 @@ class Monoid:
 
     @property
     def is_known(self) -> bool:
-        """Whether elements may be combined in any grouping."""
+        """True if elements may be combined in any grouping."""
         return self.neutral is not None
 
     def combine(
         self, cx: Lowering, left: Sequence[Operand], right: Sequence[Operand]
     ) -> list[Operand]:
-        """``left`` before ``right``, element by element; all have one shape."""
+        """Return ``left`` combined with ``right``, element by element; all have the same shape."""
         shape = left[0].shape
         if self.names:
             rows = zip(self.names, left, right, strict=True)
@@ -92,29 +92,29 @@ class Monoid:
         ]
 
     def widened(self, dtype: ir.DataType) -> ir.DataType:
-        """The type to compute in; a computation of its own gets its operands as they are."""
+        """Return the type to compute in; a ``body`` gets its operands unchanged."""
         return WIDER.get(dtype, dtype) if self.names else dtype
 
     def wide(self, cx: Lowering, x: ir.Value) -> ir.Value:
-        """``x`` in the type to compute in."""
+        """Return ``x`` in the type to compute in."""
         assert x.dtype is not None
         return cx.cast(x, self.widened(x.dtype))
 
 
 def of_primitive(name: str, dtype: np.dtype) -> Monoid:
-    """The monoid of a primitive on elements of ``dtype``."""
+    """Return the monoid of a primitive on elements of ``dtype``."""
     return Monoid((name,), neutral=(identity(name, dtype),))
 
 
 def operate(cx: Lowering, name: str, a: ir.Value, b: ir.Value) -> ir.Value:
-    """The monoid ``name`` on two arrays."""
+    """Return the monoid ``name`` applied to two arrays."""
     if name in EXTREMES:
         return extreme(cx, name, a, b)
     return cx.op(OPERATORS[name][a.dtype == BOOL], a, b)
 
 
 def monoid(jaxpr: Jaxpr | ClosedJaxpr, constants: Sequence[Any] = ()) -> Monoid:
-    """What ``jaxpr`` combines by."""
+    """Return the computation of ``jaxpr``, as a known monoid if it is one."""
     closed = jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, list(constants))
     dtypes = [np.dtype(variable.aval.dtype) for variable in closed.jaxpr.outvars]
     names = _primitives(closed.jaxpr)
@@ -128,14 +128,14 @@ def monoid(jaxpr: Jaxpr | ClosedJaxpr, constants: Sequence[Any] = ()) -> Monoid:
 
 
 def logaddexp(dtype: np.dtype) -> Monoid:
-    """The sum of exponents, as their logarithm."""
+    """Return the monoid that adds exponentials and keeps their logarithm."""
     pair = (struct((), dtype), struct((), dtype))
     body = make_jaxpr(jnp.logaddexp, pair)[0]
     return Monoid((), body, (np.asarray(-np.inf).astype(dtype),))
 
 
 def _primitives(jaxpr: Jaxpr) -> tuple[str, ...]:
-    """The monoid of each pair of operands, if ``jaxpr`` computes no more; empty for others."""
+    """Return the monoid of each pair of operands if ``jaxpr`` computes nothing else, else ()."""
     inputs, outputs = list(jaxpr.invars), list(jaxpr.outvars)
     if len(jaxpr.eqns) == 1 and str(jaxpr.eqns[0].primitive.name) in ("jit", "pjit"):
         (call,) = jaxpr.eqns
@@ -160,7 +160,7 @@ def _primitives(jaxpr: Jaxpr) -> tuple[str, ...]:
 
 
 def identity(name: str, dtype: np.dtype) -> np.ndarray:
-    """What leaves every element as it is: of floats, only -0 does so when added."""
+    """Return the identity element; for floats under add it is -0."""
     if name in ("add", "or", "xor"):
         zero = np.zeros((), dtype)
         return zero if dtype.kind in "biu" else np.asarray(-zero)
@@ -177,7 +177,7 @@ def identity(name: str, dtype: np.dtype) -> np.ndarray:
 
 
 def is_neutral(computed: Monoid, initial: Sequence[np.ndarray | None]) -> bool:
-    """Whether ``initial``, None where it is computed, is the neutral group itself, bit by bit."""
+    """True if ``initial`` is the identity bit by bit; None stands for a computed value."""
     if computed.neutral is None:
         return False
     pairs = zip(initial, computed.neutral, strict=True)
@@ -188,11 +188,11 @@ def is_neutral(computed: Monoid, initial: Sequence[np.ndarray | None]) -> bool:
 
 
 def check_order(cx: Lowering, computed: Monoid, *, grouped: bool, moved: bool) -> None:
-    """Refuse a computation that depends on an order which XLA does not keep.
+    """Refuse a computation that depends on an order that XLA does not keep.
 
-    JAX demands that it does not depend on any: XLA folds elements ``grouped``, or ``moved`` past
-    each other. Numbers for which it does are proof; where none is found, nothing follows, and the
-    elements are combined in their order all the same.
+    JAX requires that the order does not matter, and XLA folds elements ``grouped``, or ``moved``
+    past each other. Random numbers serve as counterexamples; if none is found, the elements are
+    combined in order.
     """
     if computed.body is None or computed.is_known:
         return
@@ -223,7 +223,7 @@ def _trial(rng: np.random.Generator, dtype: np.dtype) -> np.ndarray:
 
 
 def _agree(left: Sequence[np.ndarray], right: Sequence[np.ndarray]) -> bool:
-    """Equal up to the rounding of a few operations."""
+    """True if both are equal up to the rounding of a few operations."""
     for a, b in zip(left, right, strict=True):
         if a.dtype.kind in "biu":
             same = np.array_equal(a, b)

@@ -1,4 +1,4 @@
-"""``reduce_window_*`` as MaxPool and AveragePool, or as a fold where they take no such window."""
+"""``reduce_window_*`` as MaxPool and AveragePool, or as a fold for windows that these lack."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ MOST_DIMS = 3
 MEANS = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 
 FLOATS = (*MEANS, ir.DataType.DOUBLE)
-"""What is pooled; others fold exactly, and ONNX Runtime has no mean of doubles."""
+"""The types of pools. Other types fold exactly, and ONNX Runtime has no AveragePool of doubles."""
 
 Pool: TypeAlias = Callable[[Lowering, ir.Value, Window, list[int]], ir.Value]
 
 
 def _lower(name: str, pool: Pool, pooled: Sequence[ir.DataType]) -> Callable[..., ir.Value]:
+    """Return the lowering to ``pool`` for the types ``pooled``, or to a fold."""
+
     def lower(
         cx: Lowering,
         x: ir.Value,
@@ -54,7 +56,7 @@ def _lower(name: str, pool: Pool, pooled: Sequence[ir.DataType]) -> Callable[...
 def _can_pool(
     cx: Lowering, dtype: ir.DataType, window: Window, pooled: Sequence[ir.DataType]
 ) -> bool:
-    """Pooling operators take at most 3 dims and floats only; means are dilated from opset 19."""
+    """True if a pooling operator takes this: up to 3 dims, floats, dilation from opset 19."""
     sizes = (*cx.avals_in[0].shape, *cx.avals_out[0].shape)
     if any(isinstance(size, int) and size == 0 for size in sizes):
         return False
@@ -65,7 +67,7 @@ def _can_pool(
 
 
 def _is_plain(window: Window, base_dilation: Sequence[int]) -> bool:
-    """Whether pooling operators have such padding, and each window has an element within it."""
+    """True if the operator has such padding, and each window holds an element."""
     facts = zip(window.pads, window.sizes, window.dilations, base_dilation, strict=True)
     return all(
         base == 1
@@ -78,7 +80,7 @@ def _is_plain(window: Window, base_dilation: Sequence[int]) -> bool:
 def _prepared(
     cx: Lowering, x: ir.Value, window: Window, base_dilation: Sequence[int]
 ) -> tuple[ir.Value, Window, list[Dim]]:
-    """``x`` with the zeros that AveragePool does not add, and its shape then."""
+    """Return ``x`` with zero padding that AveragePool lacks, the window, and the new shape."""
     shape = list(cx.avals_in[0].shape)
     if _is_plain(window, base_dilation):
         return x, window, shape
@@ -96,7 +98,7 @@ def _pooled(
     shape: list[Dim],
     pool: Pool,
 ) -> ir.Value:
-    """Pool over the dims of the window, moved last, behind exactly two others."""
+    """Pool over the window's dims, moved last behind exactly two other dims."""
     spatial = window.spatial()
     if not spatial:
         return x
@@ -126,7 +128,7 @@ def _min(cx: Lowering, x: ir.Value, window: Window, spatial: list[int]) -> ir.Va
 
 
 def _sum(cx: Lowering, x: ir.Value, window: Window, spatial: list[int]) -> ir.Value:
-    """The mean, times the number of elements."""
+    """Return the sum as the mean times the number of elements."""
     attributes = window.attributes(spatial)
     count = prod(attributes["kernel_shape"])
     if all(step == 1 for step in attributes["dilations"]):

@@ -37,7 +37,7 @@ def reduce_window(
     base_dilation: Sequence[int],
     window_dilation: Sequence[int],
 ) -> list[ir.Value]:
-    """Padding counts as absent: XLA on a CPU passes by it, whatever the initial value is."""
+    """Lower ``reduce_window``; padding is skipped, as XLA does on a CPU for any initial value."""
     xs, initial = operands[: len(operands) // 2], operands[len(operands) // 2 :]
     window = window_of(cx, window_dimensions, window_strides, padding, window_dilation)
     computed = monoid(jaxpr, consts)
@@ -55,9 +55,9 @@ def fold_windows(
     base_dilation: Sequence[int],
     initial: Sequence[ir.Value] = (),
 ) -> list[ir.Value]:
-    """Each window of ``xs`` as one element, by a monoid: what is neutral to it fills the padding.
+    """Return each window of ``xs`` folded by a monoid, whose identity fills the padding.
 
-    ``initial``, if given, comes before the first element of each.
+    ``initial``, if given, is combined before the first element of each window.
     """
     assert computed.neutral is not None
     config = window.config(base_dilation)
@@ -89,7 +89,7 @@ def _in_order(
     window: Window,
     base_dilation: Sequence[int],
 ) -> list[ir.Value]:
-    """``initial``, then the elements of each window one after the other, without the padding."""
+    """Return ``initial`` folded with the elements of each window in order, without the padding."""
     shape = tuple(cx.avals_out[0].shape)
     before = [Operand(cx.expand(start, shape), shape) for start in initial]
     if _is_empty(shape):
@@ -97,7 +97,7 @@ def _in_order(
     rows = [_rows(cx, x, cx.const_like(0, x), window, base_dilation) for x in xs]
     valid, several = None, sum(size > 1 for size in window.sizes) > 1
     if _is_padded(window, base_dilation):
-        # Some windows over several dims XLA walks column by column if there is padding.
+        # With padding, XLA walks some windows over several dims column by column.
         check_order(cx, computed, grouped=several, moved=several)
         inside = cx.op("Expand", cx.constant(np.asarray(True)), cx.op("Shape", xs[0]))
         valid = _rows(cx, inside, cx.constant(np.asarray(False)), window, base_dilation)
@@ -108,7 +108,7 @@ def _in_order(
 def _rows(
     cx: Lowering, x: ir.Value, fill: ir.Value, window: Window, base_dilation: Sequence[int]
 ) -> Operand:
-    """The first elements of all windows, the second ones, ..., along a new first dim."""
+    """Return the first elements of all windows, the second ones, ..., along a new first dim."""
     shape = tuple(cx.avals_out[0].shape)
     grown = padded(cx, x, fill, cx.avals_in[0].shape, window.config(base_dilation))
     cells = patches(cx, grown, window, shape)

@@ -1,4 +1,4 @@
-"""One element chosen from each window, to read at its place or to add to it."""
+"""Select one element of each window, to read at its place or to add to it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def select_and_gather_add(
     base_dilation: Sequence[int],
     window_dilation: Sequence[int],
 ) -> ir.Value:
-    """The tangent of the extreme of each window; 0 where nothing exceeds the lowest number."""
+    """Return the tangent of each window's extreme; 0 if no element exceeds the lowest number."""
     window = window_of(cx, window_dimensions, window_strides, padding, window_dilation)
     test = str(select_prim.name)
     cells = _cells(cx, operand, _lowest(cx, test), window, base_dilation)
@@ -48,7 +48,7 @@ def select_and_gather_add(
     cells = cx.op("Concat", cx.expand(_lowest(cx, test), column), cells, axis=-1)
     nothing = cx.expand(cx.const_like(0, tangents), column)
     values = cx.op("Concat", nothing, values, axis=-1)
-    # The start counts as a cell, padding does not.
+    # The initial value counts as an element, padding does not.
     inside = cx.op("Expand", cx.constant(np.asarray(True)), cx.op("Shape", operand))
     valid = _cells(cx, inside, cx.constant(np.asarray(False)), window, base_dilation)
     valid = cx.op("Concat", cx.expand(cx.constant(np.asarray(True)), column), valid, axis=-1)
@@ -66,6 +66,7 @@ def select_and_scatter_add(
     window_strides: Sequence[int],
     padding: Padding,
 ) -> ir.Value:
+    """Add each source element at the place of its window's extreme."""
     window = window_of(cx, window_dimensions, window_strides, padding, [1] * len(padding))
     places = _places(cx, operand, window, str(select_prim.name), cx.avals_in[1].shape)
     return _scattered(cx, source, cx.const_like(0, source), places, window, "add")
@@ -86,6 +87,10 @@ def select_and_scatter(
     window_strides: Sequence[int],
     padding: Padding,
 ) -> ir.Value:
+    """Combine each source element with ``initial`` at the place of its window's extreme.
+
+    Refuses to select or scatter by a computation other than one primitive.
+    """
     window = window_of(cx, window_dimensions, window_strides, padding, [1] * len(padding))
     test, reduction = _only(select_jaxpr), SCATTERED.get(_only(scatter_jaxpr))
     if test not in ("ge", "gt", "le", "lt"):
@@ -97,7 +102,7 @@ def select_and_scatter(
 
 
 def _only(jaxpr: Jaxpr) -> str:
-    """The primitive that is all of ``jaxpr``; empty for others."""
+    """Return the primitive that is all of ``jaxpr``, empty for others."""
     if len(jaxpr.eqns) != 1 or list(jaxpr.eqns[0].invars) != list(jaxpr.invars):
         return ""
     return str(jaxpr.eqns[0].primitive.name)
@@ -111,7 +116,7 @@ def _lowest(cx: Lowering, test: str) -> ir.Value:
 def _cells(
     cx: Lowering, x: ir.Value, fill: ir.Value, window: Window, base_dilation: Sequence[int]
 ) -> ir.Value:
-    """The elements of each window of ``x``, in their order, as a last dim."""
+    """Return the elements of each window of ``x``, in order, as a last dim."""
     config, shape = window.config(base_dilation), cx.avals_in[0].shape
     x = padded(cx, x, fill, shape, config)
     return patches(cx, x, window, cx.avals_out[0].shape)
@@ -120,10 +125,11 @@ def _cells(
 def _chosen(
     cx: Lowering, cells: ir.Value, test: str, count: int, valid: ir.Value | None = None
 ) -> ir.Value:
-    """Which cell is left if each ``valid`` one replaces the one before unless ``before test cell``.
+    """Return the index of the element that each window selects.
 
-    That is the extreme, the last of equals if the test is strict. NaN passes no test: it replaces
-    and is replaced, so the choice starts anew behind the last one.
+    Each ``valid`` element replaces the previous choice unless ``choice test element`` holds. So it
+    is the extreme, and the last of equals if the test is strict. NaN passes no test: it replaces
+    and is replaced, so the selection restarts after the last NaN.
     """
     if cells.dtype is None or not cells.dtype.is_floating_point():
         raise cx.unsupported("it selects among integers")
@@ -142,7 +148,7 @@ def _chosen(
     left = left if valid is None else cx.op("And", left, valid)
     worst = cx.const_like(-np.inf if most else np.inf, cells)
     best = cx.op(op_type, cx.op("Where", left, cells, worst), **how)
-    # Where all that is left is as bad as what is gone, the order among it still counts.
+    # If all remaining elements equal the fill value, their order still matters.
     found = cx.op("GatherElements", left, best, axis=-1)
     places = cx.op("ArgMax", cx.cast(left, ir.DataType.INT32), **how)
     best = cx.op("Where", found, best, places)
@@ -157,7 +163,7 @@ def _picked(cx: Lowering, cells: ir.Value, chosen: ir.Value) -> ir.Value:
 def _places(
     cx: Lowering, operand: ir.Value, window: Window, test: str, shape: Sequence[Dim]
 ) -> ir.Value:
-    """For each window, the place of its choice among all elements of the padded operand."""
+    """Return, for each window, the place of its choice among all elements of the padded operand."""
     config = window.config([1] * len(shape))
     sizes, outer = padded_shape(shape, config), _windows(cx)
     x = padded(cx, operand, _lowest(cx, test), shape, config)
@@ -167,7 +173,7 @@ def _places(
 
 
 def _windows(cx: Lowering) -> Sequence[Dim]:
-    """How many windows there are: the shape of the source."""
+    """Return the number of windows per dim: the shape of the source."""
     first = cx.equation.primitive.name == "select_and_scatter_add"
     return tuple(cx.avals_in[0 if first else 1].shape)
 
@@ -180,7 +186,7 @@ def _scattered(
     window: Window,
     reduction: str,
 ) -> ir.Value:
-    """``initial`` everywhere, combined with the elements of ``source`` at their places."""
+    """Return ``initial`` everywhere, combined with the elements of ``source`` at their places."""
     assert source.dtype is not None
     dtype = ir.DataType.FLOAT if source.dtype in NARROW else source.dtype
     shape = cx.avals_out[0].shape

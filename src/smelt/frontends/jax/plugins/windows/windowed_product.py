@@ -1,4 +1,4 @@
-"""A convolution as products of matrices: for element types that Conv does not take."""
+"""A convolution as matrix products, for element types that Conv lacks."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ MULTIPLIED = {
     ir.DataType.UINT8: ir.DataType.INT32,
     ir.DataType.UINT16: ir.DataType.INT32,
 }
-"""What MatMul takes instead; cast back, integers wrap to the same bits, and a count says whether
-any product is true."""
+"""The types that MatMul computes in instead. Cast back, integers wrap to the same bits, and a
+nonzero count is True."""
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """Sizes as ONNX orders them: batch and channels, or outputs and inputs, before the window."""
+    """The sizes of a convolution in ONNX order: batch and channels before the window."""
 
     sizes: Sequence[Dim]
     kernel: Sequence[Dim]
@@ -40,7 +40,7 @@ class Convolution:
     groups: int
 
     def window(self) -> Window:
-        """The window that the kernel covers, on all dims of the input."""
+        """Return the window that the kernel covers, on all dims of the input."""
         return Window(
             [1, 1, *(int(size) for size in self.kernel[2:])],
             [1, 1, *(int(step) for step in self.strides)],
@@ -52,7 +52,7 @@ class Convolution:
 def convolved(
     cx: Lowering, x: ir.Value, w: ir.Value, shape: Convolution, result: Sequence[Dim]
 ) -> ir.Value:
-    """Every window as a row, times the kernel; groups are a batch of such products."""
+    """Return every window as a row, times the kernel; groups are a batch of products."""
     assert x.dtype is not None
     dtype, window, groups = x.dtype, shape.window(), shape.groups
     wide = MULTIPLIED.get(dtype, dtype)

@@ -1,4 +1,4 @@
-"""Windows that slide over an array: their shape, and a fold of each by any monoid."""
+"""Sliding windows: their shape, and the fold of each by any monoid."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Window:
     dilations: list[int]
 
     def spatial(self) -> list[int]:
-        """The dims on which it does something."""
+        """Return the dims on which the window is not trivial."""
         facts = zip(self.sizes, self.strides, self.pads, strict=True)
         return [
             i
@@ -39,7 +39,7 @@ class Window:
         ]
 
     def attributes(self, dims: Sequence[int]) -> dict[str, Any]:
-        """What pooling operators call it, on ``dims``."""
+        """Return the attributes of pooling operators on ``dims``."""
         lows = [int(self.pads[dim][0]) for dim in dims]
         highs = [int(self.pads[dim][1]) for dim in dims]
         return {
@@ -50,7 +50,7 @@ class Window:
         }
 
     def config(self, base_dilation: Sequence[int]) -> list[tuple[Dim, Dim, int]]:
-        """Its padding, and the dilation of the array, as ``pad`` takes them."""
+        """Return the padding and the base dilation as arguments of ``pad``."""
         pairs = zip(self.pads, base_dilation, strict=True)
         return [(low, high, int(step) - 1) for (low, high), step in pairs]
 
@@ -62,7 +62,7 @@ def window_of(
     padding: Sequence[tuple[Dim, Dim]],
     dilations: Sequence[int],
 ) -> Window:
-    """The window that a primitive describes; its sizes must be known."""
+    """Return the window that a primitive describes; refuses symbolic sizes."""
     if any(is_symbolic(size) for size in sizes):
         raise cx.unsupported("the window has a symbolic size")
     numbers = [[int(n) for n in ns] for ns in (sizes, strides, dilations)]
@@ -71,7 +71,7 @@ def window_of(
 
 
 def padded_shape(shape: Sequence[Dim], config: Sequence[tuple[Dim, Dim, int]]) -> list[Dim]:
-    """``shape`` after ``pad``."""
+    """Return ``shape`` after ``pad``."""
     return [
         size + max(size - 1, 0) * between + low + high if between else size + low + high
         for size, (low, high, between) in zip(shape, config, strict=True)
@@ -81,9 +81,9 @@ def padded_shape(shape: Sequence[Dim], config: Sequence[tuple[Dim, Dim, int]]) -
 def fold(
     cx: Lowering, monoid: Monoid, xs: Sequence[Operand], window: Window, shape: Sequence[Dim]
 ) -> list[Operand]:
-    """Each window of ``xs``, already padded, as one element of ``shape``.
+    """Return each window of ``xs``, already padded, folded to one element of ``shape``.
 
-    The last dim first, so that the elements of a window are combined in their order.
+    The last dim is folded first, so that elements are combined in order.
     """
     folded = list(xs)
     for axis in reversed(window.spatial()):
@@ -101,7 +101,7 @@ def _fold_axis(
     along: tuple[int, int, int, int],
     count: Dim,
 ) -> list[Operand]:
-    """Folds of 1, 2, 4, ... elements at every place, of which the bits of ``size`` name a few."""
+    """Fold windows of one axis from folds of 1, 2, 4, ... elements, by the bits of ``size``."""
     axis, size, stride, step = along
     result: list[Operand] | None = None
     covered, width = 0, 1
@@ -124,7 +124,7 @@ def _fold_axis(
 
 
 def _cut(cx: Lowering, x: Operand, axis: int, bounds: tuple[int, int, int], count: Dim) -> Operand:
-    """``x[start:end:step]`` on ``axis``, which are ``count`` elements."""
+    """Return ``x[start:end:step]`` on ``axis``, which has ``count`` elements."""
     start, end, step = bounds
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
     if (start, end, step) == (0, END, 1):
@@ -133,7 +133,8 @@ def _cut(cx: Lowering, x: Operand, axis: int, bounds: tuple[int, int, int], coun
 
 
 def patches(cx: Lowering, x: ir.Value, window: Window, shape: Sequence[Dim]) -> ir.Value:
-    """The elements of each window of ``x``, already padded, as a last dim behind ``shape``."""
+    """Return the elements of each window of ``x``, already padded, as a last dim behind
+    ``shape``."""
     spatial, rank = window.spatial(), len(shape)
     for axis in reversed(spatial):
         offsets = np.arange(window.sizes[axis]) * window.dilations[axis]
