@@ -1,7 +1,7 @@
-"""The ONNX frontend: models in from files, bytes or protobuf, out to files or protobuf.
+"""The ONNX frontend: read models from files, bytes or protobuf, and write them.
 
-Models come from strangers. Everything that a model claims is checked here, before a pass or a
-runtime sees it, and nothing outside the folder of the model is ever read.
+Models come from untrusted sources. Every claim of a model is checked here, before a pass or a
+runtime sees it, and no file outside the model's folder is ever read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bodies for extension operators, which travel with a model wherever it is written.
+"""Function bodies for extension operators, added wherever a model is written.
 
-Another runtime knows no operator of ``smelt`` or of a target, so each is written as an ONNX
-function. Types of values, which bodies depend on, are inferred where they are missing.
+No other runtime knows operators of ``smelt`` or of a target, so each is written as an ONNX
+function. Bodies depend on types of values, which are inferred where they are missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smelt.operators import attach_functions, find, restore_operators
 from smelt.operators.lacking import stand_in
 
 FIRST_WITH_FUNCTIONS = 8
-"""The IR version from which models may hold functions."""
+"""The first IR version in which models may hold functions."""
 
 DOMAIN = "smelt"
 
@@ -28,13 +28,13 @@ DOMAIN = "smelt"
 def attach_bodies(
     model: ir.Model, *, fill_gaps: bool = True, of_source: bool = True
 ) -> tuple[ir.Node, ...]:
-    """Give ``model`` the body of each extension operator in it, and return those without.
+    """Give ``model`` a function body for each extension operator, and return the nodes without one.
 
-    What we make but do not know, such as an operator of a later version, counts as without;
-    operators of other domains that nobody declared are the user's, and stay. Functions are
-    inlined where what their nodes get depends on who calls them. With ``fill_gaps``, operators
-    that ONNX Runtime lacks for their element types get bodies, too; without ``of_source``, nodes of
-    the source that it computes wrong do not.
+    An operator in a smelt domain that nobody declares, such as one of a later version, counts as
+    without a body; undeclared operators of other domains belong to the user and stay. Functions are
+    inlined if types of their nodes depend on the caller. ``fill_gaps`` also gives bodies to
+    operators that ONNX Runtime lacks for their element types. ``of_source=False`` leaves out nodes
+    of the source that ONNX Runtime computes wrong.
     """
     if not _extensions(model) and not (fill_gaps and _has_gaps(model, of_source)):
         return ()
@@ -60,7 +60,7 @@ def attach_bodies(
 
 
 def refuse_bare(nodes: Iterable[ir.Node]) -> None:
-    """Raise an ErrorList of Unsupported E203 for operators that would be written without a body."""
+    """Raise an ErrorList of Unsupported E203 for nodes that would be written without a body."""
     errors = [
         Unsupported(
             "E203",
@@ -87,7 +87,7 @@ def _reason(node: ir.Node) -> str:
 
 
 def _untyped(node: ir.Node) -> str:
-    """What the body depends on and is not known; empty if there is nothing of the kind."""
+    """Return which missing type or rank the body depends on; empty if there is none."""
     operator = find(node.domain, node.op_type)
     if operator is not None and operator.body is not None:
         for value in node.inputs:
@@ -103,7 +103,7 @@ def _is_ours(domain: str) -> bool:
 
 
 def _extensions(model: ir.Model) -> bool:
-    """True if some node is of a domain that is ours, or of an operator that is declared."""
+    """True if a node is in a smelt domain, or of a declared operator."""
     return any(
         node.domain and (_is_ours(node.domain) or find(node.domain, node.op_type) is not None)
         for node in scope.nodes(model)
@@ -117,7 +117,7 @@ def _has_gaps(model: ir.Model, of_source: bool) -> bool:
 
 
 def _depends_on_caller(graph: ir.Graph) -> bool:
-    """True if an extension operator reads values without type, or attributes of the call."""
+    """True if an extension operator reads untyped values, or attributes of the call."""
     for node in (node for inner in scope.graphs_below(graph) for node in inner):
         if node.domain and find(node.domain, node.op_type) is not None:
             values = [value for value in node.inputs if value is not None]

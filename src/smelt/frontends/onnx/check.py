@@ -1,8 +1,8 @@
 """The checks of a model against the ONNX specification; docs/what-is-checked.md lists them.
 
-``check_proto`` holds what the IR no longer shows: it keeps one of two attributes of a name and
-takes a tensor from one of two fields. ``check_model`` holds everything else, so it also serves
-models that never were a protobuf.
+``check_proto`` checks what the IR no longer shows: the IR keeps one of two attributes with the same
+name, and takes a tensor from one of two fields. ``check_model`` checks everything else, so it also
+works for models that never were a protobuf.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = ["check_model", "check_proto"]
 def check_proto(
     proto: onnx.ModelProto, scopes: Scopes, folder: Path | None, inside: Inside
 ) -> None:
-    """Raise InvalidModel, or ResourceLimit, for the first rule that ``proto`` breaks.
+    """Raise InvalidModel or ResourceLimit for the first rule that ``proto`` breaks.
 
-    ``scopes`` are those of ``proto``. Weights in files are sought in ``folder``, those that are
-    marks ``inside`` the model.
+    ``scopes`` are the scopes of ``proto``. Weights in files are looked up in ``folder``; marks
+    stand for large weights ``inside`` the model.
     """
     check_imports(proto)
     check_names(scopes)
@@ -43,7 +43,8 @@ def check_proto(
 
 
 def check_model(model: ir.Model) -> None:
-    """The same for the rules that IR can break; nodes in the wrong order are sorted in place."""
+    """Raise InvalidModel for the first rule that ``model`` breaks, and sort misordered nodes in
+    place."""
     check_versions(model)
     check_depth(model)
     check_inputs(model)

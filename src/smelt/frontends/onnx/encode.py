@@ -1,9 +1,9 @@
-"""A model as the bytes of its file, large weights left out until they are written.
+"""Encode a model as the bytes of its file, without holding large weights in memory.
 
-Protobuf builds a message whole, then its bytes, so a model would be in memory three times. Here
-protobuf sees a model whose large tensors are marks; the file is what it makes of that, with the
-length of each message around a tensor set right and the bytes of the tensor in its place. The
-result is byte for byte what protobuf itself would write.
+Protobuf builds a whole message, then its bytes, so a model would be in memory three times. Here
+protobuf serializes a model with marks in place of large tensors. The file is that text with each
+mark replaced by the tensor's bytes, and with the lengths of the messages around it corrected. The
+result equals protobuf's own output byte for byte.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from smelt.ir import scope
 from smelt.ir.chunks import tensor_chunks
 
 SMALL = 256
-"""Bytes below which tensors stay in the model: shapes, axes and the scales of a Resize are among
-them, which its readers need before they open another file (ONNX Runtime refuses the model else)."""
+"""Smaller tensors, in bytes, stay in the model. They include shapes, axes and scales of Resize,
+which readers need before they open another file (ONNX Runtime refuses the model otherwise)."""
 
 STREAMED = 1 << 16
-"""Bytes from which a tensor inside the model does not pass through protobuf."""
+"""Larger tensors, in bytes, inside the model do not pass through protobuf."""
 
 ALIGNMENT = 64
 MARK = "\0smelt"
@@ -40,19 +40,20 @@ Piece: TypeAlias = "bytes | ir.TensorProtocol"
 
 @dataclass
 class Encoded:
-    """The file of a model, and of the weights beside it, as bytes and tensors yet unread."""
+    """The file of a model, and of its external weights, as bytes and tensors that are not read
+    yet."""
 
     pieces: list[Piece]
     beside: list[tuple[int, ir.TensorProtocol]] = field(default_factory=list)
 
     @property
     def size(self) -> int:
-        """Bytes of the model."""
+        """The size of the model in bytes."""
         return sum(map(_size, self.pieces))
 
     @property
     def size_beside(self) -> int:
-        """Bytes of the weights beside it."""
+        """The size of the external weights in bytes."""
         return self.beside[-1][0] + self.beside[-1][1].nbytes if self.beside else 0
 
     def write(self, stream: BinaryIO) -> None:
@@ -64,7 +65,7 @@ class Encoded:
                 _write_tensor(piece, stream)
 
     def write_beside(self, stream: BinaryIO) -> None:
-        """Write the weights beside it."""
+        """Write the external weights."""
         end = 0
         for offset, tensor in self.beside:
             stream.write(bytes(offset - end))
@@ -73,9 +74,10 @@ class Encoded:
 
 
 def encode(model: ir.Model, location: str | None = None, smallest: int = SMALL) -> Encoded:
-    """The bytes of ``model``, which is changed; its weights of ``smallest`` bytes and more go
-    beside it if ``location`` names a file. Raises ResourceLimit E504 if the rest does not fit into
-    one protobuf.
+    """Return the encoding of ``model``, which is modified.
+
+    Weights of at least ``smallest`` bytes become external data if ``location`` names a file. Raises
+    ResourceLimit E504 if the rest does not fit into one protobuf.
     """
     beside = _put_beside(model, location, smallest) if location is not None else []
     streamed: list[ir.TensorProtocol] = []
@@ -108,7 +110,7 @@ def check_size(size: int) -> None:
 def _put_beside(
     model: ir.Model, location: str, smallest: int
 ) -> list[tuple[int, ir.TensorProtocol]]:
-    """Let large initializers refer to the file ``location``; returns what belongs where in it."""
+    """Make large initializers external data of ``location``; return each tensor with its offset."""
     placed: list[tuple[int, ir.TensorProtocol]] = []
     end = 0
     for graph in scope.graphs(model):
@@ -130,6 +132,7 @@ def _goes_beside(tensor: ir.TensorProtocol, smallest: int) -> bool:
 def _reference(
     tensor: ir.TensorProtocol, name: str, location: str, offset: int
 ) -> ir.ExternalTensor:
+    """Return an external tensor that has the type, shape and notes of ``tensor``."""
     return ir.ExternalTensor(
         location,
         offset,
@@ -143,14 +146,14 @@ def _reference(
 
 
 def _is_at(tensor: ir.TensorProtocol, location: str | None) -> bool:
-    """True if ``tensor`` refers to the file beside the model that is being written."""
+    """True if ``tensor`` refers to the external data file that is being written."""
     return isinstance(tensor, ir.ExternalTensor) and tensor.location == location
 
 
 def _marked(
     tensor: ir.TensorProtocol, name: str, streamed: list[ir.TensorProtocol]
 ) -> ir.TensorProtocol:
-    """A mark for a tensor that does not go through protobuf, else the tensor itself."""
+    """Return a mark for a tensor that bypasses protobuf, else the tensor itself."""
     apart = isinstance(tensor, ir.ExternalTensor) or tensor.nbytes >= STREAMED
     if not apart or tensor.dtype == ir.DataType.STRING:
         return tensor
@@ -159,7 +162,7 @@ def _marked(
 
 
 def _pieces(message: Message, streamed: Sequence[ir.TensorProtocol]) -> list[Piece]:
-    """The serialized ``message``, each mark in it replaced by its tensor."""
+    """Return the serialized ``message`` with each mark replaced by its tensor."""
     if not _holds_mark(message):
         return [message.SerializeToString(deterministic=True)]
     if isinstance(message, onnx.TensorProto):
@@ -179,7 +182,10 @@ def _pieces(message: Message, streamed: Sequence[ir.TensorProtocol]) -> list[Pie
 def _parts(
     message: Message, descriptor: FieldDescriptor, value: object
 ) -> Iterator[tuple[Message, bool]]:
-    """The values of a field: those that hold marks, and between them messages with the others."""
+    """Yield the values of a field in order: messages with marks, and the others gathered between.
+
+    The second item is True for gathered messages without marks.
+    """
     plain = type(message)()
     if descriptor.message_type is None:
         _copy_field(message, plain, descriptor)
@@ -209,7 +215,8 @@ def _copy_field(source: Message, target: Message, descriptor: FieldDescriptor) -
 
 
 def _holds_mark(message: Message) -> bool:
-    """True if a mark is in ``message``; asked from the outside in, so graphs are only looked at."""
+    """True if ``message`` may contain a mark; called from the outside in, so graphs count as
+    True."""
     match message:
         case onnx.TensorProto():
             entries = message.external_data
@@ -226,6 +233,7 @@ def _holds_mark(message: Message) -> bool:
 
 
 def _tensor_pieces(message: onnx.TensorProto, streamed: Sequence[ir.TensorProtocol]) -> list[Piece]:
+    """Return a tensor message around the bytes of the tensor that its mark names."""
     index = next(int(entry.value) for entry in message.external_data if entry.key == "offset")
     before, after = onnx.TensorProto(), onnx.TensorProto()
     before.CopyFrom(message)

@@ -1,4 +1,4 @@
-"""Take a part out of a model, between any values of its main graph."""
+"""Cut a part out of a model, between any values of its main graph."""
 
 from __future__ import annotations
 
@@ -18,22 +18,21 @@ from smelt.ir.opaque_types import opaque_type_of
 from smelt.ir.shapes import infer_within
 
 SHOWN = 8
-"""Inputs that are named where some are missing."""
+"""How many missing inputs an error names."""
 
 
 def extract(
     source: Source, inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None
 ) -> ir.Model:
-    """The part of a model that computes ``outputs`` from ``inputs``, as a model of its own.
+    """Return the part of a model that computes ``outputs`` from ``inputs``, as a model.
 
-    Both are names of values of the main graph in any place: inputs, weights, results. Without
-    ``inputs`` the part takes those inputs of the model that it needs, without ``outputs`` it gives
-    all of the model. New inputs and outputs have the types that inference finds. Nodes, weights
-    and functions that the part does not need are gone; an input that has a default and is not
-    among ``inputs`` becomes a weight.
+    Both name values of the main graph: inputs, weights or results. Without ``inputs`` the part
+    takes those model inputs that it needs; without ``outputs`` it returns all outputs of the model.
+    New inputs and outputs get inferred types. Nodes, weights and functions that the part does not
+    need are removed; an input with a default that is not among ``inputs`` becomes a weight.
 
-    Raises UsageError E618 for unknown names, E619 if ``inputs`` do not cut the part off, and
-    E620 for a value without an element type.
+    Raises UsageError E618 for unknown names, E619 if ``inputs`` do not cut the part off, and E620
+    for a value without an element type.
     """
     model = load(source, as_is=True)
     values = named_values(model.graph)
@@ -58,7 +57,7 @@ def _check_names(
     inputs: Sequence[str] | None,
     outputs: Sequence[str] | None,
 ) -> None:
-    """Raise E618 for names that are unknown or given twice, and for no output at all."""
+    """Raise E618 for names that are unknown or given twice, and for an empty list of outputs."""
     errors: list[SmeltError] = []
     for word, names in (("input", inputs or ()), ("output", outputs or ())):
         twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
@@ -74,6 +73,7 @@ def _check_names(
 
 
 def _unknown(model: ir.Model, values: dict[str, ir.Value], name: str) -> UsageError:
+    """Return E618 for a name that is not a value of the main graph."""
     for graph in scope.graphs(model):
         if graph is not model.graph and any(value.name == name for value in values_of(graph)):
             return UsageError(
@@ -90,7 +90,7 @@ def _unknown(model: ir.Model, values: dict[str, ir.Value], name: str) -> UsageEr
 
 
 def _choose_inputs(model: ir.Model, names: Sequence[str] | None) -> None:
-    """Let the graph have the inputs ``names``, in order, or those that it needs."""
+    """Set the graph's inputs to ``names`` in order, or to those that it needs."""
     graph = model.graph
     needed = needed_inputs(graph)
     if names is None:
@@ -102,7 +102,7 @@ def _choose_inputs(model: ir.Model, names: Sequence[str] | None) -> None:
         if missing:
             raise _not_cut_off(names, missing)
     rest = [value for value in graph.inputs if value not in set(chosen)]
-    restore_defaults(model)  # an input that is taken away, and has a default, is a weight then
+    restore_defaults(model)  # a removed input with a default becomes a weight
     graph.inputs.clear()
     graph.inputs.extend(chosen)
     for value in rest:
@@ -111,6 +111,7 @@ def _choose_inputs(model: ir.Model, names: Sequence[str] | None) -> None:
 
 
 def _not_cut_off(names: Sequence[str], missing: Sequence[ir.Value]) -> UsageError:
+    """Return E619, which names the inputs that are missing."""
     shown = [f"{value.name}: {_in_words(value)}" for value in missing[:SHOWN]]
     more = [f"and {len(missing) - SHOWN} more"] if len(missing) > SHOWN else []
     together = ",".join([*names, *(str(value.name) for value in missing)])
@@ -129,7 +130,7 @@ def _in_words(value: ir.Value) -> str:
 
 
 def _check_types(model: ir.Model, values: Sequence[ir.Value], word: str) -> None:
-    """Raise E620 for values that cannot be declared."""
+    """Raise E620 for values without a type, which cannot be inputs or outputs."""
     errors: list[SmeltError] = []
     for value in values:
         if value.type is None and value.const_value is not None:

@@ -1,4 +1,4 @@
-"""The opsets that a model imports, named once and whole."""
+"""Normalise the operator set imports of a model."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from smelt.ir import scope
 
 
 def name_imports(model: ir.Model) -> None:
-    """Spell the domain of ONNX one way, and add imports that ONNX Runtime adds, too.
+    """Rename the domain ``ai.onnx`` to the empty name, and add imports that ONNX Runtime implies.
 
-    ``ai.onnx`` and the empty name are one domain; only the latter is used from here on. Where a
-    model has operators of a domain that ONNX Runtime knows, but imports none of it, the runtime
-    takes its newest version, which for its own domains is the only one. Operators of ONNX without
-    an import would be other ones in each release of a runtime, and are left to be refused.
+    If a model uses a domain that ONNX Runtime knows without importing it, the runtime takes the
+    newest version, which is the only one for its own domains. ONNX operators without an import
+    would change with each runtime release; they are left for the checks to refuse.
     """
     _import(model.opset_imports, model.graph, model)
     for function in model.functions.values():
@@ -21,6 +20,7 @@ def name_imports(model: ir.Model) -> None:
 
 
 def _import(imports: dict[str, int], root: ir.Graph, model: ir.Model) -> None:
+    """Add to ``imports`` the domains that nodes below ``root`` use."""
     version = imports.pop("ai.onnx", None)
     if version is not None:
         imports.setdefault("", version)

@@ -1,4 +1,4 @@
-"""Inline the functions of a model, after making sure that this ends and stays affordable."""
+"""Inline the functions of a model, after checking that the result is finite and affordable."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from smelt.ir import scope
 from smelt.ir.raise_opset import raise_opset
 
 MAX_NODES = 2_000_000
-"""Nodes after inlining: ten calls on each of eleven levels would be 10^11."""
+"""The largest number of nodes after inlining: ten calls on each of eleven levels would be 10^11."""
 
 
 def inline_functions(model: ir.Model) -> None:
     """Replace every call of a local function by its body.
 
-    Raises InvalidModel E312 and E316 for calls that nest too deep or never end, ResourceLimit
-    E502 beyond ``MAX_NODES``,
-    Unsupported E230 if the opset of a function cannot be brought to that of the model.
+    Raises InvalidModel E312 and E316 for calls that nest too deep or recursively, ResourceLimit
+    E502 beyond ``MAX_NODES``, and Unsupported E230 if a function's opset cannot be converted to the
+    model's.
     """
     from onnx_ir.passes.common import InlinePass
 
@@ -43,17 +43,18 @@ def inline_functions(model: ir.Model) -> None:
 
 
 class _Expansion:
-    """How many nodes a graph has once every call in it is inlined; no call leads back to itself,
-    and calls nest no deeper than ``check_calls`` allows."""
+    """Counts the nodes of a graph after inlining; requires that ``check_calls`` passed."""
 
     def __init__(self, model: ir.Model) -> None:
         self.functions = model.functions
         self.known: dict[ir.OperatorIdentifier, int] = {}
 
     def size_of(self, root: ir.Graph) -> int:
+        """Return the number of nodes below ``root`` after inlining."""
         return sum(self.size_of_call(node) for graph in scope.graphs_below(root) for node in graph)
 
     def size_of_call(self, node: ir.Node) -> int:
+        """Return the number of nodes that ``node`` becomes."""
         key = node.op_identifier()
         function = self.functions.get(key)
         if function is None:

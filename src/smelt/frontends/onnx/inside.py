@@ -1,9 +1,9 @@
-"""Weights inside a model stay where it was read from: in its mapped file, or in the bytes given.
+"""Keep large weights inside a model where they are: in its mapped file, or in the given bytes.
 
-Protobuf copies what it parses, so a model would be in memory beside its file, and each weight
-again when it is read. Here the bytes are walked once, and protobuf sees a large weight as external
-data under a mark that no file can guess. All else reaches it as it is, and so does every weight
-that is not told in the one usual way: what is damaged or odd is judged as it always was.
+Protobuf copies what it parses, so a model would be in memory beside its file, and each weight again
+when it is read. Here the bytes are walked once, and protobuf sees each large weight as external
+data under a mark that no file can guess. Everything else reaches protobuf unchanged, and so does
+every weight that is not encoded in the usual way, so damaged models fail as before.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Data: TypeAlias = "bytes | mmap.mmap"
 Piece: TypeAlias = "bytes | memoryview"
 
 LARGE = 1 << 16
-"""Bytes from which a weight does not pass through protobuf."""
+"""Larger weights, in bytes, do not pass through protobuf."""
 
 WORTH = 1 << 24
-"""Bytes from which a model is walked. To hold a smaller one twice costs little, and protobuf gives
-its weights the alignment that kernels like."""
+"""Smaller models, in bytes, are parsed whole. Two copies cost little, and protobuf aligns weights
+as kernels need."""
 
 MAX_NESTING = 100
-"""Messages within each other that protobuf reads."""
+"""How deep protobuf lets messages nest."""
 
 _ENTERED = (
     (onnx.ModelProto, ("graph", "functions")),
@@ -45,7 +45,7 @@ _INNER: Mapping[str, Mapping[int, Descriptor]] = {
     }
     for message, names in _ENTERED
 }
-"""By kind of message: the numbers of the fields that may hold weights, and what they hold."""
+"""For each message type: the fields that may hold weights, and the type of their messages."""
 
 _TENSOR = onnx.TensorProto.DESCRIPTOR
 _RAW_DATA = _TENSOR.fields_by_name["raw_data"].number
@@ -58,14 +58,14 @@ _T = onnx.AttributeProto.DESCRIPTOR.fields_by_name["t"].number
 
 
 class Inside:
-    """The large weights within ``data``, which is a serialized model."""
+    """The large weights within ``data``, a serialized model."""
 
     def __init__(self, data: Data = b"") -> None:
         self.data = data
         self.mark = secrets.token_hex(16)
 
     def without(self) -> bytes:
-        """The model, a mark in the place of each large weight."""
+        """Return the model with a mark in place of each large weight."""
         size = len(self.data)
         if size >= WORTH:
             pieces = self._message(onnx.ModelProto.DESCRIPTOR, 0, size, 0)
@@ -78,13 +78,13 @@ class Inside:
         return len(tensor.external_data) > 0 and tensor.external_data[0].value == self.mark
 
     def raw(self, tensor: onnx.TensorProto) -> memoryview:
-        """The bytes that ``tensor``, which is a mark, stands for."""
+        """Return the bytes of the weight that the mark ``tensor`` stands for."""
         entries = {entry.key: entry.value for entry in tensor.external_data}
         start = int(entries["offset"])
         return memoryview(self.data)[start : start + int(entries["length"])]
 
     def _message(self, kind: Descriptor, start: int, end: int, depth: int) -> list[Piece]:
-        """A message in pieces; one piece if nothing in it changes."""
+        """Return a message in pieces; a single piece if nothing in it changes."""
         data = memoryview(self.data)
         whole: list[Piece] = [data[start:end]]
         found = fields(data, start, end) if depth < MAX_NESTING else None
@@ -94,7 +94,7 @@ class Inside:
             return self._tensor(found, start, end) or whole
         inner = _INNER[kind.full_name]
         if kind.name == "AttributeProto" and [field.number for field in found].count(_T) > 1:
-            return whole  # protobuf makes one tensor of the two
+            return whole  # protobuf merges the two tensors
         pieces: list[Piece] = []
         copied = start
         for field in found:
@@ -108,7 +108,7 @@ class Inside:
         return [*pieces, data[copied:end]]
 
     def _tensor(self, found: list[Field], start: int, end: int) -> list[Piece] | None:
-        """The same for a tensor; None if its data are few, or told in an odd way."""
+        """Return a tensor in pieces, None if its data are small or unusually encoded."""
         raw = [field for field in found if field.number == _RAW_DATA]
         others = [field for field in found if field.number != _RAW_DATA]
         if len(raw) != 1 or not _may_hold(raw[0]) or not all(map(self._is_usual, others)):
@@ -121,7 +121,8 @@ class Inside:
         return [data[start : raw[0].start], data[raw[0].end : end], reference.SerializeToString()]
 
     def _is_usual(self, field: Field) -> bool:
-        """True for what a tensor with raw data has beside them; it may say that they are inside."""
+        """True for the fields that usually accompany raw data; the data location must be
+        "default"."""
         if field.number == _DATA_LOCATION:
             return self.data[field.begin : field.end] == b"\0"
         return field.number in _BESIDE_RAW_DATA

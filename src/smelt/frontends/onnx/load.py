@@ -1,4 +1,4 @@
-"""Load: read, check, convert to the IR, normalise."""
+"""Load a model: read, check, convert to the IR, normalise."""
 
 from __future__ import annotations
 
@@ -38,20 +38,23 @@ def load(
     as_is: bool = False,
     keep_opset: bool = False,
 ) -> ir.Model:
-    """An ONNX model as IR, checked and normalised.
+    """Return an ONNX model as IR, checked and normalised.
 
     ``source`` is a path, the bytes of a file, a ModelProto, or an IR model, which is copied.
-    Weights in external files stay there, and large ones inside a model stay in its file: the files
-    are mapped, and read where needed. ``opset`` raises the model to that opset, or raises
-    Unsupported E230; without it, models below 13 are raised to 13 where that is possible, and
-    those with a LayerNormalization to 17, where it begins. ``inline=False`` keeps the functions
-    of the model.
-    ``as_is`` keeps opset and functions, so that what runs in a comparison is the source itself and
-    not our conversion of it. ``keep_opset`` leaves it to the caller to raise the opset, except for
-    models with functions of another opset, which have to agree on one before they are inlined.
+    Weights in external files and large weights inside the model stay in their files, which are
+    mapped and read when needed.
+
+    - ``opset``: convert the model up to that opset, or raise Unsupported E230. By default, models
+      below 13 are converted to 13 where possible, and those with a LayerNormalization to 17, its
+      first opset.
+    - ``inline=False``: keep the functions of the model.
+    - ``as_is``: keep opset and functions, so that a comparison runs the source and not smelt's
+      conversion of it.
+    - ``keep_opset``: leave the opset to the caller, except for models whose functions have another
+      opset, because inlining needs a single one.
 
     Raises InvalidModel (E3xx) for models that break the specification or reach outside their
-    folder, ResourceLimit (E5xx) for absurd sizes, UsageError E609 if there is no such file.
+    folder, ResourceLimit (E5xx) for absurd sizes, and UsageError E609 if there is no such file.
     """
     with span("load", **_named(source)) as told:
         model = _checked(source)
@@ -69,8 +72,10 @@ def load(
 
 
 def adopt(source: ir.Model, opset: int | None = None) -> ir.Model:
-    """A checked copy of an IR model, of operators that ONNX describes; ``opset`` is what it will be
-    raised to, if that is fixed."""
+    """Return a checked copy of an IR model, with operators that ONNX describes.
+
+    ``opset`` is the opset that the model will be converted to, if that is fixed.
+    """
     model = clone(source)
     name_imports(model)
     check_model(model)
@@ -80,18 +85,18 @@ def adopt(source: ir.Model, opset: int | None = None) -> ir.Model:
 
 
 def _has_other_opsets(model: ir.Model) -> bool:
-    """True if a function is written for another opset than the model."""
+    """True if a function has another opset than the model."""
     own = model.opset_imports.get("")
     return any(f.opset_imports.get("", own) != own for f in model.functions.values())
 
 
 def _named(source: Source) -> dict[str, str]:
-    """The file that ``source`` is, for those who read where time went."""
+    """Return the file name of ``source`` as an attribute of the span."""
     return {"file": str(source)} if isinstance(source, str | Path) else {}
 
 
 def _checked(source: Source) -> ir.Model:
-    """The model as it was written, held against the specification."""
+    """Return the model unconverted, checked against the specification."""
     model = clone(source) if isinstance(source, ir.Model) else _read(source)
     name_imports(model)
     with span("check"):
@@ -105,7 +110,10 @@ def _checked(source: Source) -> ir.Model:
 
 
 def clone(model: ir.Model) -> ir.Model:
-    """A copy of ``model``. Raises InvalidModel E302 if a function reads what is not its own."""
+    """Return a copy of ``model``.
+
+    Raises InvalidModel E302 if a function reads a value outside of itself.
+    """
     try:
         copy = clone_model(model)
     except (ValueError, RuntimeError) as error:
@@ -120,6 +128,7 @@ def _read(source: onnx.ModelProto | bytes | str | Path) -> ir.Model:
 
 
 def _from_proto(read: Read) -> ir.Model:
+    """Return the checked protobuf as IR, with dense and mapped weights."""
     found = scopes(read.proto)
     check_proto(read.proto, found, read.folder, read.inside)
     proto = make_dense(read.proto, found)
@@ -138,14 +147,15 @@ def _from_proto(read: Read) -> ir.Model:
 
 
 def _root(error: BaseException) -> str:
-    """The innermost cause in one line: onnx_ir wraps errors once a level."""
+    """Return the innermost cause in one line, because onnx_ir wraps an error at each level."""
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
 
 
 def bring_to_opset(model: ir.Model, opset: int | None) -> None:
-    """Raise ``model`` to ``opset``, or raise Unsupported E230; if None, to 13 where possible."""
+    """Convert ``model`` up to ``opset``, or raise Unsupported E230; if None, to 13 where
+    possible."""
     if opset is not None:
         raise_opset(model, opset)
     elif model.opset_imports.get("", LOWEST_GOAL) < LOWEST_GOAL:

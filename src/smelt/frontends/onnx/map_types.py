@@ -1,4 +1,4 @@
-"""Maps, which classifiers of scikit-learn return: set aside on load, put back on save."""
+"""Map types, which scikit-learn classifiers return: removed on load, restored on save."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Types = Mapping[str, OpaqueType]
 
 
 def without_map_types(proto: onnx.ModelProto, found: Scopes) -> tuple[onnx.ModelProto, Types]:
-    """``proto`` with the types of maps left out, and these by the names of the values.
+    """Return ``proto`` without map types, and those types by the names of the values.
 
-    ``found`` are the scopes of ``proto``, which is copied only if it has any.
+    ``found`` are the scopes of ``proto``, which is copied only if it has map types.
     """
     types = {info.name: _opaque(info.type) for info in _infos(found) if _has_map(info.type)}
     if not types:
@@ -32,7 +32,7 @@ def without_map_types(proto: onnx.ModelProto, found: Scopes) -> tuple[onnx.Model
 
 
 def note_map_types(model: ir.Model, types: Types) -> None:
-    """Note in the values of ``model`` the types that were left out."""
+    """Record in the values of ``model`` the types that were removed."""
     for value in scope.values(model) if types else ():
         type_ = types.get(value.name or "")
         if type_ is not None:
@@ -40,7 +40,7 @@ def note_map_types(model: ir.Model, types: Types) -> None:
 
 
 def proto_of(model: ir.Model) -> onnx.ModelProto:
-    """``model`` as protobuf, with the types that were left out."""
+    """Return ``model`` as protobuf, with the removed types restored."""
     with silent_onnx_ir():
         proto = ir.to_proto(model)
     noted = {value.name: opaque_type_of(value) for value in scope.values(model)}
@@ -72,6 +72,7 @@ def _opaque(type_: onnx.TypeProto) -> OpaqueType:
 
 
 def _text(type_: onnx.TypeProto) -> str:
+    """Return a type as text, ``sequence(map(int64,float))``."""
     kind = type_.WhichOneof("value")
     if kind == "map_type":
         key = ir.DataType(type_.map_type.key_type).name.lower()

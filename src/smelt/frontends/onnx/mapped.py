@@ -1,8 +1,8 @@
-"""Weights in files, beside a model or in its own, mapped once when it is loaded.
+"""Weights in files, external or inside a model, mapped once when the model is loaded.
 
-A map keeps the file that it was made of. So a model may be written over the files that it came
-from, and goes on reading the old ones; the path alone would lead to the new file with the offsets
-of the old. Nothing is read before somebody asks for it, and nothing takes memory of its own.
+A map keeps its file open. So a model may be written over its own files and still read the old ones;
+a path would lead to the new file with the offsets of the old. No weight is read before it is
+needed, and none takes memory of its own.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from smelt.frontends.onnx.inside import Data, Inside
 from smelt.ir import scope
 
 CAME_BESIDE = "smelt.weights_beside"
-"""In the ``meta`` of a main graph: its weights came in a file beside the model."""
+"""In the ``meta`` of a main graph: its weights came as external data."""
 
 
 def map_weights(model: ir.Model, folder: Path | None, inside: Inside) -> None:
-    """Replace every external tensor of ``model`` by one over its mapped file below ``folder``, and
-    every mark by what stands ``inside`` the model.
+    """Replace every external tensor by one over its mapped file below ``folder``.
 
-    Raises ResourceLimit E512 if there is no room for the map, InvalidModel E314 if the file has
-    become shorter than its tensors.
+    Marks are replaced by the weights ``inside`` the model. Raises ResourceLimit E512 if the file
+    cannot be mapped, and InvalidModel E314 if it is shorter than its tensors.
     """
     files = _Files(folder, inside)
     for graph in scope.graphs(model):
@@ -46,13 +45,14 @@ def map_weights(model: ir.Model, folder: Path | None, inside: Inside) -> None:
 
 
 class _Files:
-    """Each file is mapped once, for all tensors in it."""
+    """Maps each file once, for all tensors in it."""
 
     def __init__(self, folder: Path | None, inside: Inside) -> None:
         self.folder = folder
         self.maps: dict[str, Data] = {inside.mark: inside.data}
 
     def mapped(self, tensor: ir.ExternalTensor) -> ir.TensorProtocol:
+        """Return the tensor over its mapped file."""
         location, start = os.fspath(tensor.location), tensor.offset or 0
         data = self.maps.get(location)
         if data is None:
@@ -66,7 +66,8 @@ class _Files:
 
 
 def map_file(path: Path) -> Data:
-    """The bytes of a file, read when they are used. Raises ResourceLimit E512 without room."""
+    """Return the bytes of a file, read on access; raises ResourceLimit E512 if it cannot be
+    mapped."""
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -77,6 +78,7 @@ def map_file(path: Path) -> Data:
 
 
 def _over(data: Data, start: int, tensor: ir.ExternalTensor) -> ir.TensorProtocol:
+    """Return a tensor like ``tensor`` over ``data`` from ``start`` on."""
     dtype, shape = tensor.dtype, ir.Shape(tensor.shape.numpy())
     if dtype.bitwidth < 8:
         packed = np.frombuffer(data, np.uint8, tensor.nbytes, start)

@@ -1,4 +1,4 @@
-"""From whatever the caller has to a ModelProto: paths, bytes, text that is no model at all."""
+"""Read a ModelProto from whatever the caller has: paths, bytes, or text that is not a model."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from smelt.frontends.onnx.mapped import map_file
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 
 MAX_FILE = 2**31 - 1
-"""Protobuf cannot hold more; larger models keep their weights in files beside them."""
+"""The largest protobuf; larger models keep their weights as external data."""
 
 
 class Read(NamedTuple):
-    """A protobuf as it was read, and where its weights are.
+    """A protobuf, and where its weights are.
 
-    ``folder`` is that of external data, None without a file. Large weights ``inside`` the model
-    are marks in ``proto``.
+    ``folder`` is the folder of external data, None without a file. ``proto`` holds marks for large
+    weights ``inside`` the model.
     """
 
     proto: onnx.ModelProto
@@ -33,10 +33,10 @@ class Read(NamedTuple):
 
 
 def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
-    """The protobuf that ``source`` is, holds or leads to.
+    """Return the protobuf that ``source`` is, contains or names.
 
-    Raises UsageError E609 if there is no such file, InvalidModel E301 if it is no protobuf and
-    leads to none, E302 if it holds no model, ResourceLimit E503 or E512 if it is too large.
+    Raises UsageError E609 if there is no such file, InvalidModel E301 if it is not a protobuf, E302
+    if it holds no model, and ResourceLimit E503 or E512 if it is too large.
     """
     if isinstance(source, onnx.ModelProto):
         return Read(_checked(source, "the ModelProto"), None, Inside())
@@ -56,6 +56,7 @@ def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
 
 
 def _read_file(path: Path) -> Data:
+    """Return the bytes of a regular file, mapped if it is large."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -76,6 +77,7 @@ def _read_file(path: Path) -> Data:
 
 
 def _parse(inside: Inside, name: str, folder: Path | None) -> Read:
+    """Return the protobuf in the bytes ``inside``; raises InvalidModel E301."""
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(inside.without())

@@ -1,7 +1,7 @@
-"""Save: protobuf and weights, each by a temporary file and a rename.
+"""Save a model: write protobuf and weights to temporary files, then rename them.
 
-Where the weights go: those that came in a file beside the model go beside it again; others stay
-inside up to ``INLINE_LIMIT`` bytes, and go beside it beyond, since a protobuf holds 2 GiB.
+Weights that came as external data are saved as external data; others stay inside up to
+``INLINE_LIMIT`` bytes, because a protobuf holds at most 2 GiB.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from smelt.operators.without_kernel import warn_without_kernel
 from smelt.spans import span
 
 INLINE_LIMIT = 1_500_000_000
-"""Bytes of weights beyond which they go to a file of their own: a protobuf holds 2 GiB."""
+"""More bytes of weights become external data: a protobuf holds 2 GiB."""
 
 
 @explains_memory("to_proto")
@@ -49,13 +49,14 @@ def to_proto(
     keep_bare: bool = False,
     spent: bool = False,
 ) -> onnx.ModelProto:
-    """The model as protobuf, weights included; the model stays as it is, unless it is ``spent``.
+    """Return the model as protobuf with its weights; the model is unchanged unless it is ``spent``.
 
-    A copy of it takes a third of the time to write it, so those who need it no more say so.
+    Copying takes a third of the time, so pass ``spent`` if you need the model no more. Operators
+    beyond ONNX get function bodies. ``keep_bare`` also writes those without a body; only smelt can
+    load the result.
 
-    Operators beyond ONNX bring their bodies. ``keep_bare`` writes those that have none, too; only
-    smelt can load such a model. Raises ResourceLimit E504 if the weights do not fit into one,
-    Unsupported E203 for operators without a body, InvalidModel E301 for what is no model.
+    Raises ResourceLimit E504 if the weights do not fit into a protobuf, Unsupported E203 for
+    operators without a body, and InvalidModel E301 if ``model`` is not a model.
     """
     if not isinstance(model, ir.Model):
         model, spent = load(model, as_is=True), True
@@ -82,18 +83,20 @@ def save(
     inline_limit: int = INLINE_LIMIT,
     keep_bare: bool = False,
 ) -> Path:
-    """Write ``model`` to ``path``; returns the path. What is no ir.Model is read as ``load`` does.
+    """Write ``model`` to ``path``, and return the path. Other sources are loaded as ``load`` does.
 
-    Operators beyond ONNX bring their bodies, so any runtime loads the file; for those that have
-    none it raises Unsupported E203. ``keep_bare`` writes them all the same, for smelt alone.
-    Warns of operators that ONNX Runtime has no kernel for, such as those of bfloat16.
+    Operators beyond ONNX get function bodies, so any runtime can load the file; an operator without
+    a body raises Unsupported E203, unless ``keep_bare`` writes it for smelt alone. Warns of
+    operators for which ONNX Runtime has no kernel, such as those of bfloat16.
 
-    ``external_data`` puts weights into ``NAME.data`` beside it. By default they go where they came
-    from: beside it if they were in such a file, else into the model up to ``inline_limit`` bytes
-    of all. Weights are written one after the other and never held together, in either form.
-    ``provenance`` writes the origin of each node into its metadata. Files that stood there survive
-    any failure: both files are complete before either appears. Raises ResourceLimit E505 if the
-    disk is full.
+    ``external_data`` writes weights to ``NAME.data`` beside the model. By default weights go where
+    they came from: to external data if they came from there, else into the model up to
+    ``inline_limit`` bytes in total. In either form they are written one after the other and never
+    held together.
+
+    ``provenance`` writes the origin of each node into its metadata. Existing files survive any
+    failure: both files are complete before either is renamed. Raises ResourceLimit E505 if the disk
+    is full.
     """
     path = destination(path)
     with span("save", file=str(path)):
@@ -127,10 +130,10 @@ def write(model: ir.Model, stream: BinaryIO) -> None:
 
 
 class ModelFiles(Mapping[str, bytes]):
-    """What ``save`` writes for a file ``name``: one file, or two if weights of ``smallest`` bytes
-    and more go beside it.
+    """The files that ``save`` writes for ``name``: one, or two with external data.
 
-    Bytes are made where they are asked for; ``contents`` writes them without holding them.
+    Weights of at least ``smallest`` bytes go to external data if the weights exceed
+    ``inline_limit``. Bytes are made on access; ``contents`` writes them without holding them.
     """
 
     def __init__(
@@ -151,7 +154,7 @@ class ModelFiles(Mapping[str, bytes]):
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """The size of all files in bytes."""
         return self._encoded.size + self._encoded.size_beside
 
     def __getitem__(self, name: str) -> bytes:
@@ -175,7 +178,7 @@ def _belongs_beside(model: ir.Model, inline_limit: int) -> bool:
 def _prepared(
     model: ir.Model, with_provenance: bool, keep_bare: bool, spent: bool = False
 ) -> ir.Model:
-    """A copy of ``model``, or itself if it is ``spent``, as it belongs into a file."""
+    """Return a copy of ``model``, or itself if it is ``spent``, ready to be written to a file."""
     refuse_absent(model, "saved")
     refuse_ruled_out(model)
     copy = model if spent else clone_model(model)
@@ -193,7 +196,8 @@ def _prepared(
 
 
 def _drop_shapes_without_types(model: ir.Model) -> None:
-    """A file has no place for the shape of a value of unknown type; onnx_ir logs each."""
+    """Drop shapes of values of unknown type, which a file cannot hold; onnx_ir logs each
+    otherwise."""
     for graph in scope.graphs(model):
         for value in (*graph.inputs, *(value for node in graph for value in node.outputs)):
             if value.type is None:

@@ -1,4 +1,4 @@
-"""Check every node against the schema of its operator: counts, attributes, element types."""
+"""Check every node against its operator's schema: counts, attributes, element types."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Types = dict[ir.Value, ir.DataType]
 
 
 def check_nodes(model: ir.Model) -> None:
-    """Raise InvalidModel for the first node that its schema refuses.
+    """Raise InvalidModel for the first node that does not match its schema.
 
-    E307 no such operator, E308 wrong number of inputs or outputs or wrong attributes, E309
-    element types that do not go together.
+    E307: no such operator. E308: wrong number of inputs or outputs, or wrong attributes. E309:
+    element types that do not match.
     """
     roots = [(model.graph, model.opset_imports)]
     roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
@@ -40,6 +40,7 @@ def check_nodes(model: ir.Model) -> None:
 
 
 def _check_node(node: ir.Node, version: int, types: Types) -> None:
+    """Raise InvalidModel E307 or E308 if ``node`` does not match its schema; then check types."""
     signature = signature_of(node.op_type, version, node.domain)
     if signature is None and not node.domain and is_withdrawn(node.op_type, version):
         why = misfit(node)
@@ -59,6 +60,7 @@ def _check_node(node: ir.Node, version: int, types: Types) -> None:
 
 
 def _check_types(node: ir.Node, signature: Signature, types: Types, opset: int) -> None:
+    """Raise InvalidModel E309 for a type mismatch; record the types of the outputs in ``types``."""
     bound: dict[str, tuple[ir.DataType, int]] = {}
     for index, value in enumerate(node.inputs):
         formal = _formal(signature.inputs, index)
@@ -91,7 +93,7 @@ def _check_types(node: ir.Node, signature: Signature, types: Types, opset: int) 
 
 
 def _stated_type(node: ir.Node) -> ir.DataType | None:
-    """The element type that the node itself states for its output."""
+    """Return the element type that the node itself states for its output."""
     if node.op_type == "Constant" and not node.domain:
         tensor = tensor_of(node.outputs[0])
         return tensor.dtype if tensor is not None else None
@@ -106,7 +108,8 @@ def _dtype(value: ir.Value | None, types: Types) -> ir.DataType | None:
 
 
 def _formal(formals: Sequence[Formal], index: int) -> Formal | None:
-    """The formal of a position; heterogeneous variadic tails bind nothing."""
+    """Return the formal parameter of a position; a variadic last one repeats. None beyond the
+    last."""
     if index < len(formals) - 1 or (formals and index == len(formals) - 1):
         return formals[index]
     return formals[-1] if formals and formals[-1].variadic else None
@@ -121,7 +124,7 @@ def _wrong(node: ir.Node, why: str) -> InvalidModel:
 
 
 def _first_that_takes(node: ir.Node, index: int, dtype: ir.DataType, opset: int) -> int | None:
-    """The first version after ``opset`` whose input takes ``dtype``, None if there is none."""
+    """Return the first version after ``opset`` whose input takes ``dtype``, or None."""
     for version in (v for v in versions(node.op_type, node.domain) if v > opset):
         signature = signature_of(node.op_type, version, node.domain)
         formal = None if signature is None else _formal(signature.inputs, index)
@@ -131,6 +134,7 @@ def _first_that_takes(node: ir.Node, index: int, dtype: ir.DataType, opset: int)
 
 
 def _mistyped(node: ir.Node, why: str, since: int | None = None) -> InvalidModel:
+    """Return E309, with the opset that accepts the type if there is one."""
     later = "" if since is None else f", or export with opset {since}, from which on it takes it"
     return InvalidModel(
         "E309",

@@ -1,4 +1,4 @@
-"""Is the graph a graph? Names, order, cycles, nesting; before any pass relies on it."""
+"""Check names, order, cycles and nesting of graphs, before any pass relies on them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from smelt.ir import scope
 from smelt.ir.absent import is_absent
 
 MAX_DEPTH = 64
-"""Graphs within graphs; protobuf itself stops at about 50 of them."""
+"""How deep graphs may nest; protobuf itself stops at about 50."""
 
 
 def check_depth(model: ir.Model) -> None:
-    """Raise InvalidModel E312 for graphs nested beyond ``MAX_DEPTH``: walks go down by calls."""
+    """Raise InvalidModel E312 for graphs nested beyond ``MAX_DEPTH``, because walks are
+    recursive."""
     pending = [(model.graph, 1)]
     pending += [(function.graph, 1) for function in model.functions.values()]
     while pending:
@@ -24,9 +25,9 @@ def check_depth(model: ir.Model) -> None:
 
 
 def check_structure(model: ir.Model) -> None:
-    """Sort nodes that stand in the wrong order; raise InvalidModel if no order is right.
+    """Sort misordered nodes; raise InvalidModel if no order works.
 
-    E303 a cycle, E305 a value that nothing writes, E306 a domain that is not imported.
+    E303: a cycle. E305: a value that nothing writes. E306: a domain that is not imported.
     """
     roots = [(model.graph, model.opset_imports)]
     roots += [(function.graph, function.opset_imports) for function in model.functions.values()]
@@ -37,7 +38,7 @@ def check_structure(model: ir.Model) -> None:
 
 
 def _is_ordered(graph: ir.Graph, known: set[ir.Value]) -> bool:
-    """True if every node reads only what stands before it, subgraphs included."""
+    """True if every node, subgraphs included, reads only values written before it."""
     own = [*graph.inputs, *graph.initializers.values()]
     known.update(own)
     for node in graph:
@@ -52,6 +53,7 @@ def _is_ordered(graph: ir.Graph, known: set[ir.Value]) -> bool:
 
 
 def _sort(graph: ir.Graph) -> None:
+    """Sort the nodes; raises InvalidModel E303 for a cycle."""
     try:
         graph.sort()
     except ValueError as error:
@@ -65,7 +67,7 @@ def _sort(graph: ir.Graph) -> None:
 
 
 def _stuck(graph: ir.Graph) -> list[ir.Node]:
-    """A few of the nodes that no order can place: what is left after placing all others."""
+    """Return a few of the nodes that remain after placing all others in order."""
     waiting = {node: _waits_for(node, graph) for node in graph}
     ready = [node for node, count in waiting.items() if count == 0]
     placed = set(ready)
@@ -89,6 +91,7 @@ def _waits_for(node: ir.Node, graph: ir.Graph) -> int:
 
 
 def _check_values(root: ir.Graph, imports: dict[str, int]) -> None:
+    """Raise InvalidModel E305 or E306 for values without a writer and domains without an import."""
     graphs = [root]
     for node in scope.nodes_below(root):
         if node.domain not in imports:

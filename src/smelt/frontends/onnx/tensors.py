@@ -1,9 +1,9 @@
-"""Check every tensor of a protobuf before memory is taken for it.
+"""Check every tensor of a protobuf before memory is allocated for it.
 
-Dims must be possible, the data must be as long as they say, and external data must lie in the
-folder of the model, reached without links. The record of attacks on model files that this
-guards against: ``..`` and absolute paths, symlinks and hardlinks, pipes, offsets beyond the file,
-keys that become attributes, and lengths that make the reader allocate at will.
+Dims must be possible, the data must match them in length, and external data must lie in the model's
+folder, reached without links. This guards against known attacks on model files: ``..`` and absolute
+paths, symlinks and hardlinks, pipes, offsets beyond the file, keys that become attributes, and
+lengths that make the reader allocate at will.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from smelt.frontends.onnx.inside import Inside
 
 EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
 MAX_ELEMENTS = 2**40
-"""Elements beyond which a tensor is no tensor but an attack."""
+"""A tensor with more elements counts as an attack."""
 
 
 def check_tensors(
     proto: onnx.ModelProto, scopes: Scopes, folder: Path | None, inside: Inside
 ) -> None:
-    """Raise for the first tensor whose claims do not hold: E311, E313, E314, E501."""
+    """Raise E311, E313, E314 or E501 for the first tensor whose claims do not hold."""
     attributes = [
         attribute for function in proto.functions for attribute in function.attribute_proto
     ]
@@ -54,7 +54,7 @@ def _held(
     single: str,
     several: str,
 ) -> Iterator[Any]:
-    """What these fields hold, of graphs and of attributes; dense and sparse have their own."""
+    """Yield the contents of these fields of graphs and attributes, dense or sparse tensors."""
     for graph in graphs:
         yield from getattr(graph, in_graph)
     for attribute in attributes:
@@ -64,7 +64,7 @@ def _held(
 
 
 def check_tensor(tensor: onnx.TensorProto, folder: Path | None, inside: Inside) -> None:
-    """Raise for a tensor whose claims do not hold: E311, E313, E314, E501."""
+    """Raise E311, E313, E314 or E501 if a claim of ``tensor`` does not hold."""
     at = f"tensor {tensor.name!r} {list(tensor.dims)}"
     try:
         dtype = ir.DataType(tensor.data_type)
@@ -95,6 +95,8 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None, inside: Inside) 
 
 
 def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, at: str) -> None:
+    """Raise E313, E314 or E613 if the external data of ``tensor`` is missing, misplaced or too
+    short."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     unknown = sorted(set(entries) - EXTERNAL_KEYS)
     if unknown or "location" not in entries:
@@ -127,7 +129,8 @@ def _number(text: str, key: str, at: str) -> int | None:
 
 
 def _confined_size(folder: Path, location: str, at: str) -> int:
-    """The size of a regular file below ``folder``, no component of whose path is a link."""
+    """Return the size of a regular file below ``folder``; raises E313 if its path contains a
+    link."""
     parts = PurePosixPath(location).parts
     escapes = not parts or PurePosixPath(location).is_absolute() or ".." in parts
     if escapes or "\\" in location or "\0" in location or ":" in location:

@@ -1,4 +1,4 @@
-"""Protobuf's wire format, as far as messages are cut and put together here."""
+"""The part of protobuf's wire format that cutting and joining messages needs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 LENGTH_DELIMITED = 2
 
 _FIXED = {1: 8, 5: 4}
-"""Bytes of a value of the wire types with a fixed length."""
+"""The length in bytes of the fixed-size wire types."""
 
 _LONGEST = 10
-"""Bytes of a varint of 64 bits."""
+"""The length in bytes of the longest varint of 64 bits."""
 
 _LONGEST_TAG = 2**32 - 1
 
 
 class Field(NamedTuple):
-    """A field: from ``start`` on its tag, and its value from ``begin`` to ``end``."""
+    """A field of a message: its tag starts at ``start``, its value is ``begin`` to ``end``."""
 
     number: int
     wire_type: int
@@ -26,7 +26,7 @@ class Field(NamedTuple):
 
 
 def fields(data: memoryview, start: int, end: int) -> list[Field] | None:
-    """The fields of the message in ``data[start:end]``; None if it is damaged, or has groups."""
+    """Return the fields of the message in ``data[start:end]``; None if damaged or with groups."""
     found: list[Field] = []
     at = start
     try:
@@ -50,12 +50,12 @@ def fields(data: memoryview, start: int, end: int) -> list[Field] | None:
 
 
 def head(number: int, size: int) -> bytes:
-    """Tag and length of field ``number`` of ``size`` bytes."""
+    """Return tag and length of field ``number`` of ``size`` bytes."""
     return varint(number << 3 | LENGTH_DELIMITED) + varint(size)
 
 
 def varint(number: int) -> bytes:
-    """A number that is not negative, seven bits a byte, the lowest first."""
+    """Return a nonnegative number as a varint: seven bits per byte, lowest first."""
     found = bytearray()
     while number > 0x7F:
         found.append(number & 0x7F | 0x80)
@@ -64,7 +64,7 @@ def varint(number: int) -> bytes:
 
 
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
-    """A number and where it ends. Raises ValueError, or IndexError at the end of ``data``."""
+    """Return a number and its end; raises ValueError, or IndexError at the end of ``data``."""
     byte = data[at]
     if byte < 0x80:
         return byte, at + 1

@@ -1,5 +1,5 @@
-"""The StableHLO frontend: what ``jax.export`` gave becomes a function of JAX again.
+"""The StableHLO frontend: turn a program of ``jax.export`` back into a JAX function.
 
-Each operator binds the primitive of JAX that means the same, under the trace of the JAX frontend,
-so there is one lowering for both.
+Each operator binds the equivalent JAX primitive under the trace of the JAX frontend, so both share
+one set of lowerings.
 """

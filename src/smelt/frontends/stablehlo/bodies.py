@@ -1,4 +1,4 @@
-"""What the small bodies of reductions and scatters compute."""
+"""Recognize the small bodies of reductions and scatters."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from typing import Any
 
 
 def operators_of(region: Any) -> list[str]:
-    """The names of the operators in a body of one block, the return last."""
+    """Return the names of the operators in a body of one block, the return last."""
     return [inner.operation.name for inner in region.blocks[0].operations]
 
 
 def only_operator(region: Any) -> str:
-    """The one operator of a body of two arguments that returns what it computes of both, or
-    ``stablehlo.return`` if it returns the second; nothing for other bodies."""
+    """Return the operator of a body that applies one operator to its two arguments.
+
+    ``stablehlo.return`` for a body that returns its second argument; empty for other bodies.
+    """
     block = region.blocks[0]
     found = list(block.operations)
     first, second = block.arguments if len(block.arguments) == 2 else (None, None)

@@ -1,4 +1,4 @@
-"""Custom calls of JAX's own libraries, and composites, which name what their body computes."""
+"""Custom calls of JAX's libraries, and composites, whose name says what their body computes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ PASSED_ON = (
     "annotate_device_placement",
     "LayoutConstraint",
 )
-"""Calls that say where and how an array lies."""
+"""Calls that only state the placement or layout of an array."""
 
 
 @reads("sdy.sharding_constraint")
 def _placed(cx: Any, op: Operation, x: Any) -> Any:
-    """Of one device, as those of programs that are read, all arrays lie there."""
+    """Return ``x``: programs of one device hold all arrays there."""
     return x
 
 
 @reads("custom_call")
 def _custom_call(cx: Any, op: Operation, *operands: Any) -> Any:
+    """Return the results of a custom call: a placement, a window reduction or a LAPACK routine."""
     target = op.word("call_target_name")
     if target == "shape_assertion":  # Sizes are what the specs say.
         return []

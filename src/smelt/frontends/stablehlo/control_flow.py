@@ -25,12 +25,12 @@ def _call(cx: Any, op: Operation, *operands: Any) -> Any:
 
 
 def returned_by(block: Any) -> list[Any]:
-    """The values that a body returns."""
+    """Return the values that a body returns."""
     return list(block.operations[len(block.operations) - 1].operation.operands)
 
 
 def origin(cx: Any, value: Any) -> Any:
-    """``value``, or what it is because functions hand on what they are given."""
+    """Return the value that ``value`` equals before it passed through functions unchanged."""
     while getattr(value.owner, "name", "") == "func.call":
         call = value.owner
         place = list(call.results).index(value)
@@ -45,7 +45,7 @@ def origin(cx: Any, value: Any) -> Any:
 
 @reads("while")
 def _while(cx: Any, op: Operation, *operands: Any) -> Any:
-    """What the body hands on as it came is not carried by the loop, so sizes stay known."""
+    """Lower a loop; carries that the body returns unchanged are hoisted, so sizes stay known."""
     condition, body = op.view.regions
     block = body.blocks[0]
     returned = [origin(cx, value) for value in returned_by(block)]
@@ -74,7 +74,10 @@ def _while(cx: Any, op: Operation, *operands: Any) -> Any:
 
 @reads("case")
 def _case(cx: Any, op: Operation, index: Any) -> Any:
-    """Beyond the branches the last one runs, below them too; so it does in JAX's own clamp."""
+    """Lower a switch; an index out of range selects the last branch, as in StableHLO.
+
+    JAX's own switch clamps it.
+    """
     regions = list(op.view.regions)
     if isinstance(index, np.ndarray):
         chosen = int(index)

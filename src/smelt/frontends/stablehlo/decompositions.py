@@ -1,9 +1,9 @@
-"""Functions that JAX writes out when it exports them, as series and polynomials.
+"""Recognize functions that JAX expands when it exports them, as series and polynomials.
 
-StableHLO has no operators for ``erfc``, ``lgamma`` and their kind, so an exported program holds
-their arithmetic, 60 to 350 operators each. They are recognized by what this jaxlib writes for them:
-the same operators and the same constants, bit by bit. The function itself takes their place, so an
-exported function has the model of its source.
+StableHLO has no operators such as ``erfc`` and ``lgamma``, so an exported program holds their
+arithmetic, 60 to 350 operators each. They are recognized by what this jaxlib writes for them: the
+same operators and the same constants, bit by bit. The function itself replaces them, so an exported
+function gives the same model as its source.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LARGEST = ("3.40282347E+38", "1.7976931348623157E+308")
 
 @dataclass(frozen=True)
 class Decomposition:
-    """``function`` of ``count`` operands, which ends with the operator ``last``.
+    """``function`` of ``count`` operands, whose expansion ends with the operator ``last``.
 
-    ``marks`` are constants in f32 and in f64, as MLIR prints them, without which it stands in no
-    program: a program without them is not searched.
+    ``marks`` are constants, in f32 and f64 as MLIR prints them, of every such expansion. A program
+    without them is not searched.
     """
 
     function: Callable[..., Any]
@@ -56,20 +56,21 @@ DECOMPOSITIONS = (
     ),
     Decomposition(lax.atan, 1, (), "stablehlo.atan2"),
 )
-"""A function that holds another stands before it."""
+"""A function whose expansion contains another's comes first."""
 
 _COMPUTED_IN: Mapping[str, str] = {"f32": "f32", "f64": "f64", "f16": "f32", "bf16": "f32"}
 
 
 class Decomposed:
-    """What is recognized in one module, whose ``functions`` are given by name."""
+    """Finds expansions in one module; ``functions`` are the module's functions by name."""
 
     def __init__(self, module: Any, functions: Functions) -> None:
         self._functions = functions
         self._constants = jax_names.splats(module)
 
     def found(self, view: Any) -> tuple[Callable[..., Any], list[Any]] | None:
-        """The function that ends with the operation ``view``, and its operands."""
+        """Return the function whose expansion ends with the operation ``view``, and its operands,
+        or None."""
         if len(view.results) != 1 or view.name not in _LAST:
             return None
         op = Operation(view)
@@ -82,6 +83,7 @@ class Decomposed:
         return None
 
     def _possible(self, name: str, element: str) -> Iterator[Decomposition]:
+        """Yield the decompositions that may end with operator ``name`` of this element type."""
         computed = _COMPUTED_IN.get(element)
         if computed is None:
             return

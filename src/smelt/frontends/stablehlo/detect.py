@@ -1,4 +1,4 @@
-"""Which files and values are what ``jax.export`` gave, found out without importing JAX."""
+"""Detect files and values of ``jax.export`` without importing JAX."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 _ONNX = b"\x08"
-"""How files of ONNX begin: with the version of the format."""
+"""The first byte of an ONNX file: the field of the IR version."""
 
 _MODULE = b"StableHLO_v"
-"""What the module names at its beginning that a serialized function holds."""
+"""The text in the header of the module in a serialized function."""
 
 
 def is_exported(source: Any) -> bool:
-    """True for a ``jax.export.Exported``, what its ``serialize`` gave, and files of that."""
+    """True for a ``jax.export.Exported``, the bytes of its ``serialize``, and files of those."""
     if isinstance(source, str | Path):
         path = Path(source)
         if not path.is_file():

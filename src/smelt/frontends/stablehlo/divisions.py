@@ -1,4 +1,4 @@
-"""Divisions of sizes, which JAX rounds down by functions of several operators."""
+"""Floor division and remainder of sizes, which JAX exports as functions of several operators."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _ROUNDED_DOWN: Mapping[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]
     "floor_divide": (jnp.floor_divide, operator.floordiv),
     "remainder": (jnp.remainder, operator.mod),
 }
-"""What functions are called in a module: the function of JAX, and what it is for dims."""
+"""For each function name in a module: the JAX function, and its operator on dims."""
 
 
 def divided(cx: Any, op: Operation) -> Any:
-    """What a call gives that divides sizes; None for others.
+    """Return the result of a call that divides sizes; None for other calls.
 
-    The body of what it calls has to be the one that JAX writes.
+    The body of the callee must be the one that JAX writes.
     """
     known = _ROUNDED_DOWN.get(op.callee())
     if known is None or op.dtype not in (np.int32, np.int64) or op.shape:

@@ -1,4 +1,4 @@
-"""Operators of StableHLO and of CHLO that work element by element, and those that say a type."""
+"""Elementwise operators of StableHLO and CHLO, and type conversions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ SAME: Mapping[str, Callable[..., Any]] = {
     "round_nearest_even": partial(lax.round, rounding_method=lax.RoundingMethod.TO_NEAREST_EVEN),
     "round_nearest_afz": partial(lax.round, rounding_method=lax.RoundingMethod.AWAY_FROM_ZERO),
 }
-"""Operators of StableHLO by the functions of JAX that mean the same."""
+"""StableHLO operators, each with the equivalent JAX function."""
 
 CHLO: Mapping[str, Callable[..., Any]] = {
     **{
@@ -99,7 +99,7 @@ CHLO: Mapping[str, Callable[..., Any]] = {
     },
     "next_after": lax.nextafter,
 }
-"""The same of CHLO, as operators and as composites."""
+"""The same for CHLO, as operators and as composites."""
 
 COMPARISONS = {"EQ": lax.eq, "NE": lax.ne, "LT": lax.lt, "LE": lax.le, "GT": lax.gt, "GE": lax.ge}
 
@@ -114,6 +114,7 @@ READERS |= {f"chlo.{name}": _reader(function) for name, function in CHLO.items()
 
 @reads("compare")
 def _compare(cx: Any, op: Operation, a: Any, b: Any) -> Any:
+    """Compare, also in the total order of floats."""
     direction = op.word("comparison_direction")
     if op.word("compare_type") != "TOTALORDER":
         return COMPARISONS[direction](a, b)

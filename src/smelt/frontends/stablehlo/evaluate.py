@@ -1,6 +1,6 @@
-"""Run a module of StableHLO on arrays of JAX: each operator binds a primitive that means the same.
+"""Run a StableHLO module on JAX arrays: each operator binds the equivalent primitive.
 
-Under a trace of JAX that gives the equations of the function that was exported.
+Under a JAX trace, this gives the equations of the exported function.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EMPTY: Mapping[Any, Any] = {}
 
 
 class Evaluator:
-    """Values of one module; ``functions`` by name."""
+    """Evaluates one module; ``functions`` holds its functions by name."""
 
     def __init__(self, module: Any) -> None:
         self.functions: Mapping[str, Any] = jax_names.functions_of(module)
@@ -45,7 +45,7 @@ class Evaluator:
     def function(
         self, name: str, operands: Sequence[Any], call: Operation | None = None
     ) -> list[Any]:
-        """The results of the function ``name``, which the operation ``call`` asks for."""
+        """Return the results of the function ``name``, called by the operation ``call``."""
         outer, self._known = self._known, []
         caller, self._call = self._call, call
         try:
@@ -54,11 +54,11 @@ class Evaluator:
             self._known, self._call = outer, caller
 
     def called(self, region: Any, operands: Sequence[Any]) -> list[Any]:
-        """The results of a body, which may read what is known around it."""
+        """Return the results of a body, which may read values known around it."""
         (block,) = region.blocks
         end = list(block.operations)[-1].operation
         values = self.results(block, operands, list(end.operands))
-        # Sizes go from function to function; loops and branches give arrays.
+        # Sizes pass between functions; loops and branches return arrays.
         return values if end.name == "func.return" else [as_array(value) for value in values]
 
     def results(
@@ -68,7 +68,7 @@ class Evaluator:
         ends: Sequence[Any],
         given: Mapping[Any, Any] = EMPTY,
     ) -> list[Any]:
-        """The values ``ends`` of a body, some of whose values are ``given``."""
+        """Return the values ``ends`` of a body; ``given`` holds values that are known already."""
         self._known.append(dict(zip(block.arguments, operands, strict=True)) | dict(given))
         try:
             for step in self.steps(block, ends, frozenset(given)).steps:
@@ -78,39 +78,40 @@ class Evaluator:
             self._known.pop()
 
     def steps(self, block: Any, ends: Sequence[Any], given: frozenset[Any] = frozenset()) -> Steps:
-        """What of ``block`` is evaluated to know ``ends`` if some values are ``given``."""
+        """Return the operations of ``block`` that compute ``ends`` if the values ``given`` are
+        known."""
         key = (block, tuple(ends), given)
         if key not in self._steps:
             self._steps[key] = steps_of(block, self._decomposed, ends, given)
         return self._steps[key]
 
     def constant(self, op: Operation, make: Callable[[], np.ndarray]) -> np.ndarray:
-        """The numbers of a constant, read once."""
+        """Return the array of a constant, read once."""
         if op.view not in self._constants:
             self._constants[op.view] = make()
         found: np.ndarray = self._constants[op.view]
         return found
 
     def dims(self, op: Operation, value: Any) -> tuple[Any, ...]:
-        """``value`` as the dims of a shape; raises Unsupported E102 for what only a run tells."""
+        """Return ``value`` as dims of a shape; raises Unsupported E102 for data-dependent sizes."""
         found = self.known_dims(value)
         if found is None:
             raise op.unsupported("a size in it is computed from data")
         return found
 
     def known_dims(self, value: Any) -> tuple[Any, ...] | None:
-        """The same, or None. A matrix of sizes is read row by row."""
+        """Return ``value`` as dims, a matrix row by row, or None if they are data-dependent."""
         if isinstance(value, np.ndarray):
             return tuple(value.reshape(-1).tolist())
         sizes = as_sizes(value)
         return None if sizes is None else sizes.dims
 
     def is_known(self, value: Any) -> bool:
-        """True if ``value``, of the module, is computed already."""
+        """True if ``value`` of the module has been computed."""
         return any(value in known for known in self._known)
 
     def value(self, value: Any) -> Any:
-        """What ``value``, of the module, is known to be here."""
+        """Return the current value of the module's ``value``."""
         for known in reversed(self._known):
             if value in known:
                 return known[value]
@@ -121,7 +122,7 @@ class Evaluator:
         run_at(self._place(op), lambda: self._evaluate(op, step))
 
     def _place(self, op: Operation) -> Place | None:
-        """The line that ``op`` came from; its text is long, and many have the same."""
+        """Return the source line of ``op``, cached because its text is long and often repeated."""
         if op.name == "stablehlo.constant":
             return None
         key = op.view.location, self._call
@@ -130,6 +131,8 @@ class Evaluator:
         return self._places[key]
 
     def _evaluate(self, op: Operation, step: Step) -> None:
+        """Compute the results of one step: a recognized function, a size, or a registered
+        reader."""
         if step.function is not None:
             given = [as_array(self.value(operand)) for operand in step.operands]
             self._known[-1][step.view.results[0]] = step.function(*given)
@@ -157,4 +160,4 @@ _DATA: Mapping[str, int] = {
     "stablehlo.real_dynamic_slice": 1,
     **dict.fromkeys((f"stablehlo.dynamic_{name}" for name in ("pad", "gather", "conv")), 2),
 }
-"""How many operands of an operator are arrays, before those that are sizes; of others, all are."""
+"""How many leading operands are arrays; the rest are sizes. For other operators, all are arrays."""

@@ -1,4 +1,4 @@
-"""What ``jax.export`` gives, as a function that the JAX frontend traces."""
+"""An exported function of ``jax.export``, as a function that the JAX frontend traces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _ROOT = re.compile(r'loc\("(\w+)')
 
 
 def program_of(source: Any) -> Program:
-    """The function in an ``Exported``, in the bytes of a serialized one, or in a file of them.
+    """Return the function in an ``Exported``, in the bytes of a serialized one, or in a file of
+    them.
 
     Raises InvalidModel E302 for bytes that JAX cannot read.
     """
@@ -40,13 +41,14 @@ def program_of(source: Any) -> Program:
 class Program:
     """An exported function: called on arrays, it evaluates its module.
 
-    ``specs`` and ``keywords`` are those that it was exported for; ``__signature__`` has the names
-    that its parameters had.
+    ``specs`` and ``keywords`` are those of the export; ``__signature__`` has the original parameter
+    names.
     """
 
     exported: Any
 
     def __post_init__(self) -> None:
+        """Set specs, keywords, signature and name from the export."""
         args, kwargs = jax.tree.unflatten(self.exported.in_tree, self.exported.in_avals)
         structs = [jax.tree.map(compat.struct_of, tree) for tree in (args, kwargs)]
         self.specs: tuple[Any, ...] = tuple(structs[0])
@@ -58,7 +60,8 @@ class Program:
         self.__name__ = str(self.exported.fun_name)
 
     def given(self, specs: tuple[Any, ...], keywords: Any) -> tuple[tuple[Any, ...], Any]:
-        """``specs`` and ``keywords`` of a trace; those of the export if there are none."""
+        """Return ``specs`` and ``keywords`` of a trace, or those of the export if both are
+        empty."""
         return (specs, keywords) if specs or keywords else (self.specs, self.keywords)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -68,7 +71,8 @@ class Program:
 
 
 def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
-    """The results of ``exported``, flat. Raises Unsupported for what has no lowering."""
+    """Return the flat results of ``exported``; raises Unsupported for operators without a
+    lowering."""
     from smelt.frontends.stablehlo.evaluate import Evaluator
     from smelt.frontends.stablehlo.sizes import as_array
 
@@ -94,7 +98,7 @@ def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
 
 
 def _names(exported: Any, count: int) -> list[str]:
-    """The names of the parameters, which the module remembers of its arguments."""
+    """Return the names of the parameters, from the locations of the module's arguments."""
     module = jax_names.module_of(exported)
     main = next(
         view.operation

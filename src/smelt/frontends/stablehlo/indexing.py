@@ -20,7 +20,7 @@ SCATTERS = {
     "stablehlo.maximum": lax.scatter_max,
     "stablehlo.return": lax.scatter,
 }
-"""By the one operator of the body; a body without any returns the update."""
+"""The scatter for each body operator; a body without an operator returns the update."""
 
 
 def _vectors_last(indices: Any, dim: int) -> Any:
@@ -29,6 +29,7 @@ def _vectors_last(indices: Any, dim: int) -> Any:
 
 @reads("gather", "dynamic_gather")
 def _gather(cx: Any, op: Operation, x: Any, indices: Any, *sizes: Any) -> Any:
+    """Lower a gather, whose indices are clipped."""
     given = stablehlo.GatherDimensionNumbers(op.view.attributes["dimension_numbers"])
     numbers = lax.GatherDimensionNumbers(
         offset_dims=tuple(given.offset_dims),
@@ -51,6 +52,7 @@ def _gather(cx: Any, op: Operation, x: Any, indices: Any, *sizes: Any) -> Any:
 
 @reads("scatter")
 def _scatter(cx: Any, op: Operation, *operands: Any) -> Any:
+    """Lower a scatter into one tensor; indices out of bounds are dropped."""
     if len(operands) != 3:
         raise op.unsupported("it scatters into several tensors at once")
     x, indices, updates = operands
@@ -78,7 +80,7 @@ def _scatter(cx: Any, op: Operation, *operands: Any) -> Any:
 
 @reads("sort")
 def _sort(cx: Any, op: Operation, *operands: Any) -> Any:
-    """JAX compares the first operands one after another, by smaller; so all that it exports."""
+    """Lower a sort by JAX's comparator: "less" on the first operands, one after another."""
     block = op.view.regions[0].blocks[0]
     read = [i for i, argument in enumerate(block.arguments) if any(True for _ in argument.uses)]
     directions = {

@@ -1,4 +1,4 @@
-"""What reading exported functions takes from JAX beyond its stable public functions.
+"""JAX names beyond its stable public API that reading exported functions needs.
 
 Written for JAX 0.10.
 """
@@ -27,7 +27,7 @@ TOTAL_ORDER: Mapping[str, Callable[..., Any]] = {
     "LT": lax_internal.lt_to_p.bind,
     "LE": lax_internal.le_to_p.bind,
 }
-"""Comparisons in which -0 lies before 0, and NaN beyond the infinities."""
+"""Comparisons in the total order: -0 is below 0, and NaN lies beyond the infinities."""
 
 geqrf: Callable[..., Any] = linalg.geqrf
 conv_general_dilated: Callable[..., Any] = primitives.conv_general_dilated_p.bind
@@ -36,12 +36,13 @@ igamma_grad_a: Callable[..., Any] = special.igamma_grad_a
 
 
 def dim_value(dim: Any) -> Any:
-    """A symbolic dim as an array."""
+    """Return a symbolic dim as an array."""
     return core.dimension_as_value(dim)
 
 
 def limits(dtype: Any) -> tuple[Any, Any]:
-    """The lowest and the highest number of ``dtype``, which are infinite for floats."""
+    """Return the lowest and the highest value of ``dtype``, infinities for floats that have
+    them."""
     if np.dtype(dtype) == np.bool_:
         return False, True
     if jax.numpy.issubdtype(dtype, jax.numpy.floating):
@@ -53,33 +54,33 @@ def limits(dtype: Any) -> tuple[Any, Any]:
 
 
 def select_and_scatter_add(*operands: Any) -> Any:
-    """The gradient of pooling by an extremum."""
+    """Return the gradient of max or min pooling."""
     scatter: Callable[..., Any] = windowed_reductions._select_and_scatter_add
     return scatter(*operands)
 
 
 @lru_cache(maxsize=8)
 def module_of(exported: Any) -> Any:
-    """The module of ``exported``, read once."""
+    """Return the module of ``exported``, read once."""
     return read_module(exported)
 
 
 def read_module(exported: Any) -> Any:
-    """The module of ``exported`` as MLIR; its context lives as long as it does."""
+    """Return the module of ``exported`` as MLIR; its context lives as long as the module."""
     with mlir.make_ir_context() as context:
         return stablehlo.deserialize_portable_artifact(context, exported.mlir_module_serialized)
 
 
 def functions_of(module: Any) -> dict[str, Any]:
-    """The functions of ``module`` by name."""
+    """Return the functions of ``module`` by name."""
     views = [view.operation for view in module.body.operations]
     return {str(f.attributes["sym_name"].value): f for f in views if f.name == "func.func"}
 
 
 def splat_of(constant: Any) -> str:
-    """The number that all elements of a constant are, as MLIR prints it with its type.
+    """Return the number that a splat constant repeats, as MLIR prints it with its type.
 
-    Nothing for other constants, and for complex ones, which MLIR for Python cannot read.
+    Empty for other constants, and for complex ones, which MLIR for Python cannot read.
     """
     if "complex" in str(constant.results[0].type):
         return ""
@@ -89,7 +90,7 @@ def splat_of(constant: Any) -> str:
 
 
 def splats(module: Any) -> set[str]:
-    """The numbers in ``module`` that all elements of a constant are."""
+    """Return the numbers of all splat constants in ``module``."""
     found: set[str] = set()
 
     def look(op: Any) -> Any:

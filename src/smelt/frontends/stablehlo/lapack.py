@@ -1,6 +1,6 @@
-"""Calls of LAPACK that JAX makes, by the functions of ``jax.lax.linalg`` that make them.
+"""JAX's calls of LAPACK, as the functions of ``jax.lax.linalg`` that make them.
 
-Results that LAPACK does not compute for what is asked, or that JAX never reads, are None.
+A result is None if LAPACK does not compute it for this call, or if JAX never reads it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ Solver = Callable[[Operation, Any], list[Any]]
 
 
 def _letter(op: Operation, name: str) -> str:
-    """A parameter of LAPACK, which is the code of a letter."""
+    """Return a LAPACK parameter that is encoded as the code of a letter."""
     return chr(op.entry(CONFIG, name, ord("?")))
 
 
 def _done(x: Any) -> Any:
-    """What LAPACK says that went well; where JAX cannot compute, its lowering gives NaN itself."""
+    """Return LAPACK's info as success; where JAX cannot compute, its lowering returns NaN
+    itself."""
     return jnp.zeros(x.shape[:-2], jnp.int32)
 
 
@@ -53,7 +54,7 @@ def _orgqr(op: Operation, given: Any) -> list[Any]:
 def _gesdd(op: Operation, given: Any) -> list[Any]:
     x, mode = given[0], _letter(op, "mode")
     if mode == "N":
-        # LAPACK writes no vectors then, so nothing can read them.
+        # LAPACK writes no vectors in this mode, so nothing reads them.
         return [x, lax.linalg.svd(x, compute_uv=False), None, None, _done(x)]
     u, s, v = lax.linalg.svd(x, full_matrices=mode == "A", compute_uv=True)
     return [x, s, u, v, _done(x)]
@@ -68,6 +69,7 @@ def _syevd(op: Operation, given: Any) -> list[Any]:
 
 
 def _trsm(op: Operation, given: Any) -> list[Any]:
+    """Solve a triangular system."""
     found = lax.linalg.triangular_solve(
         given[0],
         given[1],
@@ -93,7 +95,7 @@ def _geev(op: Operation, given: Any) -> list[Any]:
 def _gees(op: Operation, given: Any) -> list[Any]:
     if _letter(op, "sort") != "N":
         raise op.unsupported("it sorts eigenvalues, which JAX never does")
-    # JAX reads the form and its vectors; eigenvalues stand on the diagonal of the form.
+    # JAX reads the form and its vectors; eigenvalues are on the diagonal of the form.
     asked = _letter(op, "mode") == "V"
     form, *vectors = lax.linalg.schur(given[0], compute_schur_vectors=asked)
     between = [None] * (len(op.view.results) - 3)
@@ -113,7 +115,7 @@ def _sytrd(op: Operation, given: Any) -> list[Any]:
 
 
 def _gtsv(op: Operation, given: Any) -> list[Any]:
-    # The factors overwrite the diagonals, and JAX passes over them.
+    # The factors overwrite the diagonals, and JAX does not read them.
     return [None, None, None, lax.linalg.tridiagonal_solve(*given[:4]), _done(given[3])]
 
 
@@ -134,10 +136,10 @@ SOLVERS: dict[str, Solver] = {
     "hetrd": _sytrd,
     "gtsv": _gtsv,
 }
-"""Calls of LAPACK by its names of routines, without the letter of the type."""
+"""LAPACK routines by name, without the type letter."""
 
 
 def solver_of(target: str) -> Solver | None:
-    """What reads the call of ``target``; None if it is no routine of LAPACK that JAX calls."""
+    """Return the reader of calls of ``target``; None if JAX does not call that routine."""
     found = _LAPACK.fullmatch(target)
     return SOLVERS.get(found.group(1)) if found else None

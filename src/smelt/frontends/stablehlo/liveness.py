@@ -1,4 +1,4 @@
-"""Which operations of a body are evaluated: those that a result hangs on."""
+"""Find the operations of a body that its results depend on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.frontends.stablehlo.decompositions import Decomposed
 
 
 class Step(NamedTuple):
-    """The operation ``view``; with ``function``, that of ``operands`` is its result."""
+    """The operation ``view``, or with ``function`` a recognized function of ``operands``."""
 
     view: Any
     function: Callable[..., Any] | None = None
@@ -17,7 +17,7 @@ class Step(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Operations in order, and all values that they and what is asked for hang on."""
+    """Operations in order, and all values that they and the requested values depend on."""
 
     steps: list[Step]
     read: set[Any]
@@ -26,10 +26,10 @@ class Steps(NamedTuple):
 def steps_of(
     block: Any, decomposed: Decomposed, ends: Sequence[Any], given: frozenset[Any] = frozenset()
 ) -> Steps:
-    """The operations of ``block`` that tell the values ``ends`` where those ``given`` are known.
+    """Return the operations of ``block`` that compute ``ends`` from the values in ``given``.
 
-    A function that is written out is one step. What only such a function has read is left out, and
-    so is what nothing reads, unless it is an effect.
+    A recognized expansion is one step, and operations that only it read are left out. So are
+    operations without readers, unless they have side effects.
     """
     steps: list[Step] = []
     read = set(ends)
@@ -46,7 +46,7 @@ def steps_of(
 
 
 def _all_read(view: Any) -> list[Any]:
-    """The operands of an operation and, if it has bodies, of those in them."""
+    """Return the operands of an operation and of the operations in its bodies."""
     found = list(view.operands)
     for region in view.regions:
         for block in region.blocks:

@@ -74,10 +74,12 @@ def _slice(cx: Any, op: Operation, x: Any) -> Any:
 
 @reads("real_dynamic_slice")
 def _symbolic_slice(cx: Any, op: Operation, x: Any, start: Any, limit: Any, strides: Any) -> Any:
+    """Lower a slice with computed bounds: a static one, or JAX's dynamic slice of symbolic
+    sizes."""
     begin = cx.known_dims(start)
     if begin is not None:
         return lax.slice(x, begin, cx.dims(op, limit), cx.dims(op, strides))
-    # JAX writes a dynamic slice of symbolic sizes so: it ends where it starts, plus the sizes.
+    # JAX writes a dynamic slice of symbolic sizes with limit = start + sizes.
     at, end = list(op.view.operands)[1:3]
     added: list[Any] = list(getattr(end.owner, "operands", []))
     if getattr(end.owner, "name", "") != "stablehlo.add" or added[0] != at:

@@ -13,13 +13,13 @@ from smelt.frontends.stablehlo.sizes import as_array
 from smelt.frontends.stablehlo.written_out import written_out
 
 NAMED: Mapping[str, Callable[..., Any]] = {"threefry2x32": jax_names.threefry2x32}
-"""The primitives by what their functions are called."""
+"""The primitives, by the names of their functions."""
 
 
 def named(cx: Any, op: Operation) -> list[Any] | None:
-    """The results of a call of such a function; None for others.
+    """Return the results of a call of such a function; None for other calls.
 
-    The body of what is called has to be the one that JAX writes.
+    The body of the callee must be the one that JAX writes.
     """
     primitive = NAMED.get(op.callee())
     if primitive is None:
@@ -31,7 +31,7 @@ def named(cx: Any, op: Operation) -> list[Any] | None:
 
 
 def _arrays(op: Operation) -> list[Any]:
-    """The operands of the type of the result; symbolic sizes come before them."""
+    """Return the operands of the result's type; symbolic sizes come before them."""
     element = op.element
     kinds = [str(ir.RankedTensorType(each.type).element_type) for each in op.view.operands]
     return [x for x, kind in zip(op.view.operands, kinds, strict=True) if kind == element]

@@ -1,4 +1,4 @@
-"""An operation of MLIR as readers see it: attributes as numbers and text, types as dtypes."""
+"""An MLIR operation with attributes as numbers and text, and types as dtypes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ DTYPES: Mapping[str, np.dtype] = {
         **{f"{sign}i{n}": f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)},
     }.items()
 }
-"""Element types by the names that MLIR has for them."""
+"""Element types by their MLIR names."""
 
 _ENUM = re.compile(r"#\w+<\w+ (\w+)>")
 _NUMBERED = re.compile(r"_\d+$")
@@ -48,7 +48,7 @@ _NUMBER = re.compile(r"0x[0-9A-F]+|-?\d[\d.eE+-]*")
 
 
 class Operation:
-    """One operation, by what readers ask for; ``call`` is that of the function it stands in."""
+    """One operation; ``call`` is the call of the function that contains it."""
 
     def __init__(self, view: Any, call: Operation | None = None) -> None:
         self.view = view.operation
@@ -67,31 +67,31 @@ class Operation:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The sizes of the first result; those that are not static have no number."""
+        """The sizes of the first result; sizes that are not static are negative."""
         return tuple(ir.RankedTensorType(self.view.results[0].type).shape)
 
     def has(self, name: str) -> bool:
-        """True if there is an attribute ``name``."""
+        """True if the operation has an attribute ``name``."""
         return name in self.view.attributes
 
     def integer(self, name: str, default: int = 0) -> int:
-        """An attribute that is an integer or a truth."""
+        """Return an integer or boolean attribute as int."""
         return int(self.view.attributes[name].value) if self.has(name) else default
 
     def integers(self, name: str, default: Any = ()) -> tuple[int, ...]:
-        """An attribute that is a list of integers."""
+        """Return an attribute that is a list of integers."""
         if not self.has(name):
             return tuple(default)
         return tuple(int(item) for item in self.view.attributes[name])
 
     def table(self, name: str) -> list[tuple[int, ...]]:
-        """An attribute that is a matrix of integers; nothing if there is none."""
+        """Return an attribute that is a matrix of integers; empty if it is absent."""
         if not self.has(name):
             return []
         return [tuple(map(int, row)) for row in np.array(self.view.attributes[name])]
 
     def word(self, name: str, default: str = "") -> str:
-        """An attribute that is text, the name of a function or one of an enumeration."""
+        """Return an attribute that is text, a function name or an enum value."""
         if not self.has(name):
             return default
         attribute = self.view.attributes[name]
@@ -101,17 +101,17 @@ class Operation:
         return found.group(1) if found else str(attribute)
 
     def callee(self) -> str:
-        """The name of the function that a call calls, without the number that MLIR adds."""
+        """Return the name of the called function, without the number that MLIR appends."""
         return _NUMBERED.sub("", self.word("callee"))
 
     def entry(self, dictionary: str, name: str, default: int = 0) -> int:
-        """An integer in an attribute that is a dictionary."""
+        """Return an integer in a dictionary attribute."""
         if not self.has(dictionary) or name not in self.view.attributes[dictionary]:
             return default
         return int(self.view.attributes[dictionary][name].value)
 
     def place(self) -> Place | None:
-        """The line of source that it came from, or that the call of its function came from."""
+        """Return the operation's source line, or that of the call of its function."""
         found = place_in(str(self.view.location))
         return self.call.place() if found is None and self.call is not None else found
 
@@ -121,7 +121,7 @@ class Operation:
         code: str = "E102",
         fix: str = "convert the function before it is exported",
     ) -> Unsupported:
-        """The error for this operation, with the line of source that it came from."""
+        """Return the error for this operation, with its source line."""
         at = str(self.place() or "")
         what = "has no lowering" if code == "E101" else "is not supported in this use"
         return Unsupported(
@@ -134,12 +134,12 @@ class Operation:
 
 
 def element_of(kind: Any) -> str:
-    """The name that MLIR has for the element type of a tensor type."""
+    """Return MLIR's name of the element type of a tensor type."""
     return str(ir.ShapedType(kind).element_type)
 
 
 def dtype_of(kind: Any) -> np.dtype:
-    """The element type of a tensor type of MLIR; raises Unsupported E105."""
+    """Return the element type of an MLIR tensor type; raises Unsupported E105."""
     element = element_of(kind)
     if element not in DTYPES:
         raise Unsupported(
@@ -152,12 +152,12 @@ def dtype_of(kind: Any) -> np.dtype:
 
 
 def array_of(op: Operation) -> np.ndarray:
-    """The numbers of a constant, large ones without a copy where MLIR gives its memory."""
+    """Return the array of a constant, without a copy where MLIR exposes its memory."""
     dtype, shape = op.dtype, op.shape
     if dtype.isbuiltin == 1 and dtype.kind != "c":
         array = np.asarray(op.view.attributes["value"])
         return array if array.dtype == dtype else array.astype(dtype)
-    # MLIR for Python has no numbers of these types, so they are read as it prints them.
+    # MLIR for Python cannot read these types as numbers, so parse their text.
     text = op.view.get_asm().partition("dense<")[2].rpartition("> : ")[0]
     if text.startswith('"0x'):  # many elements, as their bytes
         return np.frombuffer(bytes.fromhex(text.strip('"')[2:]), dtype).reshape(shape)
@@ -167,7 +167,7 @@ def array_of(op: Operation) -> np.ndarray:
 
 
 def _number(text: str, dtype: np.dtype) -> Any:
-    """A number as MLIR prints it: infinities and NaN are printed as their bits."""
+    """Return a number from MLIR's text, which prints infinities and NaN as bits."""
     if not text.startswith("0x"):
         return dtype.type(float(text))
     return np.array(int(text, 16), f"u{dtype.itemsize}").view(dtype)[()]

@@ -1,8 +1,8 @@
-"""Lines of source that operations came from, as the locations of an export tell them.
+"""Source lines of operations, from the locations in an exported module.
 
-A location has the frames of the function that was exported, the innermost first. What is bound for
-an operation is bound below a frame of that file and line, so JAX notes it for each equation as it
-does for functions that it traces, and errors and origins of nodes name it.
+A location holds the frames of the exported function, innermost first. Primitives are bound below a
+Python frame with that file and line. So JAX records the line for each equation as it does for a
+traced function, and errors and node origins name it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CALL = compile("run()", "<exported>", "eval")
 
 
 class Place(NamedTuple):
-    """A line of source, in the function that stands there."""
+    """A source line, with its function."""
 
     function: str
     file: str
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 def place_in(location: str) -> Place | None:
-    """The innermost frame of a location that is of no installed library, else the innermost."""
+    """Return the innermost frame outside of installed libraries, else the innermost one."""
     innermost = None
     for found in _FRAME.finditer(location):
         name, file, line = found.groups()
@@ -41,7 +41,7 @@ def place_in(location: str) -> Place | None:
 
 
 def run_at(place: Place | None, function: Callable[[], Any]) -> Any:
-    """What ``function`` gives, called from ``place``."""
+    """Return the result of ``function``, called from a frame at ``place``."""
     return function() if place is None else eval(_code(place), {"run": function})
 
 

@@ -1,4 +1,4 @@
-"""Products of matrices, convolutions, transforms and the solving of triangular systems."""
+"""Matrix products, convolutions, Fourier transforms, Cholesky and triangular solves."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def _dot(cx: Any, op: Operation, a: Any, b: Any) -> Any:
 
 @reads("convolution", "dynamic_conv")
 def _convolution(cx: Any, op: Operation, x: Any, kernel: Any, *padding: Any) -> Any:
+    """Lower a convolution; its padding may be symbolic."""
     given = stablehlo.ConvDimensionNumbers(op.view.attributes["dimension_numbers"])
     if any(op.integers("window_reversal")):
         raise op.unsupported("it reverses its windows, which JAX never asks for")
@@ -52,7 +53,7 @@ def _convolution(cx: Any, op: Operation, x: Any, kernel: Any, *padding: Any) -> 
     if padding:
         flat = cx.dims(op, padding[0])
         pads = list(zip(flat[::2], flat[1::2], strict=True))
-    # The function of JAX takes no pads that are symbolic, which its own SAME makes.
+    # JAX's public function rejects symbolic padding, although its own SAME computes it.
     return jax_names.conv_general_dilated(
         x,
         kernel,
@@ -83,6 +84,7 @@ def _cholesky(cx: Any, op: Operation, x: Any) -> Any:
 
 @reads("triangular_solve")
 def _triangular_solve(cx: Any, op: Operation, a: Any, b: Any) -> Any:
+    """Lower a triangular solve."""
     transpose = op.word("transpose_a", "NO_TRANSPOSE")
     return lax.linalg.triangular_solve(
         a,

@@ -14,12 +14,13 @@ from smelt.frontends.stablehlo.registry import reads
 from smelt.frontends.stablehlo.sizes import as_array
 
 _EXTREMUM = ["compare", "compare", "or", "compare", "compare", "and", "or", "select", "select"]
-"""The body of ``argmax`` and ``argmin`` as JAX has it: a value that is larger or NaN, or equal and
+"""The body of JAX's ``argmax`` and ``argmin``: choose a value that is larger or NaN, or equal and
 earlier."""
 
 
 @reads("reduce")
 def _reduce(cx: Any, op: Operation, *operands: Any) -> Any:
+    """Lower a reduction: argmax or argmin, a named reduction, or ``lax.reduce`` by its body."""
     count = len(operands) // 2
     arrays, starts = operands[:count], operands[count:]
     axes = op.integers("dimensions")
@@ -32,7 +33,7 @@ def _reduce(cx: Any, op: Operation, *operands: Any) -> Any:
     operator = only_operator(region) if count == 1 else ""
     if operator in _REDUCTIONS and _is_neutral(operator, starts[0]):
         if operands[0].dtype == np.bool_ and all(arrays[0].shape[axis] == 1 for axis in axes):
-            return lax.squeeze(arrays[0], axes)  # Gathers ask so if all of one index is inside.
+            return lax.squeeze(arrays[0], axes)  # JAX's gathers reduce bounds checks so.
         return _REDUCTIONS[operator](arrays[0], axes)
 
     def combined(before: Any, element: Any) -> Any:
@@ -57,7 +58,7 @@ _EXTREMA = {
 
 
 def _is_neutral(operator: str, start: Any) -> bool:
-    """True if ``start`` changes no result of ``operator``."""
+    """True if ``start`` is the identity of ``operator``."""
     if not isinstance(start, np.ndarray):
         return False
     dtype = start.dtype
@@ -77,9 +78,9 @@ def _is_neutral(operator: str, start: Any) -> bool:
 
 
 def _extremum(region: Any) -> str:
-    """``GT`` for the body of argmax, ``LT`` for that of argmin, else nothing.
+    """Return ``GT`` for the body of argmax, ``LT`` for that of argmin, else an empty string.
 
-    Its arguments are a value and its place, twice. Values without NaN are not compared with
+    Its arguments are value and index, twice. Integers, which have no NaN, are not compared with
     themselves.
     """
     block = region.blocks[0]
@@ -112,6 +113,7 @@ def _counts(value: Any, axis: int) -> bool:
 
 @reads("reduce_window")
 def _reduce_window(cx: Any, op: Operation, *operands: Any) -> Any:
+    """Lower a reduction of one tensor over windows."""
     if len(operands) != 2:
         raise op.unsupported("it reduces several tensors at once")
     x, start = operands
@@ -132,7 +134,7 @@ def _reduce_window(cx: Any, op: Operation, *operands: Any) -> Any:
 
 
 def window(cx: Any, op: Operation, region: Any, operands: Any, sizes: Any) -> Any:
-    """A reduction over windows of ``sizes``: dims, strides, padding and the two dilations."""
+    """Return a reduction over windows; ``sizes`` are dims, strides, padding and both dilations."""
     x, start = operands
     dims, strides, padding, base, dilation = sizes
     operator = only_operator(region)
@@ -169,7 +171,8 @@ _WINDOWS = {
 
 
 def _running(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None:
-    """The axis along which windows reach to the beginning, or to the end, which is reverse."""
+    """Return the axis of a cumulative reduction, and whether it is reversed; None for other
+    windows."""
     wide = [i for i, size in enumerate(dims) if not (isinstance(size, int) and size == 1)]
     if len(wide) != 1:
         return None
@@ -185,6 +188,7 @@ def _running(x: Any, dims: Any, padding: Any) -> tuple[int, bool] | None:
 
 @reads("select_and_scatter")
 def _select_and_scatter(cx: Any, op: Operation, x: Any, source: Any, start: Any) -> Any:
+    """Lower the gradient of max or min pooling; refuses other bodies."""
     chosen = only_operator(op.view.regions[0])
     added = only_operator(op.view.regions[1])
     compare = Operation(op.view.regions[0].blocks[0].operations[0])

@@ -1,4 +1,4 @@
-"""Readers of operators, by the names of these."""
+"""Readers of StableHLO operators, by operator name."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 Reader: TypeAlias = Callable[..., Any]
-"""Takes the evaluator, the operation and its operands; gives the result, or a list of several."""
+"""Takes the evaluator, the operation and its operands; returns the result, or a list of several."""
 
 READERS: dict[str, Reader] = {}
 
 
 def reads(*names: str) -> Callable[[Reader], Reader]:
-    """Register what reads the operators ``names``, of StableHLO unless a dialect is named."""
+    """Register a reader of the operators ``names``, in StableHLO unless a dialect is named."""
 
     def register(reader: Reader) -> Reader:
         for name in names:

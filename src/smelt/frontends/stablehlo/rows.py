@@ -1,4 +1,4 @@
-"""Functions that read or write one row of a tensor, as JAX exports the inputs of a scan."""
+"""Recognize functions that read or write one row of a tensor, as JAX exports a scan's inputs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from smelt.frontends.stablehlo.same import maker, splat
 
 
 class Row(NamedTuple):
-    """The row at ``place`` of ``tensor``, values of the body that reads or writes it.
+    """The row at ``place`` of ``tensor``, both values of the body that reads or writes it.
 
-    ``value`` is what is written, or the result that is read.
+    ``value`` is the written value, or the result of the read.
     """
 
     tensor: Any
@@ -26,7 +26,8 @@ _SPREAD = ("stablehlo.broadcast_in_dim", "stablehlo.dynamic_broadcast_in_dim")
 
 
 def row_read(cx: Any, call: Any) -> Row | None:
-    """The row that ``call`` reads; None for other calls, and where it may read less than a row."""
+    """Return the row that ``call`` reads; None for other calls, and if it may read part of a
+    row."""
     block, slice_ = _called(cx, call)
     if slice_ is None or slice_.name not in _RESHAPED:
         return None
@@ -41,7 +42,7 @@ def row_read(cx: Any, call: Any) -> Row | None:
 
 
 def row_written(cx: Any, call: Any) -> Row | None:
-    """The row that ``call`` writes; None for other calls."""
+    """Return the row that ``call`` writes; None for other calls."""
     block, update = _called(cx, call)
     if update is None or update.name != "stablehlo.dynamic_update_slice":
         return None
@@ -57,7 +58,7 @@ def row_written(cx: Any, call: Any) -> Row | None:
 
 
 def _called(cx: Any, call: Any) -> tuple[Any, Any]:
-    """The body of what ``call`` calls and what makes its one result."""
+    """Return the callee's body and the operation that makes its one result."""
     if call is None or call.name != "func.call" or len(call.results) != 1:
         return None, None
     block = cx.functions[Operation(call).word("callee")].regions[0].blocks[0]
@@ -65,12 +66,12 @@ def _called(cx: Any, call: Any) -> tuple[Any, Any]:
 
 
 def _starts(slice_: Any) -> list[Any]:
-    """Where a slice of a size that is known begins, by axes."""
+    """Return the starts of a slice of known size, by axis; empty for other operations."""
     if slice_ is None or slice_.name == "stablehlo.dynamic_slice":
         return [] if slice_ is None else list(slice_.operands)[1:]
     if slice_.name != "stablehlo.real_dynamic_slice":
         return []
-    # With symbolic sizes JAX writes: from clamp(0, starts, last) on, as far as that plus the sizes.
+    # With symbolic sizes JAX writes start = clamp(0, starts, last) and limit = start + sizes.
     start, end = (maker(operand) for operand in list(slice_.operands)[1:3])
     if end is None or end.name != "stablehlo.add" or end.operands[0] != slice_.operands[1]:
         return []
@@ -91,7 +92,7 @@ def _is_row(starts: list[Any], block: Any) -> bool:
 
 
 def _given(call: Any, block: Any, argument: Any) -> Any:
-    """What ``call`` gives for an argument of the body; None for a value that is none."""
+    """Return the operand of ``call`` for an argument of the body; None for other values."""
     arguments = list(block.arguments)
     return call.operands[arguments.index(argument)] if argument in arguments else None
 

@@ -1,4 +1,4 @@
-"""Whether two values of MLIR are computed alike, up to the values at certain leaves."""
+"""Compare how two MLIR values are computed, up to given leaves."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ _OF_SIZES = {
     "stablehlo.dynamic_broadcast_in_dim": "stablehlo.broadcast_in_dim",
     "stablehlo.dynamic_reshape": "stablehlo.reshape",
 }
-"""Operators of symbolic sizes by the same of fixed ones; their other operands are sizes."""
+"""Operators with symbolic sizes, each with its static form; their other operands are sizes."""
 
 _SPREAD = {*_OF_SIZES, *_OF_SIZES.values()}
 _SAYING_NOTHING = frozenset({"callee", "mhlo.sharding", "mhlo.frontend_attributes"})
 LONGEST = 64
-"""Elements of a constant at most that is compared."""
+"""Larger constants, in elements, are not compared."""
 
 _Pairs: TypeAlias = list[tuple[Any, Any]]
 
 
 def maker(value: Any) -> Any:
-    """The operation that ``value`` is a result of; None for arguments of bodies."""
+    """Return the operation that produces ``value``; None for arguments of bodies."""
     return getattr(value.owner, "operation", None)
 
 
 def splat(value: Any) -> str:
-    """The number that all elements of ``value`` are, as MLIR prints it; nothing if it is none."""
+    """Return the number that all elements of ``value`` equal, as MLIR prints it; else empty."""
     owner = maker(value)
     while owner is not None and owner.name in _SPREAD:
         owner = maker(owner.operands[0])
@@ -49,10 +49,10 @@ def unified(
     leaves: Sequence[Any],
     functions: tuple[Functions, Functions],
 ) -> list[Any]:
-    """What stands at ``leaves`` of ``patterns`` where ``values`` are computed as these are.
+    """Return the values at ``leaves`` if ``values`` are computed like ``patterns``, else [].
 
-    Nothing if they are not. ``functions`` are those that the one and the other call. Sizes may
-    differ and may be symbolic; a leaf is one value wherever it stands.
+    ``functions`` are the functions that each side calls. Sizes may differ and may be symbolic. A
+    leaf must match the same value everywhere.
     """
     bound: dict[Any, Any] = {}
     left = list(zip(patterns, values, strict=True))
@@ -78,9 +78,9 @@ def unified(
 def _operands(
     ours: Any, theirs: Any, bound: dict[Any, Any], functions: tuple[Functions, Functions]
 ) -> _Pairs | None:
-    """Pairs that have to be computed alike for two values to be; None if their operators differ.
+    """Return the pairs that must match for two values to match; None if their producers differ.
 
-    Arguments of bodies become ``bound`` to each other.
+    Arguments of bodies are ``bound`` to each other.
     """
     pair = (maker(ours), maker(theirs))
     kinds = [_kind(value) for value in (ours, theirs)]
@@ -91,7 +91,7 @@ def _operands(
     count = 1 if kinds[0][0] in _SPREAD else None
     operands = [list(owner.operands)[:count] for owner in pair]
     sizes = len(operands[1]) - len(operands[0]) if kinds[0][0] == "func.call" else 0
-    operands[1] = operands[1][sizes:]  # Symbolic sizes go before what a function is given.
+    operands[1] = operands[1][sizes:]  # Symbolic sizes precede a function's other operands.
     bodies = [_bodies(owner, names) for owner, names in zip(pair, functions, strict=True)]
     if len(operands[0]) != len(operands[1]) or len(bodies[0]) != len(bodies[1]):
         return None
@@ -108,7 +108,10 @@ def _operands(
 
 
 def _kind(value: Any) -> tuple[Any, ...]:
-    """What has to be equal of the operators of values that are alike; nothing if none is."""
+    """Return the key by which two producers are compared: operator, result, type, attributes.
+
+    A constant's key is its text. Empty for a value without producer, and for large constants.
+    """
     owner = maker(value)
     if owner is None:
         return ()
@@ -123,7 +126,7 @@ def _kind(value: Any) -> tuple[Any, ...]:
 
 
 def _bodies(owner: Any, functions: Functions) -> list[Any]:
-    """The blocks of an operator, or the one of the function that it calls."""
+    """Return the blocks of an operator, or the block of the function that it calls."""
     if owner.name == "func.call":
         return [functions[owner.attributes["callee"].value].regions[0].blocks[0]]
     return [region.blocks[0] for region in owner.regions]

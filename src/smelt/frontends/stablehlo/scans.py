@@ -1,4 +1,4 @@
-"""Scans, which StableHLO has as loops that count, read rows of some tensors and write others."""
+"""Recognize scans: loops that count, read rows of some tensors and write rows of others."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from smelt.frontends.stablehlo.sizes import Sizes, as_array
 
 @dataclass
 class _Scan:
-    """What each argument of a loop is: the counter, rows that are read or written, or carried.
+    """The role of each argument of a loop: the counter, a tensor read or written by rows, or a
+    carry.
 
-    ``read`` are the rows by the place of their tensor among the arguments, ``written`` likewise.
+    ``read`` and ``written`` hold the rows by the tensor's argument number.
     """
 
     block: Any
@@ -31,9 +32,10 @@ class _Scan:
 
 
 def scanned(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> list[Any] | None:
-    """The results of a loop that is a scan; None for other loops.
+    """Return the results of a loop that is a scan; None for other loops.
 
-    ``returned`` are the values that the body returns, seen through functions that hand them on.
+    ``returned`` are the values that the body returns, traced back through functions that pass them
+    on.
     """
     scan = _counted(cx, op, operands, returned)
     if scan is None or not _find_rows(cx, scan, operands, returned):
@@ -42,7 +44,7 @@ def scanned(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> list[
 
 
 def _counted(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Scan | None:
-    """The loop, if it counts from 0 by 1 up to a size."""
+    """Return the loop if it counts from 0 by 1 up to a size, else None."""
     condition, body = (region.blocks[0] for region in op.view.regions)
     compare = maker(list(condition.operations)[-1].operation.operands[0])
     if compare is None or compare.name != "stablehlo.compare":
@@ -66,7 +68,7 @@ def _counted(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Sca
 
 
 def _find_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool:
-    """True if ``scan`` reads or writes rows, at one place in each round, which go into it."""
+    """Find the rows that ``scan`` reads or writes; True if all are at one place per iteration."""
     arguments = list(scan.block.arguments)
     inside = {view.operation for view in scan.block.operations}
     places: set[bool] = set()
@@ -97,7 +99,7 @@ def _find_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool
 
 
 def _is_whole(cx: Any, row: Row, tensor: Any) -> bool:
-    """True if ``row``, which a call reads, is as large as those of ``tensor``."""
+    """True if ``row``, which a call reads, has the full row size of ``tensor``."""
     call = maker(row.value)
     known = {row.tensor: tensor, row.place: np.int32(0)}
     if not all(each in known or cx.is_known(each) for each in call.operands):
@@ -108,7 +110,7 @@ def _is_whole(cx: Any, row: Row, tensor: Any) -> bool:
 
 
 def _direction(scan: _Scan, place: Any, cx: Any) -> bool | None:
-    """False for the counter, True for what is as far from the end; None for other places."""
+    """Return False for the counter, True for its mirror from the end, None for other places."""
     counter = scan.block.arguments[scan.counter]
     if place == counter:
         return False
@@ -124,7 +126,7 @@ def _direction(scan: _Scan, place: Any, cx: Any) -> bool | None:
 
 
 def _bound(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> list[Any] | None:
-    """``scan`` as JAX has it; None if what it writes are no whole rows."""
+    """Return the results of ``scan`` as a ``lax.scan``; None if it writes partial rows."""
     arguments = list(scan.block.arguments)
     ends = [scan.written[i].value if i in scan.written else v for i, v in enumerate(returned)]
     ends[scan.counter] = returned[scan.counter]

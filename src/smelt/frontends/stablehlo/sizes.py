@@ -1,8 +1,8 @@
-"""Sizes of tensors, which StableHLO computes with operators on integers like any other numbers.
+"""Follow sizes of tensors, which StableHLO computes with integer operators like other numbers.
 
-An exported function with symbolic sizes asks for the sizes of its inputs, computes with them and
-gives the results to operators as shapes. Those numbers are followed here as dims of JAX; where they
-meet other numbers they become an array.
+An exported function with symbolic sizes reads the sizes of its inputs, computes with them and
+passes the results as shapes. Those numbers are followed here as JAX dims; where they meet other
+numbers they become an array.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.frontends.stablehlo import jax_names
 from smelt.frontends.stablehlo.operation import Operation
 
 LONGEST = 64
-"""Elements of a tensor of sizes at most."""
+"""Larger tensors, in elements, are not followed as sizes."""
 
 ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "stablehlo.add": lambda a, b: a + b,
@@ -30,11 +30,11 @@ ARITHMETIC: Mapping[str, Callable[[Any, Any], Any]] = {
     "stablehlo.maximum": core.max_dim,
     "stablehlo.minimum": core.min_dim,
 }
-"""Operators that mean the same for sizes."""
+"""Operators that act on dims as on integers."""
 
 
 class Sizes:
-    """Sizes in a tensor of ``shape``, row by row; each a number or symbolic."""
+    """Sizes in a tensor of ``shape``, row by row; each is an int or a symbolic dim."""
 
     def __init__(self, dims: Any, dtype: np.dtype, shape: tuple[int, ...]) -> None:
         self.dims: tuple[Any, ...] = tuple(dims)
@@ -42,7 +42,7 @@ class Sizes:
         self.shape = shape
 
     def array(self) -> Any:
-        """The sizes as a tensor that is computed with."""
+        """Return the sizes as an array."""
         if all(isinstance(dim, int) for dim in self.dims):
             array: Any = np.asarray(self.dims, self.dtype)
         else:
@@ -56,12 +56,12 @@ def _value(dim: Any) -> Any:
 
 
 def as_array(value: Any) -> Any:
-    """``value`` as an operand of a primitive."""
+    """Return ``value`` as an operand of a primitive."""
     return value.array() if isinstance(value, Sizes) else value
 
 
 def as_sizes(value: Any) -> Sizes | None:
-    """``value`` as sizes, if it is known what they are."""
+    """Return ``value`` as sizes if they are known, else None."""
     if isinstance(value, Sizes):
         return value
     if not isinstance(value, np.ndarray) or value.size > LONGEST:
@@ -72,7 +72,7 @@ def as_sizes(value: Any) -> Sizes | None:
 
 
 def computed(op: Operation, operands: Sequence[Any]) -> Any:
-    """What an operator gives for sizes; None if they cannot be followed through it."""
+    """Return the result of an operator on sizes; None if it is not followed."""
     moved = op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim")
     if moved and isinstance(operands[0], np.ndarray) and operands[0].size == np.prod(op.shape) == 1:
         return operands[0].reshape(op.shape)
@@ -95,6 +95,7 @@ def computed(op: Operation, operands: Sequence[Any]) -> Any:
 
 
 def _dims_of(op: Operation, given: Sequence[Sizes]) -> list[Any] | None:
+    """Return the dims of the result of an integer operator, None if it is not followed."""
     first = list(given[0].dims)
     pairs = list(zip(first, given[-1].dims, strict=False))
     match op.name:
@@ -120,12 +121,12 @@ def _is_positive(dim: Any) -> bool:
 
 
 def _divides(pair: tuple[Any, Any]) -> bool:
-    """True where rounding towards zero, which the operators do, is the floor, which dims take."""
+    """True if truncating division, as in StableHLO, equals floor division, as in dims."""
     return isinstance(pair[1], int) and pair[1] > 0 and holds(lambda: pair[0] >= 0)
 
 
 def holds(question: Callable[[], Any]) -> bool:
-    """The answer to a ``question`` about dims, or False if JAX cannot give one for every size."""
+    """Return the answer to a ``question`` about dims, False if it is not the same for all sizes."""
     try:
         return bool(question())
     except compat.InconclusiveDim:
@@ -160,7 +161,7 @@ _CHOICES: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     "stablehlo.and": _both,
     "stablehlo.select": _chosen,
 }
-"""Operators by which a division of sizes is rounded down, once a comparison is decided."""
+"""Operators that finish a floor division once its comparison is decided."""
 
 COMPARISONS: Mapping[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
     "GE": (operator.ge, operator.lt),
@@ -170,4 +171,4 @@ COMPARISONS: Mapping[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], 
     "EQ": (lambda a, b: a == b, lambda a, b: a > b or a < b),
     "NE": (lambda a, b: a > b or a < b, lambda a, b: a == b),
 }
-"""By direction: what has to hold of two sizes for the comparison to be true, and to be false."""
+"""For each direction: the conditions on two sizes for a true and for a false comparison."""

@@ -1,4 +1,4 @@
-"""What this JAX writes for a function when it exports it."""
+"""Export a JAX function to compare its StableHLO with a program."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from smelt.frontends.stablehlo.same import Functions, unified
 
 @dataclass(frozen=True)
 class Written:
-    """A function of StableHLO: its results, its arguments and the functions that it calls.
+    """A StableHLO function: its results, its arguments and the functions that it calls.
 
-    ``module`` holds them all.
+    ``module`` owns them all.
     """
 
     results: Sequence[Any]
@@ -28,9 +28,9 @@ class Written:
     module: Any
 
     def matched(self, values: Sequence[Any], functions: Functions) -> list[Any]:
-        """The operands of this function that ``values`` are the results of, or nothing.
+        """Return this function's operands if ``values`` are its results, else [].
 
-        ``functions`` are those of the module of ``values``.
+        ``functions`` are the functions of the module of ``values``.
         """
         if len(values) != len(self.results):
             return []
@@ -39,7 +39,7 @@ class Written:
 
 @lru_cache(maxsize=256)
 def written_out(function: Callable[..., Any], dtype: str, ranks: tuple[int, ...]) -> Written:
-    """What ``function`` of operands of ``dtype`` and ``ranks`` is exported as."""
+    """Return the export of ``function`` for operands of ``dtype`` and ``ranks``."""
     structs = [jax.ShapeDtypeStruct((2,) * rank, dtype) for rank in ranks]
     with compat.x64("64" in dtype):
         exported = export.export(jax.jit(function), platforms=("cpu",))(*structs)

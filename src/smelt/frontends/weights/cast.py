@@ -1,4 +1,4 @@
-"""Weights in another floating type than the checkpoint has, each cast when somebody asks for it."""
+"""Cast weights from a checkpoint's floating type, each when it is read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from smelt.frontends.weights.npz import RAW
 
 
 def is_castable(tensor: ir.TensorProtocol, dtype: ir.DataType) -> bool:
-    """True for floats that a cast makes floats of ``dtype``; integers and bytes stay as they are.
+    """True for floats that can be cast to the float type ``dtype``; not for integers and raw bytes.
 
-    Bytes are what ``numpy.savez`` leaves of types such as bfloat16.
+    ``numpy.savez`` leaves types such as bfloat16 as raw bytes.
     """
     return (
         tensor.dtype != dtype
@@ -26,9 +26,9 @@ def is_castable(tensor: ir.TensorProtocol, dtype: ir.DataType) -> bool:
 
 
 def cast(tensor: ir.TensorProtocol, dtype: ir.DataType, name: str | None) -> ir.TensorProtocol:
-    """``tensor`` rounded to ``dtype``, under ``name``, in no memory until it is read.
+    """Return ``tensor`` rounded to ``dtype`` as ``name``; it uses no memory until it is read.
 
-    Raises InvalidModel E340 if a finite number is none in ``dtype``.
+    Raises InvalidModel E340 if a finite number overflows in ``dtype``.
     """
 
     def read() -> ir.Tensor:

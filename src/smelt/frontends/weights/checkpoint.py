@@ -15,11 +15,11 @@ from smelt.frontends.weights.safetensors import open_safetensors, shards
 
 
 def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol]:
-    """The tensors of a ``.safetensors`` file, the index or the folder of several such files, an
-    ``.npz`` file, or a folder of orbax.
+    """Return the tensors of a checkpoint by name.
 
-    Raises UsageError E609 if there is nothing at ``path``, InvalidModel E341 for what is damaged
-    or none of these.
+    ``path`` is a ``.safetensors`` file, the index or folder of several such files, an ``.npz``
+    file, or a folder of orbax. Raises UsageError E609 if there is nothing at ``path``, and
+    InvalidModel E341 for a damaged or unknown format.
     """
     place = Path(path)
     if not place.exists():

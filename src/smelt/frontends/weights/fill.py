@@ -1,4 +1,4 @@
-"""Give a model the numbers of its weights: names and types are compared before any is changed."""
+"""Fill the weights of a model; names and types are compared before any weight changes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ WAYS_OUT: Mapping[str, str] = {
     "it has unlike arrays:": "trace with the shapes and types of the checkpoint, or write arrays"
     " like those of the model",
 }
-"""What helps against each kind of problem."""
+"""The fix for each kind of problem."""
 
 SHOWN = 10
-"""How many names an error lists of each kind."""
+"""How many names an error lists per kind."""
 
 
 def fill_weights(
@@ -49,22 +49,26 @@ def fill_weights(
     allow_extra: bool = False,
     cast: bool = False,
 ) -> ir.Model:
-    """Give the weights of ``model`` without numbers those of ``checkpoint``; returns ``model``.
+    """Fill the weights of ``model`` that lack numbers from ``checkpoint``; return ``model``.
 
-    ``checkpoint`` is a file of safetensors or ``numpy.savez``, a folder of orbax, arrays by
-    name, or a tree of dicts and lists of arrays, named by their paths; the numbers stay in the
-    file until they are used. Names are paths, and compared without what separates their parts: the
-    weight ``layers_0_kernel`` is ``layers/0/kernel`` and ``layers.0.kernel``. What all names of one
-    side begin with may be missing on the other. ``names`` gives the name in the checkpoint of each
-    weight, or of some; weights may be spelled as paths there, too. ``allow_extra`` passes
-    over what the model has no weight for. ``cast`` rounds floats of another type to that of the
-    weight, such as a checkpoint in bfloat16 for a model in float32. A filled model optimizes
-    further: what hung on numbers can be folded now.
+    ``checkpoint`` is a file of safetensors or ``numpy.savez``, a folder of orbax, arrays by name,
+    or a tree of dicts and lists of arrays, named by their paths. The numbers stay in the file until
+    they are used. Names are paths, and separators do not matter: the weight ``layers_0_kernel``
+    matches ``layers/0/kernel`` and ``layers.0.kernel``. A prefix of all names on one side may be
+    missing on the other.
 
-    Raises InvalidModel E340, which lists names that are missing, with the nearest of the others,
-    names that the model does not have and weights of another shape or element type; E341 for an
-    unreadable checkpoint; UsageError E609 if there is none, and E115 if no weight waits for
-    numbers, InvalidModel E301 for what is no model.
+    - ``names``: the checkpoint's name of each weight, or of some; weights may be given as paths
+      too.
+    - ``allow_extra``: ignore entries that the model has no weight for.
+    - ``cast``: round floats of another type to the weight's type, such as a bfloat16 checkpoint for
+      a float32 model.
+
+    A filled model can be optimized further, because its numbers can be folded.
+
+    Raises InvalidModel E340, which lists missing names with the nearest others, names without a
+    weight, and weights of another shape or type; E341 for an unreadable checkpoint; E301 if
+    ``model`` is not a model; UsageError E609 if there is no checkpoint, and E115 if no weight lacks
+    numbers.
     """
     if not isinstance(model, ir.Model):
         what = f"{type(model).__name__} is no model in memory"
@@ -101,13 +105,13 @@ def fill_weights(
 
 
 def _by_weight(names: Mapping[str, str], weights: Sequence[str]) -> dict[str, str]:
-    """``names`` with weights as the model calls them, which may be spelled as paths."""
+    """Return ``names`` with the model's names of weights in place of paths."""
     called = {compared(weight): weight for weight in weights}
     return {w if w in weights else called.get(compared(w), w): t for w, t in names.items()}
 
 
 def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None) -> dict[str, str]:
-    """The name in the checkpoint of each of ``weights`` that has one there."""
+    """Return the checkpoint's name of each of ``weights`` that it holds."""
     told = {w: names(w) for w in weights} if callable(names) else dict(names or {})
     present = set(tensors)
     rest = sorted(present - set(told.values()))
@@ -127,13 +131,13 @@ def _matched(weights: Sequence[str], tensors: Iterable[str], names: Names | None
 
 
 def compared(name: str) -> str:
-    """``name`` with one mark between its parts, and without ``value``, which variables end in."""
+    """Return ``name`` with ``_`` as separator, and without the final ``value`` of variables."""
     text = re.sub(r"[\W_]+", "_", name).strip("_")
     return text.removesuffix("_value") or text
 
 
 def _by_text(others: Sequence[tuple[str, str]], cut: int) -> dict[str, str]:
-    """The names of the checkpoint by what is compared; those that are not told apart are left."""
+    """Return the checkpoint's names by their compared text; ambiguous ones are left out."""
     found: dict[str, str] = {}
     twice: set[str] = set()
     for name, text in others:
@@ -143,7 +147,8 @@ def _by_text(others: Sequence[tuple[str, str]], cut: int) -> dict[str, str]:
 
 
 def _beginnings(texts: Sequence[str]) -> list[int]:
-    """The lengths of what all ``texts`` begin with, up to the end of a part; 0 is the first."""
+    """Return the lengths of common prefixes of all ``texts`` that end at a separator; 0 is
+    first."""
     if not texts:
         return [0]
     low, high = min(texts), max(texts)
@@ -158,7 +163,7 @@ def _problems(
     extra: Sequence[str],
     cast: bool,
 ) -> dict[str, list[str]]:
-    """What does not fit, by its kind, which is one of ``WAYS_OUT``."""
+    """Return what does not fit, by its kind in ``WAYS_OUT``."""
     problems: dict[str, list[str]] = {kind: [] for kind in WAYS_OUT}
     lacking = [name for name in waiting if name not in found]
     problems["it lacks"] = _with_nearest(lacking, waiting, found, tensors)
@@ -172,6 +177,7 @@ def _problems(
 
 
 def _kind(tensor: ir.TensorProtocol, value: ir.Value) -> str:
+    """Return the kind of mismatch between a tensor and a weight."""
     dtype, wanted = _type_of(value)
     dims = tuple(tensor.shape.numpy())
     if RAW in tensor.meta and dims[:-1] == wanted:
@@ -188,9 +194,9 @@ def _with_nearest(
     found: Mapping[str, str],
     tensors: Mapping[str, ir.TensorProtocol],
 ) -> list[str]:
-    """``missing`` names, those that are shown with the nearest name that no weight has.
+    """Return ``missing`` names; the shown ones with the nearest name that no weight uses.
 
-    Names of one letter are like no other: there, arrays of the same shape and type are the guess.
+    Very short names resemble no other, so arrays of the same shape and type are suggested.
     """
     free = {compared(name): name for name in sorted(tensors.keys() - set(found.values()))}
     shown: list[str] = []
@@ -232,7 +238,7 @@ def _fits(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> bool:
 
 
 def _filling(tensor: ir.TensorProtocol, value: ir.Value, cast: bool) -> ir.TensorProtocol:
-    """``tensor`` under the name of ``value``, in its type if it came without one or is cast."""
+    """Return ``tensor`` named like ``value``, with its type if it was raw bytes or is cast."""
     dtype, dims = _type_of(value)
     if cast and is_castable(tensor, dtype):
         return cast_tensor(tensor, dtype, value.name)

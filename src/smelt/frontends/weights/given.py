@@ -1,4 +1,4 @@
-"""What a checkpoint may be given as: a path, arrays by name, or a tree of them."""
+"""The forms of a checkpoint: a path, arrays by name, or a tree of them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from smelt.errors import InvalidModel
 from smelt.frontends.weights.checkpoint import open_checkpoint
 
 Tensors: TypeAlias = "Mapping[str, Any]"
-"""Arrays or tensors by name, or dicts and lists of such, in which names are paths."""
+"""Arrays or tensors by name, or nested dicts and lists of them, whose paths are names."""
 
 
 def tensors_of(checkpoint: object) -> dict[str, ir.TensorProtocol]:
-    """The tensors of ``checkpoint`` by name; those of a tree by their paths, with dots.
+    """Return the tensors of ``checkpoint`` by name; in a tree, the name is the path with dots.
 
-    Raises InvalidModel E341 for what is no checkpoint, or for a leaf that is no array, and what
-    ``open_checkpoint`` raises.
+    Raises InvalidModel E341 if ``checkpoint`` is none, or if a leaf is not an array; also the
+    errors of ``open_checkpoint``.
     """
     if isinstance(checkpoint, str | PathLike):
         return dict(open_checkpoint(checkpoint))
@@ -34,6 +34,7 @@ def tensors_of(checkpoint: object) -> dict[str, ir.TensorProtocol]:
 
 
 def _leaves(tree: object, keys: tuple[str, ...]) -> Iterator[tuple[str, object]]:
+    """Yield the leaves of a tree, each with its path."""
     if isinstance(tree, Mapping):
         for key, item in tree.items():
             yield from _leaves(item, (*keys, str(key)))
@@ -45,6 +46,7 @@ def _leaves(tree: object, keys: tuple[str, ...]) -> Iterator[tuple[str, object]]
 
 
 def _as_tensor(name: str, leaf: Any) -> ir.TensorProtocol:
+    """Return a leaf as a tensor; raises InvalidModel E341 if it is not an array."""
     if isinstance(leaf, ir.TensorProtocol):
         return leaf
     if isinstance(leaf, int | float | complex | np.generic) or hasattr(leaf, "__array__"):

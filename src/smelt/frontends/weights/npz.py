@@ -1,4 +1,4 @@
-"""Files of ``numpy.savez``: members that are not compressed are mapped, others read where asked."""
+"""Files of ``numpy.savez``: uncompressed members are mapped, others are read on access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.errors import InvalidModel
 from smelt.frontends.onnx.mapped import map_file
 
 _LOCAL_HEADER = 30
-"""Bytes of the head of a member before its name, as zip files have it."""
+"""The length in bytes of a zip member's header before its name."""
 
 _READ: dict[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, np.dtype]]] = {
     (1, 0): np.lib.format.read_array_header_1_0,
@@ -24,10 +24,10 @@ _READ: dict[tuple[int, int], Callable[[Any], tuple[tuple[int, ...], bool, np.dty
 
 
 def open_npz(path: Path) -> dict[str, ir.TensorProtocol]:
-    """The arrays of one file; raises InvalidModel E341 if it is damaged, or holds objects.
+    """Return the arrays of one file; raises InvalidModel E341 if it is damaged or holds objects.
 
-    NumPy writes types that are not its own, such as bfloat16, as bytes without a type: they are
-    given as they are, as uint8 with a last dim of their size, and marked as ``RAW``.
+    NumPy writes foreign types such as bfloat16 as bytes without a type. Those are returned as uint8
+    with their item size as a last dim, and marked as ``RAW``.
     """
     found: dict[str, ir.TensorProtocol] = {}
     try:
@@ -41,10 +41,11 @@ def open_npz(path: Path) -> dict[str, ir.TensorProtocol]:
 
 
 RAW = "raw"
-"""In the ``meta`` of a tensor: how many bytes an element without a type has."""
+"""In the ``meta`` of a tensor: the item size of an unknown type."""
 
 
 def _tensor(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, data: Any) -> Any:
+    """Return one member as a tensor, mapped or lazy."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         if version not in _READ:
@@ -70,7 +71,7 @@ def _tensor(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, data:
 
 
 def _begin(data: Any, member: zipfile.ZipInfo) -> int:
-    """Where the bytes of a member begin: behind its head, its name and what is extra."""
+    """Return the offset of a member's bytes, after its header, name and extra field."""
     head = data[member.header_offset : member.header_offset + _LOCAL_HEADER]
     name, extra = int.from_bytes(head[26:28], "little"), int.from_bytes(head[28:30], "little")
     return member.header_offset + _LOCAL_HEADER + name + extra

@@ -1,4 +1,4 @@
-"""Folders of orbax, the checkpoints of flax: each weight is read when somebody asks for it."""
+"""Folders of orbax, the checkpoints of flax: each weight is read on access."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, not_installed
 
 _MARKS = ("_METADATA", "manifest.ocdbt", "checkpoint")
-"""What stands in the folder of a tree, in this order from certain to old."""
+"""Files in the folder of a tree, from certain to old formats."""
 
 _ITEMS = ("default", "state", "params")
-"""Items that are called for a tree, which is taken whatever stands beside it."""
+"""Usual names of an item with a tree; such an item wins over all others."""
 
 _STEP = "_CHECKPOINT_METADATA"
-"""What stands in the folder of a tree, too, or of several items of a step."""
+"""A file in the folder of a tree, or of a step with several items."""
 
 Keys = tuple[str, ...]
 
 
 def is_orbax(folder: Path) -> bool:
-    """True if orbax wrote ``folder``: a tree, or a step of a manager of checkpoints."""
+    """True if orbax wrote ``folder``: a tree, or a step of a checkpoint manager."""
     return (folder / _STEP).exists() or _tree(folder) is not None
 
 
 def _tree(folder: Path) -> Path | None:
-    """The folder of the tree: ``folder``, or the item that is one; None if there is none."""
+    """Return the folder of the tree, ``folder`` itself or an item of it; None if there is none."""
     for place in (folder, *(folder / item for item in _ITEMS), *_items(folder)):
         if any((place / mark).exists() for mark in _MARKS):
             return place
@@ -38,7 +38,7 @@ def _tree(folder: Path) -> Path | None:
 
 
 def _items(folder: Path) -> list[Path]:
-    """Items of a step under names of the user's own, if just one of them is a tree."""
+    """Return the step's item with a name of the user's own, if exactly one is a tree."""
     if not (folder / _STEP).exists():
         return []
     found = [p.parent for p in sorted(folder.glob(f"*/{_MARKS[0]}"))]
@@ -46,9 +46,9 @@ def _items(folder: Path) -> list[Path]:
 
 
 def open_orbax(folder: Path) -> dict[str, ir.TensorProtocol]:
-    """The arrays below ``folder``, named by their paths with dots.
+    """Return the arrays below ``folder``, named by their paths with dots.
 
-    Raises UsageError E404 if orbax is not installed, InvalidModel E341 for what it cannot read.
+    Raises UsageError E404 if orbax is not installed, InvalidModel E341 if it cannot read them.
     """
     try:
         import orbax.checkpoint as orbax
@@ -87,6 +87,7 @@ def _leaves(tree: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:
 
 
 def _read(folder: Path, keys: Keys) -> ir.Tensor:
+    """Return one array of the tree."""
     import orbax.checkpoint as orbax
 
     restore = orbax.RestoreArgs(restore_type=np.ndarray)

@@ -1,8 +1,8 @@
-"""Files of safetensors: a header of JSON, and the numbers behind it, which are mapped.
+"""Files of safetensors: a JSON header and then the numbers, which are mapped.
 
-The format: https://huggingface.co/docs/safetensors. Eight bytes are the length of the header,
-little endian; the header has ``{name: {"dtype", "shape", "data_offsets"}}``, offsets counted from
-its end. Numbers are little endian, in C order, without gaps.
+The format: https://huggingface.co/docs/safetensors. The first eight bytes are the length of the
+header, little endian. The header has ``{name: {"dtype", "shape", "data_offsets"}}``; offsets count
+from its end. Numbers are little endian, in C order, without gaps.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.errors import InvalidModel, listed
 from smelt.frontends.onnx.mapped import map_file
 
 LONGEST_HEADER = 100_000_000
-"""Bytes of a header at most, as the library has it."""
+"""The longest header in bytes, as in the reference library."""
 
 SHOWN = 5
 """How many names an error lists."""
@@ -44,14 +44,14 @@ DTYPES: Mapping[str, np.dtype] = {
         },
     }.items()
 }
-"""Element types by the names that headers use."""
+"""Element types by their names in headers."""
 
 
 def shards(path: Path) -> list[Path]:
-    """The files of the checkpoint at ``path``: itself, those that an index names, or those of a
-    folder; none if it is no such checkpoint.
+    """Return the files of the checkpoint at ``path``: itself, or those of an index or folder.
 
-    Raises InvalidModel E341 for an index that is damaged or names files that are not there.
+    Empty if it is not such a checkpoint. Raises InvalidModel E341 for an index that is damaged or
+    names missing files.
     """
     if path.is_dir():
         return sorted(path.glob("*.safetensors"))
@@ -69,6 +69,7 @@ def shards(path: Path) -> list[Path]:
 
 
 def _check_there(index: Path, names: Sequence[str]) -> None:
+    """Raise InvalidModel E341 if a file that the index names is missing."""
     missing = [name for name in names if not (index.parent / name).is_file()]
     if missing:
         raise InvalidModel(
@@ -81,8 +82,10 @@ def _check_there(index: Path, names: Sequence[str]) -> None:
 
 
 def open_safetensors(path: Path) -> dict[str, ir.TensorProtocol]:
-    """The tensors of one file. Raises InvalidModel E341 if it breaks the format, ResourceLimit
-    E512 if it cannot be mapped."""
+    """Return the tensors of one file.
+
+    Raises InvalidModel E341 if it breaks the format, ResourceLimit E512 if it cannot be mapped.
+    """
     data = map_file(path)
     try:
         header, start = _header(data)
@@ -106,6 +109,7 @@ def _header(data: Any) -> tuple[dict[str, Any], int]:
 
 
 def _tensor(name: str, entry: Mapping[str, Any], data: Any, start: int) -> ir.TensorProtocol:
+    """Return one entry of the header as a mapped tensor."""
     kind = entry["dtype"]
     if kind not in DTYPES:
         raise ValueError(f"{name!r} is of the type {kind!r}, which ONNX does not have")

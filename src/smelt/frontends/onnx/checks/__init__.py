@@ -1,1 +1,1 @@
-"""One file for each subject that the ONNX specification speaks of; ``check.py`` calls them."""
+"""The checks of ONNX models, one file per subject of the specification; ``check.py`` calls them."""

@@ -1,4 +1,4 @@
-"""Attributes as the protobuf has them: one of a name, of the type that it states."""
+"""Attributes in the protobuf: unique names, and a value of the stated type."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from smelt.errors import InvalidModel
 from smelt.frontends.onnx.checks.walk import Scopes, place
 
 STANDARD = ("", "ai.onnx", "ai.onnx.ml")
-"""Domains whose text attributes are text; others keep whole binaries in them."""
+"""Domains whose string attributes are text; other domains store binaries in them."""
 
 FIELDS = {
     getattr(onnx.AttributeProto, kind): field
@@ -20,15 +20,15 @@ FIELDS = {
         ("TYPE_PROTOS", "type_protos"),
     )
 }
-"""The one field that holds the value of each type."""
+"""The field that holds the value of each attribute type."""
 
 _VALUES = frozenset(FIELDS.values())
 _MESSAGES = frozenset({"t", "g", "sparse_tensor", "tp"})
-"""Fields without a default: writers of proto3 leave out a number that is 0 and an empty text."""
+"""Fields without a default value: proto3 writers omit a number 0 and an empty string."""
 
 
 def check_attributes(scopes: Scopes) -> None:
-    """Raise InvalidModel E324 for a malformed attribute, E315 for one that should be text."""
+    """Raise InvalidModel E324 for a malformed attribute, E315 for one that is not text."""
     for scope in scopes:
         for node in scope.nodes if scope.attributes else ():
             names = [attribute.name for attribute in node.attribute]
@@ -44,7 +44,7 @@ def check_attributes(scopes: Scopes) -> None:
 
 
 def _fault(attribute: onnx.AttributeProto, function: onnx.FunctionProto | None) -> str:
-    """What is wrong with ``attribute``, empty if nothing is."""
+    """Return why ``attribute`` is malformed, empty if it is fine."""
     if not attribute.name:
         return "an attribute has no name"
     present = {field.name for field, _ in attribute.ListFields()}
@@ -64,6 +64,7 @@ def _fault(attribute: onnx.AttributeProto, function: onnx.FunctionProto | None) 
 def _fault_of_reference(
     attribute: onnx.AttributeProto, values: set[str], function: onnx.FunctionProto | None
 ) -> str:
+    """Return why a reference to a function's attribute is malformed, empty if it is fine."""
     what = f"the attribute {attribute.name!r} refers to {attribute.ref_attr_name!r}"
     if function is None:
         return f"{what}, outside any function"

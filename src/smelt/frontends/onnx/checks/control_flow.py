@@ -1,5 +1,4 @@
-"""Branches and bodies: as many inputs and outputs as the node that runs them gives and takes,
-and of the types that go round."""
+"""Subgraphs of control flow: counts of inputs and outputs, and types carried around loops."""
 
 from __future__ import annotations
 
@@ -12,15 +11,15 @@ from smelt.errors import InvalidModel
 from smelt.frontends.onnx.checks.walk import place
 
 Types = Mapping[ir.Value, ir.DataType]
-"""Element types that follow from the operators; beyond them, those that values declare."""
+"""Element types inferred from operators; values without one count as declared."""
 
 
 @dataclass(frozen=True)
 class Fit:
-    """What a node asks of one of its graphs.
+    """What a node requires of one of its graphs.
 
-    ``inputs`` and ``outputs`` count them. ``pairs`` are values that must have one type, each
-    with the words for it.
+    ``inputs`` and ``outputs`` are counts. ``pairs`` are values that must have equal types, each
+    with its description.
     """
 
     graph: ir.Graph
@@ -32,7 +31,7 @@ class Fit:
 def check_body(node: ir.Node, version: int, types: Types) -> None:
     """Raise InvalidModel E322 if a graph of ``node`` does not fit it, E309 if types differ.
 
-    ``version`` is that of its operator set.
+    ``version`` is the opset version.
     """
     fits = _FITS.get(node.op_type) if not node.domain else None
     if fits is None:
@@ -54,6 +53,7 @@ def check_body(node: ir.Node, version: int, types: Types) -> None:
 def _check_pair(
     node: ir.Node, words: str, one: ir.Value | None, other: ir.Value | None, types: Types
 ) -> None:
+    """Raise InvalidModel E309 if two values have different known types."""
     first, second = _type(one, types), _type(other, types)
     if first is None or second is None or first == second:
         return
@@ -66,8 +66,8 @@ def _check_pair(
 
 
 def _type(value: ir.Value | None, types: Types) -> str | None:
-    """The type of ``value`` in words, without shape; None if it is not known."""
-    # A body may take an optional as what it holds.
+    """Return the type of ``value`` as text without shape; None if it is unknown."""
+    # A body may take an optional as its content.
     if value is None or isinstance(value.type, ir.OptionalType):
         return None
     if value.type is not None and not isinstance(value.type, ir.TensorType):
@@ -77,6 +77,7 @@ def _type(value: ir.Value | None, types: Types) -> str | None:
 
 
 def _if(node: ir.Node, version: int) -> Iterable[Fit]:
+    """Yield the requirements on both branches of an If."""
     branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
     for branch in branches:
         pairs = [
@@ -90,7 +91,10 @@ def _if(node: ir.Node, version: int) -> Iterable[Fit]:
 
 
 def _loop(node: ir.Node, version: int) -> Iterable[Fit]:
-    """Inputs are trip count, condition and what is carried; the body has the number first."""
+    """Yield the requirements on a Loop's body.
+
+    Inputs are trip count, condition and carried values; the body takes the iteration number first.
+    """
     body = node.attributes["body"].as_graph()
     carried = len(node.inputs) - 2
     pairs = [("the condition and its next value", *_ends(body.inputs[1:2], body.outputs[:1]))]
@@ -100,7 +104,10 @@ def _loop(node: ir.Node, version: int) -> Iterable[Fit]:
 
 
 def _scan(node: ir.Node, version: int) -> Iterable[Fit]:
-    """Inputs are what is carried and what is scanned; opset 8 has lengths before them."""
+    """Yield the requirements on a Scan's body.
+
+    Inputs are carried and scanned values; opset 8 has sequence lengths before them.
+    """
     body = node.attributes["body"].as_graph()
     inputs = node.inputs[1:] if version == 8 else node.inputs
     scanned = node.attributes["num_scan_inputs"].as_int()
@@ -137,7 +144,7 @@ def _carried(
     results: Sequence[ir.Value],
     count: int,
 ) -> list[tuple[str, ir.Value | None, ir.Value | None]]:
-    """What goes into a loop, through its body, and out of it has one type."""
+    """Return pairs of the values carried into a loop, through its body and out of it."""
     words = "a value that goes round and its next value"
     pairs: list[tuple[str, ir.Value | None, ir.Value | None]] = []
     for some in (taken, returned, results):
@@ -149,7 +156,7 @@ def _carried(
 def _collected(
     inner: Sequence[ir.Value], outer: Sequence[ir.Value | None]
 ) -> list[tuple[str, ir.Value | None, ir.Value | None]]:
-    """A slice within the body has the element type of the whole outside."""
+    """Return pairs of slices in the body and their whole tensors outside."""
     words = "a slice and its whole"
     return [(words, *pair) for pair in zip(inner, outer, strict=False)]
 

@@ -1,4 +1,4 @@
-"""Functions of a model: one of a name, distinct parameters, calls that fit and end, one opset."""
+"""Functions of a model: unique names, distinct parameters, valid and finite calls, one opset."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from smelt.ir import scope
 from smelt.ir.raise_opset import reads_otherwise
 
 MAX_CALLS = 100
-"""Calls within calls; the checker of ``onnx`` stops there, too."""
+"""How deep calls may nest; the checker of ``onnx`` has the same limit."""
 
 
 def check_functions(proto: onnx.ModelProto) -> None:
-    """Raise InvalidModel E323 for functions that cannot be told apart or have no clear
-    parameters, E305 for outputs that nothing writes, E325 for names left out."""
+    """Raise InvalidModel for the first malformed function.
+
+    E323: two functions or parameters with the same name. E305: an output that nothing writes. E325:
+    a missing name.
+    """
     seen: set[tuple[str, str, str]] = set()
     for function in proto.functions:
         key = (function.domain, function.name, function.overload)
@@ -50,10 +53,10 @@ def _check_parameters(kind: str, names: Iterable[str], at: str) -> None:
 
 
 def check_calls(model: ir.Model) -> None:
-    """Raise InvalidModel for the first call that cannot be made.
+    """Raise InvalidModel for the first call that cannot work.
 
-    E308 more operands or results than the function has, E312 calls nested too deep, E316 a
-    function that calls itself.
+    E308: more operands or results than the function has. E312: calls nested too deep. E316:
+    recursion.
     """
     if not model.functions:
         return
@@ -65,10 +68,10 @@ def check_calls(model: ir.Model) -> None:
 
 
 def check_opsets(model: ir.Model) -> None:
-    """Raise InvalidModel E319 for a node of a function that the opset of the model reads otherwise.
+    """Raise InvalidModel E319 for a function's node that the model's opset reads differently.
 
-    ONNX wants operators of both opsets to be the same. Runtimes that inline a function read its
-    nodes by the opset of the model, those that don't may read them by that of the function.
+    ONNX requires operators to agree in both opsets. A runtime that inlines a function reads its
+    nodes by the model's opset; a runtime that does not may read them by the function's opset.
     """
     own = model.opset_imports.get("")
     for function in model.functions.values():
@@ -89,7 +92,7 @@ def check_opsets(model: ir.Model) -> None:
 
 
 def _calls_in(root: ir.Graph, model: ir.Model) -> list[ir.OperatorIdentifier]:
-    """The functions that the nodes below ``root`` call, each call checked."""
+    """Return the functions that the nodes below ``root`` call, and check each call."""
     found: dict[ir.OperatorIdentifier, None] = {}
     for graph in scope.graphs_below(root):
         for node in graph:
@@ -102,6 +105,7 @@ def _calls_in(root: ir.Graph, model: ir.Model) -> list[ir.OperatorIdentifier]:
 
 
 def _check_call(node: ir.Node, function: ir.Function) -> None:
+    """Raise InvalidModel E308 for a call with too many operands or results."""
     for kind, given, known in (
         ("inputs", len(node.inputs), len(function.inputs)),
         ("outputs", len(node.outputs), len(function.outputs)),
@@ -116,7 +120,8 @@ def _check_call(node: ir.Node, function: ir.Function) -> None:
 
 
 def _check_depth(called: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]]) -> None:
-    """Walk all calls, callees first; each function is finished once."""
+    """Raise InvalidModel E312 or E316 for deep or recursive calls; each function is visited
+    once."""
     height: dict[ir.OperatorIdentifier, int] = {}
     for root in called:
         path: dict[ir.OperatorIdentifier, None] = {}

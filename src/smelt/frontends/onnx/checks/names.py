@@ -1,4 +1,4 @@
-"""Names of values: text, not empty, and each written once in its scope."""
+"""Names of values: UTF-8 text, not empty, and written once in their scope."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from smelt.frontends.onnx.checks.walk import Scope, Scopes, place
 
 
 def check_names(scopes: Scopes) -> None:
-    """Raise InvalidModel for the first name that cannot be.
+    """Raise InvalidModel for the first invalid name.
 
-    E304 a value written twice, E312 graphs nested too deep, E315 no text, E325 no name.
+    E304: a value written twice. E312: graphs nested too deep. E315: not text. E325: no name.
     """
     positions: dict[Scope, dict[str, int]] = {}
     for scope in scopes:
@@ -27,7 +27,7 @@ def check_names(scopes: Scopes) -> None:
 
 
 def _check_node(node: onnx.NodeProto) -> None:
-    # Protobuf hands over what is no UTF-8 as bytes.
+    # Protobuf returns text that is not UTF-8 as bytes.
     for name in (*node.input, *node.output, node.name, node.op_type, node.domain):
         if isinstance(name, bytes):
             raise InvalidModel("E315", f"the name {name[:40]!r} is no UTF-8 text")
@@ -36,6 +36,7 @@ def _check_node(node: onnx.NodeProto) -> None:
 
 
 def _check_named(graph: onnx.GraphProto, at: str) -> None:
+    """Raise InvalidModel E325 for an input, output or weight without a name."""
     kinds = (
         ("an input", (info.name for info in graph.input)),
         ("an output", (info.name for info in graph.output)),
@@ -49,7 +50,8 @@ def _check_named(graph: onnx.GraphProto, at: str) -> None:
 
 
 def _written(scope: Scope) -> Iterator[tuple[str, str | onnx.NodeProto]]:
-    """Every name that the scope defines, and by what; a weight may give an input its default."""
+    """Yield every name that the scope defines, and its writer; a weight may be an input's
+    default."""
     yield from _given(scope)
     for node in scope.nodes:
         for name in node.output:
@@ -58,7 +60,7 @@ def _written(scope: Scope) -> Iterator[tuple[str, str | onnx.NodeProto]]:
 
 
 def _given(scope: Scope) -> Iterator[tuple[str, str]]:
-    """What is there before any node runs: inputs, and weights that are no defaults of inputs."""
+    """Yield the names defined before any node runs: inputs, and weights that are not defaults."""
     graph = scope.graph
     if graph is not None:
         inputs = {info.name for info in graph.input}
@@ -71,6 +73,7 @@ def _given(scope: Scope) -> Iterator[tuple[str, str]]:
 
 
 def _check_unique(scope: Scope) -> None:
+    """Raise InvalidModel E304 for a value written twice."""
     seen: dict[str, str | onnx.NodeProto] = {}
     for name, writer in _written(scope):
         if name in seen:
@@ -88,7 +91,7 @@ def _said(writer: str | onnx.NodeProto) -> str:
 
 
 def _positions(scope: Scope) -> dict[str, int]:
-    """Which node of ``scope`` writes each name; -1 for inputs and weights."""
+    """Return the number of the node that writes each name; -1 for inputs and weights."""
     known = {name: -1 for name, _ in _given(scope)}
     for position, node in enumerate(scope.nodes):
         known.update(dict.fromkeys(node.output, position))
@@ -96,7 +99,7 @@ def _positions(scope: Scope) -> dict[str, int]:
 
 
 def _check_not_hidden(scope: Scope, positions: dict[Scope, dict[str, int]]) -> None:
-    """No node may write a name that its graph can read from the graphs around it."""
+    """Raise InvalidModel E304 if a node writes a name that its graph can read from outside."""
     inner, outer = scope, scope.outer
     while outer is not None:
         if outer not in positions:

@@ -1,7 +1,6 @@
-"""Sparse weights: values, where they stand, and the dims of the whole.
+"""Sparse weights: values, indices, and the dims of the dense tensor.
 
-The IR has no sparse weights, so those of a model become dense ones on load, as every runtime
-makes them.
+The IR has no sparse weights, so they become dense on load, as in every runtime.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from smelt.errors import InvalidModel, ResourceLimit
 from smelt.frontends.onnx.checks.walk import Scopes, scopes
 
 MAX_BYTES = 2**31
-"""A sparse weight beyond this is not made dense."""
+"""Larger sparse weights, in bytes, are not made dense."""
 
 
 def check_sparse(sparse: onnx.SparseTensorProto) -> None:
-    """Raise InvalidModel E311 if the parts of ``sparse``, each checked, do not go together."""
+    """Raise InvalidModel E311 if the parts of ``sparse``, each checked already, do not match."""
     values, indices, dims = sparse.values, sparse.indices, list(sparse.dims)
     at = f"sparse tensor {values.name!r} {dims}"
     why = ""
@@ -39,7 +38,7 @@ def check_sparse(sparse: onnx.SparseTensorProto) -> None:
 
 
 def _positions(sparse: onnx.SparseTensorProto) -> np.ndarray | None:
-    """Positions in the flat whole; None if an index is outside its dim."""
+    """Return flat positions in the dense tensor; None if an index is outside its dim."""
     indices = numpy_helper.to_array(sparse.indices)
     if indices.ndim == 1:
         return indices
@@ -59,10 +58,10 @@ def _fault_of_order(positions: np.ndarray | None, count: int) -> str:
 
 
 def make_dense(proto: onnx.ModelProto, found: Scopes) -> onnx.ModelProto:
-    """``proto`` of the scopes ``found``, or a copy whose sparse weights, which were checked, are
-    dense ones.
+    """Return ``proto``, or a copy with dense weights if it has sparse ones.
 
-    Raises ResourceLimit E501 for one too large, InvalidModel E314 if its parts lie in files.
+    ``found`` are the scopes of ``proto``. Raises ResourceLimit E501 for a weight that is too large,
+    and InvalidModel E314 if its parts are external data.
     """
     if not any(scope.graph is not None and scope.graph.sparse_initializer for scope in found):
         return proto
@@ -77,6 +76,7 @@ def make_dense(proto: onnx.ModelProto, found: Scopes) -> onnx.ModelProto:
 
 
 def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
+    """Return one sparse weight as a dense tensor."""
     at = f"sparse tensor {sparse.values.name!r} {list(sparse.dims)}"
     if onnx.TensorProto.EXTERNAL in (sparse.values.data_location, sparse.indices.data_location):
         why = "sparse tensors are read from the model only"

@@ -1,4 +1,4 @@
-"""The data of one tensor: in one field, that of its element type, as many as its dims say."""
+"""The data of one tensor: in a single field, that of its element type, as many as its dims need."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FIELD = {
     ir.DataType.UINT32: "uint64_data",
     ir.DataType.STRING: "string_data",
 }
-"""Where each element type is kept one number an element; all others are in int32_data."""
+"""The typed field of each element type; all others use int32_data."""
 
 _TYPED = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 FIELDS = (*_TYPED, "raw_data")
@@ -34,7 +34,7 @@ _DAMAGED = "the file is damaged, or was written by a broken exporter"
 def check_data(
     tensor: onnx.TensorProto, dtype: ir.DataType, count: int, at: str, raw: Raw | None
 ) -> None:
-    """Raise InvalidModel E311 unless ``tensor`` holds ``count`` elements of ``dtype`` inside.
+    """Raise InvalidModel E311 unless ``tensor`` holds ``count`` elements of ``dtype``.
 
     ``raw`` is its raw data, None if it has none.
     """
@@ -65,7 +65,7 @@ def holds(tensor: onnx.TensorProto, name: str) -> bool:
 def _lengths(
     tensor: onnx.TensorProto, dtype: ir.DataType, count: int, field: str, raw: Raw | None
 ) -> tuple[int, int, str]:
-    """How much the tensor holds, how much its dims need, and of what."""
+    """Return how much the tensor holds, how much its dims need, and the unit."""
     if raw is not None:
         return len(raw), (count * dtype.bitwidth + 7) // 8, "bytes"
     given = len(getattr(tensor, field))
@@ -80,7 +80,8 @@ def _lengths(
 def _check_range(
     tensor: onnx.TensorProto, dtype: ir.DataType, field: str, at: str, raw: Raw | None
 ) -> None:
-    """Numbers of small types are kept in wider fields, where they must still fit."""
+    """Raise InvalidModel E311 for a number of a small type that its wider field holds but the type
+    cannot."""
     if dtype == ir.DataType.BOOL and raw:
         lowest, highest, numbers = 0, 1, np.frombuffer(raw, np.uint8)
     elif raw or dtype in (ir.DataType.INT32, ir.DataType.UINT64):
@@ -103,7 +104,7 @@ def _check_range(
 
 
 def _range(dtype: ir.DataType) -> tuple[int, int]:
-    """The integers that int32_data may hold: values of integers, bit patterns of all others."""
+    """Return the range of int32_data: values of integers, bit patterns of all other types."""
     if dtype == ir.DataType.BOOL:
         return 0, 1
     bits = max(8, dtype.bitwidth)  # Types of 2 and 4 bits are packed into bytes.

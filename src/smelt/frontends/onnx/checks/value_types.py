@@ -1,7 +1,7 @@
-"""Declared types of values: an element type that exists, and what a collection is made of.
+"""Declared types of values: element types must exist, and collections must say what they hold.
 
-Shapes may be missing, and sizes below zero stand for unknown ones: exporters write both, and
-every runtime takes them so.
+Shapes may be missing, and negative sizes mean unknown: exporters write both, and every runtime
+accepts them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KEYS = frozenset(
 
 
 def check_value_types(scopes: Scopes) -> None:
-    """Raise InvalidModel E318 for the first declared type that says nothing possible."""
+    """Raise InvalidModel E318 for the first impossible declared type."""
     for outer in scopes:
         if outer.graph is None:
             infos = [*(outer.function.value_info if outer.function is not None else ())]
@@ -37,11 +37,11 @@ def check_value_types(scopes: Scopes) -> None:
 
 
 def _fault(declared: onnx.TypeProto) -> str:
-    """What is wrong with a type, empty if nothing is; protobuf bounds how deep types nest."""
+    """Return why a type is impossible, empty if it is fine; protobuf bounds the nesting."""
     kind = declared.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         tensor = getattr(declared, kind)
-        # A bare tensor_type says "some tensor" of a value within the graph.
+        # A bare tensor_type declares "some tensor" for a value within the graph.
         if tensor.elem_type not in _ELEMENTS and (tensor.elem_type or tensor.HasField("shape")):
             return f"{tensor.elem_type} is no element type"
         return ""
@@ -63,10 +63,9 @@ def _fault_inside(declared: onnx.TypeProto, owner: str) -> str:
 
 
 def check_inputs(model: ir.Model) -> None:
-    """Raise InvalidModel E318 for an input of the model without a type, E309 or E317 for one
-    whose default has another.
+    """Raise InvalidModel E318 for a model input without a type, E309 or E317 for a wrong default.
 
-    Everything that follows is derived from the types of inputs.
+    Everything else is derived from the types of inputs.
     """
     for value in model.graph.inputs:
         if opaque_type_of(value) is not None:
@@ -82,7 +81,7 @@ def check_inputs(model: ir.Model) -> None:
 
 
 def forget_impossible_sizes(model: ir.Model) -> None:
-    """Make declared sizes below zero unknown, as runtimes read them."""
+    """Make declared negative sizes unknown, as runtimes read them."""
     for graph in scope.graphs(model):
         for value in (*values_of(graph), *graph.outputs):
             shape = value.shape
@@ -96,6 +95,7 @@ def _element(value: ir.Value) -> ir.DataType | None:
 
 
 def _check_default(value: ir.Value, default: ir.TensorProtocol) -> None:
+    """Raise InvalidModel E309 or E317 if the default of an input has another type or shape."""
     what = f"the default of the input {value.name!r} does not fit it"
     if default.dtype != value.dtype:
         why = f"the input is {value.dtype}, the default {default.dtype}"

@@ -1,8 +1,8 @@
-"""Versions: of the file format and of the operator sets.
+"""Versions of the file format and of the operator sets.
 
-A version that the installed ``onnx`` does not describe is refused: nothing could be said about
-its operators, and a wrong guess would be a wrong result. So is one that came after this smelt,
-whatever ``onnx`` is installed: an operator may mean something else in it.
+A version that the installed ``onnx`` does not describe is refused: nothing is known about its
+operators, and a wrong guess would be a wrong result. So is a version newer than this smelt, for any
+``onnx``: an operator may have changed its meaning.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from smelt.ir import scope
 from smelt.ir.known_forms import NEWEST_READ
 
 NEWEST_IR = 14
-"""The newest version of the format of which we know what it can say."""
+"""The newest version of the file format that this smelt was written for."""
 
 
 def check_imports(proto: onnx.ModelProto) -> None:
-    """Raise InvalidModel E319 for one domain at two versions, or a model without ir_version."""
+    """Raise InvalidModel E319 for a domain imported at two versions, or a missing ir_version."""
     if not proto.HasField("ir_version"):
         raise InvalidModel(
             "E319",
@@ -36,6 +36,7 @@ def check_imports(proto: onnx.ModelProto) -> None:
 
 
 def _check_unique(imports: Iterable[onnx.OperatorSetIdProto], owner: str) -> None:
+    """Raise InvalidModel E319 for a domain imported at two versions."""
     seen: dict[str, int] = {}
     for item in imports:
         domain = "" if item.domain == "ai.onnx" else item.domain
@@ -48,7 +49,7 @@ def _check_unique(imports: Iterable[onnx.OperatorSetIdProto], owner: str) -> Non
 
 
 def check_versions(model: ir.Model) -> None:
-    """Raise InvalidModel E319 for versions that do not exist, or that ``onnx`` does not know."""
+    """Raise InvalidModel E319 for versions that do not exist or that ``onnx`` does not know."""
     version = model.ir_version
     if not 1 <= version <= onnx.IR_VERSION:
         raise InvalidModel(
@@ -70,8 +71,11 @@ def check_versions(model: ir.Model) -> None:
 
 
 def lowest_ir_version(model: ir.Model) -> int:
-    """The IR version that brought what ``model`` uses: imports, weights that are no inputs,
-    functions. Older models are read all the same, but written as what they are."""
+    """Return the IR version that introduced the features ``model`` uses.
+
+    The features are imports, weights that are not inputs, and functions. Older models are read all
+    the same, but written with this version.
+    """
     if model.functions:
         return 8
     weights = (v for graph in scope.graphs(model) for v in graph.initializers.values())
@@ -79,6 +83,7 @@ def lowest_ir_version(model: ir.Model) -> int:
 
 
 def _check_opsets(imports: dict[str, int], owner: str) -> None:
+    """Raise InvalidModel E319 for an unknown version of a domain."""
     for domain, version in imports.items():
         lowest, highest = _known_versions().get(domain, (0, 2**31 - 1))
         what = f"{owner} imports version {version} of the domain {domain or 'ai.onnx'!r}"
@@ -101,9 +106,9 @@ def _check_opsets(imports: dict[str, int], owner: str) -> None:
 
 @cache
 def _known_versions() -> dict[str, tuple[int, int]]:
-    """The lowest and highest version of each domain that ``onnx`` describes.
+    """Return the lowest and highest version of each domain that ``onnx`` describes.
 
-    A row of its table is a release, an IR version, then the versions of the three domains.
+    A row of its table is: release, IR version, and the versions of the three domains.
     """
     rows = [row[2:] for row in onnx.helper.VERSION_TABLE]
     domains = ("", "ai.onnx.ml", "ai.onnx.training")

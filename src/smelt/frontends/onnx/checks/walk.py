@@ -1,4 +1,4 @@
-"""Every list of nodes in a protobuf: of the graph, of functions, and of the graphs in them."""
+"""Walk every list of nodes in a protobuf: of graphs, of functions, and of their subgraphs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from smelt.frontends.onnx.structure import MAX_DEPTH
 
 @dataclass(frozen=True, eq=False)
 class Scope:
-    """Nodes and where they stand: in ``graph``, or else in the body of ``function``.
+    """A list of nodes: of ``graph``, or of the body of ``function``.
 
-    ``function`` is that around the graph, too; ``depth`` counts the graphs around it. ``outer`` is
-    the scope around, None for the main graph and for functions, whose node number ``position``
-    carries this graph.
+    ``function`` is also set for graphs inside of a function. ``depth`` counts the enclosing graphs.
+    ``outer`` is the enclosing scope, None for the main graph and for functions; its node number
+    ``position`` holds this graph.
     """
 
     nodes: tuple[onnx.NodeProto, ...]
@@ -45,15 +45,16 @@ Scopes: TypeAlias = tuple[Scope, ...]
 
 
 def scopes(proto: onnx.ModelProto) -> Scopes:
-    """Each scope, outer first. Raises InvalidModel E312 beyond ``MAX_DEPTH``.
+    """Return all scopes, outer first; raises InvalidModel E312 beyond ``MAX_DEPTH``.
 
-    Every check of a model takes the same: protobuf makes an object of each node that it hands over,
-    which costs more than most checks.
+    Compute them once for all checks: protobuf makes an object of each node that it returns, which
+    costs more than most checks.
     """
     return tuple(_walk(proto))
 
 
 def _walk(proto: onnx.ModelProto) -> Iterator[Scope]:
+    """Yield all scopes, outer first."""
     pending = [Scope(tuple(proto.graph.node), proto.graph, None)]
     pending += [Scope(tuple(function.node), None, function) for function in proto.functions]
     while pending:
@@ -78,5 +79,5 @@ def _subgraphs(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
 
 
 def place(node: onnx.NodeProto | ir.Node) -> str:
-    """How messages point at a node."""
+    """Return a node's name and operator for messages."""
     return f"node {node.name!r} ({node.op_type})"
