@@ -1,4 +1,4 @@
-"""What a pass is: a named, documented set of rules, or one function over the model."""
+"""Types of passes: Pass, its declared Exactness, and the PassContext that a pipeline shares."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ from smelt.operators import register_all
 
 @dataclass(frozen=True)
 class Exactness:
-    """How a pass may change results; verification and the tests of passes hold it to this.
+    """How far a pass may change results; ``--verify`` and the tests of passes check against it.
 
-    ``exact``: bit for bit, NaN for NaN of any payload. Both versions are run by the same kernels:
-    in one runtime, on one thread, with its own graph optimizations off. A pass that moves an
-    operation to where those kernels round otherwise (a sum along another axis) is not exact.
-    ``zero_sign=False`` lets a zero take the other sign, and nothing else; it is for rewrites of
-    operators such as Max, of which ONNX does not say which zero they return.
+    ``exact``: results are equal bit for bit; NaN equals NaN of any payload. The comparison runs
+    both versions with the same kernels: one runtime, one thread, the runtime's graph optimizations
+    off. A pass that makes those kernels round differently (a sum along another axis) is not exact.
+    ``zero_sign=False`` also allows a zero to change its sign; it is for operators such as Max,
+    where ONNX does not define the sign of a zero result.
 
-    ``rounding``: floating-point results move by up to ``ulp`` units in the last place of the
-    largest magnitude that enters the rewritten part, constants included, in each run of the pass
-    that changed something. What that is at the outputs is measured on the source
-    (``check/measure.py``). This is an absolute error: a result that is small beside what enters,
-    because terms cancel or a tail vanishes, may move by any number of its own units. Where
-    ``relative`` is not 0, each result also moves by at most so many units of its own.
+    ``rounding``: each run of the pass that changes the model may move floating-point results by
+    ``ulp`` units in the last place of the largest magnitude that enters the rewritten subgraph,
+    constants included. ``check/measure.py`` measures on the source model how large that is at the
+    outputs. The bound is absolute: a result that cancellation or a vanishing tail makes small may
+    move by any number of its own ulp. If ``relative`` is not 0, each result also moves by at most
+    ``relative`` of its own ulp.
 
-    ``assumes``: wrong unless ``note`` holds, so never in the default pipeline.
+    ``assumes``: results are wrong unless ``note`` holds. Such a pass is never in the default
+    pipeline.
     """
 
     kind: Literal["exact", "rounding", "assumes"]
@@ -60,15 +61,15 @@ EXACT = Exactness("exact")
 
 
 def exact_but_zero_sign(note: str) -> Exactness:
-    """Bit for bit, except that a zero may take the other sign; ``note`` says why."""
+    """Return an Exactness that allows only the sign of zeros to change; ``note`` says why."""
     return Exactness("exact", note=note, zero_sign=False)
 
 
 def together(declared: Iterable[Exactness]) -> Exactness:
-    """What passes promise that ran one after the other: their ulp add up.
+    """Return the Exactness of several pass runs, one after another: their ulp add up.
 
-    A pass counts each time that it changed something. What it rewrote in one run, it rewrote side
-    by side, and its measure covers that; a later run may rewrite the results of an earlier one.
+    Each run that changed the model counts. The bound of one run covers all of its rewrites, which
+    are independent; a later run may rewrite the results of an earlier one.
     """
     parts = list(declared)
     kinds = {part.kind for part in parts}
@@ -80,30 +81,30 @@ def together(declared: Iterable[Exactness]) -> Exactness:
 
 
 def rounding(ulp: int, note: str = "", *, relative: int = 0) -> Exactness:
-    """Results may move by ``ulp``, because operations are reordered or fused; with ``relative``
-    each by no more than so many units of its own."""
+    """Return an Exactness for reordered or fused operations: results move by up to ``ulp``, and by
+    at most ``relative`` of their own ulp if that is given."""
     return Exactness("rounding", ulp, note, relative=relative)
 
 
 def assumes(note: str, ulp: int = 0) -> Exactness:
-    """Results are kept only if ``note`` holds."""
+    """Return an Exactness for a pass whose results are right only if ``note`` holds."""
     return Exactness("assumes", ulp, note)
 
 
 Evaluate: TypeAlias = Callable[[ir.Node, Sequence["np.ndarray | None"]], "list[np.ndarray] | None"]
-"""Computes the outputs of one node from constant inputs, or None if it cannot."""
+"""Computes the outputs of one node from constant inputs; returns None if it cannot."""
 
 
 @dataclass
 class PassContext:
-    """What a pipeline works on; one for a whole compile.
+    """State that the passes of one compile share.
 
-    ``operators`` are the operators beyond ONNX that the target lists: a pass that makes others
-    does not run. ``kernels`` are those of ONNX itself that it computes, None for all: rules make no
-    others, unless the model has them already. ``computes`` says of a node whether the target
-    computes it as it stands, None if it does not say. ``evaluate`` is handed down by ``compile``.
-    ``rewrites_left`` limits all edits together, for bisection. ``hidden`` are the names of results
-    whose shapes a runtime did not know in the source.
+    ``operators``: the operators beyond ONNX that the target supports; a pass that makes any other
+    does not run. ``kernels``: the ONNX operators that the target has kernels for, None for all;
+    rules create no others, unless the model already has them. ``computes``: tells whether the
+    target computes a given node without changes, None if unknown. ``evaluate`` comes from
+    ``compile``. ``rewrites_left`` limits the total number of edits, for bisection. ``hidden``:
+    names of results whose shapes a runtime could not infer from the source model.
     """
 
     model: ir.Model
@@ -120,7 +121,7 @@ class PassContext:
 
     @classmethod
     def of(cls, model: ir.Model, evaluate: Evaluate | None = None) -> PassContext:
-        """A context for ``model`` with every shape inferred."""
+        """Return a context for ``model`` after inferring all shapes."""
         register_all()
         import_onnx(model)
         index = NodeIndex(model)
@@ -133,7 +134,8 @@ class PassContext:
         return cls(model, shapes, Constants(), evaluate, hidden=hidden, _index=index)
 
     def renew(self) -> None:
-        """Know nothing of the model but what it says itself, after edits that no facts survive."""
+        """Discard all derived facts (shapes, constants, index) and infer the shapes again from the
+        model."""
         self.shapes.restore_interface()
         self.shapes = ShapeInference(self.model)
         self.shapes.infer_model()
@@ -141,17 +143,18 @@ class PassContext:
         self._index = None
 
     def index(self) -> NodeIndex:
-        """The nodes by operator, walked anew only after edits that an index cannot follow."""
+        """Return the nodes by operator; rebuilt only after edits that the index could not
+        follow."""
         if self._index is None:
             self._index = NodeIndex(self.model)
         return self._index
 
     def forget_index(self) -> None:
-        """Walk the model anew for the next index, after an edit that none can follow."""
+        """Rebuild the index at its next use, after an edit that it cannot follow."""
         self._index = None
 
     def edited(self, rewriter: Rewriter, alone: bool) -> None:
-        """Note what ``rewriter`` did; ``alone`` says that nothing else changed any graph."""
+        """Record the edits of ``rewriter``; ``alone`` means that nothing else changed any graph."""
         if rewriter.count or rewriter.removed:
             self._edited = True
             followed = alone and self.index().follow(rewriter.builders, rewriter.removed)
@@ -160,15 +163,15 @@ class PassContext:
             self.rewrites_left -= rewriter.count
 
     def infer_again(self) -> bool:
-        """Look once more at shapes that were not known, if anything was edited since; True if more
-        is known now."""
+        """Infer the unknown shapes again if the model was edited since; True if any became
+        known."""
         if not self._edited:
             return False
         self._edited = False
         return self.shapes.infer_again(self.index().nodes([("", "Loop")]))
 
     def rewriter(self) -> Rewriter:
-        """A Rewriter on the model, within the limit of edits."""
+        """Return a Rewriter for the model that obeys the limit of edits."""
         left, kernels = self.rewrites_left, self.kernels
         return Rewriter(self.model, self.shapes, self.constants, left, kernels)
 
@@ -183,15 +186,14 @@ Body: TypeAlias = Callable[[PassContext, Rewriter, RuleStats, Options], None]
 class Pass:
     """One unit of a pipeline.
 
-    ``name`` is the file's name; pipelines and the command line spell it with hyphens. ``page``
-    is the docstring of its file: first line the summary, then before and after, Needs, Keeps.
-    ``options_type`` is a frozen dataclass, or None. ``default`` says that the default pipeline
-    holds it. ``after`` and ``before`` name passes that must come first or later where both run.
-    ``exactness`` is the least that it promises; ``declares`` says what a run with these options
-    promises that did what its statistics say, where that is more.
-    ``makes`` lists operators beyond ONNX that it makes; ``source`` names the published pass.
-    ``by_rewriter`` says that nodes come and go through the Rewriter alone, as in all passes of
-    rules, so that the index of nodes can follow.
+    ``name`` is the name of its file; pipelines and the command line write it with hyphens. ``page``
+    is the docstring of the file: a summary line, the graph before and after, Needs, Keeps.
+    ``options_type`` is a frozen dataclass, or None. ``default``: the default pipeline has the pass.
+    ``after`` and ``before`` name passes that must precede or follow it where both run.
+    ``exactness`` is the weakest promise of any run; ``declares`` returns the promise of one run
+    from its options and statistics, if runs differ. ``makes`` lists operators beyond ONNX that the
+    pass creates; ``source`` names the published pass that it follows. ``by_rewriter``: only the
+    Rewriter adds and removes nodes, as in all passes of rules, so the index of nodes can follow.
     """
 
     name: str
@@ -209,7 +211,8 @@ class Pass:
     rule_set: RuleSet | None = field(default=None, compare=False)
 
     def exactness_of(self, stats: RuleStats, options: Options = None) -> Exactness:
-        """What a run with ``options``, None for the defaults, promises that did ``stats``."""
+        """Return the Exactness of a run with statistics ``stats``; ``options`` None means the
+        defaults."""
         if self.declares is None:
             return self.exactness
         if options is None and self.options_type is not None:
@@ -218,12 +221,12 @@ class Pass:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """The rules that it runs; none for a function over the model."""
+        """The rules of the pass; empty if the pass is a function over the model."""
         return self.rule_set.rules if self.rule_set is not None else ()
 
     @property
     def spelling(self) -> str:
-        """The name as pipelines write it."""
+        """The name as pipelines write it, with hyphens."""
         return self.name.replace("_", "-")
 
     @property
@@ -232,13 +235,14 @@ class Pass:
         return self.page.strip().splitlines()[0]
 
     def is_idle(self, cx: PassContext) -> bool:
-        """True if the target lacks what it makes, or the model what each of its rules needs."""
+        """True if the target lacks an operator that the pass makes, or if no rule can match any
+        operator of the model."""
         if any(operator not in cx.operators for operator in self.makes):
             return True
         return self.rule_set is not None and not self.rule_set.within(cx.index().operators).rules
 
     def run(self, cx: PassContext, options: Options = None) -> RuleStats:
-        """Run once over the model; what changed is in the statistics."""
+        """Run the pass once over the model and return the statistics of its rewrites."""
         stats = RuleStats()
         if self.is_idle(cx):
             return stats
@@ -260,9 +264,9 @@ def rule_pass(
     rules: Iterable[Rule],
     **facts: Any,
 ) -> Pass:
-    """A pass that runs ``rules`` to their fixed point; ``facts`` are fields of Pass.
+    """Return a pass that applies ``rules`` until none matches; ``facts`` are fields of Pass.
 
-    Rules find the options of the pass at their match: ``m.options``.
+    A rule reads the options of the pass from its match: ``m.options``.
     """
     indexed = RuleSet(rules)
 
@@ -273,5 +277,6 @@ def rule_pass(
 
 
 def graph_pass(name: str, page: str | None, **facts: Any) -> Callable[[Body], Pass]:
-    """Make a pass of one function ``(context, rewriter, stats, options)``."""
+    """Return a decorator that makes a Pass of a function ``(context, rewriter, stats,
+    options)``."""
     return lambda body: Pass(name, page or "", body, **facts)

@@ -1,4 +1,4 @@
-"""The opsets from which ONNX has operators that passes make of others."""
+"""The first opset of each ONNX operator that passes fuse other operators into."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ FIRST: Mapping[str, int] = {
 
 
 def not_yet(m: Match, op_type: str) -> Miss | None:
-    """A miss that names the opset, if that of the model does not have the operator."""
+    """Return a Miss that names the needed opset if the model's opset lacks ``op_type``, else
+    None."""
     first = FIRST[op_type]
     return Miss(f"{op_type} begins with opset {first}", opset=first) if m.opset < first else None

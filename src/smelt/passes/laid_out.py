@@ -1,4 +1,4 @@
-"""A pipeline written out, one pass a line, for people to read and to edit."""
+"""Print a pipeline with one pass on each line, for people to read and edit."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ STEP = "  "
 
 
 def laid_out(steps: Steps, indent: str = "") -> str:
-    """The canonical text of ``steps`` on several lines; parsing it gives them back."""
+    """Return ``steps`` as canonical pipeline text of several lines; ``parse`` reads it back."""
     return "\n".join(_lines(steps, indent))
 
 
 def _lines(steps: Steps, indent: str) -> Iterator[str]:
+    """Yield the lines of ``steps``; a fixpoint indents its steps by one more level."""
     for index, step in enumerate(steps):
         comma = "," if index < len(steps) - 1 else ""
         if isinstance(step, Fixpoint):

@@ -1,4 +1,4 @@
-"""Which passes are about an operator: by the patterns of their rules, and by their pages."""
+"""Find the passes that match, make or describe an operator, from their patterns and pages."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from smelt.passes.base import Pass
 _STEP = re.compile(r" {4}(before|after) ")
 _SIDES = re.compile(r"\b(before|after)\b")
 _PROSE = re.compile(r"(?<=[a-z,(] )[A-Z]\w+")
-"""A word with a capital that begins no sentence: an operator, if one has that name."""
+"""A capitalized word inside a sentence; an operator if one has that name."""
 
 
 @dataclass(frozen=True)
 class Mentions:
-    """The passes that look for an operator, that make it, and whose pages otherwise name it."""
+    """The passes that match an operator, the passes that make it, and others that mention it."""
 
     looked_for: tuple[Pass, ...]
     made: tuple[Pass, ...]
@@ -26,10 +26,10 @@ class Mentions:
 
 
 def mentions(domain: str, op_type: str, passes: Iterable[Pass]) -> Mentions:
-    """What ``passes`` have to do with the operator ``domain.op_type``.
+    """Sort ``passes`` by what they do with the operator ``domain.op_type``.
 
-    A pass looks for what the patterns of its rules hold, or what its page shows before; it makes
-    what it declares, or what its page shows after and not before.
+    A pass looks for the operator if a pattern of its rules or the "before" picture of its page has
+    it. It makes the operator if it declares so, or if only the "after" picture has it.
     """
     looked_for, made, named = [], [], []
     for pass_ in passes:
@@ -46,12 +46,13 @@ def mentions(domain: str, op_type: str, passes: Iterable[Pass]) -> Mentions:
 
 @cache
 def _patterns(pass_: Pass) -> frozenset[tuple[str, str]]:
+    """Return the operators that the patterns of the rules of a pass contain."""
     return frozenset().union(*(pattern.operators(rule.pattern) for rule in pass_.rules))
 
 
 @dataclass(frozen=True)
 class _Page:
-    """The words with capitals of a page: in its pictures before and after, and in its prose."""
+    """The capitalized words of a page: in its before and after pictures, and in its prose."""
 
     before: frozenset[str]
     after: frozenset[str]
@@ -60,6 +61,7 @@ class _Page:
 
 @cache
 def _page(pass_: Pass) -> _Page:
+    """Split the page of a pass into pictures and prose, and collect their capitalized words."""
     words: dict[str, set[str]] = {"before": set(), "after": set()}
     prose: list[str] = []
     side = ""
@@ -76,7 +78,8 @@ def _page(pass_: Pass) -> _Page:
 
 
 def _parts(line: str, side: str) -> Iterator[tuple[str, str]]:
-    """The pieces of a line of a picture, each with the side that it stands on."""
+    """Yield the pieces of a picture's line, each with the side (before or after) that it belongs
+    to."""
     at = 0
     for found in _SIDES.finditer(line):
         if side and line[at : found.start()].strip():

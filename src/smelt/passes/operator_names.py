@@ -1,4 +1,5 @@
-"""Operators and nodes that options name: each must exist, or the option would do nothing unseen."""
+"""Check the operator names and node patterns in options; an unknown one would silently do
+nothing."""
 
 from __future__ import annotations
 
@@ -30,15 +31,15 @@ ALIASES = {
     "logical_not": "Not",
     "logical_and": "And",
 }
-"""Names of Core ML's operators, by which its passes take these options, where ONNX has others."""
+"""Core ML operator names that differ from ONNX's; the options of Core ML's passes use them."""
 
 _MATCHED = "smelt.matched_patterns"
 
 
 def operator_names(owner: str, given: Iterable[str], model: ir.Model) -> frozenset[str]:
-    """The operators that ``given`` names, in the spelling of ONNX, or of ``model`` for others.
+    """Return the operators that the names in ``given`` mean, spelled as in ONNX or in ``model``.
 
-    Capitals and underscores do not matter: ``mul`` is Mul, ``reduce_mean`` is ReduceMean. Raises
+    Case and underscores do not matter: ``mul`` is Mul, ``reduce_mean`` is ReduceMean. Raises
     UsageError E603 for a name that is no operator.
     """
     asked = tuple(given)
@@ -61,9 +62,10 @@ def operator_names(owner: str, given: Iterable[str], model: ir.Model) -> frozens
 
 
 def check_node_patterns(owner: str, given: Iterable[str], model: ir.Model) -> None:
-    """Raise UsageError E603 for a pattern that no node has ever matched in ``model``.
+    """Raise UsageError E603 for a pattern that has matched no node name of ``model`` so far.
 
-    A pass may run twice on one model, and find by another name what it matched before.
+    The matched patterns are remembered in the model's ``meta``, because a pass may run twice and
+    the first run may rename the nodes that it matched.
     """
     matched: set[str] = model.meta.setdefault(_MATCHED, set())
     waiting = set(given) - matched

@@ -1,6 +1,6 @@
-"""When the opset of a model is raised: to what rules know, and to what some of them lack.
+"""Raise the opset of a model: to the lowest that rules support, or to what a missed rule needs.
 
-To raise is the pass ``raise-opset``, so that it is reported, watched and verified like others.
+The pass ``raise-opset`` does the work, so reports, observers and verification see it.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from smelt.passes.run import Observer, PassReport, run
 def bring_to_opset(
     cx: PassContext, opset: int | None, watching: Sequence[Observer]
 ) -> list[PassReport]:
-    """Raise the model to ``opset``; if None, to the lowest that rules know, where possible."""
+    """Raise the model to ``opset``; if that is None, to the lowest that rules support, if possible.
+
+    Raises ErrorList if an operator has no form at a requested ``opset``.
+    """
     current = cx.model.opset_imports.get("", LOWEST_GOAL)
     if opset is not None and opset < current:
-        raise_model(cx.model, opset)  # which says why it is not possible
+        raise_model(cx.model, opset)  # raises an error that says why this is not possible
     if current >= (LOWEST_GOAL if opset is None else opset):
         return []
     step = Step(raise_opset, Opset(to=LOWEST_GOAL if opset is None else opset))
@@ -43,10 +46,10 @@ def raise_where_needed(
     limit: Callable[[ir.Model, int], int],
     watching: Sequence[Observer],
 ) -> PassReport | None:
-    """Raise the model to the highest opset that some rule lacked; None if it stays.
+    """Raise the model to the highest opset that some rule needed; return None if it stays.
 
-    It goes no further than ``limit`` of the model and of ``highest``: runtimes have kernels up to
-    there.
+    The limit is ``highest`` or ``limit(model, highest)``, whichever is lower: runtimes have kernels
+    up to there.
     """
     current = cx.model.opset_imports.get("", highest)
     needed = {need for report in reports for need in report.stats.needs}

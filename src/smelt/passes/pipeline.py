@@ -1,12 +1,11 @@
-"""The language of pipelines.
+"""Parse and print the language of pipelines.
 
 ::
 
     canonicalize,fixpoint(const-elimination,simplify){max=8},add-fp16-cast{skip-ops-by-type=A,B}
 
-A pipeline is a list of steps. A step is a pass, a stage of ``pipelines.py`` or ``fixpoint(...)``,
-with options in braces, separated by spaces as in MLIR. ``@FILE`` reads the text from a file.
-"""
+Steps are passes, stages of ``pipelines.py`` and ``fixpoint(...)``, with options in braces,
+separated by spaces as in MLIR. ``@FILE`` reads the text from a file."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ MAX_ROUNDS = 8
 
 @dataclass(frozen=True)
 class Step:
-    """One pass with its options; prints as the language writes it."""
+    """One pass with its options; ``str`` gives its pipeline text."""
 
     pass_: Pass
     options: Any = None
@@ -39,6 +38,7 @@ class Step:
 
     @cached_property
     def _text(self) -> str:
+        """Return the pipeline text, with only those options that differ from their defaults."""
         if self.options is None:
             return self.pass_.spelling
         defaults = type(self.options)()
@@ -66,24 +66,22 @@ Steps: TypeAlias = tuple[Step | Fixpoint, ...]
 
 
 def parse(text: str) -> Steps:
-    """Steps of a pipeline text, stages expanded.
-
-    Raises UsageError: E601 unknown pass, E602 syntax, E603 option, E604 declared order broken.
-    """
+    """Return the steps of a pipeline text, with stages expanded. Raises UsageError: E601 unknown
+    pass, E602 syntax, E603 option, E604 declared order broken."""
     steps = _Parser(_read(text)).parse()
     check_order(steps)
     return steps
 
 
 def parse_all(*texts: str) -> Steps:
-    """The steps of several pipelines, one after another, whose order must hold together."""
+    """Return the steps of several pipelines in a row; the declared order is checked across all."""
     steps = tuple(step for text in texts for step in parse(text))
     check_order(steps)
     return steps
 
 
 def without(steps: Steps, done: Collection[str]) -> Steps:
-    """``steps`` but those whose text is among ``done``."""
+    """Return ``steps`` without the steps whose text is in ``done``."""
     kept: list[Step | Fixpoint] = []
     for step in steps:
         if isinstance(step, Fixpoint):
@@ -94,11 +92,13 @@ def without(steps: Steps, done: Collection[str]) -> Steps:
 
 
 def to_text(steps: Steps) -> str:
-    """The canonical text of ``steps``; parsing it gives them back."""
+    """Return the canonical text of ``steps``; ``parse`` reads it back."""
     return ",".join(str(step) for step in steps)
 
 
 def _read(text: str) -> str:
+    """Return the pipeline text, read from the file if ``text`` is ``@FILE`` (``#`` begins a
+    comment)."""
     if not isinstance(text, str):
         what = f"a pipeline is a text, not {type(text).__name__} {text!r:.60}"
         raise UsageError("E602", what, fix="name passes, such as 'default'")
@@ -113,7 +113,7 @@ def _read(text: str) -> str:
 
 
 class _Parser:
-    """Recursive descent over names, parentheses, commas and option blocks."""
+    """Recursive-descent parser of names, parentheses, commas and option blocks."""
 
     TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z][\w-]*)|(?P<block>\{[^{}]*\})|(?P<sign>[(),]))")
 
@@ -136,6 +136,7 @@ class _Parser:
             yield from self.step()
 
     def step(self) -> Iterator[Step | Fixpoint]:
+        """Yield the one step of a pass or fixpoint, or all steps of a stage."""
         if not self.peek("name"):
             raise self.error("the name of a pass or stage")
         name = self.take()
@@ -147,6 +148,7 @@ class _Parser:
             yield _with_options(find_pass(name), self.block())
 
     def fixpoint(self) -> Fixpoint:
+        """Parse ``(steps){max=N}`` behind the word fixpoint."""
         if not self.peek("sign", "("):
             raise self.error("'(' after fixpoint")
         self.take()
@@ -164,7 +166,7 @@ class _Parser:
         return Fixpoint(steps, int(rounds))
 
     def block(self) -> dict[str, str]:
-        """The options that follow, as text; ``flag`` alone stands for ``flag=true``."""
+        """Return the following options as text; a bare ``flag`` means ``flag=true``."""
         if not self.peek("block"):
             return {}
         options: dict[str, str] = {}
@@ -197,12 +199,9 @@ class _Parser:
 
 @cache
 def _stage(name: str) -> Steps:
-    """The steps of a stage, which are the same in every pipeline.
-
-    A pass of an installed package that runs by default stands behind each pass that it declares
-    to come after, or before what it declares to come before; one that declares neither is the
-    last of the stage ``fuse``.
-    """
+    """Return the steps of a stage. Default passes of installed packages go right behind the last
+    pass of their ``after``, else right before the first of ``before``; without either, to the end
+    of ``fuse``."""
     steps = list(_Parser(STAGES[name]).parse())
     for pass_ in installed().values():
         if pass_.default:
@@ -211,6 +210,8 @@ def _stage(name: str) -> Steps:
 
 
 def _insert(steps: list[Step | Fixpoint], pass_: Pass, last: bool) -> None:
+    """Insert an installed pass into ``steps`` where its declared order puts it; ``last``: append
+    it."""
     names = [step.pass_.name if isinstance(step, Step) else "" for step in steps]
     behind = [index + 1 for index, name in enumerate(names) if name in pass_.after]
     ahead = [index for index, name in enumerate(names) if name in pass_.before]
@@ -225,6 +226,8 @@ def _insert(steps: list[Step | Fixpoint], pass_: Pass, last: bool) -> None:
 
 
 def _with_options(pass_: Pass, given: dict[str, str]) -> Step:
+    """Return a Step for ``pass_`` with the options in ``given``; raises UsageError E603 if one is
+    bad."""
     if pass_.options_type is None:
         if given:
             raise _bad_option(pass_.spelling, next(iter(given)), "it has no options")
@@ -241,6 +244,7 @@ def _with_options(pass_: Pass, given: dict[str, str]) -> Step:
 
 
 def _parse_value(owner: str, key: str, value: str, kind: Any) -> Any:
+    """Convert the text of one option to the type ``kind`` of its field; raises UsageError E603."""
     kinds = [k for k in get_args(kind) if k is not type(None)]
     if kinds and get_origin(kind) is not tuple:
         kind = kinds[0]
@@ -268,10 +272,8 @@ def _bad_option(owner: str, key: str, why: str) -> UsageError:
 
 
 def check_order(steps: Steps) -> None:
-    """Raise UsageError E604 if a pass stands before one that it declares to come after.
-
-    Within a fixpoint every pass also runs after every other, so only first rounds are compared.
-    """
+    """Raise UsageError E604 if first runs break a declared ``after`` or ``before`` (within a
+    fixpoint, every pass also runs after every other)."""
     first: dict[str, int] = {}
     listed = list(passes_of(steps))
     for index, pass_ in enumerate(listed):
@@ -291,7 +293,7 @@ def check_order(steps: Steps) -> None:
 
 
 def passes_of(steps: Steps) -> Iterator[Pass]:
-    """Every pass of ``steps`` in order; those of a fixpoint once."""
+    """Yield every pass of ``steps`` in order; a fixpoint yields its passes once."""
     for step in steps:
         if isinstance(step, Fixpoint):
             yield from passes_of(step.steps)

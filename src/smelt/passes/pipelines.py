@@ -1,4 +1,4 @@
-"""The named stages of pipelines, as plain text in the language of ``pipeline.py``."""
+"""The named stages of pipelines, as text in the language of ``pipeline.py``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ def _listed(*names: str) -> str:
 
 
 ROUNDS = 64
-"""Rounds of the default pipeline at most. A round runs only the passes that a change since they
-last found nothing may concern, so that what takes many costs little."""
+"""Limit of rounds of the default pipeline. A round skips each pass that found nothing to do and
+whose model has not changed since, so late rounds are cheap."""
 
 CANONICALIZE = _listed("swap-dot-general", "legalize-dot-general", "max-to-relu")
-"""One spelling for each meaning, so that patterns need to know only that."""
+"""Gives equal computations one form, so that patterns need to match only that form."""
 
 SIMPLIFY = _listed(
     "roll-recurrent-cells",
@@ -61,7 +61,7 @@ SIMPLIFY = _listed(
     "fuse-shape-slice",
     "divide-to-multiply",
 )
-"""Fewer nodes with the same bits."""
+"""Removes nodes without changing a bit of the results."""
 
 QUANTIZE = _listed(
     "dequantize-to-constexpr",
@@ -70,7 +70,7 @@ QUANTIZE = _listed(
     "nullify-redundant-quantization-zero-point{keep-groups}",
     "dequantize-quantize-pair-elimination",
 )
-"""Integers that stay integers, and groups that stay whole."""
+"""Keeps integers as integers, and quantized groups (dequantize, operator, quantize) together."""
 
 FUSE = _listed(
     "compose-conv1d",
@@ -109,7 +109,7 @@ FUSE = _listed(
     "transpose-to-reshape",
     "slices-to-split",
 )
-"""One operator for many."""
+"""Replaces several operators by one."""
 
 ATTENTION = (
     "fixpoint(sink-unit-dims,merge-consecutive-reshapes,unmerge-transpose,"
@@ -117,7 +117,8 @@ ATTENTION = (
     f"reduce-transposes,noop-elimination,fuse-rotary-embedding,fuse-attention,"
     f"fuse-attention-cache){{max={ROUNDS}}}"
 )
-"""Heads, what moves around them, and the operator: each step clears the way for the next."""
+"""Fuses attention: head splits and transposes are simplified first, so that the operator
+matches."""
 
 _EXPANDING = (
     "fuse-group-norm,expand-attention,sink-expand,const-deduplication,remove-redundant-ops,"
@@ -126,37 +127,37 @@ _EXPANDING = (
     "dead-code-elimination"
 )
 EXPANDED = f"fixpoint({_EXPANDING}){{max={ROUNDS}}},dedup-op-and-var-names"
-"""For targets that have kernels for operators of normalization but for no attention. What all
-layers expand to alike, such as a causal mask, is made once. Operators that are left without a
-kernel become what ONNX says they are."""
+"""For targets with kernels for normalization operators but none for attention. Parts that all
+layers expand to, such as a causal mask, are shared. Operators without a kernel are replaced by
+their ONNX function bodies."""
 
 PLANNED = (
     f"fixpoint({_EXPANDING},sink-into-branches,level-loop-states){{max={ROUNDS}}},"
     "dedup-op-and-var-names"
 )
-"""The same for targets that plan memory before a run, so that each tensor has one rank."""
+"""The same for targets that plan memory before a run: each tensor has one rank."""
 
 EXPANDED_OPERATORS = frozenset({"Attention"})
-"""What those passes turn into small operators."""
+"""The operators that these pipelines expand into smaller ones."""
 
 CLEANUP = _listed(
     "const-deduplication",
     "dead-code-elimination",
     "dedup-op-and-var-names",
 )
-"""What is left over: dead nodes, equal constants, clashing names."""
+"""Removes leftovers: dead nodes, equal constants, clashing names."""
 
 _ROUNDS = f"fixpoint(dead-code-elimination,canonicalize,simplify,quantize,fuse){{max={ROUNDS}}}"
 DEFAULT = f"fixpoint({_ROUNDS},gather-moved-rows){{max={ROUNDS}}},sum-residuals,cleanup"
-"""Dead nodes go first, because what nobody needs may not keep two nodes apart; Gathers of rows and
-Sums come last, because rules know halves that are swapped as Slices, and a sum of two as Add. What
-is next to each other once rows are gathered is looked at again."""
+"""Dead nodes are removed first, because an unread reader can block a rewrite. Gathers of rows and
+Sums come last: other rules know swapped halves as Slices and a sum of two as Add. The outer
+fixpoint simplifies again after Gathers were merged."""
 
 FAST_MATH = "divide-to-multiply{fast=true}"
-"""What rounds more than it must; only by name, or with ``--fast-math``."""
+"""Rewrites that lose accuracy; run by name or by ``--fast-math`` only."""
 
 ASSUME_FINITE = "select-optimization{assume-finite=true}"
-"""What is right only if no value is NaN or infinite; only by name, or with ``--assume-finite``."""
+"""Rewrites that assume finite values; run by name or by ``--assume-finite`` only."""
 
 STAGES: Mapping[str, str] = {
     "canonicalize": CANONICALIZE,

@@ -1,4 +1,4 @@
-"""Every pass by name: ours, found in their folders, and those of installed packages."""
+"""The registry of all passes: those in the folders of this package and those of other packages."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ FOLDERS = (
     "interface",
     "cleanup",
 )
-"""Where our passes are, in the order in which they are shown."""
+"""The folders that hold passes, in the order in which lists show them."""
 
 ENTRY_POINTS = "smelt.passes"
 
 
 def ours() -> Iterator[tuple[str, Pass]]:
-    """Our passes by module: each is the object that is called like its file."""
+    """Yield each pass of this package with its module; module and pass have the same name."""
     for folder in FOLDERS:
         for module in modules_in(f"smelt.passes.{folder}"):
             found = getattr(module, module.__name__.rpartition(".")[2], None)
@@ -63,21 +63,22 @@ PASSES: Registry[str, Pass] = Registry(
 
 
 def passes() -> Mapping[str, Pass]:
-    """All passes by name, ours first; raises UsageError E605 if two share a name.
+    """Return all usable passes by name, ours first; raises UsageError E605 if two share a name.
 
-    Those of installed packages are called as their entry points are; broken ones are left out.
+    A pass of another package has the name of its entry point; passes that cannot be loaded are
+    skipped.
     """
     missing = broken()
     return {name: PASSES[name] for name in PASSES if name not in missing}
 
 
 def installed() -> Mapping[str, Pass]:
-    """The passes of installed packages, by name."""
+    """Return the passes of other installed packages, by name."""
     return {name: pass_ for name, pass_ in passes().items() if PASSES.owner(name).package}
 
 
 def broken() -> Mapping[str, str]:
-    """Why passes of installed packages cannot be used, by name; warns of each."""
+    """Return, by name, why passes of installed packages cannot be loaded; warns of each."""
     found = {}
     for name in PASSES:
         try:
@@ -93,14 +94,13 @@ ALIASES: Mapping[str, str] = {
     "cse": "remove_redundant_ops",
     "dce": "dead_code_elimination",
 }
-"""Names that other compilers give to passes of ours."""
+"""Names of passes in other compilers, and our passes of the same purpose."""
 
 
 def find_pass(name: str) -> Pass:
-    """The pass spelled ``name``, with hyphens or underscores, or by an alias.
+    """Return the pass called ``name``, written with hyphens or underscores, or an alias.
 
-    Raises UsageError E601 if there is none, and E615 for one of an installed package that cannot
-    be loaded.
+    Raises UsageError E601 for an unknown name, E615 for an installed pass that cannot be loaded.
     """
     plain = name.replace("-", "_")
     plain = ALIASES.get(plain, plain)

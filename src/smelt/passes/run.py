@@ -1,4 +1,4 @@
-"""Run the steps of a pipeline over a model, measure each pass, and let observers watch."""
+"""Run the steps of a pipeline over a model, measure each pass, and call observers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from smelt.spans import span
 
 @dataclass
 class PassReport:
-    """What one run of one pass did. ``seconds`` is CPU time, 0 for a pass that the model has no
-    operators for; node counts include subgraphs.
+    """The effect of one run of one pass.
 
-    ``exactness`` is what this run promises of its results.
+    ``seconds`` is CPU time, 0 for a pass whose operators the model does not have. Node counts
+    include subgraphs. ``exactness`` is the promise of this run.
     """
 
     name: str
@@ -35,6 +35,7 @@ class PassReport:
 
     @property
     def changed(self) -> bool:
+        """True if the run edited the model."""
         return self.stats.rewrites > 0
 
     def __repr__(self) -> str:
@@ -43,6 +44,7 @@ class PassReport:
         return f"<PassReport {self.text}: {did}, {nodes}, {1e3 * self.seconds:.1f} ms>"
 
     def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON data, with rules, near misses and interface changes."""
         missed = [
             {"rule": rule, "why": why, "count": count, "node": self.stats.example[rule, why]}
             for (rule, why), count in self.stats.missed.items()
@@ -60,7 +62,7 @@ class PassReport:
 
 
 class Observer(Protocol):
-    """Watches a pipeline: called around every run of a pass."""
+    """An object that is called before and after every run of a pass."""
 
     def before_pass(self, step: Step, model: ir.Model) -> None: ...
 
@@ -68,14 +70,16 @@ class Observer(Protocol):
 
 
 def run(cx: PassContext, steps: Steps, observers: Iterable[Observer] = ()) -> list[PassReport]:
-    """Run ``steps`` in order on ``cx.model``; one report a pass run, in order."""
+    """Run ``steps`` in order on ``cx.model``; return one report for each run of a pass, in
+    order."""
     return list(_Run(cx, tuple(observers)).steps(steps))
 
 
 class _Run:
-    """One run of a pipeline. ``edits`` counts all that another pass can tell; ``settled`` notes for
-    each step at which count it last found nothing more to do, so that a fixpoint does not ask again
-    in vain.
+    """One run of a pipeline.
+
+    ``edits`` counts the edits that other passes can notice. ``settled`` maps a step to the count at
+    which it last found nothing to do, so a fixpoint skips the step until the count changes.
     """
 
     def __init__(self, cx: PassContext, observers: tuple[Observer, ...]) -> None:
@@ -85,6 +89,8 @@ class _Run:
         self.settled: dict[str, int] = {}
 
     def steps(self, steps: Steps) -> Iterator[PassReport]:
+        """Run ``steps`` and yield their reports; skip a step if nothing changed since it found
+        nothing."""
         for step in steps:
             if isinstance(step, Fixpoint):
                 yield from self.fixpoint(step)
@@ -92,6 +98,11 @@ class _Run:
                 yield self.step(step)
 
     def fixpoint(self, group: Fixpoint) -> Iterator[PassReport]:
+        """Repeat a group of steps until no pass changes the model and no further shape becomes
+        known.
+
+        If ``rounds`` do not suffice, the last reports get a near miss that says so.
+        """
         for index in range(group.rounds):
             with span("fixpoint", round=index + 1):
                 reports = list(self.steps(group.steps))
@@ -107,6 +118,7 @@ class _Run:
             report.stats.example["fixpoint", reason] = report.name
 
     def step(self, step: Step) -> PassReport:
+        """Run one pass between the observers' calls and return its report."""
         for observer in self.observers:
             observer.before_pass(step, self.cx.model)
         before = self.cx.index().count
@@ -129,5 +141,5 @@ class _Run:
 
 
 def count_nodes(model: ir.Model) -> int:
-    """Nodes of every graph, subgraphs and functions included."""
+    """Return the number of nodes of all graphs, subgraphs and functions included."""
     return sum(len(graph) for graph in scope.graphs(model))

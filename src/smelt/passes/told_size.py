@@ -1,4 +1,4 @@
-"""Sizes as values, where inputs of the model have the dims."""
+"""Build run-time values for dims: read them off the inputs of the graph by Shape."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from smelt.ir.same_shape import Dim, same_dim
 
 
 def told_size(dim: Dim, graph: ir.Graph | None, b: Builder) -> ir.Value | None:
-    """A vector of one int64: ``dim``, read off an input of ``graph``, so that all who ask share
-    it; a number more than a dim of an input, too. None if no input has it."""
+    """Return an int64 vector of one element that holds ``dim``, or None if no input tells it.
+
+    An unknown ``dim`` is read by Shape off an input of ``graph`` that declares it, or that declares
+    ``dim`` minus a number. All callers get the same nodes, so they share them.
+    """
     if isinstance(dim, int):
         return b.const_i64([dim])
     found = _read(dim, graph, b)
@@ -26,6 +29,7 @@ def told_size(dim: Dim, graph: ir.Graph | None, b: Builder) -> ir.Value | None:
 
 
 def _read(dim: ir.SymbolicDim, graph: ir.Graph | None, b: Builder) -> ir.Value | None:
+    """Return the Shape slice of an input dim equal to ``dim``; None if no input declares it."""
     for value in graph.inputs if graph is not None else ():
         for axis, declared in enumerate(value.shape or ()):
             if not isinstance(declared, int) and same_dim(declared, dim):
@@ -34,7 +38,8 @@ def _read(dim: ir.SymbolicDim, graph: ir.Graph | None, b: Builder) -> ir.Value |
 
 
 def _symbol_and_more(dim: ir.SymbolicDim) -> tuple[ir.SymbolicDim | None, int]:
-    """The symbol and the number whose sum ``dim`` is; None if it is another expression."""
+    """Return ``(symbol, n)`` if ``dim`` is ``symbol + n``; ``(None, 0)`` for any other
+    expression."""
     names = symbols_of(dim)
     expression = expression_of(dim) if len(names) == 1 and dim.value not in names else None
     if expression is None:
@@ -45,7 +50,7 @@ def _symbol_and_more(dim: ir.SymbolicDim) -> tuple[ir.SymbolicDim | None, int]:
 
 
 def told_shape(dims: Sequence[Dim], graph: ir.Graph | None, b: Builder) -> ir.Value | None:
-    """A vector of all ``dims``; None if no input has one of them."""
+    """Return an int64 vector of all ``dims``; None if no input tells one of them."""
     numbers = [dim for dim in dims if isinstance(dim, int)]
     if len(numbers) == len(dims):
         return b.const_i64(numbers)

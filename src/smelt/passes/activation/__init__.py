@@ -1,4 +1,4 @@
-"""Activations: the arithmetic of one elementwise function becomes one operator.
+"""Activations: passes that fuse the arithmetic of one elementwise function into one operator.
 
-A pass that needs more than one input with rows or channels does not belong here.
+A pass whose rules combine several inputs of rows or channels does not belong here.
 """

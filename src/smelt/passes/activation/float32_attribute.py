@@ -1,4 +1,4 @@
-"""Constants that become attributes, which ONNX holds in float32."""
+"""Convert constants to float32 attributes, without rounding."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from smelt.ir.rule import Miss
 
 
 def as_float32(array: np.ndarray | None) -> float | Miss:
-    """The value that all elements of ``array`` have, if an attribute holds it exactly.
+    """Return the number that all elements of ``array`` equal, if float32 holds it exactly.
 
-    A Miss for elements that differ or are not finite, for none at all, for integers, and for a
+    Returns a Miss for None, an empty array, integers, elements that differ, NaN, infinity, and a
     float64 that float32 would round.
     """
     if array is None or not array.size or array.dtype.kind not in "fV":

@@ -5,10 +5,10 @@
     after    x ─> Gelu ─> y
 
 Needs    (1) opset 20, where Gelu begins; (2) constants equal to 0.5, 1, sqrt(2) or sqrt(1/2)
-         within a few units in the last place of their dtype. The half may stand at any of its
-         three places, and ``1 + erf(z)`` may be written ``1 - erf(-z)``, as JAX's erfc is.
-Keeps    (1) constants that are only near; (2) a constant that raises the rank; (3) an Erf that
-         others read; (4) doubles, because ONNX defines Gelu with float32 constants.
+         within 4 ulp of their dtype. The factor 0.5 may be at any of three places, and
+         ``1 + erf(z)`` may be written ``1 - erf(-z)`` (JAX's erfc).
+Keeps    (1) constants that differ by more; (2) a constant that raises the rank; (3) an Erf with
+         other readers; (4) doubles, because ONNX defines Gelu with float32 constants.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 
 ULP = 4  # needs 2
-"""Exporters compute the constants in float32 or round them on the way."""
+"""Tolerance for constants: exporters compute them in float32 or round them on the way."""
 
 _x = var("x")
 
 
 def number(value: float) -> Pattern:
-    """A constant of one element close to ``value``."""
+    """Match a constant of one element within ``ULP`` of ``value``."""
     return const(value, ulp=ULP)  # keeps 1
 
 
 def mul(a: Pattern, b: Pattern) -> Op:
-    """A product, in either order."""
+    """Match a product with its operands in either order."""
     return op("Mul", a, b, commutative=True)
 
 
 def half(a: Pattern) -> OneOf:
-    """``a / 2``."""
+    """Match ``a / 2``, written as a product or a quotient."""
     return one_of(mul(a, number(0.5)), op("Div", a, number(2.0)))
 
 
 def half_x_times(gate: Pattern) -> OneOf:
-    """``x * gate / 2``, the half at any place."""
+    """Match ``x * gate / 2`` with the factor 0.5 at any of three places."""
     return one_of(half(mul(_x, gate)), mul(_x, half(gate)), mul(half(_x), gate))
 
 
@@ -64,6 +64,7 @@ _gate_by_erfc = op("Erfc", _minus, domain="smelt")
 
 @rule(one_of(half_x_times(_gate), half_x_times(_gate_by_erfc)), min_opset=20)  # needs 1, keeps 2, 3
 def gelu(m: Match, b: Builder) -> Replacement:
+    """Replace the matched arithmetic by Gelu."""
     if m["x"].dtype == ir.DataType.DOUBLE:  # keeps 4
         return Miss("the body of Gelu has its constants in float32")
     return b.op("Gelu", m["x"])

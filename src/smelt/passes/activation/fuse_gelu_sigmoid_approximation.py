@@ -3,10 +3,10 @@
     before   x ─┬─> Mul(·, 1.702) ─> Sigmoid ─┐          after   x ─> Swish(alpha=1.702) ─> y
                 └─────────────────────────────┴─> Mul ─> y
 
-Needs    (1) opset 24, where Swish begins, for at later ones ONNX Runtime 1.31 has nothing for it;
-         (2) one factor, which a float32 attribute holds.
-Keeps    (1) a factor for each channel; (2) a gate of another value; (3) inner results that others
-         read.
+Needs    (1) opset 24, where Swish begins: ONNX Runtime 1.31 has no Swish for later opsets;
+         (2) one factor that a float32 attribute holds exactly.
+Keeps    (1) a factor for each channel; (2) a gate computed from another value; (3) inner results
+         with other readers.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _scaled = op("Mul", var("x"), const(name="alpha"), commutative=True)
 
 @rule(op("Mul", var("x"), op("Sigmoid", _scaled), commutative=True), min_opset=24)  # keeps 2, 3
 def scaled_swish(m: Match, b: Builder) -> Replacement:
+    """Replace the product and its gate by Swish with the attribute alpha."""
     if m.opset > LAST_RUN:  # needs 1
         return Miss(f"no runtime has Swish of opset {m.opset}")
     alpha = as_float32(m.array("alpha"))  # needs 2, keeps 1

@@ -3,10 +3,10 @@
     before   x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x**3))) / 2
     after    x ─> Gelu(approximate="tanh") ─> y
 
-Needs    (1) opset 20, where Gelu begins; (2) constants equal to those above within a few units in
-         the last place of their dtype. The cube may be a Pow or two products, x may be taken out
-         of the sum, the half may stand at any place, and the gate may be sigmoid(2z).
-Keeps    (1) constants that are only near, other powers, inner results that others read;
+Needs    (1) opset 20, where Gelu begins; (2) constants equal to those above within 4 ulp of their
+         dtype. The cube may be a Pow or two products, x may be factored out of the sum, the
+         factor 0.5 may be at any place, and the gate may be sigmoid(2z).
+Keeps    (1) constants that differ by more, other powers, inner results with other readers;
          (2) float64, because ONNX defines this Gelu with float32 constants.
 """
 
@@ -27,7 +27,7 @@ _cubic = number(0.044715)  # needs 2
 
 
 def _product(a: Pattern, b: Pattern, c: Pattern) -> OneOf:
-    """``a * b * c``, multiplied in any order."""
+    """Match ``a * b * c``, multiplied in any order."""
     return one_of(mul(mul(a, b), c), mul(mul(a, c), b), mul(a, mul(b, c)))
 
 
@@ -54,6 +54,7 @@ _sigmoid = op("Sigmoid", _argument(2 * math.sqrt(2 / math.pi)))
 
 @rule(one_of(half_x_times(_tanh), mul(_x, _sigmoid)), min_opset=20)  # needs 1, keeps 1
 def gelu_tanh(m: Match, b: Builder) -> Replacement:
+    """Replace the matched arithmetic by the tanh form of Gelu."""
     if m["x"].dtype == ir.DataType.DOUBLE:  # keeps 2
         return Miss("the body of Gelu has its constants in float32")
     return b.op("Gelu", m["x"], approximate="tanh")

@@ -1,12 +1,13 @@
-"""Fuse ``max(x, alpha * x)``, or the same as a choice by sign, into one ``LeakyRelu``.
+"""Fuse ``max(x, alpha * x)`` or ``where(x > 0, x, alpha * x)`` into one ``LeakyRelu``.
 
     before   x ─┬─> Mul(·, alpha) ─┐                     after   x ─> LeakyRelu(alpha) ─> y
                 └──────────────────┴─> Max ─> y
 
-Needs    (1) one constant alpha, held by a float32 attribute; (2) for Max, at most 1 and not 0,
-         where max(inf, 0 * inf) would be NaN. ``where(x > 0, x, alpha * x)`` takes any alpha.
-Keeps    (1) float64 and integers, for which runtimes have no kernel; (2) a Max of more than two;
-         (3) an alpha for each channel.
+Needs    (1) one constant alpha that a float32 attribute holds exactly; (2) in the form with Max,
+         an alpha of at most 1, and not 0, because max(inf, 0 * inf) is NaN. The form with Where
+         may have any alpha.
+Keeps    (1) float64 and integers, for which runtimes have no kernel; (2) a Max of more than two
+         inputs; (3) an alpha for each channel.
 """
 
 from __future__ import annotations
@@ -20,20 +21,21 @@ from smelt.passes.activation.float32_attribute import as_float32
 from smelt.passes.base import rounding, rule_pass
 
 KERNELS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
-"""Dtypes for which ONNX Runtime has LeakyRelu and PRelu, or adds casts."""
+"""Dtypes for which ONNX Runtime computes LeakyRelu and PRelu, by a kernel or with casts."""
 
 _x = var("x")
 _scaled = op("Mul", _x, const(name="alpha"), commutative=True)
 
 
 def compared(over: str, under: str) -> Pattern:
-    """``x > 0``, or with the operands swapped."""
+    """Match ``x > 0`` or ``0 < x`` (``over`` Greater, ``under`` Less), also with OrEqual."""
     zero = const(0.0, ulp=0)
     return one_of(op([over, over + "OrEqual"], _x, zero), op([under, under + "OrEqual"], zero, _x))
 
 
 @rule(op("Max", _x, _scaled, commutative=True))  # keeps 2
 def larger(m: Match, b: Builder) -> Replacement:
+    """Replace ``max(x, alpha * x)`` by LeakyRelu."""
     alpha = as_float32(m.array("alpha"))  # needs 1, keeps 3
     if isinstance(alpha, Miss):
         return alpha
@@ -50,6 +52,7 @@ def larger(m: Match, b: Builder) -> Replacement:
     min_opset=16,
 )
 def chosen_by_sign(m: Match, b: Builder) -> Replacement:
+    """Replace ``where(x > 0, x, alpha * x)`` by LeakyRelu."""
     alpha = as_float32(m.array("alpha"))
     return alpha if isinstance(alpha, Miss) else _leaky_relu(m, b, alpha)
 

@@ -1,14 +1,13 @@
-"""Fuse ``relu(x) + a * relu(-x)``, or the same as a choice by sign, into one ``PRelu``.
+"""Fuse ``relu(x) + a * relu(-x)`` or ``where(x > 0, x, a * x)`` into one ``PRelu``.
 
     before   x ─┬─> Relu ───────────────────────────┐        after   x ─> PRelu(slope = -a) ─> y
                 └─> Neg ─> Relu ─> Mul(·, a) ─> Add ─> y
 
 ``relu(x) + a * min(x, 0)`` and ``where(x > 0, x, a * x)`` have the slope a.
 
-Needs    (1) a finite constant a that broadcasts to x without widening it: (C,1,1) before images,
-         (C,) after channels that are last. A Sub instead of the Add gives the slope a, too.
-Keeps    (1) a slope that only a caller knows, because it may be infinite; (2) float64 and
-         integers.
+Needs    (1) a finite constant a that broadcasts to x without widening it: (C,1,1) where channels
+         come first, (C,) where they come last. With a Sub instead of the Add, the slope is a.
+Keeps    (1) a computed slope, because it may be infinite; (2) float64 and integers.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ _scaled = op("Mul", _x, _a, commutative=True)
 
 @rule(one_of(_sum, op("Sub", _above, _below)))
 def prelu(m: Match, b: Builder) -> Replacement:
+    """Replace ``relu(x) + a * relu(-x)``, or the same with Sub, by PRelu."""
     return _prelu(m, b, negated=m.root.op_type == "Add")
 
 
@@ -45,10 +45,13 @@ def prelu(m: Match, b: Builder) -> Replacement:
     )
 )
 def chosen_by_sign(m: Match, b: Builder) -> Replacement:
+    """Replace ``relu(x) + a * min(x, 0)`` or ``where(x > 0, x, a * x)`` by PRelu."""
     return _prelu(m, b, negated=False)
 
 
 def _prelu(m: Match, b: Builder, *, negated: bool) -> Replacement:
+    """Return a PRelu with the slope ``a``, or ``-a`` if ``negated``; a Miss if it does not fit
+    x."""
     x, a, array = m["x"], m["a"], m.array("a", limit=None)
     if x.dtype not in KERNELS or (m.opset < 16 and x.dtype == KERNELS[2]):  # keeps 2
         return Miss(f"PRelu of {x.dtype} has no kernel")

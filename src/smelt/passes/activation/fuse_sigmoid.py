@@ -2,15 +2,15 @@
 
     before   x ─> Neg ─> Exp ─> Add(·, 1) ─> Div(1, ·) ─> y          after   x ─> Sigmoid ─> y
 
-Where exp(-x) is infinite both are 0. In ONNX Runtime it takes half of the time.
+Where exp(-x) is infinite, both forms are 0. ONNX Runtime takes half of the time for Sigmoid.
 
-The Sigmoid of ONNX Runtime has an absolute error of 1 ulp of 1, however small the result is: from
-x = -16 on it is half or nothing of what it should be, for doubles from x = -36 on.
+The Sigmoid of ONNX Runtime has an absolute error of 1 ulp of 1. Below x = -16 (doubles: x = -36),
+the result is so small that this error halves it or makes it 0.
 
-Needs    (1) floats; (2) constants of exactly 1, Reciprocal for the Div too, and ``-1 * x`` for the
+Needs    (1) floats; (2) constants of exactly 1. Reciprocal may replace the Div, and ``-1 * x`` the
          Neg.
-Keeps    (1) inner results that something else reads; (2) bfloat16, for which runtimes have no
-         kernel; (3) a result whose relative error something reads (a logarithm, a divisor, a root,
+Keeps    (1) inner results with other readers; (2) bfloat16, for which runtimes have no kernel;
+         (3) a result whose reader depends on its relative error (a logarithm, a divisor, a root,
          an output of the model), unless the target has a Sigmoid of its own.
 """
 
@@ -33,6 +33,7 @@ _below = op("Add", op("Exp", _minus), _one, commutative=True)
 
 @rule(one_of(op("Div", _one, _below), op("Reciprocal", _below)))  # needs 2, keeps 1
 def sigmoid(m: Match, b: Builder) -> Replacement:
+    """Replace ``1 / (1 + exp(-x))`` by Sigmoid."""
     if m["x"].dtype not in KERNELS:  # needs 1, keeps 2
         return Miss(f"Sigmoid of {m['x'].dtype} has no kernel")
     reader = loses_tail("Sigmoid", m.root.outputs[0]) if b.kernels is None else ""

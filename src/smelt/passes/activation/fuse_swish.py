@@ -3,9 +3,9 @@
     before   x ─┬─> Sigmoid ─> s ─┐          after   x ─> Swish ─> y
                 └─────────────────┴─> Mul ─> y
 
-Needs    (1) opset 24, where Swish begins. ONNX Runtime 1.31 runs it there, as the function that it
-         is, and has nothing for it at later opsets.
-Keeps    (1) a Sigmoid that something else reads; (2) x * sigmoid(z) where z is not x.
+Needs    (1) opset 24, where Swish begins. ONNX Runtime 1.31 runs it there by its function body,
+         and cannot run it at later opsets.
+Keeps    (1) a Sigmoid with other readers; (2) x * sigmoid(z) where z is not x.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import rounding, rule_pass
 
 LAST_RUN = 24
-"""The newest opset at which ONNX Runtime 1.31 takes a Swish."""
+"""The newest opset at which ONNX Runtime 1.31 runs Swish."""
 
 _x = var("x")
 
 
 @rule(op("Mul", _x, op("Sigmoid", _x), commutative=True), min_opset=24)  # needs 1, keeps 1, 2
 def swish(m: Match, b: Builder) -> Replacement:
+    """Replace ``x * sigmoid(x)`` by Swish."""
     if m.opset > LAST_RUN:
         return Miss(f"no runtime has Swish of opset {m.opset}")
     return b.op("Swish", m["x"], alpha=1.0)

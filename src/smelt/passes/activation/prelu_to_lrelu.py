@@ -1,10 +1,10 @@
-"""Write a ``PRelu`` whose slopes are all equal as ``LeakyRelu``.
+"""Turn a ``PRelu`` whose slopes are all equal into ``LeakyRelu``.
 
     before   x ─> PRelu(slope = [a, a, a]) ─> y          after   x ─> LeakyRelu(a) ─> y
 
-Needs    (1) a constant slope, all of it one finite number that a float32 attribute holds.
-Keeps    (1) slopes that differ or are of a higher rank, which some runtimes take; (2) integers,
-         float64.
+Needs    (1) a constant slope whose elements all equal one finite number that float32 holds.
+Keeps    (1) slopes that differ or have a higher rank than x, which some runtimes accept;
+         (2) integers, float64.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from smelt.passes.base import EXACT, rule_pass
 
 @rule(op("PRelu", var("x"), const(name="slope", limit=None)), min_opset=16)
 def equal_slopes(m: Match, b: Builder) -> Replacement:
+    """Replace a PRelu with equal slopes by LeakyRelu."""
     if m["x"].dtype not in KERNELS:  # keeps 2
         return Miss(f"LeakyRelu of {m['x'].dtype} has no kernel")
     slope, x = m["slope"].shape, m["x"].shape

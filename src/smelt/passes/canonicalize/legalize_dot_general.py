@@ -1,13 +1,13 @@
-"""Turn ``smelt.DotGeneral`` into what ONNX has: MatMul, Gemm, MatMulInteger, Mul or Einsum.
+"""Turn ``smelt.DotGeneral`` into MatMul, Gemm, MatMulInteger, Mul or Einsum.
 
     before   DotGeneral<lhs_contracting=[1], rhs_contracting=[0]>(x[B,8], w[8,16])
     after    MatMul(x, w)
 
-Each side is put in the order [batch, free, contracting] or [batch, contracting, free] by a
-Transpose, where it is not so already, and dims are merged by a Reshape where MatMul takes one.
+A Transpose puts the left operand in the order [batch, free, contracting] and the right one in the
+order [batch, contracting, free], if needed. A Reshape merges dims where MatMul takes one dim.
 
 Needs    (1) operands of known dtype and rank; (2) the semiring sum_product.
-Keeps    (1) nothing: where no Reshape can name the sizes, an Einsum takes over.
+Keeps    (1) no DotGeneral: an Einsum replaces it where no Reshape can state the sizes.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ from smelt.passes.base import rounding, rule_pass
 
 INT8, UINT8 = ir.DataType.INT8, ir.DataType.UINT8
 BYTES = ((INT8, INT8), (UINT8, UINT8), (INT8, UINT8))
-"""Operands of MatMulInteger whose products ONNX Runtime adds up as they are. Of uint8 by int8, CPUs
-with AVX2 and without VNNI add two products in 16 bits, where they saturate."""
+"""Dtypes of operands for which ONNX Runtime's MatMulInteger is right. For uint8 by int8, CPUs with
+AVX2 but without VNNI add pairs of products in 16 bits, which saturate."""
 
 GEMM = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 @rule(op("DotGeneral", var("lhs"), var("rhs"), domain="smelt"), same_shape=True)
 def dot_general(m: Match, b: Builder) -> Replacement:
+    """Replace a DotGeneral of the semiring sum_product by ONNX operators."""
     attributes = OPERATOR.attributes_of(m.root)
     if attributes["semiring"] != "sum_product":  # needs 2
         return Miss("ONNX multiplies over numbers only")
@@ -47,7 +48,8 @@ def dot_general(m: Match, b: Builder) -> Replacement:
 
 
 def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -> ir.Value | None:
-    """The contraction as ONNX nodes; None, with nothing built, if a dtype or rank is unknown."""
+    """Return the contraction as ONNX nodes; None, with nothing built, if a dtype or rank is
+    unknown."""
     if lhs.shape is None or rhs.shape is None or lhs.dtype is None or rhs.dtype is None:  # needs 1
         return None
     parts = _ordered(groups(attributes, len(lhs.shape), len(rhs.shape)), lhs.shape, rhs.shape)
@@ -72,7 +74,7 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
 
 
 def _ordered(parts: Groups, lhs: ir.Shape, rhs: ir.Shape) -> Groups:
-    """``parts`` with contracting dims in the order in which the fewest elements are moved."""
+    """Return ``parts`` with the contracting dims in the order that moves the fewest elements."""
     sides = Side(lhs.dims, parts.lhs_free), Side(rhs.dims, parts.rhs_free)
     pairs = list(zip(parts.lhs_contracting, parts.rhs_contracting, strict=True))
     order = contracting_order(*sides, pairs)
@@ -81,9 +83,9 @@ def _ordered(parts: Groups, lhs: ir.Shape, rhs: ir.Shape) -> Groups:
 
 
 def _wide(output: ir.DataType) -> ir.DataType:
-    """The type to multiply in: MatMul takes floats and integers of 32 bits and more.
+    """Return the dtype to multiply in: MatMul supports floats, and integers of 32 bits and more.
 
-    Sums of integers wrap around, so more bits and a Cast back give the same.
+    Integer sums wrap around, so a sum in more bits, cast back, gives the same result.
     """
     if output.is_floating_point() or output.bitwidth >= 32:
         return output
@@ -93,7 +95,7 @@ def _wide(output: ir.DataType) -> ir.DataType:
 def _zeros(
     b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups, output: ir.DataType
 ) -> ir.Value:
-    """Some dim is of size 0: either nothing is summed, or there are no results."""
+    """Return a result of zeros for operands with a dim of size 0: an empty sum, or no elements."""
     sizes = [b.op("Shape", lhs, start=i, end=i + 1) for i in (*parts.lhs_batch, *parts.lhs_free)]
     sizes += [b.op("Shape", rhs, start=i, end=i + 1) for i in parts.rhs_free]
     zero = b.constant(np.zeros((), dtype=output.numpy()))
@@ -103,7 +105,7 @@ def _zeros(
 
 
 def _outer(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value:
-    """Nothing is summed: the product of all pairs, by broadcasting."""
+    """Return the product of all pairs by a broadcasting Mul; there are no contracting dims."""
     left = _transpose(b, lhs, (*parts.lhs_batch, *parts.lhs_free))
     right = _transpose(b, rhs, (*parts.rhs_batch, *parts.rhs_free))
     nb, nl, nr = len(parts.lhs_batch), len(parts.lhs_free), len(parts.rhs_free)
@@ -115,14 +117,15 @@ def _outer(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value:
 
 
 def _vector(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value | None:
-    """A matrix summed over its rows with a vector: the vector goes first, nothing is transposed."""
+    """Return MatMul(vector, matrix) if the matrix is summed over its rows; it needs no
+    Transpose."""
     if parts.lhs_batch or parts.rhs_free or parts.lhs_contracting != (0,):
         return None
     return b.op("MatMul", rhs, lhs) if len(parts.lhs_free) == 1 else None
 
 
 def _gemm(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value | None:
-    """A Gemm where it saves the Transpose of something that is no constant, else None."""
+    """Return a Gemm if it saves the Transpose of a computed operand, else None."""
     if lhs.dtype not in GEMM or len(parts.lhs_free) != 1 or len(parts.rhs_free) != 1:
         return None
     if parts.lhs_batch or len(parts.lhs_contracting) != 1:
@@ -135,9 +138,10 @@ def _gemm(b: Builder, lhs: ir.Value, rhs: ir.Value, parts: Groups) -> ir.Value |
 
 @dataclass(frozen=True)
 class Form:
-    """One operand, or the result: the order of its dims, and what then merges or splits them.
+    """Layout change of an operand or of the result: a permutation, then a merge or split of dims.
 
-    A Reshape to ``target``, or where that would name two unknown sizes, a Squeeze or Unsqueeze.
+    ``target`` is the shape of a Reshape, or the axes of a Squeeze or Unsqueeze where a Reshape
+    would have to state two unknown sizes.
     """
 
     perm: tuple[int, ...] = ()
@@ -145,7 +149,7 @@ class Form:
     op_type: str = "Reshape"
 
     def build(self, b: Builder, x: ir.Value) -> ir.Value:
-        """``x`` in the form of this operand."""
+        """Return ``x`` in this layout."""
         moved = _transpose(b, x, self.perm)
         if self.target is None:
             return moved
@@ -154,19 +158,19 @@ class Form:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a matrix product computes the contraction."""
+    """The layouts with which one matrix product computes the contraction."""
 
     lhs: Form
     rhs: Form
     result: Form
 
     def build(self, b: Builder, op_type: str, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
-        """The product, by ``op_type``."""
+        """Return the product, computed by ``op_type``."""
         return self.result.build(b, b.op(op_type, self.lhs.build(b, lhs), self.rhs.build(b, rhs)))
 
 
 def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
-    """None if a Reshape would have to name two unknown sizes."""
+    """Return the layouts of operands and result; None if a Reshape would have two unknown sizes."""
     left_perm = (*parts.lhs_batch, *parts.lhs_free, *parts.lhs_contracting)
     right_perm = (*parts.rhs_batch, *parts.rhs_contracting, *parts.rhs_free)
     left, right = _dims(lhs, left_perm), _dims(rhs, right_perm)
@@ -189,7 +193,8 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
 
 
 def _merged(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -> Form:
-    """An operand in the order ``perm``, runs of ``counts`` dims merged."""
+    """Return the layout of an operand permuted by ``perm``, with segments of ``counts`` dims
+    merged."""
     try:
         return Form(perm, _merge(dims, counts))
     except ValueError:
@@ -197,7 +202,8 @@ def _merged(perm: tuple[int, ...], dims: Sequence[Dim], counts: Sequence[int]) -
 
 
 def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
-    """The result with ``dims``, runs of ``counts`` of which are merged."""
+    """Return the layout that splits the result's merged segments of ``counts`` dims into
+    ``dims``."""
     try:
         return Form((), _split(dims, counts))
     except ValueError:
@@ -205,7 +211,10 @@ def _restored(dims: Sequence[Dim], counts: Sequence[int]) -> Form:
 
 
 def _ones(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...]:
-    """The dims of size 1 without which each run of ``counts`` is one dim; ValueError if none."""
+    """Return the size-1 dims to squeeze so that each segment of ``counts`` dims becomes one dim.
+
+    Raises ValueError if a segment does not have enough of them.
+    """
     ones: list[int] = []
     start = 0
     for count in counts:
@@ -224,7 +233,8 @@ def _dims(x: ir.Value, perm: Sequence[int]) -> list[Dim]:
 
 
 def _merge(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None:
-    """The Reshape target that merges runs of ``counts`` dims, None if each is one dim."""
+    """Return the Reshape target that merges segments of ``counts`` dims; None if each has one
+    dim."""
     target, start = [], 0
     for place, count in enumerate(counts):
         target.append(_size(dims[start : start + count], kept=place == start))
@@ -233,7 +243,8 @@ def _merge(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None
 
 
 def _split(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None:
-    """The Reshape target that undoes ``_merge`` to ``dims``, None if there is nothing to undo."""
+    """Return the Reshape target that restores ``dims`` from merged segments; None if none is
+    merged."""
     target, start = [], 0
     for place, count in enumerate(counts):
         run = dims[start : start + count]
@@ -244,7 +255,8 @@ def _split(dims: Sequence[Dim], counts: Sequence[int]) -> tuple[int, ...] | None
 
 
 def _size(run: Sequence[Dim], kept: bool) -> int:
-    """The product of ``run``: a number, 0 for an unknown dim that keeps its place, else -1."""
+    """Return the Reshape size of ``run``: a number, 0 for an unknown dim at its old position, else
+    -1."""
     sizes = [dim for dim in run if dim != 1]
     numbers = [dim for dim in sizes if isinstance(dim, int)]
     if len(numbers) == len(sizes):

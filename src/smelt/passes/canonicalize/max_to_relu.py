@@ -1,10 +1,10 @@
-"""Write ``max(x, 0)`` as ``Relu``.
+"""Turn ``max(x, 0)`` into ``Relu``.
 
     before   x ─> Max(·, 0) ─> y                          after   x ─> Relu ─> y
 
 Needs    (1) a floating-point x of the shape of the result, and a constant of zeros.
-Keeps    (1) a zero that broadcasts x up; (2) a constant of -0, which negative numbers become;
-         (3) a Max of more than two.
+Keeps    (1) a zero that broadcasts x to a larger shape; (2) a constant of -0, because Max then
+         gives -0 for negative numbers; (3) a Max of more than two inputs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from smelt.passes.base import exact_but_zero_sign, rule_pass
 
 @rule(op("Max", var("x"), const(name="zero"), commutative=True))  # keeps 1, 3
 def max_with_zero(m: Match, b: Builder) -> Replacement:
+    """Replace Max with a constant of zeros by Relu."""
     if not m.constants.is_filled(m["zero"], 0):
         return None
     if m["x"].dtype is None or not m["x"].dtype.is_floating_point():  # needs 1

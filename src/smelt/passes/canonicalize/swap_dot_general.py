@@ -1,14 +1,14 @@
-"""Contract the other way round where the free dims are read in that order.
+"""Swap the operands of a DotGeneral if a Transpose then moves their free dims back.
 
     before   DotGeneral<lhs_contracting=[1], rhs_contracting=[2]>(w[4,8], x[B,S,8]) ─> t[4,B,S]
              t ─> Transpose(1,2,0) ─> y[B,S,4]
     after    DotGeneral<lhs_contracting=[2], rhs_contracting=[1]>(x, w) ─> y
 
-JAX puts the operands of a batched product in either order and moves the dims afterwards.
+JAX writes the operands of a batched product in either order and transposes the result.
 
 Needs    (1) a permutation with every free dim of the right operand before those of the left.
-Keeps    (1) other orders; (2) a product that something else reads. A Transpose that is still
-         needed stays.
+Keeps    (1) other permutations; (2) a product with other readers. A Transpose remains if the dims
+         are still out of order.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _SWAPPED = {
 
 @rule(op("Transpose", _product), same_shape=True)  # keeps 2
 def transposed_product(m: Match, b: Builder) -> Replacement:
+    """Replace a transposed DotGeneral by one with swapped operands, transposed if still needed."""
     lhs, rhs, node = m["lhs"], m["rhs"], m.node("product")
     if lhs.shape is None or rhs.shape is None:
         return Miss("the rank of an operand is unknown")
@@ -57,7 +58,7 @@ def transposed_product(m: Match, b: Builder) -> Replacement:
 
 
 def _moved(axis: int, batch: int, left: int, right: int) -> int:
-    """Where ``axis`` of the old product is in the new one."""
+    """Return the position in the swapped product of ``axis`` of the original product."""
     if axis < batch:
         return axis
     return axis + right if axis < batch + left else axis - left

@@ -1,4 +1,1 @@
-"""What no value depends on: dead nodes, equal constants, names, order.
-
-No pass here changes what is computed.
-"""
+"""Clean up: dead nodes, equal constants, names, node order. No pass here changes a result."""

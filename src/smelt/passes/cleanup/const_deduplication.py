@@ -2,12 +2,12 @@
 
     before   w1 = {1, 2}, w2 = {1, 2}    after   w1 = {1, 2}, read in both places
 
-A constant of an outer graph serves the graphs inside it; what two branches have alike moves to the
-main graph.
+A constant of an outer graph also replaces equal constants of its subgraphs. A constant that two
+branches share moves to the main graph.
 
-Needs    (1) the same element type, dims and bytes: -0 is not 0, and NaN equals itself.
-Keeps    (1) constants that a graph returns or callers may override; (2) those under
-         ``const-threshold`` elements. Weights are read only where another has their type and dims.
+Needs    (1) the same element type, dims and bytes: -0 differs from 0, and NaN equals itself.
+Keeps    (1) constants that a graph returns or callers may override; (2) constants of fewer than
+         ``const-threshold`` elements. Weights are read only if another has their type and dims.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
 
 LONG = 4096
-"""Bytes from which a constant is compared by a sample, then by digest."""
+"""Constants of this many bytes are compared by a sample first, then by a digest."""
 
 SAMPLED = 256
-"""Elements of a sample, about."""
+"""Approximate number of elements in a sample."""
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """``const_threshold``: constants of fewer elements are left alone."""
+    """``const_threshold``: constants of fewer elements are not merged."""
 
     const_threshold: int = 0
 
@@ -49,6 +49,7 @@ class Threshold:
 def const_deduplication(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Threshold
 ) -> None:
+    """Merge equal constants of the main graph with its subgraphs, and of each function."""
     _Search(rewriter, stats, options.const_threshold, cx.model.graph).graph(cx.model.graph)
     for function in cx.model.functions.values():
         # A function has no initializers that could serve two branches.
@@ -56,10 +57,9 @@ def const_deduplication(
 
 
 class _Kind:
-    """The constants of one type and shape, by a sample of what they hold.
+    """The constants of one type and shape, grouped by a sample of their elements.
 
-    The first is not read before there is a second; whole constants are read only where samples
-    agree.
+    The first constant is read only when a second arrives; whole constants only if samples agree.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class _Kind:
         self.alike: dict[bytes, list[ir.Value]] = {}
 
     def add(self, value: ir.Value) -> list[ir.Value]:
-        """The constants that ``value`` may equal; it counts from now on."""
+        """Add ``value`` and return the earlier constants that may equal it."""
         if self.lone is None and not self.alike:
             self.lone = value
             return []
@@ -79,7 +79,7 @@ class _Kind:
         return known[:-1]
 
     def like(self, value: ir.Value) -> list[ir.Value]:
-        """The constants that ``value`` may equal; it does not count itself."""
+        """Return the constants that may equal ``value``, without adding it."""
         if self.lone is None and not self.alike:
             return []
         found = self.add(value)
@@ -87,6 +87,7 @@ class _Kind:
         return found
 
     def remove(self, value: ir.Value) -> None:
+        """Remove ``value``, which was added before."""
         if self.lone is value:
             self.lone = None
         else:
@@ -94,7 +95,7 @@ class _Kind:
 
 
 def _sample(value: ir.Value) -> bytes:
-    """Some of the elements, all of them of a short constant."""
+    """Return the bytes of some elements; of all elements if the constant is short."""
     tensor = constants.tensor_of(value)
     assert tensor is not None
     size = tensor.size
@@ -107,15 +108,17 @@ def _sample(value: ir.Value) -> bytes:
 
 
 def _key(value: ir.Value) -> Hashable:
-    """What equal constants have in common."""
+    """Return the dtype and dims of a constant; equal constants have equal keys."""
     tensor = constants.tensor_of(value)
     assert tensor is not None
     return tensor.dtype, tuple(tensor.shape.numpy())  # needs 1
 
 
 class _Search:
-    """One walk. Constants of inner graphs serve no others when the walk leaves them; then they are
-    in ``left``, and move to ``top`` where another equals them.
+    """One walk over a graph and its subgraphs that merges equal constants.
+
+    ``kinds`` holds the constants in scope. When the walk leaves a subgraph, its constants move to
+    ``left``; if a later constant equals one of them, both are replaced by a constant in ``top``.
     """
 
     def __init__(
@@ -130,7 +133,7 @@ class _Search:
         self.digests: dict[ir.Value, bytes] = {}
 
     def graph(self, graph: ir.Graph) -> list[tuple[_Kind, ir.Value]]:
-        """Walk over ``graph`` and all below it; its constants that no earlier one stands for."""
+        """Walk over ``graph`` and its subgraphs; return its constants that equal no earlier one."""
         found: list[tuple[_Kind, ir.Value]] = []
         for value in list(graph.initializers.values()):
             self.visit(value, found)
@@ -142,13 +145,15 @@ class _Search:
         return found
 
     def leave(self, found: list[tuple[_Kind, ir.Value]]) -> None:
-        """Let the constants of an inner graph serve no others as they are."""
+        """Take the constants of a subgraph out of scope and keep them in ``left``."""
         for kind, value in found:
             kind.remove(value)
             if self.top is not None and not value.is_graph_output():
                 self.left.setdefault(_key(value), _Kind()).add(value)
 
     def visit(self, value: ir.Value, found: list[tuple[_Kind, ir.Value]]) -> None:
+        """Merge ``value`` with an equal constant in scope or in ``left``, else append it to
+        ``found``."""
         tensor = constants.tensor_of(value)
         if tensor is None or tensor.dtype == ir.DataType.STRING or scope.is_dead(value):
             return
@@ -177,7 +182,7 @@ class _Search:
         found.append((kind, value))
 
     def equal(self, value: ir.Value, candidates: list[ir.Value]) -> ir.Value | None:
-        """The first of ``candidates``, whose samples agree, that equals ``value``."""
+        """Return the first of ``candidates`` that equals ``value``; their samples agree already."""
         tensor = constants.tensor_of(value)
         assert tensor is not None
         for other in candidates:
@@ -186,7 +191,7 @@ class _Search:
         return None
 
     def hoisted(self, value: ir.Value) -> ir.Value:
-        """A constant of the main graph that holds the tensor of ``value``."""
+        """Return a new constant of the main graph with the tensor of ``value``."""
         assert self.top is not None
         tensor = constants.tensor_of(value)
         assert tensor is not None
@@ -196,6 +201,7 @@ class _Search:
         )
 
     def merge(self, value: ir.Value, other: ir.Value) -> None:
+        """Let ``other`` replace ``value``, unless the rewriter refuses."""
         try:
             self.rewriter.merge_constants(value, other)  # keeps 1
             self.stats.fired["equal constant"] += 1
@@ -203,6 +209,7 @@ class _Search:
             return
 
     def digest(self, value: ir.Value) -> bytes:
+        """Return the SHA-256 digest of a constant's bytes, computed once."""
         if value not in self.digests:
             tensor = constants.tensor_of(value)
             assert tensor is not None

@@ -3,10 +3,10 @@
     before   x ─┬─> Relu ─> y            after   x ─> Relu ─> y
                 └─> Exp ─> (nobody)
 
-Needs    (1) no reader; (2) for optional outputs, an operator to which their presence says nothing.
-Keeps    (1) inputs and outputs of the model; (2) what a branch or loop body captures; (3) the
-         outputs that make a BatchNormalization train, and those that an Attention with past keys
-         must have.
+Needs    (1) no reader; (2) for optional outputs, an operator that computes the same without them.
+Keeps    (1) inputs and outputs of the model; (2) values that a branch or loop body captures;
+         (3) outputs that put a BatchNormalization into training mode, and outputs that an
+         Attention with past keys must have.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 def dead_code_elimination(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    """Inner graphs last, so that what only they read dies with their nodes."""
+    """Remove dead nodes, outer graphs first: subgraphs die with their node."""
     graphs = cx.index().graphs
     for graph in graphs:
         for node in reversed(graph):
@@ -51,7 +51,7 @@ def dead_code_elimination(
 
 
 def _drop_outputs(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
-    """Optional outputs at the end that nobody reads, such as the mask of Dropout."""
+    """Drop unread optional outputs at the end of a node, such as the mask of Dropout."""
     for node in cx.index().nodes(("", op_type) for op_type in _FEWEST):
         count = len(node.outputs)
         if count == 1 or node.graph is None:
@@ -70,7 +70,7 @@ def _one(node: ir.Node) -> int:
 
 
 def _with_cache(node: ir.Node) -> int:
-    """Past keys and values ask for present ones, whoever reads them."""
+    """Return 3 for an Attention with past keys or values, which must have present ones, else 1."""
     return 3 if any(value is not None for value in node.inputs[4:6]) else 1
 
 
@@ -79,12 +79,13 @@ _FEWEST: Mapping[str, Callable[[ir.Node], int]] = {  # needs 2, keeps 3
     **dict.fromkeys(("GRU", "LSTM", "RNN", "Unique"), _one),
     "Attention": _with_cache,
 }
-"""How many outputs must stay. Only operators whose other outputs are not changed by it are here:
-a Split is cut differently, and a BatchNormalization before opset 14 trains because of them."""
+"""The number of outputs that a node of each operator must keep. Operators that change their meaning
+with the number of outputs are absent: Split cuts differently, and BatchNormalization before opset
+14 switches to training."""
 
 
 def _drop_functions(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
-    """Functions that no node reaches from the main graph."""
+    """Delete the functions that no node calls, directly or through other functions."""
     model = cx.model
     if not model.functions:
         return
@@ -105,7 +106,7 @@ def _drop_functions(cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> No
 
 
 def _drop_imports(model: ir.Model, rewriter: Rewriter, stats: RuleStats) -> None:
-    """Operator sets of which no node is; that of ONNX itself stays."""
+    """Delete imports of domains that no node or function uses; the ONNX domain stays."""
     if model.opset_imports.keys() <= {""}:
         return
     used = {node.domain for node in scope.nodes(model)} | {key[0] for key in model.functions}

@@ -1,15 +1,15 @@
-"""Give every node and every value a name of its own.
+"""Give every node and every value a unique name.
 
     before   "add": a = Add(x, x)    "add": y = Neg(a)    (no name): ...
     after    "add": a = Add(x, x)    "add_0": y = Neg(a)  "Relu_0": ...
 
-ONNX Runtime refuses two nodes of one name, and code generators make identifiers of names.
+ONNX Runtime rejects two nodes with one name, and code generators turn names into identifiers.
 
-Needs    (1) names of nodes that differ over the model, its subgraphs and functions; (2) names of
-         values that differ over the model, or the function, with all graphs in it: none hides a
-         value around it.
-Keeps    (1) the first of each name; (2) names of inputs and outputs, of which no two may be the
-         same; (3) outputs of nodes that are left out, which have no name.
+Needs    (1) node names that are unique in the model, its subgraphs and functions; (2) value names
+         that are unique in the main graph or the function, subgraphs included: no inner value
+         hides an outer one.
+Keeps    (1) the first use of each name; (2) names of inputs and outputs; (3) omitted outputs of
+         nodes, whose name is empty.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 def dedup_op_and_var_names(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Rename nodes and values whose name is missing or already used."""
     if rewriter.exhausted:
         return
     for what, count in (

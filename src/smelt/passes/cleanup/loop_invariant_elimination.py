@@ -1,16 +1,16 @@
-"""Take what a loop carries unchanged out of it.
+"""Remove carried values that a loop never changes.
 
     before   r, s = Loop(n, c, a, b) { (i, c, p, q) => (c, p + q, q) }
     after    r = Loop(n, c, a) { (i, c, p) => (c, p + b) },  s = b
 
-The same for the states of a Scan. What is carried, but read by no round and by nothing after the
-last, goes, too.
+States of a Scan are handled alike. A carried value that neither the body nor any later node reads
+is removed, too.
 
-Needs    (1) a body that returns the carried value as it got it, or the very value that the loop
-         starts it with: both hold the initial value after any number of rounds, none included.
-Keeps    (1) a carried value that becomes another outer value, which it is only after the first
-         round; (2) values that trade places; (3) results of each round, which come after those
-         carried.
+Needs    (1) a body that returns the carried value unchanged, or returns the initial value itself:
+         either way the result is the initial value after any number of iterations, even zero.
+Keeps    (1) a carried value that the body sets to another outer value: it differs from the
+         initial value from the second iteration on; (2) values that swap places; (3) scan
+         outputs, which follow the carried values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 @dataclass(frozen=True)
 class _Form:
-    """Where the first carried value stands among inputs, body inputs and body outputs."""
+    """Indexes of the first carried value in the node's inputs, the body's inputs and its
+    outputs."""
 
     node_input: int
     body_input: int
@@ -40,7 +41,7 @@ class _Form:
 
 
 _FORMS: Mapping[str, _Form] = {"Loop": _Form(2, 2, 1), "Scan": _Form(0, 0, 0)}
-"""The inputs and outputs of a node and those of its body keep their order from there on."""
+"""From these indexes on, inputs and outputs of node and body have the same order."""
 
 
 @graph_pass(
@@ -52,7 +53,7 @@ _FORMS: Mapping[str, _Form] = {"Loop": _Form(2, 2, 1), "Scan": _Form(0, 0, 0)}
 def loop_invariant_elimination(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
-    """Inner loops first: what they return unchanged may be what the loop around them returns."""
+    """Run over all loops, inner ones first: an outer loop may return their unchanged results."""
     if not cx.index().has(*_FORMS):
         return
     if opset.opset_of(cx.model) < 9:
@@ -66,7 +67,7 @@ def loop_invariant_elimination(
 
 
 class _Carrier:
-    """One Loop or Scan."""
+    """One Loop or Scan, with the steps to remove its unchanged carried values."""
 
     def __init__(self, node: ir.Node, rewriter: Rewriter, stats: RuleStats) -> None:
         self.node = node
@@ -75,6 +76,7 @@ class _Carrier:
         self.form = _FORMS[node.op_type]
 
     def run(self) -> None:
+        """Find the unchanged carried values and replace the loop by one without them."""
         body = self.node.attributes.get("body")
         if body is None or not is_known(self.node):
             return
@@ -91,7 +93,8 @@ class _Carrier:
             self.stats.fired["value carried unchanged"] += len(constant)
 
     def initial(self, index: int) -> ir.Value | None:
-        """The initial value of the carried value ``index``, if it never becomes another."""
+        """Return the initial value of the carried value ``index`` if no iteration changes it, else
+        None."""
         initial = self.node.inputs[self.form.node_input + index]
         inner = self.body.inputs[self.form.body_input + index]
         if initial is None:
@@ -109,15 +112,17 @@ class _Carrier:
         return initial
 
     def is_unread(self, index: int) -> bool:
-        """True if neither a round nor anything after the last reads the value (needs 2)."""
+        """True if neither the body nor a later node reads the carried value ``index`` (needs 2)."""
         inner = self.body.inputs[self.form.body_input + index]
         return all(map(scope.is_dead, (inner, self.node.outputs[index])))
 
     def miss(self, why: str) -> None:
+        """Record a near miss with the reason ``why``."""
         self.stats.miss("loop_invariant_elimination", why, self.node)
 
     def replace(self, constant: Mapping[int, ir.Value]) -> None:
-        """Carry only the rest, and let the initial values stand for the others."""
+        """Replace the loop by one without the carried values in ``constant``, whose results become
+        the initial values."""
         node, form = self.node, self.form
         results: list[ir.Value | None] = [
             None if scope.is_dead(v) else constant.get(i, v) for i, v in enumerate(node.outputs)
@@ -139,7 +144,7 @@ class _Carrier:
         self.rewriter.replace(node, results, trust_shape=True, rule="loop_invariant_elimination")
 
     def shrink(self, constant: Mapping[int, ir.Value]) -> None:
-        """Take the carried values out of the body, which reads the initial ones instead."""
+        """Remove the carried values from the body and let it read the initial values instead."""
         body, form = self.body, self.form
         carried = {body.inputs[form.body_input + i]: value for i, value in constant.items()}
         gone = [body.outputs[form.body_output + i].producer() for i in constant]
@@ -154,7 +159,8 @@ class _Carrier:
         self.rewriter.remove_dead([p for p in gone if p is not None and p.graph is body])
 
     def return_copies(self, carried: Mapping[ir.Value, ir.Value]) -> None:
-        """A body returns what it computes: a copy of an initial value, never that itself."""
+        """Insert an Identity where the body returns an initial value: a body may not return outer
+        values."""
         body, rewriter = self.body, self.rewriter
         origin = provenance.merge([self.node], "loop_invariant_elimination")
         builder = Builder(rewriter.model, body, rewriter.shapes, origin=origin)
@@ -166,7 +172,7 @@ class _Carrier:
 
 
 def _through_identity(value: ir.Value) -> ir.Value:
-    """What ``value`` is a copy of."""
+    """Return the value that ``value`` copies through any number of Identity nodes."""
     node = value.producer()
     while node is not None and (node.domain, node.op_type) == ("", "Identity") and is_known(node):
         source = node.inputs[0]
@@ -177,7 +183,7 @@ def _through_identity(value: ir.Value) -> ir.Value:
 
 
 def _may_stand_for(value: ir.Value, other: ir.Value) -> bool:
-    """False if dtype or shape are declared otherwise, as in a model that is wrong itself."""
+    """False if the two values have conflicting dtypes or shapes, as in an invalid model."""
     known = value.dtype is not None and other.dtype is not None
     return not (
         (known and value.dtype != other.dtype) or conflicting_shapes(value.shape, other.shape)

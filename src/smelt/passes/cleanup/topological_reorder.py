@@ -3,12 +3,12 @@
     before   t = Transpose(x)  a = Relu(z)  b = Exp(a)  y = Add(t, b)
     after    a = Relu(z)  b = Exp(a)  t = Transpose(x)  y = Add(t, b)
 
-Only the order changes: a target that computes in the order of the graph then holds a copy for a
-shorter time. ``ops`` lists the operators to move. A branch or loop body counts as a reader.
+Only the order changes: a target that computes in the order of the graph then keeps the result for
+a shorter time. ``ops`` lists the operators to move. A branch or loop body counts as a reader.
 
-Needs    (1) a request: it helps where the copy is larger than what it is made of, or the source is
-         kept anyhow.
-Keeps    (1) the order of all other nodes; (2) what nothing reads comes last.
+Needs    (1) an explicit request: the move helps only if the result is larger than its operand, or
+         if the operand stays in memory anyway.
+Keeps    (1) the order of all other nodes; (2) moved nodes without a reader, which come last.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Moved:
 def topological_reorder(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Moved
 ) -> None:
+    """Move the listed operators to their first reader in each graph."""
     ops = operator_names("topological-reorder", options.ops, cx.model)
     for graph in scope.graphs(cx.model):
         if rewriter.exhausted:
@@ -65,7 +66,7 @@ def _is_listed(node: ir.Node, ops: frozenset[str]) -> bool:
 
 
 def _order(nodes: list[ir.Node], ops: frozenset[str]) -> list[ir.Node]:
-    """``nodes`` with each that is listed put off until a node needs it."""
+    """Return ``nodes`` with each listed node delayed until another node needs it."""
     waiting: dict[ir.Node, None] = {}
     order: list[ir.Node] = []
     for node in nodes:
@@ -80,7 +81,7 @@ def _order(nodes: list[ir.Node], ops: frozenset[str]) -> list[ir.Node]:
 
 
 def _place(node: ir.Node, waiting: dict[ir.Node, None], order: list[ir.Node]) -> None:
-    """Append ``node``, after what it needs of those that wait."""
+    """Append ``node`` to ``order``, after the delayed nodes that it needs."""
     pending = [node]
     while pending:
         top = pending[-1]

@@ -1,16 +1,16 @@
-"""Let ONNX's own definition of an operator stand for it, where the target computes it no other way.
+"""Replace an operator that the target has no kernel for by its ONNX function body.
 
     before   HannWindow(n) ─> y
     after    0.5 - 0.5 * Cos(Range(0, n) * (2 * π / n)) ─> y
 
-Operators of other domains, those of another runtime such as ``com.microsoft`` too, have the body
-with which they are declared: on ``c``, a Cholesky factor is a loop over columns.
+Operators of other domains, also of another runtime's such as ``com.microsoft``, have the body of
+their declaration: on ``c``, a Cholesky factor is a loop over columns.
 
-Needs    (1) a target that says which nodes it computes; (2) a function body in ONNX's schema,
-         which may be made for the node and the types of its operands, of the opset of the model or
-         an earlier one that can be raised to it. A body of a later opset raises the model, and
-         so do operands of types that its opset lacks.
-Keeps    (1) what the target computes as it is; (2) everything where no target says so.
+Needs    (1) a target that tells which nodes it computes; (2) a function body for the node and the
+         types of its operands in ONNX's schema, of the model's opset or of an earlier one that can
+         be raised to it. A body of a later opset, or operand types that the model's opset lacks,
+         raise the opset of the model.
+Keeps    (1) nodes that the target computes itself; (2) all nodes if there is no target.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ NAME = "inline_operator_bodies"
 def inline_operator_bodies(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Inline the body of each node that the target does not compute."""
     if cx.computes is None:  # needs 1, keeps 2
         return
     imported = opset_of(cx.model)
@@ -58,7 +59,7 @@ def inline_operator_bodies(
 
 
 def _expand(rewriter: Rewriter, node: ir.Node, operator: Operator, stats: RuleStats) -> None:
-    """The body of a declared operator in the place of ``node``."""
+    """Replace ``node`` by the body of its declared operator; record a miss if there is none."""
     b = rewriter.builder(node, [node], NAME)
     results = expand_node(b, node, operator) if operator.knows(node) else None
     if results is None:  # needs 2
@@ -77,13 +78,14 @@ def _expand(rewriter: Rewriter, node: ir.Node, operator: Operator, stats: RuleSt
 
 
 def _is_typed(node: ir.Node) -> bool:
-    """Bodies are made for types, and so are kernels."""
+    """True if dtype and shape of all inputs are known, as bodies and kernels require."""
     return all(v is None or (v.dtype is not None and v.shape is not None) for v in node.inputs)
 
 
 def _inline(
     rewriter: Rewriter, node: ir.Node, version: int, imported: int, stats: RuleStats
 ) -> None:
+    """Replace ``node`` by the function body of ONNX's schema; record a miss if there is none."""
     body = body_of(node, version, imported)
     if body is None:  # needs 2
         stats.miss(NAME, "it has no body for these operands", node)

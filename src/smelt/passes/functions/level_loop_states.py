@@ -1,17 +1,17 @@
-"""Let a Loop start with a vector of one where it starts with a scalar and goes on with vectors.
+"""Give a scalar loop state rank 1 if later iterations hold a vector of one element in it.
 
     before   y = Loop(n, c, s[]) { (i, c, p) => (d, Cast(Add(p, t[1]))) }
     after    y = Loop(n, c, Unsqueeze(s)[1]) { (i, c, p) => (d, Cast(Add(p, t[1]))) }
 
-Paddle's exporter writes such loops. Memory is planned for tensors of one rank, and what reads the
-scalar in the first round gives the same for a vector of one, if it is broadcast against a vector
-before anything else looks at it.
+Paddle's exporter writes such loops, and memory is planned for tensors of a fixed rank. The readers
+in the body compute the same from a vector of one element, because they broadcast it against a
+vector before any other operator reads it.
 
-Needs    (1) a state that starts as a scalar; (2) a body that returns a tensor of rank 1 for it, as
-         far as elementwise operators tell; (3) readers in the body that are elementwise, up to one
-         that broadcasts against a tensor of rank 1 or more.
-Keeps    (1) a Loop that may make no round, whose result is the scalar then; (2) what the body
-         returns as it got it.
+Needs    (1) a state that starts as a scalar; (2) a body that returns a tensor of rank 1 for it,
+         derived from elementwise operators; (3) elementwise readers in the body, up to one that
+         broadcasts against a tensor of rank 1 or more.
+Keeps    (1) a Loop that may run zero iterations, because its result is then the scalar; (2) a
+         state that the body returns unchanged.
 """
 
 from __future__ import annotations
@@ -30,13 +30,15 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 NAME = "level_loop_states"
 FIRST_STATE = 2
-"""Among the inputs of a Loop, and those of its body; its outputs have one input less ahead."""
+"""Index of the first state in the inputs of a Loop and of its body; in the outputs it is one
+less."""
 
 
 @graph_pass(NAME, __doc__, exactness=EXACT, default=False)
 def level_loop_states(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Unsqueeze the initial values of all such states and infer the shapes again."""
     levelled = False
     for node in cx.index().nodes([("", "Loop")]):
         if node.graph is None or not is_known(node) or not makes_a_round(node):  # keeps 1
@@ -56,7 +58,8 @@ def level_loop_states(
 
 
 def _scalars_at_first(node: ir.Node, body: ir.Graph) -> list[int]:
-    """The inputs of a Loop that are scalars and states of which a round makes vectors of one."""
+    """Return the input indexes of states that start as a scalar and become a vector of one
+    element."""
     found = []
     ranks = _Ranks(node, body)
     for place in range(FIRST_STATE, len(node.inputs)):
@@ -70,7 +73,7 @@ def _scalars_at_first(node: ir.Node, body: ir.Graph) -> list[int]:
 
 
 def _is_same_for_a_vector(value: ir.Value, ranks: _Ranks) -> bool:
-    """True if all that reads the scalar ``value`` gives what it gives for a vector of it."""
+    """True if all readers of the scalar ``value`` give the same for a vector of one element."""
     pending, seen = [value], {value}
     while pending:
         one = pending.pop()
@@ -92,9 +95,10 @@ def _is_same_for_a_vector(value: ir.Value, ranks: _Ranks) -> bool:
 
 
 class _Ranks:
-    """How many dims values of a body have in the first round, where elementwise operators tell.
+    """Ranks of a body's values in the first iteration, derived through elementwise operators and
+    Ifs.
 
-    Shapes of a body are not known if those of a state change.
+    Shape inference does not know the shapes in a body whose state changes shape.
     """
 
     def __init__(self, node: ir.Node, body: ir.Graph) -> None:
@@ -104,7 +108,7 @@ class _Ranks:
         }
 
     def of(self, value: ir.Value) -> int | None:
-        """The rank of ``value``; None if it is not known."""
+        """Return the rank of ``value``; None if it is unknown."""
         pending = [value]
         while pending:
             last = pending[-1]
@@ -118,7 +122,7 @@ class _Ranks:
         return self._known[value]
 
     def _read(self, value: ir.Value) -> Sequence[ir.Value]:
-        """What the rank of ``value`` hangs on."""
+        """Return the values that determine the rank of ``value``."""
         node = value.producer()
         if node is None or node.domain or _rank(value) is not None:
             return ()
@@ -133,6 +137,8 @@ class _Ranks:
         return ()
 
     def _computed(self, value: ir.Value) -> int | None:
+        """Return the rank of ``value`` from the known ranks of its operands; None if one is
+        unknown."""
         rank = _rank(value)
         if rank is not None:
             return rank

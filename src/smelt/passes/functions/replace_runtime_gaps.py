@@ -1,14 +1,14 @@
-"""Replace operators that ONNX Runtime lacks, or computes wrong, by standard operators.
+"""Replace operators that ONNX Runtime lacks or computes wrong by standard operators.
 
     before   Max(a: int64, b: int64) ─> y
     after    Where(Greater(a, b), a, b) ─> y
 
-For models that are written: ``operators/lacking.py`` and ``operators/wrong.py`` list the operators,
-by element type. It follows every pipeline of ``optimize`` and of the target ``onnx``.
+``operators/lacking.py`` and ``operators/wrong.py`` list these operators by element type. The pass
+runs after every pipeline of ``optimize`` and of the target ``onnx``, before the model is written.
 
-Needs    (1) a known element type; (2) for what is computed wrong, integers that may be large, where
-         their bounds say nothing less.
-Keeps    (1) what the source itself has computed wrong.
+Needs    (1) a known element type; (2) for integer operators that are wrong for large numbers,
+         integers whose bounds do not exclude large numbers.
+Keeps    (1) operators of the source model that ONNX Runtime computes wrong.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ NAME = "replace_runtime_gaps"
 def replace_runtime_gaps(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Replace the listed operators in all graphs."""
     types = ElementTypes(opset_of(cx.model))
     for graph in cx.index().graphs:
         for node in list(graph):
@@ -43,6 +44,7 @@ def replace_runtime_gaps(
 
 
 def _replace(rewriter: Rewriter, node: ir.Node, types: ElementTypes, stats: RuleStats) -> None:
+    """Replace ``node`` by standard operators if it is listed for its element types."""
     operator = stand_in(node, types, of_source=False)  # needs 1, 2, keeps 1
     if operator is None or rewriter.exhausted:
         return

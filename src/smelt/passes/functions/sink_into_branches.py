@@ -1,16 +1,16 @@
-"""Let the branches of an If compute what follows it, where they give tensors of other ranks.
+"""Move nodes after an If into its branches if the branches return different ranks.
 
     before   If(c, then: f(x), else: g(x)) ─> r ─> Reshape(r, s) ─> y
     after    If(c, then: Reshape(f(x), s), else: Reshape(g(x), s)) ─> y
 
-PyTorch writes such an If for a ``squeeze`` whose dim a run decides. Memory is planned for tensors
-of one rank, so what reads the result moves into both branches, up to where the ranks are the same
-again. What it reads besides is computed before the If.
+PyTorch writes such an If for a ``squeeze`` whose dim is known only at run time. Memory is planned
+for tensors of a fixed rank, so the readers of the result move into both branches, until the ranks
+agree again. Other operands of moved nodes are computed before the If.
 
-Needs    (1) a tensor that is not known to have the same rank in both branches; (2) no more than a
-         thousand moved nodes, for each is there twice afterwards.
-Keeps    (1) an If that gives the graph a result of two ranks; (2) what a Loop or a Scan reads,
-         whose rounds would have to be inferred anew.
+Needs    (1) a tensor that is not known to have the same rank in both branches; (2) at most a
+         thousand moved nodes, because each is duplicated.
+Keeps    (1) an If with a graph output of two ranks; (2) an If whose result a Loop or a Scan
+         reads: shapes in their bodies would have to be inferred again.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ BRANCHES = ("then_branch", "else_branch")
 def sink_into_branches(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Move the readers of every If with results of different ranks, then infer the shapes again."""
     if not cx.index().has("If"):
         return
     left = MOST_MOVED
@@ -61,7 +62,7 @@ def sink_into_branches(
 
 
 class _Sinker:
-    """One If. ``open`` are its results, and those of moved nodes, that differ in rank."""
+    """One If; ``open`` holds its results, and results of moved nodes, whose rank may differ."""
 
     def __init__(self, node: ir.Node, rewriter: Rewriter, most: int) -> None:
         self.node = node
@@ -75,7 +76,7 @@ class _Sinker:
         self.after: set[ir.Node] = {node}
 
     def run(self) -> list[ir.Graph]:
-        """Move what has to be; returns the branches. Raises Refused with the graph as it was."""
+        """Move the readers and return the branches. On Refused, the graph is unchanged."""
         graph = self.node.graph
         assert graph is not None
         here = self.rewriter.builder(self.node, [self.node], NAME)
@@ -100,13 +101,13 @@ class _Sinker:
         return self.branches
 
     def hanging(self, place: int) -> list[ir.Node]:
-        """The node at ``place`` and what stands between it and the If, in order."""
+        """Return the node at ``place`` and the unmoved nodes between it and the If, in order."""
         nodes = self.later[: place + 1]
         wanted = self.with_producers(nodes[-1:], nodes)
         return [each for each in nodes if each in wanted & self.after and each not in self.moved]
 
     def with_producers(self, of: Sequence[ir.Node], nodes: Sequence[ir.Node]) -> set[ir.Node]:
-        """All that nodes ``of`` hang on, among ``nodes`` and those before them."""
+        """Return the nodes ``of`` and all their direct and indirect producers among ``nodes``."""
         wanted = set(of)
         for each in reversed(nodes):
             if each in wanted:
@@ -114,7 +115,8 @@ class _Sinker:
         return wanted
 
     def move(self, node: ir.Node) -> None:
-        """Let both branches compute ``node``."""
+        """Clone ``node`` into both branches; raises Refused if it has subgraphs or too many nodes
+        moved."""
         if scope.carries_graphs(node) and node.op_type != "If":  # keeps 2
             raise Refused(f"a {node.op_type} reads what differs in rank")
         if len(self.moved) >= self.most:  # needs 2
@@ -130,7 +132,8 @@ class _Sinker:
                 self.open.add(value)
 
     def check(self) -> None:
-        """Raise Refused if something would still read what differs in rank."""
+        """Raise Refused if a graph output has no fixed rank, or if the limit of rewrites is
+        reached."""
         if any(value.is_graph_output() for value in self.open):  # keeps 1
             raise Refused("a result of the graph has another rank in each branch")
         limit = self.rewriter.limit
@@ -138,7 +141,7 @@ class _Sinker:
             raise Refused(f"the limit of {limit} rewrites is reached")
 
     def hoist(self, graph: ir.Graph) -> None:
-        """Compute before the If what moved nodes read that comes after it, but not from it."""
+        """Move nodes before the If that moved nodes read and that do not depend on the If."""
         wanted = self.with_producers(self.moved, self.later)
         early = [each for each in self.later if each in wanted and each not in self.after]
         if early:
@@ -146,7 +149,7 @@ class _Sinker:
             graph.insert_before(self.node, early)
 
     def exchange(self) -> None:
-        """Let an If with longer branches stand for the old one and for the nodes that moved."""
+        """Replace the old If and the moved nodes by an If with the longer branches."""
         left = [
             value for node in self.later if node not in self.moved for value in self.reads[node]
         ]
@@ -177,7 +180,7 @@ def _read(node: ir.Node) -> tuple[ir.Value, ...]:
 
 
 def _differ(one: ir.Value, other: ir.Value) -> bool:
-    """True if two tensors are not known to be of the same rank."""
+    """True if two tensors are not known to have the same rank."""
     if not isinstance(one.type, ir.TensorType) or not isinstance(other.type, ir.TensorType):
         return False
     return one.shape is None or other.shape is None or len(one.shape) != len(other.shape)
