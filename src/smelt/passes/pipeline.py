@@ -200,8 +200,8 @@ class _Parser:
 @cache
 def _stage(name: str) -> Steps:
     """Return the steps of a stage. Default passes of installed packages go right behind the last
-    pass of their ``after``, else right before the first of ``before``; without either, to the end
-    of ``fuse``."""
+    pass of their ``after``, else right before the first of ``before``, or else to the end of
+    ``fuse``."""
     steps = list(_Parser(STAGES[name]).parse())
     for pass_ in installed().values():
         if pass_.default:
@@ -272,8 +272,8 @@ def _bad_option(owner: str, key: str, why: str) -> UsageError:
 
 
 def check_order(steps: Steps) -> None:
-    """Raise UsageError E604 if first runs break a declared ``after`` or ``before`` (within a
-    fixpoint, every pass also runs after every other)."""
+    """Raise UsageError E604 if the first runs of two passes (fixpoints repeat) break a declared
+    order."""
     first: dict[str, int] = {}
     listed = list(passes_of(steps))
     for index, pass_ in enumerate(listed):
