@@ -199,9 +199,8 @@ class _Parser:
 
 @cache
 def _stage(name: str) -> Steps:
-    """Return the steps of a stage. Default passes of installed packages go right behind the last
-    pass of their ``after``, else right before the first of ``before``, or else to the end of
-    ``fuse``."""
+    """Return the steps of a stage; installed default passes go behind the last of their ``after``,
+    else before the first of their ``before``, or else to the end of ``fuse``."""
     steps = list(_Parser(STAGES[name]).parse())
     for pass_ in installed().values():
         if pass_.default:
