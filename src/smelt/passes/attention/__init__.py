@@ -1,4 +1,5 @@
-"""Attention and softmax: products of queries, keys and values, their masks, as operators.
+"""Fuse attention and softmax: products of queries, keys and values, with their masks, into
+operators.
 
-What recognizes masks stands here. Products without a softmax belong into ``products``.
+Recognition of masks is here, too. Products without a softmax belong into ``products``.
 """

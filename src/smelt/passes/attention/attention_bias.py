@@ -1,9 +1,8 @@
-"""What an ``Attention`` adds to the scores, from the masks and biases that models write.
+"""Build the bias input of an ``Attention`` from the masks and biases that models write.
 
-The values of the match say what is shown (``mask``) or hidden (``hidden``) by ``low``, what is
-added (``bias`` and ``more``), by what scores are scaled behind that (``late_factor`` and
-``late_divisor``), what is added where some are hidden already (``then``), and what they are at
-least (``least``).
+Names in the match: ``mask`` (True keeps a score) or ``hidden`` (True replaces it) with the number
+``low``; ``bias`` and ``more``, which are added to the scores; ``late_factor`` and ``late_divisor``,
+which scale scores after that; ``then``, which is added after masking; ``least``, a lower bound.
 """
 
 from __future__ import annotations
@@ -26,13 +25,15 @@ from smelt.passes.attention.half_bias import LOWEST, half_bias
 from smelt.passes.told_size import told_shape
 
 LOW_ENOUGH = -1e9
-"""No score is as low as that, so what replaces one hides it; what is added only rounds it."""
+"""No score is this low: as a replacement it hides a score; as an addend it would only round the
+score."""
 
 
 def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """What is added to the scores, if anything is; of their type and with their last dims.
+    """Return the bias to add to the scores, () if there is none, or a Miss.
 
-    A mask that is the same for all queries, or keys, is expanded, for runtimes take no other.
+    The bias has the dtype of the scores and their last two dims: a mask that broadcasts along
+    queries or keys is expanded, because runtimes accept no other.
     """
     hidden = m.get("hidden")
     mask = m.get("mask") if hidden is None else hidden
@@ -62,9 +63,9 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
 
 
 def _hidden_by_number(added: ir.Value, m: Match, b: Builder) -> ir.Value:
-    """``added`` with a finite number for -inf, where it chooses -inf or 0 and no row is all -inf.
+    """Replace -inf in a choice between -inf and 0 by ``FLOOR``, if no row is hidden completely.
 
-    As PyTorch's TorchScript exporter writes the triangle of a causal attention.
+    PyTorch's TorchScript exporter writes the triangle of a causal attention with -inf.
     """
     node = producer_of(added, "Where")
     if node is None or added.dtype != ir.DataType.FLOAT:
@@ -82,10 +83,11 @@ def _hidden_by_number(added: ir.Value, m: Match, b: Builder) -> ir.Value:
 
 
 def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """``low`` where a score is hidden, plus what is added to all of them, as in GPT-Neo.
+    """Return the bias for ``Where(mask, score, low) + then``, as in GPT-Neo: ``Where(mask, 0, low)
+    + then``.
 
-    Keys that both hide are further down than those that one hides, which is all that tells keys
-    apart in a row that shows none; in float16 their scores would, too.
+    A key hidden by both is lower than a key hidden by one, which only matters in a row whose keys
+    are all hidden. In float16 the scores would matter there, too, so only float32 is accepted.
     """
     hidden, then, low = m.get("hidden"), m["then"], m.scalar("low")
     if m["q"].dtype != ir.DataType.FLOAT:
@@ -104,7 +106,7 @@ def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
 
 
 def _as_operand(added: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
-    """``added`` with the last dims of the scores."""
+    """Return ``added`` expanded to the last two dims of the scores and with rank 2 or 4."""
     missing = _missing_of(added, m)
     if missing is None:
         return Miss("the mask is not proved to broadcast to the scores")
@@ -116,14 +118,15 @@ def _as_operand(added: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] |
 
 
 def _finite(added: ir.Value, m: Match, b: Builder) -> ir.Value | None:
-    """``added`` as the operator takes it; None if that is not worth it."""
+    """Return ``added`` without values that ONNX Runtime treats specially; None if that costs too
+    much."""
     if m["q"].dtype == ir.DataType.FLOAT:
         return finite_bias(added, m, b, m.get("least") is not None)
     return half_bias(added, m, b)
 
 
 def _added(m: Match, b: Builder) -> ir.Value | None:
-    """One bias of all that is added, scaled as the scores are behind it."""
+    """Return ``bias + more``, scaled by the late factor or divisor; None if nothing is added."""
     bias, more = m.get("bias"), m.get("more")
     if bias is None or (more is None and _is_nothing(bias, m)):
         return None
@@ -136,7 +139,8 @@ def _added(m: Match, b: Builder) -> ir.Value | None:
 
 
 def _is_nothing(bias: ir.Value, m: Match) -> bool:
-    """True for zeros, as ``torch.baddbmm`` is given to add nothing."""
+    """True if ``bias`` is a constant of zeros, as in calls of ``torch.baddbmm`` that add
+    nothing."""
     array = m.array(bias, None)
     return array is not None and not array.any() and _missing_of(bias, m) is not None
 
@@ -144,7 +148,10 @@ def _is_nothing(bias: ir.Value, m: Match) -> bool:
 def _hidden(
     mask: ir.Value, shown: bool, added: ir.Value | None, m: Match, b: Builder
 ) -> ir.Value | Miss:
-    """``added``, or 0, where ``mask`` shows a key, and what outweighs all scores elsewhere."""
+    """Return ``Where(mask, added or 0, bottom)``, with the branches swapped if not ``shown``.
+
+    ``bottom`` outweighs every score. Returns a Miss if ``low`` is too high or may hide a whole row.
+    """
     low, half = m.scalar("low"), m["q"].dtype != ir.DataType.FLOAT
     least = LOWEST if half else LOW if added is not None else LOW_ENOUGH
     if low is None or not low <= least:  # fuse_attention needs 7
@@ -159,14 +166,16 @@ def _hidden(
 
 
 def _as_many(keys: ir.Value, v: ir.Value) -> bool:
-    """True if B,H,D,S and B,H,S,D have one S: a mask of several columns may repeat a single key."""
+    """True if the sizes S of keys B,H,D,S and values B,H,S,D are equal; a mask may broadcast one
+    key."""
     return keys.shape is not None and v.shape is not None and same_dim(keys.shape[3], v.shape[2])
 
 
 def _expanded(
     bias: ir.Value, missing: tuple[bool, bool], m: Match, b: Builder
 ) -> tuple[ir.Value, ...]:
-    """``bias`` with a row for each query, and a column for each key, where it has one."""
+    """Return ``bias`` expanded to a row for each query and a column for each key, as ``missing``
+    says."""
     queries, keys = m["q"].shape, m["keys"].shape
     if not any(missing) or queries is None or keys is None:
         return (bias,)
@@ -187,8 +196,10 @@ def _shows_each_row(mask: ir.Value | None, shown: bool, m: Match) -> bool:
 def shows_each_row(
     mask: ir.Value, shown: bool, queries: ir.Shape | None, constants: Constants
 ) -> bool:
-    """True if each row of ``mask`` has a key where it is ``shown``; dim 2 of ``queries`` counts
-    them."""
+    """True if each row of ``mask`` is proved to have a key where the mask equals ``shown``.
+
+    Dim 2 of ``queries`` is the number of rows.
+    """
     array = constants.get(mask, None)
     if array is not None:
         return bool((array == shown).any(-1).all())
@@ -196,10 +207,10 @@ def shows_each_row(
 
 
 def _missing_of(mask: ir.Value, m: Match) -> tuple[bool, bool] | None:
-    """Whether ``mask`` has to be expanded to queries, and to keys; None if it may not fit.
+    """Return whether ``mask`` lacks the query axis and the key axis; None if it may not broadcast.
 
-    The product with the values needs as many weights as there are keys, so a mask of a size that is
-    not known has that size, or 1.
+    The product with the values requires as many weights as keys, so a mask of unknown size has that
+    size or 1.
     """
     shape, q, keys = mask.shape, m["q"], m["keys"]
     if shape is None or q.shape is None or keys.shape is None:

@@ -1,4 +1,4 @@
-"""The rule that splits heads inside an ``Attention`` that joins the past to what is new."""
+"""The rule that moves the split of heads into an ``Attention`` with past keys and values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ _HEADS_AND_ROWS = (0, 2, 1, 3)
 
 @rule(op("Attention", var("q"), var("k"), var("v"), rest=True))
 def cached_heads(m: Match, b: Builder) -> Replacement:
-    """Operands B,S,H*D, and y as B,S,H*D in heads; past and present stay B,H,S,D."""
+    """Give the Attention operands and result B,S,H*D with ``q_num_heads``; past and present keep
+    B,H,S,D."""
     node = m.root
     if len(node.outputs) != 3 or "q_num_heads" in node.attributes:
         return None
@@ -42,7 +43,7 @@ def cached_heads(m: Match, b: Builder) -> Replacement:
 
 
 def _is_moved(y: ir.Value, one: bool) -> bool:
-    """True if heads are moved behind the positions; of one position that is a Reshape."""
+    """True if the only reader merges the heads: a Transpose, or a Reshape for one position."""
     reader = only_reader(y, "Reshape" if one else "Transpose")
     return reader is not None and (one or permutation(reader) == _HEADS_AND_ROWS)
 
@@ -53,7 +54,7 @@ def _is_made(value: ir.Value, one: bool) -> bool:
 
 
 def _rows(value: ir.Value, width: int, one: bool, b: Builder) -> ir.Value:
-    """B,S,H*D."""
+    """Return the operand as B,S,H*D."""
     if one:
         return b.op("Reshape", value, b.const_i64([0, 1, width]))
     node = producer_of(value, "Transpose")

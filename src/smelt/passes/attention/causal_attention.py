@@ -1,4 +1,4 @@
-"""The rule that takes the causal mask for what it is: an attribute of ``Attention``."""
+"""The rule that replaces a causal mask by the attribute ``is_causal`` of ``Attention``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.passes.attention.causal_mask import is_causal
 
 @rule(op("Attention", var("q"), var("k"), var("v"), var("bias")))
 def causal(m: Match, b: Builder) -> Replacement:
-    """No bias of S by S where an attribute says the same."""
+    """Replace a bias of S by S that holds the causal mask by ``is_causal=1``."""
     node, bias = m.root, m["bias"]
     if node.attributes.get_int("is_causal", 0) or bias.dtype != ir.DataType.FLOAT:
         return None
@@ -35,14 +35,14 @@ def causal(m: Match, b: Builder) -> Replacement:
 
 
 def _rows(value: ir.Value) -> Dim | None:
-    """How many queries or keys there are, in B,H,S,D or in B,S,H*D."""
+    """Return the number of queries or keys of B,H,S,D or B,S,H*D; None if the rank is another."""
     if value.shape is None or len(value.shape) not in (3, 4):
         return None
     return value.shape[-2]
 
 
 def _fitting_heads(node: ir.Node, q: ir.Value, k: ir.Value) -> bool:
-    """True if each head of keys serves one head of queries, or several."""
+    """True if each head of keys serves the same number of query heads."""
     if q.shape is None or k.shape is None or len(q.shape) != len(k.shape):
         return False
     names = ("q_num_heads", "kv_num_heads")

@@ -1,8 +1,8 @@
-"""Recognize the causal mask: 0 up to the query's own key, a huge negative number after it.
+"""Recognize the causal mask: 0 up to the query's own key, a very negative number after it.
 
-What is read is what exporters leave: comparisons of positions, however these are computed
-(``ir/affine_proof.py``), what Trilu keeps, boolean algebra and casts about them, and arrays into
-which all that is folded.
+The reader follows what exporters write: comparisons of positions, however these are computed
+(``ir/affine_proof.py``), Trilu, boolean operators and casts, and the constant arrays into which
+these are folded.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from smelt.passes.attention import triangle_cells
 from smelt.passes.attention.triangle_cells import COLUMNS, ROWS, Cells
 
 LOW = -1e30
-"""Scores are far smaller, so that adding one to this changes nothing."""
+"""A bias so low that adding a score to it changes nothing, because scores are far smaller."""
 
 FLOOR = -3.4e38
-"""What is added is at least this: beside the lowest float, ONNX Runtime takes a row to have no
-keys, and gives zeros for it, where a softmax gives the average."""
+"""Lower limit of a bias. At the lowest float, ONNX Runtime takes a row as hidden and returns zeros
+for it; a softmax returns the average."""
 
 LIMIT = 64
-"""Values that are read before a mask counts as another: masks are made by few nodes."""
+"""Limit of values to read before a mask is given up; masks consist of few nodes."""
 
 _MOVES = frozenset({"Identity", "Unsqueeze", "Squeeze", "Reshape", "Expand"})
 
@@ -50,13 +50,14 @@ def is_causal(bias: ir.Value, size: Dim, constants: Constants) -> bool | None:
 
 
 def on_diagonal(mask: ir.Value, size: Dim, constants: Constants) -> bool | None:
-    """What a square ``mask`` of ``size`` queries says of each query and its own key, if known."""
+    """Return the boolean that a square ``mask`` has on its whole diagonal; None if unknown."""
     reader = _Reader(size, constants)
     cells = reader.read(mask) if reader.is_square(mask.shape) else None
     return None if cells is None or cells.counts else bool(cells.numbers[1])
 
 
 def _is_causal_array(array: np.ndarray) -> bool | None:
+    """True if a constant is the causal mask; None if its last row already hides a key."""
     if array[..., -1, :].any():
         return None
     seen = np.tri(array.shape[-1], dtype=np.bool_)
@@ -67,7 +68,7 @@ def _is_causal_array(array: np.ndarray) -> bool | None:
 
 
 class _Reader:
-    """Reads values that broadcast to ``size`` rows and columns as cells, each value once."""
+    """Reads values that broadcast to ``size`` x ``size`` as cells (see ``triangle_cells.py``)."""
 
     def __init__(self, size: Dim, constants: Constants) -> None:
         self.size = size
@@ -76,7 +77,8 @@ class _Reader:
         self.known: dict[ir.Value, Cells | None] = {}
 
     def read(self, value: ir.Value | None) -> Cells | None:
-        """What ``value`` holds; None if it does not depend on the side of the diagonal alone."""
+        """Return the cells of ``value``; None if it depends on more than the side of the
+        diagonal."""
         if value is None or (value not in self.known and len(self.known) == LIMIT):
             return None
         if value not in self.known:
@@ -86,13 +88,14 @@ class _Reader:
         return self.known[value]
 
     def is_square(self, shape: ir.Shape | None) -> bool:
-        """True if the last two dims are the size."""
+        """True if the last two dims equal ``size``."""
         if shape is None or len(shape) < 2:
             return False
         return all(equal_if_broadcast(dim, self.size) for dim in shape.dims[-2:])
 
     def _line(self, shape: ir.Shape | None) -> Cells | None:
-        """The positions of rows or columns, whichever run along a value of ``shape``."""
+        """Return the cells of row or column positions, depending on the axis of ``shape`` that is
+        not 1."""
         if shape is None or not len(shape) or any(dim != 1 for dim in shape.dims[:-2]):
             return None
         if equal_if_broadcast(shape[-1], self.size) and (len(shape) == 1 or shape[-2] == 1):
@@ -102,6 +105,7 @@ class _Reader:
         return None
 
     def _constant(self, value: ir.Value) -> Cells | None:
+        """Return the cells of a constant: one number, positions 0, 1, ..., or a triangle."""
         line, square = self._line(value.shape), self.is_square(value.shape)
         array = self.constants.get(value, None) if line or square else self.constants.get(value)
         if array is None or array.dtype.kind not in "biuf":
@@ -113,7 +117,7 @@ class _Reader:
         return triangle_cells.triangles(array) if square and array.size else None
 
     def _positions(self, value: ir.Value) -> Cells | None:
-        """One integer everywhere, or the position of the row or of the column."""
+        """Return the cells of one integer everywhere, or of the row or column position."""
         form = self.proof.of(value)
         if form is None or value.shape is None or value.dtype is None:
             return None
@@ -127,6 +131,7 @@ class _Reader:
         return Cells(COLUMNS if along == -1 else ROWS, counts=True) if fits else None
 
     def _computed(self, value: ir.Value) -> Cells | None:
+        """Return the cells of a computed value from its operator and operands."""
         node = value.producer()
         if node is None or node.domain or not is_known(node):
             return None
@@ -146,6 +151,7 @@ class _Reader:
         return self._elementwise(node)
 
     def _elementwise(self, node: ir.Node) -> Cells | None:
+        """Return the cells of an elementwise operator of which all operands are cells."""
         operands: list[Cells] = []
         for value in node.inputs if node.op_type in triangle_cells.ELEMENTWISE else ():
             cells = self.read(value)
@@ -155,6 +161,7 @@ class _Reader:
         return triangle_cells.elementwise(node.op_type, operands) if operands else None
 
     def _trilu(self, node: ir.Node) -> Cells | None:
+        """Return the cells of a Trilu with a constant offset."""
         cells = self.read(node.inputs[0]) if self.is_square(node.outputs[0].shape) else None
         offset = node.inputs[1] if len(node.inputs) > 1 else None
         k = 0 if offset is None else self.constants.scalar(offset)
@@ -164,9 +171,10 @@ class _Reader:
         return triangle_cells.trilu(cells, upper is None or bool(upper.as_int()), k)
 
     def _corner(self, value: ir.Value) -> Cells | None:
-        """The first rows and columns of a constant triangle, as a model slices them off a buffer.
+        """Return the cells of the first rows and columns of a constant triangle, sliced off a
+        buffer.
 
-        A slice from the first element on, with step 1, of this size has no other elements.
+        A Slice from index 0 with step 1 and a result of this size can read no other elements.
         """
         if not self.is_square(value.shape):
             return None
@@ -182,13 +190,14 @@ class _Reader:
         return triangle_cells.triangles(array) if rows == columns > 1 else None
 
     def _is_from_first(self, node: ir.Node) -> bool:
+        """True if a Slice has constant starts of 0 and steps of 1."""
         starts = self.constants.ints(node.inputs[1])
         stepped = len(node.inputs) > 4 and node.inputs[4] is not None
         steps = self.constants.ints(node.inputs[4]) if stepped else ()
         return starts is not None and not any(starts) and steps is not None and set(steps) <= {1}
 
     def _moved(self, cells: Cells, data: ir.Value | None, to: ir.Value) -> Cells | None:
-        """Cells after an Expand, or after a change of rank that keeps the last two dims."""
+        """Return the cells after an Expand, or after a rank change that keeps the last two dims."""
         if cells.is_uniform:
             return cells
         if self.is_square(to.shape):

@@ -1,4 +1,4 @@
-"""Leave out the look for NaN among the weights of an attention, which PyTorch's exporters write.
+"""Drop the NaN check that PyTorch's exporters write after the Softmax of an attention.
 
     before   p = Softmax(scores); w = Where(IsNaN(p), 0, p)
     after    w = Softmax(scores)
@@ -9,22 +9,22 @@
              Where(any key of the row, Reshape(Transpose(y)), 0)
 
     before   p = Softmax(Where(mask, scores, low)); y = MatMul(Where(mask, p, 0), v)
-    after    the same: what is hidden has no weight, unless all keys of a row are hidden
+    after    the same: a hidden key has the weight 0, unless all keys of its row are hidden
 
-Keras masks weights again, by ``Where`` or by products (``masked_scores.py``). Of one query, a
-Reshape alone merges heads, also those that share keys and stand as its rows. A row of weights is
-NaN where all its keys are hidden, or where a score is no finite number. Which rows of a mask hide
-all keys is the same for all layers, so it is computed once.
+Keras masks the weights a second time, by ``Where`` or by products (``masked_scores.py``). With one
+query, a Reshape merges the heads (also in grouped-query form, where heads are rows). A row of
+weights is NaN if all its keys are hidden, or if a score is not finite. All layers share the mask,
+so the rows that hide all keys are computed once.
 
-In half floats the largest number of a row of a mask is taken away from it, so that a row that hides
-all its keys by a finite number has weights, whatever its scores add up to.
+In float16 the largest element of each mask row is subtracted from the row, so that a row whose
+keys are all hidden by a finite number has weights, whatever its scores are.
 
-Needs    (1) a Softmax of float32 or float16 over the last dim; (2) without a mask, a product,
-         scaled or not, with at most a bias that leaves each row a key: a constant, or a choice
-         between finite numbers; (3) with -inf, float32 and opset 20, from which on ReduceMax takes
-         bools; (4) a mask for all heads, and -inf as the only number that hides.
-Keeps    (1) weights that something else reads. A row with scores that are NaN or infinite, of which
-         the guard made zeros, shows it.
+Needs    (1) a Softmax of float32 or float16 over the last dim; (2) in the form without a mask, a
+         product, scaled or not, plus at most one bias that leaves each row a key: a constant, or a
+         choice between finite numbers; (3) with -inf, float32 and opset 20, where ReduceMax begins
+         to support bools; (4) one mask for all heads, and -inf as the only hiding number.
+Keeps    (1) weights with other readers. A row with NaN or infinite scores, for which the guard gave
+         zeros, becomes NaN.
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ _guarded = op("Where", op("IsNaN", var("p")), const(0), var("p"))
 
 @rule(_guarded, same_shape=True)
 def guard_without_mask(m: Match, b: Builder) -> Replacement:
+    """Remove the NaN check if no row of scores can have weights of NaN."""
     softmax = _softmax(m, m.walk())
     if isinstance(softmax, Miss):
         return softmax
@@ -65,7 +66,7 @@ def guard_without_mask(m: Match, b: Builder) -> Replacement:
 
 
 def _in_half(softmax: ir.Node, m: Match, b: Builder) -> Replacement:
-    """The weights of a bias, if there is one, of which no sum with a score is -inf in each row."""
+    """Return the weights in float16, with the bias relative to the largest element of its row."""
     add = producer_of(softmax.inputs[0], "Add")
     if add is None or add.inputs[0] is None or add.inputs[1] is None:
         return m["p"]
@@ -83,6 +84,7 @@ _product = op("MatMul", _guarded, var("v"), name="product")
 
 @rule(merged_heads(_product), needs=("Softmax",), same_shape=True)
 def guard_of_mask(m: Match, b: Builder) -> Replacement:
+    """Remove the NaN check of masked weights, and put zeros into rows whose keys are all hidden."""
     walk = m.walk()
     walk.take(m.nodes)
     softmax = _softmax(m, walk)
@@ -112,7 +114,7 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
 
 
 def _softmax(m: Match, walk: Walk) -> ir.Node | Miss:
-    """The Softmax that makes the weights."""
+    """Return the Softmax that computes the weights; a Miss if its dtype or axis does not fit."""
     node, shape = walk.up(m["p"], "Softmax"), m["p"].shape
     if node is None or shape is None or m["p"].dtype not in (ir.DataType.FLOAT, HALF):
         return Miss("it guards no softmax of float32 or float16")
@@ -122,7 +124,8 @@ def _softmax(m: Match, walk: Walk) -> ir.Node | Miss:
 
 
 def _has_finite_rows(scores: ir.Value | None, m: Match) -> bool:
-    """True for a product, scaled or not, perhaps with a bias that hides no whole row."""
+    """True if ``scores`` is a product, scaled or not, plus at most a bias that hides no whole
+    row."""
     add = producer_of(scores, "Add")
     if add is not None:
         biased = [_hides_no_row(value, m) for value in add.inputs]
@@ -139,8 +142,8 @@ def _has_finite_rows(scores: ir.Value | None, m: Match) -> bool:
 
 
 def _hides_no_row(bias: ir.Value | None, m: Match) -> bool:
-    """True for a constant that leaves each row a key, a choice between finite numbers, or what
-    stands against the largest number of its row."""
+    """True if no row of ``bias`` is all -inf: a constant that shows each row a key, a choice
+    between finite numbers, or a bias relative to the largest element of its row."""
     choice = producer_of(bias, "Where")
     if choice is not None:
         numbers = [m.scalar(value) for value in choice.inputs[1:]]
@@ -155,7 +158,8 @@ def _hides_no_row(bias: ir.Value | None, m: Match) -> bool:
 
 
 def _hidden(add: ir.Node, m: Match) -> tuple[ir.Value, ir.Node] | None:
-    """The scores, and the choice between 0 and -inf that ``add`` adds to them."""
+    """Return the scores, and the ``Where`` of 0 and -inf that ``add`` adds to them; None if it has
+    none."""
     for scores, bias in (add.inputs, add.inputs[::-1]):
         choice = producer_of(bias, "Where")
         if scores is None or choice is None:

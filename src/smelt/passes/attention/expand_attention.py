@@ -1,21 +1,20 @@
 """Expand an ``Attention`` into products and a Softmax, for targets without it.
 
     before   Attention<q_num_heads=H, kv_num_heads=H, scale=s>(q, k, v, bias) ─> y
-    after    heads apart; Softmax(MatMul(q * s, Transpose(k)) + bias) ─> p ─> MatMul(p, v) ─> y
+    after    heads split; Softmax(MatMul(q * s, Transpose(k)) + bias) ─> p ─> MatMul(p, v) ─> y
 
-With ``is_causal``, scores of keys with a higher position than the query become the lowest number
-before that, as in ONNX Runtime and JAX: where infinite keys leave a query nothing but scores of
--inf, it weighs the others alike. A query that the bias leaves no key weighs all by 0, where a
-Softmax alone gives NaN.
+With ``is_causal``, the scores of keys after the query become the lowest finite number before the
+Softmax, as in ONNX Runtime and JAX. A query whose other scores are all -inf, because of infinite
+keys, then weighs those later keys equally. A query without any key left by the bias gets weights
+of 0, where a Softmax alone gives NaN.
 
-Keys and values of the past are joined first, and handed on. A ``softcap`` c makes
-``Tanh(scores / c) * c`` of the scores before that.
+Past keys and values are joined with the new ones first, and are further outputs. With a
+``softcap`` c, the scores become ``Tanh(scores / c) * c`` before bias and mask.
 
-Needs    (1) no scores handed on, and no keys or values but with those of the past; (2) as many
-         heads for keys as for queries, or numbers of heads that divide; (3) sizes that are numbers
-         where heads are split off; (4) a bias of numbers, if any.
-Keeps    (1) masks of booleans, a softmax in another type, a causal mask beside
-         what is of the past.
+Needs    (1) no output of scores, and outputs of keys and values only together with past ones;
+         (2) as many heads for keys as for queries, or head counts that divide; (3) constant head
+         sizes where the operator splits heads; (4) a bias of numbers, if any.
+Keeps    (1) boolean masks, a softmax in another type, a causal mask together with past keys.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from smelt.passes.base import rounding, rule_pass
 
 @rule(op("Attention", var("q"), var("k"), var("v"), rest=True))
 def attention(m: Match, b: Builder) -> Replacement:
+    """Replace an Attention by MatMul, Softmax and MatMul."""
     given = {a.name: a.value for a in m.root.attributes.values()}
     bias, *past = (*m.root.inputs[3:], *(None,) * 3)[:3]
     refused = _unfit(m, given, bias, past)
@@ -78,6 +78,7 @@ def attention(m: Match, b: Builder) -> Replacement:
 def _unfit(
     m: Match, given: Mapping[str, Any], bias: ir.Value | None, past: Sequence[ir.Value | None]
 ) -> Miss | None:
+    """Return a Miss that names the feature of the Attention that the expansion does not support."""
     if given.get("qk_matmul_output_mode", 0):  # keeps 1
         return Miss("it does more than weigh values by a softmax")
     dtype = m["q"].dtype
@@ -110,7 +111,12 @@ def _weights(
     seen: ir.Value | None,
     b: Builder,
 ) -> ir.Value:
-    """What each query weighs values by, of ``scores`` with ``bias``: ``constant``, if known."""
+    """Return the softmax of ``scores``, which include ``bias``, with 0 for rows that ``bias``
+    hides.
+
+    ``constant`` is the bias as an array, if it is known; ``seen`` is the causal mask, if there is
+    one.
+    """
     assert scores.dtype is not None  # that of q, which was asked for
     lowest = float(float_info(scores.dtype.numpy()).min)
     weights = b.op("Softmax", _without_later(scores, seen, lowest, b), axis=-1)
@@ -124,7 +130,7 @@ def _weights(
 
 
 def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
-    """B,H,S,D of ``value``, which has that form already if ``heads`` is None."""
+    """Return ``value`` as B,H,S,D; it already has that form if ``heads`` is None."""
     if heads is None:
         return value if value.shape is None or len(value.shape) == 4 else None
     width = value.shape[2] if value.shape is not None and len(value.shape) == 3 else None
@@ -135,7 +141,7 @@ def _apart(value: ir.Value, heads: int | None, b: Builder) -> ir.Value | None:
 
 
 def _copied(value: ir.Value, q: ir.Value, b: Builder) -> ir.Value | None:
-    """B,H,S,D of B,G,S,D, each head as often as queries share it."""
+    """Return B,G,S,D as B,H,S,D: each head is repeated for the query heads that share it."""
     if value.shape is None or q.shape is None:
         return None
     heads, groups, size = q.shape[1], value.shape[1], value.shape[3]
@@ -157,7 +163,8 @@ def _heads(value: ir.Value) -> ir.Shape | None:
 
 
 def _seen(q: ir.Value, k: ir.Value, b: Builder) -> ir.Value:
-    """Of the keys, those up to the position of each query; that is never none."""
+    """Return the boolean mask of keys up to the position of each query; each row has at least
+    one."""
     rows = b.op("Unsqueeze", _positions(q, b), b.const_i64([1]))
     return b.op("GreaterOrEqual", rows, _positions(k, b))
 
@@ -167,7 +174,7 @@ def _without_later(scores: ir.Value, seen: ir.Value | None, instead: float, b: B
 
 
 def _may_leave_none(bias: np.ndarray | None, *, causal: bool) -> bool:
-    """True unless ``bias`` is a constant that leaves each query a key, also among those seen."""
+    """True unless ``bias`` is a constant that leaves each query a key, also under a causal mask."""
     if bias is None:
         return True
     out = np.isneginf(bias)
@@ -175,7 +182,7 @@ def _may_leave_none(bias: np.ndarray | None, *, causal: bool) -> bool:
 
 
 def _positions(value: ir.Value, b: Builder) -> ir.Value:
-    """0, 1, ... for the rows of B,H,S,D."""
+    """Return the row numbers 0, 1, ... of B,H,S,D."""
     dim = value.shape[2] if value.shape is not None else None
     if isinstance(dim, int):
         return b.const_i64(range(dim))

@@ -1,4 +1,4 @@
-"""Scores that are scaled by a number for each head, as those of Swin V2 (Liu et al. 2022)."""
+"""Scores that are scaled by one number for each head, as in Swin V2 (Liu et al. 2022)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 
 def factor_by_head(m: Match) -> ir.Value | None:
-    """The factor of the scores, if it has a number for each head, as in Swin V2."""
+    """Return the factor of the scores if it is a finite constant with one number for each head."""
     factor = m.get("factor")
     array = m.array(factor, None) if factor is not None else None
     if array is None or factor is None or array.size == 1 or not 3 <= array.ndim <= 4:
@@ -23,7 +23,8 @@ def factor_by_head(m: Match) -> ir.Value | None:
 
 
 def times_by_head(q: ir.Value, factor: ir.Value, m: Match, b: Builder) -> ir.Value:
-    """``q`` times a number for each head, before the heads go first if they do."""
+    """Return ``q`` times one number for each head, multiplied before the Transpose of heads if
+    any."""
     moved, array = producer_of(q, "Transpose"), m.array(factor, None)
     if moved is None or array is None or permutation(moved) != (0, 2, 1, 3):
         return b.op("Mul", q, factor)

@@ -1,9 +1,10 @@
-"""What is added to scores, without what is too low or infinite.
+"""Make a float32 bias finite and no lower than ``FLOOR``, so that ONNX Runtime treats rows
+correctly.
 
-Beside the lowest float ONNX Runtime takes a row to have no keys, and gives zeros for it, where a
-softmax gives the average. So the lowest numbers are raised a little, to ``FLOOR``: among the
-constants that a bias is chosen from, if that is how it is made; else all numbers by ``RAISED``.
-Products of matrices are no lower than scores are.
+At the lowest float, ONNX Runtime takes a row as hidden and returns zeros for it; a softmax returns
+the average. So the lowest numbers are raised to ``FLOOR``: in the constants that the bias is chosen
+from, if it is computed that way; else all numbers are multiplied by ``RAISED``. Products of
+matrices are assumed to be no lower than scores are.
 """
 
 from __future__ import annotations
@@ -30,34 +31,34 @@ _COMPUTED = (
 )
 
 RAISED = 1 - 2**-22
-"""A factor that makes the lowest float another one and leaves infinities."""
+"""A factor that changes the lowest float to another one, and keeps infinities."""
 
 _PRODUCTS = ("MatMul", "Einsum")
-"""What makes scores, and biases of queries and distances, such as decomposed positions."""
+"""Operators that compute scores, and biases from queries and distances (decomposed positions)."""
 
 _Range = tuple[np.float32, np.float32]
 
 _SCORES: _Range = (np.float32(LOW), np.float32(-LOW))
-"""Scores lie between them, as the causal mask takes for granted, too."""
+"""Range of scores, the same that the causal mask assumes."""
 
 _SQUASHED: Mapping[str, _Range] = {
     "Sigmoid": (np.float32(0), np.float32(1)),
     "Tanh": (np.float32(-1), np.float32(1)),
 }
-"""Between which numbers the results of operators lie."""
+"""Range of the results of operators."""
 
 _TYPES = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 _NUMBERS = (np.float32, np.float16)
 
 DEEP = 16
-"""Operators between a bias and the constants that it is made of; models have about five."""
+"""Limit of operators between a bias and its constants; models have about five."""
 
 
 def finite_bias(bias: ir.Value, m: Match, b: Builder, clamped: bool) -> ir.Value | None:
-    """``bias`` without the lowest float; None if that would take long to see to.
+    """Return ``bias`` without the lowest float; None if that would cost too much.
 
-    A row of nothing but -inf stays one that gives NaN, where runtimes have zeros for it, unless
-    sums are ``clamped`` to the lowest float, too.
+    A row of nothing but -inf still gives NaN, where runtimes would return zeros, unless sums are
+    ``clamped`` to the lowest float.
     """
     array = m.array(bias, limit=None)
     if array is not None and _shows_each_row(array):
@@ -74,7 +75,7 @@ def finite_bias(bias: ir.Value, m: Match, b: Builder, clamped: bool) -> ir.Value
 
 
 def _shows_each_row(array: np.ndarray) -> bool:
-    """True if some keys of each row are not hidden by -inf, and nothing else is infinite."""
+    """True if each row has a key that is not -inf, and no element is NaN or +inf."""
     if array.ndim < 2 or array.dtype != np.float32:
         return False
     hidden = array == -np.inf  # fuse_attention keeps 1
@@ -82,13 +83,14 @@ def _shows_each_row(array: np.ndarray) -> bool:
 
 
 def _is_for_all_heads(bias: ir.Value) -> bool:
-    """True if heads have it in common, so that it is small beside the scores."""
+    """True if all heads share the bias, so that it is small compared with the scores."""
     shape = bias.shape
     return shape is not None and (len(shape) == 2 or shape[-3] == 1)
 
 
 def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.Value | None:
-    """``value`` made of constants that are raised; None if an element may be infinite or NaN."""
+    """Return ``value`` computed from raised constants; None if an element may be NaN or
+    infinite."""
     array = m.array(value, limit=None)
     if array is not None:
         if array.dtype != np.float32 or not np.isfinite(array).all():
@@ -115,7 +117,8 @@ def _raised(value: ir.Value | None, m: Match, b: Builder, depth: int = 0) -> ir.
 
 
 def bounds_of(value: ir.Value | None, m: Match) -> _Range | None:
-    """Between which finite numbers, of float32 or float16, the elements lie; None if unknown."""
+    """Return finite lower and upper bounds of the elements (float32 or float16); None if
+    unknown."""
     return _bounds(value, m, 0)
 
 
@@ -125,9 +128,9 @@ def _is_within(value: ir.Value | None, m: Match, depth: int) -> bool:
 
 
 def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
-    """``bounds_of``.
+    """Return what ``bounds_of`` returns, at a recursion depth of ``depth``.
 
-    Sums and products of bounds are rounded as those of the elements are, which keeps their order.
+    Rounding keeps order, so bounds are rounded the same way as elements.
     """
     array = m.array(value, limit=None)
     if array is not None:
@@ -159,7 +162,8 @@ def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
 
 
 def _padding(node: ir.Node, m: Match) -> _Range | None:
-    """The number that a Pad puts beside its operand; copies of its elements lie within theirs."""
+    """Return the number that a Pad inserts as bounds; other modes copy elements within their
+    bounds."""
     value = node.inputs[2] if len(node.inputs) > 2 else None
     number = 0 if value is None else m.scalar(value)
     if number is None or not np.isfinite(np.float32(number)):
@@ -168,7 +172,7 @@ def _padding(node: ir.Node, m: Match) -> _Range | None:
 
 
 def _bounds_of_type(value: ir.Value | None) -> _Range | None:
-    """Between which numbers a value of integers or truth lies, as float32."""
+    """Return the range of an integer or boolean dtype, as float32."""
     if value is None or value.dtype is None:
         return None
     if value.dtype == ir.DataType.BOOL:
@@ -180,7 +184,7 @@ def _bounds_of_type(value: ir.Value | None) -> _Range | None:
 
 
 def _combined(kind: str, parts: list[_Range]) -> _Range | None:
-    """Bounds of what ``kind`` makes of operands with those bounds."""
+    """Return the bounds of operator ``kind`` applied to operands with bounds ``parts``."""
     (low, high), (other_low, other_high) = parts[0], parts[-1]
     if kind == "Div" and other_low <= 0 <= other_high:
         return None

@@ -1,4 +1,4 @@
-"""Fuse scaled dot-product attention into one ``Attention``, the heads split off inside.
+"""Fuse scaled dot-product attention into one ``Attention`` that also splits the heads.
 
     before   Softmax(Where(mask, MatMul(q, Transpose(k)) * s, low)) ─> p ─> MatMul(p, v) ─> y
     after    Attention<scale=s>(q, k, v, Where(mask, 0, low)) ─> y
@@ -21,44 +21,41 @@
     before   Attention(q: B,G*R,S,D, keys and values expanded from B,G,1,S,D and merged)
     after    Attention(q, keys and values B,G,S,D), where R queries share them
 
-    before   a mask of windows, added to their scores while images and windows are apart (Swin)
-    after    Add(scores, mask), which becomes a bias
+    before   a window mask, added to scores B,W,H,S,S with images and windows split (Swin)
+    after    Add(scores, mask) with scores B*W,H,S,S; the mask becomes a bias
 
-    before   Softmax(scores * Cast(mask) + low * Cast(Not(mask))), as TensorFlow's exporter chooses
-    after    Softmax(scores + Where(mask, 0, low)), which becomes a bias
+    before   Softmax(scores * Cast(mask) + low * Cast(Not(mask))), from TensorFlow's exporter
+    after    Softmax(scores + Where(mask, 0, low)); the Where becomes a bias
 
-    before   q, k, v: A,B,S,H,D, heads first, as of rows, columns, blocks or windows
-    after    the same of A*B sequences, which become one ``Attention``
+    before   q, k, v: A,B,S,H,D, heads first, for attention over rows, columns, blocks or windows
+    after    the same for A*B sequences, which become one ``Attention``
 
     before   RMSNormalization(Transpose<perm=[0, 2, 1, 3]>(x)) of each head
-    after    Transpose<perm=[0, 2, 1, 3]>(RMSNormalization(x)), which splits off inside, too
+    after    Transpose<perm=[0, 2, 1, 3]>(RMSNormalization(x)); the operator splits these heads, too
 
-The mask is the same for all layers, so its bias is computed once; one that broadcasts to queries or
-keys is expanded, for ONNX Runtime takes no other. A Reshape splits off a single head, too, as of
-keys that all queries share. A factor of q, or of the keys, goes into s. The causal mask is
-told by what it holds, however it was made. The attribute ``softcap`` caps scores, as
-``Mul(Tanh(scores / c), c)`` does.
+All layers share the mask, so its bias is computed once. A mask that broadcasts to queries or keys
+is expanded, because ONNX Runtime accepts no other. A Reshape can also split off a single head (keys
+that all queries share). A factor of q or of the keys moves into s. The causal mask is recognized by
+its values, not by the nodes that compute it. The attribute ``softcap`` replaces
+``Mul(Tanh(scores / c), c)``.
 
 Needs    (1) opset 23; (2) float32 or float16; (3) a Softmax over the keys;
-         (4) equal batches and heads; (5) a positive scale, or a number for each head; (6) no size
-         that may be 0 where none of the inputs is, or where bounds from 0 on were given: nothing
-         has the same attention, but ONNX Runtime refuses it, as it refuses a Conv that leaves
-         nothing; (7) a mask that broadcasts to the
-         scores, with ``low`` at most -1e30, beside which every score vanishes, or -1e9 where it
-         replaces scores to which nothing is added, or what is added: one or two values, of finite
-         constants, integers, truth and, in float32, products of matrices, that are chosen, moved,
-         added and multiplied, of which the lowest floats are raised a little, or any value that all
-         heads have in common; in float16, the largest number of a row is taken
-         away from it, and a mask that chooses has to show each row a key, and hides by -65504 or
-         -inf; (8) for the
-         attribute, a causal mask of float32 without offset, window or padding, as long as it is
-         wide; (9) keys and values that are copied alike, each head next
-         to its copies; (10) no mask and no bias beside a cap: ONNX Runtime up to 1.26 adds them
-         before it caps, so that hidden keys may be seen.
-Keeps    (1) choices of -inf that may hide a row, for runtimes differ in what they make of it: a
-         constant or a triangle must tell that each row has a key; (2) scores and weights that
-         something else reads. What hides a score is added to it: a hidden key whose score is NaN or
-         infinite, which a Where would leave out, makes its rows NaN.
+         (4) equal batches and heads; (5) a positive scale, or one number for each head; (6) no size
+         that may be 0 while no input is empty, or by bounds that begin at 0: ONNX Runtime refuses
+         an empty attention (sizes that a Conv leaves are positive, because it refuses an empty
+         Conv, too); (7) a mask that broadcasts to the scores, with ``low`` at most -1e30, or at
+         most -1e9 if it replaces scores to which nothing is added. A bias consists of one or two
+         values that all heads share, or that are chosen, moved, added and multiplied from finite
+         constants, integers, booleans and, in float32, products of matrices; the lowest floats
+         among them are raised a little. In float16 the largest element of each row is subtracted
+         from the row, and a mask must show each row a key and hide by -65504 or -inf; (8) for the
+         attribute, a square causal mask of float32 without offset, window or padding; (9) keys and
+         values copied alike, each head next to its copies; (10) no mask and no bias together with
+         a cap: ONNX Runtime up to 1.26 adds them before it caps, so hidden keys may be seen.
+Keeps    (1) masks of -inf that may hide a whole row, where runtimes differ: a constant or a
+         triangle must prove that each row has a key; (2) scores and weights with other readers.
+         The mask is added to the scores: a hidden key whose score is NaN or infinite makes its row
+         NaN, where a Where would drop it.
 """
 
 from __future__ import annotations
@@ -86,10 +83,10 @@ from smelt.passes.base import rounding, rule_pass
 from smelt.passes.first_opsets import not_yet
 
 TINY = 1e-30
-"""Scales between this and its inverse are numbers in float32, too."""
+"""Scales between this and its inverse are normal float32 numbers."""
 
 LATE = ("late_factor", "late_divisor")
-"""Of what scales scores behind a bias."""
+"""Names of the factor and the divisor that scale the scores after a bias is added."""
 
 
 def _times(value: Op | OneOf, factor: str, divisor: str) -> OneOf:
@@ -125,6 +122,7 @@ _masked = one_of(op("Max", _shown, const(name="least"), commutative=True), _repl
 
 @rule(op("MatMul", op("Softmax", _masked, name="weights"), var("v")))  # keeps 2
 def attention(m: Match, b: Builder) -> Replacement:
+    """Replace MatMul, mask, Softmax and MatMul by Attention on B,H,S,D."""
     q, keys, v = m["q"], m["keys"], m["v"]
     if not _fit(q, keys, v):  # needs 4
         return Miss("batches and heads are not proved equal")
@@ -175,7 +173,8 @@ def _fit(q: ir.Value, keys: ir.Value, v: ir.Value) -> bool:
 def _scale(
     m: Match, names: tuple[str, str] = ("factor", "divisor"), given: float = 1.0
 ) -> float | None:
-    """``given`` times the factor or through the divisor; None unless the operator takes it."""
+    """Return ``given`` times the factor or over the divisor; None unless it is positive and
+    normal."""
     factor, divisor = (m.get(name) for name in names)
     number = 1.0 if factor is None and divisor is None else m.scalar(factor or divisor)
     if number is None or not number > 0:
@@ -197,10 +196,10 @@ _split_heads = op(
     )
 )
 def heads_inside(m: Match, b: Builder) -> Replacement:
-    """Operands B,S,H,D as they are before the heads go first, and the result as B,S,H*D.
+    """Let the Attention split the heads: operands B,S,H*D instead of B,H,S,D, and a result B,S,H*D.
 
-    A sequence that comes first, as in PyTorch's ``nn.MultiheadAttention``, changes places with the
-    batch outside.
+    If the sequence comes first, as in PyTorch's ``nn.MultiheadAttention``, Transposes outside swap
+    it with the batch.
     """
     node, result = m.node("attention"), m.root.outputs[0].shape
     if "q_num_heads" in node.attributes:
@@ -230,7 +229,7 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
 
 
 def _is_spelled_out(m: Match) -> bool:
-    """True if the Reshape copies no dim of what it reads."""
+    """True if the target of the Reshape is constant and has no 0 (which copies a dim)."""
     target = m.root.inputs[1]
     array = m.array(target) if target is not None else None
     return array is not None and bool(array.all())
@@ -256,7 +255,7 @@ def _moved(name: str) -> Op:
     )
 )
 def scaled_operand(m: Match, b: Builder) -> Replacement:
-    """A factor of the queries, or of the keys, is one of the scores."""
+    """Move a factor of the queries or keys into the attribute ``scale``."""
     given = m.root.attributes.get("scale")
     scale = _scale(m, given=given.as_float()) if given is not None else None
     if scale is None:

@@ -21,19 +21,18 @@
     before   RotaryEmbedding(Reshape(x: B,1,H*D to B,H,1,D))
     after    Reshape(RotaryEmbedding<num_heads=H>(x)) in heads
 
-PyTorch's models are written the first way, those of JAX often the second, GPT-J and Cohere the
-third; those that multiply complex numbers, as Llama was published, the fourth; GPT-NeoX and Phi
-turn a part of each head. The angles have as many rows as x has positions;
-positions of which there is an array for all batches are counted. A factor of x goes behind, where
-an Attention takes it in. In ONNX Runtime the operator takes 0.3 of the time of what it replaces at
-64 positions or more.
+PyTorch models write the first form, JAX models often the second, GPT-J and Cohere the third.
+Products of complex numbers, as in Llama's published code, give the fourth. GPT-NeoX and Phi rotate
+a part of each head. The angles have one row for each position of x; if all batches share them, the
+operator gets the positions 0, 1, ... A factor of x moves behind the operator, where an Attention
+absorbs it. At 64 positions or more, ONNX Runtime takes 0.3 of the time for the operator.
 
-Needs    (1) opset 23; (2) float32 or float16; (3) the pairs of the last dim, or of a part of it, by
-         halves or neighbours, and numbers for their places; (4) for the first and third, angles
-         that are equal within a pair; (5) angles with as many rows as there are positions, the same
-         for all heads, and for all batches or for each; (6) for the last two, heads and their sizes
-         as numbers.
-Keeps    (1) inner results that something else reads; (2) a result of another shape than x.
+Needs    (1) opset 23; (2) float32 or float16; (3) pairs of the last dim, or of a part of it, formed
+         by halves or neighbours at constant positions; (4) in the first and third form, angles that
+         are equal within a pair; (5) angles with one row for each position, the same for all heads,
+         and shared by all batches or one for each; (6) in the last two forms, constant head count
+         and head size.
+Keeps    (1) inner results with other readers; (2) a result whose shape differs from that of x.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def _times(value: Pattern, factor: str) -> Op:
 
 
 def _turned(x: Pattern, source: Var) -> Op:
-    """x * cos + turned * sin, of numbers of ``source``; pairs are halves, or stacked."""
+    """Match ``x * cos + rotated * sin``, where ``rotated`` joins or stacks parts of ``source``."""
     low, high = _low(source, "low"), op("Neg", _high(source, "high"))
     stack = op("Concat", *(op("Unsqueeze", part, rest=True) for part in (high, low)))
     turned = one_of(
@@ -80,16 +79,18 @@ def _turned(x: Pattern, source: Var) -> Op:
 
 @rule(_turned(_x, _x))  # keeps 1
 def turned_pairs(m: Match, b: Builder) -> Replacement:
+    """Replace a rotation of all elements of x."""
     return _of_turned(m, b, m["x"])
 
 
 @rule(_turned(op("Slice", _whole, rest=True, name="x"), _whole))  # keeps 1
 def turned_part(m: Match, b: Builder) -> Replacement:
-    """Numbers of x are sliced off ``whole``, as x itself is."""
+    """Replace a rotation of x, where x and its parts are slices of ``whole``."""
     return _of_turned(m, b, m["whole"])
 
 
 def _of_turned(m: Match, b: Builder, source: ir.Value) -> Replacement:
+    """Return a RotaryEmbedding for a rotation of pairs taken from ``source``, or a Miss."""
     stacked = m.get("stacked") is not None
     turned = m.node("stacked" if stacked else "joined")
     if stacked and not stacks_pairs(turned, m.constants):
@@ -120,11 +121,13 @@ def _of_turned(m: Match, b: Builder, source: ir.Value) -> Replacement:
     )
 )
 def products_of_halves(m: Match, b: Builder) -> Replacement:
+    """Replace ``Concat(x1 * cos - x2 * sin, x2 * cos + x1 * sin)``."""
     refused = _unfit(m, m.root, m["x"], interleaved=False)
     return rotated(m["x"], m, b, m["cos"], m["sin"], False) if refused is None else refused
 
 
 def _unfit(m: Match, concat: ir.Node | None, source: ir.Value, interleaved: bool) -> Miss | None:
+    """Return a Miss if the shape, dtype, axis or pairing of x does not fit the operator."""
     x, rank = m["x"], 4
     if x.shape is None or len(x.shape) != rank or not isinstance(x.shape[3], int):
         return Miss("it is not B,H,S,D or B,S,H,D with a number for D")
@@ -140,7 +143,7 @@ def _unfit(m: Match, concat: ir.Node | None, source: ir.Value, interleaved: bool
 
 @rule(op("RotaryEmbedding", op("Transpose", _x, perm=(0, 2, 1, 3)), rest=True))
 def heads_last(m: Match, b: Builder) -> Replacement:
-    """Rows as a product leaves them, so that an Attention can take them so, too."""
+    """Move the Transpose of heads behind the operator, so that an Attention can absorb it."""
     shape = m["x"].shape
     heads, size = (shape[2], shape[3]) if shape is not None and len(shape) == 4 else (None, None)
     if not isinstance(heads, int) or not isinstance(size, int):  # needs 6
@@ -156,7 +159,7 @@ def heads_last(m: Match, b: Builder) -> Replacement:
     op("RotaryEmbedding", op(("Reshape", "Unsqueeze"), var("rows"), rest=True, name="x"), rest=True)
 )
 def heads_of_one_position(m: Match, b: Builder) -> Replacement:
-    """The same where a Reshape moves the heads, as there is one position, or one head."""
+    """Move the Reshape that splits heads behind the operator, for one position or one head."""
     rows, shape = m["rows"], m["x"].shape
     if rows.shape is None or len(rows.shape) != 3 or shape is None or len(shape) != 4:
         return None
@@ -179,7 +182,7 @@ def heads_of_one_position(m: Match, b: Builder) -> Replacement:
     needs=("Attention",),
 )
 def factor_behind(m: Match, b: Builder) -> Replacement:
-    """Where an Attention takes it in."""
+    """Move a factor of x behind the operator, so that an Attention can absorb it."""
     factor = m.scalar("factor")
     if factor is None or not same_shape(m["x"].shape, m.root.outputs[0].shape):
         return None
@@ -204,7 +207,7 @@ _rotary = op(
     )
 )
 def rest_of_a_head(m: Match, b: Builder) -> Replacement:
-    """The first numbers of a head are turned, and those behind stay."""
+    """Set ``rotary_embedding_dim`` if only the first elements of each head are rotated."""
     whole, front, node = m["whole"], m["front"], m.node("rotary")
     if whole.shape is None or len(whole.shape) != 4 or not isinstance(whole.shape[3], int):
         return None

@@ -1,4 +1,4 @@
-"""Fuse the arithmetic of a softmax into one ``Softmax``, that of its logarithm into another.
+"""Fuse the arithmetic of a softmax into one ``Softmax`` or ``LogSoftmax``.
 
     before   x ─┬─> ReduceMax ─> m ─┐
                 └───────────────────┴─> Sub ─> Exp ─> e ─> Div(e, ReduceSum(e)) ─> y
@@ -10,14 +10,14 @@
     before   Softmax(x - ReduceMax(x)), or LogSoftmax
     after    Softmax(x)
 
-The operator takes the maximum away itself, so models that do so before do it twice.
+The operator subtracts the maximum itself, so a subtraction before it is redundant.
 
-JAX writes a Max with -inf around the maximum, squeezes and restores the reduced dim, and sums half
-floats in single precision. It hands NaN on through ``Where(IsNaN(s), s, m)`` with a sum of squares
-``s``: a guard that says nothing new here, for NaN reaches the sum of exponentials in any case.
+JAX writes Max(maximum, -inf), squeezes and restores the reduced dim, and sums float16 in float32.
+It propagates NaN by ``Where(IsNaN(s), s, m)`` with a sum of squares ``s``; that guard is redundant,
+because NaN reaches the sum of exponentials anyway.
 
 Needs    (1) one axis, the same for the maximum and the sums.
-Keeps    (1) parts that something else reads; (2) sums over another axis; (3) integers.
+Keeps    (1) inner results with other readers; (2) sums over another axis; (3) integers.
 """
 
 from __future__ import annotations
@@ -56,11 +56,13 @@ _log_sum = one_of(
 
 @rule(op("Div", _exp, _restored_sum))  # keeps 1
 def softmax(m: Match, b: Builder) -> Replacement:
+    """Replace ``exp(x - max) / sum(exp(x - max))`` by Softmax."""
     return _fused(m, b, "Softmax")
 
 
 @rule(op("Sub", _shifted, _log_sum))
 def log_softmax(m: Match, b: Builder) -> Replacement:
+    """Replace ``(x - max) - log(sum(exp(x - max)))`` by LogSoftmax."""
     if m["x"].dtype == ir.DataType.DOUBLE:
         return Miss("runtimes pass over NaN in LogSoftmax of doubles")
     return _fused(m, b, "LogSoftmax")
@@ -68,6 +70,7 @@ def log_softmax(m: Match, b: Builder) -> Replacement:
 
 @rule(op(("Softmax", "LogSoftmax"), _shifted))  # keeps 1
 def shifted(m: Match, b: Builder) -> Replacement:
+    """Drop the subtraction of the maximum before a Softmax or LogSoftmax."""
     x, node = m["x"], m.root
     if x.shape is None:
         return None
@@ -81,6 +84,7 @@ def shifted(m: Match, b: Builder) -> Replacement:
 
 
 def _fused(m: Match, b: Builder, op_type: str) -> Replacement:
+    """Return ``op_type`` of x if maximum and sums reduce one same axis, else a Miss or None."""
     x = m["x"]
     if x.shape is None or x.dtype is None or not x.dtype.is_floating_point():  # keeps 3
         return None
@@ -104,7 +108,8 @@ def _axis(node: ir.Node, constants: Constants) -> int | None:
 
 
 def _is_kept(value: ir.Value, x: ir.Value, axis: int) -> bool:
-    """True if ``value`` has the shape of ``x`` with the axis 1, repeated, or absent and first."""
+    """True if ``value`` broadcasts to x as its reduction over ``axis``: that dim is 1, repeated or
+    absent."""
     if value.shape is None or x.shape is None:
         return False
     absent = [1] if axis == 0 and len(value.shape) == len(x.shape) - 1 else []

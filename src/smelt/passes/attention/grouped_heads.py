@@ -1,4 +1,4 @@
-"""The rule that leaves out copies of keys and values: heads of queries share them by themselves."""
+"""The rule that drops copies of keys and values: query heads of one group share them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _HEADS_AND_ROWS = (0, 2, 1, 3)
 
 @rule(op("Attention", var("q"), var("k"), var("v"), optional(var("bias"))), needs=("Expand",))
 def grouped(m: Match, b: Builder) -> Replacement:
-    """Grouped queries (GQA, Ainslie et al. 2023): B,G,S,D, not expanded to B,G,R,S,D and merged."""
+    """Replace keys and values expanded from B,G,1,S,D to B,G*R,S,D by B,G,S,D (GQA, Ainslie et al.
+    2023)."""
     if "q_num_heads" in m.root.attributes or len(m.root.outputs) > 1:
         return None
     walk = m.walk()
@@ -35,7 +36,8 @@ def grouped(m: Match, b: Builder) -> Replacement:
 
 
 class _Copied:
-    """``source``, of which a dim of 1 behind the ``groups`` is expanded and merged with them."""
+    """Keys or values that are expanded along a dim of 1 at ``at``, behind the dim of ``groups``
+    heads."""
 
     def __init__(self, source: ir.Value, at: int, groups: int, transposed: bool) -> None:
         self.source = source
@@ -44,13 +46,14 @@ class _Copied:
         self.transposed = transposed
 
     def once(self, b: Builder) -> ir.Value:
-        """B,G,S,D."""
+        """Return the uncopied heads as B,G,S,D."""
         heads = b.op("Squeeze", self.source, b.const_i64([self.at]))
         return b.op("Transpose", heads, perm=_HEADS_AND_ROWS) if self.transposed else heads
 
 
 def _copied(value: ir.Value, walk: Walk) -> _Copied | None:
-    """What ``value``, B,H,S,D, is copied from; through a Transpose from B,S,H,D too."""
+    """Return the source of the copies in ``value``: B,H,S,D, or transposed from B,S,H,D; None if
+    none."""
     turned = walk.up(value, "Transpose")
     if turned is not None and permutation(turned) != _HEADS_AND_ROWS:
         return None

@@ -1,8 +1,8 @@
-"""What is added to scores in half precision, where no number outweighs all scores.
+"""Make a float16 mask relative to the largest element of its row.
 
-A bias of -65504 beside a negative score is -inf, or rounds away what the scores of a row that hides
-all its keys say. A softmax doesn't see what is added to a whole row, so the largest number of each
-row is taken away from it: then every row shows a key, and hidden ones lie far below.
+A bias of -65504 plus a negative score is -inf, or rounds away the scores of a row whose keys are
+all hidden. A softmax ignores a constant added to a whole row, so the largest element of each row is
+subtracted from it: then every row shows a key, and hidden keys are far lower.
 
     before   Where(mask, 0, -65504)
     after    w = Where(mask, 0, -65504); Sub(w, ReduceMax<axis=-1>(w))
@@ -20,15 +20,15 @@ from smelt.ir.walk import producer_of
 from smelt.passes.attention.finite_bias import bounds_of
 
 LOWEST = -65504
-"""The lowest float16."""
+"""The lowest finite float16."""
 
 
 def half_bias(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
-    """``bias`` with 0 as the largest number of each row that might hide all its keys.
+    """Return ``bias`` with 0 as the largest element of each row that might hide all its keys.
 
-    A row of nothing but -inf becomes one of NaN, as its softmax is. What is proved to lie above
-    half of the lowest number stays as it is. None for another bias that differs between heads, of
-    which the largest numbers would take as long as a softmax.
+    A row of nothing but -inf becomes NaN, like its softmax. A bias proved to be above half of the
+    lowest number is returned unchanged. Returns None for any other bias that differs between heads:
+    its row maxima would cost as much as a softmax.
     """
     array = m.array(bias, limit=None)
     if array is not None:
@@ -50,7 +50,7 @@ def half_bias(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
 
 
 def is_relative(bias: ir.Value | None, constants: Constants) -> bool:
-    """True if ``bias`` is what ``half_bias`` makes."""
+    """True if ``bias`` is already the result of ``half_bias``."""
     node = producer_of(bias, "Sub")
     highest = producer_of(node.inputs[1], "ReduceMax") if node is not None else None
     if node is None or highest is None or len(highest.inputs) < 2:

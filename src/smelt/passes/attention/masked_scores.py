@@ -1,8 +1,8 @@
-"""Scores and weights that a condition chooses, by ``Where`` or as TensorFlow's exporter multiplies.
+"""Recognize masked scores and weights, masked by ``Where`` or by products (TensorFlow's exporter).
 
-choice     Where(c, x, number), or Where(c, number, x)
-product    x * Cast(c) + number * Cast(Not(c)), where 0 * x is NaN for an x that is not finite
-constant   x * ones + numbers, of ones and zeros, and numbers where those are zeros
+choice     Where(c, x, number), or Where(c, number, x) product    x * Cast(c) + number *
+Cast(Not(c)), where 0 * x is NaN for an x that is not finite constant   x * ones + numbers, with
+``ones`` of 0 and 1, and numbers only where these are 0
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from smelt.passes.attention.causal_mask import FLOOR
 
 @dataclass(frozen=True)
 class Choice:
-    """``value`` where ``condition`` holds, or does not hold if that ``hides``; else ``number``."""
+    """``value`` where ``condition`` holds, else ``number``; the other way round with ``hides``."""
 
     condition: ir.Value | np.ndarray
     value: ir.Value
@@ -32,7 +32,8 @@ class Choice:
 
 
 def choice_of(value: ir.Value | None, constants: Constants) -> Choice | None:
-    """The choice between another value and a number that ``value`` is."""
+    """Return the choice between a value and a number that computes ``value``; None if it is
+    none."""
     node = producer_of(value, "Where")
     if node is not None and node.inputs[0] is not None:
         for place in (1, 2):
@@ -43,6 +44,7 @@ def choice_of(value: ir.Value | None, constants: Constants) -> Choice | None:
 
 
 def _zeroed(value: ir.Value | None, constants: Constants) -> Choice | None:
+    """Return the choice between x and 0 that a product of x with zeros and ones is."""
     mul = producer_of(value, "Mul")
     for factor, x in (mul.inputs, mul.inputs[::-1]) if mul is not None else ():
         ones = _ones(factor, constants)
@@ -52,7 +54,7 @@ def _zeroed(value: ir.Value | None, constants: Constants) -> Choice | None:
 
 
 def product_of(value: ir.Value | None, constants: Constants) -> Choice | None:
-    """The choice that ``value`` is, if it is made by products and a sum."""
+    """Return the choice that ``value`` computes by products and a sum; None if it is none."""
     add = producer_of(value, "Add")
     for product, rest in (add.inputs, add.inputs[::-1]) if add is not None else ():
         mul = producer_of(product, "Mul")
@@ -66,6 +68,7 @@ def product_of(value: ir.Value | None, constants: Constants) -> Choice | None:
 def _chosen(
     factor: ir.Value | None, x: ir.Value, rest: ir.Value | None, constants: Constants
 ) -> Choice | None:
+    """Return the choice of ``x * factor + rest`` if factor and rest are complementary masks."""
     condition = _ones(factor, constants)
     if isinstance(condition, ir.Value):
         number = _elsewhere(rest, condition, constants)
@@ -83,7 +86,7 @@ def _chosen(
 
 
 def _ones(factor: ir.Value | None, constants: Constants) -> ir.Value | np.ndarray | None:
-    """The truth that ``factor`` is 1 or 0 for, or a constant of both."""
+    """Return the boolean that ``factor`` is cast from, or a constant of 0 and 1 as a bool array."""
     condition = _truth(factor)
     if condition is not None:
         return condition
@@ -94,14 +97,15 @@ def _ones(factor: ir.Value | None, constants: Constants) -> ir.Value | np.ndarra
 
 
 def _truth(factor: ir.Value | None) -> ir.Value | None:
-    """The truth that ``factor`` is 1 or 0 for."""
+    """Return the boolean that ``factor`` is cast from."""
     cast = producer_of(factor, "Cast")
     truth = cast.inputs[0] if cast is not None else None
     return truth if truth is not None and truth.dtype == ir.DataType.BOOL else None
 
 
 def _elsewhere(rest: ir.Value | None, condition: ir.Value, constants: Constants) -> float | None:
-    """The number that ``rest`` is where ``condition`` does not hold; it is 0 where that holds."""
+    """Return the number that ``rest`` has where ``condition`` is False; ``rest`` is 0 where it is
+    True."""
     if constants.scalar(rest) == 0:
         return 0.0
     mul = producer_of(rest, "Mul")
@@ -114,7 +118,7 @@ def _elsewhere(rest: ir.Value | None, condition: ir.Value, constants: Constants)
 
 
 def added_instead(choice: Choice, b: Builder) -> ir.Value:
-    """What hides scores as ``choice`` does where it is added to them: 0, or the lowest number."""
+    """Return the bias that hides the same scores when added: 0 or the lowest number."""
     numbers = [np.float32(FLOOR), np.float32(0)]
     chosen = numbers if choice.hides else numbers[::-1]
     if isinstance(choice.condition, np.ndarray):
@@ -127,8 +131,11 @@ _chosen_scores = op("Add", var("one"), var("other"), name="chosen")
 
 @rule(op("MatMul", op("Softmax", _chosen_scores, name="weights"), var("v")))
 def scores_by_products(m: Match, b: Builder) -> Replacement:
-    """What hides a score is added to it: a NaN or infinity shows, -infinity, of which the product
-    makes NaN, is hidden."""
+    """Replace masking by products by an added mask.
+
+    A NaN or infinite score stays visible; a score of -inf, for which the product gives NaN, is
+    hidden.
+    """
     choice = product_of(m["chosen"], m.constants)
     if choice is None or choice.value.dtype != ir.DataType.FLOAT:
         return None

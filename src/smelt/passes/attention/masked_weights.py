@@ -1,6 +1,7 @@
-"""Weights that are masked after their softmax, as the scores were before it.
+"""Rules for weights that are masked after the Softmax by the same mask as the scores before it.
 
-A hidden key has no weight then, unless all keys of its row are hidden: such rows are zeros.
+Hidden keys then have the weight 0 already, except in rows whose keys are all hidden; those become
+rows of zeros.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _product = op("MatMul", var("w"), var("v"), name="product")
 
 @rule(op("MatMul", var("w"), var("v")), needs=("Softmax",), same_shape=True)
 def masked_again(m: Match, b: Builder) -> Replacement:
-    """Where each row has a key, masking once is enough."""
+    """Drop the second masking if each row has a key."""
     found = _masked_twice(m)
     if found is None:
         return None
@@ -44,6 +45,7 @@ def masked_again(m: Match, b: Builder) -> Replacement:
 
 @rule(merged_heads(_product), needs=("Softmax",), same_shape=True)
 def rows_masked_again(m: Match, b: Builder) -> Replacement:
+    """Drop the second masking and put zeros into result rows whose keys are all hidden."""
     found = _masked_twice(m)
     if found is None or isinstance(found.condition, np.ndarray):
         return None
@@ -57,7 +59,7 @@ def rows_masked_again(m: Match, b: Builder) -> Replacement:
 
 
 def _masked_twice(m: Match) -> Choice | None:
-    """The mask of the scores, which hides the weights, too."""
+    """Return the mask of the scores if it also hides the weights, else None."""
     again = choice_of(m["w"], m.constants)
     softmax = producer_of(again.value, "Softmax") if again is not None else None
     if again is None or again.number or softmax is None or softmax.inputs[0] is None:
@@ -76,7 +78,7 @@ def _masked_twice(m: Match) -> Choice | None:
 
 
 def _mask_of(scores: ir.Value, m: Match) -> Choice | None:
-    """What hides scores, by replacing them or by what is added."""
+    """Return the mask of scores, which it replaces or is added to."""
     choice = choice_of(scores, m.constants)
     if choice is not None and choice.number <= LOW_ENOUGH:
         return choice
@@ -89,6 +91,7 @@ def _mask_of(scores: ir.Value, m: Match) -> Choice | None:
 
 
 def _added_mask(value: ir.Value, bias: ir.Value | None, m: Match) -> Choice | None:
+    """Return the mask that ``bias`` adds to ``value``: a Where of two numbers, or a constant."""
     node, array = producer_of(bias, "Where"), m.array(bias, limit=None)
     if array is not None and array.size and array.dtype == np.float32:
         shown = array == 0
@@ -103,6 +106,7 @@ def _added_mask(value: ir.Value, bias: ir.Value | None, m: Match) -> Choice | No
 
 
 def _is_same(first: Choice, again: Choice) -> bool:
+    """True if both masks hide the same keys."""
     one, other = first.condition, again.condition
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         try:
@@ -113,5 +117,5 @@ def _is_same(first: Choice, again: Choice) -> bool:
 
 
 def _weights(mask: Choice, b: Builder) -> ir.Value:
-    """The softmax of scores to which is added what hides them."""
+    """Return the softmax of the scores with the mask added."""
     return b.op("Softmax", b.op("Add", mask.value, added_instead(mask, b)), axis=-1)

@@ -1,4 +1,4 @@
-"""The rule that normalizes heads before they go first; Gemma 3 does so behind that."""
+"""The rule that normalizes heads before the Transpose of heads; Gemma 3 normalizes after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _HEADS_AND_ROWS = (0, 2, 1, 3)
     needs=("Attention",),
 )
 def normed_heads(m: Match, b: Builder) -> Replacement:
-    """Norm(Transpose(x)) of each head as Transpose(Norm(x)), so that an Attention can take x."""
+    """Replace Norm(Transpose(x)) by Transpose(Norm(x)), so that an Attention can absorb the
+    Transpose."""
     node, x = m.root, m["x"]
     weights = [value.shape for value in node.inputs[1:] if value is not None]
     if x.shape is None or len(x.shape) != 4 or len(node.outputs) > 1:

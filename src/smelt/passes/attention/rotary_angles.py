@@ -1,8 +1,8 @@
-"""The cosines and sines of a rotary embedding, as models hold them and as the operator reads them.
+"""Convert the cosines and sines of a rotary embedding to the operands of ``RotaryEmbedding``.
 
 A model multiplies x, B,H,S,D or B,S,H,D, by arrays that broadcast to it: the same for all heads,
-and often for all batches. ``RotaryEmbedding`` reads B,S,D/2, or the rows P,D/2 with the position
-of each of B,S among them.
+and often for all batches. ``RotaryEmbedding`` reads B,S,D/2, or a table P,D/2 and the positions B,S
+of its rows.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ class Angles:
 
     @property
     def heads(self) -> Dim:
-        """How many heads x has."""
+        """The number of heads of x."""
         return self.shape[3 - self.rows]
 
     @property
     def size(self) -> int:
-        """How many numbers a head has at a position."""
+        """The head size of x."""
         size = self.shape[3]
         assert isinstance(size, int)
         return size
 
     def operands(self, b: Builder) -> list[ir.Value]:
-        """What ``RotaryEmbedding`` reads behind x."""
+        """Return the inputs of ``RotaryEmbedding`` after x."""
         half, batch = self.size // 2, self.shape[0]
         if batch == 1 or not _is_shared(self.cos):
             axes = b.const_i64([3 - self.rows])
@@ -56,7 +56,7 @@ class Angles:
         return [*rows, self._positions(b)]
 
     def _positions(self, b: Builder) -> ir.Value:
-        """0, 1, ... for each batch: B,S."""
+        """Return the positions 0, 1, ... for each batch: B,S."""
         batch, count = self.shape[0], self.shape[self.rows]
         if isinstance(batch, int) and isinstance(count, int):
             return b.constant(np.tile(np.arange(count, dtype=np.int64), (batch, 1)))
@@ -69,21 +69,24 @@ class Angles:
         return b.op("Expand", line, b.op("Concat", *sizes, axis=0))
 
     def _has_all_rows(self, angles: ir.Value) -> bool:
-        """True if there is a row for each position at any size, not only where they broadcast."""
+        """True if the angles have a row for each position at any size, not only where they
+        broadcast."""
         return same_dim(_four(angles.shape or ())[self.rows], self.shape[self.rows])
 
     def _sizes(self, b: Builder) -> list[ir.Value]:
-        """How many batches and positions x has."""
+        """Return the batch size and the number of positions of x as run-time values."""
         return [self._size(axis, b) for axis in (0, self.rows)]
 
     def _size(self, axis: int, b: Builder) -> ir.Value:
-        """The size of x along ``axis``, of an input where one says it, so that layers share it."""
+        """Return the size of x along ``axis``, read off a graph input if possible, so that layers
+        share it."""
         told = told_size(self.shape[axis], self.x.graph, b)
         return told if told is not None else b.op("Shape", self.x, start=axis, end=axis + 1)
 
 
 def angles_of(x: ir.Value, cos: ir.Value, sin: ir.Value) -> Angles | None:
-    """``cos`` and ``sin``, which broadcast to x but for the last dim: half of that of x."""
+    """Return the Angles of x, if ``cos`` and ``sin`` broadcast to x except for a last dim of half
+    size."""
     if x.shape is None:
         return None
     rows, others = _rows(x.shape, cos.shape), _rows(x.shape, sin.shape)
@@ -93,7 +96,7 @@ def angles_of(x: ir.Value, cos: ir.Value, sin: ir.Value) -> Angles | None:
 
 
 def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
-    """The axis of x along which ``angles`` differ, if that is all, but for batches."""
+    """Return the axis of x along which ``angles`` has its rows; None if it does not fit."""
     if angles is None or not 2 <= len(angles) <= 4 or not isinstance(x[3], int):
         return None
     batch, first, second, half = _four(angles)
@@ -105,18 +108,19 @@ def _rows(x: ir.Shape, angles: ir.Shape | None) -> int | None:
 
 
 def _four(shape: Iterable[Dim]) -> list[Dim]:
-    """The dims of ``shape`` as it broadcasts to four."""
+    """Return the dims of ``shape`` broadcast to rank four."""
     dims = list(shape)
     return [*(1,) * (4 - len(dims)), *dims]
 
 
 def _as_many(rows: Dim, positions: Dim) -> bool:
-    """True if there is a row for each position, wherever angles of a cut table broadcast to x."""
+    """True if there is a row for each position whenever angles sliced off a table broadcast to
+    x."""
     return same_dim(rows, positions) or equal_if_broadcast(rows, positions)
 
 
 def _is_shared(value: ir.Value) -> bool:
-    """True if there is one row a position, for all batches."""
+    """True if all batches share the rows of ``value``."""
     return value.shape is not None and (len(value.shape) < 4 or value.shape[0] == 1)
 
 

@@ -1,7 +1,7 @@
-"""Rotary embeddings that turn neighbours by products, and stack the two results.
+"""Fuse rotary embeddings that rotate neighbours by products and stack the two results.
 
-So complex numbers are multiplied: (x1 + i x2) (cos + i sin). The neighbours are every second number
-of a head, or the two of a last dim that was split off.
+This is a product of complex numbers: (x1 + i x2) (cos + i sin). The neighbours are every second
+element of a head, or the two elements of a last dim that was split off.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ _stack = one_of(
 
 @rule(op("Reshape", _stack, rest=True))
 def products_of_neighbours(m: Match, b: Builder) -> Replacement:
+    """Replace the stacked products by an interleaved RotaryEmbedding."""
     pairs = m["pairs"]
     if pairs.shape is None or pairs.dtype not in TYPES or not _fits(m):
         return Miss("the parts are not the neighbours of the last dim, or have no kernel")
@@ -76,7 +77,8 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
 
 
 def _fits(m: Match) -> bool:
-    """True if the parts are the first and the second of each pair, and are stacked as such."""
+    """True if the parts are the first and second elements of all pairs, and are stacked in that
+    order."""
     pairs, parts = m["pairs"], (m["low"], m["high"])
     apart = [m.node(name) for name in ("first", "second") if m.get(name) is not None]
     alone = [m.node(name) for name in ("low alone", "high alone") if m.get(name) is not None]
@@ -95,7 +97,7 @@ def _fits(m: Match) -> bool:
 
 
 def _broadcasts(x: ir.Value, stack: ir.Value) -> bool:
-    """True if the products have the shape of x."""
+    """True if the products have the leading dims of x."""
     if x.shape is None or stack.shape is None or len(stack.shape) != 5:
         return False
     return all(map(same_dim, x.shape[:3], stack.shape[:3]))

@@ -1,4 +1,4 @@
-"""``RotaryEmbedding``, made of x and the cosines and sines of its pairs."""
+"""Build ``RotaryEmbedding`` nodes from x and the cosines and sines of its pairs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from smelt.passes.attention.rotary_angles import angles_of
 from smelt.passes.first_opsets import not_yet
 
 TYPES = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
-"""Of which ONNX Runtime has kernels."""
+"""Dtypes for which ONNX Runtime has a RotaryEmbedding kernel."""
 
 
 def rotated(
     x: ir.Value, m: Match, b: Builder, cos: ir.Value, sin: ir.Value, interleaved: bool
 ) -> ir.Value | Miss:
-    """x turned by the angles of its pairs."""
+    """Return x rotated by a RotaryEmbedding; a Miss if the angles or the opset do not fit."""
     angles = angles_of(x, cos, sin)
     if angles is None:  # fuse_rotary_embedding needs 5
         return Miss("angles are not the same for all heads, or not one row for each position")
@@ -39,5 +39,5 @@ def rotated(
 def rotary_of(
     inputs: Sequence[ir.Value | None], attributes: Iterable[ir.Attr], b: Builder
 ) -> ir.Value:
-    """One node ``RotaryEmbedding``."""
+    """Return the result of one new ``RotaryEmbedding`` node."""
     return b.add(ir.Node("", "RotaryEmbedding", inputs, attributes))[0]

@@ -1,7 +1,7 @@
-"""Which two numbers of a head a rotary embedding turns by one angle, and the angles of such pairs.
+"""Find which elements of a head a rotary embedding pairs, and the angle of each pair.
 
 A head x0 ... x5 is paired by halves, as (x0, x3), (x1, x4), (x2, x5), or interleaved, as (x0, x1),
-(x2, x3), (x4, x5). Models write each angle twice, once for either number of its pair.
+(x2, x3), (x4, x5). Models repeat each angle for both elements of its pair.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from smelt.ir.walk import producer_of
 from smelt.operators.elementwise import UNARY
 
 NOTHING: Mapping[int, object] = {}
-"""Cut beside the last axis."""
+"""No cuts along other axes than the last."""
 
 DEEP = 16
-"""Operators between the angles and where they are written twice; models have about five."""
+"""Limit of operators between the angles and their repetition; models have about five."""
 
 
 def numbers_of(
@@ -33,8 +33,10 @@ def numbers_of(
     constants: Constants,
     beside: Mapping[int, object] = NOTHING,
 ) -> range | None:
-    """The places along the last dim of ``source`` that ``value`` has, if that is all it lacks
-    but for what is cut ``beside``, along other axes."""
+    """Return the indices along the last dim of ``source`` that ``value`` holds; None if unknown.
+
+    ``beside`` lists the cuts along other axes that ``value`` must have.
+    """
     if source.shape is None or value.shape is None or not isinstance(source.shape[-1], int):
         return None
     size, last = source.shape[-1], len(source.shape) - 1
@@ -57,7 +59,7 @@ def numbers_of(
 
 
 def _beside(cuts: Mapping[int, Cut], shape: ir.Shape) -> dict[int, object]:
-    """What is cut along other axes than the last, in one form for equal cuts where sizes tell."""
+    """Return the cuts along all axes but the last, normalized so that equal cuts compare equal."""
     dims = enumerate(shape.dims[:-1])
     return {
         axis: range(dim)[slice(*cuts[axis])] if isinstance(dim, int) else cuts[axis]
@@ -69,7 +71,11 @@ def _beside(cuts: Mapping[int, Cut], shape: ir.Shape) -> dict[int, object]:
 def is_interleaved(
     x: ir.Value, first: ir.Value, second: ir.Value, source: ir.Value, constants: Constants
 ) -> bool | None:
-    """How ``first`` and ``second`` hold the pairs of ``x``, a part of ``source``; None if not."""
+    """Return how ``first`` and ``second`` hold the pairs of ``x``: False by halves, True
+    interleaved.
+
+    None if they do not. ``x`` is ``source`` or a slice of it.
+    """
     node = producer_of(x, "Slice") if x is not source else None
     cuts = cuts_of(node, constants) if node is not None else None
     beside = _beside(cuts, source.shape) if cuts and source.shape is not None else NOTHING
@@ -86,7 +92,8 @@ def is_interleaved(
 def once(
     value: ir.Value, interleaved: bool, m: Match, b: Builder, depth: int = 0
 ) -> ir.Value | None:
-    """The angle of each pair, if ``value`` is proved to have each for both numbers; else None."""
+    """Return the angle of each pair if ``value`` is proved to repeat it for both elements, else
+    None."""
     array = m.array(value, None)
     if array is not None:
         if not array.ndim or array.shape[-1] % 2 or not array.size:
@@ -121,7 +128,7 @@ def once(
 
 
 def _keeps_last(node: ir.Node, rank: int, m: Match) -> bool:
-    """True if the last dim of the result is that of the operand, number by number."""
+    """True if ``node`` computes its result element by element along the last dim of its operand."""
     if node.op_type == "Unsqueeze":
         axes = opset.axes_of(node, m.constants, index=1) or ()
         longer = rank + len(axes)
@@ -139,7 +146,7 @@ def _keeps_last(node: ir.Node, rank: int, m: Match) -> bool:
 
 
 def _joined(value: ir.Value) -> ir.Value | None:
-    """a of Concat(a, a) along the last axis."""
+    """Return a of Concat(a, a) along the last axis, else None."""
     node = producer_of(value, "Concat")
     if node is None or len(node.inputs) != 2 or not is_along_last(node):
         return None
@@ -147,7 +154,8 @@ def _joined(value: ir.Value) -> ir.Value | None:
 
 
 def _repeated(value: ir.Value, b: Builder) -> ir.Value | None:
-    """a of a repeated along a new last axis, which is merged with the one before."""
+    """Return a, if ``value`` repeats a along a new last axis that is merged with the axis
+    before."""
     merge = producer_of(value, "Reshape")
     node = producer_of(merge.inputs[0], "Expand", "Concat") if merge is not None else None
     source = node.inputs[0] if node is not None else None
@@ -164,14 +172,14 @@ def _repeated(value: ir.Value, b: Builder) -> ir.Value | None:
 
 
 def _is_paired(pairs: ir.Shape, merged: ir.Shape) -> bool:
-    """True for ..., D/2, 2 and ..., D."""
+    """True if the shapes are (..., D/2, 2) and (..., D)."""
     if len(pairs) != len(merged) + 1 or pairs[-1] != 2 or not isinstance(pairs[-2], int):
         return False
     return merged[-1] == 2 * pairs[-2] and all(map(same_dim, pairs[:-2], merged[:-1]))
 
 
 def stacks_pairs(turned: ir.Node, constants: Constants) -> bool:
-    """True if ``turned`` merges what is stacked along a new last axis with the axis before."""
+    """True if ``turned`` merges two values stacked along a new last axis with the axis before."""
     stack = producer_of(turned.inputs[0], "Concat")
     shape, merged = (node.outputs[0].shape if node else None for node in (stack, turned))
     if stack is None or shape is None or merged is None or not _is_paired(shape, merged):
@@ -189,7 +197,7 @@ def is_along_last(concat: ir.Node) -> bool:
 
 
 def is_of_last(node: ir.Node, constants: Constants) -> bool:
-    """True for an Unsqueeze that adds a last axis, or a Squeeze that takes it."""
+    """True for an Unsqueeze that adds a last axis or a Squeeze that removes it."""
     longer = (node.outputs[0] if node.op_type == "Unsqueeze" else node.inputs[0]) or ir.Value()
     last = len(longer.shape) - 1 if longer.shape is not None else -1
     return opset.axes_of(node, constants, index=1) in ((-1,), (last,))

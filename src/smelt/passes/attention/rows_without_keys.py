@@ -1,4 +1,4 @@
-"""Zeros in the rows of an attention whose mask hides all keys, behind where heads are merged."""
+"""Put zeros into the rows of an attention whose mask hides all keys, after heads are merged."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from smelt.ir.rule import Match
 from smelt.ir.same_shape import same_dim
 
 BOOLS = 20
-"""The opset from which on ReduceMax and ReduceMin take bools."""
+"""The first opset whose ReduceMax and ReduceMin support bools."""
 
 
 def merged_heads(product: Op) -> OneOf:
-    """The pattern of heads B,H,S,D that are merged, to B,S,H*D where a Transpose is between."""
+    """Match heads B,H,S,D that a Reshape merges, after a Transpose or not."""
     moved = op("Transpose", product, perm=(0, 2, 1, 3), name="moved")
     return one_of(op("Reshape", moved, rest=True), op("Reshape", product, rest=True))
 
 
 def rank_of_merged(m: Match, mask: ir.Value | None) -> int | None:
-    """The rank of B,S,H*D, or of B,H*D for one query; None if the result is neither.
+    """Return the rank of the merged result: 3 for B,S,H*D, 2 or 3 for one query; None for any
+    other.
 
-    The match names the product of weights and values ``product``, and a Transpose behind it
-    ``moved``. Heads that share keys may stand as queries of theirs, B,G,R,D, under a mask for all
-    queries.
+    The match names the product of weights and values ``product``, and a Transpose after it
+    ``moved``. Heads that share keys may be rows, B,G,R,D, if the mask is the same for all queries.
     """
     shape, product = m.root.outputs[0].shape, m["product"].shape
     if shape is None or product is None or len(product) != 4:
@@ -47,7 +47,7 @@ def rank_of_merged(m: Match, mask: ir.Value | None) -> int | None:
 
 
 def is_for_all_heads(mask: ir.Value) -> bool:
-    """True for a mask of rows and keys, or of batches and those, and one head."""
+    """True for a mask of queries and keys, or one of batches, one head, queries and keys."""
     shape = mask.shape
     return shape is not None and (len(shape) == 2 or (len(shape) == 4 and shape[1] == 1))
 
@@ -55,8 +55,10 @@ def is_for_all_heads(mask: ir.Value) -> bool:
 def with_zero_rows(
     m: Match, b: Builder, weights: ir.Value, mask: ir.Value, rank: int, hides: bool
 ) -> ir.Value:
-    """The values by ``weights``, heads merged as in the match, and zeros for rows without a key;
-    ``hides``: True in ``mask`` hides one."""
+    """Return the product of ``weights`` and values, heads merged, with zeros in rows without a key.
+
+    ``hides``: True in ``mask`` hides a key.
+    """
     heads = b.op("MatMul", weights, m["v"])
     if m.get("moved") is not None:
         heads = b.op("Transpose", heads, perm=[0, 2, 1, 3])

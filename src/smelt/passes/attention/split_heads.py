@@ -1,4 +1,4 @@
-"""How rows are split into heads for an ``Attention`` of B,H,S,D."""
+"""Find the rows B,S,H*D behind the heads B,H,S,D of an ``Attention``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 @dataclass(frozen=True)
 class Rows:
-    """``source``: B,S,H,D, or B,S,D for one head; S,B,H,D where the sequence comes first."""
+    """Heads before they go first: B,S,H,D, or B,S,D for one head; S,B,H,D with
+    ``sequence_first``."""
 
     source: ir.Value
     heads: int
@@ -28,15 +29,15 @@ class Rows:
         return None if shape is None else shape[0 if self.sequence_first else 1]
 
     def merged(self, b: Builder) -> ir.Value:
-        """B,S,H*D."""
+        """Return the rows as B,S,H*D."""
         rows = b.op("Reshape", self.source, b.const_i64([0, 0, self.heads * self.size]))
         return b.op("Transpose", rows, perm=[1, 0, 2]) if self.sequence_first else rows
 
 
 def rows_of(value: ir.Value) -> Rows | None:
-    """What ``value``, B,H,S,D, is before the heads go first; None if they are not numbers.
+    """Return the rows from which ``value``, B,H,S,D, is transposed; None if sizes are not constant.
 
-    A single head goes first by a Reshape as well.
+    A Reshape can also move a single head first.
     """
     node, shape = producer_of(value, "Transpose", "Reshape", "Unsqueeze"), value.shape
     source = node.inputs[0] if node is not None else None
@@ -60,7 +61,7 @@ def rows_of(value: ir.Value) -> Rows | None:
 
 
 def _turned_twice(node: ir.Node) -> ir.Value | None:
-    """B,S,D, of which ``node`` makes B,1,S,D by way of B,D,S and B,1,D,S; else None."""
+    """Return B,S,D if ``node`` makes B,1,S,D of it by way of B,D,S and B,1,D,S, else None."""
     apart = producer_of(node.inputs[0], "Reshape", "Unsqueeze")
     turned = producer_of(apart.inputs[0], "Transpose") if apart is not None else None
     if apart is None or turned is None or permutation(node) != (0, 1, 3, 2):

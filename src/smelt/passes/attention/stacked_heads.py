@@ -1,14 +1,14 @@
-"""The rule for attention along one of two axes, as of rows, columns, blocks or windows.
+"""The rule for attention along one of two axes, such as rows, columns, blocks or windows.
 
     before   q, k, v: A,B,S,H,D, heads first by Transpose<perm=[0, 1, 3, 2, 4]>, scores A,B,H,S,S
-    after    the same of A*B,S,H,D, heads first by Transpose<perm=[0, 2, 1, 3]>, scores A*B,H,S,S
+    after    the same for A*B,S,H,D, heads first by Transpose<perm=[0, 2, 1, 3]>, scores A*B,H,S,S
 
     before   q, k, v: A,S,B,H,D, heads first by Transpose<perm=[0, 3, 2, 1, 4]> (Hiera)
     after    Transpose<perm=[0, 2, 1, 3, 4]>, then the same
 
-Then it is one ``Attention`` of A*B sequences with the heads split off inside, and the Transposes go
-(axial attention, Ho et al. 2019; blocks of LongT5). A bias has one number for all A and B, or as
-many as there are.
+The result becomes one ``Attention`` of A*B sequences that splits the heads itself, without the
+Transposes (axial attention, Ho et al. 2019; blocks of LongT5). A bias is shared by all A and B, or
+has one entry for each.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from smelt.passes.first_opsets import not_yet
 from smelt.passes.told_size import told_size
 
 BESIDE, FIRST = (0, 1, 3, 2, 4), (0, 3, 2, 1, 4)
-"""How heads go before the sequence, which lies beside them, or two axes before; and how back."""
+"""Permutations that move heads before the sequence, by one axis or two; each is its own inverse."""
 
 KEYS: dict[tuple[int, ...], tuple[int, ...]] = {BESIDE: (0, 1, 3, 4, 2), FIRST: (0, 3, 2, 4, 1)}
-"""The same of keys, whose places go last."""
+"""The same permutations for keys, whose sequence goes last."""
 
 
 def _attention(perm: tuple[int, ...]) -> OneOf:
+    """Match attention whose operands are transposed by ``perm``."""
     product = op(
         "MatMul",
         op("Transpose", var("q"), perm=perm),
@@ -57,6 +58,7 @@ def _attention(perm: tuple[int, ...]) -> OneOf:
 
 @rule(one_of(_attention(BESIDE), _attention(FIRST)))
 def stacked_heads(m: Match, b: Builder) -> Replacement:
+    """Replace attention with two batch axes by attention with one, in plain operators."""
     operands = [_batches_first(m[name], m, b) for name in ("q", "k", "v")]
     shapes = [value.shape.dims for value in operands if value.shape is not None]
     result = m.root.outputs[0].shape
@@ -86,7 +88,7 @@ def stacked_heads(m: Match, b: Builder) -> Replacement:
 
 
 def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None:
-    """Why queries, keys and values of A,B,S,H,D are not those of an ``Attention``."""
+    """Return a Miss if queries, keys and values A,B,S,H,D do not fit one ``Attention``."""
     q, k, v = shapes
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 4):
         return Miss("the softmax is not over the keys")
@@ -104,27 +106,27 @@ def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None
 
 
 def _scaled(m: Match) -> Sequence[ir.Value | None]:
-    """The scores and their factor, if there is one."""
+    """Return the operands of the scaling of the scores; () if they are not scaled."""
     return m.node("scaled").inputs if m.get("scaled") is not None else ()
 
 
 def _is_small(value: ir.Value | None) -> bool:
-    """True if it has no axis for A or B of scores of A,B,H,S,S."""
+    """True if ``value`` has no axis for A or B when it broadcasts to scores A,B,H,S,S."""
     return value is not None and value.shape is not None and len(value.shape) < 4
 
 
 def _batches_first(value: ir.Value, m: Match, b: Builder) -> ir.Value:
-    """A,B,S,H,D."""
+    """Return an operand as A,B,S,H,D."""
     return value if m.get("first") is None else b.op("Transpose", value, perm=[0, 2, 1, 3, 4])
 
 
 def _width(dims: Sequence[Dim]) -> int:
-    """H*D of A,B,S,H,D, both of which are numbers."""
+    """Return H*D of A,B,S,H,D; both are ints."""
     return math.prod(dim for dim in dims[3:] if isinstance(dim, int))
 
 
 def _joined(value: ir.Value, dims: Sequence[Dim], b: Builder) -> ir.Value | None:
-    """A*B,S,H,D of A,B,S,H,D, by way of A*B,S,H*D, which an ``Attention`` reads."""
+    """Return A,B,S,H,D as A*B,S,H,D, by way of A*B,S,H*D, which an ``Attention`` reads."""
     before = producer_of(value, "Reshape")
     source = before.inputs[0] if before is not None else None
     given = source if source is not None else value
@@ -134,7 +136,7 @@ def _joined(value: ir.Value, dims: Sequence[Dim], b: Builder) -> ir.Value | None
 
 
 def _mixed(operands: Sequence[ir.Value], bias: ir.Value | None, m: Match, b: Builder) -> ir.Value:
-    """The attention of B,S,H,D in plain operators, as B,S,H,D."""
+    """Return the attention of operands B,S,H,D in plain operators, as B,S,H,D."""
     q, k, v = operands
     heads_first = b.op("Transpose", q, perm=[0, 2, 1, 3])
     scores = b.op("MatMul", heads_first, b.op("Transpose", k, perm=[0, 2, 3, 1]))
@@ -150,7 +152,7 @@ def _mixed(operands: Sequence[ir.Value], bias: ir.Value | None, m: Match, b: Bui
 
 
 def _together(bias: ir.Value, batches: Sequence[Dim], m: Match, b: Builder) -> ir.Value | Miss:
-    """``bias`` of A,B,H,S,S as one of A*B,H,S,S."""
+    """Return a ``bias`` A,B,H,S,S as A*B,H,S,S; a Miss if it does not fit."""
     shape = bias.shape
     if shape is None:
         return Miss("the rank of the bias is not known")
@@ -167,7 +169,10 @@ def _together(bias: ir.Value, batches: Sequence[Dim], m: Match, b: Builder) -> i
 
 
 def _reshaped(value: ir.Value, dims: Iterable[Dim], b: Builder) -> ir.Value | None:
-    """``value``, no size of which is 0, as ``dims``; None unless inputs tell all but one."""
+    """Return ``value``, which is not empty, reshaped to ``dims``.
+
+    None if two dims are unknown and no input tells all but one of them.
+    """
     dims = list(dims)
     if sum(not isinstance(dim, int) for dim in dims) <= 1:
         numbers = [dim if isinstance(dim, int) else -1 for dim in dims]

@@ -1,7 +1,7 @@
-"""A square that depends on the side of its diagonal alone, as three cells.
+"""Describe a square matrix that depends only on the side of the diagonal by three cells.
 
-The cells are what it holds left of the diagonal, on it and right of it. Operators that work
-element by element work on cells, so that a triangle in any spelling is read without a pattern.
+The cells are the values left of the diagonal, on it and right of it. Elementwise operators apply to
+the cells, so triangles are recognized without a pattern for each form.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 ROWS, COLUMNS = np.array([1, 1, 0]), np.array([0, 1, 1])
-"""Positions that compare as those of the row and of the column do in each of the cells."""
+"""Numbers that compare in each cell as row and column positions do."""
 
 _COMPARISONS: dict[str, Callable[..., Any]] = {
     "Equal": np.equal,
@@ -35,7 +35,7 @@ _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "Mul": np.multiply,
 }
 ELEMENTWISE = frozenset(_ELEMENTWISE)
-"""Operators that ``elementwise`` takes."""
+"""Operators that ``elementwise`` supports."""
 
 _POSITIONS = (ir.DataType.INT32, ir.DataType.INT64)
 """Dtypes that hold every position."""
@@ -43,7 +43,8 @@ _POSITIONS = (ir.DataType.INT32, ir.DataType.INT64)
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The three numbers; with ``counts``, positions along an axis, of which the order is known."""
+    """The three numbers; with ``counts``, positions along an axis, of which only the order is
+    known."""
 
     numbers: np.ndarray
     counts: bool = False
@@ -55,12 +56,13 @@ class Cells:
 
 
 def uniform(number: np.ndarray | np.generic) -> Cells:
-    """One element, everywhere."""
+    """Return the cells of a matrix filled with one number."""
     return Cells(np.broadcast_to(np.reshape(number, ()), 3))
 
 
 def elementwise(kind: str, operands: Sequence[Cells]) -> Cells | None:
-    """What an operator of ``ELEMENTWISE`` makes of cells."""
+    """Return the result of the operator ``kind`` on cells; None if it would need exact
+    positions."""
     counts = {operand.counts for operand in operands}
     if True in counts and (kind not in _COMPARISONS or len(counts) > 1):
         return None
@@ -69,7 +71,7 @@ def elementwise(kind: str, operands: Sequence[Cells]) -> Cells | None:
 
 
 def cast(cells: Cells, dtype: ir.DataType | None) -> Cells | None:
-    """The cells in another dtype, unless runtimes may differ in what that is."""
+    """Return the cells in another dtype; None if runtimes may differ in the result."""
     if cells.counts:
         return cells if dtype in _POSITIONS else None
     if dtype is None or (kind := dtype.numpy().kind) not in "biuf":
@@ -81,7 +83,7 @@ def cast(cells: Cells, dtype: ir.DataType | None) -> Cells | None:
 
 
 def trilu(cells: Cells, upper: bool, k: int) -> Cells | None:
-    """What lies on one side of diagonal ``k``, zeros elsewhere, if that ends between cells."""
+    """Return the cells of Trilu with offset ``k``; None if it cuts through a cell."""
     sides = np.array([-1, 0, 1])
     if cells.counts or k not in ((0, 1) if upper else (-1, 0)):
         return None
@@ -90,7 +92,7 @@ def trilu(cells: Cells, upper: bool, k: int) -> Cells | None:
 
 
 def triangles(array: np.ndarray) -> Cells | None:
-    """The cells of one square of at least two rows, or of a stack of equal ones."""
+    """Return the cells of a square constant of at least two rows, or of a stack of equal ones."""
     before, diagonal, after = (array[(0,) * (array.ndim - 2)][i] for i in ((1, 0), (0, 0), (0, 1)))
     size = array.shape[-1]
     if not (array[..., -1, :-1] == before).all():

@@ -1,10 +1,9 @@
-"""The rule that adds the mask of windows to scores as they are, as in Swin (Liu et al. 2021).
+"""The rule that adds a window mask to scores without splitting them, as in Swin (Liu et al. 2021).
 
     before   Reshape(Add(Reshape(scores: B*W,H,S,S to B,W,H,S,S), mask: 1,W,1,S,S)) ─> Softmax
     after    Add(scores, Reshape(Expand(mask, [B,1,1,1,1]): B*W,1,S,S)) ─> Softmax
 
-Then the scores are those of one ``Attention``, and what is added is the same for every layer that
-shifts such windows.
+The scores can then become one ``Attention``, and all layers that shift such windows share the mask.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ _together = op("Reshape", _masked, rest=True, name="together")
 
 @rule(op("MatMul", op("Softmax", _together, name="weights"), var("v")))
 def window_mask(m: Match, b: Builder) -> Replacement:
+    """Replace the Reshapes around the mask by a mask expanded to all images."""
     scores, apart = m["scores"], m["apart"].shape
     if not same_shape(scores.shape, m["together"].shape) or apart is None or len(apart) != 5:
         return None

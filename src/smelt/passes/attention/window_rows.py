@@ -1,4 +1,4 @@
-"""Sizes that a convolution leaves: without room for a kernel there is no run."""
+"""Sizes that a convolution computes: they are positive, because an empty result is an error."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from smelt.ir import scope
 from smelt.ir.same_shape import Dim, same_dim
 
 FIRST_NODES = 1000
-"""Of a graph, among which encoders have their convolutions; so a look takes no longer in a large
-model."""
+"""The search ends after this many nodes: encoders have their convolutions there, and large models
+should not take longer."""
 
 
 def is_of_a_convolution(dim: Dim, graph: ir.Graph) -> bool:
-    """True if ``dim`` is how many windows a Conv near the beginning of ``graph`` has.
+    """True if ``dim`` is a spatial size of the result of a Conv near the beginning of ``graph``.
 
-    ONNX Runtime refuses an input without room for one, so that, wherever the model runs at all,
-    there is at least one. Pools are not refused: they may leave nothing.
+    ONNX Runtime refuses an input that is smaller than the kernel, so the size is at least 1
+    whenever the model runs. Pools are not refused and may return nothing.
     """
     for node in islice(graph, FIRST_NODES):
         if node.op_type != "Conv" or node.domain not in ("", "ai.onnx"):
