@@ -1,5 +1,5 @@
-"""The engine that emits C: kernels, types, weights, the order and the memory of a program.
+"""The C engine: kernels, types, weights, schedule and memory of a program.
 
-Below targets, which choose files and entry points around it, and above the runtime. Nothing here
-knows a target; a kernel is a row in a table of ``kernels/``.
+It lies below targets, which choose files and entry points, and above the runtime. No code here
+depends on a target; each kernel is a row in a table of ``kernels/``.
 """

@@ -1,4 +1,4 @@
-"""What bands of results need of operands, for operators that ``tile_regions`` leaves to targets."""
+"""The operand regions that a band of a result reads, for operators that ``tile_regions`` lacks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from smelt.program.quantized import ADD, LOOKUP, MUL
 from smelt.program.tile_regions import REGIONS, Region, RegionOf, convolution, elementwise
 
 IMAGE_ROWS = 2
-"""The axis of an image that a quantized convolution is cut along."""
+"""The row axis of an image, along which a quantized convolution is cut."""
 
 
 def _quantized(
@@ -22,7 +22,7 @@ def _quantized(
 def _along_others(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Each row by itself: what is computed along one axis is not cut along it, nor behind it."""
+    """Return the region of an operator along one axis; axes from that one on cannot be cut."""
     own = instruction.attributes["axis"]
     assert isinstance(own, int)
     return Region({0: {axis: (start, stop)}}) if axis < own else None
@@ -59,7 +59,7 @@ def _sliced(
 def _reshaped(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """The dim of the operand that has as many elements before it, and the same size."""
+    """Return the region on the operand dim with the same size and as many elements before it."""
     before, after = (
         program.slots[n].sizes for n in (instruction.inputs[0], instruction.outputs[0])
     )
@@ -72,8 +72,10 @@ def _reshaped(
 def _spread(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """A transposed convolution: the rows whose windows reach ``start`` to ``stop``, and what of
-    theirs is cropped."""
+    """Return the region of a transposed convolution: input rows that reach the band, and new pads.
+
+    The pads crop what these rows compute outside of ``start`` to ``stop``.
+    """
     kernel, strides, dilations, pads = (
         instruction.ints(name) for name in ("kernel_shape", "strides", "dilations", "pads")
     )
@@ -94,7 +96,7 @@ def _spread(
 
 
 def with_finish(region_of: RegionOf) -> RegionOf:
-    """``region_of`` an operator that finishes with others, which read rows of their operands."""
+    """Return ``region_of`` extended to the side operands of the epilogue, which are cut too."""
 
     def found(
         program: Program, instruction: Instruction, axis: int, start: int, stop: int
@@ -116,7 +118,7 @@ def with_finish(region_of: RegionOf) -> RegionOf:
 BY_ELEMENT = ("QuantizeLinear", "DequantizeLinear", LOOKUP)
 WINDOWED = {**REGIONS, "QLinearConv": _quantized, **dict.fromkeys(BY_ELEMENT, elementwise)}
 ROW_REGIONS: Mapping[str, RegionOf] = {op: with_finish(each) for op, each in WINDOWED.items()}
-"""What rows of an image need: those of a quantized convolution as those of any other."""
+"""Region functions for rows of images, quantized convolutions included."""
 
 _MORE: Mapping[str, RegionOf] = {
     **dict.fromkeys((ADD, MUL), elementwise),
@@ -132,4 +134,4 @@ BAND_REGIONS: Mapping[str, RegionOf] = {
     **ROW_REGIONS,
     **{op: with_finish(each) for op, each in _MORE.items()},
 }
-"""What bands of tensors of any rank need, along any axis."""
+"""Region functions for bands of tensors of any rank, along any axis."""

@@ -1,7 +1,7 @@
-"""Compute a run of layers band by band: only bands of what lies between are ever there.
+"""Compute consecutive layers in bands, so that only bands of their intermediates are in memory.
 
-Rows that neighbouring bands share are computed twice: memory for time, as the patches of MCUNetV2
-(Lin et al., 2021).
+Rows that neighboring bands share are computed twice. This trades time for memory, as patches do in
+MCUNetV2 (Lin et al., 2021).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from smelt.program.tile_regions import RegionOf
 from smelt.program.tiling import Tile, cuts_of, part_of, tile_of
 
 Rows = tuple[int, int, int]
-"""An axis, and the first and the end of its elements."""
+"""An axis, and the start and stop of a range of its elements."""
 
 
 def in_bands(
@@ -30,10 +30,10 @@ def in_bands(
     regions: Mapping[str, RegionOf],
     returned: Sequence[int] = (),
 ) -> Program | None:
-    """``program`` with ``layers`` in bands of ``size`` elements along ``axis`` of their last
-    result; None if that cannot be.
+    """Return ``program`` with ``layers`` computed in bands of ``size`` along ``axis``.
 
-    ``returned`` are other results of theirs that are read elsewhere: each band has a share of them.
+    ``axis`` belongs to the last layer's result. ``returned`` are other results of the layers that
+    are read elsewhere; each band computes a share of them. None if the layers cannot be cut.
     """
     made = program.copy()
     banded: list[Instruction] = []
@@ -55,7 +55,11 @@ def in_bands(
 
 @dataclass
 class _Band:
-    """``rows`` has what readers need of each slot; ``part`` the slot that holds that much."""
+    """The construction of one band.
+
+    ``rows`` holds the range of each slot that readers need, ``part`` the slot that holds that
+    range.
+    """
 
     program: Program
     layers: Sequence[Instruction]
@@ -66,7 +70,7 @@ class _Band:
     made: list[Instruction] = field(default_factory=list)
 
     def of(self, axis: int, start: int, stop: int) -> list[Instruction] | None:
-        """Instructions for a band of the last result, from what the layers read on."""
+        """Return the instructions of a band of the last result; None if a layer cannot be cut."""
         result = self.layers[-1].outputs[0]
         self.rows[result] = (axis, start, stop)
         whole = self.program.slots[result].sizes[axis]
@@ -88,9 +92,9 @@ class _Band:
         return self.made
 
     def _share(self, slot: int, band: tuple[int, int], whole: int, stored: dict[int, Rows]) -> bool:
-        """Let this band compute its share of a result that is read elsewhere, too.
+        """Add this band's share of a result that is read elsewhere; False if it cannot be cut.
 
-        Where no layer reads it, it is cut as the last result, if it has such an axis.
+        If no layer reads the result, it is cut like the last result.
         """
         sizes = self.program.slots[slot].sizes
         if slot not in self.rows:
@@ -105,7 +109,10 @@ class _Band:
         return True
 
     def _tile(self, each: Instruction) -> Tile | None:
-        """The tile of what is needed of a layer's result; notes what that needs in turn."""
+        """Return the tile that computes the needed rows of a layer, and record what it reads.
+
+        None if it reads a whole intermediate, or a part along several axes.
+        """
         if each.outputs[0] not in self.rows:
             return None
         axis, low, high = self.rows[each.outputs[0]]
@@ -118,7 +125,7 @@ class _Band:
             if slot < 0 or (slot in self.program.constants and not box):
                 continue
             if slot in self.program.constants or (slot in inside and len(box) != 1):
-                return None  # all of it is read, or a part along several axes
+                return None  # reads all of it, or a part along several axes
             if slot in inside and not self._need(slot, *next(iter(box.items()))):
                 return None
         return tile
@@ -129,6 +136,7 @@ class _Band:
         return known == axis
 
     def _compute(self, layer: Instruction, tile: Tile) -> None:
+        """Add the layer on its tile."""
         inputs = list(layer.inputs)
         for position, box in tile.inputs.items():
             for axis, bounds in box.items():
@@ -143,6 +151,7 @@ class _Band:
         )
 
     def _store(self, layer: Instruction, stored: Mapping[int, Rows]) -> None:
+        """Add a STORE of the band's share of a result that is read elsewhere."""
         slot = layer.outputs[0]
         axis, first, last = stored.get(slot, (0, 0, 0))
         if first == last:
@@ -153,7 +162,7 @@ class _Band:
         self.made.append(Instruction(STORE, (source,), (slot,), box, (), layer.origin))
 
     def _taken(self, slot: int, rows: Rows, origin: str) -> int:
-        """The slot that holds ``rows`` of ``slot``, and nothing else."""
+        """Return a slot with exactly ``rows`` of ``slot``, by a Slice if needed."""
         axis, low, high = rows
         source = self.part.get(slot, slot)
         whole = 0, self.program.slots[slot].sizes[axis]
@@ -168,7 +177,8 @@ class _Band:
 
 
 def _has_kernel(program: Program, band: Instruction) -> bool:
-    """Whether a kernel computes ``band`` as it does the whole: small images may take another."""
+    """True if a kernel computes ``band`` with its epilogue; small images may need another
+    kernel."""
     instance, kernel = Instance(program, band), kernel_of(band.op)
     if kernel is None or kernel.refuse(instance) is not None:
         return False

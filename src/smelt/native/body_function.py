@@ -1,4 +1,4 @@
-"""The function of C that a body of control flow becomes, and how it ends a run."""
+"""The C function of a control-flow body, and the error with which it ends a run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ if TYPE_CHECKING:
 
 
 def error_of(instruction: Instruction, body: Unit) -> int:
-    """The error of a run in which the function of ``body`` returns other than 0; 0 if it returns
-    nothing.
+    """Return the error code of a run whose body function returns nonzero; 0 if it cannot.
 
-    Raises Unsupported E201 where there may be more than one, or where only the model itself can
-    check before a run what the body reads.
+    Raises Unsupported E201 if several errors are possible, or if a value that the body reads must
+    be checked before a run, which only the model's own function can do.
     """
     finds = instruction.attributes.get("finds") or any(
         each.program.carried or told_sizes(each.program) for each in instruction.bodies
@@ -38,7 +37,18 @@ def error_of(instruction: Instruction, body: Unit) -> int:
 
 
 def body_text(body: Unit) -> str:
-    """Parameters and lines of the function, which takes pointers to tensors, and memory."""
+    """Return parameters and body of the C function, which takes tensor pointers and memory.
+
+    ```
+    (const void *const *inputs, void *const *outputs, unsigned char *memory, ptrdiff_t *told_dim0)
+    {
+        ptrdiff_t dim0 = -1;
+        (void)inputs;
+        NonZero_3((const float *)inputs[0], ..., &dim0);
+        *told_dim0 = dim0;
+    }
+    ```
+    """
     found = [str(each.size) for each in body.program.found]
     handed_on = {name: text for name, text in body.handed_on.items() if name not in found}
     told = told_sizes(body.program)

@@ -1,4 +1,4 @@
-"""Let BLAS compute the products that it is faster at than the tiles of the engine's own kernels."""
+"""Use BLAS for products that it computes faster than the engine's own micro-kernels."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from smelt.native.kernels.instance import Instance
 from smelt.program.instruction import Program
 
 WORTH = {"float": 1 << 22, "double": 1 << 16}
-"""Multiplications of one matrix product from which BLAS may be faster, its call included: doubles
-take 1.08 of its time at 32x32x32, 1.30 at 64x64x64.
+"""The smallest product, in multiply-adds, for which BLAS may be faster including its call. The own
+kernels take 1.08 of its time for doubles at 32x32x32, 1.30 at 64x64x64.
 """
 
 FEWEST = 8
-"""Rows and columns from which it is: a vector times a matrix takes it 2 to 4 times as long."""
+"""The fewest rows and columns: BLAS takes 2 to 4 times as long for a vector times a matrix."""
 
 LARGEST_LEFT, LONGEST_SUM, LONGEST_TURNED = 1 << 22, 8192, 256
-"""What panels and tiles of floats are at least as fast for as BLAS: elements of the left side,
-which is read again for each panel; terms of a sum, if a panel of the right side has to be copied;
-terms of a sum whose left elements are no neighbours. Measured on a Zen 4, with vectors of 16 and
-of 8: products of 64 to 1024 rows take 0.83 to 0.96 of the time of BLAS with a constant right side,
-0.90 to 1.0 with another one, and 1.8 at a sum of 1024 such terms.
+"""Limits up to which the float micro-kernels on packed operands are at least as fast as BLAS: the
+number of left elements, which are read again for each packed panel; the length of a sum if the
+right operand must be packed at run time; the length of a sum over strided left elements. Measured
+on a Zen 4 with vectors of 16 and of 8: products of 64 to 1024 rows take 0.83 to 0.96 of the time of
+BLAS with a constant right side, 0.90 to 1.0 with another one, and 1.8 for a strided sum of 1024
+terms.
 """
 
 
 def call_blas(program: Program) -> None:
-    """Turn such DotGenerals into calls, in place, and those of bodies."""
+    """Turn DotGenerals that BLAS computes faster into GEMM calls, in place, bodies included."""
     choose(program, lambda instance: GEMM if _is_worth(instance) else None)
 
 
 def _is_worth(instance: Instance) -> bool:
+    """True for a float product that is large enough for BLAS and beyond the limits above."""
     step = instance.instruction
     if step.op != "DotGeneral":
         return False

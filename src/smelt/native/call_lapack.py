@@ -1,4 +1,4 @@
-"""Let LAPACK compute the decompositions of the domain ``smelt``, where this process has it."""
+"""Use LAPACK for decompositions of the domain ``smelt``, if this process has it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ MANY = {
     "SVD": (svd_side_by_side.takes, svd_side_by_side.SVD),
     "SingularValues": (svd_side_by_side.takes, svd_side_by_side.SINGULAR_VALUES),
 }
-"""What small matrices are computed by: several at once, LAPACK for the last steps, or alone."""
+"""Kernels of small matrices: lane-batched, with LAPACK for the last steps or alone."""
 
 
 def call_lapack(program: Program) -> None:
-    """Turn such instructions into calls, in place, and those of bodies."""
+    """Turn decompositions into kernels that call LAPACK, in place, bodies included."""
     choose(program, _called)
 
 
 def _called(instance: Instance) -> str | None:
+    """Return the operator that computes ``instance`` with LAPACK, or None."""
     domain, _, name = instance.instruction.op.rpartition("::")
     if domain == "smelt" and name in MANY and MANY[name][0](instance):
         return MANY[name][1]

@@ -1,4 +1,4 @@
-"""The most elements that operators make whose results are as large as the data of a run say."""
+"""Upper bounds of data-dependent result sizes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from smelt.program.settle import Capacity
 
 
 def _sizes(program: Program, instruction: Instruction, position: int) -> list[int]:
-    """The greatest sizes of an input."""
+    """Return the upper bounds of an input's sizes."""
     return [highest(size) for size in program.slots[instruction.inputs[position]].sizes]
 
 
@@ -47,13 +47,14 @@ def _as_declared(program: Program, instruction: Instruction, place: int, axis: i
 
 
 def _larger_branch(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
-    """What the branches give this result, the greater of both."""
+    """Return the larger bound of the branches of an If."""
     bodies = [body.program for body in instruction.bodies]
     return max(highest(body.slots[body.outputs[place]].sizes[axis]) for body in bodies)
 
 
 def _of_rounds(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
-    """Of a state, what its rounds may leave; of rows, as many as there are rounds."""
+    """Return the bound of a Loop's result: of a state by the body, of rows by the iteration
+    count."""
     states, counted = instruction.attributes["states"], bool(instruction.attributes["counted"])
     assert isinstance(states, int)
     if place >= states:
@@ -77,4 +78,4 @@ CAPACITIES: Mapping[str, Capacity] = {
     "Loop": _of_rounds,
     "If": _larger_branch,
 }
-"""By instruction. Where an operand says how many, the model or ``--dim`` has to bound it."""
+"""The bound by operator. If an operand holds the size, the model or ``--dim`` must bound it."""

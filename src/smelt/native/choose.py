@@ -1,4 +1,4 @@
-"""Give instructions other kernels where a machine has them."""
+"""Replace operators of instructions by those with a better kernel on this machine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from smelt.program.instruction import Program
 
 
 def choose(program: Program, kernel: Callable[[Instance], str | None]) -> None:
-    """Let ``kernel`` name what computes each instruction, those of bodies, too, in place.
+    """Set each instruction's operator to the name that ``kernel`` returns, in place, bodies
+    included.
 
-    It says None of what stays as it is.
+    None keeps the operator.
     """
     for body in program.bodies:
         choose(body.program, kernel)

@@ -1,4 +1,4 @@
-"""Which instructions there are kernels for: as they stand, or once open sizes have numbers."""
+"""Find out which instructions have a kernel, now or once open sizes are bound."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from smelt.program.size_expressions import size_in
 SizeOf: TypeAlias = Callable[[Dim], Dim | Size]
 
 ANY_SIZE = 8
-"""Stands for an open size where only its being a number counts."""
+"""A number that stands for an open size where its value does not matter."""
 
 MOST = 1 << 24
-"""Of a size that the data decide, where its capacity is not known yet."""
+"""The assumed upper bound of a data-dependent size whose capacity is not known yet."""
 
 
 def refusal(program: Program, instruction: Instruction) -> str | None:
-    """Why there is no kernel for an instruction, None if there is one."""
+    """Return why no kernel computes an instruction, None if one does."""
     kernel = kernel_of(instruction.op)
     if kernel is None:
         return "no kernel is registered for it"
@@ -39,22 +39,24 @@ def refusal(program: Program, instruction: Instruction) -> str | None:
 
 
 def is_computed(program: Program, instruction: Instruction) -> bool:
-    """True if there is a kernel for an instruction."""
+    """True if a kernel computes the instruction."""
     return refusal(program, instruction) is None
 
 
 def is_computed_once_bound(program: Program, instruction: Instruction) -> bool:
-    """True if there is a kernel for an instruction with a number for each open size.
+    """True if a kernel computes the instruction with a number for each open size.
 
-    Kernels refuse types, ranks and attributes rather than sizes. Where one refuses a size after
-    all, the program that is bound to it has no kernel, and whoever compiled it computes otherwise.
+    Kernels refuse types, ranks and attributes rather than sizes. If one refuses a size after all,
+    the bound program has no kernel, and whoever compiled it must compute it in another way.
     """
     return _is_computed_with(program, instruction, lambda dim: ANY_SIZE)
 
 
 def is_computed_in_runs(bounds: Mapping[str, Bounds]) -> Callable[[Program, Instruction], bool]:
-    """Whether there is a kernel for an instruction that is right at all sizes within ``bounds``,
-    whatever those are that data decide."""
+    """Return a predicate: whether a kernel computes an instruction at all sizes within ``bounds``.
+
+    Data-dependent sizes may have any value.
+    """
     sizes: Sizes = {
         name: Size.named(f"dim{number}", *ends)
         for number, (name, ends) in enumerate(bounds.items())
@@ -67,17 +69,17 @@ def is_computed_in_runs(bounds: Mapping[str, Bounds]) -> Callable[[Program, Inst
 
 
 def _in_run(dim: Dim, sizes: Sizes) -> Dim | Size:
-    """What stands for ``dim``, and in ``sizes`` from now on for each symbol that was not there."""
+    """Return the size that stands for ``dim``; new symbols are added to ``sizes``."""
     for name in symbols_of(dim) - sizes.keys():
         sizes[name] = Size.named(f"dim{len(sizes)}", 0, MOST)
     found = size_in(dim, sizes)
-    if not isinstance(found, int | Size):  # a function that no run computes from sizes
+    if not isinstance(found, int | Size):  # an expression that is not computed at run time
         found = sizes.setdefault(str(dim), Size.named(f"dim{len(sizes)}", 0, MOST))
     return found
 
 
 def _is_computed_with(program: Program, instruction: Instruction, size_of: SizeOf) -> bool:
-    """True if there is a kernel for an instruction with other sizes in place of open ones."""
+    """True if a kernel computes the instruction with ``size_of`` each open size."""
     before = {number: program.slots[number] for number in _open(program, instruction)}
     for number, slot in before.items():
         shape = tuple(dim if isinstance(dim, int) else size_of(dim) for dim in slot.shape)
@@ -90,7 +92,7 @@ def _is_computed_with(program: Program, instruction: Instruction, size_of: SizeO
 
 
 def _open(program: Program, instruction: Instruction) -> list[int]:
-    """The slots of an instruction that have open sizes, each once."""
+    """Return the slots of an instruction that have open sizes, each once."""
     used = {slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0}
     return [
         slot

@@ -1,4 +1,4 @@
-"""Let convolutions with filters and terms enough be computed by panels of pixels."""
+"""Compute large convolutions as products of the filters with packed panels of pixels."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from smelt.native.kernels.instance import Instance
 from smelt.program.instruction import Program
 
 FEWEST_FILTERS, FEWEST_PIXELS, WORTH = 8, 32, 1 << 18
-"""Filters, terms of a sum and pixels from which it is worth gathering them, and multiplications."""
+"""The fewest filters (or terms of a sum), pixels and multiply-adds for which packing pays."""
 
 
 def convolve_by_panels(program: Program) -> None:
-    """Turn such Convs into ``CONV``, in place, and those of bodies."""
+    """Turn such Convs into ``CONV``, in place, bodies included."""
     choose(program, lambda instance: CONV if _is_worth(instance) else None)
 
 
 def _is_worth(instance: Instance) -> bool:
-    """True for one with filters and terms enough; what is refused as a Conv stays one."""
+    """True for a Conv with enough filters and terms; a Conv that its kernel refuses stays."""
     found = kernel_of("Conv")
     if instance.instruction.op != "Conv" or found is None or found.refuse(instance) is not None:
         return False

@@ -1,4 +1,4 @@
-"""Let factors and systems of many small matrices be computed several at a time."""
+"""Use lane-batched kernels for decompositions and systems of many small matrices."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.program.instruction import Program
 
 
 def factor_side_by_side(program: Program) -> None:
-    """Choose such kernels, in place, for the instructions of bodies, too."""
+    """Choose such kernels, in place, bodies included."""
     choose(program, _chosen)
 
 

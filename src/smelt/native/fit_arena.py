@@ -1,5 +1,8 @@
-"""An arena with a limit: first layers in bands of rows, as few as need be; if that is too little,
-layers wherever too much is live."""
+"""Fit the arena into a limit by computing layers in bands.
+
+The first layers of the network are tried first, with as little recomputation as possible, then
+layers around every peak of live memory.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,16 @@ from smelt.program.memory import MemoryPlan
 from smelt.program.settle import largest
 
 MOST_PEAKS, MOST_TRIED = 16, 80
-"""Largest live memories that are cut, one after the other, and what is tried at each."""
+"""How many memory peaks are cut one after the other, and how many segments are tried at each."""
 
 SHARES = (1, 0.75)
-"""Of the limit that peaks are cut to: where one stays too high, others may do that are lower."""
+"""Shares of the limit to which peaks are cut; the lower one is tried if the first fails."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """So many ``layers`` in so many ``bands``: bytes of arena, products in all."""
+    """The result of computing ``layers`` layers in ``bands`` bands: arena size and
+    multiply-adds."""
 
     layers: int
     bands: int
@@ -32,13 +36,13 @@ class Choice:
     macs: int
 
     def to_json(self) -> dict[str, int]:
-        """The choice with its field names."""
+        """Return the choice with its field names."""
         return asdict(self)
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A program that fits, its plan, what was chosen, and what memory others would cost time."""
+    """A program that fits, its plan, its choice, and the choices for other limits."""
 
     program: Program
     plan: MemoryPlan
@@ -47,9 +51,9 @@ class Fitted:
 
 
 def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan]) -> Fitted:
-    """``program`` with an arena of at most ``budget`` bytes, by as little extra work as can be.
+    """Return ``program`` with an arena of at most ``budget`` bytes and the least extra work.
 
-    ``planned`` lays a program out. Raises Unsupported E405 where no choice is small enough.
+    ``planned`` lays out a program. Raises Unsupported E405 if no choice is small enough.
     """
     plan = planned(program)
     whole = Choice(0, 1, plan.arena_bytes, _work(program))
@@ -89,8 +93,10 @@ def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan])
 def _cut_peaks(
     program: Program, budget: int, planned: Callable[[Program], MemoryPlan]
 ) -> tuple[Choice, Program, MemoryPlan]:
-    """``program`` with layers in bands wherever more than ``budget`` bytes are live, one peak after
-    the other, as far as that helps."""
+    """Compute layers in bands around one memory peak after the other, while ``budget`` is exceeded.
+
+    Returns the best program found, its choice and its plan.
+    """
     plan = planned(program)
     layers, bands, best = 0, 1, (plan, program)
     for _ in range(MOST_PEAKS):
@@ -111,8 +117,10 @@ def _cut_peaks(
 def _least_work(
     plan: MemoryPlan, budget: int, planned: Callable[[Program], MemoryPlan]
 ) -> Segment | None:
-    """The layers around the largest live memory that fit in bands by the least work; if none do,
-    those of which the least is live. None if bands make nothing smaller."""
+    """Return the banded layers around the memory peak that fit with the least work.
+
+    If none fits, those with the lowest peak. None if no bands lower the peak.
+    """
     best: tuple[tuple[bool, int, int, int], Segment] | None = None
     for segment in islice(segments(plan, budget), MOST_TRIED):
         peak = segment.peak(planned(segment.program), plan.program)
@@ -126,7 +134,7 @@ def _least_work(
 
 
 def _best(choices: Iterable[Choice]) -> Iterator[Choice]:
-    """Those that need less memory than any of less work, by work."""
+    """Yield the choices that need less memory than every choice of less work, by work."""
     least: int | None = None
     for each in sorted(choices, key=lambda each: (each.macs, each.arena_bytes, each.bands)):
         if least is None or each.arena_bytes < least:
@@ -135,6 +143,6 @@ def _best(choices: Iterable[Choice]) -> Iterator[Choice]:
 
 
 def _work(program: Program) -> int:
-    """Products in all, those of the largest run where sizes are open."""
+    """Return the multiply-adds of a program, for the largest sizes if sizes are open."""
     known = largest(program)
     return sum(macs(known, each) for each in known.instructions)

@@ -1,7 +1,7 @@
-"""Instructions that only move constants, or ask for sizes, become constants.
+"""Fold instructions that only move constants, or read sizes, into constants.
 
-A constant that is expanded becomes a view with stride 0 along the dims that repeat it. Kernels
-that walk strides read it as such; for others it is written out among the weights. The arena never
+An expanded constant becomes a view with stride 0 along the dims that repeat it. Kernels that walk
+strides read it as a view; for other kernels it is written out among the weights. The arena never
 holds it.
 """
 
@@ -16,10 +16,10 @@ from smelt.program.run_sizes import Size
 
 
 def fold_movement(program: Program) -> None:
-    """Let an Expand, a Transpose, a Reshape of a constant, and a Shape be constants.
+    """Replace Expand, Transpose and Reshape of constants, and Shape, by constants.
 
-    An Expand that the program returns is left: writing it takes no weights; and so is one to sizes
-    that each run has of its own.
+    An Expand that is an output stays, because writing it takes no weights. An Expand to run-time
+    sizes stays too.
     """
     kept: list[Instruction] = []
     for instruction in program.instructions:
@@ -33,6 +33,7 @@ def fold_movement(program: Program) -> None:
 
 
 def _folded(program: Program, instruction: Instruction) -> np.ndarray | None:
+    """Return the constant that an instruction computes, or None."""
     instance = Instance(program, instruction)
     if instruction.op == "Shape":
         sizes = instance.shape(0)[instance.int("start") : instance.int("end")]

@@ -1,4 +1,4 @@
-"""Elementwise instructions that only each other read become one, computed in one loop."""
+"""Fuse elementwise instructions into one loop if no other instruction reads their intermediates."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from smelt.native.kernels.fused import MAP, is_elementwise
 from smelt.program.instruction import Instruction, Program
 
 MOST_PARTS, MOST_INPUTS = 32, 12
-"""Beyond, values do not stay in registers."""
+"""With more steps or inputs, values no longer stay in registers."""
 
 
 def fuse_elementwise(program: Program) -> None:
-    """Group the instructions, in place, and those of bodies.
+    """Group the instructions, in place, bodies included.
 
-    An instruction joins the group of all that read its result, if they are one group, and the
-    result has the shape that the group writes and is no output of the program: so no element is
-    computed twice, and only one result of a group is stored.
+    An instruction joins the group of its readers if they all are in one group and its result has
+    the group's shape and is no output of the program. So no element is computed twice, and a group
+    stores only one result.
     """
     for body in program.bodies:
         fuse_elementwise(body.program)
@@ -30,7 +30,7 @@ def fuse_elementwise(program: Program) -> None:
 
 
 def _groups(program: Program) -> dict[int, list[int]]:
-    """The members of each group by its last one, all as numbers of instructions."""
+    """Return the members of each group by its last member, as instruction numbers."""
     readers: dict[int, set[int]] = defaultdict(set)
     for index, step in enumerate(program.instructions):
         for slot in step.inputs:
@@ -62,7 +62,7 @@ def _joins(program: Program, group: list[int], index: int) -> bool:
 
 
 def _inputs(steps: list[Instruction]) -> tuple[int, ...]:
-    """What a group reads from outside, each slot once."""
+    """Return the slots that a group reads from outside, each once."""
     made = {slot for step in steps for slot in step.outputs}
     read = (slot for step in steps for slot in step.inputs)
     return tuple(dict.fromkeys(slot for slot in read if slot >= 0 and slot not in made))
@@ -73,6 +73,6 @@ def _fused(steps: list[Instruction]) -> Instruction:
 
 
 def as_group(steps: list[Instruction]) -> Instruction:
-    """One instruction that computes ``steps``, of which the last is stored."""
+    """Return one MAP instruction that computes ``steps`` and stores the last result."""
     last = steps[-1]
     return Instruction(MAP, _inputs(steps), last.outputs, origin=last.origin, parts=tuple(steps))

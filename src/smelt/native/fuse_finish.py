@@ -1,9 +1,9 @@
-"""Let what is computed of a product alone, element by element, be computed as it is stored.
+"""Fuse elementwise instructions into the epilogue of the product that they read.
 
     before   c = Conv(x, w, b)   s = Add(c, x)   y = Relu(s)
-    after    y = Conv(x, w, b, x) finished by Add and Relu
+    after    y = Conv(x, w, b, x) with the epilogue Add, Relu
 
-The result of the product then is never in memory, and its place is that of what is added to it.
+The product's result is then never in memory, and its storage can be that of the side operand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from smelt.program.instruction import ABSENT, RESULT, Instruction, Program, Step
 from smelt.program.run_sizes import Undecided, same
 
 OPTIONAL_INPUTS = {"DotGeneral": 2, GEMM: 2}
-"""Inputs that a product may have, 3 unless said: what finishes reads comes after them."""
+"""The number of a product's own inputs, 3 by default; side operands come after them."""
 
 SUMS = frozenset({"Add", "Sub", "Sum"})
 NO_PRODUCTS = SUMS | {
@@ -35,14 +35,14 @@ NO_PRODUCTS = SUMS | {
     "Erf",
     "Sigmoid",
 }
-"""Operators of which the last operation is no multiplication."""
+"""Operators whose last operation is not a multiplication."""
 
 
 def fuse_finishes(program: Program) -> None:
-    """Move elementwise instructions into the product that alone they read, in place.
+    """Move elementwise instructions into the epilogue of the product that only they read, in place.
 
-    A product is computed where the last of them was, when all that they read is known. One that
-    something else reads, or that is returned, stays.
+    The product moves to the place of the last fused instruction, where all side operands are known.
+    A product that is returned, or that another instruction reads, stays.
     """
     for body in program.bodies:
         fuse_finishes(body.program)
@@ -55,7 +55,7 @@ def fuse_finishes(program: Program) -> None:
         places = [maker[slot] for slot in each.inputs if slot in maker and reads[slot] == 1]
         for place in sorted(places, reverse=True):
             product = kept[place]
-            assert product is not None  # what reads it alone has not been moved
+            assert product is not None  # its only reader has not been moved
             if _may_finish(program, product, each):
                 kept[place] = None
                 instruction = _finished(product, each)
@@ -66,6 +66,7 @@ def fuse_finishes(program: Program) -> None:
 
 
 def _may_finish(program: Program, product: Instruction, each: Instruction) -> bool:
+    """True if ``each`` can be a step of the epilogue of ``product``."""
     kernel, producing = kernel_of(each.op), kernel_of(product.op)
     if kernel is None or kernel.element is None or producing is None:
         return False
@@ -76,8 +77,8 @@ def _may_finish(program: Program, product: Instruction, each: Instruction) -> bo
     if not same(result.shape, program.slots[each.outputs[0]].shape) or each.finish:
         return False
     if each.op in SUMS and not all(step.op in NO_PRODUCTS for step in product.finish[-1:]):
-        # A compiler makes one operation of a product and a sum, rounded once: then x * x - y * y of
-        # equal x and y may be less than 0, and its root NaN.
+        # A compiler contracts a product and a sum to one operation, rounded once. Then x * x - y *
+        # y may be negative for equal x and y, and its root NaN.
         return False
     instance = Instance(program, product)
     shapes = [static(program.slots[slot]) for slot in each.inputs if slot >= 0]
@@ -88,7 +89,7 @@ def _may_finish(program: Program, product: Instruction, each: Instruction) -> bo
 
 
 def _finished(product: Instruction, each: Instruction) -> Instruction:
-    """``product`` with one more step; absent inputs are -1, so that positions mean the same."""
+    """Return ``product`` with one more epilogue step; absent inputs are -1 to keep positions."""
     inputs = list(product.inputs)
     inputs += [-1] * (OPTIONAL_INPUTS.get(product.op, 3) - len(inputs))
     operands = []

@@ -1,9 +1,9 @@
-"""Reductions of what elementwise instructions compute for them alone become one with these.
+"""Fuse a reduction with the elementwise instructions that compute its operand.
 
     before   d = Sub(x, y)   s = Mul(d, d)   r = ReduceSum(s)
     after    r = MapReduce(x, y)
 
-What is reduced, often many times as large as all that is read, then is never in memory.
+The reduced operand, often many times as large as all inputs, is then never in memory.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.program.instruction import Instruction, Program
 
 
 def fuse_reductions(program: Program) -> None:
-    """Join them, in place, and those of bodies."""
+    """Fuse such reductions, in place, bodies included."""
     for body in program.bodies:
         fuse_reductions(body.program)
     reads = Counter(slot for step in program.instructions for slot in step.inputs)
@@ -40,6 +40,7 @@ def fuse_reductions(program: Program) -> None:
 
 
 def _may_join(program: Program, made: Instruction, step: Instruction) -> bool:
+    """True if MapReduce can compute ``step`` of the elementwise instruction ``made``."""
     if made.op != MAP and not is_elementwise(program, made):
         return False
     slots = [program.slots[slot] for slot in (*made.inputs, *made.outputs, *step.outputs)]

@@ -1,6 +1,6 @@
-"""A Program as C for this process: one function, weights by pointer, and its end told.
+"""A Program as C for this process: one function that takes weights by pointer and returns a status.
 
-Nothing of one model is in the text but sizes and operators, so models of one structure share a
+The text contains only sizes and operators of a model, so models of the same structure share a
 library.
 """
 
@@ -22,7 +22,7 @@ from smelt.program.instruction import Program
 
 PREFIX = "smelt"
 LINE = 64
-"""Bytes of a line of the cache, which is as long as the widest vector."""
+"""The size of a cache line in bytes, which is that of the widest vector."""
 FUNCTION = f"{PREFIX}_run"
 BIND_THREADS = f"{PREFIX}_take_threads"
 HEAD = """#include <math.h>
@@ -31,7 +31,7 @@ HEAD = """#include <math.h>
 #include <string.h>
 """
 _NOTE = re.compile(r" /\*[^*]*\*/$")
-"""Which step of which node a call is, at its end."""
+"""The comment at the end of a call, with its step and node."""
 
 SIGNATURE = (
     f"int {FUNCTION}(const void *const *inputs, void *const *outputs, unsigned char *memory,\n"
@@ -41,10 +41,10 @@ SIGNATURE = (
 
 @dataclass(frozen=True)
 class Source:
-    """``text`` defines ``FUNCTION``, which is given ``memory_bytes`` and pointers to ``weights``.
+    """``text`` defines ``FUNCTION``, which takes ``memory_bytes`` of memory and ``weights``.
 
-    It returns 0, or another number where there is no result. Where steps are cut into parts, the
-    text defines ``BIND_THREADS``, which is given what computes them at once.
+    It returns 0, or another number if there is no result. If steps are split into shards, the text
+    also defines ``BIND_THREADS``, which takes the function that runs shards in parallel.
     """
 
     text: str
@@ -54,7 +54,8 @@ class Source:
 
 
 def source_of(program: Program, parts: int = 1) -> Source:
-    """The text of a ``program`` as ``schedule.planned`` makes it, its costly steps in ``parts``."""
+    """Return the C of ``program``, a result of ``schedule.planned``, with costly steps in ``parts``
+    shards."""
     memory = allocate(program, parts=parts)
     unit = Unit(PREFIX, program, memory, constants="table", tells_status=True, parts=parts)
     shared = bool(unit.part_functions)
@@ -83,7 +84,7 @@ def source_of(program: Program, parts: int = 1) -> Source:
 
 
 def _threads(parts: int, unit: Unit) -> str:
-    """What has parts computed, by whom the process says."""
+    """Return the C that runs shards by the process's parallel-for."""
     type_ = f"{PREFIX}_parallel_for"
     return "\n".join(
         [
@@ -96,8 +97,10 @@ def _threads(parts: int, unit: Unit) -> str:
 
 
 def _placed(array: np.ndarray, kept: Container[int]) -> np.ndarray:
-    """``array`` from a line of the cache on, where vectors that begin with it are read in one
-    access. What ``kept`` has is of the model, and stays where it is: others hold it, too.
+    """Return ``array`` aligned to a cache line, so that a vector at its start is read in one
+    access.
+
+    Arrays in ``kept`` belong to the model and are not copied.
     """
     array = np.require(array, requirements=("C", "A"))
     if id(_owner(array)) in kept or array.ctypes.data % LINE == 0:

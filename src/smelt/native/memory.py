@@ -1,4 +1,4 @@
-"""What each kernel needs of storage, planned as offsets in one arena."""
+"""Plan the storage of all kernels as offsets in one arena."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smelt.program.storage import Needs
 
 
 def needs_of(program: Program, instruction: Instruction) -> Needs:
-    """What the kernel of ``instruction`` asks of storage, in the largest run."""
+    """Return the storage needs of an instruction's kernel, for the largest sizes."""
     kernel = kernel_of(instruction.op)
     if kernel is None:
         return Needs()
@@ -25,11 +25,11 @@ def needs_of(program: Program, instruction: Instruction) -> Needs:
 def allocate(
     program: Program, alignment: int = ALIGNMENT, parts: int = 1, limit: int | None = None
 ) -> MemoryPlan:
-    """All buffers of ``program`` in one arena, by the time in which each is needed.
+    """Return a plan of all buffers of ``program`` in one arena, reused by live range.
 
-    Each begins at a multiple of ``alignment`` bytes. What a kernel is cut into has scratch space
-    of its own, up to so many ``parts``. Where that makes an arena of more than ``limit`` bytes,
-    instructions that are at work while more is live are not cut; ``plan.program`` has them marked.
+    Each buffer begins at a multiple of ``alignment`` bytes. A split kernel has scratch space for
+    each of up to ``parts`` shards. If the arena then exceeds ``limit`` bytes, instructions at the
+    memory peak stay single-threaded; ``plan.program`` marks them.
     """
     plan = _planned(program, alignment, parts)
     best = plan
@@ -43,8 +43,10 @@ def allocate(
 
 
 def _uncut(plan: MemoryPlan, parts: int, limit: int) -> Program | None:
-    """The program with those instructions marked that are cut where too much is live, or all that
-    are cut if it is too much elsewhere; None if none is cut."""
+    """Mark the split instructions at the memory peak as single-threaded, or all if none is there.
+
+    None if no instruction is split.
+    """
     program = plan.program
     cut = [parts_of(program, each, parts) > 1 for each in program.instructions]
     if not any(cut):

@@ -1,6 +1,6 @@
-"""What text from a model may become in C: nothing but the inside of a comment, cleaned.
+"""Text from a model may appear in C only inside of a comment, sanitized.
 
-Identifiers are made of numbers that smelt gives out, so no name can clash or inject code.
+Identifiers are made of numbers that smelt assigns, so no name can clash or inject code.
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ _LONGEST = 80
 
 
 def comment(text: str) -> str:
-    """``text`` cleaned so that it cannot end a comment, continue a line or form a trigraph."""
+    """Return ``text`` sanitized: it cannot end a comment, continue a line or form a trigraph."""
     clean = _UNSAFE.sub("_", text)
     return clean if len(clean) <= _LONGEST else clean[: _LONGEST - 3] + "..."
 
 
 def check_identifier(name: str) -> str:
-    """``name``, if C can use it as the prefix of functions and files.
-
-    Raises UsageError E660 otherwise.
-    """
+    """Return ``name`` if C can use it as prefix of functions and files; raises UsageError E660."""
     if _IDENTIFIER.match(name) and name not in reserved_words.C and len(name) <= 60:
         return name
     raise UsageError(

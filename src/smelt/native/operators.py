@@ -1,7 +1,7 @@
-"""The target's own operator: ``smelt.c.ConvRelu``, a convolution that ends in Relu.
+"""The engine's own operator ``smelt.c.ConvRelu``, a convolution followed by Relu.
 
-The pair is one loop nest in C, so the result of the convolution is never stored. Its meaning is a
-function body of Conv and Relu, so a model that holds it still loads anywhere.
+It is one loop nest in C, so the convolution's result is never stored. Its function body is Conv and
+Relu, so a model that holds it loads in any runtime.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from smelt.operators.inputs import present
 
 DOMAIN = "smelt.c"
 CONV = ("kernel_shape", "strides", "dilations", "pads")
-"""Attributes with a number for each spatial dim (``pads``: all begins, then all ends)."""
+"""Attributes with one number per spatial dim (``pads``: all begins, then all ends)."""
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """The element type of x; ``[N, M, spatial...]`` with each size that the window leaves."""
+    """Return the element type of x and the shape ``[N, M, spatial...]`` that the window leaves."""
     x, w = inputs[0], inputs[1]
     if x is None or w is None:
         raise ValueError("ConvRelu takes an image and weights")
@@ -42,7 +42,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 def reference(
     inputs: Sequence[np.ndarray | None], attributes: Attributes
 ) -> tuple[np.ndarray, ...]:
-    """One product a kernel position, summed; then Relu."""
+    """Return the sum of one product per kernel position, then Relu."""
     x, w = present(inputs[:2])
     bias = (*inputs[2:], None)[0]
     kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
@@ -67,7 +67,7 @@ def reference(
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
-    """Relu of Conv."""
+    """Return Relu of Conv."""
     kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
     conv = b.op(
         "Conv",

@@ -1,6 +1,7 @@
-"""How many numbers a Range makes at most whose limit is counted from its start.
+"""Upper bound of the length of a Range whose limit is its start plus a constant.
 
-A loop over rows reads one of them by ``Range(i, Min(n, i + 1), 1)``. A run that finds more ends.
+A loop over rows reads one row by ``Range(i, Min(n, i + 1), 1)``. A run that finds more elements
+ends with an error.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ import numpy as np
 from smelt.program.instruction import Instruction, Program
 
 MOVED = ("Reshape", "Cast", "Identity", "Expand")
-"""Instructions whose only element is that of their first operand."""
+"""Instructions that pass on the only element of their first operand."""
 
 MOST_LOOKED_AT = 100
-"""Instructions between a limit and its start."""
+"""How many instructions between the limit and the start are searched."""
 
 Makers = Mapping[int, Instruction]
 
 
 def range_span(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
-    """The most elements of a Range of positive steps; None if its limit is no start and more."""
+    """Return the upper bound of the length of a Range with positive step.
+
+    None unless the limit has the form start + k.
+    """
     start, delta, limit = instruction.inputs
     step = program.constants.get(delta)
     if step is None or step.size != 1 or step.reshape(-1)[0] <= 0:
@@ -33,7 +37,7 @@ def range_span(program: Program, instruction: Instruction, place: int, axis: int
 
 
 def _moved(makers: Makers, slot: int) -> int:
-    """Where the only element of ``slot`` comes from."""
+    """Return the slot that the only element of ``slot`` comes from."""
     maker = makers.get(slot)
     while maker is not None and maker.op in MOVED:
         slot = maker.inputs[0]
@@ -42,7 +46,7 @@ def _moved(makers: Makers, slot: int) -> int:
 
 
 def _distance(program: Program, makers: Makers, start: int, limit: int) -> float | None:
-    """How far ``limit`` is beyond ``start`` at most, where sums and minima tell."""
+    """Return an upper bound of ``limit - start`` through sums and minima, None if there is none."""
     best: float | None = None
     pending = [(_moved(makers, limit), 0.0)]
     for _ in range(MOST_LOOKED_AT):

@@ -1,10 +1,9 @@
-"""Let loops read the elements of a Slice where they lie, instead of a copy of them.
+"""Let loops read a Slice's elements from its source, without a copy.
 
     before   a = Slice(x)   b = Slice(x)   y = Map(a, b)
-    after    y = Map(x, x), each read from a place on and with strides
+    after    y = Map(x, x), each read with an offset and strides
 
-So a stencil passes once over memory, and a Concat of slices, which is what ``roll`` is, copies each
-element once.
+So a stencil passes over memory once, and a Concat of slices (``roll``) copies each element once.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from smelt.program.instruction import Instruction, Program
 
 LOOPS = (MAP, "Concat")
 MOST_HELD = 2
-"""How many times as many bytes as the slice its source may have. It is kept until the loop runs,
-while a slice of a few rows would let it go; what the caller owns is there anyway."""
+"""The largest ratio of source bytes to slice bytes. The source stays live until the loop runs,
+while a slice of a few rows would free it. Sources that the caller owns are exempt."""
 
 
 def read_slices(program: Program) -> None:
-    """Take out the slices, in place, that only loops read; those of bodies, too.
+    """Remove the slices that only loops read, in place, bodies included.
 
-    An attribute ``view<n>`` of the loop holds the first element and the strides of input n, and
-    ``reads`` the slots that its inputs stand for.
+    The attribute ``view<n>`` of the loop holds the offset and the strides of input n, and ``reads``
+    the slots that its inputs stand for.
     """
     for body in program.bodies:
         read_slices(body.program)
@@ -51,7 +50,7 @@ def read_slices(program: Program) -> None:
 
 
 def _may_be_read(program: Program, step: Instruction) -> bool:
-    """True for a Slice by numbers of what this run computes or is given."""
+    """True for a static Slice of an input or a computed slot."""
     if step.op != "Slice" or step.finish or step.outputs[0] in program.outputs:
         return False
     source, result = program.slots[step.inputs[0]], program.slots[step.outputs[0]]
@@ -64,11 +63,12 @@ def _may_be_read(program: Program, step: Instruction) -> bool:
 
 
 def _walks(program: Program, step: Instruction) -> bool:
-    """True for an instruction whose kernel goes by the strides of its inputs."""
+    """True for an instruction whose kernel reads its inputs by strides."""
     return step.op in LOOPS or is_elementwise(program, step)
 
 
 def _reading(program: Program, step: Instruction, taken: dict[int, Instruction]) -> Instruction:
+    """Return ``step`` reading the sources of the slices in ``taken``."""
     if not any(slot in taken for slot in step.inputs):
         return step
     if step.op not in LOOPS:
@@ -82,7 +82,7 @@ def _reading(program: Program, step: Instruction, taken: dict[int, Instruction])
 
 
 def _view(program: Program, step: Instruction) -> tuple[int, ...]:
-    """The first element that a Slice takes, then its strides, in elements of the source."""
+    """Return the offset of a Slice's first element and its strides, in elements of the source."""
     instance = Instance(program, step)
     pairs = list(zip(rows_of(instance), row_major(instance.shape(0)), strict=True))
     first = sum(row * stride for (row, _), stride in pairs)

@@ -1,4 +1,4 @@
-"""Constants that repeat their elements: NumPy arrays with stride 0 along some dims."""
+"""Constants that repeat elements: NumPy arrays with stride 0 along some dims."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ def is_repeated(array: np.ndarray) -> bool:
 
 
 def once(array: np.ndarray) -> np.ndarray:
-    """The elements of ``array`` without what it repeats: size 1 along those dims."""
+    """Return ``array`` without its repetitions: size 1 along the repeated dims."""
     return array[tuple(slice(None if stride else 1) for stride in array.strides)]

@@ -1,8 +1,8 @@
-"""Compute the first layers of an image network band by band.
+"""Compute the first layers of an image network in bands of rows.
 
-The largest tensors of such networks lie between their first convolutions. If each band of rows of
-a later result is computed from the input on, only bands of the tensors between are ever there, and
-rows that neighbouring bands share are computed twice (``bands``).
+The largest tensors of such networks lie between their first convolutions. If each band of a later
+result is computed from the input, only bands of the tensors between are in memory, and rows that
+neighboring bands share are computed twice (``bands``).
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from smelt.native.band_regions import ROW_REGIONS
 from smelt.program.instruction import Instruction, Program
 
 ROWS, RANK = 2, 4
-"""The axis of an image that is cut, and how many an image has."""
+"""The row axis of an image, and its rank."""
 
 BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-"""Into how many bands first layers are cut, as far as there are rows."""
+"""The numbers of bands to try, as far as there are rows."""
 
 MOST_LAYERS = 32
 
 
 def candidates(program: Program) -> Iterator[tuple[int, int, Program]]:
-    """``program`` with its first layers in bands: how many of both, and the program."""
+    """Yield the program with its first layers in bands: number of layers, of bands, and the
+    program."""
     for layers in beginnings(program):
         rows = program.slots[layers[-1].outputs[0]].sizes[ROWS]
         sizes = {ceil(rows / count) for count in BANDS if count <= rows}
@@ -35,8 +36,10 @@ def candidates(program: Program) -> Iterator[tuple[int, int, Program]]:
 
 
 def beginnings(program: Program) -> Iterator[list[Instruction]]:
-    """First layers after which only the result of the last is read: they read an input of
-    ``program``, constants and each other."""
+    """Yield lists of first layers after which only the last result is read.
+
+    They read one input of ``program``, constants and each other.
+    """
     readers: dict[int, list[Instruction]] = {}
     for each in program.instructions:
         for slot in each.inputs:
@@ -64,7 +67,7 @@ def beginnings(program: Program) -> Iterator[list[Instruction]]:
 
 
 def _is_layer(program: Program, instruction: Instruction) -> bool:
-    """Whether rows of its result are it on rows of its operands, which are images or constants."""
+    """True if rows of the result depend on rows of the operands, which are images or constants."""
     if len(instruction.outputs) != 1 or instruction.bodies or instruction.parts:
         return False
     if instruction.op not in ROW_REGIONS:
@@ -76,6 +79,5 @@ def _is_layer(program: Program, instruction: Instruction) -> bool:
 
 
 def in_bands(program: Program, layers: list[Instruction], size: int) -> Program | None:
-    """``program`` with its first ``layers`` in bands of ``size`` rows of their last result; None if
-    that cannot be."""
+    """Return ``program`` with ``layers`` in bands of ``size`` rows of the last result, or None."""
     return bands.in_bands(program, layers, size, ROWS, ROW_REGIONS)

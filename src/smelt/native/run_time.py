@@ -1,7 +1,7 @@
-"""Kernels of instructions whose sizes each run has of its own.
+"""Kernels of instructions with run-time sizes.
 
-Kernels are written for numbers, with which a ``Size`` computes as well. One that chooses by a size,
-so that its text would be wrong at another, is found out by writing it once.
+Kernels are written for numbers, and ``Size`` supports the same arithmetic. A kernel that branches
+on a size, so that its text would be wrong for another, is detected by emitting it once.
 """
 
 from __future__ import annotations
@@ -21,31 +21,31 @@ from smelt.program.run_sizes import Size, Undecided, same
 
 _SIZE = re.compile(r"\bdim\d+\b")
 _ARRAY = re.compile(r"^ *(?!return\b|else\b)(?:const )?\w+ \w+\[[^\]]*\b(dim\d+)\b", re.M)
-"""An array on the stack whose length hangs on a size."""
+"""Matches a stack array whose length depends on a size."""
 
 FIX = "bind that dim to one size, for instance --dim B=1, or use the target 'onnx'"
 
 
 def sizes_of(program: Program) -> list[str]:
-    """The names in C of the sizes of a run, or of a body."""
+    """Return the C names of the run-time sizes of a program or body."""
     return [str(each.size) for each in (*program.given, *program.carried, *program.found)]
 
 
 def told_sizes(body: Program) -> list[str]:
-    """The sizes that ``body`` finds out and has in its results, so that it has to tell them."""
+    """Return the sizes that ``body`` computes and that its results have, so it must return them."""
     return sorted({str(each.size) for each in body.found} & _atoms(body, body.outputs))
 
 
 def has_run_sizes(program: Program, instruction: Instruction) -> bool:
-    """True if a run decides a size of an operand or a result."""
+    """True if an operand or result has a run-time size."""
     slots = [slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0]
     return any(isinstance(dim, Size) for slot in slots for dim in program.slots[slot].shape)
 
 
 def in_order_of_sizes(given: Program, ordered: Program) -> Program:
-    """``ordered``, unless it reads a size before the instruction that finds it: then ``given``.
+    """Return ``ordered``, or ``given`` if ``ordered`` reads a size before it is computed.
 
-    Raises Unsupported E201 if that does so, too.
+    Raises Unsupported E201 if ``given`` does so, too.
     """
     for program in (ordered, given):
         early = _early_reader(program)
@@ -62,7 +62,7 @@ def in_order_of_sizes(given: Program, ordered: Program) -> Program:
 
 
 def _early_reader(program: Program) -> Instruction | None:
-    """The first instruction with a size that none before it has found, None if all are known."""
+    """Return the first instruction with a size that is not computed before it, or None."""
     known: set[str] = set()
     found = {str(each.size) for each in program.found}
     for instruction in program.instructions if found else ():
@@ -76,14 +76,14 @@ def _early_reader(program: Program) -> Instruction | None:
 
 
 def _atoms(program: Program, slots: Iterable[int]) -> set[str]:
-    """The sizes of a run that the shapes of ``slots`` are made of."""
+    """Return the run-time sizes in the shapes of ``slots``."""
     shapes = [program.slots[slot].shape for slot in slots if slot >= 0]
     texts = [str(dim) for shape in shapes for dim in shape if isinstance(dim, Size)]
     return {name for text in texts for name in _SIZE.findall(text)}
 
 
 def refusal(kernel: Kernel, program: Program, instruction: Instruction) -> str | None:
-    """Why ``kernel`` is not right at all sizes within their bounds, None if it is."""
+    """Return why ``kernel`` is not valid at all sizes within bounds, None if it is."""
     try:
         why = kernel.refuse(Instance(program, instruction))
         if computes_nothing(program, instruction):
@@ -100,10 +100,10 @@ def refusal(kernel: Kernel, program: Program, instruction: Instruction) -> str |
 
 
 def emit(kernel: Kernel, cx: KernelContext) -> None:
-    """``kernel.emit``.
+    """Emit the kernel.
 
-    Raises Unsupported E201 if it is not right at all sizes of a run, and InternalError E964 if it
-    does not compute a step that was fused into the instruction.
+    Raises Unsupported E201 if it is not valid at all run-time sizes, and InternalError E964 if it
+    does not compute a fused epilogue step.
     """
     try:
         kernel.emit(cx)
@@ -128,13 +128,13 @@ def emit(kernel: Kernel, cx: KernelContext) -> None:
 
 
 def _in_words(program: Program, error: Undecided) -> str:
-    """The question, with the names that the model has for sizes."""
+    """Return the undecided question with the model's names for sizes."""
     names = {str(each.size): each.name for each in (*program.given, *program.found)}
     return _SIZE.sub(lambda found: names.get(found[0], found[0]), str(error))
 
 
 def _check_support(cx: KernelContext) -> None:
-    """Functions that kernels share are given no sizes of a run, nor are arrays on the stack."""
+    """Raise Undecided if a shared function or a stack array depends on a run-time size."""
     array = _ARRAY.search(cx.body.text())
     if array:
         raise Undecided(f"how much {array[1]} is")
@@ -145,7 +145,7 @@ def _check_support(cx: KernelContext) -> None:
 
 
 def may_end(instruction: Instruction) -> bool:
-    """Whether it, or one in its bodies, ends a run for what data say."""
+    """True if the instruction, or one in its bodies, may end a run because of data."""
     return (
         instruction.op in CAPACITIES
         or instruction.op in (FAIL, *AT_RUN_TIME)
@@ -154,9 +154,9 @@ def may_end(instruction: Instruction) -> bool:
 
 
 def computes_nothing(program: Program, instruction: Instruction) -> bool:
-    """Whether there is no element to compute, no size to find out, and nothing to fail.
+    """True if the results are empty and the instruction computes no size and cannot fail.
 
-    No kernel is asked to write that, so none looks whether its result is empty.
+    Such an instruction is not emitted, so kernels need not handle empty results.
     """
     outputs = [slot for slot in instruction.outputs if slot >= 0]
     return not may_end(instruction) and all(same(program.slots[slot].size, 0) for slot in outputs)

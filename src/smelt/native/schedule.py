@@ -1,4 +1,4 @@
-"""From a selected graph to a Program in execution order, with a kernel for every instruction."""
+"""From a selected graph to a scheduled Program with a kernel for every instruction."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ NO_BOUND = (
 def ordered(
     model: ir.Model, target: str, *, integers: bool = True, fixed_point: bool = False
 ) -> Program:
-    """The program of ``model`` in the order that needs the least memory.
+    """Return the program of ``model`` in the order that needs the least memory.
 
-    Groups between quantized numbers are computed in ``integers``, or in floats as they stand; in
-    ``fixed_point``, sums become bytes without floats.
-    Raises an ErrorList of everything that has no kernel; ``target`` is the name of who lacks it.
+    ``integers`` computes groups between quantized numbers in integers; without it, in floats.
+    ``fixed_point`` requantizes sums without floats. Raises an ErrorList of everything without a
+    kernel; ``target`` names the target in it.
     """
     program = lower(model, is_computed_in_runs(bounds_of(model.graph)))
     bind_declared(program, declared(model.graph))
@@ -82,12 +82,11 @@ def planned(
     integers: bool = True,
     fixed_point: bool = False,
 ) -> Program:
-    """A static ``program``, which is used up, in kernels of this engine and in their order.
+    """Return ``program``, which is consumed, with the engine's kernels and in execution order.
 
-    ``choices`` are steps that choose other kernels where a machine has them, ``groups`` those that
-    join what is left after kernels took what they finish. No order is searched for that needs less
-    than ``enough`` bytes. ``integers`` and ``fixed_point`` are those of ``ordered``, as is what it
-    raises.
+    ``choices`` replace kernels where the machine has better ones; ``groups`` fuse what is left
+    after epilogues. No lower memory order is searched below ``enough`` bytes. ``integers``,
+    ``fixed_point`` and errors are as in ``ordered``.
     """
     note_conditions(program)
     fold_movement(program)
@@ -107,7 +106,7 @@ def planned(
 
 
 def in_integers(program: Program) -> None:
-    """Compute groups between quantized numbers in integers, in bodies, too."""
+    """Compute groups between quantized numbers in integers, bodies included."""
     for body in program.bodies:
         in_integers(body.program)
     quantized_groups.run(program, is_computed, {f"{DOMAIN}::ConvRelu": "Conv"})
@@ -116,14 +115,15 @@ def in_integers(program: Program) -> None:
 
 
 def check(program: Program, target: str) -> None:
-    """Raise an ErrorList of what ``target`` lacks, of the innermost bodies first."""
+    """Raise an ErrorList of everything without a kernel, innermost bodies first."""
     for body in program.bodies:
         check(body.program, target)
     check_program(program, target, C_TYPES.keys(), partial(refusal, program))
 
 
 def _scheduled(program: Program, enough: int) -> Program:
-    """``program`` in its order, the memory of bodies planned before that of what runs them."""
+    """Return ``program`` in execution order; memory of bodies is planned before that of their
+    callers."""
     for body in program.bodies:
         body.program = _scheduled(body.program, enough)
         body.plan = allocate(body.program)
@@ -134,12 +134,12 @@ def _scheduled(program: Program, enough: int) -> Program:
 
 
 def computes(model: ir.Model, node: ir.Node) -> bool:
-    """True if there are kernels for ``node`` as it stands, or may be, once its sizes are known."""
+    """True if there are kernels for ``node``, or may be once its sizes are known."""
     try:
         whole = is_computed_in_runs(bounds_of(model.graph))
         program = lower_alone(model, node, whole)
         if any("::" in step.op and kernel_of(step.op) is None for step in program.instructions):
-            return False  # an operator of another domain, which is lowered to nothing else
+            return False  # an operator of another domain without a lowering
         if not is_static(program) or any(slot.dtype not in C_TYPES for slot in program.slots):
             return True
         widen(program)
@@ -152,7 +152,7 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
 
 
 def simplify(program: Program) -> None:
-    """The passes over instructions that come before kernels are asked for."""
+    """Run the passes over instructions that precede kernel selection."""
     for body in program.bodies:
         simplify(body.program)
     layout_composition.run(program)
@@ -166,6 +166,6 @@ def simplify(program: Program) -> None:
 
 
 def _is_product(program: Program, dot: Instruction) -> bool:
-    """True if a kernel multiplies the operands of ``dot`` as they lie."""
+    """True if a kernel multiplies the operands of ``dot`` in their layout."""
     typed = all(program.slots[slot].dtype in C_TYPES for slot in dot.inputs)
     return typed and is_product(Instance(program, dot))

@@ -1,7 +1,7 @@
-"""Layers around the largest live memory of a program that may be computed in bands.
+"""Find layers around the memory peak of a program that may be computed in bands.
 
-Any run of neighbouring instructions will do whose results can be cut: the first layers of an image
-network, a stage of a U-Net whose result is read again later, signals, the feed-forward part and the
+Any consecutive instructions qualify whose results can be cut: the first layers of an image network,
+a stage of a U-Net whose result is read again later, signals, or the feed-forward part and the
 scores of a transformer by rows.
 """
 
@@ -17,15 +17,16 @@ from smelt.program.instruction import Instruction, Program
 from smelt.program.memory import MemoryPlan, aligned, live_from
 
 BANDS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
-"""Into how many bands layers are cut, as far as there are rows."""
+"""The numbers of bands to try, as far as there are rows."""
 
 MOST_LAYERS = 12
-"""On either side of the largest live memory."""
+"""The most layers on either side of the memory peak."""
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Instructions ``first`` to ``stop`` of a program in ``bands`` bands, and what became of it."""
+    """Instructions ``first`` to ``stop`` of a program in ``bands`` bands, and the resulting
+    program."""
 
     first: int
     stop: int
@@ -34,18 +35,18 @@ class Segment:
 
     @property
     def layers(self) -> int:
-        """How many layers are cut."""
+        """The number of layers that are cut."""
         return self.stop - self.first
 
     def peak(self, plan: MemoryPlan, before: Program) -> int:
-        """The most that is live while the bands are computed, by a plan of the program."""
+        """Return the largest live memory while the bands are computed, in bytes."""
         behind = len(before.instructions) - self.stop
         live = live_bytes(plan)
         return max(live[self.first : len(live) - behind])
 
 
 def live_bytes(plan: MemoryPlan) -> list[int]:
-    """The bytes that are live at each instruction."""
+    """Return the live bytes at each instruction."""
     live, changes = 0, live_from(plan.assignment.arena, plan.alignment)
     found = []
     for step in range(len(plan.program.instructions)):
@@ -55,8 +56,10 @@ def live_bytes(plan: MemoryPlan) -> list[int]:
 
 
 def segments(plan: MemoryPlan, budget: int) -> Iterator[Segment]:
-    """Runs of layers around the first instruction at which most is live, in more and more bands,
-    those left out around which more than ``budget`` bytes are live anyway."""
+    """Yield layers around the memory peak in a growing number of bands.
+
+    Segments around which more than ``budget`` bytes are live anyway are left out.
+    """
     program = plan.program
     live = live_bytes(plan)
     peak = live.index(max(live))
@@ -71,6 +74,7 @@ def segments(plan: MemoryPlan, budget: int) -> Iterator[Segment]:
 
 
 def _banded(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Segment]:
+    """Yield instructions ``first`` to ``stop`` in each possible number of bands."""
     program = plan.program
     layers = program.instructions[first:stop]
     returned = _returned(program, layers, stop)
@@ -89,22 +93,21 @@ def _banded(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Se
 
 
 def _axes(sizes: Sequence[int]) -> list[int]:
-    """Rows of images, of signals, of matrices."""
+    """Return the axes to cut: rows of images, of signals, of matrices."""
     rank = len(sizes)
     wanted = (2,) if rank >= 4 else (rank - 2, rank - 1) if rank > 1 else (0,)
     return [axis for axis in wanted if 0 <= axis < rank and sizes[axis] > 1]
 
 
 def _returned(program: Program, layers: Sequence[Instruction], stop: int) -> list[int]:
-    """The results of ``layers`` that are read behind them, or returned."""
+    """Return the results of ``layers`` that are read after them or returned."""
     behind = {slot for each in program.instructions[stop:] for slot in each.inputs}
     behind |= set(program.outputs)
     return [each.outputs[0] for each in layers if each.outputs[0] in behind]
 
 
 def _around(plan: MemoryPlan, first: int, stop: int) -> int:
-    """The bytes of the arena that are live beside the layers, bands or not: what was there before
-    and what they leave."""
+    """Return the arena bytes that are live around the layers: before them, and after them."""
     total = 0
     for storage in plan.assignment.arena:
         spans = list(storage.spans())
@@ -116,7 +119,7 @@ def _around(plan: MemoryPlan, first: int, stop: int) -> int:
 
 
 def _is_layer(program: Program, place: int) -> bool:
-    """Whether an instruction has one result of known sizes and may be cut."""
+    """True if an instruction has one result of known sizes and can be cut."""
     instruction = program.instructions[place]
     if len(instruction.outputs) != 1 or instruction.bodies or instruction.parts:
         return False

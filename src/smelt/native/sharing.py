@@ -1,8 +1,7 @@
-"""Parts of a run that may be computed at the same time, by threads of whoever calls.
+"""Split kernels into shards that the caller's threads compute in parallel.
 
-The loops of a kernel that need nothing of each other are cut into as many ranges as there are
-parts, each with scratch space of its own, at the same places whoever computes them. So results are
-those of one thread to the bit.
+Independent loop iterations are split into as many ranges as there are shards, each with its own
+scratch space, at fixed places. So results equal those of one thread bit by bit.
 """
 
 from __future__ import annotations
@@ -18,14 +17,15 @@ from smelt.program.run_sizes import Size
 from smelt.program.storage import Needs
 
 FEWEST_MACS = 1 << 18
-"""Products, and bytes, below which threads cost more than they save: some microseconds."""
+"""Smaller steps, in multiply-adds, are not worth the microseconds that threads cost."""
 
 FEWEST_BYTES = 1 << 17
 
 PARALLEL_FOR = "typedef void (*{0}_parallel_for)(void *context, int count,\n" + (
     "    void (*body)(void *given, int part), void *given);"
 )
-"""Calls ``body(given, 0)`` to ``body(given, count - 1)`` and returns when all have returned."""
+"""The type of a function that calls ``body(given, 0)`` to ``body(given, count - 1)`` and returns
+when all have returned."""
 
 TASK = """struct {0}_task {{
     const void *const *inputs;
@@ -46,13 +46,13 @@ static void {0}_share(struct {0}_task *task, void (*body)(void *given, int part)
 
 
 ALONE = "alone"
-"""The attribute of an instruction that is not cut, for scratch space of all parts is too much."""
+"""The attribute of an instruction that stays in one shard to save scratch space."""
 
 
 def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
-    """How many of ``parts`` a kernel is cut into: all, or 1 where it is not worth it.
+    """Return the number of shards of an instruction: ``parts``, or 1 if that is not worth it.
 
-    Where the run decides sizes, it is 1, too: whether it is worth it is not known before.
+    It is 1 for run-time sizes, because the work is unknown.
     """
     kernel = kernel_of(instruction.op)
     if parts == 1 or kernel is None or not kernel.shared or ALONE in instruction.attributes:
@@ -66,26 +66,37 @@ def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
 
 
 def shared_needs(needs: Needs, parts: int, alignment: int) -> Needs:
-    """What ``parts`` ask of storage: scratch space each, and no input that shrinks."""
+    """Return the storage needs of ``parts`` shards: scratch space for each, no in-place inputs."""
     if parts == 1:
         return needs
     return replace(needs, over=(), workspace=parts * aligned(needs.workspace, alignment))
 
 
 def task(prefix: str, parts: int, handed_on: Mapping[str, str]) -> str:
-    """What all parts are given, and the function that has them computed, as C."""
+    """Return the C struct passed to all shards, and the function that runs them."""
     members = "".join(f"    {declared};\n" for declared in handed_on.values())
     return TASK.format(prefix, parts, members)
 
 
 def task_value(prefix: str, handed_on: Mapping[str, str]) -> str:
-    """The declaration of the ``task`` of a run."""
+    """Return the C declaration of a run's ``task``."""
     given = ["inputs", "outputs", "memory", *handed_on, "parallel_for", "context"]
     return f"struct {prefix}_task task = {{ {', '.join(given)} }};"
 
 
 def part_function(name: str, call: str, prefix: str, handed_on: Mapping[str, str]) -> str:
-    """The function that computes one part by a ``call``."""
+    """Return the C function that computes one shard by ``call``.
+
+    ```
+    static void part_of_3(void *given, int number)
+    {
+        const struct net_task *task = (const struct net_task *)given;
+        const void *const *inputs = task->inputs;
+        const ptrdiff_t part = number;
+        DotGeneral_2((const float *)inputs[0], part);
+    }
+    ```
+    """
     types = {"inputs": "const void *const *inputs", "outputs": "void *const *outputs"}
     types |= {"memory": "unsigned char *memory", **handed_on}
     lines = [f"const struct {prefix}_task *task = (const struct {prefix}_task *)given;"]

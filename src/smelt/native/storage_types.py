@@ -1,8 +1,8 @@
-"""Let kernels compute on types that are only stored: load before them, store after them.
+"""Let kernels compute on storage-only types: load before a kernel, store after it.
 
-A float of 16 bits or less is computed in ``float``, an integer of less than a byte in a byte, and
-each result is rounded to its type, as if each operator were run alone. Operators that only move
-elements of whole bytes move codes. Constants are loaded here, once.
+A float of 16 bits or less is computed in ``float``, an integer of less than a byte in a byte. Each
+result is rounded to its type, as if each operator ran alone. Operators that only move elements of
+whole bytes move the stored codes. Constants are converted here, once.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ MOVES = frozenset(
         *("GatherElements", "GatherND", "Shape", "Size", "BitCast", DIAGONAL),
     }
 )
-"""Instructions whose kernels only copy elements, whatever they mean."""
+"""Instructions whose kernels only copy elements of at least a byte."""
 
 PACKED_MOVES = frozenset({"Reshape", "Identity", "Shape", "Size", "BitCast"})
-"""Those that copy elements of less than a byte."""
+"""Instructions that copy elements of less than a byte."""
 
 
 def widen(program: Program) -> None:
-    """Insert the loads and stores, in place; control flow hands on what its bodies load."""
+    """Insert the loads and stores, in place; control flow passes stored types to its bodies."""
     for body in program.bodies:
         widen(body.program)
     if not any(C_TYPES[slot.dtype].computed for slot in program.slots if slot.dtype in C_TYPES):
@@ -48,12 +48,15 @@ def widen(program: Program) -> None:
 
 
 class _Widener:
+    """The rewrite of one program; ``loaded`` caches widened constants."""
+
     def __init__(self, program: Program) -> None:
         self.program = program
         self.done: list[Instruction] = []
         self.loaded: dict[int, int] = {}
 
     def run(self) -> None:
+        """Rewrite all instructions."""
         for instruction in self.program.instructions:
             if instruction.op == "Cast":
                 self.cast(instruction)
@@ -62,12 +65,13 @@ class _Widener:
         self.program.instructions = self.done
 
     def stored(self, slot: int) -> ir.DataType | None:
-        """The type that a slot of a storage type is computed in; None for other slots."""
+        """Return the type that a storage-only slot is computed in; None for other slots."""
         if slot < 0 or self.program.slots[slot].dtype not in C_TYPES:
             return None
         return C_TYPES[self.program.slots[slot].dtype].computed
 
     def compute(self, step: Instruction) -> None:
+        """Add one instruction with loads and stores around it, unless it only moves codes."""
         if step.bodies:
             self.done.append(step)
             return
@@ -85,7 +89,7 @@ class _Widener:
                 self.store(new, old, step, 1)
 
     def cast(self, step: Instruction) -> None:
-        """A number is rounded once: from a double where no float holds it."""
+        """Add a Cast that rounds once: through double if float cannot hold the source exactly."""
         (source,), (target,) = step.inputs, step.outputs
         value = self.load(source, step)
         wide = self.stored(target)
@@ -108,7 +112,7 @@ class _Widener:
         self.store(value, target, step, step.attributes.get("saturate", 1))
 
     def load(self, slot: int, step: Instruction) -> int:
-        """The slot with what ``slot`` stands for, which is itself if it is of no storage type."""
+        """Return a slot with the widened elements of ``slot``, itself if it is not storage-only."""
         wide = self.stored(slot)
         if wide is None:
             return slot
@@ -124,7 +128,7 @@ class _Widener:
         return loaded
 
     def wide(self, slot: int) -> int:
-        """A slot for a result to be stored in ``slot``, which is itself if it stays as it is."""
+        """Return a slot for the widened result, ``slot`` itself if it is not storage-only."""
         wide = self.stored(slot)
         return slot if wide is None else self.new(slot, wide)
 

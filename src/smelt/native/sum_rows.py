@@ -1,4 +1,4 @@
-"""Let products with a column or a few on one side be summed along the rows of the other."""
+"""Use dot products of rows for a matrix times one or a few columns."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from smelt.program.instruction import Program
 
 
 def sum_rows(program: Program) -> None:
-    """Choose that kernel, in place, for the instructions of bodies, too."""
+    """Choose that kernel, in place, bodies included."""
     choose(program, lambda instance: FEW_COLUMNS if takes(instance) else None)

@@ -1,4 +1,4 @@
-"""How element types are spelled in C: types, literals, and the words that weights are made of."""
+"""Element types in C: type names, literals, and the words that weights are written in."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import onnx_ir as ir
 class CType:
     """One element type.
 
-    ``name`` stores an element; ``word`` is the unsigned integer of its size; ``modular`` is the
-    unsigned integer in which sums and products of it wrap around instead of overflowing.
-    ``kind`` is ``float``, ``int`` or ``bool``; ``f`` ends the names of functions of math.h.
-    A type that is only stored is an ``int`` of its code, ``computed`` in another.
+    - ``name``: the C type of an element. ``word``: the unsigned integer of its size.
+    - ``modular``: the unsigned integer in which sums and products wrap instead of overflowing.
+    - ``kind``: ``float``, ``int`` or ``bool``. ``f``: the suffix of its math.h functions.
+    - ``computed``: for a storage-only type, an ``int`` of its code, the type to compute in.
     """
 
     name: str
@@ -29,7 +29,7 @@ class CType:
     computed: ir.DataType | None = None
 
     def literal(self, value: float | int | bool) -> str:
-        """``value`` as a constant expression of this type."""
+        """Return ``value`` as a constant expression of this type."""
         if self.kind == "float":
             return self._float(float(value))
         number = int(value)
@@ -43,6 +43,7 @@ class CType:
         return f"{number}{suffix}" if number >= 0 else f"({number}{suffix})"
 
     def _float(self, value: float) -> str:
+        """Return a float constant, ``1.5e+00f``, ``NAN`` or ``INFINITY``."""
         if math.isnan(value):
             return "NAN"
         if math.isinf(value):
@@ -59,13 +60,13 @@ class CType:
         return f"({text})" if text.startswith("-") else text
 
     def lowest(self) -> str:
-        """The least value, which starts a maximum."""
+        """Return the lowest value, the identity of a maximum."""
         if self.kind == "float":
             return "(-INFINITY)"
         return self.literal(-(2 ** (8 * self.size - 1)) if self.signed else 0)
 
     def highest(self) -> str:
-        """The greatest value, which starts a minimum."""
+        """Return the highest value, the identity of a minimum."""
         if self.kind == "float":
             return "INFINITY"
         if self.kind == "bool":
@@ -106,13 +107,13 @@ C_TYPES: dict[ir.DataType, CType] = {
     ir.DataType.INT2: _stored("uint8_t", ir.DataType.INT8),
     ir.DataType.UINT2: _stored("uint8_t", ir.DataType.UINT8),
 }
-"""The element types that the target takes."""
+"""The element types of the engine."""
 
 INDEX = C_TYPES[ir.DataType.INT32]
-"""Of tables that kernels read positions from."""
+"""The type of index tables."""
 
 
 def fill_types(text: str, type_: CType) -> str:
-    """``text`` with ``@t``, ``@m`` and ``@f`` spelled for ``type_``; see ``Row``."""
+    """Return ``text`` with ``@t``, ``@m`` and ``@f`` replaced for ``type_``; see ``Row``."""
     text = text.replace("@t", type_.name).replace("@m", type_.modular)
     return text.replace("@f", type_.f)

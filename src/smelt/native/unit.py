@@ -1,4 +1,4 @@
-"""Collects the functions, constants and calls of one generated library."""
+"""Collect the functions, constants and calls of one generated library."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ ROUNDS_EACH = """#if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC pop_options
 #endif
 """
-"""Around a function. Others than GCC contract within a statement at most, unless told."""
+"""Turns off contraction of a function in GCC. Other compilers contract within a statement at
+most."""
 
 
 class Unit:
-    """One library in the making. Equal functions and equal constants are kept once.
+    """One library under construction; equal functions and equal constants are stored once.
 
-    ``functions`` and ``support`` hold texts by name in order of first use; ``calls`` are the
-    lines of ``run``, ``called`` has the place of its call and its function for each step;
-    ``checks`` are conditions under which it returns without a result, and ``tests`` the functions
-    that only they call. Calls may end it with the errors that ``fails`` holds.
-    ``parts`` are how many some calls are cut into, which ``part_functions`` compute.
-    ``constants`` says how constants are found: each is an object, or all in a ``blob`` from a
-    pointer ``weights`` on, or by a ``table`` of pointers ``weights``. Kernels that can meet what
-    has no result say so in ``*status`` if ``tells_status``.
+    - ``functions``, ``support``: C texts by name, in order of first use.
+    - ``calls``: the lines of ``run``. ``called``: line number and function of each step.
+    - ``checks``: conditions under which a run returns without a result; ``tests``: the functions
+      that only they call. ``fails``: the error codes that calls may return.
+    - ``parts``: the number of shards; ``part_functions`` compute them.
+    - ``constants``: objects, or all in a ``blob`` or a ``table`` of pointers named ``weights``.
+    - ``tells_status``: kernels report a missing result in ``*status``.
     """
 
     def __init__(
@@ -66,6 +66,8 @@ class Unit:
         around: Unit | None = None,
         parts: int = 1,
     ) -> None:
+        """Emit all instructions and output copies; ``around`` is the unit of an enclosing
+        program."""
         self.prefix = prefix
         self.parts = parts
         self.part_functions: dict[str, str] = {}
@@ -97,6 +99,7 @@ class Unit:
             self._add_copy(index, slot)
 
     def _add(self, step: int, instruction: Instruction) -> None:
+        """Emit the kernel of one instruction, unless it is a view or computes nothing."""
         if needs_of(self.program, instruction).view_of is not None:
             return
         if computes_nothing(self.program, instruction):
@@ -121,7 +124,7 @@ class Unit:
         self._call(step, cx, name, arguments)
 
     def _written(self, step: int, cx: KernelContext) -> tuple[str, list[str]]:
-        """The function that a kernel wrote, and the arguments of its call."""
+        """Return the function that a kernel wrote, and the arguments of its call."""
         body = cx.body.text()
         used = [name for name in cx.parameters if re.search(rf"\b{name}\b", body)]
         arguments = [self._argument(step, cx, *cx.arguments[name]) for name in used]
@@ -143,7 +146,7 @@ class Unit:
         return name, arguments
 
     def _support(self, cx: KernelContext) -> None:
-        """Keep what the function calls, and what is to be true before a run."""
+        """Keep the functions that the kernel calls, and its conditions to check before a run."""
         required = {function for function, _ in cx.requirements}
         for support, text in cx.support.items():
             keep_support(self.tests if support in required else self.support, support, text)
@@ -151,7 +154,7 @@ class Unit:
             self.checks.append(f"!{function}({self._pointer(cx.instruction.inputs[position])})")
 
     def _call(self, step: int, cx: KernelContext, name: str, arguments: list[str]) -> None:
-        """The line of a run that calls the function, by parts if it is cut into some."""
+        """Add the line of ``run`` that calls the function, by shards if it is split."""
         instruction = cx.instruction
         ops = " ".join([instruction.op, *(step.op for step in instruction.finish)])
         what = comment(f"{ops} {instruction.origin}")
@@ -169,7 +172,7 @@ class Unit:
         self._check_sizes()
 
     def _check_sizes(self) -> None:
-        """End the run if a condition on sizes that are known by now does not hold."""
+        """Add a check that ends the run if a condition on sizes known by now is broken."""
         for condition in [each for each in self._open if each.read <= self._known]:
             self._open.remove(condition)
             self.fails.add(ERROR_SIZE)
@@ -184,7 +187,7 @@ class Unit:
         rounds_each: bool = False,
         fails: bool = False,
     ) -> str:
-        """The name of the function with this text, which is added if it is new."""
+        """Return the name of the function with this text; add it if it is new."""
         known = self._name_of.get(text)
         if known is not None:
             return known
@@ -196,8 +199,10 @@ class Unit:
         return name
 
     def _body(self, instruction: Instruction, body: Body) -> tuple[str, int]:
-        """The name of the function of a body, whose kernels and weights are kept with ours, and
-        the error of a run in which it returns other than 0; 0 if it returns nothing."""
+        """Return name and error code of a body's function; its kernels and weights are shared.
+
+        The error code is 0 if the function returns nothing.
+        """
         inner = Unit(
             self.prefix,
             body.program,
@@ -216,12 +221,13 @@ class Unit:
         return storage
 
     def _in_place(self, instruction: Instruction) -> frozenset[int]:
-        """Inputs in the storage of the first output, which the kernel reads through it."""
+        """Return the inputs that share storage with the first output."""
         target = self._storage(instruction.outputs[0])
         inputs = enumerate(instruction.inputs)
         return frozenset(i for i, slot in inputs if slot >= 0 and self._storage(slot) is target)
 
     def _argument(self, step: int, cx: KernelContext, kind: str, position: int) -> str:
+        """Return the C expression of one argument of a kernel's call."""
         if kind == "input":
             return self._pointer(cx.instruction.inputs[position])
         if kind == "once":
@@ -246,7 +252,7 @@ class Unit:
         return f"({cx.scratch_type} *){_aligned(at)}"
 
     def _pointer(self, slot: int, *, raw: bool = False) -> str:
-        """A pointer to the elements of a slot, as C; untyped if ``raw``."""
+        """Return the C pointer to the elements of a slot, untyped if ``raw``."""
         storage, c_type = self._storage(slot), C_TYPES[self.program.slots[slot].dtype]
         if storage.owner is Owner.CONSTANT:
             root = storage.index
@@ -261,6 +267,7 @@ class Unit:
         return _cast(f"{c_type.name} *", at, raw)
 
     def _constant(self, array: np.ndarray, type_: CType, note: str) -> str:
+        """Return the C pointer to a constant, which is added if it is new."""
         contiguous = array if is_repeated(array) else np.ascontiguousarray(array)
         key = (type_.name, digest(array))
         if key not in self.weights:
@@ -285,8 +292,7 @@ class Unit:
 
 
 def _aligned(at: str) -> str:
-    """Bytes that are aligned for any element, by way of ``void *``: compilers that are asked
-    whether casts keep the alignment (-Wcast-align) cannot know it of bytes."""
+    """Return ``at`` cast through ``void *``, so that -Wcast-align does not warn of bytes."""
     return f"(void *)({at})"
 
 

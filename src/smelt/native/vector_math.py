@@ -1,9 +1,9 @@
-"""Functions of math.h on vectors, by the GNU C library's libmvec.
+"""Vector versions of math.h functions, from the GNU C library's libmvec.
 
-A compiler calls them in loops if their declaration says that there are such, as that of the library
-does with -ffast-math only. They are within 4 units in the last place, and keep NaN, infinities and
-the sign of 0, without it: measured on a Zen 4 at up to a million arguments each, at most 3.3 for
-doubles and 3.8 for floats.
+Compilers call them in loops if a declaration announces them; the library's own declarations do so
+only with -ffast-math. They are within 4 ulp and keep NaN, infinities and the sign of 0 without that
+flag: measured on a Zen 4 at up to a million arguments each, at most 3.3 ulp for doubles and 3.8 for
+floats.
 """
 
 from __future__ import annotations
@@ -26,4 +26,4 @@ VECTOR_MATH = f"""#if defined(__x86_64__) && defined(__GNUC__) && !defined(__cla
 {_DECLARED}#endif
 #endif
 """
-"""Declarations after those of math.h. The library has all of these from version 2.35 on."""
+"""Declarations to follow those of math.h. The library has all of these since version 2.35."""

@@ -1,8 +1,7 @@
-"""The weights of a model as C: one initialized object a tensor, or one blob for all.
+"""The weights of a model as C: one initialized object per tensor, or one blob.
 
-Objects are written in hexadecimal words of the size of an element, which do not depend on byte
-order, or as strings, which compilers read ten times as fast. A union lets either be read as the
-values they are, which C99 allows.
+Objects are written as hexadecimal words of the element size, which do not depend on byte order, or
+as strings, which compilers read ten times as fast. A union reads either as values, as C99 allows.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ PER_LINE = {1: 20, 2: 12, 4: 9, 8: 5}
 
 ESCAPES_PER_LINE = 24
 OCTAL = np.array([f"\\{byte:03o}" for byte in range(256)], "S4")
-"""How each byte is spelled in a string: always in three digits, so that none reads on."""
+"""The escape of each byte in a string, always three digits so that no digit after it belongs to
+it."""
 
 BLOB_ALIGNMENT = 64
-"""Bytes: where each tensor of a blob begins."""
+"""Each tensor of a blob begins at a multiple of this many bytes."""
 
 IN_LINES = 1024
-"""Bytes from which an object begins with a line of memory where vectors are as wide, which take
-twice as long from the middle of one to the middle of the next."""
+"""Objects of at least this many bytes begin at a cache line where vectors are as wide; a vector
+that crosses lines takes twice as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """One constant tensor: an identifier, its element type, its array, its place in a blob
-    and in a table."""
+    """One constant tensor: identifier, element type, array, blob offset and table index."""
 
     symbol: str
     type: CType
@@ -45,16 +44,22 @@ class Weight:
 
     @property
     def end(self) -> int:
-        """Where the next tensor of a blob may begin."""
+        """The offset at which the next tensor of a blob may begin."""
         return self.offset + -(-self.array.nbytes // BLOB_ALIGNMENT) * BLOB_ALIGNMENT
 
     @property
     def count(self) -> int:
-        """Elements of the C array, at least one: C has no empty arrays."""
+        """The elements of the C array, at least one because C has no empty arrays."""
         return max(int(self.array.size), 1)
 
     def declaration(self, lines: str, *, string: bool = False) -> str:
-        """The type of the object and a declaration of it; ``lines`` is the macro that aligns it."""
+        """Return the object's type and declaration; ``lines`` is the macro that aligns it.
+
+        ```
+        union net_weight_0_data { uint32_t words[8]; float values[8]; };
+        extern const union net_weight_0_data net_weight_0;
+        ```
+        """
         # C++ wants room for the zero that ends a string.
         first = f"{self.type.word} words[{self.count}];"
         first = f"unsigned char bytes[{self.array.nbytes + 1}];" if string else first
@@ -64,13 +69,20 @@ class Weight:
         return f"{union}\nextern const union {self.symbol}_data {self.symbol}{aligned};\n"
 
     def definition(self) -> str:
-        """The object with its data."""
+        """Return the object with its data.
+
+        ```
+        const union net_weight_0_data net_weight_0 = { {
+        0x3f800000u,0x40000000u
+        } };
+        ```
+        """
         lines = ",\n".join(self._lines())
         head = f"/* {self.note} */\n" if self.note else ""
         return f"{head}const union {self.symbol}_data {self.symbol} = {{ {{\n{lines}\n}} }};\n"
 
     def string(self) -> str:
-        """The object with its data as the bytes of a little-endian machine."""
+        """Return the object with its data as a string of little-endian bytes."""
         spelled = OCTAL[np.frombuffer(_little_endian(self.array), np.uint8)].tobytes().decode()
         step = 4 * ESCAPES_PER_LINE
         lines = [f'"{spelled[at : at + step]}"' for at in range(0, len(spelled), step)] or ['""']
@@ -79,6 +91,7 @@ class Weight:
         return f"{head}const union {self.symbol}_data {self.symbol} = {{ {{\n{text}\n}} }};\n"
 
     def _lines(self) -> list[str]:
+        """Return the elements as lines of hexadecimal words."""
         size = self.type.size
         words = np.ascontiguousarray(self.array).reshape(-1).view(f"u{size}")
         data = words.astype(f">u{size}").tobytes() or bytes(size)
@@ -91,7 +104,7 @@ class Weight:
 
 
 def blob(weights: Iterable[Weight]) -> bytes:
-    """All tensors at their offsets, as a little-endian machine has them in memory."""
+    """Return all tensors at their offsets, in little-endian bytes."""
     parts: list[bytes] = []
     for weight in weights:
         data = _little_endian(weight.array)
@@ -104,7 +117,7 @@ def _little_endian(array: np.ndarray) -> bytes:
 
 
 def digest(array: np.ndarray) -> bytes:
-    """Equal for arrays whose elements are equal in order, as far as they repeat alike."""
+    """Return a hash that is equal for arrays with equal elements and equal repetition."""
     how = str((array.shape, array.strides)) if is_repeated(array) else ""
     parts = (how.encode(), once(array).tobytes())
     return b"".join(hashlib.sha256(part).digest() for part in parts)

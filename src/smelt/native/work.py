@@ -1,4 +1,4 @@
-"""What each instruction of a program costs: multiplications, and bytes read and written."""
+"""The work of each instruction: multiply-adds, and bytes read and written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from smelt.program.instruction import Instruction, Program
 
 
 class KernelWork(TypedDict):
-    """One instruction: the node it came from, products that are summed, bytes of its tensors."""
+    """The work of one instruction: its node, multiply-adds and bytes of its tensors."""
 
     step: int
     op: str
@@ -21,9 +21,9 @@ class KernelWork(TypedDict):
 
 
 def kernel_report(program: Program) -> list[KernelWork]:
-    """The work of each instruction of ``program``, whose shapes are known, in order.
+    """Return the work of each instruction of a static ``program``, in order.
 
-    Bodies of loops and branches count as nothing: how often they run is not known.
+    Bodies of loops and branches count as 0, because their iterations are unknown.
     """
     return [
         {
@@ -39,7 +39,8 @@ def kernel_report(program: Program) -> list[KernelWork]:
 
 
 def macs(program: Program, instruction: Instruction) -> int:
-    """Products that an instruction sums; 0 for what is neither a convolution nor a product."""
+    """Return the multiply-adds of an instruction; 0 unless it is a convolution or matrix
+    product."""
     op = instruction.op.rpartition("::")[2]
     shapes = [_shape(program, slot) for slot in instruction.inputs]
     if not instruction.outputs or len(shapes) < 2:

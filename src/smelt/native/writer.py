@@ -1,4 +1,4 @@
-"""Writes indented C, one line or one nest of loops at a time."""
+"""Write indented C, one line or one loop nest at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 class Writer:
     """Lines of C at the current indentation.
 
-    With more ``parts`` than one, the text computes the part ``part`` of them of its shared loops.
+    With ``parts`` > 1, the text computes shard number ``part`` of its shared loops.
     """
 
     def __init__(self, depth: int = 0, parts: int = 1) -> None:
@@ -19,17 +19,17 @@ class Writer:
         self.is_shared = False
 
     def line(self, text: str) -> None:
-        """One line."""
+        """Add one line."""
         self._lines.append("    " * self._depth + text)
 
     def lines(self, text: str) -> None:
-        """Several lines, indented as they are plus the current indentation."""
+        """Add several lines, each indented further by the current indentation."""
         for line in text.splitlines():
             self.line(line)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """``head {`` ... ``}``."""
+        """Put the lines of the ``with`` block between ``head {`` and ``}``."""
         self.line(f"{head} {{".lstrip())
         self._depth += 1
         yield
@@ -40,7 +40,11 @@ class Writer:
     def loop(
         self, var: str, stop: int | str, start: int | str = 0, step: int | str = 1
     ) -> Iterator[None]:
-        """``for`` over ``var`` from ``start`` up to ``stop``, which is left out."""
+        """Put the lines of the ``with`` block into a loop over ``var`` from ``start`` below
+        ``stop``.
+
+        ``for (ptrdiff_t i = 0; i < 8; ++i) {``
+        """
         with self.block(f"for (ptrdiff_t {var} = {start}; {var} < {stop}; {_advance(var, step)})"):
             yield
 
@@ -48,7 +52,12 @@ class Writer:
     def shared_loop(
         self, var: str, stop: int | str, start: int | str = 0, step: int | str = 1
     ) -> Iterator[None]:
-        """A loop whose iterations need nothing of each other: each part takes a range of them."""
+        """Write a loop with independent iterations, of which each shard computes a range.
+
+        ```
+        for (ptrdiff_t i = 0 + 100 * part / 4, i_end = part + 1 == 4 ? 100 : ...; i < i_end; ++i) {
+        ```
+        """
         if self.parts == 1:
             head = f"for (ptrdiff_t {var} = {start}; {var} < {stop}; {_advance(var, step)})"
         else:
@@ -68,7 +77,7 @@ class Writer:
     def loops(
         self, variables: Sequence[str], stops: Sequence[int], shared: int | None = None
     ) -> Iterator[None]:
-        """One loop inside the other, outermost first, of which one may be ``shared``."""
+        """Write nested loops, outermost first; number ``shared`` is a shared loop."""
         with ExitStack() as stack:
             for number, (var, stop) in enumerate(zip(variables, stops, strict=True)):
                 loop = self.shared_loop if number == shared else self.loop
@@ -76,15 +85,18 @@ class Writer:
             yield
 
     def widest(self, stops: Sequence[int]) -> int | None:
-        """Which of ``stops`` is to be shared: the first that all parts have enough of, or the
-        largest. None where there is one part."""
+        """Return which of ``stops`` to share: the first with 8 iterations per shard, or the
+        largest.
+
+        None if there is one shard.
+        """
         if self.parts == 1:
             return None
         enough = (i for i, stop in enumerate(stops) if stop >= 8 * self.parts)
         return next(enough, max(range(len(stops)), key=stops.__getitem__, default=None))
 
     def text(self) -> str:
-        """Everything written, each line ended."""
+        """Return the whole text."""
         return "".join(line + "\n" for line in self._lines)
 
 

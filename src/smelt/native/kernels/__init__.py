@@ -1,6 +1,6 @@
-"""Kernels: how each instruction becomes a C function. One file a family of operators.
+"""Kernels: how each instruction becomes a C function. One file per family of operators.
 
-Each file here is imported when the first kernel is asked for; a new one is listed nowhere.
+Each file here is imported when the first kernel is requested; no list names it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ __all__ = ["Kernel", "element_types", "kernel_names", "kernel_of"]
 
 
 def kernel_of(op: str) -> Kernel | None:
-    """The kernel for instructions called ``op``, or else its row, or a declared one's formula."""
+    """Return the kernel of ``op``: registered, from an elementwise row, or from a declared
+    formula."""
     return KERNELS.get(op) or elementwise.by_row(op) or formula.kernel_of(op)
 
 
 def kernel_names() -> tuple[str, ...]:
-    """Every instruction that has a kernel, sorted."""
+    """Return every instruction that has a kernel, sorted."""
     return tuple(sorted({*KERNELS, *elementwise.described(), *formula.instructions()}))
 
 
 def element_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
-    """The types that the kernel of an operator takes; None for one that is lowered to others."""
+    """Return the types that an operator's kernel takes; None if other operators replace it."""
     found = kernel_of(f"{domain}::{op_type}" if domain else op_type)
     if found is None:
         return None

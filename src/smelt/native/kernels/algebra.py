@@ -1,8 +1,8 @@
-"""DotGeneral over a semiring that is not that of sums and products, in C.
+"""DotGeneral over semirings other than sum and product, in C.
 
-A maximum that keeps NaN takes twice as long as one that need not. So the operands are looked at
-first: where none is NaN, and none is an infinity of the sign that a sum could turn into NaN, the
-plain comparison gives the same.
+A maximum that propagates NaN takes twice as long as one that does not. So the operands are scanned
+first: without NaN, and without infinities that a sum could turn into NaN, the plain comparison
+gives the same result.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from smelt.native.writer import Writer
 from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of
 
 PLAIN = {"Max": "{t} > {c} ? {t} : {c}", "Min": "{t} < {c} ? {t} : {c}"}
-"""Right for numbers; of a NaN they keep nothing."""
+"""Max and Min that are correct for numbers and drop NaN."""
 
 BITS = {"And": "&", "Or": "|"}
-"""Of booleans, which are 0 or 1; they take no branches."""
+"""Branch-free operators on booleans, which are 0 or 1."""
 
 SUM_PRODUCT = SEMIRINGS["sum_product"]
 
 
 def semiring_in(instance: Instance) -> Semiring:
-    """What a DotGeneral sums and multiplies by."""
+    """Return the semiring of a DotGeneral."""
     return semiring_of(instance.instruction.attributes.get("semiring", "sum_product"))
 
 
@@ -35,7 +35,7 @@ def is_sum_product(instance: Instance) -> bool:
 
 
 def refusal(instance: Instance) -> str | None:
-    """Why a semiring is not defined on the elements of an instance."""
+    """Return why the semiring is undefined on the instance's elements, None if it is defined."""
     semiring, kind = semiring_in(instance), result_type(instance).kind
     if semiring.is_of_truths != (kind == "bool"):
         return f"the semiring {semiring} of {kind}s"
@@ -45,12 +45,12 @@ def refusal(instance: Instance) -> str | None:
 
 
 def result_type(instance: Instance) -> CType:
-    """The type of the elements of the result."""
+    """Return the element type of the result."""
     return C_TYPES[instance.program.slots[instance.instruction.outputs[0]].dtype]
 
 
 def exact(semiring: Semiring, type_: CType) -> Algebra:
-    """A step that keeps NaN as NumPy does."""
+    """Return the step of the semiring that propagates NaN as NumPy does."""
     name = f"{semiring.plus}_{semiring.times}".lower()
     start = _start(semiring, type_)
     if type_.kind == "bool":
@@ -62,7 +62,7 @@ def exact(semiring: Semiring, type_: CType) -> Algebra:
 
 
 def plain(semiring: Semiring, type_: CType) -> Algebra | None:
-    """A step for elements that ``ordinary`` accepts; None if there is no faster one."""
+    """Return a faster step for elements that ``ordinary`` accepts, None if there is none."""
     if type_.kind != "float" or semiring.plus not in PLAIN:
         return None
     step = PLAIN[semiring.plus]
@@ -77,7 +77,12 @@ def _start(semiring: Semiring, type_: CType) -> str:
 
 
 def ordinary(cx: KernelContext, semiring: Semiring) -> str:
-    """C that is true if no product or sum of the operands of ``cx`` can be NaN."""
+    """Return C that is true if no product or sum of the operands can be NaN.
+
+    ```
+    all_finite_float(x0, 12) && all_finite_float(x1, 12)
+    ```
+    """
     type_ = cx.type(0)
     tests = {
         ("Max", "Add"): ("below", "x[i] < INFINITY"),

@@ -1,4 +1,4 @@
-"""Operators that depend on where an element stands: triangles, ranges, neighbouring channels."""
+"""Operators that depend on an element's position: Trilu, Range, LRN."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from smelt.program.instruction import RANGE_AT_RUN_TIME
 
 @kernel("Trilu", kinds=ANY)
 def triangle(cx: KernelContext) -> None:
-    """Zero below the diagonal ``k`` if ``upper``, else above it."""
+    """Write zeros below the diagonal ``k`` if ``upper``, else above it."""
     source, output = cx.input(0), cx.output()
     rows, columns = source.shape[-2:]
     sign = ">=" if cx.int("upper") else "<="
@@ -29,12 +29,12 @@ def triangle(cx: KernelContext) -> None:
 
 
 MOST = 1 << 30
-"""Elements of a Range at most: those that any ``ptrdiff_t`` counts."""
+"""The longest Range, which any ``ptrdiff_t`` can count."""
 
 
 @kernel(RANGE_AT_RUN_TIME, kinds=NUMBER)
 def count_to_limit(cx: KernelContext) -> None:
-    """Counts in double precision how many elements there are to be."""
+    """Compute the length in double precision, then write the Range."""
     start, delta, limit = (f"{cx.input(i).name}[0]" for i in range(3))
     cx.may_fail()
     cx.body.line(f"const double n = ceil(((double){limit} - (double){start}) / (double){delta});")
@@ -47,7 +47,7 @@ def count_to_limit(cx: KernelContext) -> None:
 
 @kernel("Range", kinds=NUMBER)
 def count_up(cx: KernelContext) -> None:
-    """``start + i * delta``, so that rounding errors do not add up."""
+    """Write ``start + i * delta``, so that rounding errors do not accumulate."""
     start, delta, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
     product = combine("Mul", t, f"({t.name})i", f"{delta.name}[0]")
     total = combine("Add", t, f"{start.name}[0]", f"({product})")
@@ -57,7 +57,7 @@ def count_up(cx: KernelContext) -> None:
 
 @kernel("LRN", kinds=FLOAT)
 def local_response(cx: KernelContext) -> None:
-    """``x / (bias + alpha / size * sum of squares) ** beta`` over neighbouring channels."""
+    """Write ``x / (bias + alpha / size * sum of squares) ** beta`` over neighboring channels."""
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     samples, channels, *spatial = source.shape
     inner, size = math.prod(spatial), cx.int("size")

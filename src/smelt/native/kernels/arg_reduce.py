@@ -1,7 +1,7 @@
-"""ArgMax, ArgMin and Hardmax: where the extreme of a row stands; NaN beats all numbers.
+"""ArgMax, ArgMin and Hardmax: the position of a row's extreme; NaN beats all numbers.
 
-Of neighbours, the extreme is looked for first and then its place, each by vectors. Of rows whose
-elements lie apart, some are gone through side by side.
+In contiguous rows, vectors search the extreme and then its position. Strided rows are processed
+several at a time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from smelt.native.types import CType
 from smelt.program.run_sizes import Size, if_any, same, surely_below
 
 FEW = 16
-"""Elements of a row below which one loop is as fast as two."""
+"""In shorter rows, one loop is as fast as two."""
 
 BESIDE = 512
-"""Bytes of numbers, and of places, of rows that are gone through side by side."""
+"""The bytes of values, and of positions, of the rows that are processed together."""
 
 _PLACE = """static APART ptrdiff_t NAME(const @t *x, ptrdiff_t n, @t top)
 {
@@ -48,7 +48,7 @@ _PLACE = """static APART ptrdiff_t NAME(const @t *x, ptrdiff_t n, @t top)
 
 @contextmanager
 def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
-    """Loops over the rows along ``axis``: their length, and element ``i`` of a row as C."""
+    """Write loops over the rows along ``axis``; yield their length, and element ``i`` as C."""
     source = cx.input(0)
     shape = source.shape or (1,)
     count, inner = shape[axis], math.prod(shape[axis + 1 :])
@@ -58,7 +58,7 @@ def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
 
 
 def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> None:
-    """Declare ``best``, the position of the largest or smallest element; NaN beats all."""
+    """Write ``best``, the position of the largest or smallest element; NaN beats all."""
     x, t, body = cx.input(0).name, cx.type(0), cx.body
     near = at == "row + i * 1"
     if near and not last and t.kind == "float" and not surely_below(count, FEW):
@@ -75,7 +75,7 @@ def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> N
 
 
 def _better(type_: CType, sign: str, top: str, *, last: bool) -> str:
-    """Whether ``v`` takes the place of ``top``, as C without a branch."""
+    """Return branch-free C: whether ``v`` replaces ``top``."""
     test = f"v {sign}{'=' if last else ''} {top}"
     if type_.kind == "float":
         test = f"((({top} == {top}) & (({test}) | (v != v))){' | (v != v)' if last else ''})"
@@ -84,7 +84,7 @@ def _better(type_: CType, sign: str, top: str, *, last: bool) -> str:
 
 @kernel("ArgMax", "ArgMin", kinds=NUMBER)
 def arg_reduce(cx: KernelContext) -> None:
-    """The first position of the extreme, or the last if ``select_last_index``."""
+    """Write the first position of the extreme, or the last if ``select_last_index``."""
     output = cx.output()
     cx.need_some((cx.shape(0) or (1,))[cx.int("axis")])
     sign = ">" if cx.instruction.op == "ArgMax" else "<"
@@ -103,7 +103,8 @@ def arg_reduce(cx: KernelContext) -> None:
 
 
 def _place_of(cx: KernelContext, type_: CType) -> str:
-    """A support function of ``(x, n, top)``: the first element that is ``top``, or NaN as it is."""
+    """Add a function of ``(x, n, top)`` that returns the first element equal to ``top``, NaN
+    included."""
     name = f"place_in_{type_.name}"
     return cx.call(name, _PLACE.replace("NAME", name).replace("@t", type_.name))
 
@@ -111,10 +112,10 @@ def _place_of(cx: KernelContext, type_: CType) -> str:
 def _emit_beside(
     cx: KernelContext, sizes: tuple[int, int, int], sign: str, *, last: bool, apart: int = 1
 ) -> None:
-    """Elements of a row lie ``inner`` apart: each loop is over neighbours, of several rows.
+    """Process several rows together, so that the inner loop runs over neighbors.
 
-    Short rows that lie one after the other are gone through in the same way, their elements
-    ``apart``.
+    Elements of a row are ``inner`` apart. Short contiguous rows are processed likewise, ``apart``
+    elements from each other.
     """
     (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
     x, y, width = cx.input(0).name, cx.output().name, BESIDE // max(t.size, 4)
@@ -137,7 +138,7 @@ def _emit_beside(
                     body.line(f"float one = row[j * {apart}];")
                     body.line(
                         "HOLD(one);"
-                    )  # gcc 12 gathers these to vectors, which takes ten times
+                    )  # otherwise gcc 12 gathers these into vectors, ten times as slow
                     body.line("seen[j] = one;")
             with body.loop("j", "columns"):
                 body.line(f"const {t.name} v = {numbers};")
@@ -151,7 +152,7 @@ def _emit_beside(
 
 @kernel("Hardmax", kinds=FLOAT)
 def hardmax(cx: KernelContext) -> None:
-    """1 at the first largest element of each row, 0 elsewhere."""
+    """Write 1 at the first largest element of each row, 0 elsewhere."""
     output = cx.output()
     with _rows(cx, cx.int("axis")) as (count, at):
         _find(cx, count, at, ">", last=False)

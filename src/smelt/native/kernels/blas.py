@@ -1,4 +1,4 @@
-"""Products by BLAS, called by pointer: ``smelt.native::Gemm`` is a DotGeneral that is worth it."""
+"""Products by BLAS through function pointers: ``smelt.native::Gemm`` replaces such a DotGeneral."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ BIND = "smelt_bind"
 PREFIX = "blas_"
 ROWS, PLAIN, TRANSPOSED = 101, 111, 112
 LARGEST = 2**31 - 1
-"""BLAS counts in ints."""
+"""The largest size: BLAS takes ints."""
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """How an operand lies in memory, in the words of CBLAS."""
+    """The layout of an operand in CBLAS terms: transpose flag and leading dimension."""
 
     flag: int
     leading: int
 
 
 def matrices(instance: Instance) -> tuple[Layout, Matrix, Matrix] | None:
-    """How BLAS sees the operands of a DotGeneral; None if it cannot read them as they lie."""
+    """Return layout and operands of a DotGeneral for BLAS; None if it cannot read them in place."""
     layout = layout_of_instance(instance)
     types = {instance.type(0).name, instance.type(1).name}
     if layout is None or types not in ({"float"}, {"double"}):
@@ -55,7 +55,8 @@ def _rhs(axis: Axis) -> tuple[int, int]:
 
 
 def _matrix(rows: tuple[int, int], columns: tuple[int, int]) -> Matrix | None:
-    """A matrix by the size and stride of its dims; one of them must be contiguous."""
+    """Return the layout of a matrix by size and stride of its dims; None if neither is
+    contiguous."""
     (row_count, row_step), (column_count, column_step) = rows, columns
     if column_step == 1 or column_count == 1:
         return Matrix(PLAIN, max(row_step, column_count))
@@ -70,9 +71,9 @@ def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
 
 @kernel(GEMM, finishes=_finishes, shared=True)
 def gemm(cx: KernelContext) -> None:
-    """Calls for each matrix of the batch: one, or one for each block of rows that is finished.
+    """Call BLAS for each matrix of the batch, in row blocks if there is an epilogue.
 
-    Parts take matrices, or rows of each.
+    Shards take whole matrices, or rows of each.
     """
     found = matrices(cx)
     assert found is not None  # who chose this instruction asked
@@ -102,29 +103,29 @@ def gemm(cx: KernelContext) -> None:
 
 
 BLOCK = 1 << 17
-"""Elements of a result that are still near the processor when they are finished."""
+"""The size of a result block, in elements, that is still in cache when its epilogue runs."""
 
 FEWEST_ROWS = 192
-"""Rows of a product below which it takes longer to arrange the other side, for each call anew."""
+"""The fewest rows of a block: with fewer, packing the other operand in each call dominates."""
 
 
 TILE = 16
-"""Rows that BLAS computes at once, or a multiple of them."""
+"""A multiple of the rows of BLAS's micro-kernel."""
 
 
 def parts_of_rows(
     cx: KernelContext, var: str, size: int, most: int
 ) -> Iterator[tuple[str, int | str]]:
-    """As ``blocks``, in one loop that parts share: at most ``most`` at a time, and enough."""
+    """Yield blocks of at most ``most`` rows like ``blocks``, in one shared loop."""
     step = min(most, -(-size // (cx.body.parts * TILE)) * TILE)
     with cx.body.shared_loop(var, size, step=step):
         yield var, f"({size} - {var} < {step} ? {size} - {var} : {step})"
 
 
 def blocks(cx: KernelContext, var: str, size: int, step: int) -> Iterator[tuple[str, int | str]]:
-    """The first position and the length of parts of a dim, in loops that what follows is put in.
+    """Yield first position and length of blocks of a dim, inside of the loops that compute them.
 
-    The last part has up to half of ``step`` more, so that none is short.
+    The last block has up to half of ``step`` more, so that none is short.
     """
     whole = max((size + step // 2) // step - 1, 0)
     if whole:
@@ -141,9 +142,9 @@ def finish_block(
     shape: tuple[int | str, int],
     bias: str = "",
 ) -> None:
-    """Let rows and columns of sums at ``target``, whose rows are ``pitch`` apart, become results.
+    """Apply the epilogue to a block of sums at ``target``, whose rows are ``pitch`` apart.
 
-    ``bias`` is a pointer to what is added to each row before.
+    ``bias`` is a pointer to the number that is added to each row first.
     """
     for name, text in finish.support:
         cx.call(name, text)
@@ -160,7 +161,7 @@ def finish_block(
 
 
 def pointer(cx: KernelContext, name: str) -> str:
-    """The pointer to a function of the table, declared."""
+    """Declare the pointer to a function of the table, and return its name."""
     t = cx.type(0).name
     parameters = (
         f"int, int, int, int, int, int, {t}, const {t} *, int, const {t} *, int, {t}, {t} *, int"
@@ -169,7 +170,15 @@ def pointer(cx: KernelContext, name: str) -> str:
 
 
 def binding(support: dict[str, str]) -> str:
-    """The function that sets the pointers of ``support`` from a table; empty if there are none."""
+    """Return the C function that sets the pointers in ``support`` from a table; empty without any.
+
+    ```
+    void smelt_bind(void *const *table)
+    {
+        *(void **)&blas_sgemm = table[0];
+    }
+    ```
+    """
     used = [name for name in FUNCTIONS if f"{PREFIX}{name}" in support]
     if not used:
         return ""

@@ -1,4 +1,4 @@
-"""Loops in blocks, for arrays that are read along another dim than they are written along."""
+"""Blocked loops, for arrays whose contiguous dim differs between read and write."""
 
 from __future__ import annotations
 
@@ -9,21 +9,23 @@ from math import prod
 from smelt.native.writer import Writer
 
 BLOCK = 16
-"""Rows and columns that are turned at once: as many floats fill a cache line."""
+"""The block size in rows and columns: as many floats fill a cache line."""
 
 FEWEST = 8
-"""Of either, from which blocks pay."""
+"""The fewest rows and columns for which blocks pay."""
 
 FROM = 1 << 14
-"""Elements from which lines leave the first cache before all of them is read."""
+"""From this size on, cache lines leave the first-level cache before all of their elements are
+read."""
 
 
 def turned_loop(
     sizes: Sequence[int], write: Sequence[int], reads: Sequence[Sequence[int]]
 ) -> int | None:
-    """The loop along which an array is read densely, while the result is along the last.
+    """Return the loop along which an array is read contiguously, if the result is written along the
+    last.
 
-    ``write`` and ``reads`` are strides. None if there is none, or if it is not worth blocks.
+    ``write`` and ``reads`` are strides. None if there is no such loop, or if blocks do not pay.
     """
     numbers = (*sizes, *write, *(stride for read in reads for stride in read))
     if len(sizes) < 2 or not all(type(number) is int for number in numbers):
@@ -41,7 +43,8 @@ def turned_loop(
 def blocked(
     body: Writer, variables: Sequence[str], sizes: Sequence[int], turned: int
 ) -> Iterator[None]:
-    """All loops, of which the ``turned`` and the last go in blocks, so that lines are read once."""
+    """Write all loops, with loop ``turned`` and the last one in blocks, so that lines are read
+    once."""
     pair = (turned, len(sizes) - 1)
     others = [i for i in range(len(sizes)) if i not in pair]
     with ExitStack() as stack:

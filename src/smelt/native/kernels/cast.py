@@ -1,7 +1,7 @@
-"""Cast: conversions that C defines, and the ones that it leaves undefined, made total.
+"""Cast: conversions that C defines, and those that C leaves undefined.
 
-A float out of the range of the integer type becomes its lowest value (what x86 gives); so does
-NaN. Narrow integers take the low bits.
+A float out of the integer type's range, or NaN, becomes its lowest value, as on x86. Narrow
+integers take the low bits.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from smelt.native.types import C_TYPES, CType
 
 
 def element(cx: KernelContext) -> tuple[list[str], str]:
-    """One conversion."""
+    """Return the conversion of one element."""
     target = C_TYPES[cx.program.slots[cx.instruction.outputs[0]].dtype]
     return [], conversion(cx, cx.type(), target)
 
 
 @kernel("Cast", kinds=ANY, element=element)
 def cast(cx: KernelContext) -> None:
-    """One conversion an element."""
+    """Convert each element."""
     source, output = cx.input(0), cx.output()
     emit_map(
         cx.body,
@@ -32,7 +32,7 @@ def cast(cx: KernelContext) -> None:
 
 
 def conversion(cx: KernelContext, source: CType, target: CType) -> str:
-    """The C expression that converts ``{0}``."""
+    """Return the C expression that converts ``{0}``."""
     if target.kind == "bool":
         return "{0} != 0"
     if source.kind == "float" and target.kind == "int":
@@ -41,7 +41,17 @@ def conversion(cx: KernelContext, source: CType, target: CType) -> str:
 
 
 def _checked(cx: KernelContext, source: CType, target: CType) -> str:
-    """A function from float to an integer at least as wide as ``target``, for every float."""
+    """Return a C function that converts every float to an integer at least as wide as ``target``.
+
+    ```
+    static IN_LOOPS int64_t float_to_int64_t(float x)
+    {
+        const int inside = (x >= (-9223372036854775808.0f)) & (x < 9223372036854775808.0f);
+        const int64_t near = (int64_t)(inside ? x : 0);
+        return inside ? near : INT64_MIN;
+    }
+    ```
+    """
     if target.name == "uint64_t":
         wide, low, high, odd = "uint64_t", "> (-1.0@)", "18446744073709551616.0@", "0"
     elif target.name == "int32_t" or (target.size == 1 and source.f):
@@ -52,7 +62,7 @@ def _checked(cx: KernelContext, source: CType, target: CType) -> str:
         wide, high, odd = "int64_t", "9223372036854775808.0@", "INT64_MIN"
         low = ">= (-9223372036854775808.0@)"
     name = f"{source.name}_to_{wide}"
-    cx.call("IN_LOOPS", IN_LOOPS)  # else GCC calls it from loops without contraction
+    cx.call("IN_LOOPS", IN_LOOPS)  # otherwise GCC does not inline it into loops that round apart
     text = (
         f"static IN_LOOPS {wide} {name}({source.name} x)\n{{\n"
         f"    const int inside = (x {low}) & (x < {high});\n"

@@ -1,4 +1,4 @@
-"""Clip: the lower bound first, then the upper, so that an upper bound below it wins; NaN stays."""
+"""Clip: the lower bound first, then the upper, which wins if it is below; NaN stays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def element(cx: KernelContext) -> tuple[list[str], str]:
-    """A bound is an attribute, or an input that holds one number, or absent."""
+    """Return Clip of one element; a bound is an attribute, an input with one number, or absent."""
     text, type_ = "{0}", cx.type(0)
     for position, (name, sign) in enumerate(_BOUNDS, 1):
         value = cx.instruction.attributes[name]
@@ -36,7 +36,7 @@ def element(cx: KernelContext) -> tuple[list[str], str]:
 
 @kernel("Clip", kinds=NUMBER, needs=in_place, refuse=_refuse, element=element, shared=True)
 def clip(cx: KernelContext) -> None:
-    """One loop over all elements."""
+    """Clip each element."""
     source, output = cx.input(0), cx.output()
     reads = {0: source.access((1,))}
     for position in (1, 2):
@@ -51,7 +51,7 @@ def clip(cx: KernelContext) -> None:
 
 
 def _is_idle(type_: CType, name: str, value: float) -> bool:
-    """True if no value of ``type_`` lies beyond the bound (compilers warn about such tests)."""
+    """True if the bound excludes no value of ``type_`` (compilers warn about such comparisons)."""
     if type_.kind == "float":
         return False
     bits = 8 * type_.size

@@ -1,4 +1,4 @@
-"""Powers whose exponent is one number that is known, where multiplications or a root are it."""
+"""Pow with a constant exponent, by multiplications or a square root."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ TEXTS = {
     3.0: "{0} * {0} * {0}",
     4.0: "({0} * {0}) * ({0} * {0})",
 }
-"""As C in an element; the root of -0 is -0, but its power is 0, and that of -inf is inf."""
+"""C expressions of an element. sqrt(-0) is -0 but pow(-0, 0.5) is 0, and pow(-inf, 0.5) is inf."""
 
 
 def power_text(instance: Instance) -> str:
-    """The expression of a Pow of floats, empty if its exponent is no such number."""
+    """Return the C expression of a float Pow, empty if the exponent has none."""
     exponent = instance.program.constants.get(instance.instruction.inputs[1])
     if exponent is None or exponent.size != 1:
         return ""

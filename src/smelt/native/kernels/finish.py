@@ -1,4 +1,4 @@
-"""What becomes of the sums of a product before they are stored: its own Relu, then its steps."""
+"""The epilogue of a product: the Relu of ConvRelu, then the fused steps."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from smelt.program.run_sizes import same
 
 CONV_RELU = "smelt.c::ConvRelu"
 _WORD = re.compile(r"\bt(\d+)\b")
-"""Variables of statements, which those of another step must not share."""
+"""Matches variables of statements, which are renamed for each step."""
 
 
 def ends_in_relu(cx: KernelContext) -> bool:
-    """True if the kernel has to compute the Relu of ConvRelu; who asks says that it does."""
+    """True if the kernel must compute the Relu of ConvRelu; the caller promises to do so."""
     cx.computes_relu = True
     return cx.instruction.op == CONV_RELU
 
 
 def lost_steps(cx: KernelContext) -> tuple[str, ...]:
-    """The fused operators that the kernel, which has written its C, did not compute.
+    """Return the fused operators that the kernel's C does not compute.
 
-    A step of ``finish_of`` is there if the C has its first statement:
-
+    A step of ``finish_of`` is present if the C has its first statement:
         const float step0 = ...;
     """
     text = "\n".join((cx.body.text(), *cx.support.values())) if cx.instruction.finish else ""
@@ -37,12 +36,12 @@ def lost_steps(cx: KernelContext) -> tuple[str, ...]:
 
 
 def _input(number: int) -> str:
-    """The declaration of what step ``number`` is given."""
+    """Return the declaration of the input of step ``number``."""
     return f"const float step{number}"
 
 
 def finish_of(cx: KernelContext, beside: Callable[[int], Beside]) -> Finish:
-    """What becomes of a sum; ``beside`` tells where the kernel reads an input as it stores."""
+    """Return the epilogue; ``beside`` tells how the kernel reads each side operand."""
     relu = ends_in_relu(cx)
     if not cx.instruction.finish:
         return Finish(RELU) if relu else Finish()
@@ -61,7 +60,7 @@ def finish_of(cx: KernelContext, beside: Callable[[int], Beside]) -> Finish:
 def _element(
     cx: KernelContext, step: Step, number: int, names: Mapping[int, str]
 ) -> tuple[list[str], str]:
-    """The statements and the expression of one step, on what its operands are called."""
+    """Return the statements and the expression of one step; ``names`` holds its operands in C."""
     from smelt.native.kernels import kernel_of
 
     inner = KernelContext(cx.program, instruction_of(cx.instruction, step), support=cx.support)
@@ -78,14 +77,14 @@ def _element(
 
 
 def instruction_of(product: Instruction, step: Step) -> Instruction:
-    """The step as an instruction of its own; the result so far has the slot of the last result."""
+    """Return the step as an instruction; the result so far has the slot of the last result."""
     slots = {RESULT: product.outputs[0], ABSENT: -1}
     inputs = tuple(slots.get(place, product.inputs[max(place, 0)]) for place in step.operands)
     return Instruction(step.op, inputs, product.outputs, step.attributes)
 
 
 def overwritable(instance: Instance) -> tuple[int, ...]:
-    """The inputs of steps that lie as the result does, and that nothing else reads here."""
+    """Return the side operands with the result's layout that no other operand of the step reads."""
     inputs = instance.instruction.inputs
     places = dict.fromkeys(
         place for step in instance.instruction.finish for place in step.operands if place >= 0
@@ -100,8 +99,10 @@ def overwritable(instance: Instance) -> tuple[int, ...]:
 def merged_strides(
     operand: Sequence[int], result: Sequence[int], groups: Sequence[Sequence[int]]
 ) -> tuple[int, ...] | None:
-    """A stride for each of ``groups`` of dims of ``result``, walked as one, over ``operand``
-    broadcast to it; None if its dims do not merge so."""
+    """Return the stride of ``operand`` for each group of dims of ``result`` merged to one.
+
+    None if the operand's dims do not merge.
+    """
     strides = broadcast_strides(operand, result)
     found = []
     for dims in groups:

@@ -1,4 +1,4 @@
-"""What a kernel of the C target is, and the table of kernels by instruction."""
+"""The interface of kernels that emit C, and the table of kernels by instruction."""
 
 from __future__ import annotations
 
@@ -25,44 +25,44 @@ from smelt.runtime.c_library import ERROR_SIZE
 
 @dataclass
 class KernelContext(Instance):
-    """Where a kernel writes its function.
+    """The context in which a kernel writes its function.
 
-    ``in_place`` are the positions of inputs that the first output overwrites. Only the operands
-    that the kernel asks for become parameters.
+    ``in_place`` are the inputs that the first output overwrites. Only operands that the kernel
+    requests become parameters.
     """
 
     in_place: frozenset[int] = frozenset()
     body: Writer = field(default_factory=lambda: Writer(1))
     parameters: dict[str, str] = field(default_factory=dict)
-    """Declaration of each parameter by its name, in order of the first request."""
+    """The declaration of each parameter, in order of the first request."""
     arguments: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """What each parameter is: ``(kind, position)`` with the kinds input, once, output, scratch,
-    packed and handed on."""
+    """The argument of each parameter: ``(kind, position)`` with the kinds input, once, output,
+    scratch, packed, found and handed on."""
     support: dict[str, str] = field(default_factory=dict)
-    """Functions called by the body: text by name."""
+    """Functions that the body calls: text by name."""
     packed: list[tuple[np.ndarray, CType]] = field(default_factory=list)
-    """Constants made for this kernel, rearranged from those of the model."""
+    """Constants of this kernel, such as packed weights of the model."""
     scratch_type: str = ""
     requirements: list[tuple[str, int]] = field(default_factory=list)
-    """Functions of an input of the model that must be true before a run, and its position."""
+    """Predicates on inputs of the model to check before a run, with the input's position."""
     settled: list[str] = field(default_factory=list)
-    """The sizes that the body finds out, as C."""
+    """The data-dependent sizes that the body computes, as C."""
     fails: int = 0
-    """The error of a run in which the function returns other than 0; 0 if it never does."""
+    """The error of a run in which the function returns nonzero; 0 if it never does."""
     body_names: tuple[str, ...] = ()
-    """The functions of the bodies of the instruction, which take inputs, outputs and memory."""
+    """The C functions of the instruction's bodies, which take inputs, outputs and memory."""
     body_fails: tuple[int, ...] = ()
-    """The error of a run in which one of them returns other than 0; 0 if it returns nothing."""
+    """The error of a run in which each of them returns nonzero; 0 if it returns nothing."""
     handed_on: Mapping[str, str] = field(default_factory=dict)
-    """What they take, too, by name as it is declared."""
+    """Further C parameters of body functions: name to declaration."""
 
     computes_relu: bool = False
-    """Whether the kernel has asked if its convolution ends in Relu; see ``ends_in_relu``."""
+    """True if the kernel has called ``ends_in_relu``, and so computes that Relu."""
     rounds_each: bool = False
-    """Whether statements round as they are written, whatever flags the compiler is given."""
+    """True if each operation must round by itself, for any compiler flags."""
 
     def input(self, position: int) -> Operand:
-        """Input ``position``, which must be present."""
+        """Return input ``position``, which must be present."""
         slot_number = self.instruction.inputs[position]
         operand = self._operand(f"x{position}", slot_number)
         if position in self.in_place:
@@ -72,8 +72,10 @@ class KernelContext(Instance):
         return operand
 
     def walked(self, position: int) -> Operand:
-        """Input ``position`` for kernels that go by its strides: they are 0 along the dims that a
-        constant repeats, which it holds once, and those of a slice in what it is cut from."""
+        """Return input ``position`` with its strides, for kernels that walk strides.
+
+        Strides are 0 along dims that a constant repeats; a slice has those of its source.
+        """
         number = self.instruction.inputs[position]
         if view := self.view(position):
             shape = static(self.program.slots[self.stand_for[position]])
@@ -89,62 +91,69 @@ class KernelContext(Instance):
         return operand
 
     def optional(self, position: int) -> Operand | None:
-        """Input ``position``, None if it is absent."""
+        """Return input ``position``, None if it is absent."""
         return self.input(position) if self.slot(position) is not None else None
 
     def output(self, position: int = 0) -> Operand:
-        """Output ``position``."""
+        """Return output ``position``."""
         operand = self._operand(f"y{position}", self.instruction.outputs[position])
         declaration = f"{operand.type.name} *restrict {operand.name}"
         self._parameter(operand.name, declaration, "output", position)
         return operand
 
     def scratch(self, type_: CType) -> str:
-        """The scratch space, as an array of ``type_``."""
+        """Return the scratch space as an array of ``type_``."""
         self.scratch_type = type_.name
         self._parameter("scratch", f"{type_.name} *restrict scratch", "scratch", 0)
         return "scratch"
 
     def all_handed_on(self) -> str:
-        """What the functions of bodies are given besides tensors and memory, as arguments."""
+        """Return the further arguments of body functions as C, ``, weights, status``."""
         for position, (name, declaration) in enumerate(self.handed_on.items()):
             self._parameter(name, declaration, "handed on", position)
         return "".join(f", {name}" for name in self.handed_on)
 
     def need_some(self, size: int) -> None:
-        """End a run in which ``size`` is 0, if it can be: there is no element to start from."""
+        """End the run if ``size`` is 0 and may be: there is no first element."""
         if isinstance(cast(object, size), Size) and lowest(size) <= 0:
             self.may_fail()
             self.body.line(f"if ({size} <= 0)")
             self.body.line("    return 1;")
 
     def fail_if(self, condition: str) -> None:
-        """Where a run says how it ended, let it have no result if ``condition`` holds here."""
+        """Set ``*status`` if ``condition`` holds, where a run reports its status."""
         if "status" in self.handed_on:
             self.all_handed_on()
             self.body.line(f"if ({condition}) *status = 1;")
 
     def constant(self, array: np.ndarray, type_: CType) -> str:
-        """A constant of this kernel's own making."""
+        """Return the name of a constant made by this kernel."""
         name = f"p{len(self.packed)}"
         self._parameter(name, f"const {type_.name} *restrict {name}", "packed", len(self.packed))
         self.packed.append((array, type_))
         return name
 
     def call(self, name: str, text: str) -> str:
-        """Let the body call a static function with this name and text."""
+        """Add a static function for the body to call, and return its name."""
         keep_support(self.support, name, text)
         return name
 
     def require(self, function: str, position: int) -> None:
-        """Refuse to run unless ``function``, called before, is true of input ``position``, which
-        is an input of the model."""
+        """Check before a run that ``function`` is true of input ``position``, an input of the
+        model."""
         self.requirements.append((function, position))
 
     def settle(self, size: int, found: str) -> None:
-        """Let ``found``, a variable of the body, be what ``size`` is: it ends the run if it cannot.
+        """Make the C variable ``found`` the value of ``size``; the run ends if it cannot be.
 
-        A size that this instruction finds out may be read in the body from here on.
+        If this instruction computes the size first, later statements of the body may read it.
+
+        ```
+        if (count < 0 || count > 64)
+            return 1;
+        const ptrdiff_t dim2 = (ptrdiff_t)count;
+        *found_dim2 = dim2;
+        ```
         """
         self.may_fail()
         if str(size) in self.settled or not self.finds(size):
@@ -163,14 +172,14 @@ class KernelContext(Instance):
         self._parameter(f"found_{size}", f"ptrdiff_t *found_{size}", "found", len(self.settled) - 1)
 
     def finds(self, size: int) -> bool:
-        """True if ``size`` is one that this instruction finds out, and no other before it."""
+        """True if this instruction computes ``size`` and no earlier one does."""
         program, step = self.program, self.instruction
         read = [program.slots[slot].shape for slot in step.inputs if slot >= 0]
         known = {atom for shape in read for dim in shape for atom in _atoms(dim)}
         return any(same(each.size, size) for each in program.found) and str(size) not in known
 
     def may_fail(self, error: int = ERROR_SIZE) -> None:
-        """Let ``return 1`` in the body end the run with this error."""
+        """Let ``return 1`` in the body end the run with ``error``."""
         self.fails = error
 
     def _operand(self, name: str, number: int) -> Operand:
@@ -178,7 +187,7 @@ class KernelContext(Instance):
         return Operand(name, C_TYPES[slot.dtype], static(slot))
 
     def take_sizes(self) -> None:
-        """Let the sizes of the run that the body reads be parameters."""
+        """Make the run-time sizes that the body reads parameters."""
         read = set(re.findall(r"\bdim\d+\b", self.body.text())) - set(self.settled)
         for position, (name, declaration) in enumerate(self.handed_on.items()):
             if name in read:
@@ -212,13 +221,13 @@ def _never(instance: Instance, operand: tuple[int, ...]) -> bool:
 class Kernel:
     """How one operator becomes C.
 
-    ``emit`` writes the body of its function; ``needs`` tells the planner about storage; ``refuse``
-    gives the reason why an instance cannot be emitted, None if it can. ``kinds`` are the kinds
-    of elements that the first input may have. ``element`` gives statements and an expression of
-    C for one element, of the operands ``{0}``, ``{1}``... there; it asks for no parameters.
-    ``finishes`` tells whether the kernel computes steps that read an operand of a shape before
-    it stores a result. One that is ``shared`` has loops that parts of a run share out, each with
-    scratch space of its own.
+    - ``emit`` writes the body of its function.
+    - ``needs`` returns its storage needs. ``refuse`` returns why an instance cannot be emitted.
+    - ``kinds``: the element kinds of the first input.
+    - ``element`` returns statements and a C expression of one element, with operands ``{0}``,
+      ``{1}``...; it requests no parameters.
+    - ``finishes``: True if the kernel's epilogue can read a side operand of a shape.
+    - ``shared``: the kernel has shared loops, whose shards have their own scratch space.
     """
 
     emit: Emit
@@ -265,7 +274,7 @@ def kernel(
 
 
 def as_bytes(size: int) -> str:
-    """A number of bytes as an argument of C's functions on memory."""
+    """Return a number of bytes as a C argument of memory functions."""
     return str(size) if isinstance(size, int) else f"(size_t){size}"
 
 

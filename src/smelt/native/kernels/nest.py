@@ -1,7 +1,7 @@
-"""Loops over strided tensors: an elementwise result is one nest of loops with constant bounds.
+"""Loop nests over strided tensors; an elementwise result is one nest with constant bounds.
 
-Broadcasting, transposing, slicing and concatenating all are reads and writes with strides, so one
-function emits them all. Adjacent dims that every operand walks alike become one loop.
+Broadcasts, transposes, slices and concatenations are strided reads and writes, so one function
+emits them all. Adjacent dims with matching strides in all operands become one loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from smelt.program.run_sizes import Size, Undecided, is_empty, maybe_one, same, 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a loop nest walks one array: a stride for each loop, in elements."""
+    """How a loop nest reads or writes one array: a stride per loop, in elements."""
 
     array: str
     type: CType
@@ -26,12 +26,12 @@ class Access:
     offset: int = 0
 
     def at(self, variables: Sequence[str]) -> str:
-        """The element that the loop variables select, as C."""
+        """Return the element selected by the loop variables, as C."""
         return f"{self.array}[{index(self.strides, variables, self.offset)}]"
 
 
 def index(strides: Sequence[int], variables: Sequence[str], offset: int = 0) -> str:
-    """``offset + sum(stride * variable)`` as C."""
+    """Return ``offset + sum(stride * variable)`` as C."""
     terms = [
         var if same(stride, 1) else f"{var} * {_factor(stride)}"
         for stride, var in zip(strides, variables, strict=True)
@@ -43,12 +43,12 @@ def index(strides: Sequence[int], variables: Sequence[str], offset: int = 0) -> 
 
 
 def _factor(stride: int) -> str:
-    """A number below 0 is in parentheses, as a size of a run is by itself."""
+    """Return a stride as a factor; a negative number gets parentheses."""
     return f"({stride})" if isinstance(stride, int) and stride < 0 else str(stride)
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a dense tensor, last dim contiguous."""
+    """Return the strides of a dense tensor."""
     strides: list[int] = []
     step = 1
     for size in reversed(shape):
@@ -64,8 +64,11 @@ def broadcast_strides(
     *,
     by_run: bool = False,
 ) -> tuple[int, ...]:
-    """Strides that walk a tensor of ``shape``, dense unless it has ``strides``, as if it had been
-    broadcast to ``to``. ``by_run``, a run decides where it has one element."""
+    """Return the strides of a tensor of ``shape`` broadcast to ``to``.
+
+    The tensor is dense unless ``strides`` is given. With ``by_run``, a run-time size may be 1, and
+    the stride is then 0.
+    """
     own = row_major(shape) if strides is None else strides
     ahead = len(to) - len(shape)
     kept = [
@@ -76,14 +79,14 @@ def broadcast_strides(
 
 
 def _stride(size: int, stride: int, wide: int, *, by_run: bool) -> int:
-    """``stride``, but 0 where a dim of ``size`` has one element for all of ``wide``."""
+    """Return ``stride``, or 0 where a dim of ``size`` repeats its one element."""
     if by_run and maybe_one(size) and not same(size, wide):
         return cast(int, stride * Size.named(f"({size} != 1)", 0, 1))
     return 0 if _repeats(size, wide) else stride
 
 
 def _repeats(size: int, wide: int) -> bool:
-    """True if a dim has one element for all of ``wide``, whatever the sizes of a run are."""
+    """True if a dim repeats its one element, for all run-time sizes; may raise Undecided."""
     if same(size, 1):
         return True
     if isinstance(wide, Size) and isinstance(size, int):
@@ -94,7 +97,7 @@ def _repeats(size: int, wide: int) -> bool:
 def collapse(
     shape: Sequence[int], accesses: Sequence[Access]
 ) -> tuple[tuple[int, ...], list[Access]]:
-    """The same walk in as few loops as possible."""
+    """Return the same walk in as few loops as possible."""
     sizes: list[int] = []
     columns: list[list[int]] = []
     for dim, size in enumerate(shape):
@@ -127,16 +130,24 @@ def emit_map(
     *,
     shared: bool = False,
 ) -> None:
-    """``write[...] = expression`` over ``shape``, after the statements ``before`` in the loop.
+    """Write ``write[...] = expression`` over ``shape``, after the statements ``before`` in the
+    loop.
 
-    ``{0}`` in them is the element of ``reads[0]``; what they do not speak of is not read. A nest
-    that is ``shared`` has one loop that is.
+    ``{0}`` is the element of ``reads[0]``; operands that no text mentions are not read. With
+    ``shared``, one loop is shared.
+
+    ```
+    for (ptrdiff_t i0 = 0; i0 < 6; ++i0) {
+        const float v0 = x0[i0];
+        y0[i0] = v0 > 0 ? v0 : 0;
+    }
+    ```
     """
     if is_empty(shape):
         return
     sizes, (write, *reads) = collapse(shape, (write, *reads))
     variables = [f"i{dim}" for dim in range(len(sizes))]
-    # Several maps may follow each other in one function: braces keep their variables apart.
+    # A function may hold several maps: braces give each its own variables.
     cut = body.widest(sizes) if shared else None
     turned = turned_loop(sizes, write.strides, [read.strides for read in reads])
     if turned is not None and cut is None:

@@ -1,4 +1,4 @@
-"""What a kernel reads or writes: a tensor by its name in C."""
+"""A tensor that a kernel reads or writes, with its name in C."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from smelt.native.types import CType
 
 @dataclass(frozen=True)
 class Operand:
-    """One tensor that a kernel reads or writes: its C name, type and shape.
+    """One tensor that a kernel reads or writes: C name, type and shape.
 
-    A size that each run has of its own stands in the shape for a number. It is dense unless
-    ``steps`` are given, a stride for each dim, and starts at element ``first``.
+    The shape may hold run-time sizes. The tensor is dense unless ``steps`` gives a stride per dim,
+    and starts at element ``first``.
     """
 
     name: str
@@ -26,19 +26,19 @@ class Operand:
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Strides in elements."""
+        """The strides in elements."""
         return row_major(self.shape) if self.steps is None else self.steps
 
     def access(self, strides: Sequence[int] | None = None, offset: int = 0) -> Access:
-        """A walk over the operand by its strides unless others are given."""
+        """Return an access by ``strides``, by default the operand's own."""
         return Access(self.name, self.type, tuple(strides or self.strides), self.first + offset)
 
     def broadcast(self, shape: Sequence[int], *, by_run: bool = False) -> Access:
-        """A walk over the operand as if it had ``shape``, as ``broadcast_strides`` has it."""
+        """Return an access to the operand broadcast to ``shape``, see ``broadcast_strides``."""
         strides = broadcast_strides(self.shape, shape, self.strides, by_run=by_run)
         return Access(self.name, self.type, strides, self.first)

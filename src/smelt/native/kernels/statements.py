@@ -1,4 +1,4 @@
-"""Formulas as statements of C: every operation defines a variable, by the expression of its row."""
+"""Formulas as C statements: each operation defines a variable by the expression of its row."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from smelt.operators.formula import Arithmetic, Number, Symbol
 
 VARIABLE = re.compile(r"\bt\d+\b")
 ATOM = re.compile(r"[\w.{}]+|\w+\([^()]*\)")
-"""What needs no parentheses around it."""
+"""Matches expressions that need no parentheses."""
 
 BOUND = {"Min": "{1} <= {0} ? {1} : {0}", "Max": "{1} >= {0} ? {1} : {0}"}
-"""With a number that is given, these keep NaN by one comparison: GCC makes no vectors of two."""
+"""Max and Min with a constant, by one comparison that keeps NaN: GCC does not vectorize two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of C, so many blocks deep; one that ``defines`` a variable for good says its
-    ``value``, too."""
+    """A line of C at a block depth; ``defines`` names a constant variable, ``value`` its
+    expression."""
 
     depth: int
     text: str
@@ -31,7 +31,7 @@ class Line:
 
 
 class Statements(Arithmetic):
-    """The arithmetic of statements on elements of one type; masks are ints."""
+    """Arithmetic that writes statements on elements of one type; masks are ints."""
 
     def __init__(self, type_: CType, tolerance: float = 0.0) -> None:
         self.type = type_
@@ -40,11 +40,11 @@ class Statements(Arithmetic):
         self._count = self._depth = 0
 
     def named(self, name: str) -> Scalar:
-        """A number that something else holds."""
+        """Return the number in the C variable ``name``."""
         return Scalar(self, name)
 
     def define(self, text: str, *, is_mask: bool = False, fixed: bool = True) -> Scalar:
-        """A new variable that starts as the expression ``text``, ``fixed`` if it never changes."""
+        """Return a new variable with the initial value ``text``; ``fixed`` makes it const."""
         name = f"t{self._count}"
         self._count += 1
         words = ("const " if fixed else "") + ("int" if is_mask else self.type.name)
@@ -53,11 +53,11 @@ class Statements(Arithmetic):
         return Scalar(self, name, is_mask)
 
     def write(self, text: str) -> None:
-        """One line of C."""
+        """Add one line of C."""
         self.lines.append(Line(self._depth, text))
 
     def scalar(self, number: Number) -> Scalar:
-        """``number``, which may be a plain one of Python."""
+        """Return ``number`` as a Scalar."""
         if isinstance(number, Scalar):
             return number
         if isinstance(number, bool):
@@ -65,7 +65,7 @@ class Statements(Arithmetic):
         return Scalar(self, self.type.literal(float(number)))
 
     def op(self, op_type: str, *inputs: Number) -> Scalar:
-        """The variable that holds the result."""
+        """Return a new variable with the result of ``op_type``."""
         row = row_of(op_type)
         assert row is not None
         operands = [self.scalar(number) for number in inputs]
@@ -86,7 +86,7 @@ class Statements(Arithmetic):
         step: Callable[..., Sequence[Number]],
         state: Sequence[Number],
     ) -> tuple[Scalar, ...]:
-        """Results are kept apart until the whole step is done, since they may swap places."""
+        """Write a loop; new values are computed into other variables first, since they may swap."""
         given = [self.scalar(number) for number in state]
         carried = [self.define(item.name, is_mask=item.is_mask, fixed=False) for item in given]
         self.write("for (;;) {")
@@ -102,7 +102,7 @@ class Statements(Arithmetic):
 
 
 class Scalar(Symbol["Scalar"]):
-    """A variable or constant of C, a number or a mask, with the operators of Python."""
+    """A C variable or constant, a number or a mask, with Python's operators."""
 
     __slots__ = ("is_mask", "m", "name")
 
@@ -115,7 +115,7 @@ class Scalar(Symbol["Scalar"]):
 
 
 def read_lines(lines: Sequence[Line]) -> list[Line]:
-    """``lines`` without variables that nothing reads, about which compilers warn."""
+    """Return ``lines`` without unread variables, about which compilers warn."""
     kept, read = [], set[str]()
     for line in reversed(lines):
         if line.defines and line.defines not in read:
@@ -126,9 +126,9 @@ def read_lines(lines: Sequence[Line]) -> list[Line]:
 
 
 def read_once(lines: Sequence[Line], result: str) -> tuple[list[str], str]:
-    """Statements without loops as an expression that is ``result``, and what must come before it.
+    """Return loop-free statements as an expression for ``result``, and the statements before it.
 
-    What is read once stands where it is read: behind a ``?`` it is computed only where chosen.
+    A variable that is read once is substituted: behind a ``?`` it is computed only if chosen.
     """
     reads = Counter(VARIABLE.findall(" ".join([*(line.value for line in lines), result])))
     within: dict[str, str] = {}

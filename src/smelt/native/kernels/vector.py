@@ -1,13 +1,13 @@
-"""Vectors of floats in C: as many lanes as the compiler's target has, one where it has none.
+"""Vectors of floats in C with as many lanes as the compiler's target has, one if it has none.
 
-They are the vectors of the GNU dialect, which gcc and clang turn into instructions of any CPU.
-Wider vectors than the CPU has are ruinous there, so the width follows what the compiler says.
+They use the vector extension of GNU C, which gcc and clang support on any CPU. Vectors wider than
+the CPU's are very slow, so the width follows the compiler's target macros.
 """
 
 from __future__ import annotations
 
 MOST_LANES = 16
-"""Lanes of the widest vectors: how far kernels may read past what they use."""
+"""The lanes of the widest vectors, which bounds how far kernels may read past their data."""
 
 _SIXTEEN = """#if defined(__clang__) && \\
     (defined(__AVX512F__) || (defined(LANES) && LANES == 16))
@@ -18,8 +18,8 @@ WHOLE_VECTORS = _SIXTEEN.format(
     '#pragma clang attribute push(__attribute__((target("tune=x86-64"))), apply_to = function)'
 )
 WHOLE_VECTORS_END = _SIXTEEN.format("\n".join(["#pragma clang attribute pop"] * 2))
-"""Around all functions: else clang 14 makes two of each vector of 16 floats, and then has too few
-registers for them."""
+"""Pragmas around all functions. Without them, clang 14 splits vectors of 16 floats in two and runs
+out of registers."""
 
 PRELUDE = """#if defined(__GNUC__)
 #define APART __attribute__((noinline))
@@ -70,12 +70,14 @@ typedef float vec;
 #define LATER(p, v) ((void)0)
 #endif
 """
-"""``vec`` holds ``LANES`` floats, ``four`` four, at any address; ``MIXED`` takes elements of two of
-the latter. NaN is not below 0. Functions that fill all registers stand ``APART``: inside another,
-what that one holds would drive their sums out. ``HOLD`` keeps a vector in a register, where gcc
-would load it anew for each product that reads it, which takes longer than the products. ``LATER``
-keeps what is read at a pointer from being read before a sum is there, or from being kept from an
-earlier read: there are no registers for it. ``FETCH`` brings a line of memory nearer."""
+"""Macros and types of vectors:
+
+- ``vec``: ``LANES`` floats at any address. ``four``: four floats.
+- ``MIXED``: shuffle two ``four``. ``NOT_BELOW_0``: Relu that keeps NaN.
+- ``APART``: noinline, for functions that use all registers; inlined, their accumulators spill.
+- ``HOLD``: keep a vector in a register; gcc would reload it for each product that reads it.
+- ``LATER``: no read at a pointer before a sum is computed, or reuse of an earlier read.
+- ``FETCH``: prefetch a cache line."""
 
 TURN = """#if LANES > 1
 __attribute__((unused))
@@ -92,7 +94,7 @@ static inline void turn_four(const float *from, ptrdiff_t step, float *to, ptrdi
 }
 #endif
 """
-"""Four rows of four elements, ``step`` apart, become columns of rows that are ``pitch`` apart."""
+"""Transposes a 4x4 block: rows ``step`` apart become columns of rows ``pitch`` apart."""
 
 SECONDS = """#if LANES == 16 && !defined(__clang__)
 #define EVENS(v, w) __builtin_shuffle(v, w, __extension__(mask){ \\
@@ -129,4 +131,4 @@ static inline void copy_seconds(const float *restrict from, float *restrict to,
         to[j] = from[2 * j];
 }
 """
-"""Copies every second element; none is read beyond the last of them."""
+"""Copies every second element and reads none past the last."""

@@ -1,9 +1,9 @@
-"""Let a Conv and the Relu that alone reads it become one ``smelt.c.ConvRelu``.
+"""Fuse a Conv with the Relu that is its only reader into ``smelt.c.ConvRelu``.
 
     before   x ─> Conv ─> Relu ─> y          after   x ─> ConvRelu ─> y
 
 Needs    static spatial sizes if the padding is automatic.
-Keeps    a Conv that something else reads, or that is an output of the graph.
+Keeps    a Conv with another reader, or that is an output of the graph.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from smelt.native.operators import DOMAIN
 
 @rule(op("Relu", op("Conv", var("x"), var("w"), rest=True, name="conv")))
 def select_conv_relu(m: Match, b: Builder) -> Replacement:
+    """Return the ConvRelu with explicit padding, or a Miss."""
     conv, x, w = m.node("conv"), m["x"], m["w"]
     if x.shape is None or w.shape is None:
         return Miss("the rank of the image or the weights is unknown")
@@ -54,7 +55,8 @@ def _pads(
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
 ) -> tuple[int, ...] | None:
-    """The padding as numbers, all begins and then all ends."""
+    """Return the padding as numbers, all begins and then all ends; None for an unknown image
+    size."""
     auto = conv.attributes.get_string("auto_pad", "NOTSET")
     none = (0,) * (2 * len(kernel))
     if auto in ("NOTSET", ""):
