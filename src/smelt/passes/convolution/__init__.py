@@ -1,4 +1,4 @@
-"""Convolutions: what stands around one becomes its weight, bias, padding or dilation.
+"""Convolutions: fold neighbouring operators into weight, bias, padding or dilation.
 
-What reads and changes its parameters stands here. Passes that only move data do not.
+Passes that only move data do not belong here.
 """

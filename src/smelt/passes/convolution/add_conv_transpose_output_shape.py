@@ -1,11 +1,11 @@
-"""Note on a ``ConvTranspose`` the size of its result, for targets that want to be told.
+"""Add the attribute ``output_shape`` to ``ConvTranspose``, for targets that require it.
 
     before   x ─> ConvTranspose(pads = p) ─> y: N,M,8,8
     after    x ─> ConvTranspose(pads = p, output_shape = [8, 8]) ─> y: N,M,8,8
 
-Needs    (1) static spatial sizes and equal pads at both ends: from ``output_shape`` ONNX computes
-         the pads anew, and only then gets the same ones.
-Keeps    (1) automatic pads, uneven pads, and nodes that have the attribute.
+Needs    (1) static spatial sizes and equal pads at both ends: ONNX computes the pads from
+         ``output_shape`` again, and the result is the same only for equal pads.
+Keeps    (1) automatic pads, uneven pads, and nodes that already have the attribute.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from smelt.passes.base import EXACT, rule_pass
 
 @rule(op("ConvTranspose", var("x"), var("weight"), rest=True), min_opset=11)
 def note_output_shape(m: Match, b: Builder) -> Replacement:
+    """Add ``output_shape`` if the pads that ONNX computes from it equal the given ones."""
     if "output_shape" in m.root.attributes:
         return None
     if opset.attribute(m.root, "auto_pad", m.opset) not in (None, "NOTSET"):  # keeps 1

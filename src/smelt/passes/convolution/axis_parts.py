@@ -1,9 +1,9 @@
-"""Where the elements of a tensor came from, while Reshapes and Transposes move them.
+"""Track where the elements of a tensor come from through Reshapes and Transposes.
 
-An axis is a list of parts, the slowest first. A part walks ``size`` steps of ``stride`` along one
-axis of the source; together the parts of one source axis cover it. So a Reshape that cuts rows of
-6 into 3 pairs leaves the parts (stride 2, size 3) and (stride 1, size 2), and a layout says what
-any chain of such operators does, however it is written.
+An axis is a list of parts, slowest first. A part takes ``size`` steps of ``stride`` along one axis
+of the source; the parts of one source axis together cover it. For example, a Reshape of rows of 6
+into 3 pairs gives the parts (stride 2, size 3) and (stride 1, size 2). A layout describes any chain
+of such operators, however it is written.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ AxisParts: TypeAlias = tuple[AxisPart, ...]
 Layout: TypeAlias = tuple[AxisParts, ...]
 
 MOVES = (*sorted(RESHAPES), "Transpose", "SpaceToDepth", "DepthToSpace")
-"""Operators that a layout can follow."""
+"""Operators whose effect on a layout ``follow`` computes."""
 
 
 def source_layout(dims: Sequence[Dim]) -> Layout:
-    """Each axis as itself; those of size 1 have no parts."""
+    """Return the layout of the source itself: one part for each axis, none for an axis of size
+    1."""
     return tuple(() if dim == 1 else (AxisPart(axis, 1, dim),) for axis, dim in enumerate(dims))
 
 
 def follow(layout: Layout, node: ir.Node, version: int) -> Layout | None:
-    """The layout of the result of ``node``, one of MOVES; None if the sizes do not tell."""
+    """Return the layout after ``node``, an operator of MOVES; None if sizes are unknown."""
     if node.op_type == "Transpose":
         perm = permutation(node)
         return None if perm is None else tuple(layout[axis] for axis in perm)
@@ -57,7 +58,8 @@ def follow(layout: Layout, node: ir.Node, version: int) -> Layout | None:
 
 
 def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
-    """The parts regrouped into axes of ``dims``, from both ends; one dim may take the rest."""
+    """Return the parts regrouped into axes of ``dims``; one unknown dim may take the remaining
+    parts."""
     parts: AxisParts = tuple(part for axis in layout for part in axis)
     front: list[AxisParts] = []
     back: list[AxisParts] = []
@@ -85,9 +87,10 @@ def reshape(layout: Layout, dims: Sequence[Dim]) -> Layout | None:
 
 
 def take(parts: AxisParts, dim: Dim, *, last: bool = False) -> tuple[AxisParts, AxisParts] | None:
-    """The first parts, or the ``last``, of ``dim`` elements together, and the others.
+    """Split ``dim`` elements off the front of ``parts``, or off the end with ``last``: (taken,
+    rest).
 
-    A part may be cut in two. None if ``dim`` elements end within what cannot be cut.
+    A part may be cut in two. None if the cut is not on a boundary of parts or their factors.
     """
     taken: list[AxisPart] = []
     rest = list(parts)
@@ -112,7 +115,7 @@ def take(parts: AxisParts, dim: Dim, *, last: bool = False) -> tuple[AxisParts, 
 
 
 def _cut(part: AxisPart, need: int, other: int, last: bool) -> tuple[AxisPart, AxisPart]:
-    """The ``need`` outer or, if ``last``, inner steps of a part, and what is left of it."""
+    """Split a part into its ``need`` outer (with ``last``: inner) steps and the remaining part."""
     outer, inner = (other, need) if last else (need, other)
     slow = AxisPart(part.axis, part.stride * inner, outer)
     fast = AxisPart(part.axis, part.stride, inner)
@@ -120,7 +123,7 @@ def _cut(part: AxisPart, need: int, other: int, last: bool) -> tuple[AxisPart, A
 
 
 def merged_parts(parts: AxisParts) -> AxisParts:
-    """Neighbours that walk on along the same axis as one part."""
+    """Join neighbouring parts that continue along the same axis."""
     merged: list[AxisPart] = []
     for part in parts:
         last = merged[-1] if merged else None
@@ -134,7 +137,8 @@ def merged_parts(parts: AxisParts) -> AxisParts:
 
 
 def _space_to_depth(layout: Layout, block: int, blocks_first: bool) -> Layout | None:
-    """Channels become rows, columns, others in this order, or others, rows, columns."""
+    """Return the layout after SpaceToDepth: channels are rows, columns, old channels, or, if not
+    ``blocks_first``, old channels, rows, columns."""
     batch, channels, *spatial = layout
     rows, columns = (take(axis, block, last=True) for axis in spatial)
     if rows is None or columns is None:
@@ -145,7 +149,7 @@ def _space_to_depth(layout: Layout, block: int, blocks_first: bool) -> Layout | 
 
 
 def _depth_to_space(layout: Layout, block: int, blocks_first: bool) -> Layout | None:
-    """Channels are rows, columns, others in this order, or others, rows, columns."""
+    """Return the layout after DepthToSpace, the inverse of ``_space_to_depth``."""
     batch, channels, height, width = layout
     first = take(channels, block, last=not blocks_first)
     second = take(first[1], block, last=not blocks_first) if first is not None else None

@@ -1,15 +1,15 @@
-"""Undo the detour of a one-dimensional convolution through images of height 1.
+"""Turn a convolution over images of height 1 back into a one-dimensional convolution.
 
     before   x ─> Unsqueeze(2) ─> Conv(W: M,C,1,k) ─> Squeeze(2) ─> y
     after    x ─> Conv(W: M,C,k) ─> y
 
-A Reshape that does what Unsqueeze or Squeeze would counts as one. The inserted dim may be the
-height or the width, and the convolution may stand between two Transposes, as channels that are
-last leave them; those lose the dim too.
+A Reshape that inserts or removes one dim counts as Unsqueeze or Squeeze. The inserted dim may be
+the height or the width. Transposes around the convolution (models with channels last) lose the dim,
+too.
 
-Needs    (1) a kernel of known size along the inserted dim. If that is 1 the weight may be
-         anything, else a constant, of which one row meets the input and the others only padding.
-Keeps    (1) a result of more than one row; (2) inner results that others read.
+Needs    (1) a kernel of known size along the inserted dim. If the size is 1, the weight may be
+         computed; else it is a constant, and only one of its rows meets the input, not the padding.
+Keeps    (1) a result of more than one row; (2) inner results with other readers.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ _result = one_of(_conv, op("Transpose", _conv, name="second"))
 
 @rule(op(["Squeeze", "Reshape"], _result, rest=True))  # keeps 2
 def through_image(m: Match, b: Builder) -> Replacement:
+    """Replace the two-dimensional convolution and the reshapes around it by one without that
+    dim."""
     inserted, weight = _inserted_axis(m), m["weight"]
     first, second = _perm(m, "first"), _perm(m, "second")
     if inserted is None or weight.shape is None or len(weight.shape) != 4:
@@ -60,7 +62,8 @@ def _given(*values: ir.Value | None) -> list[ir.Value | None]:
 
 
 def _inserted_axis(m: Match) -> int | None:
-    """The axis of the one dim of size 1 that the image has and ``x`` has not."""
+    """Return the axis of the one dim of size 1 that is inserted into ``x``; None if it is not
+    one."""
     node = m.node("wide")
     axes = opset.axes_of(node, m.constants) if node.op_type == "Unsqueeze" else None
     axes = axes or inserted_axes(m["x"].shape, m["wide"].shape)
@@ -68,7 +71,7 @@ def _inserted_axis(m: Match) -> int | None:
 
 
 def _takes_away(m: Match, axis: int) -> bool:
-    """True if the root drops ``axis`` of its input, of rank 4, or a dim as good as that."""
+    """True if the root removes ``axis`` of its input of rank 4, or an equivalent dim of size 1."""
     axes = opset.axes_of(m.root, m.constants) if m.root.op_type == "Squeeze" else None
     if axes:
         return len(axes) == 1 and axes[0] % 4 == axis
@@ -85,13 +88,13 @@ def _perm(m: Match, name: str) -> list[int]:
 
 
 def _transposed(value: ir.Value, perm: Sequence[int], axis: int, b: Builder) -> ir.Value:
-    """``value`` transposed by ``perm`` after that has lost ``axis``."""
+    """Return ``value``, which lacks ``axis``, transposed by ``perm`` without that axis."""
     rest = [a - (a > axis) for a in perm if a != axis]
     return value if rest == sorted(rest) else b.op("Transpose", value, perm=rest)
 
 
 def _row_that_meets(m: Match, axis: int) -> int | Miss:
-    """The index along ``axis`` of the weight that meets the one row of the input."""
+    """Return the index along ``axis`` of the kernel row that meets the input, or a Miss."""
     conv, weight, index = m.node("conv"), m["weight"], axis - 2
     assert weight.shape is not None
     size = weight.shape[axis]
@@ -112,6 +115,8 @@ def _row_that_meets(m: Match, axis: int) -> int | Miss:
 
 
 def _slice(m: Match, axis: int, row: int, b: Builder) -> ir.Value | None:
+    """Return the weight without ``axis``: row ``row`` of a constant, or squeezed if its size is
+    1."""
     weight = m["weight"]
     assert weight.shape is not None
     array = m.array(weight, limit=None)
@@ -123,7 +128,7 @@ def _slice(m: Match, axis: int, row: int, b: Builder) -> ir.Value | None:
 
 
 def _attributes_without_dim(conv: ir.Node, index: int) -> list[ir.Attr]:
-    """The attributes of ``conv`` without those of the spatial dim ``index``, 0 or 1."""
+    """Return the attributes of ``conv`` without the spatial dim ``index``, 0 or 1."""
     attributes = []
     for attr in conv.attributes.values():
         if attr.type != ir.AttributeType.INTS:

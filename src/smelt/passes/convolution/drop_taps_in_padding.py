@@ -1,15 +1,15 @@
-"""Drop the taps of a convolution that meet nothing but its padding.
+"""Drop the kernel taps of a convolution that only ever multiply padding.
 
     before   x: [N,C,16,16] ─> Conv(w: [F,C,3,3], dilations = 18, pads = 18) ─> y
     after    x ─> Conv(w[:, :, 1:2, 1:2]) ─> y
 
-As in pyramids of dilated convolutions over small images: a ninth of the products is left.
+Pyramids of dilated convolutions over small images have such taps; in the example a ninth of the
+products remains.
 
-Needs    (1) constant weights, finite where they are dropped: infinity times a 0 of the padding is
-         NaN; (2) known sizes of the axes that lose taps; (3) explicit pads, none of them negative
-         afterwards.
-Keeps    (1) a tap that meets an element for one result; one tap an axis at least; (2) weights that
-         others read stay for them.
+Needs    (1) constant weights, finite in the dropped taps: infinity times a padded 0 is NaN;
+         (2) known sizes of the axes that lose taps; (3) explicit pads that stay at least 0.
+Keeps    (1) a tap that meets an element for any result, and at least one tap for each axis; (2) the
+         old weights for their other readers.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from smelt.passes.tensors.stack import dims_of
 
 @rule(op("Conv", var("x"), var("w"), rest=True), min_opset=11, same_shape=True)
 def taps_in_padding(m: Match, b: Builder) -> Replacement:
+    """Replace the convolution by one with fewer taps and smaller pads."""
     given = opset.attribute(m.root, "pads", m.opset)
     if not given or not any(given):
         return None
@@ -54,7 +55,7 @@ def taps_in_padding(m: Match, b: Builder) -> Replacement:
 
 
 def _living(m: Match, given: Sequence[int]) -> tuple[list[range], list[int]] | None:
-    """The taps that stay, axis by axis, and the pads then; None if all do, or nothing is known."""
+    """Return the taps to keep for each axis, and the new pads; None if all taps stay."""
     image, result = (dims_of(value) for value in (m["x"], m.root.outputs[0]))
     weight = static_shape(m["w"])
     if image is None or result is None or weight is None:
@@ -77,6 +78,8 @@ def _living(m: Match, given: Sequence[int]) -> tuple[list[range], list[int]] | N
 
 
 def _cropped(m: Match, b: Builder, weights: np.ndarray, pads: list[int]) -> ir.Value:
+    """Return the convolution with the cropped weights and new pads; dilations of single taps become
+    1."""
     attributes = {a.name: a for a in m.root.attributes.values()}
     attributes["pads"] = ir.AttrInt64s("pads", pads)
     attributes["kernel_shape"] = ir.AttrInt64s("kernel_shape", list(weights.shape[2:]))

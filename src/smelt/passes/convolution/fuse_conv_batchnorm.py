@@ -3,10 +3,10 @@
     before   x ─> Conv(W, b) ─> BatchNormalization(scale, bias, mean, var) ─> y
     after    x ─> Conv(W * s, (b - mean) * s + bias) ─> y        s = scale / sqrt(var + epsilon)
 
-Needs    (1) constant parameters, combined in float64 and rounded once. Conv and ConvTranspose of
-         any rank and number of groups.
-Keeps    (1) a normalization that trains; (2) a convolution that something else reads; (3) weights
-         that overflow once scaled. A weight that others read stays theirs.
+Needs    (1) constant parameters, combined in float64 and rounded once. Conv and ConvTranspose may
+         have any rank and number of groups.
+Keeps    (1) a normalization in training mode; (2) a convolution with other readers; (3) weights
+         that overflow when scaled. The old weight stays for its other readers.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _STATISTICS = ("scale", "shift", "mean", "variance")
     same_shape=True,
 )
 def conv_batchnorm(m: Match, b: Builder) -> Replacement:
+    """Replace a convolution and its BatchNormalization by a convolution with new constants."""
     if _trains(m.root, m.opset):  # keeps 1
         return Miss("the normalization trains")
     conv = Convolution.of(m)
@@ -53,7 +54,7 @@ def conv_batchnorm(m: Match, b: Builder) -> Replacement:
 
 
 def _trains(node: ir.Node, version: int) -> bool:
-    """Before opset 14 a normalization trains if it has more than one output."""
+    """True if the BatchNormalization is in training mode (before opset 14: has several outputs)."""
     if version < 14:
         return len(node.outputs) > 1
     return bool(opset.attribute(node, "training_mode", version))

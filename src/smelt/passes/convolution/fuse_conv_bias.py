@@ -1,14 +1,14 @@
-"""Fold a constant that is added to a convolution, or subtracted, into its bias.
+"""Fold a constant that is added to or subtracted from a convolution into its bias.
 
     before   x ─> Conv(W, b) ─> Add(·, c) ─> y            after   x ─> Conv(W, b + c) ─> y
 
-A Transpose may stand between the two, and ``c - conv`` negates the weight as well.
+A Transpose may be between the two. ``c - conv`` also negates the weight.
 
-Needs    (1) a constant of one element a channel, or one in all: (C,1,1), (1,C,1,1), (), and behind
-         a Transpose, where that puts the channels. Any number of groups and spatial dims.
-Keeps    (1) constants that vary along another axis or widen the result; (2) a bias that only
-         callers know; (3) a convolution that something else reads. Constants are copied, never
-         changed.
+Needs    (1) a constant with one element for each channel or one in all: (C,1,1), (1,C,1,1) or ();
+         behind a Transpose, along the axis that channels have there. Any number of groups and
+         spatial dims.
+Keeps    (1) constants that vary along another axis or widen the result; (2) a computed bias;
+         (3) a convolution with other readers. Constants are copied, never changed.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _term = const(name="term", limit=None)  # keeps 2
 
 @rule(one_of(op("Add", _conv, _term, commutative=True), op("Sub", _conv, _term)), same_shape=True)
 def conv_plus(m: Match, b: Builder) -> Replacement:
+    """Fold ``conv + c`` or ``conv - c`` into the bias."""
     found = _operands(m)
     if isinstance(found, Miss):
         return found
@@ -44,6 +45,7 @@ def conv_plus(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Sub", _term, _constant_conv), same_shape=True)
 def minus_conv(m: Match, b: Builder) -> Replacement:
+    """Fold ``c - conv`` into weight and bias."""
     found = _operands(m)
     if isinstance(found, Miss):
         return found
@@ -52,7 +54,7 @@ def minus_conv(m: Match, b: Builder) -> Replacement:
 
 
 def _operands(m: Match) -> tuple[Convolution, np.ndarray] | Miss:
-    """The convolution, and the constant as one number for each channel."""
+    """Return the convolution, and the constant as one number for each output channel."""
     conv, array = Convolution.of(m), m.array("term", limit=None)
     if isinstance(conv, Miss):
         return conv

@@ -4,14 +4,14 @@
 
     before   x ─> Mul(·, s) ─> Conv(W, b) ─> y            after   x ─> Conv(W * s, b) ─> y
 
-Needs    (1) a constant weight, and a constant of one element a channel, or one in all. It is
-         combined in float64 and rounded once. A Transpose may stand between the two, if the
+Needs    (1) a constant weight, and a constant with one element for each channel or one in all.
+         They are combined in float64 and rounded once. A Transpose may be between the two, if the
          convolution comes first.
 Keeps    (1) ``s / conv``; (2) a division by 0; (3) constants that vary along another axis or widen
-         the result; (4) products that overflow; (5) what is scaled and read elsewhere; (6) one
-         number before a convolution, which may be that of a Gelu or a HardSwish: rules and runtimes
-         know these as a whole; behind a whole Swish, as in NF-nets, it is not. A weight that others
-         read stays theirs.
+         the result; (4) products that overflow; (5) scaled values with other readers; (6) a single
+         number before a convolution: it may be part of a Gelu or HardSwish, which rules and
+         runtimes match as a whole (behind a complete Swish, as in NF-nets, it is folded). The old
+         weight stays for its other readers.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _scale = const(name="scale", limit=None)
 # keeps 1
 @rule(one_of(op("Mul", _conv, _scale, commutative=True), op("Div", _conv, _scale)), same_shape=True)
 def conv_times(m: Match, b: Builder) -> Replacement:
+    """Fold a factor or divisor of the result into weight and bias."""
     conv, array = Convolution.of(m), m.array("scale", limit=None)
     if isinstance(conv, Miss):
         return conv
@@ -60,6 +61,7 @@ _moved = one_of(
 # needs 1, keeps 5
 @rule(op(["Conv", "ConvTranspose"], _moved, CONSTANT_WEIGHT, rest=True), same_shape=True)
 def conv_of_scaled(m: Match, b: Builder) -> Replacement:
+    """Fold a factor or divisor of the input into the weight."""
     weight, array = m.array("weight", limit=None), m.array("scale", limit=None)
     if array is not None and array.size == 1 and not _is_swish(m["x"]):  # keeps 6
         return Miss("the constant is one number, which may be part of an activation")
@@ -84,7 +86,7 @@ def conv_of_scaled(m: Match, b: Builder) -> Replacement:
 
 
 def _is_swish(value: ir.Value) -> bool:
-    """True for a number times its own sigmoid."""
+    """True for Swish, or for a value times its own sigmoid."""
     product = producer_of(value, "Mul", "Swish")
     if product is None or product.op_type == "Swish":
         return product is not None
@@ -96,7 +98,8 @@ def _is_swish(value: ir.Value) -> bool:
 
 
 def _for_each(array: np.ndarray, channels: int, rank: int) -> np.ndarray | None:
-    """A constant that meets what a convolution reads, as one float64 number for each channel."""
+    """Return a constant that broadcasts to the input as one float64 number for each input
+    channel."""
     if array.ndim > rank or array.dtype.kind not in "fV":
         return None
     shape = (1,) * (rank - array.ndim) + array.shape

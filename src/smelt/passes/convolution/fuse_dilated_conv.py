@@ -1,16 +1,16 @@
-"""Turn a convolution over interleaved images back into one that skips elements.
+"""Turn space-to-batch, a convolution and batch-to-space into one dilated convolution.
 
     before   x ─> Pad ─> space to batch (b) ─> Conv ─> batch to space (b) ─> Slice ─> y
     after    x ─> Conv(dilations = b, pads = padding + b * pads - crops) ─> y
 
-TensorFlow dilates a convolution so. Space to batch puts every b-th row into an image of its own;
-it and its inverse are Reshapes and Transposes, or SpaceToDepth and DepthToSpace. What they do is
-followed through shapes, so their spelling does not matter; channels may come last.
+TensorFlow writes dilated convolutions so. Space to batch moves every b-th row into an image of its
+own. It is written with Reshapes and Transposes, or with SpaceToDepth; batch to space is its
+inverse. ``axis_parts.py`` follows them through shapes, so any form matches; channels may come last.
 
-Needs    (1) known spatial sizes, the same blocks in and out, and stride 1. The padding is by 0 and
-         of spatial axes, and the crops take no more than the padding adds.
-Keeps    (1) inner results that something else reads; (2) a Pad or a Slice of another kind,
-         outside.
+Needs    (1) known spatial sizes, the same blocks before and after, and stride 1. Pad adds zeros to
+         spatial axes only, and Slice removes no more than the Pad adds.
+Keeps    (1) inner results with other readers; (2) a Pad or a Slice of another kind, outside the
+         convolution.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from smelt.passes.convolution.spatial_edges import crops_of, padding_of
 
 @rule(op("Conv", op(MOVES, var("moved"), rest=True), var("weight"), rest=True), same_shape=True)
 def dilated_conv(m: Match, b: Builder) -> Replacement:
+    """Replace the chain by a Conv with dilations and pads."""
     conv, walk = m.root, m.walk()
     entry = entry_of(walk, m.opset)
     if entry is None:
@@ -53,7 +54,8 @@ def dilated_conv(m: Match, b: Builder) -> Replacement:
 
 
 def _padded(entry: Entry, constants: Constants, version: int) -> tuple[ir.Value, list[int]]:
-    """The input of the Pad before ``entry`` and its pads, if a convolution can do the padding."""
+    """Return the input of the Pad before ``entry`` and its pads, or ``entry.source`` and no
+    pads."""
     none = [0] * (2 * len(entry.blocks))
     pad = producer_of(entry.source, "Pad")
     if pad is None or pad.inputs[0] is None:
@@ -63,7 +65,8 @@ def _padded(entry: Entry, constants: Constants, version: int) -> tuple[ir.Value,
 
 
 def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list[int]:
-    """A row of padding around each of the parted images is ``b`` rows around the whole."""
+    """Return the total pads: ``padding`` plus ``b`` rows for each row of padding of the split
+    images."""
     automatic = opset.attribute(conv, "auto_pad", version)
     explicit = opset.attribute(conv, "pads", version) if automatic != "VALID" else None
     blocks = (*entry.blocks, *entry.blocks)
@@ -72,7 +75,8 @@ def _pads(conv: ir.Node, entry: Entry, padding: list[int], version: int) -> list
 
 
 def _crops(walk: Walk, found: Exit, pads: list[int], constants: Constants) -> list[int]:
-    """The crops of a Slice at the end, which ``walk`` takes, if smaller ``pads`` do the same."""
+    """Return how much a Slice at the end removes, if smaller ``pads`` can replace it; ``walk``
+    takes it."""
     mark = walk.mark()
     cut = walk.down(("Slice",))
     crops = crops_of(cut, found.order, found.sizes, constants) if cut is not None else None
@@ -85,6 +89,7 @@ def _crops(walk: Walk, found: Exit, pads: list[int], constants: Constants) -> li
 def _dilated(
     conv: ir.Node, entry: Entry, source: ir.Value, pads: list[int], b: Builder, version: int
 ) -> ir.Value:
+    """Return the Conv of ``source`` with dilations multiplied by the blocks."""
     explicit = opset.attribute(conv, "dilations", version) or [1] * len(entry.blocks)
     dilations = [block * step for block, step in zip(entry.blocks, explicit, strict=True)]
     attributes = {a.name: a for a in conv.attributes.values() if a.name != "auto_pad"}

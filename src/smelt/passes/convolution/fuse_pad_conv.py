@@ -1,17 +1,17 @@
-"""Let a convolution or an average pool do the padding with zeros before it.
+"""Fold a Pad with zeros into the convolution or average pool behind it.
 
     before   x ─> Pad(0, pads = p) ─> Conv(pads = q) ─> y
     after    x ─> Conv(pads = p + q) ─> y
 
-Needs    (1) constant pads of spatial axes only, not negative, by the constant 0; (2) explicit pads
-         in the convolution. A Transpose may stand between, as channels that are last leave behind.
-         An AveragePool must count the padding, and its kernel be larger than it.
-Keeps    (1) what may be empty without the padding, by numbers or by bounds from 0 on: its windows
-         are the same, but runtimes refuse to pool it; (2) other modes and values; (3) a Pad that
-         others read stays for them; (4) pads of the batch or of channels; (5) maxima: 0 is not
-         neutral, and instead of -inf a MaxPool of ONNX Runtime pads with the lowest number; (6) a
-         Pad that a MaxPool reads, too: of one that nothing else reads ONNX Runtime makes padding of
-         the MaxPool, as if 0 were neutral, and has other maxima where numbers are negative.
+Needs    (1) constant pads with the constant 0, on spatial axes only, not negative; (2) explicit
+         pads in the convolution. A Transpose may be between them (channels last). An AveragePool
+         must count the padding, and its kernel must be larger than the padding.
+Keeps    (1) an image that may be empty without the padding, by its size or by bounds that begin at
+         0: runtimes refuse an empty image; (2) other modes and values; (3) the Pad for its other
+         readers; (4) pads of the batch or of channels; (5) MaxPool: 0 is not neutral for a maximum,
+         and ONNX Runtime's MaxPool pads with the lowest number instead of -inf; (6) a Pad that a
+         MaxPool also reads: once the MaxPool is its only reader, ONNX Runtime turns the Pad into
+         padding of the MaxPool, which is wrong for negative numbers.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _source = one_of(_pad, op("Transpose", _pad, name="moved", shared=True))
     same_shape=True,
 )
 def pad_inside(m: Match, b: Builder) -> Replacement:
+    """Replace the Pad and its reader by the reader with larger pads."""
     if _is_pooled(m.node("padded").outputs[0]):  # keeps 6
         return Miss("a MaxPool would be alone to read the Pad, which ONNX Runtime gets wrong")
     pads = _spatial_pads(m, said_empty(b.model.graph))  # needs 1
@@ -61,7 +62,7 @@ def pad_inside(m: Match, b: Builder) -> Replacement:
 
 
 def _is_pooled(value: ir.Value) -> bool:
-    """True if a MaxPool reads ``value``, perhaps behind a Transpose."""
+    """True if a MaxPool reads ``value``, directly or through Transposes."""
     return any(
         reader.op_type == "MaxPool"
         or (reader.op_type == "Transpose" and _is_pooled(reader.outputs[0]))
@@ -70,7 +71,7 @@ def _is_pooled(value: ir.Value) -> bool:
 
 
 def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
-    """The pads of the spatial axes, begins before ends, as the convolution sees them."""
+    """Return the pads along the convolution's spatial axes, begins before ends, or a Miss."""
     node, x = m.node("padded"), m["x"]
     inputs = [*node.inputs, None, None, None]
     if opset.attribute(node, "mode", m.opset) != "constant" or x.shape is None:  # keeps 2
@@ -95,7 +96,7 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
 
 
 def _uncounted(m: Match, pads: list[int], counted: bool) -> Miss | None:
-    """Why an AveragePool cannot take the pads; None if it can."""
+    """Return a Miss if the AveragePool cannot take the pads, else None."""
     counts = bool(opset.attribute(m.root, "count_include_pad", m.opset))
     if not counts and not counted:
         return Miss("the pool does not count its own padding")

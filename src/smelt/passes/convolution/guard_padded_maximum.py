@@ -1,17 +1,18 @@
-"""Keep zeros around an image apart from the padding of the MaxPool that reads them.
+"""Stop ONNX Runtime from folding a Pad with zeros into the MaxPool behind it.
 
     before   x ─> Pad(0) ─> MaxPool ─> y
     after    x ─> Pad(0) ─> MaxPool(auto_pad = VALID) ─> y
 
-ONNX Runtime (1.31) makes such a Pad padding of the pool, which is of -inf: where all numbers of a
-window at the edge are negative, its maximum is not the 0 that it should be. It does so only where
-the pool is alone to read the Pad, so passes that take other readers away would change results.
-Pools that say that they do not pad are left alone, and compute the same.
+ONNX Runtime (1.31) turns such a Pad into padding of the pool, which is by -inf: where all elements
+of a window at the edge are negative, the result is negative instead of 0. It does so only if the
+pool is the only reader of the Pad, so passes that remove other readers would change results. It
+does not fold into pools with ``auto_pad = VALID``, which compute the same.
 
-Needs    (1) a Pad that nothing else reads, with the constant 0; (2) a pool without padding of its
-         own that rounds sizes down.
-Keeps    (1) numbers that are known to be 0 or more, behind a Relu, with less padding than the
-         kernel: the maxima are the same; (2) a pool whose places something reads.
+Needs    (1) a Pad with the constant 0 and no other reader; (2) a pool without padding of its own
+         that rounds sizes down.
+Keeps    (1) elements known to be at least 0 (behind a Relu, for example) with less padding than the
+         kernel, because the maxima are the same; (2) a pool whose second output, the indices, is
+         read.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _NOT_NEGATIVE = ("Relu", "Sigmoid", "HardSigmoid", "Abs", "Exp", "Sqrt", "Softma
     same_shape=True,
 )
 def pool_of_zeros(m: Match, b: Builder) -> Replacement:
+    """Set ``auto_pad`` of the MaxPool to VALID."""
     pad, pool = m.node("padded"), m.root
     value = pad.inputs[2] if len(pad.inputs) > 2 else None
     if opset.attribute(pad, "mode", m.opset) != "constant":
@@ -57,7 +59,7 @@ def pool_of_zeros(m: Match, b: Builder) -> Replacement:
 
 
 def _is_harmless(m: Match, pad: ir.Node) -> bool:
-    """True if -inf around the numbers has the maxima that 0 has."""
+    """True if padding with -inf gives the same maxima as padding with 0."""
     kernel = opset.attribute(m.root, "kernel_shape", m.opset)
     pads = m.ints(pad.inputs[1])
     if pads is None or producer_of(m["x"], *_NOT_NEGATIVE) is None:

@@ -1,7 +1,7 @@
-"""Parameters of Conv and ConvTranspose, and how to change them channel by channel.
+"""Weight and bias of Conv and ConvTranspose, changed for each output channel.
 
-Conv keeps its weight as (M, C/groups, ...), ConvTranspose as (C, M/groups, ...): there, output
-channel ``g * (M/groups) + j`` is row ``j`` of the block of group ``g``.
+Conv stores its weight as (M, C/groups, ...), ConvTranspose as (C, M/groups, ...): there, output
+channel ``g * (M/groups) + j`` is column ``j`` of the block of group ``g``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from smelt.passes.convolution.rounded_product import round_product, round_to
 
 
 def convolution(weight: Pattern) -> Op:
-    """A convolution with a constant bias or none, whose result only the root reads."""
+    """Match a convolution with a constant bias or none, whose result only the root reads."""
     bias = optional(const(name="bias", limit=None))
     return op(["Conv", "ConvTranspose"], var("x"), weight, bias, name="convolution")
 
 
 def perhaps_transposed(pattern: Op) -> OneOf:
-    """``pattern``, or a Transpose of it, bound to ``moved``."""
+    """Match ``pattern`` or a Transpose of it, bound to ``moved``."""
     return one_of(pattern, op("Transpose", pattern, name="moved"))
 
 
@@ -35,7 +35,7 @@ ANY_WEIGHT = var("weight")
 
 @dataclass(frozen=True)
 class Convolution:
-    """A matched convolution; ``rank`` is that of input, weight and result."""
+    """A matched convolution; ``rank`` is the rank of input, weight and result."""
 
     match: Match
     node: ir.Node
@@ -48,7 +48,7 @@ class Convolution:
 
     @classmethod
     def of(cls, m: Match) -> Convolution | Miss:
-        """The convolution that ``m`` bound; its bias is read, whatever its size."""
+        """Return the convolution that ``m`` bound, with its bias as an array, or a Miss."""
         node, weight = m.node("convolution"), m["weight"]
         if weight.dtype is None or not weight.dtype.is_floating_point() or weight.shape is None:
             return Miss("the weight is not known to be a tensor of floats")
@@ -65,13 +65,13 @@ class Convolution:
         return cls(m, node, weight, bias, dtype, rank, groups, channels)
 
     def exact_bias(self) -> np.ndarray:
-        """The bias in float64, zeros if there is none."""
+        """Return the bias in float64, zeros if there is none."""
         if self.bias is None:
             return np.zeros(self.channels)
         return self.bias.astype(np.float64)
 
     def _scaled_weight(self, factor: np.ndarray) -> np.ndarray | Miss:
-        """The weight with output channel ``m`` times ``factor[m]``."""
+        """Return the weight with output channel ``m`` times ``factor[m]``, or a Miss."""
         array = self.match.array(self.weight, limit=None)
         if array is None:
             return Miss("the weight is no constant")
@@ -88,7 +88,8 @@ class Convolution:
         return scaled.reshape(array.shape)
 
     def per_channel(self, array: np.ndarray) -> np.ndarray | None:
-        """A constant that meets the result, as one float64 number per output channel.
+        """Return a constant that broadcasts to the result as one float64 number for each output
+        channel.
 
         None if it varies along another axis, or would widen the result.
         """
@@ -106,11 +107,11 @@ class Convolution:
     def rebuild(
         self, b: Builder, factor: np.ndarray | None, bias: np.ndarray | None
     ) -> ir.Value | Miss:
-        """The convolution with each output channel of its weight times a ``factor``, and ``bias``.
+        """Return the convolution with output channel ``m`` of its weight times ``factor[m]``, and
+        ``bias``.
 
-        Both are given in float64, and None keeps what there is. Results are rounded to the dtype
-        that the old ones have. New constants leave the old ones to others that read them. A
-        Transpose behind the convolution is kept behind it.
+        Both are float64; None keeps the old value. Results are rounded to the old dtype. The old
+        constants stay for their other readers. A Transpose behind the convolution stays behind it.
         """
         values = [*self.node.inputs, None][:3]
         weight = None if factor is None else self._scaled_weight(factor)

@@ -1,7 +1,6 @@
-"""Products of weights and factors in float64, rounded once, piece by piece.
+"""Multiply weights by factors in float64 and round once, in pieces that fit a core's cache.
 
-No copy of a whole weight in float64 is made: what is made of a piece stays in the cache of a core
-until its numbers have been looked at, too.
+No float64 copy of a whole weight is made. The range check of a piece runs while it is in the cache.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ import numpy as np
 from smelt.ir.floats import float_info
 
 BLOCK = 1 << 16
-"""Elements that are multiplied and looked at together."""
+"""Number of elements that are multiplied and checked together."""
 
 
 def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """``array * factor`` in float64, rounded as ``round_to`` does; ``factor`` is broadcast.
+    """Return ``array * factor`` computed in float64 and rounded as ``round_to`` does, None on
+    failure.
 
-    The result lies in memory as ``array`` does.
+    ``factor`` broadcasts. The result has the memory layout of ``array``.
     """
     if array.dtype.kind != "f" or dtype.kind != "f":
         with np.errstate(all="ignore"):
@@ -49,8 +49,11 @@ def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.
 def _rows(
     array: np.ndarray, factor: np.ndarray
 ) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray]] | None:
-    """The axes of ``array`` in the order of its memory, and it as rows of that, with a factor for
-    each row, or one row of factors for all; None where rows and factors don't fit together."""
+    """Return the memory order of the axes, and ``(rows, factors)``: ``array`` as a matrix in that
+    order.
+
+    Each row has one factor, or all rows share one row of factors. None if the shapes do not fit so.
+    """
     order = np.argsort([-abs(stride) for stride in array.strides], kind="stable")
     factors = factor.reshape((1,) * (array.ndim - factor.ndim) + factor.shape).transpose(order)
     source = array.transpose(order)
@@ -71,7 +74,8 @@ def _rows(
 
 
 def _multiply(source: np.ndarray, factors: np.ndarray, out: np.ndarray) -> tuple[float, float]:
-    """Fill ``out`` with the products; the least and the greatest magnitude, NaN if one is."""
+    """Fill ``out`` with the products; return the smallest and largest magnitude, NaN if a product
+    is."""
     count, width = source.shape
     step = max(1, BLOCK // width)
     narrow = factors.astype(out.dtype)
@@ -96,13 +100,14 @@ def _multiply(source: np.ndarray, factors: np.ndarray, out: np.ndarray) -> tuple
 
 
 def _are_kept(given: np.ndarray, left: np.ndarray) -> bool:
-    """A subnormal has few bits left: a relative error that no tolerance declares."""
+    """True if the relative error of all products is at most 2**-7; subnormals have few bits."""
     with np.errstate(all="ignore"):
         return bool((np.abs(left.astype(np.float64) - given) <= 2.0**-7 * np.abs(given)).all())
 
 
 def round_to(exact: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """``exact`` in ``dtype``; None if some element overflows, is NaN or is flushed to nothing."""
+    """Return ``exact`` in ``dtype``; None if an element overflows, is NaN or loses too many
+    bits."""
     with np.errstate(all="ignore"):
         rounded = exact.astype(dtype)
         small = np.abs(rounded) < float_info(dtype).smallest_normal

@@ -1,8 +1,8 @@
-"""Recognise space to batch before a convolution, and batch to space behind it, by what they do.
+"""Recognize space to batch before a convolution and batch to space behind it, in any form.
 
-Space to batch with blocks ``b`` cuts an image into ``b`` images of every b-th row, and stacks them
+Space to batch with block ``b`` cuts an image into ``b`` images of every b-th row, and stacks them
 along the batch. Exporters write it with Reshape and Transpose, or SpaceToDepth, in many ways; the
-parts of each axis tell them all.
+axis parts (``axis_parts.py``) of all forms are the same.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from smelt.passes.convolution.axis_parts import (
 from smelt.passes.tensors.stack import dims_of
 
 LONGEST = 8
-"""Operators on either side of the convolution that are looked at."""
+"""Limit of operators on either side of the convolution that the search follows."""
 
 
 @dataclass(frozen=True)
 class Entry:
     """Space to batch of ``source``, whose axis ``order[i]`` the convolution sees as axis ``i``.
 
-    ``blocks`` belong to the spatial axes; ``batch`` is the batch in parts of the axes that the
-    convolution would have without it; ``size`` is what the batch was before.
+    ``blocks`` are those of the spatial axes. ``batch`` is the batch axis, as parts of the axes that
+    the convolution would have without space to batch. ``size`` is the batch size before.
     """
 
     source: ir.Value
@@ -47,7 +47,7 @@ class Entry:
 class Exit:
     """Batch to space: axis ``i`` of ``result`` is axis ``order[i]`` of a dilated convolution.
 
-    That one has the spatial ``sizes``, None where not known.
+    ``sizes`` are the spatial sizes of that convolution's result, None where unknown.
     """
 
     result: ir.Value
@@ -56,9 +56,11 @@ class Exit:
 
 
 def entry_of(walk: Walk, version: int) -> Entry | None:
-    """The space to batch that feeds the root of ``walk``, a convolution, whose nodes it takes.
+    """Return the space to batch that feeds the convolution at the root of ``walk``; None if none
+    does.
 
-    That of a Pad if there is one, else the nearest.
+    It begins right behind a Pad if possible, else as near to the convolution as possible. ``walk``
+    takes its nodes.
     """
     chain: list[ir.Node] = []
     value = walk.root.inputs[0]
@@ -77,6 +79,7 @@ def entry_of(walk: Walk, version: int) -> Entry | None:
 
 
 def _entry(nodes: list[ir.Node], version: int) -> Entry | None:
+    """Return the Entry that the chain ``nodes`` computes; None if it is no space to batch."""
     source = nodes[0].inputs[0]
     dims = dims_of(source)
     if source is None or dims is None:
@@ -97,7 +100,8 @@ def _entry(nodes: list[ir.Node], version: int) -> Entry | None:
 
 
 def _roles(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] | None:
-    """Which axis of the source each axis of the convolution walks, and with which block."""
+    """Return the source axis of each axis of the convolution, and the blocks of the spatial
+    axes."""
     walked: dict[int, int] = {}
     blocks = [1] * (len(dims) - 2)
     for axis, parts in enumerate(layout[1:], 1):
@@ -124,7 +128,11 @@ def _roles(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] |
 
 
 def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
-    """The batch to space that undoes ``entry`` behind the root of ``walk``, which goes there."""
+    """Return the batch to space behind the root of ``walk`` that undoes ``entry``; None if none
+    does.
+
+    ``walk`` takes its nodes.
+    """
     value = walk.root.outputs[0]
     dims = dims_of(value)
     if dims is None:
@@ -150,7 +158,7 @@ def exit_of(walk: Walk, entry: Entry, version: int) -> Exit | None:
 
 
 def _complete(layout: Layout, full: Sequence[Dim]) -> tuple[int, ...] | None:
-    """The order of whole axes that ``layout`` is; None if it is anything else."""
+    """Return the axis order of ``layout`` if each of its axes is one whole axis, else None."""
     if len(layout) != len(full):
         return None
     order: list[int | None] = []

@@ -1,4 +1,4 @@
-"""What a Pad adds at the edges of an image, and what a Slice takes from them."""
+"""Read the spatial pads of a Pad and the crops of a Slice."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from smelt.ir.constants import Constants
 def padding_of(
     pad: ir.Node, order: Sequence[int], constants: Constants, version: int
 ) -> list[int] | None:
-    """Begins, then ends, of the spatial axes of ``pad``, whose input has axes in ``order``.
+    """Return the spatial pads of ``pad``, begins before ends; its input has the axes in ``order``.
 
-    None if it pads with anything but 0, crops, pads other axes, or is not constant.
+    None if it pads with another value than 0, crops, pads other axes, or is not constant.
     """
     inputs = [*pad.inputs, None, None, None]
     if version < 11 or opset.attribute(pad, "mode", version) != "constant":
@@ -36,10 +36,10 @@ def padding_of(
 def crops_of(
     cut: ir.Node, order: Sequence[int], sizes: Sequence[int | None], constants: Constants
 ) -> list[int] | None:
-    """How much ``cut``, a Slice, takes from begins, then ends, of the spatial axes.
+    """Return how much ``cut``, a Slice, removes at the begins, then the ends, of the spatial axes.
 
-    Its input has axes in ``order``, and the spatial ones ``sizes``. None if it takes steps, takes
-    from other axes, leaves nothing, or is not constant.
+    Its input has the axes in ``order`` and the spatial ``sizes``. None if it takes steps, cuts
+    other axes, leaves nothing, or is not constant.
     """
     if len(cut.inputs) < 3:
         return None

@@ -1,4 +1,4 @@
 """Changes of inputs, outputs, opset and names, made on request only.
 
-Each records what it did, so that verification follows it.
+Each pass records its changes, so that verification can follow them.
 """

@@ -1,10 +1,10 @@
-"""Take the defaults of inputs for constants: initializers that callers may override no more.
+"""Turn inputs with default values into constants that callers cannot override.
 
     before   (x, w = {1, 2}) => Mul(x, w)        after   (x) => Mul(x, {1, 2})
 
-Needs    (1) a request: it takes inputs away from the interface. Some exporters
-         list all weights as inputs, and such models can hardly be optimized otherwise.
-Keeps    (1) inputs without a default, and those that the graph returns.
+Needs    (1) an explicit request, because it removes inputs. Some exporters list all weights as
+         inputs, and such models can hardly be optimized otherwise.
+Keeps    (1) inputs without a default, and inputs that are also outputs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 def freeze_defaults(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Replace each input that has a default by an initializer, and infer the shapes again."""
     graph = cx.model.graph
     # keeps 1
     frozen = [v for v in graph.inputs if default_of(v) is not None and not v.is_graph_output()]

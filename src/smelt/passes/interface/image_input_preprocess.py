@@ -1,13 +1,14 @@
-"""Take and give images with channels first: ``image-input-preprocess{inputs=x outputs=y}``.
+"""Give image inputs and outputs channels first: ``image-input-preprocess{inputs=x outputs=y}``.
 
     before   x: N,H,W,C ─> ...                           after   x: N,C,H,W ─> Transpose ─> ...
 
-The model keeps computing with channels last; ``reduce-transposes`` then moves or removes the
-Transposes. Named outputs change in the same way.
+The model still computes with channels last; ``reduce-transposes`` then moves or removes the
+Transposes. Named outputs change the same way.
 
-Needs    (1) inputs and outputs of known rank, 3 or more, named by the options. (2) No complex
-         numbers, whose parts are the last axis.
-Keeps    (1) whatever is not named. It changes the interface, so only by request.
+Needs    (1) inputs and outputs that the options name, of known rank 3 or more; (2) no complex
+         numbers, whose last axis holds real and imaginary parts.
+Keeps    (1) all other inputs and outputs. The pass changes the interface, so it runs on request
+         only.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from smelt.passes.base import EXACT, PassContext, graph_pass
 
 @dataclass(frozen=True)
 class Images:
-    """Names of ``inputs`` and ``outputs`` whose last axis holds channels."""
+    """Names of the ``inputs`` and ``outputs`` whose last axis holds channels."""
 
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
@@ -46,6 +47,8 @@ class Images:
 def image_input_preprocess(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Images
 ) -> None:
+    """Move the channels of the named inputs and outputs first; raises UsageError E603 for a bad
+    name."""
     graph = cx.model.graph
     inputs = [_find(name, graph.inputs, "input") for name in options.inputs]  # keeps 1
     outputs = [_find(name, graph.outputs, "output") for name in options.outputs]
@@ -68,9 +71,9 @@ def image_input_preprocess(
 
 
 def put_channels_first(model: ir.Model, names: Sequence[str] | str) -> None:
-    """Run the pass alone on the inputs and outputs called ``names``.
+    """Run only this pass on the inputs and outputs called ``names``.
 
-    Raises UsageError E108 for a name that the model does not have, and for one given twice.
+    Raises UsageError E108 for a name that the model does not have, and for a repeated name.
     """
     listed = (names,) if isinstance(names, str) else tuple(names)
     inputs = [value.name for value in model.graph.inputs]
@@ -92,6 +95,7 @@ def put_channels_first(model: ir.Model, names: Sequence[str] | str) -> None:
 
 
 def _find(name: str, values: Sequence[ir.Value], kind: str) -> ir.Value:
+    """Return the value called ``name``; raises UsageError E603 if it is missing or unfit."""
     for value in values:
         if value.name == name:
             if value.shape is None or len(value.shape) < 3:  # needs 1
@@ -107,6 +111,7 @@ def _refused(name: str | None, why: str) -> UsageError:
 
 
 def _take_channels_first(value: ir.Value, rewriter: Rewriter, stats: RuleStats) -> None:
+    """Change the shape of an input to channels first and transpose it for its readers."""
     readers = [use for use in value.uses() if use.node not in rewriter.dead]
     assert value.shape is not None
     dims = value.shape.dims
@@ -125,6 +130,7 @@ def _take_channels_first(value: ir.Value, rewriter: Rewriter, stats: RuleStats) 
 def _give_channels_first(
     value: ir.Value, graph: ir.Graph, rewriter: Rewriter, stats: RuleStats
 ) -> None:
+    """Transpose an output to channels first; the Transpose takes over its name."""
     producer = value.producer()
     assert producer is not None
     assert value.shape is not None

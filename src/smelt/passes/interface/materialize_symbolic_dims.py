@@ -3,8 +3,8 @@
     before   x: float[B,4] ─> Relu ─> y: float[B,4]
     after    x: float[1,4] ─> Relu ─> y: float[1,4]
 
-Needs    (1) a positive size, or 0, for each symbol named, which expressions such as 2*B follow.
-Keeps    (1) symbols that are not named. It changes the interface, so only by request.
+Needs    (1) a size of 0 or more for each named symbol; expressions such as 2*B are computed.
+Keeps    (1) all other symbols. The pass changes the interface, so it runs on request only.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ class Sizes:
 def materialize_symbolic_dims(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Sizes
 ) -> None:
+    """Bind the dims that the options name and infer the shapes again."""
     sizes = _parse(options.dims)
     changed = bind_dims(cx.model, sizes)
     if changed:
@@ -52,10 +53,10 @@ def materialize_symbolic_dims(
 
 
 def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
-    """Write ``sizes`` in place of symbolic dims wherever they are declared or were inferred.
+    """Replace symbolic dims by ``sizes`` in all declared and inferred shapes.
 
-    Returns how many inputs and outputs that changes. Raises UsageError E633 for a name that no
-    input has, and for a size that is no whole number of 0 or more.
+    Returns the number of changed inputs and outputs. Raises UsageError E633 for a name that no
+    input has, and for a size that is not a whole number of 0 or more.
     """
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:  # needs 1
@@ -75,7 +76,7 @@ def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
 
 
 def _bind_unnamed(unnamed: Mapping[Place, str], sizes: Mapping[str, int]) -> int:
-    """Write the sizes of dims without names; returns how many inputs that changes."""
+    """Bind dims without names of their own; return the number of changed inputs."""
     changed: dict[ir.Value, list[int | ir.SymbolicDim]] = {}
     for (value, axis), name in unnamed.items():
         if name in sizes and value.shape is not None:
@@ -86,6 +87,7 @@ def _bind_unnamed(unnamed: Mapping[Place, str], sizes: Mapping[str, int]) -> int
 
 
 def _parse(dims: tuple[str, ...]) -> dict[str, int]:
+    """Return ``NAME=SIZE`` texts as a mapping; raises UsageError E603 for any other text."""
     sizes = {}
     for item in dims:
         name, _, size = item.rpartition("=")
@@ -100,6 +102,7 @@ def _parse(dims: tuple[str, ...]) -> dict[str, int]:
 
 
 def _check_known(model: ir.Model, sizes: Mapping[str, int], unnamed: Iterable[str]) -> None:
+    """Raise UsageError E633 if no input has a dim of a name in ``sizes``."""
     known: dict[str, None] = dict.fromkeys(unnamed)
     for value in model.graph.inputs:
         for dim in value.shape.dims if value.shape is not None else ():
@@ -115,7 +118,7 @@ def _check_known(model: ir.Model, sizes: Mapping[str, int], unnamed: Iterable[st
 
 
 def _bind(shape: ir.Shape | None, sizes: Mapping[str, int]) -> ir.Shape | None:
-    """``shape`` with the symbols bound; None if it has none of them."""
+    """Return ``shape`` with the symbols bound; None if it has none of them."""
     if shape is None or not any(symbols_of(dim) & sizes.keys() for dim in shape.dims):  # keeps 1
         return None
     return ir.Shape([size_of(dim, sizes) for dim in shape])

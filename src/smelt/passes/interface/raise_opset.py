@@ -3,11 +3,11 @@
     before   opset 17, y = ReduceMean<axes=[1]>(x)
     after    opset 20, axes = [1], y = ReduceMean(x, axes)
 
-``optimize`` runs it by itself where a rule needs a later operator; ``needed-by`` names the passes
-then.
+``optimize`` runs it automatically if a rule needs an operator of a later opset; ``needed-by`` then
+names the passes.
 
-Needs    (1) for each operator that changed between the opsets a form of the same meaning.
-Keeps    (1) a model that has this opset or a later one.
+Needs    (1) an equivalent form for each operator that changed between the opsets.
+Keeps    (1) a model of this opset or a later one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass, rounding
 
 OTHER_KERNELS = {"AveragePool": 19}
-"""Operators that ONNX Runtime computes by another kernel, rounded otherwise, from an opset on."""
+"""Operators that ONNX Runtime computes by another kernel, with other rounding, from an opset on."""
 
 ROUNDED_OTHERWISE = "operator of another kernel"
 BY_OTHER_KERNELS = rounding(4, "ONNX Runtime sums an AveragePool in another order from opset 19 on")
@@ -31,7 +31,7 @@ BY_OTHER_KERNELS = rounding(4, "ONNX Runtime sums an AveragePool in another orde
 
 @dataclass(frozen=True)
 class Opset:
-    """``to``: the opset. ``needed_by``: the passes that ask for it, for the report."""
+    """``to``: the opset. ``needed_by``: the passes that need it, for the report."""
 
     to: int = LOWEST_GOAL
     needed_by: tuple[str, ...] = ()
@@ -46,7 +46,11 @@ class Opset:
     options_type=Opset,
 )
 def raise_opset(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Opset) -> None:
-    """Raises an ErrorList of Unsupported E230, with the model unchanged, if an operator cannot."""
+    """Raise the opset of the model.
+
+    Raises ErrorList of Unsupported E230, and leaves the model unchanged, if an operator has no
+    form.
+    """
     before = cx.model.opset_imports.get("", options.to)
     if before >= options.to or rewriter.exhausted:  # keeps 1
         return

@@ -3,13 +3,13 @@
     before   (input.1, /fc/out, float) => ...
     after    (input_1, _fc_out, float_) => ...
 
-Names become ``[A-Za-z_][A-Za-z0-9_]*``: every other character turns into ``_``. Words of C, C++
-and Core ML get a ``_`` at the end, and a name that is taken a number. The old name is kept in the
-metadata of the value, as ``smelt.original_name``.
+Names become ``[A-Za-z_][A-Za-z0-9_]*``: every other character becomes ``_``. Reserved words of C,
+C++ and Core ML get a ``_`` at the end, and a name that is already used gets a number. The metadata
+of the value keeps the old name as ``smelt.original_name``.
 
-Needs    (1) a request: it changes the interface.
-Keeps    (1) good names, which win over those made here; (2) values inside the model, and all of
-         branches, loop bodies and functions.
+Needs    (1) an explicit request, because it changes the interface.
+Keeps    (1) valid names, which have priority over new ones; (2) names of values inside the model,
+         in branches, loop bodies and functions.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _RESERVED = reserved_words.C | reserved_words.CORE_ML
 def sanitize_input_output_names(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Rename the inputs and outputs whose name is no identifier."""
     graph = cx.model.graph
     interface = dict.fromkeys((*graph.inputs, *graph.outputs))  # keeps 2
     bad = [v for v in interface if v.name is not None and sanitized(v.name) != v.name]  # keeps 1
@@ -58,7 +59,7 @@ def sanitize_input_output_names(
 
 
 def sanitized(name: str) -> str:
-    """``name`` as an identifier; itself if it is one already."""
+    """Return ``name`` as an identifier; unchanged if it is one already."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
     if not plain or plain[0].isdigit():
         plain = f"_{plain}"

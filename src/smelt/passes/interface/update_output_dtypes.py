@@ -1,12 +1,13 @@
-"""Give outputs in other element types: ``update-output-dtypes{dtypes=y:float16}``.
+"""Cast outputs to other element types: ``update-output-dtypes{dtypes=y:float16}``.
 
     before   ... ─> y: float32               after   ... ─> Cast(float16) ─> y: float16
 
-``dtypes`` names outputs, or lists a type for each in order: ``dtypes=float16,int32``.
+``dtypes`` names outputs, or lists one type for each output in order: ``dtypes=float16,int32``.
 
-Needs    (1) a request: it changes the interface, and what the new type does not hold is lost.
-Keeps    (1) names; (2) outputs that are not named, or have the type already, or are inputs as
-         well.
+Needs    (1) an explicit request, because it changes the interface, and the new type may lose
+         values.
+Keeps    (1) names; (2) outputs that are not named, that have the type already, or that are inputs,
+         too.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ DTYPES: Mapping[str, ir.DataType] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """``dtypes``: ``name:type`` for some outputs, or a type for each of them."""
+    """``dtypes``: ``name:type`` for some outputs, or one type for each output."""
 
     dtypes: tuple[str, ...] = ()
 
@@ -56,6 +57,7 @@ class Asked:
 def update_output_dtypes(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Asked
 ) -> None:
+    """Add a Cast to each output whose requested type differs from its own."""
     graph = cx.model.graph
     for value, dtype in _asked(options.dtypes, graph.outputs).items():
         if value.dtype == dtype or rewriter.exhausted:  # keeps 2
@@ -71,6 +73,7 @@ def update_output_dtypes(
 
 
 def _asked(dtypes: Sequence[str], outputs: Sequence[ir.Value]) -> dict[ir.Value, ir.DataType]:
+    """Return the requested type of each output; raises UsageError E603 for a bad request."""
     if dtypes and not any(":" in item for item in dtypes):
         if len(dtypes) != len(outputs):
             raise _refused(
@@ -97,7 +100,7 @@ def _refused(what: str, why: str) -> UsageError:
 
 
 def _cast(cx: PassContext, value: ir.Value, dtype: ir.DataType) -> None:
-    """Return ``value`` in ``dtype``, under its name."""
+    """Replace the output ``value`` by its Cast to ``dtype``, which takes over name and metadata."""
     graph, producer = cx.model.graph, value.producer()
     sources = [producer] if producer is not None else []
     origin = provenance.merge(sources, "update_output_dtypes")

@@ -1,12 +1,12 @@
-"""Return the scores of a classifier as a tensor, not as dictionaries.
+"""Return the scores of a classifier as a tensor instead of dictionaries.
 
     before   scores ─> ZipMap ─> [{0: .9, 1: .1}, ...]      after   scores: float[N,2]
 
-Column k belongs to the key k of the ZipMap; the description of the output lists them.
+Column k belongs to key k of the ZipMap; the description of the output lists the keys.
 
-Needs    (1) a request: it changes the interface. Only a runtime that knows maps runs ZipMap, and no
-         C program can; (2) a row of scores for each dictionary.
-Keeps    (1) names of outputs; (2) maps that anything in the model reads.
+Needs    (1) an explicit request, because it changes the interface. ZipMap needs a runtime that
+         supports maps; C programs do not; (2) a row of scores for each dictionary.
+Keeps    (1) names of outputs; (2) maps that the model itself reads.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ KEYS = ("classlabels_int64s", "classlabels_strings")
 def zip_map_to_tensor(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Replace each output of a ZipMap by its scores."""
     graph = cx.model.graph
     for value in list(dict.fromkeys(graph.outputs)):
         node = value.producer()
@@ -50,7 +51,7 @@ def zip_map_to_tensor(
 
 
 def _keys(node: ir.Node) -> tuple[int | str, ...]:
-    """The keys of the dictionaries, in the order of the columns of the scores."""
+    """Return the keys of the dictionaries, in the order of the columns."""
     for name in KEYS:
         attr = node.attributes.get(name)
         if attr is not None and len(attr.value):
@@ -61,7 +62,7 @@ def _keys(node: ir.Node) -> tuple[int | str, ...]:
 def _return_scores(
     rewriter: Rewriter, node: ir.Node, scores: ir.Value, keys: tuple[int | str, ...]
 ) -> None:
-    """A copy of ``scores`` becomes the output in the place of what ``node`` makes of them."""
+    """Replace the output of ``node`` by a copy of ``scores`` with the same name."""
     graph, old = rewriter.model.graph, node.outputs[0]
     b = rewriter.builder(node, [node], "zip_map_to_tensor")
     new = b.op("Identity", scores)

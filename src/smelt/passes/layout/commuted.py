@@ -1,4 +1,4 @@
-"""What it means that an operator commutes with Transpose: ``op(T(x)) = T'(op'(x))``."""
+"""Types and functions for operators that commute with Transpose: ``op(T(x)) = T'(op'(x))``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Operands: TypeAlias = Sequence["ir.Value | None"]
 
 @dataclass(frozen=True)
 class Commuted:
-    """``perm`` takes each new result to the old; ``build`` makes them of untransposed operands."""
+    """An operator moved before a Transpose: ``build`` computes it on untransposed operands, and
+    ``perm`` transposes each new result to the old one."""
 
     perm: Perm
     build: Callable[[Builder, Operands], Sequence[ir.Value]]
@@ -29,11 +30,12 @@ Perms: TypeAlias = Mapping[ir.Value, Perm]
 """The permutation of each value that is known to be transposed."""
 
 Handler: TypeAlias = Callable[[ir.Node, Perm, Perms, Constants], "Commuted | None"]
-"""Looks at a node and the permutation of its operands, which the mapping lists."""
+"""Returns the Commuted of a node whose transposed operands, listed in the mapping, share one
+perm."""
 
 
 def inverse(perm: Perm) -> Perm:
-    """The permutation that undoes ``perm``."""
+    """Return the permutation that undoes ``perm``."""
     result = [0] * len(perm)
     for index, axis in enumerate(perm):
         result[axis] = index
@@ -41,7 +43,8 @@ def inverse(perm: Perm) -> Perm:
 
 
 def without_axes(perm: Perm, old_axes: Iterable[int]) -> Perm:
-    """``perm`` for the axes that are left when these of the untransposed operand are gone."""
+    """Return ``perm`` for the remaining axes after ``old_axes`` of the untransposed operand are
+    removed."""
     gone = set(old_axes)
     kept = [axis for axis in perm if axis not in gone]
     number = {axis: index for index, axis in enumerate(sorted(kept))}
@@ -49,12 +52,12 @@ def without_axes(perm: Perm, old_axes: Iterable[int]) -> Perm:
 
 
 def is_identity(perm: Perm) -> bool:
-    """True if the permutation leaves every axis where it is."""
+    """True if the permutation changes no axis."""
     return perm == tuple(range(len(perm)))
 
 
 def normalized(axes: Sequence[int] | None, rank: int) -> tuple[int, ...] | None:
-    """``axes`` counted from 0; None if one is out of range or stands twice."""
+    """Return ``axes`` counted from 0; None if one is out of range or repeated."""
     if axes is None or any(not -rank <= axis < rank for axis in axes):
         return None
     plain = tuple(axis % rank for axis in axes)
@@ -64,7 +67,7 @@ def normalized(axes: Sequence[int] | None, rank: int) -> tuple[int, ...] | None:
 def rebuilt(
     b: Builder, node: ir.Node, operands: Operands, **changed: int | Sequence[int]
 ) -> Sequence[ir.Value]:
-    """``node`` on other operands, with some attributes changed."""
+    """Return the results of ``node`` on other operands, with some attributes changed."""
     while operands and operands[-1] is None:
         operands = operands[:-1]
     attributes = [attr for name, attr in node.attributes.items() if name not in changed]
@@ -73,7 +76,7 @@ def rebuilt(
 
 
 def first_is_data(handler: Handler) -> Handler:
-    """The first operand is transposed, and the others are no tensors of its layout."""
+    """Wrap ``handler`` so that it is called only if the first operand alone is transposed."""
 
     def handle(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
         data, *others = node.inputs

@@ -1,17 +1,17 @@
-"""Transpose once what a Split parts, where each part is transposed.
+"""Replace equal Transposes of all parts of a Split by one Transpose before it.
 
     before   x ─> MatMul(W) ─> Add(row) ─> Split ─> Transpose(p) each ─> q, k, v
     after    x ─> Transpose(p) ─> MatMul(W) ─> Add(row) ─> Split ─> q, k, v
 
-Queries, keys and values are such parts where the sequence comes before the batch, as in PyTorch's
-``nn.MultiheadAttention``. The Transpose goes before a product and the row that is added to it if
-that moves no more elements.
+Queries, keys and values are such parts if the sequence comes before the batch, as in PyTorch's
+``nn.MultiheadAttention``. The Transpose also moves before a product, and the row added to it, if it
+then moves no more elements.
 
-Needs    (1) one permutation of all parts, each of them read; (2) for a product, a matrix at the
-         right that is no narrower than x, and rows that stay rows; (3) for a sum, a value of rank 1
-         at most.
-Keeps    (1) a part that is an output, or that anything but a Transpose reads; (2) products and sums
-         that something else reads or a graph returns.
+Needs    (1) the same permutation for all parts, each of which is read; (2) for a product, a right
+         matrix with at least as many columns as rows, and a permutation that keeps the last axis;
+         (3) for a sum, another operand of rank 0 or 1.
+Keeps    (1) a part that is an output or has a reader other than a Transpose; (2) products and sums
+         that have other readers or are outputs.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ PARTS, PRODUCT = "parts", "parts of a product"
 def hoist_transposes(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Hoist the Transposes of each Split whose parts are all transposed alike."""
     if not cx.index().has("Transpose"):
         return
     for split in cx.index().nodes([("", "Split")]):
@@ -55,7 +56,8 @@ def hoist_transposes(
 
 
 def _permutation_of_parts(split: ir.Node) -> Perm | None:
-    """The permutation by which every part of ``split`` is transposed; None if there is none."""
+    """Return the permutation by which every part of ``split`` is transposed; None if there is
+    none."""
     source = split.inputs[0]
     if not is_known(split) or source is None or source.shape is None or len(split.outputs) < 2:
         return None
@@ -77,7 +79,8 @@ def _permutation_of_parts(split: ir.Node) -> Perm | None:
 
 
 def _chain(split: ir.Node, perm: Perm) -> list[ir.Node]:
-    """The product that ``split`` parts, and the sum behind it, which may go below the Transpose."""
+    """Return the product before ``split`` and the sum behind it, if the Transpose can move before
+    them."""
     chain: list[ir.Node] = []
     value = split.inputs[0]
     while value is not None and perm[-1] == len(perm) - 1:
@@ -94,7 +97,7 @@ def _chain(split: ir.Node, perm: Perm) -> list[ir.Node]:
 
 
 def _operand_below(node: ir.Node) -> ir.Value | None:
-    """The operand of ``node`` that may be transposed instead of its result."""
+    """Return the operand of ``node`` that can be transposed instead of its result, else None."""
     if node.domain or node.op_type not in ("Add", "MatMul"):
         return None
     first, second = node.inputs
@@ -109,6 +112,8 @@ def _operand_below(node: ir.Node) -> ir.Value | None:
 
 
 def _hoist(split: ir.Node, chain: list[ir.Node], perm: Perm, rewriter: Rewriter) -> None:
+    """Rebuild ``chain`` and ``split`` on a transposed operand; the new parts replace the
+    Transposes."""
     readers = [reader for part in split.outputs for reader in scope.consumers(part)]
     b = rewriter.builder(split, [*chain, split, *readers], "hoist_transposes")
     top = _operand_below(chain[0]) if chain else split.inputs[0]

@@ -1,9 +1,9 @@
-"""Merge a Transpose of a Transpose into one, or none.
+"""Merge two consecutive Transposes into one, or remove both if they cancel.
 
     before   x ─> Transpose(p) ─> Transpose(q) ─> y        after   x ─> Transpose(p[q]) ─> y
 
 Needs    (1) both permutations, given or implied by the rank.
-Keeps    (1) the first Transpose if something else reads it.
+Keeps    (1) the first Transpose if it has other readers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from smelt.passes.base import EXACT, rule_pass
 # keeps 1
 @rule(op("Transpose", op("Transpose", var("x"), name="inner", shared=True)), same_shape=True)
 def transpose_of_transpose(m: Match, b: Builder) -> Replacement:
+    """Replace two Transposes by their composition."""
     first, second = permutation(m.node("inner")), permutation(m.root)
     if first is None or second is None or len(first) != len(second):  # needs 1
         return None
@@ -29,9 +30,9 @@ def transpose_of_transpose(m: Match, b: Builder) -> Replacement:
 
 
 def permutation(node: ir.Node) -> tuple[int, ...] | None:
-    """The permutation of a Transpose: result axis ``i`` is axis ``perm[i]`` of the input.
+    """Return the permutation of a Transpose: result axis ``i`` is axis ``perm[i]`` of the input.
 
-    None if it is not known, or not of the rank of the input.
+    None if it is unknown, or its length differs from the rank of the input.
     """
     given = node.attributes.get("perm")
     source = node.inputs[0]

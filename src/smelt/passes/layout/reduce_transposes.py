@@ -3,19 +3,19 @@
     before   x ─> Transpose(p) ─> Add(c) ─> Relu ─> Transpose(p^-1) ─> y
     after    x ─> Add(c permuted) ─> Relu ─> y
 
-In two phases. Propagate: walk the graph once and note each result that is a Transpose of
-something computable without it; results that depend on each other form a region, which changes
-layout as a whole. Weigh: a region changes if that moves fewer elements, Transposes that vanish
-against those that its other readers then need.
+There are two phases. Propagate: walk the graph once and mark each result that equals the Transpose
+of a value computable without Transposes. Marked results that depend on each other form a region,
+which changes layout as a whole. Weigh: a region changes if fewer elements move then, counting the
+Transposes that vanish and those that other readers need.
 
 Needs    (1) operators that commute with Transpose: elementwise, reductions, ArgMax, TopK, CumSum,
          Softmax, Concat, Split, Slice, Gather, Pad, Tile, Expand, Resize, Squeeze, Unsqueeze,
-         QuantizeLinear and DequantizeLinear by tensor or axis, Shape, MatMul with one matrix where
-         rows stay rows. Constants are permuted with
-         them, quantized ones too, and other operands of a broadcast are reshaped if that suffices.
-Keeps    (1) regions where nothing is won; (2) outputs keep their layout, by a Transpose if need be.
-         Scales of blocks, a TopK in no order, Resize where no runtime interpolates in the other
-         layout.
+         QuantizeLinear and DequantizeLinear by tensor or axis, Shape, MatMul with a matrix if the
+         last axis stays last. Constants are permuted, quantized ones too; other broadcast operands
+         are reshaped if no element moves.
+Keeps    (1) regions without a gain; (2) the layout of outputs, by a Transpose if needed. Block-wise
+         scales, an unsorted TopK, and a Resize that no runtime can interpolate in the other layout
+         do not commute.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROUNDED_ELSEWHERE = "group that rounds otherwise elsewhere"
 OTHER_PLACES = rounding(4, "kernels sum along another axis, or end a row, in another order")
 
 ROUNDS = 8
-"""A region that borders on one that changed is weighed anew, in another round."""
+"""Limit of rounds: a region next to a changed one is weighed again in another round."""
 
 
 @graph_pass(
@@ -54,6 +54,7 @@ ROUNDS = 8
 def reduce_transposes(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Change the layout of every region where fewer elements move then, graph by graph."""
     if not cx.index().has("Transpose"):
         return
     for graph in cx.index().graphs:
@@ -66,7 +67,7 @@ def reduce_transposes(
 
 
 class _Graph:
-    """One graph. ``perms`` maps a result to the permutation that it could be freed of."""
+    """One graph; ``perms`` maps each marked result to the permutation that could move behind it."""
 
     def __init__(
         self, graph: ir.Graph, cx: PassContext, rewriter: Rewriter, stats: RuleStats
@@ -79,7 +80,7 @@ class _Graph:
         self.commuted: dict[ir.Node, Commuted] = {}
 
     def run(self) -> bool:
-        """Change every region that wins; True if some were left for another round."""
+        """Change every region with a gain; return True if some regions need another round."""
         left = False
         for region in self.propagate():
             if region.is_among(self.rewriter.dead):
@@ -97,7 +98,7 @@ class _Graph:
     # -- propagate ---------------------------------------------------------------------------
 
     def propagate(self) -> list[Region]:
-        """Regions of nodes that change layout together, begun by Transposes."""
+        """Return the regions of nodes that change layout together; each begins at Transposes."""
         regions = Regions()
         for node in self.graph:
             if _is_transpose(node):
@@ -118,7 +119,7 @@ class _Graph:
     # -- weigh -------------------------------------------------------------------------------
 
     def gain(self, region: Region) -> int:
-        """Elements that move now and would not, less those that would and do not now."""
+        """Return the elements that no longer move minus the elements that newly move."""
         gain = 0
         for node in region.sources:
             if all(map(_is_transpose, region.outside(node.outputs[0]))):
@@ -129,7 +130,7 @@ class _Graph:
         return gain
 
     def gain_at(self, value: ir.Value, perm: Perm, region: Region) -> int:
-        """The same at one result of the region; one that is freed of nothing costs nothing."""
+        """Return the gain at one result of the region."""
         gain, outside = 0, value.is_graph_output()
         for reader in region.outside(value):
             if not self.is_transpose_here(reader):
@@ -139,12 +140,13 @@ class _Graph:
         return gain - (_size(value) if outside and not is_identity(perm) else 0)
 
     def is_transpose_here(self, reader: ir.Node) -> bool:
+        """True if ``reader`` is a Transpose of the same graph."""
         return _is_transpose(reader) and reader.graph is self.graph
 
     # -- materialize -------------------------------------------------------------------------
 
     def materialize(self, region: Region) -> None:
-        """Build the region anew in the other layout; what nobody reads then dies."""
+        """Build the region again in the other layout; its old nodes die if nobody reads them."""
         raw = region.before_sources()
         for node in region.nodes:
             builder = self.rewriter.builder(node, [node], "reduce_transposes")
@@ -156,7 +158,7 @@ class _Graph:
         self.rewriter.remove_dead(reversed(region.nodes))
 
     def serve_readers(self, node: ir.Node, new: list[ir.Value | None], region: Region) -> None:
-        """Give readers outside the region the layout that they had."""
+        """Give readers outside the region their old layout."""
         perm = self.commuted[node].perm
         outside = False
         for value, freed in zip(node.outputs, new, strict=True):
@@ -180,7 +182,7 @@ class _Graph:
         self.replace(node, given)
 
     def merge(self, reader: ir.Node, new: ir.Value, perm: Perm) -> None:
-        """``reader`` transposes what is now free of ``perm``: compose the two."""
+        """Replace ``reader``, a Transpose, by its composition with ``perm`` on the new value."""
         second = permutation(reader)
         assert second is not None
         merged = [perm[axis] for axis in second]
@@ -189,6 +191,7 @@ class _Graph:
         self.replace(reader, [new if identity else builder.op("Transpose", new, perm=merged)])
 
     def replace(self, node: ir.Node, values: list[ir.Value | None]) -> None:
+        """Replace the results of ``node`` by ``values``; record a miss if the rewriter refuses."""
         try:
             self.rewriter.replace(node, values, trust_shape=True, rule="reduce_transposes")
         except Refused as refused:
@@ -200,7 +203,7 @@ def _is_transpose(node: ir.Node) -> bool:
 
 
 def _size(value: ir.Value) -> int:
-    """Elements, each symbolic dim counted as one: the same symbols stand on both sides."""
+    """Return the number of elements, with symbolic dims counted as 1: they occur on both sides."""
     if value.shape is None:
         return 1
     return prod(dim if isinstance(dim, int) else 1 for dim in value.shape.dims)

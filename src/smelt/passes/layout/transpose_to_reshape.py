@@ -1,11 +1,11 @@
-"""Turn a Transpose that moves only dims of size 1 into a Reshape, which moves no element.
+"""Turn a Transpose that moves only dims of size 1 into a Reshape, which moves no elements.
 
     before   x: [N,C,1,1] ─> Transpose(0,2,3,1) ─> y       after   x ─> Reshape(N,1,1,C) ─> y
 
-Needs    (1) sizes that are known to be 1, and others in their order; (2) a shape of y that
-         constants can say, with one unknown dim at most beside those that stay in their place.
-Keeps    (1) tensors without elements. It runs behind the passes that look for Transposes, so that
-         pairs of them still cancel.
+Needs    (1) moved dims of size 1, and all other dims in their order; (2) a shape of y that a
+         constant Reshape target can state: at most one unknown dim that changes its position.
+Keeps    (1) empty tensors. The pass runs after the passes that match Transposes, so that pairs of
+         them still cancel.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 
 @rule(op("Transpose", var("x")), same_shape=True)
 def moves_ones(m: Match, b: Builder) -> Replacement:
+    """Replace the Transpose by a Reshape to a constant shape."""
     x, perm = m["x"], permutation(m.root)
     if perm is None or x.shape is None:
         return None

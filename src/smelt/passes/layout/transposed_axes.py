@@ -1,4 +1,4 @@
-"""How operators that name axes commute with Transpose: the same axes under their old numbers."""
+"""Handlers for operators with axis attributes or inputs: they commute with the axes renumbered."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _Build: TypeAlias = Callable[[Builder, Operands], Sequence[ir.Value]]
 
 
 def _reduction(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+    """Commute a reduction; without ``keepdims`` the reduced axes leave the permutation."""
     axes = opset.reduction_axes(node, constants)
     if not axes:
         return None
@@ -40,9 +41,9 @@ def _reduction(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) ->
 
 
 def _with_axes(node: ir.Node, old_axes: list[int]) -> _Build:
-    """Builds ``node`` with other axes, as attribute or input, whichever it has.
+    """Return a function that builds ``node`` with other axes, as attribute or input as before.
 
-    One without any stays without: it means all axes, or all of size 1, in any layout.
+    A node without axes stays without: it means all axes (or all of size 1) in any layout.
     """
 
     def build(b: Builder, operands: Operands) -> Sequence[ir.Value]:
@@ -57,7 +58,7 @@ def _with_axes(node: ir.Node, old_axes: list[int]) -> _Build:
 
 
 def _arg(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """ArgMax and ArgMin: the index counts along the axis, wherever that is."""
+    """Commute ArgMax and ArgMin: the index counts along the same axis in any layout."""
     axes = normalized([node.attributes.get_int("axis", 0)], len(perm))
     if axes is None:
         return None
@@ -67,7 +68,7 @@ def _arg(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commu
 
 
 def _along_axis(default: int | None, *, all_inputs: bool = True) -> Handler:
-    """Operators that work along one axis and keep the layout."""
+    """Return a handler for operators that work along one axis and keep the layout."""
 
     def handle(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
         given = node.attributes.get("axis")
@@ -83,7 +84,7 @@ def _along_axis(default: int | None, *, all_inputs: bool = True) -> Handler:
 
 
 def _squeeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Without axes, all dims of size 1 go: then every size must be known."""
+    """Commute Squeeze. Without axes it removes all dims of size 1, so every size must be known."""
     source = node.inputs[0]
     axes = opset.axes_of(node, constants)
     if len(node.inputs) < 2 and "axes" not in node.attributes and source is not None:
@@ -98,7 +99,7 @@ def _squeeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> C
 
 
 def _unsqueeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """The new dims stay where they are; the others are transposed around them."""
+    """Commute Unsqueeze: new dims keep their positions, the others are transposed around them."""
     axes = opset.axes_of(node, constants)
     plain = normalized(axes, len(perm) + len(axes)) if axes else None
     if plain is None:
@@ -112,7 +113,7 @@ def _unsqueeze(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) ->
 
 
 def _pad(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Where axes are given they are renumbered, else the pads change places."""
+    """Commute Pad: renumber its axes if given, else permute the pads."""
     rank = len(perm)
     if len(node.inputs) > 3 and node.inputs[3] is not None:
         return _with_axes_input(node, 3, normalized(constants.ints(node.inputs[3]), rank), perm)
@@ -128,7 +129,7 @@ def _pad(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commu
 
 
 def _slice(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Without axes, starts are of the first ones."""
+    """Commute Slice; without axes, starts belong to the first axes."""
     axes: tuple[int, ...] | None
     if len(node.inputs) > 3 and node.inputs[3] is not None:
         axes = constants.ints(node.inputs[3])
@@ -142,7 +143,8 @@ def _slice(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Com
 def _with_axes_input(
     node: ir.Node, index: int, axes: tuple[int, ...] | None, perm: Perm
 ) -> Commuted | None:
-    """Renumber the axes that are input ``index``, in the type that its neighbours have."""
+    """Return the node with the axes of input ``index`` renumbered, in the dtype of that input or
+    input 1."""
     listed = node.inputs[index] if len(node.inputs) > index else None
     given = listed if listed is not None else node.inputs[1]
     if axes is None or given is None or given.dtype is None:
@@ -170,3 +172,4 @@ HANDLERS: Mapping[str, Handler] = {
     "Squeeze": first_is_data(_squeeze),
     "Unsqueeze": first_is_data(_unsqueeze),
 }
+"""The handler of each operator."""

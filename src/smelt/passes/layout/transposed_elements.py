@@ -1,4 +1,4 @@
-"""How operators that choose, repeat or count elements commute with Transpose."""
+"""Handlers for operators that select, repeat or count elements: how they commute with Transpose."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from smelt.passes.layout.transposed_resize import resize
 
 
 def _quantization(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """QuantizeLinear and DequantizeLinear: one scale, or one for each index of an axis."""
+    """Commute QuantizeLinear and DequantizeLinear with one scale, or one for each index of an
+    axis."""
     scale, block = node.inputs[1], node.attributes.get("block_size")
     shape = static_shape(scale) if scale is not None else None
     if shape is None or len(shape) > 1 or (block is not None and block.as_int()):
@@ -39,7 +40,8 @@ def _quantization(node: ir.Node, perm: Perm, perms: Perms, constants: Constants)
 
 
 def _top_k(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Without ``sorted`` each runtime has an order of its own, which the layout may change."""
+    """Commute TopK, unless unsorted: then each runtime has its own order, which may depend on
+    layout."""
     axes = normalized([node.attributes.get_int("axis", -1)], len(perm))
     if axes is None or not node.attributes.get_int("sorted", 1):
         return None
@@ -47,7 +49,7 @@ def _top_k(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Com
 
 
 def _cum_sum(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """The axis is an operand, of rank 0 or a vector of one."""
+    """Commute CumSum, whose axis is an operand: a scalar or a vector of one element."""
     array = constants.get(node.inputs[1])
     axes = normalized(constants.ints(node.inputs[1]), len(perm))
     if array is None or axes is None or len(axes) != 1:
@@ -57,7 +59,7 @@ def _cum_sum(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> C
 
 
 def _gather(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """The dims of the indices take the place of the axis, in one layout and in the other."""
+    """Commute Gather: the dims of the indices replace the axis in both layouts."""
     indices = node.inputs[1]
     axes = normalized([node.attributes.get_int("axis", 0)], len(perm))
     if axes is None or indices is None or indices.shape is None:
@@ -77,7 +79,7 @@ def _tile(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Comm
 
 
 def _expand(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """A shorter shape counts from the last dim; a longer one adds dims, and stays."""
+    """Commute Expand. A shorter shape is aligned to the last dim; a longer one does not commute."""
     shape = constants.ints(node.inputs[1])
     if shape is None or len(shape) > len(perm):
         return None
@@ -85,7 +87,7 @@ def _expand(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Co
 
 
 def _with_dims(node: ir.Node, numbers: tuple[int, ...] | None, perm: Perm) -> Commuted | None:
-    """The second operand has a number for each dim."""
+    """Return the node with the ``numbers`` of its second operand, one for each dim, permuted."""
     if numbers is None or len(numbers) != len(perm):
         return None
     old = [numbers[axis] for axis in inverse(perm)]
@@ -93,7 +95,7 @@ def _with_dims(node: ir.Node, numbers: tuple[int, ...] | None, perm: Perm) -> Co
 
 
 def _shape(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """The sizes before, in the order after; ``start`` and ``end`` are clamped."""
+    """Commute Shape: gather the sizes before the Transpose in the order after it."""
     start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", len(perm))
     chosen = perm[slice(start, end)]
 

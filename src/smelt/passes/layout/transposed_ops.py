@@ -1,8 +1,8 @@
-"""How operators commute with Transpose: elementwise ones here, those with axes by table.
+"""Decide whether an operator commutes with Transpose: elementwise ones here, others by tables.
 
-Each handler looks at a node whose tensor operands are all transposed by ``perm`` and answers with
-the permutation of the result and a function that builds the node on the operands as they were
-before. None means that the operator does not commute, or not with these operands.
+Each handler gets a node whose tensor operands are all transposed by ``perm``. It returns the
+permutation of the result and a function that builds the node on the untransposed operands, or None
+if the operator does not commute with these operands.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from smelt.passes.layout.commuted import Commuted, Operands, Perm
 from smelt.passes.layout.untransposed_operand import Make, untransposed_operand
 
 _SEVERAL_RESULTS = ("Split", "TopK")
-"""All of them in the layout of the operand; others mean something by their number of results."""
+"""Operators all of whose results have the operand's layout."""
 
 _HANDLERS = {
     **transposed_axes.HANDLERS,
@@ -30,7 +30,7 @@ _HANDLERS = {
 
 
 def commute(node: ir.Node, perms: Mapping[ir.Value, Perm], constants: Constants) -> Commuted | None:
-    """How ``node`` commutes, if it does; ``perms`` holds the operands known to be transposed."""
+    """Return how ``node`` commutes, or None; ``perms`` holds the values known to be transposed."""
     if node.domain:
         return None
     if len(node.outputs) != 1 and node.op_type not in _SEVERAL_RESULTS:
@@ -48,7 +48,8 @@ def commute(node: ir.Node, perms: Mapping[ir.Value, Perm], constants: Constants)
 def _elementwise(
     node: ir.Node, perm: Perm, perms: Mapping[ir.Value, Perm], constants: Constants
 ) -> Commuted | None:
-    """Other operands must be scalars, or get into the other layout without a Transpose."""
+    """Commute an elementwise operator if its other operands need no Transpose in the other
+    layout."""
     first_only = node.op_type in FIRST_ONLY
     if first_only and (node.inputs[0] is None or node.inputs[0] not in perms):
         return None

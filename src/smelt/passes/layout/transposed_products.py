@@ -1,4 +1,4 @@
-"""How a product with a matrix commutes with Transpose: the rows change places, and stay whole."""
+"""The handler for MatMul: it commutes with a Transpose that keeps the last axis last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from smelt.passes.layout.commuted import Commuted, Handler, Perm, Perms, first_i
 
 
 def _matmul(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
-    """Any matrix at the right, which all rows of the left operand are multiplied with."""
+    """Commute MatMul with a matrix on the right, which multiplies every row of the left operand."""
     matrix = node.inputs[1]
     if matrix is None or matrix.shape is None or len(matrix.shape) != 2:
         return None

@@ -1,8 +1,8 @@
-"""How Resize commutes with Transpose: what it says of each axis goes with the axis.
+"""The handler for Resize: its parameters of each axis move with the axis.
 
-Kernels interpolate in some layouts only: ONNX Runtime's Resize is linear over the last two axes of
-four, or over those between batch and channels, and cubic over the last two. Nearest neighbours it
-takes anywhere.
+Kernels interpolate in some layouts only. ONNX Runtime interpolates linearly over the last two of
+four axes or over the two between batch and channels, and cubically over the last two. Nearest
+neighbours work in any layout.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ PLAIN_AXES: Mapping[str, tuple[tuple[int, ...], ...]] = {
     "linear": ((0, 1), (0, 3)),
     "cubic": ((0, 1),),
 }
-"""By mode, the axes of four that keep their size where a kernel interpolates along the others."""
+"""By mode, the axes of four that must keep their size for a kernel to interpolate along the
+others."""
 
 ROI, SCALES, SIZES = 1, 2, 3
 
@@ -28,7 +29,7 @@ ROI, SCALES, SIZES = 1, 2, 3
 def resize(
     node: ir.Node, perm: Perm, perms: Mapping[ir.Value, Perm], constants: Constants
 ) -> Commuted | None:
-    """Named axes are renumbered; else regions, scales or sizes change places."""
+    """Commute Resize: renumber its axes if given, else permute regions, scales or sizes."""
     if not _has_kernel(node, perm, constants):
         return None
     given = node.attributes.get("axes")
@@ -56,7 +57,7 @@ def resize(
 
 
 def _has_kernel(node: ir.Node, perm: Perm, constants: Constants) -> bool:
-    """True if runtimes are known to resize in the other layout, too."""
+    """True if runtimes are known to support the Resize in the other layout."""
     mode = node.attributes.get_string("mode", "nearest")
     if mode == "nearest":
         return True
@@ -70,7 +71,7 @@ def _has_kernel(node: ir.Node, perm: Perm, constants: Constants) -> bool:
 
 
 def _plain_axes(node: ir.Node, constants: Constants) -> list[int]:
-    """The axes that surely keep their size."""
+    """Return the axes that are proved to keep their size."""
     source = node.inputs[0]
     given = node.attributes.get("axes")
     rank = len(source.shape) if source is not None and source.shape is not None else 0

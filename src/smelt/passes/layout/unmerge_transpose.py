@@ -1,4 +1,4 @@
-"""Transpose dims as they are, not merged by a Reshape before and split by another behind.
+"""Remove the Reshapes that merge dims before a Transpose and split them after it.
 
     before   Reshape(Transpose<perm=[0, 2, 1]>(Reshape(x: B,H,S,D to B*H,S,D)) to B,H,D,S)
     after    Transpose<perm=[0, 1, 3, 2]>(x)
@@ -9,13 +9,13 @@
     before   Reshape(Transpose<perm=[1, 0, 2]>(Reshape(x: S,B,H*D to S,B*H,D)) to B,H,S,D)
     after    Transpose<perm=[1, 2, 0, 3]>(Reshape(x to S,B,H,D))
 
-PyTorch's exporters write so for keys of an attention, and for ``nn.MultiheadAttention``.
+PyTorch's exporters write these forms for the keys of an attention and ``nn.MultiheadAttention``.
 
-Needs    (1) for the first, one group of neighbouring dims merged, all others as they are; (2) a
-         merged size that is known to be the product, or no size that may be 0; (3) the result split
-         as before, or one group split into dims of which all but one are numbers, or stay where
-         they are in x.
-Keeps    (1) Reshapes that something else reads.
+Needs    (1) in the first form, one merged group of neighbouring dims, and all other dims unchanged;
+         (2) a merged size that is proved to be the product, or no size that may be 0; (3) a result
+         split as before, or one group split into dims of which all but one are constant or keep
+         their position in x.
+Keeps    (1) Reshapes with other readers.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _moved = op("Transpose", op("Reshape", var("x"), rest=True, name="merged"), name
 
 @rule(op("Reshape", _moved, rest=True))  # keeps 1
 def transpose_of_merged(m: Match, b: Builder) -> Replacement:
+    """Replace Reshape, Transpose, Reshape by a Transpose, after a Reshape if the split differs."""
     perm = permutation(m.node("moved"))
     before, merged = m["x"].shape, m.node("merged").outputs[0].shape
     result = m.root.outputs[0].shape
@@ -54,7 +55,7 @@ def transpose_of_merged(m: Match, b: Builder) -> Replacement:
 
 
 def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
-    """The split first, then the Transpose."""
+    """Return a Reshape to the split dims followed by a Transpose, or a Miss."""
     moved, result = m.node("moved").outputs[0].shape, m.root.outputs[0].shape
     groups = merged_groups(result.dims, moved.dims) if result is not None and moved else None
     if groups is None or result is None:  # needs 3
@@ -72,7 +73,8 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
 
 
 def _size(dim: Dim, axis: int, source: ir.Value) -> int:
-    """The size that a Reshape of ``source`` is given: a number, 0 for a dim that stays, or -1."""
+    """Return the Reshape size of ``dim``: a number, 0 if the dim keeps its position in ``source``,
+    or -1."""
     if isinstance(dim, int):
         return dim
     before = source.shape.dims if source.shape is not None else ()
@@ -80,10 +82,11 @@ def _size(dim: Dim, axis: int, source: ir.Value) -> int:
 
 
 def merged_groups(dims: Sequence[Dim], merged: Sequence[Dim]) -> list[list[int]] | None:
-    """Which ``dims`` each dim of ``merged`` is made of, where one of these is made of several.
+    """Return the axes of ``dims`` that form each dim of ``merged``; exactly one group has several
+    axes.
 
-    None if it is not so, or not proved: by the product, or by the others, which are equal, if none
-    of the dims is 0.
+    None if that is not proved: by the product of the group, or, if no dim is 0, by equality of all
+    other dims.
     """
     count = len(dims) - len(merged) + 1
     if count < 2:

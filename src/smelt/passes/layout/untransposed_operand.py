@@ -1,8 +1,8 @@
-"""The other operands of an elementwise operator, in the layout before a Transpose.
+"""Bring the other operands of an elementwise operator into the layout before a Transpose.
 
-A constant is permuted now. A constant that is dequantized stays so: its integers are permuted, and
-the axis of its scales moves along. Of other tensors, those of one element broadcast to any layout,
-and one whose dims keep their order, such as a vector, is reshaped, which moves nothing.
+A constant is permuted at compile time. For a dequantized constant the integers are permuted, and
+the axis of its scales is renumbered. A tensor of one element broadcasts in any layout. A tensor
+whose dims keep their order, such as a vector, is reshaped, which moves no elements.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Make: TypeAlias = Callable[[Builder], "ir.Value | None"]
 
 
 def untransposed_operand(value: ir.Value, perm: Perm, constants: Constants) -> Make | None:
-    """Makes ``value`` as it broadcasts to the other operand before its Transpose by ``perm``.
+    """Return a builder of ``value`` in the layout that the other operand has before its Transpose.
 
-    None if that would take a Transpose of its own, or the rank is not known.
+    None if that would need a Transpose, or if the rank is unknown.
     """
     if value.shape is not None and len(value.shape) == 0:
         return lambda b: value
@@ -42,9 +42,9 @@ def untransposed_operand(value: ir.Value, perm: Perm, constants: Constants) -> M
 
 
 def untransposed(array: np.ndarray, perm: Perm) -> np.ndarray:
-    """A broadcasting constant in the layout before the Transpose; scalars stay as they are.
+    """Return a broadcasting constant in the layout before the Transpose.
 
-    It has no dims of 1 in front, for some kernels take the row that they add as a vector only.
+    The result has no leading dims of 1, because some kernels add a row only if it is a vector.
     """
     if array.size == 1:
         return array.reshape(()) if array.ndim else array
@@ -56,7 +56,7 @@ def untransposed(array: np.ndarray, perm: Perm) -> np.ndarray:
 
 
 def _dequantized(value: ir.Value, perm: Perm, constants: Constants) -> Make | None:
-    """A DequantizeLinear of a constant, with one scale or one for each index of an axis."""
+    """Return a builder of a permuted DequantizeLinear of a constant, scaled by tensor or axis."""
     node = value.producer()
     if node is None or node.op_type != "DequantizeLinear" or node.domain:
         return None
@@ -83,7 +83,8 @@ def _dequantized(value: ir.Value, perm: Perm, constants: Constants) -> Make | No
 
 
 def _reshaped(value: ir.Value, shape: ir.Shape, perm: Perm) -> Make | None:
-    """Dims of 1 move between the others, which stay in their order."""
+    """Return a builder of ``value`` with its dims of 1 moved; None if the other dims change
+    order."""
     lead = len(perm) - len(shape)
     places = [perm[lead + axis] for axis, dim in enumerate(shape) if dim != 1]
     if places != sorted(places):
