@@ -1,7 +1,8 @@
-"""Triangular factors and systems of complex matrices by their parts, beside ``triangular_factors``.
+"""LU and triangular systems of complex matrices by parts, the complex form of
+``triangular_factors``.
 
-Inner loops go along rows, of real and of imaginary parts at once. A quotient takes the larger part
-of its divisor out first, so that no square is too large or too small.
+Inner loops run along rows of real and imaginary parts together. A division scales by the larger
+part of the divisor, so that its square neither overflows nor underflows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def _batch(cx: KernelContext) -> int:
 
 
 def _copy(cx: KernelContext, first: int, size: int) -> None:
-    """Let ``re`` and ``im`` be matrix ``b`` of the results, copies of inputs from ``first`` on."""
+    """Declare ``re`` and ``im``, matrix ``b`` of the outputs, as copies of inputs ``first`` on."""
     for i, part in enumerate(PARTS):
         cx.body.line(f"{cx.type(0).name} *const {part} = {cx.output(i).name} + b * {size};")
         source = f"{cx.input(first + i).name} + b * {size}"
@@ -27,8 +28,8 @@ def _copy(cx: KernelContext, first: int, size: int) -> None:
 
 
 def _divisor(cx: KernelContext, re: str, im: str, *, zero_is_one: bool) -> None:
-    """Let ``c``, ``s`` and ``by`` be such that a quotient by it is ``(u c + v s) / by`` and
-    ``(v c - u s) / by``."""
+    """Declare ``c``, ``s`` and ``by``: a quotient is ``(u c + v s) / by`` and ``(v c - u s) /
+    by``."""
     t, body = cx.type(0), cx.body
     body.line(f"const {t.name} first = {re}, second = {im};")
     body.line(f"const {t.name} large = fabs{t.f}(first) > fabs{t.f}(second) ? first : second;")
@@ -40,14 +41,14 @@ def _divisor(cx: KernelContext, re: str, im: str, *, zero_is_one: bool) -> None:
 
 
 def _quotient(cx: KernelContext, re: str, im: str) -> None:
-    """Divide the number there, in place."""
+    """Divide the number at ``re``, ``im`` in place."""
     cx.body.line(f"const {cx.type(0).name} u = {re}, v = {im};")
     cx.body.line(f"{re} = (u * c + v * s) / by;")
     cx.body.line(f"{im} = (v * c - u * s) / by;")
 
 
 def _take(cx: KernelContext, target: str, source: str) -> None:
-    """Take ``p + q i`` times ``source`` from ``target``, two indices."""
+    """Subtract ``p + q i`` times element ``source`` from element ``target``."""
     body = cx.body
     body.line(f"re[{target}] -= p * re[{source}] - q * im[{source}];")
     body.line(f"im[{target}] -= p * im[{source}] + q * re[{source}];")
@@ -55,7 +56,7 @@ def _take(cx: KernelContext, target: str, source: str) -> None:
 
 @kernel("smelt::ComplexLU", kinds=FLOAT)
 def lu(cx: KernelContext) -> None:
-    """Column by column, the largest sum of both parts, without their signs, as the pivot."""
+    """Factor column by column; the pivot has the largest ``|re| + |im|``."""
     body, t, (rows, columns) = cx.body, cx.type(0), cx.shape(0)[-2:]
     pivots, order, size = cx.output(2), cx.output(3), rows * columns
     count = pivots.shape[-1]
@@ -91,7 +92,7 @@ def lu(cx: KernelContext) -> None:
 
 @kernel("smelt::ComplexTriangularSolve", kinds=FLOAT)
 def triangular_solve(cx: KernelContext) -> None:
-    """Substitution. A system from the right is one from the left of both transposed."""
+    """Solve by substitution; a system from the right is solved as its transpose from the left."""
     body, t, n, left = cx.body, cx.type(0), cx.shape(0)[-1], bool(cx.int("left_side"))
     columns = cx.shape(2)[-1] if left else cx.shape(2)[-2]
     turned = bool(cx.int("transpose_a")) == left

@@ -1,4 +1,4 @@
-"""Decompositions of complex matrices by LAPACK, which are given and returned by their parts."""
+"""Decompositions of complex matrices by LAPACK, with real and imaginary parts as operands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES = (
 
 
 def takes(instance: Instance) -> bool:
-    """Matrices that are not empty, whose parts have one shape."""
+    """True for nonempty float matrices whose parts have equal shapes."""
     operands = range(len(instance.instruction.inputs))
     shapes = [instance.shape(i) for i in operands]
     real = all(instance.type(i).name in ("float", "double") for i in operands)
@@ -38,7 +38,8 @@ def takes(instance: Instance) -> bool:
 
 
 def _work(name: str, m: int, n: int) -> tuple[int, int, int]:
-    """Complex numbers, real numbers and integers beside the matrices, as LAPACK's manual asks."""
+    """Return the complex numbers, reals and integers of LAPACK's workspace, as its manual
+    demands."""
     least, most = min(m, n), max(m, n)
     if name in ("ComplexCholesky", "ComplexLU"):
         return 0, 0, 0
@@ -65,7 +66,8 @@ def _needs(instance: Instance) -> Needs:
 
 
 def emit_interleaved(cx: KernelContext, m: int, n: int, triangle: str = "") -> None:
-    """Matrix ``b`` column by column to ``a``; of one of a Hermitian ``triangle`` the rest is 0."""
+    """Write matrix ``b`` column by column to ``a``; of a Hermitian one, only ``triangle`` (rest
+    0)."""
     body, (re, im) = cx.body, (f"{cx.input(part).name} + b * {m * n}" for part in range(2))
     interleaved(cx, (re, im), "a", m, n)
     if triangle:
@@ -75,7 +77,7 @@ def emit_interleaved(cx: KernelContext, m: int, n: int, triangle: str = "") -> N
 
 
 def emit_apart(cx: KernelContext, source: str, results: Sequence[str], m: int, n: int) -> None:
-    """A matrix of ``m`` x ``n`` that lies there column by column, to its parts."""
+    """Write the column-major ``m`` x ``n`` matrix at ``source`` to its real and imaginary parts."""
     parted(cx, source, results, m, n)
 
 
@@ -85,8 +87,7 @@ def _at(cx: KernelContext, output: int, count: int) -> str:
 
 @kernel(f"{DOMAIN}::ComplexCholesky", needs=_needs)
 def cholesky(cx: KernelContext) -> None:
-    """``potrf`` of the rows taken for columns, which are those of the conjugate matrix; a failure
-    turns its triangle into NaN."""
+    """Call ``potrf`` on rows read as columns, the conjugate matrix; a failure writes NaN."""
     body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
@@ -105,7 +106,8 @@ def cholesky(cx: KernelContext) -> None:
 
 
 def _emit_pairs(cx: KernelContext, target: str, first: int, count: int, minus: str = "") -> None:
-    """Matrix ``b`` of operands ``first`` and the next, its parts, row by row to ``target``."""
+    """Write matrix ``b`` of operands ``first`` and ``first + 1`` (its parts) row by row to
+    ``target``."""
     with cx.body.loop("i", count):
         for part, sign in enumerate(("", minus)):
             value = f"{cx.input(first + part).name}[b * {count} + i]"
@@ -114,7 +116,7 @@ def _emit_pairs(cx: KernelContext, target: str, first: int, count: int, minus: s
 
 @kernel(f"{DOMAIN}::ComplexLU", needs=_needs)
 def lu(cx: KernelContext) -> None:
-    """``getrf``; a zero pivot leaves its column as it is."""
+    """Call ``getrf``; a zero pivot leaves its column unchanged."""
     body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
@@ -129,7 +131,7 @@ def lu(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexQR", needs=_needs)
 def qr(cx: KernelContext) -> None:
-    """``geqrf``, then ``ungqr`` of a copy of the reflections' vectors."""
+    """Call ``geqrf``, then ``ungqr`` on a copy of the reflectors."""
     body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
     inner, least = cx.output(0).shape[-1], min(m, n)
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const q = a + {2 * m * n};")
@@ -154,7 +156,7 @@ SOLVE = "int, int, int, int, int, int, int, const void *, const void *, int, voi
 
 @kernel(f"{DOMAIN}::ComplexTriangularSolve", needs=_needs_of_systems)
 def triangular_solve(cx: KernelContext) -> None:
-    """By halves, or by ``trsm``, on rows; it divides by a zero on the diagonal."""
+    """Solve by recursive halves or by ``trsm``, on rows; a zero on the diagonal is divided by."""
     body, n, (rows, columns), t = cx.body, cx.shape(0)[-1], cx.shape(2)[-2:], cx.type(0).name
     by_halves = systems_by_halves.is_worth(n, columns, left_side=bool(cx.int("left_side")))
     sign = "-" if cx.int("conjugate_a") else ""
@@ -183,7 +185,7 @@ def _emit_trsm(cx: KernelContext, n: int, rows: int, columns: int) -> None:
 
 @kernel(f"{DOMAIN}::ComplexEigh", needs=_needs)
 def eigh(cx: KernelContext) -> None:
-    """``heevd``; a triangle that is not finite gives NaN."""
+    """Call ``heevd``; a triangle with non-finite elements gives NaN."""
     n, body, t = cx.shape(0)[-1], cx.body, cx.type(0).name
     lower = bool(cx.int("lower"))
     numbers, reals, integers = _work("ComplexEigh", n, n)
@@ -205,7 +207,7 @@ def eigh(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexSVD", needs=_needs)
 def svd(cx: KernelContext) -> None:
-    """``gesdd``; a matrix that is not finite gives NaN."""
+    """Call ``gesdd``; a matrix with non-finite elements gives NaN."""
     m, n = cx.shape(0)[-2:]
     least, full = min(m, n), bool(cx.int("full_matrices"))
     left, right = (m, n) if full else (least, least)
@@ -220,7 +222,7 @@ def svd(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexSingularValues", needs=_needs)
 def singular_values(cx: KernelContext) -> None:
-    """``gesdd`` without vectors."""
+    """Call ``gesdd`` without vectors."""
     m, n = cx.shape(0)[-2:]
     with _decomposed(cx, '"N"', ("a", m, "a", n), 2 * m * n, (min(m, n),)):
         pass
@@ -234,7 +236,10 @@ def _decomposed(
     used: int,
     counts: Sequence[int],
 ) -> Iterator[None]:
-    """Around what is done with the vectors of each matrix; ``used`` elements hold numbers then."""
+    """Write ``gesdd`` for each matrix around the caller's use of its vectors.
+
+    ``used`` is the number of elements that matrices take before the workspace.
+    """
     body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
     numbers, reals, _ = _work(cx.instruction.op.rpartition("::")[2], m, n)
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const work = a + {used};")

@@ -1,7 +1,7 @@
-"""If and Loop: each body is a C function over pointers, as the whole model is.
+"""If and Loop: each body is a C function over pointers, like the whole model.
 
-A body finds its own arena in the scratch space of the instruction. What an iteration leaves of a
-state is written beside it and then copied over it, since a body may read a state to its end.
+A body's arena lies in the instruction's scratch space. An iteration writes new states into scratch
+space, which are then copied over the old ones, because a body may read a state until its end.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _branch_needs(instance: Instance) -> Needs:
 
 
 def _refuse(instance: Instance) -> str | None:
-    """Why rows cannot be pointed at: elements of less than a byte have no address."""
+    """Return why rows have no address: elements of less than a byte share bytes."""
     rows = (*instance.instruction.inputs, *instance.instruction.outputs)
     slots = [instance.program.slots[slot] for slot in rows if slot >= 0]
     packed = [slot for slot in slots if int(slot.dtype.bitwidth) < 8]
@@ -46,7 +46,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _pointers(cx: KernelContext, name: str, values: Sequence[str], *, read: bool) -> str:
-    """Declare the array ``name`` of pointers and return its name."""
+    """Declare the array ``name`` of pointers, and return its name."""
     kind = "const void *const" if read else "void *const"
     listed = ", ".join(values) or "0"
     cx.body.line(f"{kind} {name}[] = {{{listed}}};")
@@ -54,6 +54,7 @@ def _pointers(cx: KernelContext, name: str, values: Sequence[str], *, read: bool
 
 
 def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Write the call of a body function, and the end of the run if it fails."""
     memory = "0"
     if _arena_bytes(cx.instruction.bodies):
         memory = f"{cx.scratch(BYTE)} + {_state_bytes(cx)}"
@@ -76,7 +77,7 @@ def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequenc
 
 @kernel("If", kinds=ANY, needs=_branch_needs, refuse=_refuse)
 def branch(cx: KernelContext) -> None:
-    """One of two bodies writes the outputs, and tells the sizes in which the other differs."""
+    """Run one of two bodies, and settle the sizes in which their results differ."""
     found = _sizes_of_branches(cx)
     for number, _ in enumerate(found):
         cx.body.line(f"ptrdiff_t found{number};")
@@ -96,7 +97,7 @@ def branch(cx: KernelContext) -> None:
 
 
 def _sizes_of_branches(cx: KernelContext) -> list[tuple[int, tuple[int, ...]]]:
-    """Sizes of results in which the branches differ, and what each branch has for them."""
+    """Return the result sizes in which the branches differ, each with the size in each branch."""
     bodies = [body.program for body in cx.instruction.bodies]
     found = []
     for place in range(len(cx.instruction.outputs)):
@@ -109,8 +110,8 @@ def _sizes_of_branches(cx: KernelContext) -> list[tuple[int, tuple[int, ...]]]:
 
 @dataclass(frozen=True)
 class _State:
-    """What a loop carries: its operand, and the bytes with which it starts, which each round gets,
-    and which it leaves."""
+    """A loop state: its operand, and the bytes of its initial, its per-iteration and its new
+    value."""
 
     name: str
     starts: int
@@ -119,19 +120,19 @@ class _State:
 
 
 def _head(instance: Instance) -> int:
-    """How many outputs of a body come before its states; of inputs, twice as many do."""
+    """Return how many outputs of a body precede its states; twice as many inputs do."""
     return int(bool(instance.attributes["counted"]))
 
 
 def _slots_of_states(instance: Instance) -> Iterator[tuple[Slot, Slot]]:
-    """What a round gets of each state and what it leaves, as its body has them."""
+    """Yield the body's slots of each state: what an iteration reads, and what it leaves."""
     body, head = instance.instruction.bodies[0].program, _head(instance)
     for i in range(instance.int("states")):
         yield body.slots[body.inputs[2 * head + i]], body.slots[body.outputs[head + i]]
 
 
 def _state_bytes(instance: Instance) -> int:
-    """Where the arena of the body begins: behind what an iteration leaves of each state."""
+    """Return where the body's arena begins: after the new value of each state."""
     if instance.instruction.op != "Loop":
         return 0
     return sum(_aligned(left.most_bytes) for _, left in _slots_of_states(instance))
@@ -142,8 +143,10 @@ def _loop_needs(instance: Instance) -> Needs:
 
 
 def _states(cx: KernelContext) -> list[_State]:
-    """A state that starts with other sizes than rounds leave is read by none: it starts with
-    nothing."""
+    """Return the states of a loop.
+
+    An initial state of other sizes than the next ones is never read, so it is not copied.
+    """
     carried = {str(each.size) for each in cx.instruction.bodies[0].program.carried}
     states = []
     for i, (given, left) in enumerate(_slots_of_states(cx)):
@@ -157,8 +160,8 @@ def _states(cx: KernelContext) -> list[_State]:
 
 
 def _carried_sizes(cx: KernelContext) -> list[tuple[int, int, int, int]]:
-    """The sizes of states that vary: the variable, where it starts, what a round makes of it, and
-    what the result has."""
+    """Return the sizes of states that vary: variable, initial size, next size, size of the
+    result."""
     body = cx.instruction.bodies[0].program
     carried, found = {str(each.size) for each in body.carried}, {}
     for i, (given, left) in enumerate(_slots_of_states(cx)):
@@ -174,7 +177,8 @@ def _carried_sizes(cx: KernelContext) -> list[tuple[int, int, int, int]]:
 
 @contextmanager
 def _rounds(cx: KernelContext, trip: str, counted: bool, most: object) -> Iterator[None]:
-    """For round ``i``; of those that are ``done``, counted if a size is found so, at ``most``."""
+    """Write the loop over iterations ``i``; with ``most``, ``done`` counts them up to that
+    bound."""
     body = cx.body
     if counted:
         going = f"{cx.input(1).name}[0]" if cx.slot(1) is not None else "1"
@@ -194,7 +198,7 @@ def _rounds(cx: KernelContext, trip: str, counted: bool, most: object) -> Iterat
 
 @kernel("Loop", kinds=ANY, needs=_loop_needs, refuse=_refuse)
 def loop(cx: KernelContext) -> None:
-    """States live in the outputs; rows of operands and results are pointed at."""
+    """Keep states in the outputs, and pass pointers to rows of operands and results."""
     states, sizes, body = _states(cx), _carried_sizes(cx), cx.body
     for size, start, _, _ in sizes:
         body.line(f"ptrdiff_t {size} = {start};")
@@ -233,7 +237,7 @@ def _copy(cx: KernelContext, to: str, source: str, size: int) -> None:
 
 
 def _check_sizes(cx: KernelContext, sizes: Sequence[tuple[int, int, int, int]]) -> None:
-    """End a run in which a state has outgrown its bounds, before it is copied."""
+    """End a run in which a state outgrows its bounds, before it is copied."""
     for number, (size, _, after, _) in enumerate(sizes):
         cx.may_fail()
         cx.body.line(f"const ptrdiff_t next{number} = {after};")
@@ -242,7 +246,7 @@ def _check_sizes(cx: KernelContext, sizes: Sequence[tuple[int, int, int, int]]) 
 
 
 def _places_of_states(cx: KernelContext, states: Sequence[_State]) -> list[str]:
-    """Where an iteration leaves each state, until it is copied over the one before."""
+    """Return where an iteration writes each new state, before it is copied."""
     places, offset = [], 0
     for state in states:
         places.append(f"{cx.scratch(BYTE)} + {offset}" if highest(state.left) else state.name)
@@ -251,7 +255,7 @@ def _places_of_states(cx: KernelContext, states: Sequence[_State]) -> list[str]:
 
 
 def _trip(cx: KernelContext, rows: Sequence[Operand]) -> str:
-    """How often at most, as C."""
+    """Return the maximum number of iterations as C."""
     if cx.int("trip") >= 0:
         return str(cx.int("trip"))
     if rows:
@@ -260,7 +264,7 @@ def _trip(cx: KernelContext, rows: Sequence[Operand]) -> str:
 
 
 def _row(operand: Operand, backwards: int, trip: str) -> str:
-    """A pointer to the row of this iteration."""
+    """Return the pointer to this iteration's row as C."""
     _, *inner = operand.shape
     size = 1
     for dim in inner:

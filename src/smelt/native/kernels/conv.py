@@ -1,4 +1,4 @@
-"""Conv and ConvRelu: the way to compute it that suits its window, sizes and weights."""
+"""Conv and ConvRelu: choose a method by window, sizes and weights."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from smelt.program.storage import Needs
 
 WAYS = (pointwise.WAY, depthwise.WAY, direct.WAY, gather.WAY)
 WAYS_OF_RUN = (depthwise.WAY, of_run.WAY, plain.WAY)
-"""In order of preference, for images of known size and for those whose sizes each run decides. The
-last of each takes every convolution."""
+"""Methods in order of preference, for static and for run-time sizes. The last of each list takes
+every convolution."""
 
 
 def _way(instance: Instance, window: Window) -> Way:
-    """The first way that takes the convolution."""
+    """Return the first method that takes the convolution."""
     ways = WAYS_OF_RUN if of_run.is_of_run(window) else WAYS
     return next(way for way in ways if way.takes(instance, window))
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the storage needs of the chosen method; depthwise planes may be computed in place."""
     window = window_of(instance)
     way = _way(instance, window)
-    # A plane is copied before its results are written, which begin at it or before it.
+    # A plane is copied before its results are written, which begin at or before it.
     shrinks = highest(window.pixels - window.plane) <= 0
     over = way is depthwise.WAY and channels_of(instance)[1] == 1 and shrinks
     return Needs(
@@ -43,6 +44,7 @@ def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why weights or window do not fit, None if they do."""
     reason = refuse_window(instance)
     if reason:
         return reason
@@ -64,6 +66,6 @@ def _refuse(instance: Instance) -> str | None:
     shared=True,
 )
 def conv(cx: KernelContext) -> None:
-    """Sums of products over channels and window, plus the bias; ConvRelu clamps at 0."""
+    """Write sums of products over channels and window, plus the bias; ConvRelu clamps at 0."""
     window = window_of(cx)
     _way(cx, window).emit(cx, window)

@@ -1,8 +1,8 @@
-"""Large convolutions: ``smelt.native::ConvByPanels`` is a Conv that has filters and terms enough.
+"""Large convolutions: ``smelt.native::ConvByPanels`` is a Conv with many filters and terms.
 
-All that the kernel sees from a panel of output pixels is gathered as a matrix ``[channel, kernel
-position][pixel]``, whose rows lie one after the other. Filters are rows of tiles, pixels their
-columns. Padding, strides and dilations end where it is gathered.
+All pixels that a panel of output pixels reads are packed as a matrix ``[channel, kernel
+position][pixel]`` with contiguous rows. The micro-kernel's rows are filters, its columns pixels.
+Packing handles padding, strides and dilations.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from smelt.program.storage import Needs
 
 CONV = "smelt.native::ConvByPanels"
 GATHERED = 1 << 17
-"""Elements of panels that lie near the processor while all filters multiply them."""
+"""The size of the packed panels, in elements, that stay in cache while all filters use them."""
 
 
 def products_of(instance: Instance) -> tuple[int, int, int]:
-    """Filters, pixels and terms of the product of a group; zeros if it is not for this kernel."""
+    """Return filters, pixels and terms of a group's product; zeros if it is not float."""
     if not is_float(instance):
         return 0, 0, 0
     channels, filters = channels_of(instance)
@@ -41,7 +41,7 @@ def products_of(instance: Instance) -> tuple[int, int, int]:
 
 
 def _gathered(instance: Instance) -> int:
-    """Pixels that are gathered at once, whole panels of them."""
+    """Return how many pixels are packed at once, in whole panels."""
     _, pixels, terms = products_of(instance)
     return PANEL * min(max(2, GATHERED // (PANEL * terms)), -(-pixels // PANEL))
 
@@ -59,7 +59,8 @@ def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
 
 @kernel(CONV, needs=_needs, finishes=_finishes, shared=True)
 def conv_by_panels(cx: KernelContext) -> None:
-    """For each sample and group, panels as many as stay in the cache, and all filters by them."""
+    """For each sample and group, pack panels that fit the cache and multiply them by all
+    filters."""
     window, body = window_of(cx), cx.body
     if by_rows.takes(cx, window):
         by_rows.emit(cx, window)
@@ -79,12 +80,15 @@ def conv_by_panels(cx: KernelContext) -> None:
 
 
 FAR = 1 << 16
-"""Elements of weights from which those of the next tile are fetched while one is computed."""
+"""From this many weights on, the micro-kernel prefetches those of the next block."""
 
 
 def _fetched(instance: Instance, rows: Rows) -> int:
-    """Elements of the next block of weights that each term of a tile fetches, so that the panels
-    fetch them all; 0 if a tile is no block, or weights stay near the processor."""
+    """Return how many elements of the next weight block each term prefetches.
+
+    The panels together prefetch the block. 0 if a tile is not a whole block, or if weights stay in
+    cache.
+    """
     filters, _, terms = products_of(instance)
     if rows.count != rows.block or rows.when != WIDE or filters * terms < FAR:
         return 0
@@ -92,7 +96,7 @@ def _fetched(instance: Instance, rows: Rows) -> int:
 
 
 def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window, fetched: int) -> None:
-    """The filters from ``o`` on by the panel from pixel ``p + q`` on."""
+    """Write the filters from ``o`` on times the panel from pixel ``p + q`` on."""
     filters = channels_of(cx)[1]
     bias, body, pixels, when = cx.optional(2), cx.body, window.pixels, rows.when
     start = f"{bias.name} + g * {filters} + o" if bias else ""

@@ -1,4 +1,4 @@
-"""ConvTranspose: as a product, or every input pixel adds a scaled kernel to the output."""
+"""ConvTranspose: as a matrix product, or by adding a scaled kernel for each input pixel."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
 
 @kernel("ConvTranspose", kinds=FLOAT, needs=_needs, refuse=_refuse, finishes=_finishes, shared=True)
 def conv_transpose(cx: KernelContext) -> None:
-    """By way of a product where that pays."""
+    """Use a matrix product where that pays."""
     if transposed.takes(cx):
         transposed.emit(cx)
     else:
@@ -40,7 +40,7 @@ def conv_transpose(cx: KernelContext) -> None:
 
 
 def _scatter(cx: KernelContext) -> None:
-    """The bias first; then rows of the kernel, the part inside the output found for each row."""
+    """Write the bias; then, for each input pixel, add the part of the kernel inside the output."""
     x, w, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     bias, window, group = cx.optional(2), window_of(cx), cx.int("group")
     filters, channels = w.shape[1], x.shape[1] // group

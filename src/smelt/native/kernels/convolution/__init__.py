@@ -1,1 +1,1 @@
-"""The ways to compute a convolution, one file each."""
+"""The methods to compute a convolution, one file each."""

@@ -1,8 +1,7 @@
-"""Convolutions of many channels, a block of them at a time: their sums are held in between.
+"""Convolutions of many channels, computed by blocks of channels with partial sums in memory.
 
-A panel of filters and the band of pixels that it is multiplied with come from far away again for
-each tile where they are larger together than what lies near the processor. Those of a block of
-channels stay there for all tiles of the band.
+If a panel of filters and its band of pixels exceed the cache together, each tile reads both from
+memory again. A block of their channels stays in cache for all tiles of the band.
 """
 
 from __future__ import annotations
@@ -13,19 +12,22 @@ from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.instance import Instance
 
 NEAR = 1 << 18
-"""Elements of the band, a panel and the next one, which is fetched meanwhile, that stay near."""
+"""The elements that stay in cache: the band, a panel and the next panel, which is prefetched."""
 
 BLOCK = 1 << 15
-"""Weights of a panel in a block, about."""
+"""The approximate number of a panel's weights in a block."""
 
 HELD = 1 << 14
-"""Sums that are held at most: they are read and written once a block."""
+"""The most partial sums, which are read and written once per block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """``count`` channels from ``first`` on, as C. Where they are part of all, sums are ``held``, a
-    row of the panel's filters a pixel, and finished with the last ones."""
+    """``count`` channels from ``first`` on, as C.
+
+    If they are a block, partial sums are in ``held``, one row of the panel's filters per pixel, and
+    the last block applies the epilogue.
+    """
 
     first: str
     count: str
@@ -33,7 +35,8 @@ class Channels:
 
 
 def block_of(instance: Instance, window: Window, panel: int, band: int, pixels: int) -> int:
-    """Channels of a block of ``panel`` filters by a ``band`` of so many elements; 0 for all."""
+    """Return the channels of a block, for a ``panel`` of filters and a ``band`` of elements; 0 for
+    all."""
     channels = channels_of(instance)[0]
     terms = window.kernel[1] * window.kernel[2]
     near = band + 2 * panel * channels * terms <= NEAR

@@ -1,8 +1,7 @@
-"""Depthwise convolutions: one plane at a time, padded, all positions of the kernel in one loop.
+"""Depthwise convolutions: one padded plane at a time, all kernel positions in one loop.
 
-The padded plane is split by stride into phases, so that neighbouring output pixels read
-neighbours. Output rows then follow each other at the pitch of the plane; what is computed
-between them is dropped.
+The padded plane is split by stride into phases, so that neighboring output pixels read neighbors.
+Output rows follow each other at the pitch of the plane; results between them are dropped.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from smelt.native.kernels.vector_tile import RELU, Finish, plus
 from smelt.program.run_sizes import Size, highest, larger, lowest, same, smaller
 
 MOST_POSITIONS = 64
-"""Positions of the kernel at most: each is an instruction."""
+"""The most kernel positions; each is an instruction."""
 
 BAND = 2048
-"""Results that are kept before they are stored, about."""
+"""The approximate number of results that are buffered before they are stored."""
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """One channel a group, on one plane."""
+    """True for one channel per group, on one plane."""
     positions = window.kernel[1] * window.kernel[2]
     single = channels_of(instance)[0] == 1 and instance.int("group") > 1
     return single and window.flat and is_float(instance) and positions <= MOST_POSITIONS
@@ -38,7 +37,7 @@ def takes(instance: Instance, window: Window) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The padded plane: ``phases`` of ``rows`` by ``pitch``; ``band`` output rows at a time."""
+    """The padded plane: ``phases`` of ``rows`` by ``pitch``, and ``band`` output rows at a time."""
 
     phases: tuple[tuple[int, int], ...]
     rows: int
@@ -47,18 +46,18 @@ class Layout:
 
     @property
     def phase(self) -> int:
-        """Elements of a phase."""
+        """The elements of a phase."""
         return self.rows * self.pitch
 
     @property
     def results(self) -> int:
-        """Results of a band at most, and room for vectors beyond its end."""
+        """The most results of a band, plus room for vectors beyond its end."""
         band = highest(self.band * self.pitch)
         return min(band, max(BAND, highest(self.pitch))) + 2 * MOST_LANES
 
 
 def layout_of(window: Window) -> Layout:
-    """Which phases the kernel reads, and their size."""
+    """Return the phases that the kernel reads, and their size."""
     (_, kh, kw), (_, down, step), (_, dh, dw) = window.kernel, window.strides, window.dilations
     phases = {(y * dh % down, x * dw % step) for y in range(kh) for x in range(kw)}
     rows = window.output[1] + (kh - 1) * dh // down
@@ -68,20 +67,20 @@ def layout_of(window: Window) -> Layout:
 
 
 SMALL, SMALL_OF_FEW_ROWS = 512, 96
-"""Elements of a padded plane, of kernels with many rows or few, up to which the next one is padded
-before this one is multiplied: what was just stored by parts of a vector cannot be read as a whole
-one before it is in memory."""
+"""The largest padded plane, in elements, for kernels with many or few rows, for which the next
+plane is padded before this one is multiplied. A vector load of elements just stored in parts stalls
+until they are in cache."""
 
 
 def _is_ahead(window: Window, layout: Layout) -> bool:
-    """True if planes are padded one ahead, in two places."""
+    """True if planes are padded one ahead, in two buffers."""
     size = len(layout.phases) * layout.phase
     most = SMALL if depthwise_rows.takes(window) else SMALL_OF_FEW_ROWS
     return not isinstance(size, Size) and size <= most
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """The padded plane and a band of results."""
+    """Return the bytes of the padded planes and a band of results."""
     layout = layout_of(window)
     results = layout.results
     if depthwise_rows.takes(window):
@@ -92,7 +91,7 @@ def workspace(instance: Instance, window: Window) -> int:
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Planes of the output; the plane that they see is padded once for all of its filters."""
+    """Write the planes of the output; each input plane is padded once for all of its filters."""
     layout, body = _named(cx, window), cx.body
     x, w, y, bias = cx.input(0), cx.input(1), cx.output(), cx.optional(2)
     filters, group, positions = channels_of(cx)[1], cx.int("group"), w.size // w.shape[0]
@@ -102,8 +101,8 @@ def emit(cx: KernelContext, window: Window) -> None:
     plane, ahead = len(layout.phases) * layout.phase, _is_ahead(window, layout) and body.parts == 1
     planes = 2 * plane if ahead else plane
     body.line(f"float *results = {scratch} + {planes + 2 * MOST_LANES};")
-    # Vectors read on behind the plane: what lay there before may be integers, and as floats those
-    # are subnormal, which take ten times as long to multiply.
+    # Vectors read beyond the plane. Integers left there are subnormal floats, ten times as slow to
+    # multiply.
     clear = f"memset(results - {2 * MOST_LANES}, 0, {8 * MOST_LANES});"
     of_run = isinstance(layout.phase, Size)
     if not of_run:
@@ -133,7 +132,7 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 
 def _named(cx: KernelContext, window: Window) -> Layout:
-    """The layout, with variables for what a run decides, which the innermost loop reads."""
+    """Return the layout with C variables for run-time sizes, which the innermost loop reads."""
     layout = layout_of(window)
     if not isinstance(layout.phase, Size):
         return layout
@@ -151,6 +150,7 @@ def _named(cx: KernelContext, window: Window) -> Layout:
 def _emit_padding(
     cx: KernelContext, window: Window, layout: Layout, scratch: str, image: str = "image"
 ) -> None:
+    """Write the padded copy of a plane, phase by phase."""
     _, height, width = window.input
     for number, phase in enumerate(layout.phases):
         stride = (window.strides[1], window.strides[2])
@@ -166,7 +166,7 @@ def _emit_padding(
 
 
 def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
-    """A few output rows at a time, of nearly equal numbers."""
+    """Write a few output rows at a time, in nearly equal parts."""
     for part in parts_of_run(window.output[1], depthwise_rows.ROWS):
         end = part.first + part.length * part.count
         with cx.body.loop("h", end, part.first, part.length):
@@ -177,6 +177,7 @@ def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
 
 
 def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
+    """Write a band of output rows: all kernel positions for two vectors of results at a time."""
     body, height = cx.body, window.output[1]
     (_, kh, kw), (_, down, step), (_, dh, dw) = window.kernel, window.strides, window.dilations
     finish = finish_by_filter(cx)
@@ -204,7 +205,8 @@ def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
 
 
 def _emit_store(cx: KernelContext, window: Window, pitch: int, finish: Finish) -> None:
-    """Finish ``rows`` of results, ``pitch`` apart, and store them from output row ``h`` on."""
+    """Apply the epilogue to ``rows`` of results, ``pitch`` apart, and store them from row ``h``
+    on."""
     body, wide = cx.body, window.output[2]
     if finish != Finish() and not any(one.column for one in finish.beside):
         with body.loop("p", f"rows * {pitch}"):
@@ -229,7 +231,7 @@ def _emit_store(cx: KernelContext, window: Window, pitch: int, finish: Finish) -
 def _emit_finish(
     cx: KernelContext, finish: Finish, sum_: str, column: str, target: str = ""
 ) -> None:
-    """Store the result of a sum, where it was without a ``target``; what is read beside is at
+    """Store the epilogue's result of a sum at ``target``, or in place; side operands are at
     ``column``."""
     body = cx.body
     body.line(f"const float v0 = {sum_};")

@@ -1,4 +1,4 @@
-"""Depthwise convolutions with tall kernels: each vector that is read serves several output rows."""
+"""Depthwise convolutions with tall kernels: each loaded vector serves several output rows."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from smelt.native.writer import Writer
 from smelt.program.run_sizes import ceil_div
 
 ROWS = 7
-"""Output rows at a time: their sums, the weights of a column and what is read fit 16 registers."""
+"""Output rows at a time: their sums, a column of weights and a loaded vector fit 16 registers."""
 
 FEWEST, MOST = 5, 8
-"""Rows of the kernel: of fewer, vectors are read as fast as they are multiplied."""
+"""The kernel heights; with fewer rows, loads keep up with multiplications anyway."""
 
 
 def takes(window: Window) -> bool:
-    """Neighbouring rows for neighbouring results."""
+    """True if neighboring output rows read neighboring input rows."""
     (_, kh, _), (_, down, step), (_, dh, _) = window.kernel, window.strides, window.dilations
     return FEWEST <= kh <= MOST and down == step == dh == 1
 
 
 def pitch_of(window: Window) -> int:
-    """Elements from a row of results to the next: whole vectors."""
+    """Return the elements between rows of results: whole vectors."""
     return cast(int, ceil_div(window.output[2], MOST_LANES) * MOST_LANES)
 
 
 def emit(cx: KernelContext, window: Window, rows: int, pitch: int) -> None:
-    """``results`` of so many output rows, from what the first one sees at ``from`` on, with rows
-    ``pitch`` apart."""
+    """Write ``results`` of ``rows`` output rows, reading from ``from`` on with rows ``pitch``
+    apart."""
     (_, _, kw), dw = window.kernel, window.dilations[2]
     name = _declare(cx, window.kernel[1], rows)
     with cx.body.block(f"for (ptrdiff_t q = 0; q < {window.output[2]}; q += LANES)"):
@@ -39,7 +39,7 @@ def emit(cx: KernelContext, window: Window, rows: int, pitch: int) -> None:
 
 
 def _declare(cx: KernelContext, tall: int, rows: int) -> str:
-    """The function for a kernel so ``tall``: column by column of it."""
+    """Add the function for a kernel of ``tall`` rows, which runs column by column."""
     out, name = Writer(), f"depthwise_{tall}_{rows}"
     out.line(f"static APART void {name}(const float *restrict from, ptrdiff_t pitch,")
     out.line("    const float *restrict k, ptrdiff_t kn, ptrdiff_t apart, float start,")
@@ -52,7 +52,7 @@ def _declare(cx: KernelContext, tall: int, rows: int) -> str:
             out.line("const float *f = from + x * apart;")
             for y in range(
                 tall
-            ):  # 0 added would be a sum, for it changes -0; taken away, it is none
+            ):  # "+ 0" would be an addition, because it changes -0; "- 0" is folded away
                 out.line(f"vec k{y} = k[{y} * kn + x] - (vec){{ 0 }};")
                 out.line(f"HOLD(k{y});")
             for i in range(rows + tall - 1):

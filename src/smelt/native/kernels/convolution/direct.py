@@ -1,8 +1,8 @@
-"""Convolutions with constant weights: pixels are rows of a tile, filters columns.
+"""Convolutions with constant weights: the micro-kernel's rows are pixels, its columns filters.
 
-Weights are laid out by panels of filters, in each by channel and position of the kernel. Pixels
-are read where they lie, or, if the window reaches beyond the image, from a band of its rows
-with the padding around them. So strides and dilations cost nothing.
+Weights are packed in panels of filters, each by channel and kernel position. Pixels are read in
+place, or from a padded copy of a band of rows if the window reaches beyond the image. So strides
+and dilations cost nothing.
 """
 
 from __future__ import annotations
@@ -33,30 +33,32 @@ from smelt.native.kernels.vector_tile import Beside
 
 FEWEST_FILTERS = 4
 BAND_PIXELS, MANY = 96, 224
-"""Output pixels of a band at least, about, and where weights are many: they are read once a band.
+"""The approximate fewest output pixels of a band, for few and for many weights, which are read once
+per band.
 """
 
 HEAVY = 1 << 18
-"""Elements of weights that are many: they don't stay near the processor from band to band."""
+"""From this many weights on, they do not stay in cache from band to band."""
 
 APART = 128
-"""Channels from which pixels of a pointwise convolution with strides are copied next to each other:
-where channels lie apart by a power of two of lines, few of them stay in the nearest cache."""
+"""From this many channels on, pixels of a strided pointwise convolution are packed: channels that
+are a power of two of cache lines apart evict each other from the first-level cache."""
 
 
 IDLE = 1.15
-"""Lanes by pixels from which filters fill vectors better than the pixels of an image do."""
+"""The ratio of lanes to pixels from which filters fill vectors better than pixels do."""
 
 
 def fills(instance: Instance, window: Window) -> bool:
-    """True if it is taken here, and vectors of pixels would be filled badly, as 7 x 7 of them."""
+    """True if this method applies and pixels would fill vectors badly, as 7 x 7 pixels do."""
     vectors = -(-window.pixels // MOST_LANES)
     return takes(instance, window) and vectors * MOST_LANES > IDLE * window.pixels
 
 
 def lies_well(instance: Instance, window: Window) -> bool:
-    """True if it is taken here, and as fast as from gathered pixels: kernels see a pixel several
-    times, and filters leave few lanes idle.
+    """True if this method applies and is as fast as packing pixels.
+
+    That holds if the kernel reads each pixel several times and filters leave few lanes idle.
     """
     filters = channels_of(instance)[1]
     idle = -(-filters // MOST_LANES) * MOST_LANES / filters
@@ -64,7 +66,7 @@ def lies_well(instance: Instance, window: Window) -> bool:
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """One plane, constant weights, and filters enough to fill vectors."""
+    """True for one plane, constant weights, and enough filters to fill vectors."""
     filters = channels_of(instance)[1]
     known = constant_weights(instance) is not None
     return window.flat and known and is_float(instance) and filters >= FEWEST_FILTERS
@@ -72,8 +74,10 @@ def takes(instance: Instance, window: Window) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Output ``rows`` at a time, which see ``seen`` rows of ``pitch`` with their padding, of every
-    ``by``th row and column of the image."""
+    """Output ``rows`` at a time; they read ``seen`` rows of ``pitch``, padding included.
+
+    With ``by``, only every by-th row and column of the image is copied.
+    """
 
     rows: int
     seen: int
@@ -82,12 +86,12 @@ class Band:
 
     @property
     def plane(self) -> int:
-        """Elements of a channel."""
+        """The elements of a channel."""
         return self.seen * self.pitch
 
 
 def band_of(instance: Instance, window: Window) -> Band:
-    """All bands see the same number of rows; the last may compute fewer."""
+    """Return the band: all bands read the same number of rows, the last may compute fewer."""
     (_, height, width), (_, kh, kw) = window.output, window.kernel
     (_, down, step), (_, dh, dw) = window.strides, window.dilations
     channels = channels_of(instance)[0]
@@ -99,7 +103,7 @@ def band_of(instance: Instance, window: Window) -> Band:
 
 
 def band_pixels(instance: Instance, window: Window) -> int:
-    """Output pixels of a band at least, about."""
+    """Return the approximate fewest output pixels of a band."""
     channels, filters = channels_of(instance)
     heavy = filters * channels * window.kernel[1] * window.kernel[2] >= HEAVY
     return MANY if heavy else BAND_PIXELS
@@ -110,13 +114,13 @@ def _is_copied(window: Window, band: Band) -> bool:
 
 
 def _block(instance: Instance, window: Window, band: Band) -> int:
-    """Channels at a time; 0 for all."""
+    """Return the channels of a block; 0 for all."""
     size, pixels = channels_of(instance)[0] * band.plane, band.rows * window.output[2]
     return block_of(instance, window, PANEL, size, pixels)
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """The band, if it is copied, and the sums of a panel that blocks of channels are added to."""
+    """Return the bytes of the band's copy, and of a panel's partial sums."""
     if seen_alike.takes(instance, window):
         return 0
     band = band_of(instance, window)
@@ -125,13 +129,13 @@ def workspace(instance: Instance, window: Window) -> int:
 
 
 def _copied(instance: Instance, window: Window, band: Band) -> int:
-    """Elements of the copy of a band, if there is one, up to a line of memory."""
+    """Return the elements of a band's copy, rounded up to a cache line; 0 without a copy."""
     size = channels_of(instance)[0] * band.plane if _is_copied(window, band) else 0
     return -(-size // MOST_LANES) * MOST_LANES
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Bands of rows; in each, all panels of filters, and for each all groups of pixels."""
+    """Write bands of rows; in each, all panels of filters, and for each all tiles of pixels."""
     weights = filters_of(cx, skipped=skips(cx, window))
     if seen_alike.takes(cx, window):
         seen_alike.emit(cx, window, weights)
@@ -153,7 +157,7 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 
 def filters_of(cx: KernelContext, *, skipped: bool = False) -> Filters:
-    """The laid out weights and bias, and what becomes of the sums."""
+    """Return the packed weights, the bias and the epilogue."""
     bias, finish = _bias(cx), finish_by_pixel(cx)
     computed = cx.optional(2) if not bias else None
     if computed is not None:
@@ -163,7 +167,7 @@ def filters_of(cx: KernelContext, *, skipped: bool = False) -> Filters:
 
 
 def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
-    """The band from output row ``h`` on; the image itself if nothing has to be copied."""
+    """Return the band from output row ``h`` on, or the image itself if nothing is copied."""
     (_, height, width), (_, down, step) = window.input, window.strides
     block, held = _block(cx, window, band), ""
     if block:
@@ -185,7 +189,8 @@ def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
 
 
 def _pack(cx: KernelContext) -> str:
-    """Panel by panel ``[channel, kernel position][filter]``, then room for a vector."""
+    """Pack the weights panel by panel, ``[channel, kernel position][filter]``, plus room for a
+    vector."""
     weights = constant_weights(cx)
     assert weights is not None
     group, filters, channels, window = weights.shape
@@ -202,7 +207,7 @@ def _pack(cx: KernelContext) -> str:
 
 
 def _bias(cx: KernelContext) -> str:
-    """The bias by panels, "" if there is none or it is computed."""
+    """Return the packed bias; empty if there is none or it is not constant."""
     bias = constant_bias(cx)
     if bias is None:
         return ""

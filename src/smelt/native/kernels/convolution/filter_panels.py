@@ -1,4 +1,4 @@
-"""Panels of filters: the columns of tiles whose rows are pixels, and what these are read from."""
+"""Panels of filters, the columns of pixel tiles, and where the pixels are read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ PANEL = 2 * MOST_LANES
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where pixels are read: a pointer, and the elements from channel to channel, from a row of the
-    image to the next, from what an output row sees to that of the next, and to that of the next
-    pixel. Of ``block`` channels at a time, if not 0, sums are ``held``."""
+    """Where pixels are read: a pointer and strides in elements.
+
+    ``plane``: between channels. ``pitch``: between image rows. ``down``: between the inputs of two
+    output rows. ``step``: between those of two pixels. ``block``: channels at a time with partial
+    sums in ``held``, 0 for all.
+    """
 
     pointer: str
     plane: int
@@ -29,8 +32,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The laid out weights and bias ("" without), what becomes of the sums, and whether positions
-    that see padding only are skipped."""
+    """The packed weights and bias (empty without), the epilogue, and whether positions in the
+    padding are skipped."""
 
     packed: str
     bias: str
@@ -39,7 +42,8 @@ class Filters:
 
 
 def panels(filters: int) -> list[tuple[int, int, int]]:
-    """``(first filter, width, count)``: whole panels, then a half and a quarter for the rest."""
+    """Return ``(first filter, width, count)``: whole panels, then a half and a quarter for the
+    rest."""
     half, quarter = PANEL // 2, PANEL // 4
     whole, rest = divmod(filters, PANEL)
     if rest > half + quarter:
@@ -55,7 +59,7 @@ def panels(filters: int) -> list[tuple[int, int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel of ``width`` filters, from ``o`` on; the last of its size ends at ``end``."""
+    """A panel of ``width`` filters from ``o`` on; the last one of this width ends at ``end``."""
 
     window: Window
     source: Source
@@ -64,10 +68,10 @@ class Panel:
     end: int
 
     def elements(self, channels: int) -> int:
-        """Weights of the panel."""
+        """Return the number of weights of the panel."""
         return self.width * channels * self.window.kernel[1] * self.window.kernel[2]
 
     def bias(self, cx: KernelContext) -> str:
-        """The bias of its filters; "" if there is none."""
+        """Return the bias of its filters as C, empty without one."""
         total = sum(width * count for _, width, count in panels(channels_of(cx)[1]))
         return f"{self.weights.bias} + g * {total} + o" if self.weights.bias else ""

@@ -1,7 +1,7 @@
-"""Filters as rows of tiles: constant ones lie in blocks, term by term, as tiles read them.
+"""Filters as rows of the micro-kernel; constant ones are packed in blocks, term by term.
 
-Weights as models have them are as many streams as a tile has rows. One stream comes from memory in
-less time, and from there it comes in each run of a large model.
+In a model's layout, a tile reads as many streams of weights as it has rows. One stream comes from
+memory in less time, and weights of a large model come from there in each run.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from smelt.native.kernels.vector_dot import ROWS, WIDE_ROWS
 from smelt.native.kernels.vector_tile import plus
 
 BLOCK = 12
-"""Filters of a block at most: a tile where there are 32 registers, else two."""
+"""The most filters of a block: one tile with 32 registers, else two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a tile: ``count`` filters from ``o`` on, where there are the registers that
-    ``when`` says. From ``weights`` on, terms are ``block`` elements apart and filters neighbours;
-    with a block of 0, terms are neighbours and filters ``terms`` apart.
+    """The rows of a tile: ``count`` filters from ``o`` on, under the register condition ``when``.
+
+    From ``weights`` on, terms are ``block`` elements apart and filters are neighbors. With a block
+    of 0, terms are neighbors and filters ``terms`` apart.
     """
 
     count: int
@@ -36,7 +37,8 @@ class Rows:
 
 
 def pack(weights: np.ndarray) -> np.ndarray:
-    """``[group, filter, channel, position]`` as blocks ``[channel, position][filter]``."""
+    """Return ``[group, filter, channel, position]`` packed in blocks ``[channel,
+    position][filter]``."""
     blocks = [
         group[o : o + part.length].reshape(part.length, -1).T.reshape(-1)
         for group in weights
@@ -47,15 +49,17 @@ def pack(weights: np.ndarray) -> np.ndarray:
 
 
 def packed(cx: KernelContext) -> str:
-    """The weights by blocks; "" if they are computed."""
+    """Return the packed weights; empty if they are not constant."""
     weights = constant_weights(cx)
     return "" if weights is None else cx.constant(pack(weights), cx.type(1))
 
 
 def tiles(cx: KernelContext, terms: int, given: str, *, shared: bool = False) -> Iterator[Rows]:
-    """The tiles of all filters of group ``g``, whose weights are ``given`` by blocks or as the
-    model has them: what is written for each stands in loops over those of its size, which parts
-    of a run may share."""
+    """Yield the tiles of all filters of group ``g``, inside of loops over tiles of equal size.
+
+    ``given`` are packed weights, or empty for those in the model's layout. The loops may be
+    ``shared``.
+    """
     filters, body = channels_of(cx)[1], cx.body
     if not given:
         weights = plus(cx.input(1).name, f"(g * {filters} + o)", terms)
@@ -71,7 +75,7 @@ def tiles(cx: KernelContext, terms: int, given: str, *, shared: bool = False) ->
 def _of_block(
     cx: KernelContext, block: Part, weights: str, start: str, shared: bool
 ) -> Iterator[Rows]:
-    """Tiles of a block from ``start`` on; without one, of all filters, which are in no block."""
+    """Yield the tiles of a block from ``start`` on; without ``start``, of all filters."""
     few = even_parts(block.length, ROWS)
     more = even_parts(block.length, BLOCK if start else WIDE_ROWS)
     loop = cx.body.shared_loop if shared else cx.body.loop

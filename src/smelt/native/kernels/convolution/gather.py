@@ -1,9 +1,9 @@
 """Convolutions of any kind: bands of output pixels, gathered and multiplied.
 
-A band is a few output pixels and everything that the kernel sees from them, gathered into
-scratch space as a matrix ``[channel, kernel position][pixel]``; padding, strides and dilations end
-there. The convolution of the band is then a product with the weights, tile by tile, with the
-bias as its start and Relu at its end. A pointwise convolution multiplies the image itself.
+A band is a few output pixels and everything that the kernel reads for them, gathered into scratch
+space as a matrix ``[channel, kernel position][pixel]``. Gathering handles padding, strides and
+dilations. The band's convolution is then a matrix product with the weights, which starts at the
+bias and ends with Relu. A pointwise convolution multiplies the image itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from smelt.native.types import CType
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """How the output pixels are cut: ``rows`` x ``columns`` a band, about as wide as a tile."""
+    """How output pixels are split: ``rows`` x ``columns`` per band, about as wide as a tile."""
 
     rows: int
     columns: int
@@ -40,6 +40,7 @@ def _bands(instance: Instance, window: Window) -> Bands:
 
 
 def workspace(instance: Instance, window: Window) -> int:
+    """Return the bytes of a band, 0 for a pointwise convolution."""
     if window.pointwise:
         return 0
     bands = _bands(instance, window)
@@ -49,7 +50,7 @@ def workspace(instance: Instance, window: Window) -> int:
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Loops over samples, groups, planes, bands; then the tiles of a product."""
+    """Write loops over samples, groups, planes and bands; then the tiles of a product."""
     x, w, y = cx.input(0), cx.input(1), cx.output()
     bias = cx.optional(2)
     group = cx.int("group")
@@ -85,9 +86,9 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A part of a dim: ``length`` positions from ``start``, repeated by a loop up to ``end``.
+    """A range of a dim: ``length`` positions from ``start``, repeated by a loop up to ``end``.
 
-    ``end`` is 0 for the rest of a dim, which stands alone.
+    ``end`` is 0 for the rest of a dim, which has no loop.
     """
 
     start: str
@@ -96,7 +97,7 @@ class Cut:
 
 
 def _cuts(var: str, size: int, part: int) -> list[Cut]:
-    """The whole parts as one loop over ``var``, then the rest."""
+    """Return the whole ranges as one loop over ``var``, then the rest."""
     whole = size - size % part
     cuts = [Cut(var, part, whole)] if whole else []
     return cuts + ([Cut(str(whole), size - whole, 0)] if size > whole else [])
@@ -120,6 +121,7 @@ def _emit_pointwise(cx: KernelContext, product: Product, pixels: int) -> None:
 
 
 def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: int) -> None:
+    """Write the loops over bands: gather each, then multiply it."""
     bands = _bands(cx, window)
     scratch = cx.scratch(product.element)
     gather = band_function(cx, product.element, window, channels)
@@ -138,7 +140,7 @@ def _emit_bands(cx: KernelContext, product: Product, window: Window, channels: i
 
 
 def band_function(cx: KernelContext, type_: CType, window: Window, channels: int) -> str:
-    """The function that fills a band; rows and columns outside the image become 0."""
+    """Add the function that fills a band; rows and columns outside of the image become 0."""
     fields = (window.input, window.kernel, window.strides, window.dilations, window.begin)
     letters = zip("ikgdp", fields, strict=True)
     name = f"band_{type_.name}_c{channels}_" + "_".join(

@@ -1,7 +1,7 @@
-"""Positions of a dilated kernel that see the image: those that see padding only are skipped.
+"""Skip the positions of a dilated kernel that read only padding.
 
-Kernels dilated by 18 over an image of 33 x 33 see padding at every second position. Which rows of
-the kernel see the image is found for a band of output rows, and which columns for a tile of pixels.
+A kernel dilated by 18 over a 33 x 33 image reads padding at every second position. The kernel rows
+that read the image are found per band of output rows, the columns per tile of pixels.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from smelt.native.kernels.tile_walk import Walk
 from smelt.native.writer import Writer
 
 INSIDE = ("low1", "high1", "low2", "high2")
-"""The variables that hold the first row and column of the kernel that see the image, and the ones
-after the last."""
+"""The C variables of the first and the end row and column of the kernel that read the image."""
 
 WORTH = 8
-"""It is worth to ask where the padding takes this part of a dim of the image or more."""
+"""Skipping pays if the padding is at least one WORTH-th of an image dim."""
 
 
 def skips(instance: Instance, window: Window) -> bool:
-    """True if the kernel is dilated, the padding wide beside the image, and all weights are finite,
-    for a product of others with 0 is NaN."""
+    """True if the kernel is dilated, the padding wide, and all weights finite.
+
+    The product of a non-finite weight with padding is NaN and must not be skipped.
+    """
     weights = constant_weights(instance)
     dims = zip(window.input, window.begin, window.dilations, window.kernel, strict=True)
     wide = any(
@@ -35,14 +36,14 @@ def skips(instance: Instance, window: Window) -> bool:
 
 
 def declare_rows(body: Writer, window: Window, rows: int) -> None:
-    """``low1`` and ``high1`` for ``rows`` of the output from ``h`` on."""
+    """Declare ``low1`` and ``high1`` for ``rows`` of the output from ``h`` on."""
     down = window.strides[1]
     first = f"h * {down} - {window.begin[1]}"
     _declare(body, window, 1, first, f"{first} + {(rows - 1) * down}")
 
 
 def declare_columns(body: Writer, window: Window, pixels: int) -> None:
-    """``low2`` and ``high2`` for ``pixels`` from column ``q`` on, of this row and the next ones."""
+    """Declare ``low2`` and ``high2`` for ``pixels`` from column ``q`` on, which may span rows."""
     step, begin, wide = window.strides[2], window.begin[2], window.output[2]
     body.line(f"const int turns = q + {pixels} > {wide};")
     last = f"(turns ? {wide - 1} : q + {pixels - 1})"
@@ -50,7 +51,7 @@ def declare_columns(body: Writer, window: Window, pixels: int) -> None:
 
 
 def _declare(body: Writer, window: Window, dim: int, least: str, most: str) -> None:
-    """The bounds along ``dim`` for windows that begin from ``least`` to ``most``."""
+    """Declare the bounds along ``dim`` for windows that begin at ``least`` to ``most``."""
     size, kernel, step = window.input[dim], window.kernel[dim], window.dilations[dim]
     body.line(f"const ptrdiff_t least{dim} = {least}, most{dim} = {most};")
     body.line(f"const ptrdiff_t low{dim} = most{dim} < 0 ? ({step - 1} - most{dim}) / {step} : 0;")
@@ -60,7 +61,8 @@ def _declare(body: Writer, window: Window, dim: int, least: str, most: str) -> N
 
 
 def inside_walk(window: Window, width: int) -> Walk:
-    """Channels and the positions inside, over panels of ``width`` filters."""
+    """Return the walk over channels and kernel positions inside, for panels of ``width``
+    filters."""
     (_, kh, kw), step = window.kernel, window.dilations[2]
     return Walk(
         name=f"inside{kh}x{kw}",

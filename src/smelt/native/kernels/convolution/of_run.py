@@ -1,8 +1,8 @@
-"""Convolutions with constant weights of images whose sizes each run has of its own.
+"""Convolutions with constant weights of images with run-time sizes.
 
-As in ``direct``, pixels are rows of a tile and filters its columns, so no size of an image is part
-of what is computed: a tile is told where its pixels lie. Blocks of output pixels are as large as
-the padded copy of what they see may be, which is planned for any size within the bounds.
+As in ``direct``, the micro-kernel's rows are pixels and its columns filters, so no image size is
+part of the code: a tile is passed the places of its pixels. Blocks of output pixels are as large as
+the padded copy of their input allows, which is planned for all sizes within bounds.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from smelt.native.kernels.vector import MOST_LANES
 from smelt.program.run_sizes import Size, highest, lowest, smaller
 
 COPIED = 1 << 16
-"""Elements of a copy at most, unless the fewest columns see more: it stays near the processor."""
+"""The largest copy, in elements, which stays in cache; more if the fewest columns need it."""
 
 FEWEST_COLUMNS = 16
-"""Output columns of a block at least, where the image is as wide."""
+"""The fewest output columns of a block, in an image as wide."""
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """What ``direct`` would take if sizes were numbers."""
+    """True for a convolution that ``direct`` would take with static sizes."""
     return direct.takes(instance, window)
 
 
 def is_of_run(window: Window) -> bool:
-    """True if a run decides a size of the image."""
+    """True if an image size is run-time sized."""
     return any(isinstance(size, Size) for size in (*window.input, *window.output))
 
 
@@ -45,14 +45,14 @@ def _padded(window: Window) -> bool:
 
 
 def _as_row(window: Window) -> Window:
-    """The same with the pixels of a pointwise convolution in one row."""
+    """Return the window of a pointwise convolution with all pixels in one row."""
     if _padded(window) or window.kernel != (1, 1, 1) or window.strides != (1, 1, 1):
         return window
     return replace(window, input=(1, 1, window.plane), output=(1, 1, window.pixels))
 
 
 def _seen(window: Window, dim: int, count: int) -> int:
-    """Rows or columns that ``count`` neighbouring results see."""
+    """Return the rows or columns that ``count`` neighboring results read."""
     return (count - 1) * window.strides[dim] + _reach(window, dim)
 
 
@@ -61,14 +61,14 @@ def _reach(window: Window, dim: int) -> int:
 
 
 def _most_columns(instance: Instance, window: Window) -> int:
-    """Output columns of a block at most, for any size of the image."""
+    """Return the most output columns of a block, for any image size."""
     wide = COPIED // (channels_of(instance)[0] * _reach(window, 1))
     fit = (wide - _reach(window, 2)) // window.strides[2] + 1
     return min(highest(window.output[2]), max(fit, FEWEST_COLUMNS))
 
 
 def _copied(instance: Instance, window: Window) -> int:
-    """Elements of the copy at most."""
+    """Return the most elements of the copy."""
     channels, columns = channels_of(instance)[0], _most_columns(instance, window)
     least = channels * _reach(window, 1) * _seen(window, 2, columns)
     rows = _seen(window, 1, highest(window.output[1]))
@@ -76,12 +76,12 @@ def _copied(instance: Instance, window: Window) -> int:
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """The copy and a vector, if the window reaches beyond the image."""
+    """Return the bytes of the copy and a vector, if the window reaches beyond the image."""
     return 4 * (_copied(instance, window) + MOST_LANES) if _padded(window) else 0
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Pointwise ones multiply the image itself where it fills the widest tile."""
+    """Multiply the image itself if the convolution is pointwise and fills the widest tile."""
     row = _as_row(window)
     if row is window:
         _emit(cx, window)
@@ -96,7 +96,7 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 
 def _emit(cx: KernelContext, window: Window) -> None:
-    """Blocks of pixels, for each all panels of filters, for each all tiles of pixels."""
+    """Write blocks of pixels; in each, all panels of filters, and for each all tiles of pixels."""
     weights, body = direct.filters_of(cx), cx.body
     (_, height, width), columns = window.output, _most_columns(cx, window)
     with groups(cx, window):
@@ -116,8 +116,10 @@ def _emit(cx: KernelContext, window: Window) -> None:
 
 
 def _emit_band(cx: KernelContext, window: Window) -> None:
-    """``band``, the output rows of a block: about as many pixels as ``direct`` has in one, as long
-    as the copy has room. Blocks that are narrower than the image have one."""
+    """Declare ``band``, the output rows of a block: as in ``direct``, as far as the copy has room.
+
+    Blocks narrower than the image have one row.
+    """
     body, channels, down = cx.body, channels_of(cx)[0], window.strides[1]
     body.line(f"ptrdiff_t band = ({direct.band_pixels(cx, window) - 1} + most) / most;")
     if _padded(window):
@@ -130,7 +132,7 @@ def _emit_band(cx: KernelContext, window: Window) -> None:
 
 
 def _source(cx: KernelContext, window: Window) -> Source:
-    """What the block sees: a copy with the padding around, or the image itself."""
+    """Return the block's input: a padded copy, or the image itself."""
     (_, height, width), (_, down, step) = window.input, window.strides
     body, first, left = cx.body, f"h * {down}", f"w * {step}"
     if not _padded(window):
@@ -149,7 +151,7 @@ def _source(cx: KernelContext, window: Window) -> Source:
 
 
 def _emit_panel(cx: KernelContext, panel: Panel) -> None:
-    """The pixels of the block by the panel ``o``, tiles one after the other."""
+    """Write the block's pixels times panel ``o``, tile by tile."""
     body, source = cx.body, panel.source
     body.line("ptrdiff_t p = 0, q = 0, next = 0;")
     body.line(f"const ptrdiff_t turn = {source.down} - (wide - 1) * {source.step};")
@@ -163,7 +165,7 @@ def _emit_panel(cx: KernelContext, panel: Panel) -> None:
 
 
 def _lengths(longest: int) -> tuple[int, ...]:
-    """Pixels of tiles: each takes what the ones before leave."""
+    """Return the numbers of pixels per tile: each takes what longer ones leave."""
     found = [longest]
     while found[-1] > 1:
         found.append(found[-1] // 2)
@@ -173,7 +175,7 @@ def _lengths(longest: int) -> tuple[int, ...]:
 def _emit_tile(
     cx: KernelContext, panel: Panel, size: tuple[int, int], when: str, *, is_longest: bool
 ) -> None:
-    """Pixels from ``p`` on, in column ``q``, which lie from ``next`` on."""
+    """Write the pixels from ``p`` on, in column ``q``; their input lies from ``next`` on."""
     body, window, source, (length, _) = cx.body, panel.window, panel.source, size
     channels, first = Channels("0", str(channels_of(cx)[0])), "w + p"
     if is_longest:

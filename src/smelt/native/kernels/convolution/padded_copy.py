@@ -1,7 +1,7 @@
-"""Rows of a plane copied with the padding around them, where sizes and places are arguments.
+"""Copy rows of a plane with their padding; sizes and places are arguments.
 
-A call of memcpy takes longer than to copy a short row, so rows are copied by whole vectors, as far
-as there is something to read. What these write beyond a row is written anew after it.
+A call of memcpy takes longer than copying a short row, so rows are copied in whole vectors where
+reading beyond the row is allowed. Later writes correct what they write beyond a row.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ static inline ptrdiff_t in_vectors(ptrdiff_t n)
     return (n + LANES - 1) / LANES * LANES;
 }
 """
-"""Up to the end of the last vector if both may be touched ``beyond`` the row."""
+"""Copies whole vectors if both arrays may be accessed ``beyond`` the row."""
 
 _PLANE = """static void padded_plane(const float *restrict image, float *restrict to,
     ptrdiff_t height, ptrdiff_t width, ptrdiff_t y, ptrdiff_t x, ptrdiff_t rows, ptrdiff_t step,
@@ -62,10 +62,10 @@ _PLANE = """static void padded_plane(const float *restrict image, float *restric
 
 
 def padded_plane(cx: KernelContext) -> str:
-    """A function ``(image, to, height, width, y, x, rows, step, pitch, across)``.
+    """Add a function ``(image, to, height, width, y, x, rows, step, pitch, across)``.
 
-    It writes ``rows`` rows of ``pitch``: every ``step``th row and ``across``th column of a plane
-    from row ``y`` and column ``x`` on; what lies outside is 0. It may write a vector beyond them.
+    It writes ``rows`` rows of ``pitch``: every ``step``-th row and ``across``-th column of a plane
+    from row ``y`` and column ``x`` on, with 0 outside. It may write a vector beyond them.
     """
     _declare_row(cx)
     cx.call("copy_seconds", SECONDS)
@@ -90,7 +90,9 @@ static void dense_rows(const float *from, ptrdiff_t pitch, float *to, ptrdiff_t 
 
 
 def dense_rows(cx: KernelContext) -> str:
-    """A function ``(from, pitch, to, rows, n, room)``: rows of ``n`` elements, ``pitch`` apart
-    and a vector more, copied next to each other, where ``room`` elements may be written."""
+    """Add a function ``(from, pitch, to, rows, n, room)`` that packs rows of ``n`` elements.
+
+    The rows lie ``pitch`` apart; ``room`` elements may be written.
+    """
     _declare_row(cx)
     return cx.call("dense_rows", _DENSE)

@@ -1,4 +1,4 @@
-"""What a kernel sees from output pixels, gathered in panels of them."""
+"""Pack what a kernel reads for output pixels into panels of pixels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, SECONDS
 
 PANEL = 2 * MOST_LANES
-"""Pixels of a panel."""
+"""The pixels of a panel."""
 
 SPREAD = f"""static void spread_panels(const float *restrict row, float *restrict to,
     ptrdiff_t step, ptrdiff_t count)
@@ -23,10 +23,10 @@ SPREAD = f"""static void spread_panels(const float *restrict row, float *restric
 
 
 def gather_function(cx: KernelContext, window: Window, channels: int, most: int) -> str:
-    """A function ``(image, to, p, count)`` that fills panels with pixels ``p`` on.
+    """Add a function ``(image, to, p, count)`` that packs pixels ``p`` on into panels.
 
-    Panels ``[channel, kernel position][pixel]`` lie one after the other. ``count`` is ``most`` or
-    less; pixels beyond them in their last panel are of no meaning.
+    Panels ``[channel, kernel position][pixel]`` follow each other. ``count`` is at most ``most``;
+    the rest of the last panel is undefined.
     """
     cx.call("LANES", PRELUDE)
     cx.call("spread_panels", SPREAD)
@@ -50,7 +50,7 @@ def gather_function(cx: KernelContext, window: Window, channels: int, most: int)
 
 
 def _pointwise(window: Window, channels: int) -> str:
-    """Rows of the image itself, copied twice where the last panel is not full."""
+    """Return the C that packs the image's own rows, by two copies if the last panel is partial."""
     step = channels * PANEL
     return f"""    const ptrdiff_t whole = count - count % {PANEL};
     for (ptrdiff_t c = 0; c < {channels}; ++c, to += {PANEL}) {{
@@ -75,23 +75,25 @@ SEGMENT = """static inline void copy_segment(const float *from, float *to, ptrdi
 #endif
 }
 """
-"""Copies whole vectors, with what follows up to the end of the last of them."""
+"""Copies whole vectors, including elements after the segment."""
 
 
 LARGEST_PLANE = 1 << 14
-"""Floats of the padded rows of a channel, which lie on the stack."""
+"""The most floats of a channel's padded rows, which lie on the stack."""
 
 
 def _plane(window: Window, most: int) -> int:
-    """Elements of the padded rows that ``most`` pixels see, which may begin anywhere in a row;
-    the last vector of a copy reads beyond them."""
+    """Return the elements of the padded rows that ``most`` pixels read from any column on.
+
+    The last vector of a copy reads beyond them.
+    """
     (_, height, wide), (_, kh, kw), (_, dh, dw) = window.output, window.kernel, window.dilations
     rows = min(height, (most - 2) // wide + 2) + (kh - 1) * dh
     return rows * (wide + (kw - 1) * dw) + MOST_LANES
 
 
 def _shifted(cx: KernelContext, window: Window, channels: int, most: int) -> str:
-    """The rows that the pixels see, padded, once for each channel; then shifted by position."""
+    """Return the C that pads the rows once per channel, then copies them shifted by position."""
     cx.call("copy_segment", SEGMENT)
     (_, kh, kw), (_, dh, dw), wide = window.kernel, window.dilations, window.output[2]
     pitch, more = wide + (kw - 1) * dw, (kh - 1) * dh
@@ -119,7 +121,7 @@ def _shifted(cx: KernelContext, window: Window, channels: int, most: int) -> str
 
 
 def _copy(cx: KernelContext, step: int) -> str:
-    """What writes pixels ``step`` apart from ``j`` on to ``high``."""
+    """Return the C that copies pixels ``step`` apart, from ``j`` to ``high``."""
     if step == 2:
         cx.call("copy_seconds", SECONDS)
         return (
@@ -132,7 +134,7 @@ def _copy(cx: KernelContext, step: int) -> str:
 
 
 def _windowed(cx: KernelContext, window: Window, channels: int) -> str:
-    """By channel and kernel position, the rows of the image that the pixels lie in."""
+    """Return the C that copies, per channel and kernel position, the image rows of the pixels."""
     (i0, i1, i2), (_, o1, o2) = window.input, window.output
     (k0, k1, k2), (s0, s1, s2) = window.kernel, window.strides
     (d0, d1, d2), (p0, p1, p2) = window.dilations, window.begin

@@ -1,4 +1,4 @@
-"""What all ways to convolve floats share: operands of one group, and the band with its padding."""
+"""Shared by all float convolution methods: operands of one group, and the padded band."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from smelt.native.kernels.vector_tile import Beside, Finish, plus
 
 
 def constant_weights(instance: Instance) -> np.ndarray | None:
-    """The weights as ``[group, filter, channel, kernel positions]``; None if they are computed."""
+    """Return the weights as ``[group, filter, channel, kernel positions]``; None if not
+    constant."""
     array = instance.program.constants.get(instance.instruction.inputs[1])
     if array is None:
         return None
@@ -26,26 +27,28 @@ def constant_weights(instance: Instance) -> np.ndarray | None:
 
 
 def constant_bias(instance: Instance) -> np.ndarray | None:
-    """The bias as ``[group, filter]``; None if there is none or it is computed."""
+    """Return the bias as ``[group, filter]``; None if there is none or it is not constant."""
     slot = instance.instruction.inputs[2] if instance.slot(2) is not None else -1
     array = instance.program.constants.get(slot)
     return None if array is None else array.reshape(instance.int("group"), -1)
 
 
 def is_float(instance: Instance) -> bool:
-    """True if image and weights are of the type that vectors have."""
+    """True if image and weights are float32."""
     return instance.type(0).name == instance.type(1).name == "float"
 
 
 def strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Strides by sample, filter and pixel of an operand that is read beside the result; None if
-    pixels do not follow each other."""
+    """Return the strides of a side operand by sample, filter and pixel.
+
+    None if its pixels do not have one stride.
+    """
     result = instance.output_shape()
     return merged_strides(shape, result, ((0,), (1,), range(2, len(result))))
 
 
 def finish_by_pixel(cx: KernelContext) -> Finish:
-    """What becomes of the sums of group ``g`` of sample ``n``: rows are pixels, columns filters."""
+    """Return the epilogue for group ``g`` of sample ``n``: rows are pixels, columns filters."""
     filters = cx.output_shape()[1] // cx.int("group")
 
     def beside(position: int) -> Beside:
@@ -60,7 +63,7 @@ def finish_by_pixel(cx: KernelContext) -> Finish:
 
 
 def finish_by_filter(cx: KernelContext) -> Finish:
-    """The same with filters as rows and pixels as columns."""
+    """Return the epilogue with filters as rows and pixels as columns."""
     finish = finish_by_pixel(cx)
     turned = (Beside(one.pointer, one.column, one.row) for one in finish.beside)
     return replace(finish, beside=tuple(turned))
@@ -68,7 +71,7 @@ def finish_by_filter(cx: KernelContext) -> Finish:
 
 @contextmanager
 def groups(cx: KernelContext, window: Window) -> Iterator[None]:
-    """Loops over samples ``n`` and groups ``g``; ``image`` and ``out`` are those of a group."""
+    """Write loops over samples ``n`` and groups ``g``; ``image`` and ``out`` point at a group."""
     x, y, body = cx.input(0), cx.output(), cx.body
     channels, filters = channels_of(cx)
     group, size = cx.int("group"), window.input[0] * window.input[1] * window.input[2]
@@ -83,7 +86,7 @@ def _zeros(low: int, high: int) -> str:
 
 
 def _copy(cx: KernelContext, low: int, high: int, step: int) -> str:
-    """Columns ``low`` to ``high`` from every ``step``th pixel."""
+    """Return the C that copies columns ``low`` to ``high`` from every ``step``-th pixel."""
     if step == 1:
         return f"memcpy(to + {low}, image + at + {low}, {4 * (high - low)});"
     if step == 2:
@@ -102,10 +105,10 @@ def padded_rows(
     stride: tuple[int, int] = (1, 1),
     phase: tuple[int, int] = (0, 0),
 ) -> str:
-    """A function ``(image, to, y, rows)`` that copies rows of a plane into rows of ``pitch``.
+    """Add a function ``(image, to, y, rows)`` that copies rows of a plane into rows of ``pitch``.
 
-    Row ``r`` is row ``y + r * stride`` of the image and column ``q`` is ``q * stride`` of it, both
-    from ``phase`` on and before the padding; what lies outside is 0.
+    Row ``r`` is image row ``y + r * stride``, column ``q`` is image column ``q * stride`` from
+    ``phase`` minus the padding on; elements outside are 0.
     """
     _, height, width = window.input
     (down, step), first = stride, phase[1] - window.begin[2]

@@ -1,4 +1,4 @@
-"""Tiles whose rows are output pixels and whose columns are filters, over a band of an image."""
+"""Micro-kernels whose rows are output pixels and whose columns are filters, over a band."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from smelt.native.kernels.tile_walk import LINE, Walk
 from smelt.native.kernels.vector_tile import SUMS, Finish, Tile, plus
 
 MOST_PIXELS = 14
-"""Pixels of a tile where there are 32 registers: parts of rows of 7, 14, 28, 56 are as long."""
+"""The pixels of a tile with 32 registers, which divides rows of 7, 14, 28 and 56."""
 
 UNROLLED = 8
-"""Columns of a kernel that are written one after the other; more are a loop."""
+"""Up to this many kernel columns are unrolled; more are a loop."""
 
 FETCHED = 1 << 16
-"""Elements of weights from which the next panel is fetched while one is multiplied: fewer stay
-near the processor from run to run."""
+"""From this many weights on, the next panel is prefetched; fewer stay in cache from run to run."""
 
 
 def emit(
@@ -35,7 +34,7 @@ def emit(
     *,
     by_panel: bool,
 ) -> None:
-    """All panels over ``rows`` rows of pixels. Parts of a run share them ``by_panel``."""
+    """Write all panels over ``rows`` rows of pixels; with ``by_panel``, shards take panels."""
     loop, body = cx.body.shared_loop if by_panel else cx.body.loop, cx.body
     pixels = rows * window.output[2]
     for first, width, count in panels(channels_of(cx)[1]):
@@ -57,7 +56,7 @@ def emit(
 
 
 def shapes(width: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Pixels and vectors of a tile of so many filters; the second where registers are many."""
+    """Return pixels and vectors of a tile for a panel ``width``: with 16 and with 32 registers."""
     few = (SUMS // 2, 2) if width > PANEL // 4 else (SUMS, 1)
     more = (MORE_SUMS // 2, 2) if width > PANEL // 2 else (SUMS, 1)
     return few, more
@@ -65,7 +64,7 @@ def shapes(width: int) -> tuple[tuple[int, int], tuple[int, int]]:
 
 @contextmanager
 def _channels(cx: KernelContext, panel: Panel, pixels: int) -> Iterator[Channels]:
-    """All channels, or a loop over blocks of them, before which held sums are the bias."""
+    """Yield all channels, or blocks of them in a loop; partial sums start at the bias."""
     every, block, held = channels_of(cx)[0], panel.source.block, panel.source.held
     if not block or panel.width < PANEL or panel.weights.skipped:
         yield Channels("0", str(every))
@@ -86,8 +85,10 @@ def _emit_listed(
     vectors: int,
     when: str,
 ) -> None:
-    """Pixels one after the other, each of which has a pointer: ``next`` is where the next one is,
-    in column q."""
+    """Write tiles of consecutive pixels with a pointer each.
+
+    ``next`` is the place of the next pixel, which is in column q.
+    """
     body, window, source = cx.body, panel.window, panel.source
     wide = window.output[2]
     turn = source.down - (wide - 1) * source.step
@@ -113,8 +114,11 @@ def _emit_listed(
 def _emit_placed(
     cx: KernelContext, panel: Panel, channels: Channels, rows: int, vectors: int
 ) -> None:
-    """Tiles of a part of an output row or a few whole ones, whose pixels lie at known places from
-    the first on, so that none needs a register of its own."""
+    """Write tiles of part of an output row or of whole rows.
+
+    Their pixels lie at constant distances from the first one, so they need no registers for
+    pointers.
+    """
     body, window, source = cx.body, panel.window, panel.source
     wide = window.output[2]
     down = even_parts(rows, max(1, MOST_PIXELS // wide))
@@ -150,14 +154,16 @@ def _emit_placed(
 
 
 def _rounds(window: Window) -> int:
-    """How often a tile turns round in its innermost loop for each channel."""
+    """Return the innermost iterations of a tile per channel."""
     (_, kh, kw) = window.kernel
     return kh * (kw if kw > UNROLLED else 1)
 
 
 def _fetch(cx: KernelContext, panel: Panel, tiles: int) -> int:
-    """Elements of the next panel that each round of a tile fetches, so that ``tiles`` of them fetch
-    it all; 0 if the weights are few."""
+    """Return the elements of the next panel that each innermost iteration prefetches.
+
+    All ``tiles`` together prefetch the panel. 0 if there are few weights.
+    """
     channels, filters = channels_of(cx)
     window = panel.window
     if panel.width < PANEL or filters * channels * window.kernel[1] * window.kernel[2] < FETCHED:
@@ -166,7 +172,7 @@ def _fetch(cx: KernelContext, panel: Panel, tiles: int) -> int:
 
 
 def _weights(cx: KernelContext, panel: Panel, block: Channels) -> str:
-    """The laid out panel from filter ``o`` and the first channel of ``block`` on."""
+    """Return the packed panel from filter ``o`` and the block's first channel on, as C."""
     channels, filters = channels_of(cx)
     total = sum(width * count for _, width, count in panels(filters))
     terms = channels * panel.window.kernel[1] * panel.window.kernel[2]
@@ -184,8 +190,11 @@ def emit_tile(
     first: str,
     when: str,
 ) -> None:
-    """``size`` pixels and vectors from pixel ``first`` of the band on by the panel ``o``, as many
-    filters at a time as vectors have lanes. ``given`` are arguments around the weights."""
+    """Write ``size`` pixels and vectors from pixel ``first`` of the band on, times panel ``o``.
+
+    Filters are taken by as many as vectors have lanes. ``given`` are the arguments after the
+    weights.
+    """
     filters, width, window = channels_of(cx)[1], panel.width, panel.window
     source, pixels = panel.source, window.pixels
     (rows, vectors), here = size, f"h * {window.output[2]} + {first}"
@@ -217,12 +226,13 @@ def emit_tile(
 
 PARAMETERS = "ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict b, "
 PARAMETERS += "const float *restrict a"
-"""Channels, the elements from one to the next and between rows that the kernel sees, the weights,
-and the image from the first pixel on, or from where ``at`` counts."""
+"""Channels, strides between channels and between kernel rows, the weights, and the image from the
+first pixel on or from the origin of ``at``."""
 
 
 def listed_walk(window: Window, width: int) -> Walk:
-    """Channels, rows of the kernel, and its columns one after the other."""
+    """Return the walk over channels, kernel rows and unrolled columns, with pixels listed in
+    ``at``."""
     (_, kh, kw), dw = window.kernel, window.dilations[2]
     heads, before, steps, after = _loops(kh, kw, width)
     return Walk(
@@ -237,7 +247,7 @@ def listed_walk(window: Window, width: int) -> Walk:
 
 
 def placed_walk(window: Window, width: int, places: tuple[int, ...], fetch: int) -> Walk:
-    """The same for pixels at ``places`` from the first on."""
+    """Return the same walk for pixels at constant ``places`` from the first one."""
     (_, kh, kw), dw = window.kernel, window.dilations[2]
     heads, before, steps, after = _loops(kh, kw, width)
     fetched = [f"FETCH(ahead + {line});" for line in range(0, fetch, LINE)]
@@ -257,8 +267,8 @@ def placed_walk(window: Window, width: int, places: tuple[int, ...], fetch: int)
 def _loops(
     kh: int, kw: int, width: int
 ) -> tuple[tuple[str, ...], str, tuple[tuple[int, str], ...], str]:
-    """The loops, where the window of a channel and row begins, the columns of a step with where
-    their weights are, and what ends it."""
+    """Return the loops, the window's start, the columns of a step with their weights, and the
+    end."""
     heads: tuple[str, ...] = (
         "for (ptrdiff_t i = 0; i < cn; ++i)",
         f"for (ptrdiff_t k = 0; k < {kh}; ++k)",

@@ -1,8 +1,8 @@
-"""Convolutions of images whose sizes each run has of its own: one weight at a time along a row.
+"""Convolutions of images with run-time sizes: one weight at a time along a row.
 
     out[c, h, :] += weight * image[c', row of h, :]
 
-A weight meets the columns that lie inside the image, so nothing is padded and nothing copied.
+Each weight applies to the columns inside of the image, so nothing is padded or copied.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from smelt.native.kernels.kernel import KernelContext
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """None."""
+    """Return 0."""
     return 0
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Loops over results by rows, inside of them over channels and positions of the window."""
+    """Write loops over rows of results; inside, over channels and window positions."""
     x, w, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0).name
     bias = cx.optional(2)
     channels, filters = channels_of(cx)
@@ -53,7 +53,7 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 
 def _emit_columns(cx: KernelContext, window: Window) -> None:
-    """The columns of the result for which position ``k2`` lies inside the image."""
+    """Add position ``k2`` to the columns of the result for which it lies inside of the image."""
     body, step, (width, wide) = cx.body, window.strides[2], (window.input[2], window.output[2])
     body.line(f"const ptrdiff_t from = k2 * {window.dilations[2]} - {window.begin[2]};")
     body.line(f"const ptrdiff_t first = from < 0 ? (-from + {step - 1}) / {step} : 0;")

@@ -1,4 +1,4 @@
-"""1x1 convolutions: the image is a matrix already. Filters are rows of a tile, pixels columns."""
+"""1x1 convolutions: the image already is a matrix. Tile rows are filters, tile columns pixels."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ PANEL = VECTORS * MOST_LANES
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """Enough pixels for the widest tile, which fill it."""
+    """True if there are enough pixels to fill the widest tile."""
     enough = window.pixels >= PANEL and not direct.fills(instance, window)
     return window.pointwise and is_float(instance) and enough
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """None."""
+    """Return 0."""
     return 0
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Columns of pixels, and for each all filters; the last columns overlap those before."""
+    """Write columns of pixels, and for each all filters; the last columns overlap the previous
+    ones."""
     channels, filters = channels_of(cx)
     pixels, body = window.pixels, cx.body
     wide = f"{VECTORS} * LANES"
@@ -54,7 +55,7 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 
 def _emit_tile(cx: KernelContext, rows: Rows, pixels: int, vectors: int, when: str) -> None:
-    """The filters from ``o`` on by so many vectors of pixels from ``at`` on."""
+    """Write the filters from ``o`` on times vectors of pixels from ``at`` on."""
     (channels, filters), bias = channels_of(cx), cx.optional(2)
     walk = packed_rows(rows.block) if rows.block else STRIDED
     finish = finish_by_filter(cx).at("o", "at")

@@ -1,8 +1,8 @@
-"""Convolutions of wide images: filters are rows of a tile, neighbouring pixels its columns.
+"""Convolutions of wide images: tile rows are filters, tile columns neighboring pixels.
 
-The rows that a block of output pixels sees are copied with the padding around them, all channels
-next to each other. Each position of the kernel then reads the same copy from another place on, so
-nothing is gathered by position, and whole vectors are stored where they belong.
+The input rows of a block of output pixels are copied with their padding, channel after channel.
+Each kernel position reads the same copy at another offset, so nothing is gathered per position, and
+whole vectors are stored in place.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from smelt.native.kernels.vector_tile import Tile
 
 PANEL = 2 * MOST_LANES
 IDLE = 1.07
-"""Lanes by pixels of a row up to which rows fill vectors."""
+"""The largest ratio of lanes to pixels of a row for which rows fill vectors."""
 
 UNROLLED = 8
-"""Columns of a kernel that are written one after the other; more are a loop."""
+"""Up to this many kernel columns are unrolled; more are a loop."""
 
 COPIED = 1 << 16
-"""Elements of a copy at most, unless a panel sees more: it stays near the processor."""
+"""The largest copy, in elements, which stays in cache; more if a panel needs it."""
 
 FAR = 4 * PANEL
-"""Elements between the first and the last column of a kernel up to which they share a copy."""
+"""The largest distance of the first and last kernel column that share a copy."""
 
 BLOCK = 1024
-"""Output pixels of a block, about: weights are read once a block."""
+"""The approximate output pixels of a block; weights are read once per block."""
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """One plane, neighbours in the image for neighbours in the result, vectors that are filled."""
+    """True for one plane, unit column stride, and rows that fill vectors."""
     width = window.output[2]
     vectors = -(-width // MOST_LANES)
     return (
@@ -52,11 +52,11 @@ def takes(instance: Instance, window: Window) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Output pixels that are computed from one copy: ``rows`` of ``width``.
+    """Output pixels computed from one copy: ``rows`` of ``width``.
 
-    The copy has ``parts`` of ``seen`` rows of ``pitch`` of each channel, ``down`` from one that an
-    output row sees to that of the next, ``apart`` between rows that positions of the kernel see,
-    and ``across`` elements between its columns.
+    The copy has, per channel, ``parts`` of ``seen`` rows of ``pitch``. ``down``: rows between the
+    inputs of two output rows. ``apart``: rows between kernel rows. ``across``: elements between
+    kernel columns.
     """
 
     rows: int
@@ -70,19 +70,19 @@ class Block:
 
     @property
     def plane(self) -> int:
-        """Elements of a channel."""
+        """The elements of a channel."""
         return self.parts * self.seen * self.pitch
 
 
 def _far_block(window: Window, terms: int) -> Block:
-    """For columns of a kernel that lie far apart: what each sees is copied alone."""
+    """Return the block for kernel columns that lie far apart: each has its own copy."""
     _, kh, kw = window.kernel
     columns = min(window.output[2], max(PANEL, min(COPIED // terms, BLOCK) // PANEL * PANEL))
     return Block(1, columns, kh, columns, window.strides[1], 1, kh * columns, kw)
 
 
 def block_of(instance: Instance, window: Window) -> Block:
-    """All of a width of whole panels, but for the last ones."""
+    """Return the block; all but the last ones are whole panels wide."""
     channels = channels_of(instance)[0]
     (_, height, width), (_, kh, kw) = window.output, window.kernel
     (_, down, _), (_, dh, dw) = window.strides, window.dilations
@@ -105,13 +105,13 @@ def block_of(instance: Instance, window: Window) -> Block:
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """The copy, and what the last vector of a row reads beyond it."""
+    """Return the bytes of the copy, and of what the last vector of a row reads beyond it."""
     block = block_of(instance, window)
     return 4 * (channels_of(instance)[0] * block.plane + PANEL)
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Blocks of pixels; in each, all tiles of filters, and for each all panels of pixels."""
+    """Write blocks of pixels; in each, all tiles of filters, and for each all panels of pixels."""
     body, (_, height, width) = cx.body, window.output
     block = block_of(cx, window)
     by_row = -(-height // block.rows) >= -(-width // block.width)
@@ -152,11 +152,11 @@ COPY = """static void padded_part(const float *restrict image, float *restrict t
     }
 }
 """
-"""Copies ``rows`` rows of ``pitch``, ``step`` apart, from ``(y, x)`` on; what lies outside is 0."""
+"""Copies ``rows`` rows of ``pitch``, ``step`` apart, from ``(y, x)`` on, with 0 outside."""
 
 
 def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
-    """What the block from output row ``h`` and column ``w`` on sees, of all channels."""
+    """Write the copy of all channels for the block from output row ``h`` and column ``w`` on."""
     cx.call("padded_part", COPY)
     _, height, width = window.input
     step = window.dilations[1] if block.rows == 1 else 1
@@ -178,7 +178,7 @@ def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
 
 
 def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> None:
-    """The filters from ``o`` on by the pixels from ``l`` on of row ``r`` of the block."""
+    """Write the filters from ``o`` on times the pixels from ``l`` on of row ``r`` of the block."""
     channels, filters = channels_of(cx)
     bias, pixels, when = cx.optional(2), window.pixels, rows.when
     here = f"(h + r) * {window.output[2]} + w + l"
@@ -201,7 +201,7 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
 
 
 def _walk(window: Window, across: int, block: int) -> Walk:
-    """Channels, rows of the kernel, and its columns one after the other, so far ``across``."""
+    """Return the walk over channels, kernel rows and unrolled columns, ``across`` apart."""
     _, kh, kw = window.kernel
     heads: tuple[str, ...] = (
         "for (ptrdiff_t i = 0; i < cn; ++i)",

@@ -1,8 +1,8 @@
-"""Dilated convolutions, rectangle by rectangle of results that see the same kernel positions.
+"""Dilated convolutions by rectangles of results that read the same kernel positions.
 
-A kernel of 3 dilated by 18 over 28 columns has results that see its last two columns, then some
-that see the middle one only, then some that see the first two. In each rectangle all of what is
-multiplied lies inside the image, so that nothing is padded, copied or asked on the way.
+With a kernel of 3 dilated by 18 over 28 columns, some results read its last two columns, then some
+the middle one only, then some the first two. In each rectangle all products lie inside of the
+image, so nothing is padded, copied or tested.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.tile_walk import Walk
 
 SHORTEST = 4
-"""Pixels that a tile takes as long for as for fewer: its sums wait for each other."""
+"""Fewer pixels take a tile as long as this many, because its sums wait for each other."""
 
 WORTH = 0.9
-"""Part of the products from which they are cut."""
+"""Rectangles pay if they need at most this share of the products."""
 
 MOST = 32
-"""Rectangles at most, each of which is a loop or a few in the text."""
+"""The most rectangles; each is one or a few loops."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Results from ``first`` to ``end`` of a dim, which see kernel positions ``low`` to ``high``;
-    both are 0 if these see padding only."""
+    """Results from ``first`` to ``end`` of a dim that read kernel positions ``low`` to ``high``.
+
+    Both positions are 0 if the results read only padding.
+    """
 
     first: int
     end: int
@@ -43,7 +45,7 @@ class Span:
 
 
 def spans(window: Window, dim: int) -> list[Span]:
-    """The results along a dim, cut where they see other positions than those before."""
+    """Return the results along a dim, split where the kernel positions that they read change."""
     size, kernel, step = window.input[dim], window.kernel[dim], window.dilations[dim]
     begin, stride = window.begin[dim], window.strides[dim]
 
@@ -61,7 +63,7 @@ def spans(window: Window, dim: int) -> list[Span]:
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """Wide padding, few spans, and these so long that tiles of them save products."""
+    """True for wide padding and few, long spans that save products."""
     if not skips(instance, window) or window.kernel[2] > pixel_tiles.UNROLLED:
         return False
     rows, columns = spans(window, 1), spans(window, 2)
@@ -72,7 +74,7 @@ def takes(instance: Instance, window: Window) -> bool:
 
 
 def emit(cx: KernelContext, window: Window, weights: Filters) -> None:
-    """All panels of filters, and for each all rectangles. Parts of a run share panels or rows."""
+    """Write all panels of filters, and for each all rectangles; shards take panels or rows."""
     filters = channels_of(cx)[1]
     (_, height, width), (_, down, step), body = window.input, window.strides, cx.body
     source = Source("image", height * width, width, down * width, step)
@@ -103,7 +105,7 @@ def _emit_part(
     vectors: int,
     when: str,
 ) -> None:
-    """Tiles of pixels of the output row ``h``."""
+    """Write tiles of pixels of the output row ``h``."""
     window, source = panel.window, panel.source
     (_, down, step), (_, dh, dw) = window.strides, window.dilations
     kernel = window.kernel[2]
@@ -120,8 +122,10 @@ def _emit_part(
 
 
 def _walk(window: Window, width: int, seen: int) -> Walk:
-    """Channels and ``tall`` rows of the kernel, of which ``seen`` columns are multiplied, weights
-    from the ``first`` one on."""
+    """Return the walk over channels and ``tall`` kernel rows with ``seen`` columns.
+
+    Weights are read from the ``first`` one on.
+    """
     (_, kh, kw), step, stride = window.kernel, window.dilations[2], window.strides[2]
     return Walk(
         name=f"alike{kh}x{kw}_{seen}",

@@ -1,9 +1,9 @@
-"""ConvTranspose of floats as a product, whose rows are then added up where they lie in the result.
+"""ConvTranspose of floats as a matrix product whose rows are then added into the result.
 
-The rows of the product are pairs of a filter and a kernel position, its columns the pixels of the
-image: filters are taken in blocks whose products stay near the processor. What a row of the result
-gets from a column of the kernel is a run of neighbours in steps of the stride, so the elements of
-each step are added up in a row of their own, and the rows then interleaved.
+The product's rows are pairs of filter and kernel position, its columns image pixels. Filters are
+taken in blocks whose products stay in cache. A kernel column adds to every stride-th element of a
+result row, so the elements of each phase are summed in a row of their own, and the rows are then
+interleaved.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from smelt.native.kernels.vector_tile import Finish, Tile
 
 ROWS, VECTORS = 6, 2
 FEWEST_TERMS = 4
-"""Channels from which a product is worth its way through memory."""
+"""The fewest channels for which the product pays its memory traffic."""
 
 MOST_COLUMNS = 64
-"""Columns of a kernel, each of which is a loop in the text."""
+"""The most kernel columns; each is a loop in the code."""
 
 MOST_SUMS = 1 << 16
-"""Elements of a block of products, but for a single filter."""
+"""The largest block of products, in elements, unless a single filter needs more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a group is: channels, filters, kernel positions, and pixels of the image."""
+    """The sizes of a group: channels, filters, kernel positions, and image pixels."""
 
     channels: int
     filters: int
@@ -45,15 +45,15 @@ class Sizes:
 
 
 def sizes_of(instance: Instance, window: Window) -> Sizes:
-    """The sizes of a group of a ConvTranspose."""
+    """Return the sizes of a ConvTranspose's group."""
     channels, filters = instance.shape(1)[0] // instance.int("group"), instance.shape(1)[1]
     return Sizes(channels, filters, math.prod(window.kernel), window.plane)
 
 
 def takes(instance: Instance) -> bool:
-    """Known sizes and channels enough; weights that are known, too, unless pixels fill a tile.
+    """True for static sizes and enough channels, and constant weights unless pixels fill a tile.
 
-    The products of one filter may take no more memory than an image and its result do.
+    The products of one filter must not exceed the image and the result in size.
     """
     numbers = (*instance.shape(0)[1:], *instance.shape(1), *instance.output_shape()[1:])
     if not all(type(number) is int and number > 0 for number in numbers):
@@ -71,7 +71,7 @@ def takes(instance: Instance) -> bool:
 
 
 def workspace(instance: Instance) -> int:
-    """The products of a block of filters, and rows of the result."""
+    """Return the bytes of a block of products and of rows of the result."""
     window = window_of(instance)
     sizes = sizes_of(instance, window)
     step = window.strides[2]
@@ -80,7 +80,7 @@ def workspace(instance: Instance) -> int:
 
 
 def emit(cx: KernelContext) -> None:
-    """For each sample and group, blocks of filters: their products, then what these add up to."""
+    """For each sample and group, write blocks of filters: their products, then the sums."""
     window, body, group = window_of(cx), cx.body, cx.int("group")
     sizes, x, y = sizes_of(cx, window), cx.input(0), cx.output()
     blocks = even_parts(sizes.filters, _block(sizes, window))
@@ -106,27 +106,27 @@ def emit(cx: KernelContext) -> None:
 
 
 def _is_wide(sizes: Sizes) -> bool:
-    """True if pixels fill the columns of a tile; else they are its rows."""
+    """True if pixels fill the columns of a tile; otherwise they are its rows."""
     return sizes.pixels >= VECTORS * MOST_LANES
 
 
 def _block(sizes: Sizes, window: Window) -> int:
-    """Filters at a time: their products take an eighth of the result at most, if that is enough
-    for one filter."""
+    """Return the filters per block: their products take at most an eighth of the result, if one
+    fits."""
     of_one = sizes.positions * sizes.pixels
     budget = min(MOST_SUMS, sizes.filters * window.pixels // 8)
     return max(1, min(sizes.filters, budget // of_one))
 
 
 def _weights(instance: Instance) -> np.ndarray | None:
-    """The weights as ``[channel, filter, kernel position]``; None if they are computed."""
+    """Return the weights as ``[channel, filter, kernel position]``; None if not constant."""
     array = instance.program.constants.get(instance.instruction.inputs[1])
     shape = instance.shape(1)
     return None if array is None else np.ascontiguousarray(array).reshape(*shape[:2], -1)
 
 
 def _packed_parts(weights: np.ndarray | None, sizes: Sizes, block: Part) -> list[np.ndarray]:
-    """The first block of filters as it is laid out, or nothing of computed ones."""
+    """Return the first block of filters packed; empty if weights are not constant."""
     if weights is None:
         return []
     part = weights[: sizes.channels, block.first : block.first + block.length]
@@ -134,7 +134,7 @@ def _packed_parts(weights: np.ndarray | None, sizes: Sizes, block: Part) -> list
 
 
 def _laid_out(matrix: np.ndarray, sizes: Sizes) -> list[np.ndarray]:
-    """``[channel, row]`` as tiles read it."""
+    """Return ``[channel, row]`` packed for the micro-kernel."""
     if not _is_wide(sizes):
         return [pack(matrix, sizes.pixels)]
     return [
@@ -145,14 +145,14 @@ def _laid_out(matrix: np.ndarray, sizes: Sizes) -> list[np.ndarray]:
 
 
 def _pitch(weights: np.ndarray | None, sizes: Sizes, blocks: list[Part]) -> int:
-    """Elements of the laid out weights of a group."""
+    """Return the elements of a group's packed weights."""
     return sum(
         part.size * block.count for block in blocks for part in _packed_parts(weights, sizes, block)
     )
 
 
 def _pack(weights: np.ndarray, sizes: Sizes, blocks: list[Part]) -> np.ndarray:
-    """All groups, and in each all blocks."""
+    """Return all groups packed, block by block."""
     found = []
     for first in range(0, weights.shape[0], sizes.channels):
         group = weights[first : first + sizes.channels]
@@ -164,7 +164,7 @@ def _pack(weights: np.ndarray, sizes: Sizes, blocks: list[Part]) -> np.ndarray:
 
 
 def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, sums: str) -> None:
-    """``sums[row][pixel]``; if pixels are few, ``sums[pixel][row]``."""
+    """Write ``sums[row][pixel]``, or ``sums[pixel][row]`` if there are few pixels."""
     rows, body, channels, pixels = (
         filters * sizes.positions,
         cx.body,
@@ -201,7 +201,7 @@ def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, su
 
 
 def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
-    """All rows of the result of filter ``m``."""
+    """Write all result rows of filter ``m``."""
     body, (depth, height, width) = cx.body, window.output
     step, bias, finish = window.strides[2], cx.optional(2), finish_by_filter(cx)
     pitch = -(-width // step)
@@ -227,7 +227,7 @@ def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, su
 
 
 def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
-    """What the columns of the kernel add, from one of its rows and a row of the image."""
+    """Write what the kernel columns add, from one kernel row and one image row."""
     body, rows = cx.body, filters * sizes.positions
     (_, down, step), (_, in_height, in_width) = window.strides, window.input
     _, kernel_rows, kernel_columns = window.kernel
@@ -249,7 +249,7 @@ def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int,
 
 
 def _interleave(cx: KernelContext, width: int, step: int, to: str) -> None:
-    """Element ``i`` of each of the rows ``sum`` becomes one of neighbours."""
+    """Write element ``i`` of each phase row ``sum`` to neighbors."""
     if step == 1:
         return
     pitch, whole = -(-width // step), width // step
@@ -266,7 +266,7 @@ def _interleave(cx: KernelContext, width: int, step: int, to: str) -> None:
 
 
 def _emit_finish(cx: KernelContext, finish: Finish, width: int, source: str, height: int) -> None:
-    """A row of sums as it is stored."""
+    """Apply the epilogue to a row of sums and store it."""
     here = finish.at("m", f"(z * {height} + h) * {width}")
     for support in finish.support:
         cx.call(*support)

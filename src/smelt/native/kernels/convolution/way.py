@@ -1,4 +1,4 @@
-"""What a way to compute a convolution is, and what it says of itself."""
+"""The interface of a convolution method."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Takes: TypeAlias = Callable[[Instance, Window], bool]
 
 
 def anything(instance: Instance, window: Window) -> bool:
-    """True: a way for what no other takes."""
+    """Return True, for a method that takes every convolution."""
     return True
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to compute a convolution.
+    """One method to compute a convolution.
 
-    ``emit`` writes the body, in a scratch space of ``workspace`` bytes, for what it ``takes``.
-    ``epilogue``: whether it computes fused steps before it stores a result, by ``finish_of``. A way
-    that does not say so is given none. Every way computes the Relu of ConvRelu: by ``finish_of``,
-    or where it asks ``ends_in_relu``. What emits C without either is refused (E964).
+    ``emit`` writes the function's body and uses ``workspace`` bytes of scratch space, for
+    convolutions that ``takes`` accepts. ``epilogue``: the method applies ``finish_of`` before it
+    stores a result; without it, no steps are fused. Every method computes the Relu of ConvRelu, by
+    ``finish_of`` or ``ends_in_relu``; one that does not is refused (E964).
     """
 
     emit: Callable[[KernelContext, Window], None]

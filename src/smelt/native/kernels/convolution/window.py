@@ -1,4 +1,4 @@
-"""What a convolution or a pooling sees of an image."""
+"""The window of a convolution or pooling."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Window:
 
     @property
     def pixels(self) -> int:
-        """Positions of the output."""
+        """The number of output positions."""
         return math.prod(self.output)
 
     @property
     def plane(self) -> int:
-        """Positions of the image."""
+        """The number of image positions."""
         return math.prod(self.input)
 
     @property
     def flat(self) -> bool:
-        """True if there is one plane at most: the first of the three dims is idle."""
+        """True if there is one plane: the first of the three dims is trivial."""
         first = (self.input[0], self.kernel[0], self.begin[0], self.end[0])
         return first == (1, 1, 0, 0)
 
@@ -45,20 +45,20 @@ class Window:
 
     @property
     def whole(self) -> bool:
-        """True if there is one result, and its window is the image."""
+        """True if there is one result and its window is the whole image."""
         known = all(isinstance(size, int) and size > 0 for size in self.input)
         sizes = self.kernel == self.input and self.output == (1, 1, 1) if known else False
         return sizes and self.dilations == (1, 1, 1) and not any((*self.begin, *self.end))
 
     @property
     def pointwise(self) -> bool:
-        """True if output pixel i reads input pixel i and nothing else."""
+        """True if output pixel i reads only input pixel i."""
         ones = (1, 1, 1)
         return self.kernel == self.strides == ones and not any((*self.begin, *self.end))
 
 
 def window_of(instance: Instance) -> Window:
-    """The window of a Conv or a pooling whose attributes are explicit."""
+    """Return the window of a Conv or pooling with explicit attributes."""
     pads = instance.ints("pads")
     rank = len(pads) // 2
     return Window(
@@ -78,7 +78,7 @@ def _three(values: tuple[int, ...], fill: int) -> Three:
 
 
 def refuse_window(instance: Instance) -> str | None:
-    """More than three spatial dims, or pads that cut the input."""
+    """Return why the window is refused: not 1 to 3 spatial dims, or negative pads; else None."""
     if not 1 <= len(instance.ints("kernel_shape")) <= 3:
         return "a number of spatial dims that is not 1, 2 or 3"
     if min(instance.ints("pads")) < 0:
@@ -87,6 +87,6 @@ def refuse_window(instance: Instance) -> str | None:
 
 
 def channels_of(instance: Instance) -> tuple[int, int]:
-    """Channels in and out of one group of a convolution."""
+    """Return the input and output channels of one group of a convolution."""
     group = instance.int("group")
     return instance.shape(1)[1], instance.shape(1)[0] // max(group, 1)
