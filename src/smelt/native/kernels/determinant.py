@@ -1,4 +1,4 @@
-"""Det by elimination, each column with its largest element as the pivot."""
+"""Det by Gaussian elimination with column pivoting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel("Det", needs=_needs)
 def det(cx: KernelContext) -> None:
-    """The product of the pivots; rows that change places change its sign."""
+    """Write the product of the pivots; each row exchange changes its sign."""
     x, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
     order = x.shape[-1]
     if order == 0:

@@ -1,8 +1,8 @@
-"""DotGeneral: batches of matrix products, each cut into register tiles.
+"""DotGeneral: batches of matrix products, each computed by register micro-kernels.
 
-The right side is read in panels of as many columns as a tile has. Panels of a constant are laid
-out one after the other when the model is compiled; a right side whose columns are not contiguous
-is copied into scratch space one panel at a time.
+The right operand is read in panels as wide as a micro-kernel. Panels of a constant are packed when
+the model is compiled. A right operand with strided columns is packed into scratch space one panel
+at a time.
 """
 
 from __future__ import annotations
@@ -38,20 +38,21 @@ def _refuse(instance: Instance) -> str | None:
 
 
 CLASHING = 1024
-"""Bytes between rows of which a multiple sends them to few places of a cache."""
+"""Rows a multiple of this many bytes apart compete for few cache sets."""
 FAR, FAR_OF_FEW = 1 << 16, 1 << 20
-"""Elements from which a constant right side is fetched ahead, for it does not stay near the
-processor from run to run; of few rows, which each fetch more of it, if it surely does not."""
+"""From this size on, in elements, a constant right operand is prefetched, because it does not stay
+in cache from run to run. With few rows, each prefetches more, so the limit is higher."""
 FEW = 8
-"""Rows that are few: 4 by 768x768 take 1.13 of the time with a fetch, by 1024x1024 .97."""
+"""Fewer rows count as few: with prefetch, 4 rows by 768x768 take 1.13 of the time, by 1024x1024
+0.97."""
 
 FEWEST_ROWS = 64
-"""Rows and summed elements from which a copy of a panel is a small part of the work."""
+"""The fewest rows and summed elements for which packing a panel is a small part of the work."""
 
 
 def _panel(instance: Instance, layout: Layout) -> int:
     if isinstance(cast(object, layout.n.size), Size):
-        return 1  # the run decides how many panels there are, each of a number that is known
+        return 1  # run-time sized columns: the number of panels is unknown
     return min(columns_for(highest(layout.m.size), instance.type(0)), max(layout.n.size, 1))
 
 
@@ -62,6 +63,7 @@ def _needs(instance: Instance) -> Needs:
 
 
 def _workspace(instance: Instance, layout: Layout) -> int:
+    """Return the scratch bytes of packed panels, 0 if none are packed at run time."""
     if _is_packed(instance, layout):
         return 0
     if _in_vectors(instance, layout):
@@ -73,7 +75,8 @@ def _workspace(instance: Instance, layout: Layout) -> int:
 
 
 def strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Strides by batch dim, row and column of an operand that is read beside the result."""
+    """Return the strides of a side operand by batch dim, row and column; None if they do not
+    merge."""
     dims, result = instance.instruction.attributes["dims"], instance.output_shape()
     assert isinstance(dims, DotDims)
     batch = len(dims.lhs_batch)
@@ -90,7 +93,7 @@ def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
 
 
 def finish_beside(cx: KernelContext, variables: Sequence[str]) -> Finish:
-    """What becomes of the sums of one product of the batch, at these variables."""
+    """Return the epilogue of one product of the batch, at these loop variables."""
 
     def beside(position: int) -> Beside:
         operand = cx.input(position)
@@ -102,19 +105,22 @@ def finish_beside(cx: KernelContext, variables: Sequence[str]) -> Finish:
 
 
 def _is_packed(instance: Instance, layout: Layout) -> bool:
-    """True if the right side is a constant matrix that is laid out in panels beforehand."""
+    """True if the right operand is a constant matrix, packed at compile time."""
     return instance.instruction.inputs[1] in instance.program.constants and not layout.batch
 
 
 def _in_vectors(instance: Instance, layout: Layout) -> bool:
-    """True for sums of products of floats, and columns enough that vectors are worth padding."""
+    """True for float sums of products with enough columns to fill padded vectors."""
     enough = not surely_below(layout.n.size, FEWEST_COLUMNS)
     return instance.type(0).name == "float" and enough and algebra.is_sum_product(instance)
 
 
 def _is_copied(instance: Instance, layout: Layout) -> bool:
-    """True if panels of the right side are copied first: columns that don't lie side by side, and
-    rows that many tiles read from places that few lines of a cache can hold at once."""
+    """True if panels of the right operand are packed at run time.
+
+    That is for strided columns, and for rows that many tiles read and that compete for few cache
+    sets.
+    """
     if highest(layout.n.size) <= 1:
         return False
     apart = layout.k.rhs * instance.type(0).size
@@ -125,7 +131,7 @@ def _is_copied(instance: Instance, layout: Layout) -> bool:
 
 @kernel("DotGeneral", kinds=ANY, needs=_needs, refuse=_refuse, finishes=_finishes, shared=True)
 def dot_general(cx: KernelContext) -> None:
-    """Loops over batches, panels of columns, and tiles of rows."""
+    """Write loops over batches, panels of columns, and tiles of rows."""
     layout = layout_of_instance(cx)
     assert layout is not None
     variables = [f"b{i}" for i in range(len(layout.batch))]
@@ -139,7 +145,7 @@ def dot_general(cx: KernelContext) -> None:
 
 
 def _emit_semiring(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:
-    """By the plain comparison where the operands allow it, else by one that keeps NaN."""
+    """Write plain comparisons if the operands have no NaN, else ones that propagate it."""
     semiring, output = algebra.semiring_in(cx), cx.output()
     if layout.k.size == 0:
         zero = semiring.zero_in(np.dtype(cx.program.slots[cx.instruction.outputs[0]].dtype.numpy()))
@@ -160,6 +166,7 @@ def _emit_semiring(cx: KernelContext, layout: Layout, variables: Sequence[str]) 
 
 
 def _emit_log_sum_exp(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:
+    """Write panels of sums of exponentials in the log domain."""
     m, n, k = layout.m, layout.n, layout.k
     sizes = [axis.size for axis in layout.batch]
     function = log_sum_exp_dot.panel_function(cx, cx.type(0))
@@ -176,7 +183,7 @@ def _emit_log_sum_exp(cx: KernelContext, layout: Layout, variables: Sequence[str
 def _emit_tiles(
     cx: KernelContext, layout: Layout, variables: Sequence[str], over: Algebra | None
 ) -> None:
-    """Tiles of scalars, which compilers turn into vectors where they can."""
+    """Write scalar micro-kernels, which compilers vectorize where they can."""
     lhs, output, width = cx.input(0), cx.output(), _panel(cx, layout)
     m, n, k = layout.m, layout.n, layout.k
     sizes = [axis.size for axis in layout.batch]
@@ -207,6 +214,7 @@ def _emit_tiles(
 
 
 def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:
+    """Write vector micro-kernels with packed panels, epilogue and shared loops."""
     m, n, k = layout.m, layout.n, layout.k
     lhs, output = cx.input(0), cx.output()
     sizes = [axis.size for axis in layout.batch]
@@ -237,18 +245,18 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
 
 
 def is_even(count: int, parts: int) -> bool:
-    """True if parts of so many matrices take about as long."""
+    """True if shards of ``count`` matrices take about equal time."""
     return count >= 4 * parts or (count >= parts and count % parts == 0)
 
 
 def at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
-    """The pointer moved along ``strides`` by the loop ``variables``."""
+    """Return ``pointer`` advanced along ``strides`` by the loop ``variables``, as C."""
     offset = index(strides, variables)
     return pointer if offset == "0" else f"{pointer} + {offset}"
 
 
 def _emit_panel(cx: KernelContext, layout: Layout, product: Product, j: str) -> None:
-    """The columns from ``j`` on, as many as ``product`` has."""
+    """Write the columns from ``j`` on, as many as ``product`` has."""
     k, n, width = layout.k, layout.n, padded(product.n)
     c = f"{product.c} + {j}"
     if _is_packed(cx, layout):
@@ -267,7 +275,7 @@ def _emit_panel(cx: KernelContext, layout: Layout, product: Product, j: str) -> 
 
 
 def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
-    """The constant right side as panels ``[k][columns]`` in a row, padded to whole vectors."""
+    """Return the constant right operand as panels ``[k][columns]``, padded to whole vectors."""
     matrix, n = _matrix(cx, layout), layout.n
     panels = [matrix[:, j : j + width] for j in range(0, n.size, width)]
     whole = [
@@ -277,7 +285,7 @@ def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
 
 
 def _matrix(cx: KernelContext, layout: Layout) -> np.ndarray:
-    """The constant right side as ``[k, n]``."""
+    """Return the constant right operand as ``[k, n]``."""
     array = np.ascontiguousarray(cx.program.constants[cx.instruction.inputs[1]])
     n, k, item = layout.n, layout.k, array.itemsize
     return np.lib.stride_tricks.as_strided(

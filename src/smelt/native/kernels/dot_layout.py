@@ -1,4 +1,4 @@
-"""How the operands of a DotGeneral lie in memory: one matrix product in loops over a batch."""
+"""The memory layout of a DotGeneral: one matrix product inside of loops over a batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from smelt.program.run_sizes import same
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Several dims walked as one: a size, and the stride on each side (0 where it is not)."""
+    """Several dims merged to one: the size, and the stride in each operand (0 if it lacks the
+    dim)."""
 
     size: int
     lhs: int
@@ -32,7 +33,7 @@ class Layout:
 
 
 def layout_of(dims: DotDims, lhs: Sequence[int], rhs: Sequence[int]) -> Layout | None:
-    """The loops of a product of dense ``lhs`` and ``rhs``; None if dims do not merge into them."""
+    """Return the loops of a product of dense ``lhs`` and ``rhs``; None if dims do not merge."""
     left, right = row_major(lhs), row_major(rhs)
     batch = [
         Axis(lhs[i], left[i], right[j]) for i, j in zip(dims.lhs_batch, dims.rhs_batch, strict=True)
@@ -47,7 +48,7 @@ def layout_of(dims: DotDims, lhs: Sequence[int], rhs: Sequence[int]) -> Layout |
 
 
 def _merge(axes: Sequence[Axis]) -> Axis | None:
-    """One axis that walks ``axes``, None if their strides do not allow it."""
+    """Return one axis for ``axes``, None if their strides do not allow it."""
     merged = Axis(1, 0, 0)
     for axis in reversed(axes):
         if same(axis.size, 1):
@@ -62,7 +63,7 @@ def _merge(axes: Sequence[Axis]) -> Axis | None:
 
 
 def layout_of_instance(instance: Instance) -> Layout | None:
-    """The loops of a DotGeneral, as ``layout_of``."""
+    """Return the loops of a DotGeneral, as ``layout_of``."""
     dims = instance.instruction.attributes["dims"]
     if not isinstance(dims, DotDims):
         raise InternalError("E960", "a DotGeneral without dimension numbers")
@@ -70,5 +71,5 @@ def layout_of_instance(instance: Instance) -> Layout | None:
 
 
 def is_product(instance: Instance) -> bool:
-    """True if the dims of a DotGeneral are one matrix product in a batch, as they lie in memory."""
+    """True if a DotGeneral is a batch of matrix products in its operands' layout."""
     return layout_of_instance(instance) is not None

@@ -1,6 +1,6 @@
-"""Eigenvalues, eigenvectors and forms of Schur of general matrices without LAPACK.
+"""Eigenvalues, eigenvectors and Schur forms of general matrices without LAPACK.
 
-Steps end by the precision of the element type, as those of the operators' bodies do.
+Iterations stop at the precision of the element type, as in the operators' function bodies.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ REAL = {**eig_balance_text.TEXTS, **eig_real_text.TEXTS}
 COMPLEX = {**NUMBERS, **eig_balance_text.TEXTS, **eig_complex_text.TEXTS}
 
 SIZE = 16
-"""Bytes of a complex number in double."""
+"""The bytes of a complex double."""
 
 
 def _needs(instance: Instance) -> Needs:
-    """A form of Schur, its vectors, two vectors, a scale and a mark of each row."""
+    """Return the bytes of a Schur form, its vectors, two vectors, and per row a scale and a
+    mark."""
     n = instance.shape(0)[-1]
     return Needs(workspace=SIZE * (2 * n * n + 3 * n))
 
@@ -44,10 +45,10 @@ def _call(cx: KernelContext, texts: Iterable[Mapping[str, str]]) -> None:
 
 @contextmanager
 def _schur(cx: KernelContext, *, is_complex: bool, balanced: bool) -> Iterator[None]:
-    """Around what is done with the form ``t`` of each matrix ``b``, its vectors ``z``, the numbers
-    ``by`` which it was balanced by and ``power``, by which it was scaled.
+    """Write the Schur form ``t`` of each matrix ``b`` around the caller's use of it.
 
-    A matrix that is not finite, or that steps do not end for, gives NaN.
+    ``z`` are its vectors, ``by`` the balancing factors, ``power`` the exponent of the scaling. A
+    matrix with non-finite elements, or without convergence, gives NaN.
     """
     body, n = cx.body, cx.shape(0)[-1]
     inputs = [cx.input(i) for i in range(1 + is_complex)]
@@ -87,7 +88,7 @@ def _schur(cx: KernelContext, *, is_complex: bool, balanced: bool) -> Iterator[N
 
 @kernel("smelt::Eig", kinds=FLOAT, needs=_needs)
 def eig(cx: KernelContext) -> None:
-    """Blocks of two rows are made triangular; vectors of the second of a pair are conjugates."""
+    """Make 2x2 blocks triangular; the second vector of a pair is the conjugate of the first."""
     n, body = cx.shape(0)[-1], cx.body
     _call(cx, (NUMBERS, REAL, BALANCE, {"eig_pairs": PAIRS, "eig_vector": VECTOR}))
     with _schur(cx, is_complex=False, balanced=True):
@@ -104,7 +105,7 @@ def eig(cx: KernelContext) -> None:
 
 @kernel("smelt::ComplexEig", kinds=FLOAT, needs=_needs)
 def complex_eig(cx: KernelContext) -> None:
-    """Vectors by the triangular form."""
+    """Compute vectors from the triangular form."""
     n, body = cx.shape(0)[-1], cx.body
     _call(cx, (COMPLEX, BALANCE, {"eig_vector": VECTOR}))
     with _schur(cx, is_complex=True, balanced=True):
@@ -115,14 +116,14 @@ def complex_eig(cx: KernelContext) -> None:
 
 
 def _emit_value(cx: KernelContext, n: int) -> None:
-    """Value ``k``."""
+    """Write eigenvalue ``k``."""
     for output, part in zip(map(cx.output, range(2)), ("re", "im"), strict=True):
         value = f"ldexp(form[k * {n} + k].{part}, power)"
         cx.body.line(f"{output.name}[b * {n} + k] = ({output.type.name}){value};")
 
 
 def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
-    """The left and the right vector of value ``k``, and of a pair those after them."""
+    """Write the left and the right vector of value ``k``, and of a pair the following ones."""
     body, is_real = cx.body, pair != "NULL"
     own = f"{pair} + k" if is_real else pair
     for left in (1, 0):
@@ -138,7 +139,7 @@ def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
 
 @kernel("smelt::Schur", kinds=FLOAT, needs=_needs)
 def schur(cx: KernelContext) -> None:
-    """What was exchanged before steps began is exchanged back in the vectors."""
+    """Write the Schur form; row exchanges before the iterations are undone in the vectors."""
     _call(cx, (REAL,))
     with _schur(cx, is_complex=False, balanced=False):
         _emit_form(cx, ("",))
@@ -146,13 +147,14 @@ def schur(cx: KernelContext) -> None:
 
 @kernel("smelt::ComplexSchur", kinds=FLOAT, needs=_needs)
 def complex_schur(cx: KernelContext) -> None:
-    """As ``Schur``."""
+    """Write the Schur form of complex matrices as ``schur`` does."""
     _call(cx, (COMPLEX,))
     with _schur(cx, is_complex=True, balanced=False):
         _emit_form(cx, ("2 * ", "2 * "))
 
 
 def _emit_form(cx: KernelContext, parts: tuple[str, ...]) -> None:
+    """Write the form, scaled back, and its vectors."""
     body, n, count = cx.body, cx.shape(0)[-1], len(parts)
     body.line(f"eig_put_back({n}, lo, hi, by, z, {count * n});")
     with body.loop("i", n * n):

@@ -1,8 +1,8 @@
-"""C that brings matrices to a form whose eigenvalues are found with less error, as ``geev`` does.
+"""C that balances matrices so that eigenvalues have less error, as LAPACK's ``geev`` does.
 
-All numbers are scaled by a power of two. Rows and columns with nothing off the diagonal are
-exchanged to the ends, so steps have less to do; the others are scaled until a row and its column
-are of like length. After LAPACK's ``gebal``: B. Parlett and C. Reinsch, "Balancing a matrix", 1969.
+All numbers are scaled by a power of two. Rows and columns without off-diagonal elements are
+exchanged to the ends, which leaves less work; the others are scaled until each row and its column
+have similar norms. After LAPACK's ``gebal``: B. Parlett and C. Reinsch, "Balancing a matrix", 1969.
 A number has ``w`` parts: 2 in complex matrices.
 """
 
@@ -129,4 +129,4 @@ static void eig_balance(ptrdiff_t n, ptrdiff_t w, double *a, double *by, ptrdiff
 """
 
 TEXTS = {"eig_scale": SCALE, "eig_isolate": ISOLATE}
-"""What a form of Schur begins with; ``eig_balance`` is for eigenvalues."""
+"""The first steps of a Schur form; ``eig_balance`` is for eigenvalues only."""

@@ -1,7 +1,7 @@
-"""C for the form of Schur of complex matrices: reflections, then QR steps with one shift.
+"""C for the Schur form of complex matrices: reflections, then QR steps with one shift.
 
-After LAPACK's ``gehd2`` and ``lahqr`` of complex numbers, whose numbers below the diagonal are
-real. All of it is computed in double.
+After LAPACK's complex ``gehd2`` and ``lahqr``, whose subdiagonal is real. Everything is computed in
+double.
 """
 
 from __future__ import annotations
@@ -252,4 +252,4 @@ TEXTS = {
     "eig_step_complex": STEP,
     "eig_schur_complex": SCHUR,
 }
-"""What a form of Schur is computed by, in order, after ``NUMBERS``."""
+"""The functions of a Schur form, in order, after ``NUMBERS``."""

@@ -1,8 +1,8 @@
-"""C for the form of Schur of real matrices: reflections, then QR steps with two shifts at once.
+"""C for the Schur form of real matrices: reflections, then QR steps with two shifts.
 
-After LAPACK's ``gehd2``, ``lahqr`` and ``lanv2``, as ``operators/linalg/francis_steps.py`` is, so
+After LAPACK's ``gehd2``, ``lahqr`` and ``lanv2``, like ``operators/linalg/francis_steps.py``, so
 eigenvalues come in the same order: J. G. F. Francis, "The QR transformation", 1961 and 1962;
-deflation after M. Ahues and F. Tisseur, LAPACK Working Note 122. All of it is computed in double.
+deflation after M. Ahues and F. Tisseur, LAPACK Working Note 122. Everything is computed in double.
 """
 
 from __future__ import annotations
@@ -283,4 +283,4 @@ TEXTS = {
     "eig_step": STEP,
     "eig_schur": SCHUR,
 }
-"""What a form of Schur is computed by, in order."""
+"""The functions of a Schur form, in order."""

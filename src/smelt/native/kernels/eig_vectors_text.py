@@ -1,4 +1,4 @@
-"""C for eigenvectors of triangular matrices, and of real ones with blocks of two rows.
+"""C for eigenvectors of triangular matrices, and of real ones with 2x2 blocks.
 
 After LAPACK's ``trevc``, ``gebak`` and the end of ``geev``, so that vectors have the same signs.
 """

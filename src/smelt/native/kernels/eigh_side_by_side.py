@@ -1,7 +1,7 @@
-"""Eigenvectors of many small symmetric and Hermitian matrices, several of them at once.
+"""Lane-batched eigenvectors of many small symmetric and Hermitian matrices.
 
-They are made tridiagonal by reflections, then diagonal by the QL steps of LAPACK's ``steqr``, which
-is what ``syevd`` calls for matrices as small as these.
+Reflections make the matrices tridiagonal, then the QL iterations of LAPACK's ``steqr`` make them
+diagonal. ``syevd`` calls ``steqr`` for matrices this small.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from smelt.program.storage import Needs
 
 EIGH, COMPLEX_EIGH = f"{DOMAIN}::Eigh", f"{DOMAIN}::ComplexEigh"
 MOST = 25
-"""Rows beyond which ``syevd`` divides matrices: vectors could have other signs."""
+"""The largest matrix, in rows: ``syevd`` splits larger ones, and vectors could have other signs."""
 
 
 def takes(instance: Instance) -> bool:
-    """Batches of matrices that fill a vector, given by their lower triangle."""
+    """True for batches of matrices that fill a vector, given by their lower triangle."""
     shape, type_ = instance.shape(0), instance.type(0).name
     if type_ not in ("float", "double") or not instance.attributes["lower"]:
         return False
@@ -29,19 +29,19 @@ def takes(instance: Instance) -> bool:
 
 
 def takes_parts(instance: Instance) -> bool:
-    """The same of matrices given by their parts, which have one shape."""
+    """True for such matrices given by two parts of equal shape."""
     return takes(instance) and instance.shape(0) == instance.shape(1)
 
 
 def _needs(instance: Instance) -> Needs:
-    """Three vectors of matrices and four of rows."""
+    """Return the bytes of three lane-batched matrices and four rows."""
     n = instance.shape(0)[-1]
     return Needs(workspace=BYTES * (3 * n * n + 4 * n))
 
 
 @kernel(EIGH, needs=_needs, shared=True)
 def eigh(cx: KernelContext) -> None:
-    """A triangle that is not finite gives NaN."""
+    """Compute eigenvectors; a triangle with non-finite elements gives NaN."""
     n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     part, lanes = n - 1, vectors.lanes
     rooms = (("a", n * n), ("q", n * n), ("z", n * n), ("w", n), ("d", n), ("e", n), ("tau", n))
@@ -73,14 +73,15 @@ def eigh(cx: KernelContext) -> None:
 
 
 def _needs_of_parts(instance: Instance) -> Needs:
-    """Four vectors of matrices and six of rows."""
+    """Return the bytes of four lane-batched matrices and six rows."""
     n = instance.shape(0)[-1]
     return Needs(workspace=BYTES * (4 * n * n + 6 * n))
 
 
 @kernel(COMPLEX_EIGH, needs=_needs_of_parts, shared=True)
 def complex_eigh(cx: KernelContext) -> None:
-    """By complex reflections to a real matrix, then as of real ones: as ``heevd``."""
+    """Reduce to a real matrix by complex reflections, then proceed as for real ones, like
+    ``heevd``."""
     n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     for name, count in (*((x, n * n) for x in "acsz"), *((x, n) for x in "depqfg")):
         vectors.room(name, count)
@@ -108,7 +109,7 @@ def complex_eigh(cx: KernelContext) -> None:
 
 
 def _emit_sorted(cx: KernelContext, n: int, lanes: int, parts: Sequence[str]) -> None:
-    """Values of matrix ``b + l`` as they grow, and the parts of their vectors."""
+    """Write the values of matrix ``b + l`` in ascending order, and the parts of their vectors."""
     body, t = cx.body, cx.type(0).name
     body.line(f"{t} *const values = {cx.output(len(parts)).name} + (b + l) * {n};")
     body.line(f"ptrdiff_t order[{n}];")

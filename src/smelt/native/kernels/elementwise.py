@@ -1,4 +1,4 @@
-"""Operators on one element at a time, each by the row that ``operators/elementwise`` has of it."""
+"""Elementwise operators, each by its row in ``operators/elementwise``."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from smelt.program.run_sizes import same
 from smelt.program.storage import Needs
 
 COMPUTED = {"Div": divide, "Mod": modulo, "Pow": power, "BitShift": shift}
-"""Integer operators that need a support function: division by zero must not trap."""
+"""Integer operators that need a support function, because division by zero must not trap."""
 
 
 def text_of(row: Row, type_: CType) -> str:
-    """The C expression that a row has for elements of a type, empty if none."""
+    """Return a row's C expression for elements of a type, empty if it has none."""
     if type_.kind == "int" and not type_.signed and row.unsigned:
         return row.unsigned
     return {"float": row.floats, "int": row.integers, "bool": row.booleans}[type_.kind]
 
 
 def combine(op: str, type_: CType, *operands: str) -> str:
-    """The C expression of an operator on ``operands``."""
+    """Return the C expression of an operator on ``operands``."""
     return fill_types(text_of(ROWS[op], type_), type_).format(*operands)
 
 
 def expression(cx: KernelContext, row: Row) -> tuple[list[str], str]:
-    """The statements before and the C expression of an instruction on ``{0}``, ``{1}``..."""
+    """Return an instruction's statements and C expression on ``{0}``, ``{1}``..."""
     type_ = cx.type(0)
     if row.name in COMPUTED and type_.kind == "int":
         return [], fill_types(COMPUTED[row.name](cx), type_)
@@ -50,7 +50,7 @@ def expression(cx: KernelContext, row: Row) -> tuple[list[str], str]:
 
 
 def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> None:
-    """One nest of loops, which writes the expression ``text`` of the elements read."""
+    """Write one loop nest that stores the expression ``text`` of the elements read."""
     reads = [cx.walked(i) for i in range(len(cx.instruction.inputs))]
     output = cx.output()
     accesses = [read.broadcast(output.shape) for read in reads]
@@ -58,8 +58,10 @@ def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> 
 
 
 def in_place(instance: Instance) -> Needs:
-    """Any input of the size and element type of the output may be overwritten, unless elements are
-    read of it at other places than they are written to."""
+    """Return needs that allow overwriting any input with the output's size and type.
+
+    An input that is read at other places than it is written to is excluded.
+    """
     output = instance.program.slots[instance.instruction.outputs[0]]
     inputs = instance.instruction.inputs
     elsewhere = {slot for position, slot in enumerate(inputs) if instance.view(position)}
@@ -83,7 +85,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def kernel_for(row: Row) -> Kernel:
-    """The kernel of an operator of ONNX, for the kinds of elements that its row speaks of."""
+    """Return the kernel of an operator for the element kinds of its row."""
 
     def element(cx: KernelContext) -> tuple[list[str], str]:
         before, text = expression(cx, row)
@@ -100,7 +102,7 @@ def kernel_for(row: Row) -> Kernel:
 
 
 def kinds_of(row: Row) -> frozenset[str]:
-    """The kinds of elements that C has the operator for, none if it is not emitted by its row."""
+    """Return the element kinds for which the row has C, empty if it is not emitted by its row."""
     said = {"float": row.floats or row.formula, "int": row.integers, "bool": row.booleans}
     found = {kind for kind, text in said.items() if text}
     return frozenset(found | {"int"} if row.name in COMPUTED else found)
@@ -108,11 +110,11 @@ def kinds_of(row: Row) -> frozenset[str]:
 
 @cache
 def by_row(op: str) -> Kernel | None:
-    """The kernel that the row of ``op`` describes, None without one."""
+    """Return the kernel described by the row of ``op``, None without one."""
     row = ROWS.get(op)
     return kernel_for(row) if row is not None and kinds_of(row) else None
 
 
 def described() -> tuple[str, ...]:
-    """The operators that are emitted by their rows unless they have a kernel of their own."""
+    """Return the operators that are emitted by their rows unless they have another kernel."""
     return tuple(name for name in ROWS if by_row(name) is not None)

@@ -1,4 +1,4 @@
-"""Sizes cut into parts of nearly equal length, by how many registers a CPU has."""
+"""Split sizes into parts of nearly equal length, depending on the CPU's registers."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest
 
 WIDE, MORE_SUMS = "LANES == 16", 16
-"""As the preprocessor says it, where there are 32 registers, and the sums that a tile keeps there.
+"""The preprocessor condition for 32 registers, and the accumulators of a micro-kernel with them.
 """
 
 
 def by_registers(
     body: Writer, few: Sequence[Part], many: Sequence[Part]
 ) -> Iterator[tuple[str, Sequence[Part]]]:
-    """``few``, and where there are more registers ``many``, each with when it is compiled: what is
-    written in turn stands for either."""
+    """Yield ``few``, and ``many`` for CPUs with more registers, each with its preprocessor
+    condition.
+
+    The caller writes code for each; they are alternatives of an ``#if``.
+    """
     if few == many:
         yield "", few
         return
@@ -31,8 +34,11 @@ def by_registers(
 def emit_vectors(
     body: Writer, columns: int, when: str, tile: Callable[[int, str, str], None]
 ) -> None:
-    """A ``tile`` of two vectors at column ``l`` of ``wide``; of one where that holds what is left,
-    as there only is with more registers. ``columns`` are those of all panels of ``2 * LANES``."""
+    """Write a ``tile`` of two vectors at column ``l``, or of one vector if that holds the rest.
+
+    The latter exists with 32 registers only. ``columns`` are the columns of all panels of ``2 *
+    LANES``.
+    """
     body.line("const ptrdiff_t left = wide - l;")
     if 0 < columns % (2 * MOST_LANES) <= MOST_LANES and when != f"!({WIDE})":
         if not when:
@@ -55,7 +61,7 @@ class Part:
 
 
 def even_parts(size: int, most: int) -> list[Part]:
-    """``size`` cut into as few parts of at most ``most`` as can be, of nearly equal length."""
+    """Return ``size`` split into as few parts of at most ``most`` as possible, nearly equal."""
     count = -(-size // most)
     if count == 0:
         return []
@@ -65,7 +71,7 @@ def even_parts(size: int, most: int) -> list[Part]:
 
 
 def parts_of_run(size: int, most: int) -> list[Part]:
-    """``even_parts``; of a size that each run has of its own, parts of ``most``, of 2 and of 1."""
+    """Return ``even_parts``; a run-time size is split into parts of ``most``, of 2 and of 1."""
     if not isinstance(size, Size):
         return even_parts(size, most)
     parts, first, left = [], 0, size

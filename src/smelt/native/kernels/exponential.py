@@ -1,5 +1,6 @@
-"""exp of many neighbours by vectors, which compilers do not make of ``lane_math.EXP`` alone: of 512
-bits there is an instruction for powers of two, which needs no care for numbers that are not normal.
+"""exp of many neighbors by vectors; compilers do not vectorize ``lane_math.EXP`` as well.
+
+With 512-bit vectors there is an instruction for powers of two that handles subnormal numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from smelt.native.kernels.vector import PRELUDE
 from smelt.program.run_sizes import is_empty
 
 CHUNK = 1024
-"""Elements of a call."""
+"""The elements of a call."""
 
 _ALL = """static APART void exp_of_all(const float *x, float *y, ptrdiff_t n)
 {
@@ -31,12 +32,12 @@ _ALL = """static APART void exp_of_all(const float *x, float *y, ptrdiff_t n)
 
 
 def takes(cx: KernelContext) -> bool:
-    """Floats of 32 bits that lie next to each other."""
+    """True for contiguous float32."""
     return cx.type(0).name == "float" and not cx.view(0) and not is_empty(cx.output_shape())
 
 
 def emit(cx: KernelContext) -> None:
-    """Chunks, which parts of a run share."""
+    """Write chunks in a shared loop."""
     x, y = cx.input(0), cx.output()
     in_lanes(cx, "expf(x)")
     cx.call("LANES", PRELUDE)

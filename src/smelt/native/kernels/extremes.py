@@ -1,6 +1,6 @@
-"""The largest and the smallest of neighbours, by vectors where floats have some.
+"""The largest and the smallest of neighbors, by vectors for float32.
 
-An instruction for the larger of two takes the second where one is NaN, so NaN is looked for beside.
+The CPU's max instruction returns its second operand if one is NaN, so NaN is detected separately.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LARGER = """#if LANES == 16 && defined(__clang__)
 #define SMALLER_FOUR(v, w) ((four)__builtin_ia32_minps(v, w))
 #endif
 """
-"""The second of two where one of them is NaN, or both are 0."""
+"""Max and min that return the second operand if one is NaN or both are 0."""
 
 _ROW = """static APART @t NAME(const @t *x, ptrdiff_t n)
 {
@@ -73,12 +73,14 @@ _VECTORS = """#if LANES >= 8
     }
 #endif
 """
-"""The last vector overlaps the one before it, which no extreme minds."""
+"""The last vector overlaps the one before it, which does not change an extreme."""
 
 
 def extreme_of(cx: KernelContext, type_: CType, order: str) -> str:
-    """A support function of ``(x, n)`` for floats, the largest element if ``order`` is ``>``, the
-    smallest if it is ``<``; NaN if there is one, the infinity that is least so if there is none."""
+    """Add a function of ``(x, n)`` that returns the largest (``>``) or smallest (``<``) element.
+
+    It returns NaN if there is one, and for no elements the identity infinity.
+    """
     stem, pick = ("largest", "LARGER") if order == ">" else ("smallest", "SMALLER")
     name = f"{stem}_{type_.name}"
     cx.call("LANES", PRELUDE)

@@ -1,4 +1,4 @@
-"""What ends a run in which nothing can be computed."""
+"""The instruction that ends a run whose result cannot be computed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from smelt.program.instruction import FAIL
 
 @kernel(FAIL, kinds=ANY)
 def fail(cx: KernelContext) -> None:
-    """The caller learns it by the error that sizes of other data have."""
+    """End the run with the error of wrong data-dependent sizes."""
     cx.may_fail()
     cx.body.line(f"(void){cx.output().name};")
     cx.body.line("return 1;")

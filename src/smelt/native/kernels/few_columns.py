@@ -1,9 +1,8 @@
-"""Products whose one side has a column or a few, summed along rows of the other as they lie.
+"""Products with one or a few columns on one side, as sums along contiguous rows of the other.
 
-A tile of columns would read rows element by element. Here vectors of neighbours are summed, a few
-rows at once, and their lanes added up in the end. Complex vectors are such: two columns of parts.
-
-The vectors are those of GCC and Clang, so this is for programs of this process.
+A micro-kernel over columns would read rows element by element. Here vectors along several rows are
+accumulated, and their lanes are added at the end. Complex vectors are a case: two columns of parts.
+It uses GNU vectors, so it serves only programs of this process.
 """
 
 from __future__ import annotations
@@ -23,12 +22,13 @@ from smelt.program.storage import Needs
 
 FEW_COLUMNS = "smelt.native::FewColumns"
 MOST = 4
-"""Columns up to which it is worth it, and sums that are kept at once."""
+"""The most columns for which this pays, and the most accumulators at once."""
 
 
 @dataclass(frozen=True)
 class Sides:
-    """``many`` rows of operand ``long`` by ``few`` columns of the other, with steps in elements."""
+    """``many`` rows of operand ``long`` times ``few`` columns of the other, with strides in
+    elements."""
 
     long: int
     many: int
@@ -41,7 +41,7 @@ class Sides:
 
 
 def sides_of(layout: Layout) -> Sides | None:
-    """Which side has few columns, where the rows of the other lie whole; None if neither."""
+    """Return the sides if one has few columns and the other contiguous rows, else None."""
     m, n, k = layout.m, layout.n, layout.k
     if n.size <= MOST and k.lhs == 1 and m.size > n.size:
         return Sides(0, m.size, m.lhs, n.size, n.rhs, k.rhs, n.size, 1)
@@ -51,7 +51,7 @@ def sides_of(layout: Layout) -> Sides | None:
 
 
 def takes(instance: Instance) -> bool:
-    """Sums of products of floats that fill vectors, with no weights that could be laid out."""
+    """True for float sums of products that fill vectors, without constant weights to pack."""
     step = instance.instruction
     if step.op != "DotGeneral" or not algebra.is_sum_product(instance):
         return False
@@ -67,7 +67,7 @@ def takes(instance: Instance) -> bool:
 
 
 def _needs(instance: Instance) -> Needs:
-    """The few columns, each dense."""
+    """Return the bytes of the few columns packed."""
     layout = layout_of_instance(instance)
     sides = sides_of(layout) if layout is not None else None
     if layout is None or sides is None or sides.short_k == 1:
@@ -77,10 +77,8 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel(FEW_COLUMNS, needs=_needs, shared=True)
 def few_columns(cx: KernelContext) -> None:
-    """For each matrix of the batch: its few columns made dense, then rows by blocks.
-
-    Parts take rows.
-    """
+    """For each matrix of the batch, pack the few columns, then compute rows in blocks; shards take
+    rows."""
     layout = layout_of_instance(cx)
     sides = sides_of(layout) if layout is not None else None
     assert layout is not None  # who chose this instruction asked
@@ -114,7 +112,7 @@ def few_columns(cx: KernelContext) -> None:
 
 
 def _block(cx: KernelContext, rows: int, columns: int) -> str:
-    """A function of so many rows by so many columns."""
+    """Add the function that computes ``rows`` rows by ``columns`` columns."""
     t = cx.type(0).name
     cx.call(f"lanes_{t}", LANES.replace("@t", t))
     pairs = [(r, q) for r in range(rows) for q in range(columns)]
@@ -138,7 +136,7 @@ def _block(cx: KernelContext, rows: int, columns: int) -> str:
 
 
 def _sums(out: Writer, t: str, pairs: Sequence[tuple[int, int]]) -> None:
-    """A vector of sums for each pair, of all whole vectors of a row."""
+    """Write a vector accumulator for each pair over all whole vectors of a row."""
     lanes = lanes_of(t)
     out.line(f"const ptrdiff_t whole = kn - kn % {lanes};")
     for r, q in pairs:

@@ -1,9 +1,8 @@
-"""Kernels from other packages, by the entry point group ``smelt.c.kernels``.
+"""Kernels of other packages, through the entry point group ``smelt.c.kernels``.
 
-An entry point names a ``CKernel`` or a sequence of them: an operator, how it is written in C, and
-inputs to test it on. Names and code of a package stand in the generated file as they are, so a
-package is trusted as any other that is installed; one that cannot be loaded is left out with a
-warning.
+An entry point names one or several ``CKernel``: an operator, its C, and inputs to test it on. Names
+and code of a package appear unchanged in the generated file, so a package is trusted like any
+installed one. A package that cannot be loaded is skipped with a warning.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ Made = TypeVar("Made")
 class CKernel:
     """``operator`` in C.
 
-    ``text`` is an expression of the elements ``{0}``, ``{1}``... of the inputs, which broadcast,
-    and of attributes that are numbers, by name: ``{alpha}``. ``@t`` is the C type and ``@f`` the
-    suffix of functions of ``math.h``. What it does not name has to have its default: other nodes
-    are refused. Where that is not enough, ``kernel`` writes loops of its own instead. ``examples``
-    are inputs, and attributes where they are not the defaults, on which ``check_kernel`` holds it
-    against the operator's reference.
+    ``text`` is an expression of the input elements ``{0}``, ``{1}``..., which broadcast, and of
+    numeric attributes by name: ``{alpha}``. ``@t`` is the C type and ``@f`` the suffix of
+    ``math.h`` functions. Attributes that it does not name must have their defaults; other nodes are
+    refused. Where an expression is not enough, ``kernel`` writes its own loops. ``examples`` are
+    inputs, and attributes that differ from the defaults, on which ``check_kernel`` compares it with
+    the operator's reference.
 
-    UsageError E647 if it is declared wrong.
+    Raises UsageError E647 if it is declared wrong.
     """
 
     operator: Operator
@@ -51,6 +50,7 @@ class CKernel:
     )
 
     def __post_init__(self) -> None:
+        """Check the declaration."""
         if not isinstance(self.operator, Operator) or bool(self.text) == (self.kernel is not None):
             raise UsageError("E647", "a CKernel has an Operator, and either a text or a kernel")
         if not self.examples:
@@ -75,16 +75,16 @@ class CKernel:
 
     @property
     def instruction(self) -> str:
-        """The name of instructions that it computes."""
+        """The name of the instructions that it computes."""
         return f"{self.operator.domain}::{self.operator.name}"
 
 
 def add(kernel: CKernel, package: str = "") -> None:
-    """Let target ``c`` compute the operator of ``kernel``, which is of ``package``.
+    """Let the C engine compute the operator of ``kernel``, which belongs to ``package``.
 
-    Raises UsageError E640 or E651 if another package declares the operator or computes it.
+    Raises UsageError E640 or E651 if another package declares or computes the operator.
     """
-    KERNELS.fill()  # Or our own would clash with it later.
+    KERNELS.fill()  # Otherwise our own kernels would clash with it later.
     operators.register(kernel.operator, package=package)
     written = kernel.kernel or kernel_of_text(kernel.text, kernel.operator)
     owner = owner_of(kernel.operator.reference, package)
@@ -92,7 +92,7 @@ def add(kernel: CKernel, package: str = "") -> None:
 
 
 def _blamed(called: str, kernel: Kernel) -> Kernel:
-    """``kernel``, of which an error of Python is told as a mistake of the package."""
+    """Return ``kernel`` with its Python exceptions reported as errors of the package."""
 
     def blame(function: Callable[[Given], Made]) -> Callable[[Given], Made]:
         def run(given: Given) -> Made:
@@ -116,14 +116,14 @@ def _blamed(called: str, kernel: Kernel) -> Kernel:
 
 
 def load() -> None:
-    """Add the kernels of every installed package; warns of those that cannot be."""
+    """Add the kernels of every installed package, with warnings for those that fail."""
     for found in extensions(ENTRY_POINTS):
         if not found.error and (problem := add_all(found)):
             warn_left_out(found.name, found.package, problem)
 
 
 def add_all(found: Extension) -> str:
-    """Add what an entry point names; why that cannot be, or empty."""
+    """Add what an entry point names; return the problem, or an empty string."""
     several = found.loaded if isinstance(found.loaded, Iterable) else (found.loaded,)
     kernels = [*several]
     if not all(isinstance(kernel, CKernel) for kernel in kernels):

@@ -1,4 +1,4 @@
-"""A kernel written as one expression of C: of the elements of its inputs, and of its attributes."""
+"""A kernel written as one C expression of input elements and attributes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from smelt.operators.declare import Attribute, Operator
 from smelt.program.run_sizes import same
 
 NUMBERS = (ir.AttributeType.FLOAT, ir.AttributeType.INT)
-"""The types of attributes that a text may name."""
+"""The attribute types that a text may name."""
 
 
 def problems(text: str, operator: Operator) -> Iterator[str]:
-    """What is wrong with ``text`` as the C of ``operator``."""
+    """Yield what is wrong with ``text`` as the C of ``operator``."""
     if len(operator.outputs) != 1:
         yield f"a text computes one result, and there are {len(operator.outputs)}"
     try:
@@ -35,9 +35,9 @@ def problems(text: str, operator: Operator) -> Iterator[str]:
 
 
 def kernel_of_text(text: str, operator: Operator) -> Kernel:
-    """The kernel that writes ``text`` for each element.
+    """Return the kernel that writes ``text`` for each element.
 
-    An attribute that the text does not name has its default, or the instruction is refused.
+    It refuses an instruction with a non-default attribute that the text does not name.
     """
     named = {name for _, name, _, _ in Formatter().parse(text)}
     silent = [each for each in operator.attributes if each.name not in named]
@@ -52,7 +52,8 @@ def kernel_of_text(text: str, operator: Operator) -> Kernel:
 
 
 def _filled(text: str, operator: Operator, cx: KernelContext, type_: CType) -> str:
-    """``text`` with types and attributes in it, and inputs left as ``{0}``, ``{1}``..."""
+    """Return ``text`` with types and attributes filled in, and inputs left as ``{0}``,
+    ``{1}``..."""
     types = {attribute.name: attribute.type for attribute in operator.attributes}
     parts = []
     for literal, name, _, _ in Formatter().parse(fill_types(text, type_)):
@@ -78,6 +79,7 @@ def _unlike_default(silent: list[Attribute], instance: Instance) -> str | None:
 
 
 def _unlike_elements(instance: Instance, inputs: int) -> str | None:
+    """Return why the inputs do not fit, None if they broadcast to the output."""
     given = instance.instruction.inputs
     if len(given) < inputs or any(slot < 0 for slot in given):
         return "its text is for all inputs, and one is absent"

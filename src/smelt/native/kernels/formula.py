@@ -1,7 +1,6 @@
-"""Operators that a formula defines: a C function of one element, read off the formula itself.
+"""Operators defined by a formula: a C function of one element, generated from the formula.
 
-A loop of the formula is a loop of C, which ends for each element when that element wants no more
-steps.
+A loop of the formula becomes a C loop that ends for each element on its own.
 """
 
 from __future__ import annotations
@@ -26,8 +25,10 @@ DOUBLE = C_TYPES[ir.DataType.DOUBLE]
 def function_of(
     name: str, formula: Callable[..., Number], count: int, tolerance: float = 0.0
 ) -> str:
-    """The C function ``name`` of ``count`` doubles that computes ``formula``; one without loops
-    becomes part of what calls it, so that compilers make vectors of it."""
+    """Return the C function ``name`` of ``count`` doubles that computes ``formula``.
+
+    Without loops, it is always inlined, so that compilers vectorize its callers.
+    """
     parameters = [f"x{i}" for i in range(count)]
     m = Statements(DOUBLE, tolerance)
     result = m.scalar(formula(m, *map(m.named, parameters)))
@@ -40,7 +41,7 @@ def function_of(
 
 
 def kernel_of(instruction: str) -> Kernel | None:
-    """The kernel of a declared elementwise operator, by its name in a Program; None for others."""
+    """Return the kernel of a declared elementwise operator, None for others."""
     domain, _, name = instruction.rpartition("::")
     operator = operators.find(domain, name) if domain else None
     if not isinstance(operator, Elementwise):
@@ -50,7 +51,7 @@ def kernel_of(instruction: str) -> Kernel | None:
 
 
 def _kernel_of_formula(row: Row) -> Kernel:
-    """The kernel that calls the function of a formula for each element."""
+    """Return the kernel that calls the formula's function for each element."""
     name = f"{row.domain}_{row.name}".replace(".", "_")
     formula = row.formula
     assert formula is not None
@@ -73,6 +74,6 @@ def _kernel_of_formula(row: Row) -> Kernel:
 
 
 def instructions() -> list[str]:
-    """What Programs call the declared elementwise operators."""
+    """Return the instruction names of the declared elementwise operators."""
     found = (op for op in operators.all_operators() if isinstance(op, Elementwise))
     return [operator.row.instruction for operator in found]

@@ -1,8 +1,8 @@
-"""``smelt.native::Map``: elementwise operators one after the other in one loop.
+"""``smelt.native::Map``: several elementwise operators in one loop.
 
-Each part is a variable, so nothing between them is stored in memory, nor computed twice. Each is
-rounded as if it were stored: were a product and a sum contracted to one operation, x * x - y * y of
-equal x and y would not be 0, and its square root might be NaN.
+Each part is a C variable, so intermediates are neither stored nor computed twice. Each part rounds
+as if it were stored. If a product and a sum were contracted, x * x - y * y of equal x and y might
+not be 0, and its square root NaN.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MAP = "smelt.native::Map"
 
 
 def is_elementwise(program: Program, step: Instruction) -> bool:
-    """True if ``step`` may be a part: it is computed element by element, and calls no function but
-    those of ``lane_math``, which are vectors in any loop."""
+    """True if ``step`` may be a part: elementwise, and without calls that compilers do not
+    vectorize."""
     found = _kernel(step.op)
     if found is None or found.element is None or len(step.outputs) != 1 or step.finish:
         return False
@@ -51,7 +51,7 @@ def _kernel(op: str) -> Kernel | None:
 
 @kernel(MAP, kinds=ANY, needs=in_place, shared=True)
 def fused(cx: KernelContext) -> None:
-    """One nest of loops over the shape of the output."""
+    """Write one loop nest over the shape of the output."""
     cx.rounds_each = True
     output = cx.output()
     reads = [cx.walked(i).broadcast(output.shape) for i in range(len(cx.instruction.inputs))]
@@ -60,7 +60,7 @@ def fused(cx: KernelContext) -> None:
 
 
 def part_lines(cx: KernelContext) -> tuple[list[str], str]:
-    """The statements of all parts on one element of each input, and what they make."""
+    """Return the statements of all parts on one element of each input, and the result variable."""
     names = {slot: f"{{{i}}}" for i, slot in enumerate(cx.stand_for)}
     lines: list[str] = []
     for number, part in enumerate(cx.instruction.parts):
@@ -71,7 +71,7 @@ def part_lines(cx: KernelContext) -> tuple[list[str], str]:
 
 
 def _part(cx: KernelContext, name: str, operands: Sequence[str]) -> list[str]:
-    """Statements that define variable ``name`` as what one part computes of ``operands``."""
+    """Return the statements that define variable ``name`` as the result of one part."""
     found = _kernel(cx.instruction.op)
     assert found is not None
     assert found.element is not None  # else it would not have become a part

@@ -1,4 +1,4 @@
-"""Eigenvalues and forms of Schur of general matrices by LAPACK, beside ``lapack.eig``."""
+"""Eigenvalues and Schur forms of general matrices by LAPACK; ``lapack.eig`` has the real case."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from smelt.program.storage import Needs
 
 NAMES = ("Schur", "ComplexSchur", "ComplexEig")
 NO_ORDER = "(int *)NULL"
-"""In place of the function that says which values come first."""
+"""The argument in place of LAPACK's function that selects values to sort first."""
 
 
 def takes(instance: Instance, name: str) -> bool:
-    """Matrices that are not empty, whose parts have one shape."""
+    """True for nonempty matrices whose parts have equal shapes."""
     return takes_real(instance, name) if name == "Schur" else takes_parts(instance)
 
 
 def _needs(instance: Instance) -> Needs:
-    """Three matrices, work space and integers, at least as many as LAPACK's manual asks for."""
+    """Return the bytes of three matrices and LAPACK's workspace, at least as its manual demands."""
     n = instance.shape(0)[-1]
     elements = 2 * (3 * n * n + (4 + BLOCK) * n) + 2 * n
     return Needs(workspace=elements * instance.type(0).size + 4 * (n + 1))
@@ -36,8 +36,11 @@ def _needs(instance: Instance) -> Needs:
 def _decomposed(
     cx: KernelContext, inputs: int, results: Sequence[tuple[str, int]]
 ) -> Iterator[tuple[str, str, str, str, str]]:
-    """Around the call for each matrix ``b``, which lies at the first of the pointers: to three
-    matrices, to a row of values and to work space, ``(4 + BLOCK) n`` numbers."""
+    """Write the caller's LAPACK call for each matrix ``b``.
+
+    Yields pointers to three matrices, the first of which holds ``b``, to a row of values, and to a
+    workspace of ``(4 + BLOCK) n`` numbers.
+    """
     body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
     size = inputs * n * n
     names = ("a", "left", "right", "values", "work")
@@ -63,7 +66,7 @@ def _results(cx: KernelContext, *counts: int) -> list[tuple[str, int]]:
 
 @kernel(f"{DOMAIN}::Schur", needs=_needs)
 def schur(cx: KernelContext) -> None:
-    """``gees`` in real form."""
+    """Call ``gees`` in real form."""
     n = cx.shape(0)[-1]
     results, room = _results(cx, n * n, n * n), (4 + BLOCK) * n
     with _decomposed(cx, 1, results) as (a, left, _, values, work):
@@ -77,7 +80,7 @@ def schur(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexSchur", needs=_needs)
 def complex_schur(cx: KernelContext) -> None:
-    """``gees`` of complex matrices."""
+    """Call ``gees`` on complex matrices."""
     n = cx.shape(0)[-1]
     results, room = _results(cx, *((n * n,) * 4)), (2 + BLOCK) * n
     with _decomposed(cx, 2, results) as (a, left, _, values, work):
@@ -93,7 +96,7 @@ def complex_schur(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexEig", needs=_needs)
 def complex_eig(cx: KernelContext) -> None:
-    """``geev`` of complex matrices, of an ordinary scale."""
+    """Call ``geev`` on complex matrices, scaled to an ordinary magnitude."""
     n, body = cx.shape(0)[-1], cx.body
     results, room = _results(cx, n, n, *((n * n,) * 4)), (2 + BLOCK) * n
     with _decomposed(cx, 2, results) as (a, left, right, values, work):

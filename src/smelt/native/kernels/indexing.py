@@ -1,8 +1,8 @@
 """Operators that read or write by index.
 
-An index counts from the back if it is negative. One that is out of range reads the nearest
-element and writes nothing, so no input makes the program touch memory that is not its own; where
-a run says how it ended, it says that it failed.
+A negative index counts from the end. An index out of range reads the nearest element and writes
+nothing, so no input makes the program touch foreign memory; a run that reports its status reports a
+failure.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _refuse_empty(instance: Instance) -> str | None:
 
 @kernel("Gather", kinds=ANY, refuse=_refuse_empty)
 def gather(cx: KernelContext) -> None:
-    """Copies whole slices."""
+    """Copy whole slices."""
     source, indices, output = cx.input(0), cx.input(1), cx.output()
     axis = cx.int("axis")
     size, inner = source.shape[axis], math.prod(source.shape[axis + 1 :])
@@ -54,7 +54,7 @@ def gather(cx: KernelContext) -> None:
 
 @kernel("GatherElements", kinds=ANY, refuse=_refuse_empty)
 def gather_elements(cx: KernelContext) -> None:
-    """Each index replaces the coordinate of its own element along ``axis``."""
+    """Read each element with its own index along ``axis``."""
     source, indices, output = cx.input(0), cx.input(1), cx.output()
     axis = cx.int("axis")
     names = [f"i{dim}" for dim in range(len(output.shape))]
@@ -67,7 +67,7 @@ def gather_elements(cx: KernelContext) -> None:
 
 @kernel("GatherND", kinds=ANY, refuse=_refuse_empty)
 def gather_nd(cx: KernelContext) -> None:
-    """The last dim of the indices addresses the dims after ``batch_dims``."""
+    """Read slices; the last dim of the indices addresses the dims after ``batch_dims``."""
     source, indices, output = cx.input(0), cx.input(1), cx.output()
     batch, depth = cx.int("batch_dims"), indices.shape[-1]
     inner = math.prod(source.shape[batch + depth :])
@@ -90,7 +90,7 @@ COMBINE = {"none": "{1}", "add": "Add", "mul": "Mul", "max": "Max", "min": "Min"
 
 
 def _combined(type_: CType, reduction: str, old: str, new: str) -> str:
-    """What a write by index stores."""
+    """Return what a write by index stores."""
     op = COMBINE[reduction]
     if op == "{1}":
         return new
@@ -118,7 +118,7 @@ def _copy_data(cx: KernelContext, source: Operand, output: Operand) -> None:
 
 @kernel("ScatterElements", kinds=ANY, needs=_overwrites_data, refuse=_refuse_reduction)
 def scatter_elements(cx: KernelContext) -> None:
-    """A copy of the data; then each update goes where its index says."""
+    """Copy the data; then write each update at its own index."""
     source, indices, updates, output = cx.input(0), cx.input(1), cx.input(2), cx.output()
     axis = cx.int("axis")
     _copy_data(cx, source, output)
@@ -136,7 +136,7 @@ def scatter_elements(cx: KernelContext) -> None:
 
 @kernel("ScatterND", kinds=ANY, needs=_overwrites_data, refuse=_refuse_reduction)
 def scatter_nd(cx: KernelContext) -> None:
-    """A copy of the data; then each slice of the updates goes where its index row says."""
+    """Copy the data; then write each slice of the updates at its index row."""
     source, indices, updates, output = cx.input(0), cx.input(1), cx.input(2), cx.output()
     depth = indices.shape[-1]
     rows, inner = math.prod(indices.shape[:-1]), math.prod(source.shape[depth:])
@@ -160,7 +160,7 @@ def scatter_nd(cx: KernelContext) -> None:
 
 @kernel("OneHot", kinds=frozenset({"float", "int"}))
 def one_hot(cx: KernelContext) -> None:
-    """``values`` holds what is off and on; an index out of range leaves all off."""
+    """Write ``values`` (off, on); an index out of range leaves all elements off."""
     indices, values, output = cx.input(0), cx.input(1), cx.output()
     axis = cx.int("axis")
     depth, inner = output.shape[axis], math.prod(output.shape[axis + 1 :])

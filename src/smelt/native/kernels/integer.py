@@ -1,7 +1,7 @@
-"""Integer operators that C leaves undefined somewhere: their meaning, made total.
+"""Integer operators that C leaves partly undefined.
 
-Division by zero gives 0 and the lowest value divided by -1 wraps around, so no input can stop
-the program. Where ONNX defines the result, it is the defined one.
+Division by zero gives 0, and the lowest value divided by -1 wraps around, so no input can trap.
+Where ONNX defines the result, it is that.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from smelt.native.kernels.kernel import KernelContext
 
 
 def divide(cx: KernelContext) -> str:
-    """Division that truncates toward zero; by a number that is known, in vectors of compilers."""
+    """Return C of truncating division; by a constant, compilers vectorize it."""
     known = _divisor(cx)
     if known not in (0, -1):
         return f"({cx.type(0).name})({{0}} / {cx.type(1).literal(known)})"
@@ -18,13 +18,13 @@ def divide(cx: KernelContext) -> str:
 
 
 def _divisor(cx: KernelContext) -> int:
-    """The number that all elements are divided by, 0 if there is none that is known."""
+    """Return the constant that all elements are divided by, 0 if there is none."""
     known = cx.program.constants.get(cx.instruction.inputs[1])
     return 0 if known is None or known.size != 1 else int(known.reshape(-1)[0])
 
 
 def modulo(cx: KernelContext) -> str:
-    """The remainder with the sign of the divisor, or of the dividend if ``fmod`` is set."""
+    """Return C of the remainder with the divisor's sign, or the dividend's if ``fmod`` is set."""
     signed, known, t = cx.type(0).signed, _divisor(cx), cx.type(0)
     as_divided = not signed or cx.int("fmod")
     if known > 0:
@@ -41,8 +41,8 @@ def modulo(cx: KernelContext) -> str:
 QUOTIENT = """    const double d = b == 0 ? 1.0 : (double)b;
     const int64_t q = b == 0 ? 0 : (int64_t)((double)a / d), rest = b == 0 ? 0 : a - q * b;
 """
-"""A double holds what truncates to the quotient of two integers of 32 bits, and CPUs that turn
-vectors of doubles into integers of 64 bits divide vectors so; the others divide integers."""
+"""A double quotient of 32-bit integers truncates to the exact result. CPUs that convert vectors of
+doubles to 64-bit integers divide in vectors this way; others divide integers."""
 
 VECTORS = {
     "divide": "(void)rest;\n    return (T)q;",
@@ -52,7 +52,7 @@ VECTORS = {
 
 
 def _binary(cx: KernelContext, stem: str, body: str, by_minus_one: str) -> str:
-    """A function of two numbers; ``by_minus_one`` is its result for ``b == -1``."""
+    """Add a function of two numbers; ``by_minus_one`` is its result for ``b == -1``."""
     type_ = cx.type(0)
     name = f"{stem}_{type_.name}"
     guard = f"    if (b == -1)\n        return {by_minus_one};\n" if type_.signed else ""
@@ -68,7 +68,8 @@ def _binary(cx: KernelContext, stem: str, body: str, by_minus_one: str) -> str:
 
 
 def power(cx: KernelContext) -> str:
-    """By repeated squaring, wrapping around; a negative exponent truncates to 0, 1 or -1."""
+    """Return C of repeated squaring with wraparound; a negative exponent truncates to 0, 1 or
+    -1."""
     base, exponent = cx.type(0), cx.type(1)
     name = f"power_{base.name}_{exponent.name}"
     lines = [f"static {base.name} {name}({base.name} a, {exponent.name} b)", "{"]
@@ -90,7 +91,7 @@ def power(cx: KernelContext) -> str:
 
 
 def shift(cx: KernelContext) -> str:
-    """A shift by a negative number or by all bits leaves only the sign of a shift to the right."""
+    """Return C of a shift; by a negative number or all bits, only a right shift's sign remains."""
     type_ = cx.type(0)
     left = cx.instruction.attributes["direction"] == "LEFT"
     gone = "{0} < 0 ? -1 : 0" if type_.signed and not left else "0"

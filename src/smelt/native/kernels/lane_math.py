@@ -1,8 +1,8 @@
-"""exp, tanh, erf, expm1, log, log1p, sin, cos of floats without branches: vectors in loops.
+"""Branch-free exp, tanh, erf, expm1, log, log1p, sin and cos of floats, which loops vectorize.
 
-Each is within 4 units in the last place of the true value, keeps NaN, infinities and the sign
-of 0, and needs no option that loosens floating point. The polynomials are minimax fits of our
-own, made by reweighted least squares over Chebyshev nodes.
+Each is within 4 ulp of the true value, keeps NaN, infinities and the sign of 0, and needs no option
+that relaxes floating point. The polynomials are our own minimax fits, by reweighted least squares
+over Chebyshev nodes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ IN_LOOPS = """#if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(__OPTIM
 #define IN_LOOPS inline
 #endif
 """
-"""GCC stops to inline where a file grows by a third; a loop that calls is ten times as slow."""
+"""Forces inlining: GCC stops inlining once a file grows by a third, and a loop with calls is ten
+times as slow."""
 
 LANE_FMA = """#undef LANE_FMA
 #if defined(__FMA__) && defined(__GNUC__) && !defined(__clang__)
@@ -27,7 +28,7 @@ LANE_FMA = """#undef LANE_FMA
 #define LANE_FMA(a, b, c) ((a) * (b) + (c))
 #endif
 """
-"""A product and a sum rounded once where the CPU does so, also in loops that round others apart."""
+"""A fused multiply-add where the CPU has one, also in loops compiled without contraction."""
 
 EXP = """static IN_LOOPS float lane_exp(float x)
 {
@@ -153,7 +154,7 @@ _SERIES = """    f = m - 1.0f;
     p = LANE_FMA(p, f, -2.50013413e-1f);
     p = LANE_FMA(p, f, 3.33339118e-1f);
 """
-"""Of the logarithm of m, but for its last steps."""
+"""The polynomial of log m without its last steps."""
 
 LOG1P = """static IN_LOOPS float lane_log1p(float x)
 {
@@ -205,14 +206,14 @@ FUNCTIONS = {
     "sinf": (TURNED, SIN),
     "cosf": (TURNED, COS),
 }
-"""What stands in for a function of math.h; exp comes first where others call it; so do turns."""
+"""The C that replaces each math.h function; functions that others call come first."""
 
 _CALL = re.compile(rf"\b({'|'.join(FUNCTIONS)})\(")
 _NAME = re.compile(r"(lane_\w+)\(")
 
 
 def in_lanes(cx: KernelContext, text: str) -> str:
-    """``text`` with these functions in place of those of math.h."""
+    """Return ``text`` with these functions in place of those of math.h."""
 
     def replaced(match: re.Match[str]) -> str:
         cx.call("IN_LOOPS", IN_LOOPS)

@@ -1,1 +1,1 @@
-"""Fast transforms of Fourier: plans, their tables, and C for each step."""
+"""Fast Fourier transforms: plans, their tables, and C for each step."""

@@ -1,7 +1,7 @@
-"""C of one step: transforms of a few elements, of as many rows as a block has, and turned.
+"""C of one FFT step: transforms of a few elements for all rows of a block, with twiddle factors.
 
-``x`` is [r][left][done] blocks and ``y`` [left][r][done]; a block holds real parts of all its rows,
-then imaginary ones.
+``x`` is [r][left][done] blocks and ``y`` [left][r][done]. A block holds the real parts of all its
+rows, then the imaginary parts.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ LANES_APART = """#if defined(__GNUC__) && !defined(__clang__)
 #define LANES_APART
 #endif
 """
-"""Before a loop over the rows of a block: what one writes no other reads, which GCC cannot tell of
-elements whose distances it does not know."""
+"""A pragma before loops over the rows of a block, which are independent; GCC cannot tell if their
+distances are unknown."""
 
 
 class _Codelet:
-    """Statements of a transform of few elements; each value is a variable."""
+    """Statements of a small transform; each value is a C variable."""
 
     def __init__(self, type_: CType, sign: int) -> None:
         self.type, self.sign = type_, sign
         self.lines: list[str] = []
 
     def name(self, text: str) -> str:
-        """A variable that holds ``text``."""
+        """Return a new variable with the value ``text``."""
         self.lines.append(f"const {self.type.name} v{len(self.lines)} = {text};")
         return f"v{len(self.lines) - 1}"
 
     def both(self, real: str, imaginary: str) -> Complex:
+        """Return new variables for a real and an imaginary part."""
         return self.name(real), self.name(imaginary)
 
     def turned(self, x: Complex, product: int, length: int) -> Complex:
-        """``x`` times a root of unity."""
+        """Return ``x`` times a root of unity."""
         cos, sin = (float(v) for v in roots(np.asarray(product), length, self.sign))
         re, im = x
         if abs(sin) < 1e-9:
@@ -60,13 +61,15 @@ class _Codelet:
         return self.both(f"{re} * {c} - {im} * {s}", f"{re} * {s} + {im} * {c}")
 
     def add(self, a: Complex, b: Complex) -> Complex:
+        """Return the sum of two complex values."""
         return self.both(*(f"{p} + {q}" for p, q in zip(a, b, strict=True)))
 
     def less(self, a: Complex, b: Complex) -> Complex:
+        """Return the difference of two complex values."""
         return self.both(*(f"{p} - {q}" for p, q in zip(a, b, strict=True)))
 
     def transform(self, x: Sequence[Complex]) -> list[Complex]:
-        """Of a product by its factors, of a prime by what ends of the row have in common."""
+        """Return the transform of ``x``: by its factors, or by the symmetry of a prime length."""
         n = len(x)
         if n == 1:
             return list(x)
@@ -76,6 +79,7 @@ class _Codelet:
         return self.prime(x) if a == n else self.product(x, a)
 
     def product(self, x: Sequence[Complex], a: int) -> list[Complex]:
+        """Return the transform of a length ``a * b`` by transforms of its factors."""
         n, b = len(x), len(x) // a
         rows = [self.transform(x[j::b]) for j in range(b)]  # [j2][k1]
         result = list(x)
@@ -85,6 +89,7 @@ class _Codelet:
         return result
 
     def prime(self, x: Sequence[Complex]) -> list[Complex]:
+        """Return the transform of a prime length from sums and differences of mirrored elements."""
         n, half = len(x), len(x) // 2
         sums = [self.add(x[q], x[n - q]) for q in range(1, half + 1)]
         differences = [self.less(x[q], x[n - q]) for q in range(1, half + 1)]
@@ -109,7 +114,7 @@ class _Codelet:
 
 
 def step(radix: int, type_: CType, lanes: int, sign: int) -> tuple[str, str]:
-    """A function of one step and its name; ``w`` is NULL where nothing is left to turn."""
+    """Return name and text of one step's C function; ``w`` is NULL without twiddle factors."""
     name = f"fourier_step_{radix}_{type_.name}_{'back' if sign > 0 else 'forth'}"
     text = _loops(radix, type_, lanes, sign) if radix > 13 else _straight(radix, type_, lanes, sign)
     head = f"""static void {name}(const {type_.name} *restrict x, {type_.name} *restrict y,
@@ -119,6 +124,7 @@ def step(radix: int, type_: CType, lanes: int, sign: int) -> tuple[str, str]:
 
 
 def _straight(radix: int, type_: CType, lanes: int, sign: int) -> str:
+    """Return the body of a step with an unrolled codelet."""
     codelet = _Codelet(type_, sign)
     x = [
         codelet.both(f"from[{r} * row + l]", f"from[{r} * row + {lanes} + l]") for r in range(radix)
@@ -159,7 +165,7 @@ def _straight(radix: int, type_: CType, lanes: int, sign: int) -> str:
 
 
 def _loops(prime: int, type_: CType, lanes: int, sign: int) -> str:
-    """As ``_Codelet.prime``."""
+    """Return the body of a step for a large prime, by loops as in ``_Codelet.prime``."""
     half, block, t = prime // 2, 2 * lanes, type_.name
     k = np.arange(1, half + 1)
     cos, sin = roots(np.outer(k, k), prime, sign).reshape(2, -1)

@@ -1,7 +1,7 @@
-"""C around a transform: what joins real numbers in pairs, and what makes a convolution of it.
+"""C around a transform: real numbers in pairs, and convolutions for long primes.
 
-Elements lie in blocks: real parts of as many rows as a block has, then imaginary ones. Of one row
-the two parts are arrays, ``apart`` from each other; ``step`` is from element to element.
+Elements lie in blocks: the real parts of all rows of a block, then the imaginary ones. With one
+row, the parts are arrays ``apart`` from each other; ``step`` is the distance between elements.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from string import Template
 from smelt.native.types import CType
 
 LOOP = "LANES_APART"
-"""Before the loop that becomes vectors."""
+"""The pragma before the loop to vectorize."""
 
 FROM_PAIRS = """/* Spectra of 2h real numbers from those of h pairs, [h] to [h + 1]. */
 static void $name(const $t *restrict x, $t *restrict y, const $t *restrict w, ptrdiff_t h,
@@ -153,22 +153,22 @@ TEXTS = {
 
 @dataclass(frozen=True)
 class Blocks:
-    """How elements lie: ``lanes`` rows in a block of two parts, or one row."""
+    """The layout of elements: ``lanes`` rows in a block of two parts, or one row."""
 
     type: CType
     lanes: int
 
     @property
     def step(self) -> int:
-        """From element to element."""
+        """The distance between elements."""
         return 2 * self.lanes if self.lanes > 1 else 1
 
     def apart(self, room: int) -> int:
-        """From real to imaginary parts, of an array with room for so many elements."""
+        """Return the distance between real and imaginary parts in an array of ``room`` elements."""
         return self.lanes if self.lanes > 1 else room
 
     def function(self, name: str) -> tuple[str, str]:
-        """A function of ``TEXTS`` for these blocks: its name, and text."""
+        """Return name and text of a function in ``TEXTS`` for these blocks."""
         full = f"fourier_{name}_{self.type.name}_{self.lanes}"
         many = self.lanes > 1
         given = {"t": self.type.name, "lanes": self.lanes, "step": self.step}

@@ -1,7 +1,7 @@
-"""How a length is transformed: in steps of small factors, or by a convolution (Bluestein 1970).
+"""The plan of a transform: steps of small factors, or a convolution (Bluestein 1970).
 
-The steps are those of Stockham (Cochran et al. 1967): what is done goes behind what is left, so
-nothing has to be put in order at the end.
+The steps are Stockham's (Cochran et al. 1967): finished indices move behind unfinished ones, so no
+final permutation is needed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import numpy as np
 from smelt.native.kernels.fourier.roots import roots
 
 RADICES = (8, 9, 5, 7, 4, 3, 2, 11, 13)
-"""Factors with straight code, in the order in which they are tried."""
+"""Factors with unrolled code, in the order in which they are tried."""
 LARGEST = 61
-"""The largest prime factor of steps: a larger one takes more than a convolution."""
+"""The largest prime factor of a step; a larger one takes longer than a convolution."""
 
 
 @lru_cache(maxsize=256)
 def factors(length: int) -> tuple[int, ...]:
-    """Factors of ``length`` in the order of steps; primes beyond ``RADICES`` come first."""
+    """Return the factors of ``length`` in the order of steps; primes beyond ``RADICES`` come
+    first."""
     found: list[int] = []
     for radix in RADICES:
         while length % radix == 0:
@@ -29,7 +30,7 @@ def factors(length: int) -> tuple[int, ...]:
             length //= radix
     if (
         found[-1:] == [2] and found[0] == 8
-    ):  # 8 * 2 takes a step that moves much and computes little
+    ):  # a step of 2 moves much and computes little, so use 4 * 4 for 8 * 2
         found = [*found[1:-1], 4, 4]
     large, prime = [], 17
     while length > 1:
@@ -43,14 +44,17 @@ def factors(length: int) -> tuple[int, ...]:
 
 
 def is_smooth(length: int) -> bool:
-    """True if steps of small factors make up ``length``."""
+    """True if ``length`` is a product of small factors."""
     return max(factors(length), default=1) <= LARGEST
 
 
 @lru_cache(maxsize=256)
 def room_for(length: int, lanes: int) -> int:
-    """The length of a convolution that has room for a transform of ``length``, at least twice as
-    long: of few fast factors, and of two that fill vectors."""
+    """Return the length of a convolution for a transform of ``length``, at least ``2 * length -
+    1``.
+
+    It has few fast factors, and splits into two halves that fill vectors.
+    """
     least = 2 * length - 1
     found = []
     for scale in (1, 3, 5, 9, 15):
@@ -62,7 +66,8 @@ def room_for(length: int, lanes: int) -> int:
 
 
 def halves(length: int, lanes: int) -> tuple[int, int] | None:
-    """``length`` as a product of two that each fill vectors best; None if there is none."""
+    """Return ``length`` as a product of two factors that fill vectors best; None if there is
+    none."""
     found = (
         [
             (waste(a, lanes) * waste(length // a, lanes), abs(a - length // a), a)
@@ -79,12 +84,12 @@ def halves(length: int, lanes: int) -> tuple[int, int] | None:
 
 
 def waste(count: int, lanes: int) -> float:
-    """Lanes that are computed for each that is used."""
+    """Return the number of computed lanes per used lane."""
     return -(-count // lanes) * lanes / count
 
 
 def turns(length: int, sign: int) -> np.ndarray:
-    """What each step multiplies by, one step after the other: [j2][k1 from 1 on][2]."""
+    """Return the twiddle factors of all steps: [j2][k1 from 1 on][2]."""
     tables, left = [np.zeros(0)], length
     for a in factors(length):
         b = left // a
@@ -96,15 +101,18 @@ def turns(length: int, sign: int) -> np.ndarray:
 
 
 def half_turns(first: int, second: int, sign: int) -> np.ndarray:
-    """What is multiplied between two halves: [k1][2][j2]."""
+    """Return the twiddle factors between two halves: [k1][2][j2]."""
     products = np.outer(np.arange(first), np.arange(second))
     return roots(products, first * second, sign).transpose(1, 0, 2).copy()
 
 
 @dataclass(frozen=True)
 class Chirp:
-    """Tables of a transform by a convolution of ``room`` elements: ``exp(sign * i pi k k / n)`` as
-    [2, n], and the transform of its conjugate, over ``room``, as [2, room]."""
+    """Tables of a transform by a convolution of ``room`` elements.
+
+    ``chirp`` is ``exp(sign * i pi k k / n)`` as [2, n]; ``spectrum`` the transform of its conjugate
+    over ``room``, as [2, room].
+    """
 
     room: int
     chirp: np.ndarray
@@ -112,7 +120,7 @@ class Chirp:
 
     @staticmethod
     def of(length: int, room: int, sign: int) -> Chirp:
-        """Those of one length."""
+        """Return the tables of one length."""
         k = np.arange(length, dtype=np.int64)
         chirp = roots(k * k % (2 * length), 2 * length, sign)
         ring = np.zeros(room, np.complex128)

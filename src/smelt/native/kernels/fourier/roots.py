@@ -1,4 +1,4 @@
-"""Roots of unity, right to the last place."""
+"""Roots of unity, accurate to the last bit."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 
 
 def roots(products: np.ndarray, length: int, sign: int) -> np.ndarray:
-    """``exp(sign * 2i * pi * p / length)`` of integers ``p``, [2, ...]: cosines, then sines.
+    """Return ``exp(sign * 2i * pi * p / length)`` of integers ``p``, [2, ...]: cosines, then sines.
 
-    Angles are taken from the first eighth of the circle, where they are rounded least.
+    Angles are reduced to the first eighth of the circle, where they round least.
     """
     eighths = 8 * (np.asarray(products, np.int64) % length)
     octant, rest = eighths // length, eighths % length

@@ -1,4 +1,4 @@
-"""Functions of C that transform blocks, or one row in two halves, and their tables."""
+"""C functions that transform blocks, or one row in two halves, and their tables."""
 
 from __future__ import annotations
 
@@ -76,8 +76,10 @@ static void $name($t *restrict x, $t *restrict y, $t *restrict lanes,
 
 
 def in_steps(cx: KernelContext, type_: CType, lanes: int, length: int, sign: int) -> str:
-    """A function of ``(x, y, w)`` that transforms blocks of either by way of the other, and
-    returns which one holds the result."""
+    """Add a function of ``(x, y, w)`` that transforms blocks, alternating between both arrays.
+
+    It returns the array with the result.
+    """
     cx.call("LANES_APART", LANES_APART)
     lines, left, done = "", length, 1
     for radix in factors(length):
@@ -97,8 +99,10 @@ def in_steps(cx: KernelContext, type_: CType, lanes: int, length: int, sign: int
 def in_halves(
     cx: KernelContext, type_: CType, lanes: int, halves: tuple[int, int], sign: int
 ) -> tuple[str, str]:
-    """A function of ``(x, y, lanes, tables, apart)`` that transforms one row from x to y; x is
-    lost. Its name, and the tables as arguments."""
+    """Add a function of ``(x, y, lanes, tables, apart)`` that transforms one row from x to y.
+
+    x is overwritten. Returns its name, and the tables as arguments.
+    """
     a, b = halves
     name = f"fourier_{a}_by_{b}_{type_.name}_{'back' if sign > 0 else 'forth'}"
     given = {

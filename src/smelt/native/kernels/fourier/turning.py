@@ -1,4 +1,4 @@
-"""C that makes blocks of rows and rows of blocks: lane l of an element is that of row l."""
+"""C that transposes rows to blocks and back: lane l of an element belongs to row l."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def _stage(lanes: int, source: str, to: str) -> list[str]:
 
 
 def _mixed(lanes: int, first: int) -> str:
-    """Elements of two vectors by turns, from ``first`` on."""
+    """Return the shuffle that interleaves two vectors from ``first`` on."""
     return ", ".join(str(i + part) for i in range(first, first + lanes // 2) for part in (0, lanes))
 
 
 def _square(lanes: int) -> str:
-    """A square of as many vectors as they have lanes, in registers."""
+    """Return C that transposes a square of as many vectors as they have lanes, in registers."""
     low, high = _mixed(lanes, 0), _mixed(lanes, lanes // 2)
     lines = [
         f"const fourier_vec_@t a{i} = *(const fourier_vec_@t *)(from + {i} * step);"
@@ -52,7 +52,7 @@ static inline void fourier_square_@t(const @t *from, ptrdiff_t step, @t *to, ptr
 
 
 def _squares(type_: CType) -> str:
-    """For each width of vectors."""
+    """Return the transposition for each vector width."""
     texts: list[str] = []
     for floats in (16, 8, 4):
         lanes = floats * 4 // type_.size
@@ -84,7 +84,7 @@ static void fourier_turn_@t(const @t *restrict from, ptrdiff_t step,
 
 
 def turn(cx: KernelContext, type_: CType) -> str:
-    """A function that turns rows into columns."""
+    """Add a function that transposes rows to columns."""
     cx.call("LANES", PRELUDE)
     text = TURN.replace("@squares", _squares(type_))
     text = text.replace("@t", type_.name).replace("@w", WORDS[type_.size])

@@ -1,4 +1,4 @@
-"""What a transform has to do: how many numbers it takes and gives, of which kind and form."""
+"""The work of one DFT instruction: sizes, kinds and layout of its numbers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from smelt.native.types import CType
 from smelt.program.run_sizes import highest, lowest, same
 
 BYTES = 64
-"""Of the rows of a block: a vector, whatever the CPU has."""
+"""The bytes of a block's rows: a vector of any CPU."""
 FAR = ((1 << 19, 4.0), (1 << 17, 2.5), (1 << 15, 1.3))
-"""Bytes of a block of rows, and how many times as long it takes where it has more."""
+"""Sizes of a block of rows in bytes, each with the slowdown beyond it."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """``outer`` times ``inner`` rows of ``given`` numbers, [outer, given, inner, parts], give
-    [outer, count, inner, 1 or 2]."""
+    """``outer`` times ``inner`` rows of ``given`` numbers.
+
+    The operand is [outer, given, inner, parts], the result [outer, count, inner, 1 or 2].
+    """
 
     type: CType
     outer: int
@@ -34,7 +36,7 @@ class Work:
 
     @staticmethod
     def of(instance: Instance) -> Work:
-        """That of an instruction."""
+        """Return the work of an instruction."""
         shape, axis = instance.shape(0), instance.int("axis")
         return Work(
             instance.type(0),
@@ -49,73 +51,72 @@ class Work:
 
     @property
     def is_last(self) -> bool:
-        """True if the numbers of a row lie together."""
+        """True if the numbers of a row are contiguous."""
         return same(self.inner, 1)
 
     @property
     def is_beside(self) -> bool:
-        """True if enough rows lie side by side to fill vectors, whatever sizes a run has."""
+        """True if enough rows lie side by side to fill vectors, for all run-time sizes."""
         return not self.is_last and 2 * lowest(self.inner) >= self.lanes
 
     @property
     def sign(self) -> int:
-        """Of the angle."""
+        """The sign of the angle."""
         return 1 if self.inverse else -1
 
     @property
     def from_half(self) -> bool:
-        """True if real numbers come of the first half of their spectrum."""
+        """True if real numbers are computed from the first half of their spectrum."""
         return self.inverse and self.onesided
 
     @property
     def of_real(self) -> bool:
-        """True if a spectrum is that of real numbers."""
+        """True if the spectrum of real numbers is computed."""
         return self.parts == 1 and not self.from_half
 
     @property
     def by_pairs(self) -> bool:
-        """True if pairs of real numbers are taken for complex ones, so that half as many are
-        transformed."""
+        """True if pairs of real numbers are transformed as complex ones, half as many."""
         return (self.of_real or self.from_half) and self.length % 2 == 0
 
     @property
     def size(self) -> int:
-        """Complex numbers that are transformed."""
+        """The number of complex numbers that are transformed."""
         return self.length // 2 if self.by_pairs else self.length
 
     @property
     def half(self) -> int:
-        """Numbers of the first half of a spectrum."""
+        """The length of the first half of a spectrum."""
         return self.length // 2 + 1
 
     @property
     def count(self) -> int:
-        """Results of a row."""
+        """The number of results of a row."""
         return self.half if self.onesided and not self.inverse else self.length
 
     @property
     def lanes(self) -> int:
-        """Rows of a block."""
+        """The number of rows of a block."""
         return BYTES // self.type.size
 
     @cached_property
     def convolved(self) -> int:
-        """The elements of a convolution that does it, 0 if steps do."""
+        """The length of the convolution that computes it, 0 if steps do."""
         return 0 if is_smooth(self.size) else room_for(self.size, self.lanes)
 
     @property
     def room(self) -> int:
-        """Complex numbers that a row takes at most.
+        """The most complex numbers that a row takes.
 
-        Parts of one row don't lie at places that differ in powers of 2 only: a load would wait
-        for a store that has another place.
+        In one row, the parts are not a power of 2 apart: a load would wait for a store to another
+        address that aliases it.
         """
         most = max(self.size, self.convolved, self.half if self.by_pairs else 0, self.count)
         return most + (5 * self.lanes if self.cut else 0)
 
     @cached_property
     def cut(self) -> tuple[int, int] | None:
-        """How each row is cut in two; None where vectors hold some rows."""
+        """The two factors into which each row is split; None if vectors hold several rows."""
         size = self.convolved or self.size
         found = halves(size, self.lanes)
         if found is None:
@@ -128,12 +129,12 @@ class Work:
 
     @property
     def blocks(self) -> Blocks:
-        """How numbers lie in between."""
+        """The layout of intermediate numbers."""
         return Blocks(self.type, 1 if self.cut else self.lanes)
 
     @property
     def workspace(self) -> int:
-        """Bytes: two arrays, and two for the halves of a row."""
+        """The bytes of two arrays, and of two for the halves of a row."""
         wide = 2 * self.blocks.lanes
         inside = 2 * self.lanes * max(self.cut) if self.cut else 0
         return 2 * self.type.size * (self.room * wide + inside)
