@@ -1,4 +1,4 @@
-"""Normalizations: the arithmetic of mean, variance and scale becomes one operator.
+"""Normalizations: fuse the arithmetic of mean, variance and scale into one operator.
 
-What recognizes statistics stands here, too. Activations and softmax do not belong here.
+Recognition of means and variances is here, too. Activations and softmax do not belong here.
 """

@@ -2,13 +2,15 @@
 
     before   x ─> Mul(·, s) ─> Add(·, c) ─> y       after   x ─> BatchNormalization(s, c, 0, 1) ─> y
 
-With mean 0, variance 1 and epsilon 0 it computes the same. ``Mul - c`` negates c. Worth it only
-for targets with a kernel of their own, or before ``fuse-conv-batchnorm``, so by request.
+With mean 0, variance 1 and epsilon 0 the operator computes the same. ``Mul - c`` negates c. This
+helps only targets with a kernel of their own, or before ``fuse-conv-batchnorm``, so it runs on
+request only.
 
-Needs    (1) floats of rank 3 or more whose axis 1 is known to be of size C, above 1; (2) finite
-         constants, of one element for each channel or in all: (C,1,1), (1,C,1,1), ().
-Keeps    (1) an x of one channel, which (C,1,1) widens; (2) an x of unknown channels; (3) constants
-         that vary along another axis or raise the rank; (4) a product that something else reads.
+Needs    (1) floats of rank 3 or more with a known size C above 1 along axis 1; (2) finite
+         constants with one element for each channel or one in all: (C,1,1), (1,C,1,1), ().
+Keeps    (1) an x of one channel, which (C,1,1) widens; (2) an x with an unknown number of channels;
+         (3) constants that vary along another axis or raise the rank; (4) a product with other
+         readers.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ _offset = const(name="offset", limit=None)
 # keeps 4
 @rule(one_of(op("Add", _product, _offset, commutative=True), op("Sub", _product, _offset)))
 def scale_and_offset(m: Match, b: Builder) -> Replacement:
+    """Replace ``x * s + c`` or ``x * s - c`` by BatchNormalization with mean 0 and variance 1."""
     x = m["x"]
     if m.array("x", limit=None) is not None or x.shape is None or len(x.shape) < 3:  # needs 1
         return Miss("x is no tensor of rank 3 or more")
@@ -48,7 +51,8 @@ def scale_and_offset(m: Match, b: Builder) -> Replacement:
 
 
 def _per_channel(array: np.ndarray | None, rank: int, channels: int) -> np.ndarray | None:
-    """A constant that meets x, as a vector over its axis 1; None if it is something else."""
+    """Return a constant that broadcasts to x as a vector over axis 1; None if it is something
+    else."""
     if array is None or array.ndim > rank or not is_float(array.dtype):
         return None
     shape = (1,) * (rank - array.ndim) + array.shape

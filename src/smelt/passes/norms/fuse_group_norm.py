@@ -3,12 +3,12 @@
     before   x ─> Reshape(N,G,-1) ─> InstanceNormalization ─> Reshape(N,C,H,W) ─> * scale ─> y
     after    x ─> GroupNormalization(scale) ─> y
 
-ONNX Runtime has no kernel for this operator: it runs the body that ONNX gives for it, in more time
-than the form before takes. So it is made by name, and for targets that have a kernel.
+ONNX Runtime has no kernel for this operator and runs its function body, which is slower than the
+form before. So the pass runs only by name and for targets with a kernel.
 
-Needs    (1) opset 21; (2) a normalization without scale and bias; (3) numbers of groups and
-         channels that are known, and a batch that stays.
-Keeps    (1) groups that have a scale each; (2) parts that something else reads.
+Needs    (1) opset 21; (2) a normalization without scale and bias; (3) known numbers of groups and
+         channels, and an unchanged batch dim.
+Keeps    (1) groups with a scale each; (2) inner results with other readers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _group_norm = op(
 
 @rule(op("Reshape", _group_norm, var("back")), min_opset=21)  # needs 1, keeps 2
 def groups(m: Match, b: Builder) -> Replacement:
-    """Channels in groups, each normalized like one channel."""
+    """Replace a normalization of reshaped groups by GroupNormalization."""
     x, grouped, norm = m["x"], m["grouped"], m.node("norm")
     if x.shape is None or grouped.shape is None or min(len(x.shape), len(grouped.shape)) < 3:
         return None

@@ -3,18 +3,19 @@
     before   x ─> x - mean ─> / sqrt(var + epsilon) ─> * scale ─> + bias ─> y
     after    x ─> LayerNormalization(scale, bias) ─> y
 
-Over the last axes it is a LayerNormalization, over those of an image an InstanceNormalization,
-unless its scale or bias has the shape of the image; over groups of channels an
-InstanceNormalization between Reshapes that make one channel of each (``fuse-group-norm`` makes that
-one operator), and without the mean an RMSNormalization. Over the channels, of which there are 64 or
-more, or over an image whose channels are last, it stands between two Transposes.
+| normalized axes | operator |
+|---|---|
+| the last ones | LayerNormalization (RMSNormalization if no mean is subtracted) |
+| those of an image | InstanceNormalization (LayerNormalization if scale or bias has these axes) |
+| groups of channels | InstanceNormalization between Reshapes (``fuse-group-norm`` fuses these) |
+| 64 or more channels, or an image with channels last | the operator between two Transposes |
 
 Needs    (1) opset 17 (RMSNormalization 23); (2) known sizes where there is no scale yet; (3) one
-         positive epsilon that a float32 attribute holds exactly, however small.
-Keeps    (1) parts that something else reads; (2) a mean and a variance of other values or over
-         other axes; (3) sums over another n; (4) scales that vary along other axes. float16
-         between two Casts becomes one operator only while there is no scale to round; (5) what is
-         centred in float16 and divided in a wider type, unless it is read in float16 only.
+         positive epsilon that a float32 attribute holds exactly.
+Keeps    (1) inner results with other readers; (2) a mean and a variance of different values or over
+         different axes; (3) sums divided by another n; (4) scales that vary along other axes;
+         float16 between two Casts with a scale that would be rounded; (5) values centred in float16
+         and divided in a wider type, unless all readers cast the result to float16.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ from smelt.passes.norms.norm_operators import (
 )
 
 _ROOTS = ("Sqrt", "Pow")
-"""A deviation is one of these: without them, no product is walked."""
+"""Operators that compute a standard deviation; without one in the model, the rules do not run."""
 
 
 @rule(op(["Mul", "Div"], var("a"), var("b")), needs=_ROOTS)
 def product(m: Match, b: Builder) -> Replacement:
-    """``(x - mean) / sqrt(var + epsilon)``, perhaps with a scale inside."""
+    """Replace ``(x - mean) / sqrt(var + epsilon)``, perhaps times a scale."""
     walk = m.walk()
     return _build(read_product(walk, m.constants), walk, m, b)
 
@@ -58,7 +59,7 @@ _product = op("Mul", var("p"), var("q"), name="product")
     needs=_ROOTS,
 )
 def multiplied_out(m: Match, b: Builder) -> Replacement:
-    """``x * inverse + (bias - mean * inverse)``, as TensorFlow and Keras have it."""
+    """Replace ``x * inverse + (bias - mean * inverse)``, the form of TensorFlow and Keras."""
     walk = m.walk()
     for first, second in ((m["product"], m["rest"]), (m["rest"], m["product"])):
         form = read_multiplied_out(walk, first, second, m.constants)
@@ -68,6 +69,7 @@ def multiplied_out(m: Match, b: Builder) -> Replacement:
 
 
 def _build(form: NormForm | None, walk: Walk, m: Match, b: Builder) -> Replacement:
+    """Return the operator for ``form``, times its scale and plus its bias, or a Miss."""
     if form is None:  # keeps 2, 3
         return None
     if against := m.replaces(walk):  # keeps 1
@@ -83,7 +85,8 @@ def _build(form: NormForm | None, walk: Walk, m: Match, b: Builder) -> Replaceme
 
 
 def _widened(result: ir.Value, form: NormForm, m: Match, b: Builder) -> Replacement:
-    """``result``, of which statistics were computed in a wider type, as TorchScript has it."""
+    """Return ``result`` cast to the output's dtype, for statistics in a wider type
+    (TorchScript)."""
     narrow, out = form.deviation.x.dtype, m.root.outputs[0]
     casts = [node for node in scope.consumers(out) if node.op_type == "Cast"]
     read = len(casts) == len(list(scope.consumers(out))) and not out.is_graph_output()
@@ -102,7 +105,7 @@ _normal = one_of(_norm, op("Transpose", _norm, name="moved"))
 
 @rule(op("Mul", _normal, var("factor"), commutative=True))
 def absorb_scale(m: Match, b: Builder) -> Replacement:
-    """A factor becomes the scale of a normalization that has ones so far."""
+    """Move a factor behind the normalization into its scale, which is all ones so far."""
     if not adds_nothing(m) or not is_filled(m, "scale", 1):
         return None
     norm, x = m.node("norm"), m["x"]
@@ -119,7 +122,7 @@ def absorb_scale(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Add", _normal, var("term"), commutative=True))
 def absorb_bias(m: Match, b: Builder) -> Replacement:
-    """A term becomes the bias of a normalization that has none."""
+    """Move a term behind the normalization into its bias, which is absent or zero so far."""
     if m.node("norm").op_type == "RMSNormalization" or not adds_nothing(m):
         return None
     term = _parameter(m, "term", b)
@@ -132,17 +135,18 @@ def absorb_bias(m: Match, b: Builder) -> Replacement:
 
 
 def adds_nothing(m: Match) -> bool:
-    """True if the matched ``norm`` has no bias, or zeros."""
+    """True if the matched ``norm`` has no bias, or a bias of zeros."""
     return m.get("bias") is None or is_filled(m, "bias", 0)
 
 
 def is_filled(m: Match, name: str, number: float) -> bool:
-    """True if what is bound to ``name`` is a constant of nothing but ``number``."""
+    """True if ``name`` is bound to a constant whose elements all equal ``number``."""
     array = m.array(name, limit=None)
     return array is not None and bool(np.all(array == number))
 
 
 def _parameter(m: Match, name: str, b: Builder, axes: range | None = None) -> ir.Value | None:
+    """Return the value bound to ``name`` in the shape of the scale, or None if it does not fit."""
     norm, x = m.node("norm"), m["x"]
     if x.shape is None or m[name].dtype != x.dtype:
         return None
@@ -160,7 +164,8 @@ def _replaced(m: Match, b: Builder, scale: ir.Value, bias: ir.Value | None) -> i
 
 
 def _as_instance(m: Match, b: Builder) -> Replacement:
-    """A sequence, (N, C, L), turns out to have one scale a channel."""
+    """Turn a LayerNormalization of (N, C, L) into InstanceNormalization with the factor as its
+    scale."""
     x = m["x"]
     channels = _parameter(m, "factor", b, range(1, 2))
     known = x.shape is not None and isinstance(x.shape[1], int)
@@ -172,7 +177,8 @@ def _as_instance(m: Match, b: Builder) -> Replacement:
 
 
 def _as_layer(m: Match, b: Builder, name: str) -> Replacement:
-    """An image turns out to have a scale or a bias of its own shape, the same for all channels."""
+    """Turn an InstanceNormalization into LayerNormalization with a scale or bias of the image's
+    shape."""
     x, norm = m["x"], m.node("norm")
     rank = len(x.shape or ())
     value = _parameter(m, name, b, range(2, rank)) if rank > 2 else None
@@ -203,7 +209,8 @@ def _as_layer(m: Match, b: Builder, name: str) -> Replacement:
     min_opset=17,
 )
 def absorb_casts(m: Match, b: Builder) -> Replacement:
-    """Statistics in float32 of narrower floats are what the operator computes by itself."""
+    """Drop the Casts to float32 and back: the operator computes its statistics in float32
+    itself."""
     x, norm = m["x"], m.node("norm")
     if x.dtype not in (ir.DataType.FLOAT16, ir.DataType.BFLOAT16):
         return None

@@ -1,14 +1,14 @@
-"""Fuse a ReduceSum and the division by the number of its terms into one ``ReduceMean``.
+"""Fuse a ReduceSum and a division by the number of summed elements into one ``ReduceMean``.
 
     before   x ─> ReduceSum(axes) ─> Div(·, n) ─> y        after   x ─> ReduceMean(axes) ─> y
 
-``Mul(·, 1/n)`` means the same. Where a size is a symbol, n is computed from ``Shape(x)``.
+``Mul(·, 1/n)`` also matches. Where a size is a symbol, n is computed from ``Shape(x)``.
 
-Needs    (1) floats, static sizes along the axes, and a constant that is n, to the last bit, or 1/n
-         rounded to its type. With symbols, a float32 or float64 n that is proved to be the product
+Needs    (1) floats, static sizes along the axes, and a constant that is exactly n, or 1/n rounded
+         to its type. With symbolic sizes, a float32 or float64 n that is proved to be the product
          of the sizes, none of which may be 0.
 Keeps    (1) other constants, however close; (2) ``n / sum``; (3) integers, whose mean is
-         truncated; (4) a sum that something else reads; (5) a constant that raises the rank.
+         truncated; (4) a sum with other readers; (5) a constant that raises the rank.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _constant = const(name="constant")
 # keeps 2, 4, 5
 @rule(one_of(op("Div", _sum, _constant), op("Mul", _sum, _constant, commutative=True)))
 def sum_over_count(m: Match, b: Builder) -> Replacement:
+    """Replace a sum over a constant count by ReduceMean."""
     axes = opset.reduction_axes(m.node("sum"), m.constants)
     count = _count(m["x"], axes)
     if axes is None or count is None:  # needs 1
@@ -54,6 +55,7 @@ _one_over = one_of(
 
 @rule(one_of(op("Div", _sum, var("count")), op("Mul", _sum, _one_over, commutative=True)))
 def sum_over_computed_count(m: Match, b: Builder) -> Replacement:
+    """Replace a sum over a count that is computed from symbolic sizes by ReduceMean."""
     axes = opset.reduction_axes(m.node("sum"), m.constants)
     if not axes or m["x"].shape is None or m.array("count") is not None:
         return None
@@ -69,7 +71,7 @@ def sum_over_computed_count(m: Match, b: Builder) -> Replacement:
 
 
 def _count(x: ir.Value, axes: tuple[int, ...] | None) -> int | None:
-    """How many elements are summed into one; None if not known, or if there are none."""
+    """Return the number of elements in each sum; None if unknown or 0."""
     if not axes or x.shape is None:
         return None
     dims = [x.shape[axis] for axis in axes]
@@ -77,6 +79,8 @@ def _count(x: ir.Value, axes: tuple[int, ...] | None) -> int | None:
 
 
 def _divides(constant: np.ndarray | None, count: int, by: str) -> bool:
+    """True if a Div by ``constant`` divides by ``count``, or a Mul multiplies by its rounded
+    inverse."""
     if constant is None or constant.size != 1 or not is_float(constant.dtype):
         return False
     expected = np.float64(count) if by == "Div" else np.float64(1 / count).astype(constant.dtype)

@@ -1,7 +1,7 @@
-"""Recognize moments of groups of channels, as flax writes them for channels that are last.
+"""Recognize means and variances of groups of channels, as flax writes them with channels last.
 
-``x`` of shape (N, ..., C) is reshaped to (N, ..., G, C/G); its mean and variance, (N, G), are each
-repeated C/G times, (N, G, C/G), and reshaped to (N, 1..., C) to meet ``x`` itself.
+``x`` of shape (N, ..., C) is reshaped to (N, ..., G, C/G). Its mean and variance, (N, G), are
+repeated C/G times, (N, G, C/G), and reshaped to (N, 1..., C) to broadcast to ``x``.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from smelt.passes.norms.moments import Deviation, MomentReader, broadcasts_again
 
 
 class GroupedMomentReader(MomentReader):
-    """Reads a Deviation of the reshaped x; ``ungrouped`` gives it in terms of x."""
+    """Reads a Deviation of the reshaped x; ``ungrouped`` converts it to one of x."""
 
     def before_repeats(self, value: ir.Value | None) -> ir.Value | None:
-        """``value`` before an Expand of a last dim of 1, which repeats each element in place."""
+        """Return ``value`` before an Expand of a last dim of 1, which repeats each element in
+        place."""
         value = self.before_reshapes(value)
         node = self.walk.up(value, "Expand")
         if node is None or node.inputs[0] is None:
@@ -32,7 +33,7 @@ class GroupedMomentReader(MomentReader):
         return self.before_reshapes(node.inputs[0])
 
     def ungrouped(self, deviation: Deviation) -> Deviation:
-        """``deviation`` over the spatial axes of the x before it was reshaped."""
+        """Return ``deviation`` over the spatial axes of x as it is before the Reshape."""
         reshape = self.walk.up(deviation.x, "Reshape")
         assert reshape is not None
         x, shape = reshape.inputs[0], deviation.x.shape
@@ -53,7 +54,7 @@ class GroupedMomentReader(MomentReader):
 
     @attempt
     def is_centred(self, value: ir.Value | None, deviation: Deviation) -> bool:
-        """True if ``value`` is x minus the means of the groups."""
+        """True if ``value`` is x minus the means of its groups."""
         node = self.walk.up(value, "Sub")
         if node is None or node.inputs[0] is not self.ungrouped(deviation).x:
             return False
@@ -62,7 +63,8 @@ class GroupedMomentReader(MomentReader):
         return placed and self.mean(self.before_repeats(mean)) == (deviation.x, deviation.axes)
 
     def _is_grouped(self, deviation: Deviation) -> bool:
-        """(N, ..., C) reshaped to (N, ..., G, C/G), reduced over all but N and G."""
+        """True if (N, ..., C) is reshaped to (N, ..., G, C/G) and reduced over all axes but N and
+        G."""
         reshape, inner = self.walk.up(deviation.x, "Reshape"), deviation.x.shape
         outer = reshape.inputs[0].shape if reshape is not None and reshape.inputs[0] else None
         if inner is None or outer is None or len(inner) != len(outer) + 1 or len(outer) < 3:

@@ -1,13 +1,13 @@
-"""Recognize means, variances and standard deviations, in every spelling that exporters leave.
+"""Recognize means, variances and standard deviations in all forms that exporters write.
 
 A mean is a ReduceMean, or a sum over its count. A variance is the mean of squared deviations, or
-``mean(x * x) - mean(x) ** 2`` with or without a guard against rounding. Between the steps an
-exporter may insert or drop dims of size 1.
+``mean(x * x) - mean(x) ** 2``, with or without a guard against negative rounding errors. Dims of
+size 1 may be inserted or dropped between the steps.
 
-What makes that sound: those steps (reshapes, and operators with a constant of one element) keep
-the elements in row-major order, so if a value has, where it meets ``x``, the shape of ``x`` with
-the reduced dims 1, then each of its elements stands where it belongs. ``broadcasts_against`` checks
-just that, and every use of a statistic against ``x`` must ask it.
+Why this is sound: these steps (reshapes, and operators with a constant of one element) keep the
+elements in row-major order. So if a statistic has the shape of ``x`` with the reduced dims 1 where
+it broadcasts to ``x``, each of its elements meets the right slice. ``broadcasts_against`` checks
+that, and every use of a statistic against ``x`` must call it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _Mean: TypeAlias = tuple[ir.Value, Axes]
 
 @dataclass(frozen=True)
 class Deviation:
-    """``sqrt(mean(square) + epsilon)`` over ``axes``: of ``x - mean(x)`` if centred, else of x.
+    """``sqrt(mean(square) + epsilon)`` over ``axes``, of ``x - mean(x)`` if centred, else of x.
 
-    With ``groups``, the last axis of x holds channels, and is taken in that many parts.
+    With ``groups``, the last axis of x holds channels, which are split into that many groups.
     """
 
     x: ir.Value
@@ -46,7 +46,8 @@ class Deviation:
 
 
 class MomentReader:
-    """Reads values back to what they are moments of; ``walk`` takes the nodes on the way."""
+    """Traces values back to the tensor whose mean or deviation they are; ``walk`` takes the
+    nodes."""
 
     def __init__(self, constants: Constants, walk: Walk) -> None:
         self.constants = constants
@@ -54,7 +55,7 @@ class MomentReader:
 
     @attempt
     def inverse(self, value: ir.Value | None) -> Iterator[Deviation]:
-        """What ``value`` may be one over the standard deviation of."""
+        """Yield each Deviation of which ``value`` may be the reciprocal."""
         node = self.walk.up(self.before_reshapes(value), "Reciprocal", "Div", "Pow")
         if node is None:
             return
@@ -66,14 +67,14 @@ class MomentReader:
 
     @attempt
     def deviation(self, value: ir.Value | None) -> Iterator[Deviation]:
-        """What ``value`` may be the standard deviation of."""
+        """Yield each Deviation that ``value`` may be."""
         node = self.walk.up(self.before_reshapes(value), "Sqrt", "Pow")
         if node is not None and (node.op_type == "Sqrt" or self.is_number(node.inputs[1], 0.5)):
             yield from self._root_of(node.inputs[0])
 
     @attempt
     def mean(self, value: ir.Value | None) -> tuple[ir.Value, Axes] | None:
-        """What ``value`` is the mean of, and over which axes."""
+        """Return ``(x, axes)`` if ``value`` is the mean of x over ``axes``, else None."""
         node = self.walk.up(
             self.before_reshapes(value), "ReduceMean", "GlobalAveragePool", "Div", "Mul"
         )
@@ -87,14 +88,15 @@ class MomentReader:
     def _mean_of_sum(
         self, node: ir.Node, total: ir.Value | None, count: ir.Value | None
     ) -> _Mean | None:
-        """The mean that ``node``, a Div or a Mul, makes of ``total`` by ``count``."""
+        """Return ``(x, axes)`` if ``node``, a Div or Mul of ``total`` and ``count``, is a mean,
+        else None."""
         reduction = self.walk.up(self.before_reshapes(total), "ReduceSum")
         found = self._reduced(reduction) if reduction is not None else None
         return found if found and self._divides(count, node.op_type, *found) else None
 
     @attempt
     def square(self, value: ir.Value | None) -> ir.Value | None:
-        """``v`` where ``value`` is v * v, v ** 2 or abs(v) ** 2."""
+        """Return ``v`` if ``value`` is v * v, v ** 2 or abs(v) ** 2, else None."""
         node = self.walk.up(value, "Mul", "Pow")
         if node is None:
             return None
@@ -108,7 +110,8 @@ class MomentReader:
 
     @attempt
     def centred(self, value: ir.Value | None) -> tuple[ir.Value, Axes] | None:
-        """``x`` and ``axes`` where ``value`` is x - mean(x), perhaps in a wider type."""
+        """Return ``(x, axes)`` if ``value`` is x - mean(x), perhaps cast to a wider type, else
+        None."""
         wide = self.walk.up(value, "Cast")
         if wide is not None and value is not None and widens(wide.inputs[0], value):
             value = wide.inputs[0]
@@ -130,19 +133,20 @@ class MomentReader:
         return self.centred(value) == (deviation.x, deviation.axes)
 
     def broadcasts(self, value: ir.Value | None, deviation: Deviation) -> bool:
-        """True if ``value``, a statistic like ``deviation``, broadcasts rightly against its x."""
+        """True if ``value``, a statistic over the axes of ``deviation``, broadcasts to x slice by
+        slice."""
         return broadcasts_against(value, deviation.x, deviation.axes)
 
     def ungrouped(self, deviation: Deviation) -> Deviation:
-        """``deviation`` in terms of what is normalized."""
+        """Return ``deviation`` in terms of the normalized tensor."""
         return deviation
 
     def before_repeats(self, value: ir.Value | None) -> ir.Value | None:
-        """``before_reshapes``; a moment of groups is also taken back before it is repeated."""
+        """Return ``value`` before reshapes; the reader of groups also skips repetitions."""
         return self.before_reshapes(value)
 
     def before_reshapes(self, value: ir.Value | None) -> ir.Value | None:
-        """``value`` before operators that only change its shape."""
+        """Return ``value`` before operators that only change its shape."""
         node = self.walk.up(value, *RESHAPES)
         while node is not None:
             value = node.inputs[0]
@@ -150,12 +154,12 @@ class MomentReader:
         return value
 
     def is_number(self, value: ir.Value | None, number: float) -> bool:
-        """True for a constant of that one element."""
+        """True for a constant whose one element is ``number``."""
         return self.constants.is_number(value, number)
 
     @attempt
     def _root_of(self, value: ir.Value | None) -> Iterator[Deviation]:
-        """The readings of ``variance + epsilon``."""
+        """Yield each Deviation whose square, ``variance + epsilon``, ``value`` may be."""
         total = self.walk.up(self.before_reshapes(value), "Add")
         if total is None:
             return
@@ -167,7 +171,7 @@ class MomentReader:
 
     @attempt
     def _variance(self, value: ir.Value | None) -> Iterator[tuple[ir.Value, Axes, bool]]:
-        """The readings of a mean of squares, each with whether they are of ``x - mean(x)``."""
+        """Yield ``(x, axes, is_centred)`` for each way to read ``value`` as a mean of squares."""
         value = self._unguarded(self.before_repeats(value))
         found = self.mean(value)
         base = self.square(found[0]) if found is not None else None
@@ -183,7 +187,7 @@ class MomentReader:
 
     @attempt
     def _variance_of_squares(self, value: ir.Value | None) -> Iterator[tuple[ir.Value, Axes, bool]]:
-        """``mean(x * x) - mean(x) ** 2``."""
+        """Yield the reading of ``mean(x * x) - mean(x) ** 2``."""
         difference = self.walk.up(value, "Sub")
         if difference is None:
             return
@@ -195,7 +199,8 @@ class MomentReader:
             yield (*centre, True)
 
     def _unguarded(self, value: ir.Value | None) -> ir.Value | None:
-        """``value`` before a Max with 0 or Relu, which guards a variance against rounding."""
+        """Return ``value`` before a Max with 0 or Relu, which guards a variance against
+        rounding."""
         node = self.walk.up(value, "Max", "Relu")
         if node is None or len(node.inputs) > 2:
             return value
@@ -203,6 +208,8 @@ class MomentReader:
         return self.before_reshapes(rest[0]) if len(rest) == 1 else value
 
     def _reduced(self, node: ir.Node) -> tuple[ir.Value, Axes] | None:
+        """Return the operand and axes of a ReduceMean, ReduceSum or GlobalAveragePool, else
+        None."""
         source = node.inputs[0]
         if source is None or source.shape is None:
             return None
@@ -212,7 +219,7 @@ class MomentReader:
         return (source, axes) if axes else None
 
     def _divides(self, value: ir.Value | None, by: str, source: ir.Value, axes: Axes) -> bool:
-        """True if ``value``, divided or multiplied by, turns a sum over ``axes`` into a mean."""
+        """True if ``value`` turns a sum over ``axes`` into a mean, by Div or Mul as ``by`` says."""
         array = self.constants.get(value)
         assert source.shape is not None
         count = 1
@@ -228,9 +235,10 @@ class MomentReader:
 
 
 def _through_transpose(source: ir.Value, axes: Axes, x: ir.Value | None) -> _Mean | None:
-    """A mean of ``source`` over ``axes`` as one of ``x``, where x is ``source`` transposed.
+    """Return a mean of ``source`` over ``axes`` as a mean of x, if x is a Transpose of ``source``.
 
-    The dims that are left must be in one order in both: then the mean has one order of elements.
+    None unless the remaining dims have the same order in both, so that the means have the same
+    order.
     """
     node = x.producer() if x is not None else None
     if x is None or node is None or (node.domain, node.op_type) != ("", "Transpose"):
@@ -247,7 +255,7 @@ def _through_transpose(source: ir.Value, axes: Axes, x: ir.Value | None) -> _Mea
 
 
 def widens(value: ir.Value | None, wide: ir.Value) -> bool:
-    """True if each number of the type of ``value``, a float, is one of the type of ``wide``."""
+    """True if both are floats and the type of ``wide`` has more bits."""
     floats = [v.dtype for v in (value, wide) if v is not None and v.dtype is not None]
     if len(floats) < 2 or not all(dtype.is_floating_point() for dtype in floats):
         return False

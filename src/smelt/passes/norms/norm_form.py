@@ -1,6 +1,6 @@
-"""Recognize a normalization: ``x`` or ``x - mean(x)``, over a standard deviation of ``x``.
+"""Recognize a normalization: ``x`` or ``x - mean(x)`` over a standard deviation of ``x``.
 
-The quotient is a Div, or a Mul by an inverse; a scale may stand anywhere in the product. TensorFlow
+The quotient is a Div, or a Mul by a reciprocal; a scale may be anywhere in the product. TensorFlow
 and Keras multiply out: ``x * inverse + (bias - mean * inverse)``.
 """
 
@@ -23,7 +23,7 @@ Values: TypeAlias = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class NormForm:
-    """A division by ``deviation``, then times ``scale`` and plus ``bias`` where there are any."""
+    """A division by ``deviation``, then times ``scale`` and plus ``bias`` if these are not None."""
 
     deviation: Deviation
     scale: Value
@@ -31,7 +31,7 @@ class NormForm:
 
 
 def read_product(walk: Walk, constants: Constants) -> NormForm | None:
-    """The normalization whose last operation is the root of ``walk``, a Mul or a Div."""
+    """Return the normalization that the root of ``walk``, a Mul or a Div, computes, else None."""
     for kind in (MomentReader, GroupedMomentReader):
         reader = kind(constants, walk)
         for place, deviation, others in _quotients(reader, walk.root):
@@ -46,9 +46,10 @@ def read_product(walk: Walk, constants: Constants) -> NormForm | None:
 def read_multiplied_out(
     walk: Walk, product: ir.Value, rest: ir.Value, constants: Constants
 ) -> NormForm | None:
-    """The same for ``product + rest``, or ``product - rest`` if the root is a Sub.
+    """Return the normalization that ``product + rest`` computes (``product - rest`` for a Sub), or
+    None.
 
-    ``rest`` is ``bias - mean * inverse``, a variant with a negated mean, or that without a bias.
+    ``rest`` is ``bias - mean * inverse``, a variant with a negated mean, or either without a bias.
     """
     reader = MomentReader(constants, walk)
     is_sum = walk.root.op_type == "Add"
@@ -64,7 +65,8 @@ def read_multiplied_out(
 
 @attempt
 def _quotients(s: MomentReader, root: ir.Node) -> Iterator[tuple[Value, Deviation, Values]]:
-    """Ways to read ``root`` as other factors over a deviation, and where that one stands."""
+    """Yield ways to read ``root`` as factors over a deviation: (denominator, deviation,
+    factors)."""
     if root.op_type == "Div":
         numerator, denominator = root.inputs
         for deviation in s.deviation(denominator):
@@ -77,7 +79,7 @@ def _quotients(s: MomentReader, root: ir.Node) -> Iterator[tuple[Value, Deviatio
 
 @attempt
 def _inverses(s: MomentReader, value: Value) -> Iterator[tuple[Value, Deviation, Value]]:
-    """Ways to read ``value`` as one over a deviation, perhaps times a scale."""
+    """Yield ways to read ``value`` as one over a deviation: (factor, deviation, scale or None)."""
     for deviation in s.inverse(value):
         yield value, deviation, None
     product = s.walk.up(value, "Mul", "Div")
@@ -94,7 +96,7 @@ def _inverses(s: MomentReader, value: Value) -> Iterator[tuple[Value, Deviation,
 
 @attempt
 def _numerators(s: MomentReader, others: Values) -> Iterator[tuple[Value, Value]]:
-    """Which of the other factors may be the numerator, and the scale that is left."""
+    """Yield each factor that may be the numerator, with the remaining scale or None."""
     if len(others) == 2:
         yield others[0], others[1]
         yield others[1], others[0]
@@ -105,7 +107,7 @@ def _numerators(s: MomentReader, others: Values) -> Iterator[tuple[Value, Value]
 
 @attempt
 def _factors(s: MomentReader, value: Value) -> Iterator[tuple[Value, Value]]:
-    """The two factors of ``value``, in both orders, if it is a product."""
+    """Yield the two factors of ``value``, in both orders, if it is a product."""
     product = s.walk.up(value, "Mul")
     if product is not None:
         yield from _both_orders(product)
@@ -113,6 +115,7 @@ def _factors(s: MomentReader, value: Value) -> Iterator[tuple[Value, Value]]:
 
 @attempt
 def _is_numerator(s: MomentReader, value: Value, deviation: Deviation) -> bool:
+    """True if ``value`` is the numerator that belongs to ``deviation``: x - mean(x), or x."""
     if deviation.centred:
         return s.is_centred(value, deviation)
     if value is deviation.x:
@@ -136,7 +139,8 @@ def _shift(
     deviation: Deviation,
     added: bool,
 ) -> tuple[Value] | None:
-    """The bias, in a tuple, if ``rest`` takes the scaled mean away; the bias itself may be None."""
+    """Return ``(bias,)`` if ``rest`` subtracts the scaled mean, with None for no bias; else
+    None."""
     if not added:
         return (None,) if _is_scaled_mean(s, rest, inverse, deviation, negated=False) else None
     if _is_scaled_mean(s, rest, inverse, deviation, negated=True):
@@ -158,7 +162,7 @@ def _is_scaled_mean(
     deviation: Deviation,
     negated: bool,
 ) -> bool:
-    """True for ``mean * inverse``, or for minus that."""
+    """True if ``value`` is ``mean * inverse``, or minus that if ``negated``."""
     node = s.walk.up(value, "Neg") if negated else None
     if node is not None:
         value, negated = node.inputs[0], False

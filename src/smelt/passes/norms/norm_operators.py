@@ -1,7 +1,7 @@
-"""Build normalization operators, and let them take up a scale and a bias.
+"""Build normalization operators, and fit values to the shape of their scale and bias.
 
 LayerNormalization and RMSNormalization have parameters of the shape of the last axes;
-InstanceNormalization and GroupNormalization one number a channel, axis 1.
+InstanceNormalization and GroupNormalization have one number for each channel, axis 1.
 """
 
 from __future__ import annotations
@@ -22,15 +22,20 @@ OVER_LAST_AXES = ("LayerNormalization", "RMSNormalization")
 OVER_CHANNELS = ("InstanceNormalization", "GroupNormalization")
 
 FEW_CHANNELS = 64
-"""Channels of an image below which a norm over them stays as it is written.
+"""Number of channels of an image below which a norm over them is not fused.
 
-Between Transposes, LayerNormalization took ONNX Runtime this part of the time between two Conv: 1.5
-of 8 channels, 1.1 - 1.4 of 16, 0.98 - 1.13 of 32, 0.92 - 1.03 of 64, 0.95 - 1.04 of 96 to 192.
+Time of the Transposes and LayerNormalization between two Convs, relative to the unfused form, in
+ONNX Runtime: 1.5 for 8 channels, 1.1 - 1.4 for 16, 0.98 - 1.13 for 32, 0.92 - 1.03 for 64, 0.95 -
+1.04 for 96 to 192.
 """
 
 
 def normalize(deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
-    """``deviation.x`` normalized, with a scale of ones; transposed where the axes ask for it."""
+    """Return ``deviation.x`` normalized with a scale of ones, between Transposes if the axes need
+    them.
+
+    Returns a Miss if no operator fits the axes, dtype, epsilon or opset.
+    """
     x, axes = deviation.x, deviation.axes
     if x.dtype not in FLOATS or x.shape is None:
         return Miss("x is not known to be floating-point, or has an unknown rank")
@@ -58,7 +63,7 @@ def normalize(deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
 
 
 def _over_groups(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value | Miss:
-    """Each group as one channel: ONNX Runtime has kernels for that, none for GroupNormalization."""
+    """Normalize each group as one channel: ONNX Runtime has no kernel for GroupNormalization."""
     if not deviation.centred:
         return Miss("a normalization of groups is centred")
     if not _has_channels(x, -1):
@@ -95,7 +100,8 @@ def _instance(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value:
 
 
 def channel_constants(x: ir.Value, b: Builder) -> tuple[ir.Value, ir.Value]:
-    """Ones and zeros, one a channel of ``x``, whose number must be known."""
+    """Return ones and zeros, one for each channel of ``x``; the number of channels must be
+    known."""
     assert x.shape is not None
     assert x.dtype is not None
     channels, dtype = x.shape[1], x.dtype.numpy()
@@ -104,6 +110,7 @@ def channel_constants(x: ir.Value, b: Builder) -> tuple[ir.Value, ir.Value]:
 
 
 def _over_last(x: ir.Value, deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
+    """Return a LayerNormalization or RMSNormalization over the last axes, or a Miss."""
     assert x.shape is not None
     assert x.dtype is not None
     if early := not_yet(m, "LayerNormalization"):
@@ -118,12 +125,13 @@ def _over_last(x: ir.Value, deviation: Deviation, m: Match, b: Builder) -> ir.Va
 
 
 def stash_type(x: ir.Value) -> int | None:
-    """The attribute that keeps statistics of float64 in float64; None for the default, float32."""
+    """Return the attribute that computes statistics of float64 in float64; None for the default,
+    float32."""
     return int(ir.DataType.DOUBLE) if x.dtype == ir.DataType.DOUBLE else None
 
 
 def parameter_axes(norm: ir.Node, rank: int, version: int) -> range:
-    """The axes of the input of ``norm`` along which its scale and bias vary."""
+    """Return the axes of the input of ``norm`` along which its scale and bias vary."""
     if norm.op_type in OVER_CHANNELS:
         return range(1, 2)
     axis = int(opset.attribute(norm, "axis", version))
@@ -133,10 +141,11 @@ def parameter_axes(norm: ir.Node, rank: int, version: int) -> range:
 def as_parameter(
     value: ir.Value, x: ir.Value, axes: range, order: tuple[int, ...], m: Match, b: Builder
 ) -> ir.Value | None:
-    """``value``, which meets a normalized ``x``, in the shape of parameters over ``axes``.
+    """Return ``value``, which broadcasts to a normalized ``x``, in the shape of parameters over
+    ``axes``.
 
-    Where they meet, ``x`` is transposed by ``order``. None if ``value`` varies along another
-    axis, or widens the result.
+    There, ``x`` is transposed by ``order``. None if ``value`` varies along another axis, or widens
+    the result.
     """
     if x.shape is None or value.shape is None or len(value.shape) > len(x.shape):
         return None

@@ -1,16 +1,16 @@
-"""Write a sum before a LayerNormalization as Sum where the model hid its shape from runtimes.
+"""Write the Add before a LayerNormalization as Sum if the source hid its shape from the runtime.
 
     before   r = Add(x, s),  y = LayerNormalization(r)
     after    r = Sum(x, s),  y = LayerNormalization(r)
 
-ONNX Runtime makes a SkipLayerNormalization of an Add whose shape it knows, and none of a Sum. Its
-kernel is faster than the two before version 1.30, and slower since. In a model with computed
-shapes, as PyTorch's TorchScript exporter writes of open sizes, it knows none. We do, and with us
-the runtime: so what it left apart in the source stays apart.
+ONNX Runtime fuses an Add of known shape, but never a Sum, into SkipLayerNormalization. That kernel
+is faster than the two operators before version 1.30, and slower since. In models with computed
+shapes (PyTorch's TorchScript exporter with dynamic axes) the runtime cannot infer the shape and
+does not fuse. Optimized models declare the shape; the Sum keeps the runtime from fusing now.
 
-Needs    (1) float32, and one shape on both sides; (2) a sum that nothing else reads; (3) that the
-         shape of the sum or of the result was hidden in the source, or that the sum has a size
-         without a name, which is not written: no runtime fuses that, whichever operator it is.
+Needs    (1) float32, and operands of equal shape; (2) a sum with one reader; (3) a shape of the sum
+         or of the result that was hidden in the source, or a size without a name, which is not
+         written (no runtime fuses that sum, whichever operator it is).
 Keeps    (1) sums that the runtime could fuse in the source; (2) the Add for targets that compute
          operators themselves.
 """
@@ -30,6 +30,7 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 @graph_pass("sum_residuals", __doc__, exactness=EXACT, after=("fuse_layernorm_or_instancenorm",))
 def sum_residuals(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
+    """Replace each such Add by Sum, unless the target has its own kernels."""
     if cx.kernels is not None:  # keeps 2
         return
     for norm in list(cx.index().nodes([("", "LayerNormalization")])):
@@ -42,7 +43,7 @@ def sum_residuals(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options
 
 
 def _hidden_sum(norm: ir.Node, cx: PassContext) -> ir.Node | None:
-    """The Add that ``norm`` reads, where a runtime did not know its shape in the source."""
+    """Return the Add that ``norm`` reads if a runtime could not infer its shape in the source."""
     total = norm.inputs[0]
     added = total.producer() if total is not None else None
     if total is None or added is None or (added.domain, added.op_type) != ("", "Add"):

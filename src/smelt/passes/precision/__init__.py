@@ -1,4 +1,1 @@
-"""Element types changed on request.
-
-Nothing here runs by default.
-"""
+"""Element types changed on request; no pass here runs by default."""

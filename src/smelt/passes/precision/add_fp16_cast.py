@@ -1,4 +1,4 @@
-"""Compute in float16 what is float32: ``add-fp16-cast{skip-ops-by-type=Resize,Range}``.
+"""Compute float32 operators in float16: ``add-fp16-cast{skip-ops-by-type=Resize,Range}``.
 
     before   x: f32 ─> Conv ─> Relu ─> y: f32
     after    x: f32 ─> Cast ─> Conv ─> Relu ─> Cast ─> y: f32
@@ -7,11 +7,11 @@ Inputs and outputs keep their types; constants are stored in float16. Options: `
 lists operators, spelled as in ONNX or as in Core ML (``reduce_mean``); ``skip-nodes`` and
 ``only-nodes`` list patterns of node names such as ``/head/*``.
 
-Needs    (1) values that float16 holds, up to 65504, at every step.
-Keeps    (1) in float32: operators that ONNX defines for nothing narrower, random and quantizing
+Needs    (1) values within the range of float16, up to 65504, at every step.
+Keeps    (1) in float32: operators that ONNX does not define for float16, random and quantizing
          ones, running and scattered sums, scales of Resize, statistics of BatchNormalization,
-         places of GridSample; (2) an operator with a finite constant over 65504, or with a result
-         of unknown type. A constant that would vanish becomes the smallest number.
+         coordinates of GridSample; (2) an operator with a finite constant over 65504, or with a
+         result of unknown type. A constant that would round to 0 becomes the smallest float16.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LARGEST = 65504.0
 SMALLEST = 2.0**-24
 WIDE, HALF = ir.DataType.FLOAT, ir.DataType.FLOAT16
 FIRST_WITH_CASTS = 6
-"""The opset from which Cast names its type by a number; before, by a text."""
+"""The first opset whose Cast names its type by a number; before, by a text."""
 
 KEPT = frozenset(  # keeps 1
     {
@@ -47,10 +47,10 @@ KEPT = frozenset(  # keeps 1
         *("QLinearMatMul", "QuantizeLinear", "Range"),
     }
 )
-"""Operators that stay as they are: they fix their types by attributes, or lose too much."""
+"""Operators that stay float32: attributes fix their types, or they lose too much accuracy."""
 
 SCATTERS = frozenset({"ScatterElements", "ScatterND"})
-"""Operators whose reductions stay in float32: ONNX Runtime has none of float16."""
+"""Operators whose reductions stay in float32: ONNX Runtime has no float16 kernel for them."""
 
 WIDE_VARIABLES = {
     "BatchNormalization": {"T1", "T2", "U"},  # scale, bias and statistics
@@ -59,19 +59,19 @@ WIDE_VARIABLES = {
     "OneHot": {"T1", "T2"},  # indices and the depth
     "Resize": {"T2"},  # the region
 }
-"""Type variables that stay float32 beside a float16 one: places, sizes, statistics."""
+"""Type variables that stay float32 in a float16 operator: coordinates, sizes, statistics."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which nodes to leave in float32; patterns match names of nodes as a shell does."""
+    """Nodes that stay in float32; patterns match node names as in a shell."""
 
     skip_ops_by_type: tuple[str, ...] = ()
     skip_nodes: tuple[str, ...] = ()
     only_nodes: tuple[str, ...] = ()
 
     def takes(self, node: ir.Node) -> bool:
-        """True if ``node`` is to be computed in float16."""
+        """True if the options let ``node`` be computed in float16."""
         if node.domain or node.op_type in KEPT or node.op_type in self.skip_ops_by_type:
             return False
         name = node.name or ""
@@ -92,6 +92,7 @@ class Selection:
 def add_fp16_cast(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Selection
 ) -> None:
+    """Convert the selected nodes of all graphs; raises UsageError E603 for an unknown name."""
     kept = operator_names("add-fp16-cast", options.skip_ops_by_type, cx.model)
     patterns = (*options.skip_nodes, *options.only_nodes)
     check_node_patterns("add-fp16-cast", patterns, cx.model)
@@ -121,10 +122,10 @@ Places = tuple[list[int], list[int]]
 
 
 def _float_places(node: ir.Node, version: int) -> Places | None:
-    """Return the float32 inputs and outputs of ``node`` that go to float16; None if no input does.
+    """Return the indexes of the float32 inputs and outputs to convert; None if no input can be.
 
-    All type variables of the operator that may be float16 go together, since runtimes have no
-    kernels for most mixtures of types that ONNX allows. ``WIDE_VARIABLES`` are the exceptions.
+    All type variables of the operator that may be float16 change together, because runtimes have no
+    kernels for most mixtures of types that ONNX allows; ``WIDE_VARIABLES`` lists the exceptions.
     """
     schema = opset.schema(node.op_type, version)
     if schema is None or not is_known(node) or _is_untyped(node):
@@ -149,7 +150,8 @@ def _is_untyped(node: ir.Node) -> bool:
 
 
 def _types(values: Sequence[ir.Value | None], formal: Sequence[str]) -> list[tuple[int, str]]:
-    """Return the float32 tensors of ``values`` with type variables; the last formal may repeat."""
+    """Return index and type variable of each float32 tensor in ``values``; the last formal may
+    repeat."""
     return [
         (index, formal[min(index, len(formal) - 1)])
         for index, value in enumerate(values)
@@ -161,7 +163,7 @@ def _types(values: Sequence[ir.Value | None], formal: Sequence[str]) -> list[tup
 
 
 class _Narrow:
-    """Float16 counterparts of float32 values, made where each graph first needs them."""
+    """Float16 counterparts of float32 values, built where each graph first needs them."""
 
     def __init__(self, cx: PassContext, rewriter: Rewriter) -> None:
         self.cx = cx
@@ -171,13 +173,14 @@ class _Narrow:
         self.casts: list[ir.Node] = []
 
     def note_cast(self, node: ir.Node) -> None:
-        """A Cast from float16 to float32 tells the counterpart of its result."""
+        """Remember the operand of a Cast from float16 to float32 as the counterpart of its
+        result."""
         source = node.inputs[0] if node.op_type == "Cast" and not node.domain else None
         if source is not None and source.dtype == HALF and node.outputs[0].dtype == WIDE:
             self.narrow[node.outputs[0]] = source
 
     def convert(self, node: ir.Node, inputs: list[int], outputs: list[int]) -> str | None:
-        """Compute ``node`` in float16; the reason if that cannot be."""
+        """Compute ``node`` in float16; return the reason if that is impossible, else None."""
         operands = [node.inputs[index] for index in inputs]
         if any(self._overflows(value) for value in operands):  # keeps 2
             return "a constant is over 65504"
@@ -205,12 +208,13 @@ class _Narrow:
         return None
 
     def clean(self) -> None:
-        """Take away the casts and the constants that nobody reads any more."""
+        """Remove the casts and constants that nobody reads any more."""
         self.rewriter.remove_dead(self.casts)
         for _, value in self.made:
             self.rewriter.drop_initializer(value)
 
     def _narrow(self, value: ir.Value | None, b: Builder) -> ir.Value:
+        """Return the float16 counterpart of ``value``: a known one, a new constant or a Cast."""
         assert value is not None
         narrow = self.narrow.get(value) or self.made.get((b.graph, value))
         if narrow is None:
@@ -229,6 +233,7 @@ class _Narrow:
         return bool(np.any(np.isfinite(array) & (np.abs(array) > LARGEST)))
 
     def _forget(self, b: Builder) -> None:
+        """Discard the nodes of ``b`` and the counterparts that they compute."""
         made = {value for node in b.created for value in node.outputs} | set(b.initializers)
         self.made = {key: narrow for key, narrow in self.made.items() if narrow not in made}
         self.narrow = {value: narrow for value, narrow in self.narrow.items() if narrow not in made}
@@ -236,7 +241,8 @@ class _Narrow:
 
 
 def _in_float16(array: np.ndarray) -> np.ndarray:
-    """``array`` rounded; numbers that would vanish become the smallest of their sign."""
+    """Return ``array`` in float16; numbers that would round to 0 become the smallest of their
+    sign."""
     narrow = array.astype(np.float16)
     vanished = (narrow == 0) & (array != 0)
     rounded: np.ndarray = np.where(vanished, np.copysign(SMALLEST, array), narrow)

@@ -1,16 +1,16 @@
-"""Compute in float32 what is float16 or bfloat16: ``widen-half{types=bfloat16}``.
+"""Compute float16 and bfloat16 operators in float32: ``widen-half{types=bfloat16}``.
 
     before   x: f16 ─> MatMul(w: f16) ─> Softmax ─> y: f16
     after    x: f16 ─> Cast ─> MatMul(Cast(w)) ─> Softmax ─> Cast ─> y: f16
 
-For runtimes that have no kernels for such numbers: some refuse the model, others cast around each
-node. Inputs, outputs and stored weights keep their types, and nothing in between does. ``types``
-are those that are widened; both by default.
+For runtimes without kernels for these types: some refuse the model, others cast around each node.
+Inputs, outputs and stored weights keep their types; everything between becomes float32. ``types``
+lists the types to widen, both by default.
 
-Needs    (1) a node that computes in such a type: what only moves numbers is no reason, nor what
-         ONNX Runtime has a kernel of bfloat16 for.
-Keeps    (1) a model that reads the bits of a number, that hands such numbers to an operator nobody
-         declared, or that holds sequences or optional values of them.
+Needs    (1) a node that computes in such a type. A node that only moves elements does not count,
+         nor does one for which ONNX Runtime has a bfloat16 kernel.
+Keeps    (1) a model that reads the bits of such numbers, passes them to an undeclared operator, or
+         holds sequences or optional values of them.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ MOVES = frozenset(
         *("Shape", "Size", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"),
     }
 )
-"""Operators that compute nothing; runtimes have them for numbers of any kind."""
+"""Operators that only move elements; runtimes have them for all types."""
 
 BITS = frozenset({"BitCast", "Bitcast"})
 TYPED = ("to", "dtype", "output_dtype", "softmax_precision")
-"""Attributes that name an element type of a result, or of what leads to it."""
+"""Attributes that name the element type of a result or of an intermediate value."""
 
 INLINE = 16
-"""Constants of up to so many elements become float32 themselves, others are cast at run time."""
+"""Constants of up to this many elements are converted; larger ones are cast at run time."""
 
 
 @dataclass(frozen=True)
 class Types:
-    """``types``: the element types to widen; UsageError E603 for others than the two."""
+    """``types``: the element types to widen; any other name raises UsageError E603."""
 
     types: tuple[str, ...] = ("float16", "bfloat16")
 
@@ -63,6 +63,7 @@ class Types:
 
     @property
     def chosen(self) -> frozenset[ir.DataType]:
+        """The element types to widen."""
         return frozenset(HALF[name] for name in self.types)
 
 
@@ -74,6 +75,7 @@ class Types:
     options_type=Types,
 )
 def widen_half(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Types) -> None:
+    """Widen the whole model, or record a miss with the reason why it cannot be."""
     half = options.chosen
     nodes = list(scope.nodes(cx.model))
     computing = [node for node in nodes if _computes(node, half)]
@@ -104,6 +106,7 @@ def widen_half(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: T
 
 
 def _computes(node: ir.Node, half: frozenset[ir.DataType]) -> bool:
+    """True if ``node`` computes in a type of ``half`` that runtimes may lack."""
     found = {v.dtype for v in (*node.inputs, *node.outputs) if v is not None} & half
     if HALF["float16"] in found and (node.domain or node.op_type not in MOVES):
         return True
@@ -111,6 +114,7 @@ def _computes(node: ir.Node, half: frozenset[ir.DataType]) -> bool:
 
 
 def _obstacle(node: ir.Node, half: frozenset[ir.DataType]) -> str | None:
+    """Return why ``node`` prevents widening, else None."""
     narrow = [v for v in (*node.inputs, *node.outputs) if v is not None and v.dtype in half]
     if narrow and node.op_type in BITS:
         return "the bits of a number are read"
@@ -120,6 +124,7 @@ def _obstacle(node: ir.Node, half: frozenset[ir.DataType]) -> str | None:
 
 
 def _of_values(model: ir.Model, half: frozenset[ir.DataType]) -> str | None:
+    """Return why functions, values or results of subgraphs prevent widening, else None."""
     if model.functions:
         return "functions have to be inlined first"
     for value in every_value(model):
@@ -134,14 +139,15 @@ def _of_values(model: ir.Model, half: frozenset[ir.DataType]) -> str | None:
 
 
 def _inner_values(model: ir.Model, half: frozenset[ir.DataType]) -> dict[ir.Value, None]:
-    """What nodes compute, and inputs of graphs below; inputs and constants of the model stay."""
+    """Return the results of nodes and inputs of subgraphs in ``half`` types, without the
+    interface."""
     kept = {value for graph in scope.graphs(model) for value in graph.initializers.values()}
     kept.update(model.graph.inputs)
     return dict.fromkeys(v for v in every_value(model) if v.dtype in half and v not in kept)
 
 
 def _cast_after(cx: PassContext, graph: ir.Graph, value: ir.Value) -> None:
-    """Let all nodes that read ``value`` read it in float32; what returns it still does."""
+    """Let all nodes that read ``value`` read it in float32; graph outputs keep the value itself."""
     uses = list(value.uses())
     if not uses:
         return
@@ -158,7 +164,7 @@ def _cast_after(cx: PassContext, graph: ir.Graph, value: ir.Value) -> None:
 
 
 def _widen_attributes(node: ir.Node, half: frozenset[ir.DataType]) -> None:
-    """The element types and the tensors among the attributes of ``node``."""
+    """Change element types and tensors in the attributes of ``node`` to float32."""
     for name, attribute in list(node.attributes.items()):
         if attribute.is_ref():
             continue
@@ -173,7 +179,7 @@ def _widen_attributes(node: ir.Node, half: frozenset[ir.DataType]) -> None:
 
 
 def _return_as(cx: PassContext, value: ir.Value, dtype: ir.DataType) -> None:
-    """Return ``value`` in ``dtype``, under its name."""
+    """Replace the output ``value`` by its Cast to ``dtype``, which takes over its name."""
     graph = cx.model.graph
     cast = Builder(cx.model, graph, cx.shapes).op("Cast", value, to=int(dtype))
     value.name, cast.name = cast.name, value.name

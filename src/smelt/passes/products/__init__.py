@@ -1,4 +1,4 @@
-"""Products of matrices: what stands around MatMul and Gemm goes into weight, bias or flags.
+"""Matrix products: fold neighbours of MatMul and Gemm into weight, bias or flags.
 
-Attention does not belong here: a softmax stands between its products.
+Attention, with a softmax between its products, does not belong here.
 """

@@ -1,16 +1,16 @@
-"""Merge products of one operand with several constant matrices into one product, and split it.
+"""Merge products of one operand with several constant matrices into one product and a Split.
 
     before   x ─┬─> MatMul(W1) ─> Add(b1) ─> y1
                 └─> MatMul(W2) ─> Add(b2) ─> y2
     after    x ─> MatMul(W1 | W2) ─> Add(b1 | b2) ─> Split ─> y1, y2
 
-Queries, keys and values of attention are such products, and the two halves of a gated unit.
+Queries, keys and values of attention are such products, and so are the halves of a gated unit.
 
-Needs    (1) constant matrices of one dtype that nothing else reads; (2) either all with a constant
-         row that is added, or all without.
-Keeps    (1) products that are outputs, or that something else reads before the row is added;
-         (2) results of 4 MiB or more of an operand with 512 columns or less: to copy the parts out
-         of one takes longer than it saves.
+Needs    (1) constant matrices of one dtype without other readers; (2) a constant row added to each
+         of the products, or to none.
+Keeps    (1) products that are outputs, or that have other readers before the row is added;
+         (2) results of 4 MiB or more from an operand with at most 512 columns: the copies of the
+         Split take longer than the merge saves.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
 
 LARGEST = 2**28
-"""Bytes of all matrices together; larger ones may be files that are better left alone."""
+"""Limit in bytes of all matrices together; larger weights may be files and stay separate."""
 
 COPIED, NARROW = 2**22, 512
-"""Bytes of a result, and columns of the operand: see keeps 2.
+"""Bytes of the result and columns of the operand in keeps 2.
 
-In ONNX Runtime three products took 0.82 - 0.96 of the time of one and a Split where results had 5
-to 38 MB and operands 64 to 512 columns, 0.98 - 1.01 where results had 1 to 4 MB, and 0.98 - 1.07 of
-operands with 768 and 1024 columns.
+ONNX Runtime's time of three products, relative to one product and a Split: 0.82 - 0.96 for results
+of 5 to 38 MB and operands of 64 to 512 columns, 0.98 - 1.01 for results of 1 to 4 MB, and
+0.98 - 1.07 for operands of 768 and 1024 columns.
 """
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """A product with ``weight``, and the node whose result is that product with ``row``."""
+    """A product with ``weight``; ``last`` adds ``row`` to it, or is the product itself without a
+    row."""
 
     product: ir.Node
     last: ir.Node
@@ -60,6 +61,7 @@ class _Layer:
     before=("fuse_attention",),
 )
 def dot_merger(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
+    """Merge each group of layers with the same operand."""
     for layers in _groups(cx):
         if rewriter.exhausted:
             break
@@ -68,7 +70,8 @@ def dot_merger(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: O
 
 
 def _groups(cx: PassContext) -> Iterator[list[_Layer]]:
-    """Layers of one operand in one graph, in order, with rows or without, at least two."""
+    """Yield groups of at least two layers with one operand in one graph, all with rows or all
+    without."""
     found: dict[tuple[ir.Value, *tuple[object, ...]], list[_Layer]] = {}
     for node in cx.index().nodes([("", "MatMul")]):
         x, weight = node.inputs
@@ -85,7 +88,7 @@ def _groups(cx: PassContext) -> Iterator[list[_Layer]]:
 
 
 def _is_long(x: ir.Value, size: int) -> bool:
-    """True for many rows of few columns, by matrices of ``size`` bytes together."""
+    """True if the operand has many rows of few columns; ``size``: bytes of all matrices."""
     if x.shape is None or not x.shape.is_static():
         return False
     *lead, columns = x.shape.numpy()
@@ -93,6 +96,7 @@ def _is_long(x: ir.Value, size: int) -> bool:
 
 
 def _layer(cx: PassContext, node: ir.Node, weight: ir.Value | None) -> _Layer | None:
+    """Return the layer of the MatMul ``node``; None if its weight or readers do not fit."""
     product = node.outputs[0]
     # needs 1
     tensor = tensor_of(weight) if weight is not None and scope.has_one_use(weight) else None
@@ -110,7 +114,8 @@ def _layer(cx: PassContext, node: ir.Node, weight: ir.Value | None) -> _Layer | 
 
 
 def _row(cx: PassContext, node: ir.Node, product: ir.Value, width: int) -> np.ndarray | None:
-    """The constant row of ``width`` that ``node`` adds to ``product``."""
+    """Return the constant row of ``width`` elements that ``node`` adds to ``product``, else
+    None."""
     if (node.domain, node.op_type) != ("", "Add") or product.shape is None or not is_known(node):
         return None
     other = node.inputs[1] if node.inputs[0] is product else node.inputs[0]
@@ -123,6 +128,7 @@ def _row(cx: PassContext, node: ir.Node, product: ir.Value, width: int) -> np.nd
 
 
 def _merge(layers: list[_Layer], rewriter: Rewriter) -> None:
+    """Build the merged product and Split; its parts replace the results of the layers."""
     nodes = [node for layer in layers for node in {layer.product: None, layer.last: None}]
     first = layers[0].product
     b = rewriter.builder(first, nodes, "dot_merger")

@@ -1,14 +1,16 @@
-"""Write an Einsum of two operands as a product of matrices.
+"""Turn an Einsum of two operands into a MatMul.
 
     before   Einsum<"bhqd,bhkd->bhqk">(x, y)     after   MatMul(x, Transpose<perm=[0,1,3,2]>(y))
     before   Einsum<"bsd,df->bsf">(x, w)         after   MatMul(x, w)
 
-So other passes see the products of attention, and weights.
+Other passes can then match attention and weights.
 
-Needs    (1) one label that is summed over, and one that each operand has for itself, or several of
-         the first beside a matrix; (2) labels that occur once in a term; (3) floats that ONNX
-         Runtime has a MatMul for; (4) equal sizes of one label, since an Einsum may broadcast.
-Keeps    (1) what takes more than one Transpose, except beside a Softmax of batches and heads.
+Needs    (1) one summed label, and one label that only the second operand has; the first operand
+         has one such label, or several if the second one is a matrix; (2) labels that occur once in
+         a term; (3) floats for which ONNX Runtime has a MatMul; (4) equal sizes for each label,
+         because an Einsum may broadcast.
+Keeps    (1) equations that need more than one Transpose, except next to a Softmax of rank 4 or 5
+         (attention).
 """
 
 from __future__ import annotations
@@ -28,17 +30,19 @@ from smelt.operators.contraction import Equation, Labels, parse
 from smelt.passes.base import rounding, rule_pass
 
 MULTIPLIED = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
-"""ONNX Runtime has an Einsum of bfloat16 from opset 28 on, and no MatMul."""
+"""Dtypes of ONNX Runtime's MatMul; its Einsum of bfloat16, from opset 28 on, stays."""
 
 BEFORE_SOFTMAX = ("Mul", "Div", "Add", "Where", "Cast", "Max")
-"""What scales, masks and biases scores."""
+"""Operators that scale, mask and bias scores before a Softmax."""
 
 FEW = 6
-"""Of those."""
+"""Limit of such operators."""
 
 
 @rule(op("Einsum", var("x"), var("y")), same_shape=True)
 def product(m: Match, b: Builder) -> Replacement:
+    """Replace the Einsum by MatMul and at most as many Transposes as the operands and result
+    need."""
     x, y = m["x"], m["y"]
     if x.shape is None or y.shape is None or x.dtype != y.dtype:
         return None
@@ -66,8 +70,10 @@ def product(m: Match, b: Builder) -> Replacement:
 
 @dataclass(frozen=True)
 class _Way:
-    """Labels of both operands and of the result as a MatMul has them, ``order`` saying which of
-    the Einsum's operands is the left one, and how many Transposes that takes."""
+    """One way to compute an Einsum by MatMul, with the labels of operands and result.
+
+    ``order`` lists which Einsum operand is left and which right; ``moves`` counts the Transposes.
+    """
 
     order: tuple[int, int]
     operands: tuple[Labels, Labels]
@@ -84,6 +90,7 @@ def _equation(node: ir.Node, ranks: Sequence[int]) -> Equation | None:
 
 
 def _sizes_agree(equation: Equation, x: ir.Shape, y: ir.Shape) -> bool:
+    """True if every label that both operands have is proved to have equal sizes."""
     first, second = equation.terms
     sizes = dict(zip(first, x, strict=True))
     return all(
@@ -93,6 +100,7 @@ def _sizes_agree(equation: Equation, x: ir.Shape, y: ir.Shape) -> bool:
 
 
 def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -> _Way | None:
+    """Return the MatMul for ``terms`` in this order, or None if it is not a product of matrices."""
     x, y = terms
     both = [label for label in x if label in y]
     stack = tuple(label for label in out if label in both)
@@ -112,8 +120,7 @@ def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -
 
 
 def _is_beside_softmax(node: ir.Node) -> bool:
-    """True for the scores and for the weighted sum of an attention of batches, perhaps along two
-    axes, and heads."""
+    """True for the scores or the weighted sum of an attention of rank 4 or 5."""
     shape = node.outputs[0].shape
     if shape is None or len(shape) not in (4, 5):
         return False

@@ -1,15 +1,15 @@
-"""Expand a ``Gemm`` whose weight or bias is computed into ``MatMul`` and ``Add``.
+"""Expand a ``Gemm`` with a computed weight or bias into ``MatMul`` and ``Add``.
 
     before   x, w, b ─> Gemm(alpha, beta, transB) ─> y
     after    Add(Mul(MatMul(x, Transpose(w)), alpha), Mul(b, beta)) ─> y
 
-For targets whose linear layer holds constants only. A factor of 1, a bias that is constantly 0 or
-absent, and a beta of 0 leave nothing behind.
+For targets whose linear layer accepts constants only. Factors of 1, a bias of zeros, an absent
+bias and a beta of 0 add no nodes.
 
-Needs    (1) floats; (2) a weight or a bias that is no constant. The bias keeps its own broadcast.
-Keeps    (1) a Gemm with a constant weight and a constant bias; (2) integers, for which a factor
-         may be a fraction; (3) an alpha of 0, and in float16 one below 1: a product may overflow
-         before it.
+Needs    (1) floats; (2) a computed weight or bias. The bias broadcasts as before.
+Keeps    (1) a Gemm with a constant weight and a constant bias; (2) integers, because a factor may
+         be a fraction; (3) an alpha of 0, and in float16 an alpha below 1: the product may overflow
+         before it is scaled.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from smelt.passes.base import rounding, rule_pass
 
 @rule(op("Gemm", var("x"), var("weight"), optional(var("bias"))), same_shape=True)
 def dynamic_gemm(m: Match, b: Builder) -> Replacement:
+    """Replace the Gemm by MatMul, factors and Add."""
     bias = m.get("bias")
     dtype = m["x"].dtype
     if dtype is None or not dtype.is_floating_point():  # needs 1, keeps 2

@@ -1,14 +1,14 @@
-"""Fold what is added to a ``Gemm``, or subtracted, into its bias.
+"""Fold a term that is added to or subtracted from a ``Gemm`` into its bias.
 
     before   a, b, c ─> Gemm ─> Add(·, k) ─> y            after   a, b ─> Gemm(c + k) ─> y
 
 ``k - Gemm`` negates alpha.
 
-Needs    (1) a k of rank 2 at most that broadcasts to the result without widening it; (2) a
-         constant one where the Gemm has a bias already, or where k is subtracted.
-Keeps    (1) integers; (2) a Gemm of dequantized operands, which runtimes compute on integers as
-         long as it has no other; (3) a k that raises the rank, (1,1,D) too; (4) a Gemm that
-         something else reads.
+Needs    (1) a k of rank at most 2 that broadcasts to the result without widening it; (2) a constant
+         k if the Gemm already has a bias, or if k is subtracted.
+Keeps    (1) integers; (2) a Gemm of dequantized operands, which runtimes compute on integers only
+         if all its operands are dequantized; (3) a k that raises the rank, also (1,1,D); (4) a Gemm
+         with other readers.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ _term = var("term")
     )
 )
 def gemm_plus(m: Match, b: Builder) -> Replacement:
+    """Fold ``Gemm + k``, ``Gemm - k`` or ``k - Gemm`` into one Gemm."""
     gemm, term = m["gemm"], m["term"]
     if not fits_gemm(term, gemm):  # needs 1, keeps 1, 3
         return Miss("the term would widen the result, or is not floating-point")
@@ -55,7 +56,7 @@ def gemm_plus(m: Match, b: Builder) -> Replacement:
 
 
 def _bias(m: Match, b: Builder, sign: float, negated: bool) -> ir.Value | Miss:
-    """``sign * term``, plus or minus the scaled bias that the Gemm has."""
+    """Return ``sign * term`` plus (minus if ``negated``) the scaled bias of the Gemm, or a Miss."""
     term, dtype = m["term"], m["term"].dtype
     assert dtype is not None
     if m.get("c") is None and sign == 1:
@@ -73,7 +74,7 @@ def _bias(m: Match, b: Builder, sign: float, negated: bool) -> ir.Value | Miss:
 
 
 def fits_gemm(value: ir.Value, result: ir.Value) -> bool:
-    """True if a Gemm with ``result`` may take ``value`` for its bias."""
+    """True if a Gemm with ``result`` can have ``value`` as its bias."""
     if value.dtype is None or not value.dtype.is_floating_point() or value.dtype != result.dtype:
         return False
     if value.shape is None or result.shape is None or len(value.shape) > len(result.shape):

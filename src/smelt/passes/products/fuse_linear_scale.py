@@ -5,11 +5,11 @@
 
 A constant that is added between MatMul and Mul is multiplied, too.
 
-Needs    (1) a constant weight on the right, and a constant of one element a column, or one in all.
-         It is combined in float64 and rounded once; (2) a bias has to be constant.
+Needs    (1) a constant weight on the right, and a constant with one element for each column or one
+         in all; they are combined in float64 and rounded once; (2) a constant bias, if any.
 Keeps    (1) ``s / product``; (2) a division by 0; (3) constants that vary along another axis or
-         widen the result; (4) products that overflow; (5) a weight that something else reads, of
-         which this would make a second one; (6) integers, and weights that are dequantized.
+         widen the result; (4) products that overflow; (5) a weight with other readers, because it
+         would be stored twice; (6) integers, and dequantized weights.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _scale = const(name="scale", limit=None)
 
 @rule(one_of(op("Mul", _linear, _scale, commutative=True), op("Div", _linear, _scale)))  # keeps 1
 def linear_times(m: Match, b: Builder) -> Replacement:
+    """Fold a factor or divisor of the result into weight and bias."""
     weight, scale = m.array("weight", limit=None), m.array("scale", limit=None)
     dtype = m["weight"].dtype
     if weight is None or scale is None or dtype is None or not dtype.is_floating_point():  # keeps 6
@@ -63,7 +64,7 @@ def _attribute(m: Match, name: str) -> object:
 def _columns(
     product: ir.Value, weight: np.ndarray, scale: np.ndarray, transposed: bool
 ) -> np.ndarray | None:
-    """``scale`` as a float64 vector, of one number or one a column; None if it is no such thing."""
+    """Return ``scale`` as a float64 vector of one number or one for each column, else None."""
     if weight.ndim < 2 or not weight.size or scale.dtype.kind not in "fV":
         return None
     if product.shape is None or scale.ndim > len(product.shape):
@@ -75,7 +76,7 @@ def _columns(
 
 
 def _scaled_bias(m: Match, factor: np.ndarray) -> np.ndarray | Miss | None:
-    """The bias times ``factor``; None if there is none."""
+    """Return the bias times ``factor``; None if there is no bias, or a Miss."""
     if m.get("bias") is None:
         return None
     array = m.array("bias", limit=None)
@@ -89,6 +90,7 @@ def _scaled_bias(m: Match, factor: np.ndarray) -> np.ndarray | Miss | None:
 
 
 def _rebuilt(m: Match, b: Builder, weight: np.ndarray, bias: np.ndarray | None) -> ir.Value:
+    """Return the product with the new weight and bias."""
     product = m.node("product")
     operands = [m["x"], b.constant(weight, name=m["weight"].name)]
     added = None if bias is None else b.constant(bias, name=m["bias"].name)

@@ -1,13 +1,13 @@
-"""Fuse a product of two matrices and what is added to it into one ``Gemm``.
+"""Fuse a product of two matrices and an added term into one ``Gemm``.
 
     before   x, w ─> MatMul ─> Add(·, b) ─> y              after   x, w, b ─> Gemm ─> y
 
-``b - MatMul`` is a Gemm with alpha -1; from ``MatMul - b`` a constant b is negated.
+``b - MatMul`` becomes a Gemm with alpha -1; for ``MatMul - b`` a constant b is negated.
 
-Needs    (1) operands of rank 2, and a b of rank 2 at most that broadcasts to the result without
+Needs    (1) operands of rank 2, and a b of rank at most 2 that broadcasts to the result without
          widening it.
-Keeps    (1) products of higher rank, which Gemm does not have; (2) integers; (3) a b of (3,N) over
-         one row; (4) a product that something else reads.
+Keeps    (1) products of higher rank, which Gemm does not support; (2) integers; (3) a b of (3,N)
+         with a product of one row; (4) a product with other readers.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _bias = var("bias")
     )
 )
 def matmul_plus(m: Match, b: Builder) -> Replacement:
+    """Replace MatMul and Add or Sub by Gemm."""
     x, weight, bias, product = m["x"], m["weight"], m["bias"], m["matmul"]
     if not (_is_matrix(x) and _is_matrix(weight)):  # needs 1, keeps 1
         return Miss("an operand is not known to be a matrix")

@@ -1,4 +1,4 @@
-"""Let a product of matrices read an operand that is transposed before it.
+"""Fold Transposes of the operands into a product of matrices.
 
     before   w ─> Transpose ─┐                             after   x, w ─> Gemm(transB) ─> y
              x ──────────────┴─> MatMul ─> y
@@ -6,13 +6,15 @@
     before   MatMul(Transpose(k), Transpose(q)) ─> Transpose(0, 1, 3, 2) ─> y
     after    MatMul(Transpose(q), Transpose(k)) ─> y, in other orders
 
-A Transpose before a Gemm becomes its transA or transB. Where the ranks are higher, which Gemm does
-not have, a constant is transposed now. Einsums of heads in TensorFlow and Keras have the last form.
+A Transpose before a Gemm becomes transA or transB. Operands of higher rank, which Gemm does not
+support, are transposed at compile time if they are constant. Einsums of heads in TensorFlow and
+Keras have the last form.
 
 Needs    (1) operands of rank 2 in float16, float or double; (2) or a constant that only the
          Transpose reads.
-Keeps    (1) permutations of other axes behind a product, and before one of rank 2; (2) integers,
-         which Gemm kernels lack; (3) a Transpose that something else reads stays for that.
+Keeps    (1) permutations other than a swap of two axes, behind a product and before a product of
+         rank 2; (2) integers, for which Gemm has no kernels; (3) the Transpose for its other
+         readers.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ _OPERANDS = ((_first, _second), (_first, var("b")), (var("a"), _second))
 
 @rule(one_of(*(op("MatMul", *pair) for pair in _OPERANDS)))
 def matmul_of_transposed(m: Match, b: Builder) -> Replacement:
+    """Replace MatMul of transposed matrices by Gemm with transA or transB."""
     if any(v is None or v.shape is None or len(v.shape) != 2 for v in m.root.inputs):  # needs 1
         return Miss("an operand is not known to be a matrix")
     if m.root.outputs[0].dtype not in GEMM:  # keeps 2
@@ -46,12 +49,13 @@ def matmul_of_transposed(m: Match, b: Builder) -> Replacement:
 
 @rule(one_of(*(op("Gemm", *pair, rest=True) for pair in _OPERANDS)))
 def gemm_of_transposed(m: Match, b: Builder) -> Replacement:
+    """Fold Transposes of the operands of a Gemm into its flags."""
     kept = [a for a in m.root.attributes.values() if a.name not in ("transA", "transB")]
     return _gemm(m, b, m.root.inputs[2] if len(m.root.inputs) > 2 else None, kept)
 
 
 def _gemm(m: Match, b: Builder, bias: ir.Value | None, attributes: list[ir.Attr]) -> Replacement:
-    """A Gemm of what the Transposes read, each flag as it was or the other way round."""
+    """Return a Gemm of the untransposed operands, with the flag of each one flipped."""
     inputs: list[ir.Value | None] = []
     for index, (name, flag) in enumerate((("first", "transA"), ("second", "transB"))):
         moved = m.get(f"moved_{name}")
@@ -66,7 +70,7 @@ def _gemm(m: Match, b: Builder, bias: ir.Value | None, attributes: list[ir.Attr]
 
 
 def swaps_matrices(node: ir.Node) -> bool:
-    """True if a Transpose swaps the last two axes and leaves the others."""
+    """True if a Transpose swaps only the last two axes."""
     perm = node.attributes.get("perm")
     source = node.inputs[0]
     if perm is None:
@@ -81,7 +85,8 @@ _left, _right = op("Transpose", var("a"), name="left"), op("Transpose", var("b")
 
 @rule(op("Transpose", op("MatMul", _left, _right)), same_shape=True)
 def flipped_product(m: Match, b: Builder) -> Replacement:
-    """The product of both operands transposed, in the other order."""
+    """Replace Transpose(MatMul(Transpose(a), Transpose(b))) by MatMul of b and a, both
+    transposed."""
     left, right = (permutation(m.node(name)) for name in ("left", "right"))
     if left is None or right is None or len(left) != len(right) or len(left) < 2:
         return None
@@ -99,6 +104,7 @@ _weight = op("Transpose", const(name="weight", limit=None), name="moved")
 
 @rule(one_of(op("MatMul", _weight, var("b")), op("MatMul", var("a"), _weight)))
 def matmul_of_constant(m: Match, b: Builder) -> Replacement:
+    """Transpose a constant operand at compile time."""
     weight, array = m["weight"], m.array("weight", limit=None)
     if array is None or weight.is_graph_output() or not scope.has_one_use(weight):  # needs 2
         return Miss("the constant would be stored twice")

@@ -1,9 +1,9 @@
-"""Let a product of stacks of matrices read an operand that is transposed before it.
+"""Fold Transposes of the operands into a batched product, ``com.microsoft.FusedMatMul``.
 
     before   k ─> Transpose(0,1,3,2) ─┐                after   q, k ─> FusedMatMul(transB) ─> y
              q ───────────────────────┴─> MatMul ─> y
 
-Matrices alone become a Gemm, in ``fuse-transpose-matmul``.
+For plain matrices, ``fuse-transpose-matmul`` makes a Gemm.
 
 Needs    (1) a target that lists com.microsoft.FusedMatMul; (2) floats of rank 2 or more on both
          sides, and more than 2 on one.
@@ -35,6 +35,7 @@ _second = op("Transpose", var("second"), name="moved_second", shared=True)
     )
 )
 def stacks_of_transposed(m: Match, b: Builder) -> Replacement:
+    """Replace a batched MatMul of transposed operands by FusedMatMul."""
     ranks = [len(v.shape) if v is not None and v.shape else 0 for v in m.root.inputs]
     if min(ranks) < 2 or max(ranks) < 3:  # needs 2, keeps 2
         return Miss("the operands are not known to be stacks of matrices")
@@ -49,7 +50,7 @@ def stacks_of_transposed(m: Match, b: Builder) -> Replacement:
         inputs.append(m[name] if moved else m.root.inputs[index])
         flags.append(1 if moved else None)
     product = b.op(FUSED[1], *inputs, domain=FUSED[0], transA=flags[0], transB=flags[1])
-    # Which of two symbols a broadcast batch has, only the MatMul's own inference says soundly.
+    # Only MatMul's own inference knows which of two symbols a broadcast batch dim has.
     product.shape = m.root.outputs[0].shape
     return product
 

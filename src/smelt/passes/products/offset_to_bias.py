@@ -1,4 +1,4 @@
-"""Add a number, or a row, to the bias of a layer where its result is split or moved first.
+"""Fold a constant added behind a Split or a move of a layer's result into the layer's bias.
 
     before   Gemm(x, W, b) ─> Split ─┬─> shift            after   Gemm(x, W, b | b + 1) ─> Split
                                      └─> Add(·, 1) ─> scale
@@ -8,18 +8,17 @@
     before   MatMul(x, W) ─> Split ─> Add(·, c1), Add(·, c2), Add(·, c3) ─> q, k, v
     after    MatMul(x, W) ─> Add(c1 | c2 | c3) ─> Split ─> q, k, v
 
-Layers that scale what comes from others by ``1 + s`` (DiT, FLUX, StyleGAN) are such ones, and
-products that are merged before their biases are near, as those of TensorFlow.
+Modulation layers that scale by ``1 + s`` (DiT, FLUX, StyleGAN) have this form, and so have merged
+products whose biases follow the Split (TensorFlow).
 
-Needs    (1) a Gemm without a bias or with a constant one, or a constant that is added, of the same
-         type as the number; the sum is computed in float64, rounded once and finite; (2) sizes of
-         the parts that are known. A Split may stand behind one Unsqueeze that leaves its axis the
-         last; (3) the last axis, where rows are added, or where a product has no bias yet: then to
-         each of its parts.
-Keeps    (1) constants that cancel to less than a sixteenth, since ``x + c - c`` rounds x; (2) parts
-         that something else reads, and layers that something else reads before they are split;
-         (3) a bias that would become larger than one number for each place of the parts; (4) a
-         Gemm that scales its bias.
+Needs    (1) a Gemm without a bias or with a constant one, or an Add of a constant, of the same type
+         as the number; the sum is computed in float64, rounded once and finite; (2) known sizes of
+         the parts. One Unsqueeze that keeps the axis last may be before the Split; (3) the last
+         axis if rows are added, or if a product has no bias yet; in that case a row for each part.
+Keeps    (1) constants that cancel to less than a sixteenth, because ``x + c - c`` rounds x;
+         (2) parts with other readers, and layers with other readers before the Split; (3) a bias
+         that would have more elements than the parts along the axis; (4) a Gemm that scales its
+         bias.
 """
 
 from __future__ import annotations
@@ -43,14 +42,14 @@ from smelt.passes.quantize.groups import is_integer_product
 
 MOVES = frozenset({"Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose"})
 Offsets = dict[int, tuple[ir.Node, np.ndarray]]
-"""The Add behind an output of a Split, by its place, and the number that it adds."""
+"""For each output index of a Split: the Add that reads it, and the constant that it adds."""
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """The node whose input ``place`` adds ``bias``, and what moves its result, first to last.
+    """A node whose input ``place`` is ``bias``, and the nodes that move its result, first to last.
 
-    A product has no place for a bias: an Add is put behind it.
+    ``place`` is None for a product without a bias: an Add is inserted behind it.
     """
 
     node: ir.Node
@@ -59,7 +58,7 @@ class _Layer:
     moves: tuple[ir.Node, ...]
 
     def rebuilt(self, b: Builder, bias: np.ndarray) -> ir.Value:
-        """The result with another bias, moved as before."""
+        """Return the moved result with another bias."""
         if self.place is None:
             value = b.op("Add", self.node.outputs[0], b.constant(bias.reshape(-1)))
         else:
@@ -73,6 +72,7 @@ class _Layer:
 
 @graph_pass("offset_to_bias", __doc__, exactness=rounding(4), after=("merge_constant_terms",))
 def offset_to_bias(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options) -> None:
+    """Fold the constants behind Splits, then those behind moves."""
     for split, layer, bias, offsets in list(_split_layers(cx, stats)):
         if rewriter.exhausted:
             return
@@ -85,7 +85,7 @@ def offset_to_bias(cx: PassContext, rewriter: Rewriter, stats: RuleStats, option
             )
         )
         for place, (add, _) in offsets.items():
-            if rewriter.exhausted:  # those that are left add by themselves to parts as they were
+            if rewriter.exhausted:  # the remaining Adds still read the old parts
                 return
             rewriter.replace(add, (parts[place],), trust_shape=True)
             stats.fired["behind a Split"] += 1
@@ -100,7 +100,7 @@ def offset_to_bias(cx: PassContext, rewriter: Rewriter, stats: RuleStats, option
 
 
 def _moved_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray]]:
-    """Each Add of a number to a layer that is moved, and the bias that does it."""
+    """Yield each Add of a number to a moved layer, the layer and the new bias."""
     for add in cx.index().nodes([("", "Add")]):
         found = _number(cx, add)
         if found is None or not _is_move(found[0].producer()):
@@ -115,7 +115,8 @@ def _moved_layers(cx: PassContext) -> Iterator[tuple[ir.Node, _Layer, np.ndarray
 def _split_layers(
     cx: PassContext, stats: RuleStats
 ) -> Iterator[tuple[ir.Node, _Layer, np.ndarray, Offsets]]:
-    """Each Split of a layer to whose parts numbers are added, and the bias that does it."""
+    """Yield each Split of a layer with constants added to its parts, the layer, new bias and
+    offsets."""
     for split in cx.index().nodes([("", "Split")]):
         offsets = _offsets(cx, split)
         whole, sizes = split.inputs[0], [out.shape for out in split.outputs]
@@ -137,7 +138,8 @@ def _split_layers(
 def _spread(
     layer: _Layer, rank: int, axis: int, lengths: Sequence[int], offsets: Offsets
 ) -> np.ndarray | None:
-    """The bias of ``layer`` with the number of each part added at its places."""
+    """Return the bias of ``layer`` with the constants added part by part; None if it does not
+    fit."""
     if layer.moves:
         kinds = [move.op_type for move in layer.moves]
         before, after = layer.node.outputs[0].shape, layer.moves[-1].outputs[0].shape
@@ -166,7 +168,7 @@ def _spread(
 
 
 def _offsets(cx: PassContext, split: ir.Node) -> Offsets:
-    """Outputs that only an Add of a number reads."""
+    """Return the outputs of ``split`` that only an Add of a constant reads, with that constant."""
     found: Offsets = {}
     for place, output in enumerate(split.outputs):
         if output.is_graph_output() or not scope.has_one_use(output):  # keeps 2
@@ -179,13 +181,14 @@ def _offsets(cx: PassContext, split: ir.Node) -> Offsets:
 
 
 def _number(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
-    """What ``add`` adds a number to, and the number."""
+    """Return ``(value, number)`` if ``add`` adds a single constant number to ``value``, else
+    None."""
     found = _row(cx, add)
     return found if found is not None and found[1].size == 1 else None
 
 
 def _row(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
-    """What ``add`` adds a constant row to, or a number, and that."""
+    """Return ``(value, row)`` if ``add`` adds a constant row or number to ``value``, else None."""
     if (add.domain, add.op_type) != ("", "Add") or not is_known(add):
         return None
     for value, other in (add.inputs, add.inputs[::-1]):
@@ -202,7 +205,8 @@ def _row(cx: PassContext, add: ir.Node) -> tuple[ir.Value, np.ndarray] | None:
 def _product(
     cx: PassContext, value: ir.Value, split: ir.Node, offsets: Offsets, stats: RuleStats
 ) -> _Layer | None:
-    """A product without a bias, read by ``split`` alone, to all parts of which a row is added."""
+    """Return a product without a bias, if ``split`` alone reads it and a row is added to each
+    part."""
     node = producer_of(value, "MatMul")
     alone = scope.has_one_use(value) and node is not None and node.graph is split.graph
     if node is None or not alone or value.shape is None or value.dtype is None:
@@ -221,7 +225,7 @@ def _product(
 
 
 def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:
-    """The layer that ``value`` is the result of, read by ``reader`` and nothing else."""
+    """Return the layer that computes ``value``, if only ``reader`` reads it, else None."""
     moves: list[ir.Node] = []
     while True:
         node = value.producer()
@@ -246,7 +250,7 @@ def _layer(cx: PassContext, value: ir.Value, reader: ir.Node) -> _Layer | None:
 
 
 def _gemm(cx: PassContext, node: ir.Node, moves: tuple[ir.Node, ...]) -> _Layer | None:
-    """A product with its bias, which is nothing where there is none."""
+    """Return a Gemm with its bias (zeros if it has none), else None."""
     x, given = node.inputs[0], [*node.inputs, None][2]
     if x is None or x.dtype is None or node.attributes.get_float("beta", 1.0) != 1.0:
         return None  # keeps 4
@@ -259,7 +263,7 @@ def _is_move(node: ir.Node | None) -> bool:
 
 
 def _total(bias: np.ndarray, steps: np.ndarray) -> np.ndarray | None:
-    """``bias + steps`` in the type of the bias; None where they cancel, or it is not finite."""
+    """Return ``bias + steps`` in the dtype of the bias; None if they cancel or it is not finite."""
     wide = bias.astype(np.float64)
     total = wide + steps
     larger = np.maximum(np.abs(wide), np.abs(steps))

@@ -3,16 +3,16 @@
     before   w: M,K, x: K ─> MatMul(w, x) ─> y: M        after   MatMul(x, w: K,M) ─> y
     before   a: B,M,K, x: K ─> MatMul(a, x) ─> y: B,M    after   MatMul(a, x: K,1) ─> B,M,1 ─> y
 
-A layer of equinox or flax on one example, and a cell that is scanned without a batch, have such
-products. ONNX Runtime computes them 4 to 60 times slower than with the vector in front, or as a
-matrix of one column. A constant matrix is transposed now, and a Transpose before the product goes;
-any other matrix is multiplied with a column.
+Layers of equinox or flax on one example, and cells that are scanned without a batch, have such
+products. ONNX Runtime computes them 4 to 60 times slower than with the vector first, or with the
+vector as a matrix of one column. A constant matrix is transposed at compile time, a Transpose
+before the product is dropped, and any other matrix is multiplied by a column.
 
-Needs    (1) a second operand of rank 1, a first one of rank 2 or more, of floats; (2) a constant
-         that only such products read, or it would be stored twice; (3) for a column, a matrix that
-         is not known to be small: below 256 elements, two nodes more cost what they save.
-Keeps    (1) products of two vectors; (2) integers and products of dequantized operands; (3) a
-         Transpose that something else reads stays for that.
+Needs    (1) floats, a second operand of rank 1, and a first one of rank 2 or more; (2) a constant
+         that only such products read, because it would be stored twice; (3) for a column, a matrix
+         not known to have under 256 elements, where two more nodes cost what they save.
+Keeps    (1) products of two vectors; (2) integers and products of dequantized operands; (3) the
+         Transpose for its other readers.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ from smelt.passes.products.fuse_transpose_matmul import GEMM, swaps_matrices
 from smelt.passes.quantize.groups import is_dequantized
 
 SMALL = 256
-"""Elements of a matrix from which on the product with a column is faster."""
+"""Number of matrix elements from which the product with a column is faster."""
 
 
 @rule(op("MatMul", var("matrix"), var("vector")), same_shape=True)
 def vector_first(m: Match, b: Builder) -> Replacement:
+    """Replace MatMul(matrix, vector) by MatMul(vector, transposed matrix) or by a product with a
+    column."""
     matrix, vector = m["matrix"], m["vector"]
     if not is_matrix_of_vector(m.root):  # needs 1, keeps 1
         return None
@@ -57,7 +59,7 @@ def vector_first(m: Match, b: Builder) -> Replacement:
 
 
 def is_matrix_of_vector(node: ir.Node) -> bool:
-    """True for a MatMul of matrices and, second, one vector."""
+    """True for a MatMul of a matrix or stack of matrices with a vector on the right."""
     if node.op_type != "MatMul" or node.domain or not is_known(node):
         return False
     ranks = [len(v.shape) if v is not None and v.shape is not None else 0 for v in node.inputs]
@@ -65,7 +67,7 @@ def is_matrix_of_vector(node: ir.Node) -> bool:
 
 
 def _is_read_so_only(matrix: ir.Value) -> bool:
-    """True if nothing but products with vectors reads the constant ``matrix``."""
+    """True if only such products read the constant ``matrix``."""
     return not matrix.is_graph_output() and all(
         is_matrix_of_vector(node) and node.inputs[0] is matrix for node in scope.consumers(matrix)
     )

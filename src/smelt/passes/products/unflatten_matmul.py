@@ -1,4 +1,4 @@
-"""Multiply as many rows as there are, without flattening them first.
+"""Remove the Reshapes that flatten the leading dims before a linear layer and restore them after.
 
     before   x: B,S,K ─> Reshape(-1,K) ─> Gemm(W, b) ─> Gelu ─> Reshape(B,S,N) ─> y
     after    x: B,S,K ─> MatMul(W) ─> Add(b) ─> Gelu ─> y
@@ -7,11 +7,11 @@
     after    x: B,S,H,D ─> Reshape(0,0,H*D) ─> MatMul(W) ─> Add(b) ─> y
 
 Exporters flatten for each linear layer. Between the Reshapes there may be products with constant
-matrices, sums and products with constant rows, and operators that work element by element.
+matrices, elementwise operators, and elementwise operators with constant rows.
 
-Needs    (1) dims before the last that the second Reshape restores, proved; (2) Gemm with alpha and
-         beta 1.
-Keeps    (1) what something else reads in its flat form.
+Needs    (1) leading dims that the second Reshape is proved to restore; (2) Gemm with alpha and beta
+         of 1.
+Keeps    (1) flat values with other readers.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from smelt.passes.base import rounding, rule_pass
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 
 LONGEST = 8
-"""Nodes between two Reshapes."""
+"""Limit of nodes between two Reshapes."""
 
 
 @rule(op("Reshape", var("flat"), rest=True), same_shape=True)
 def flat_chain(m: Match, b: Builder) -> Replacement:
+    """Rebuild the layers between the Reshapes on unflattened values."""
     walk = m.walk()
     chain = _chain(m, walk)
     if chain is None:
@@ -68,7 +69,8 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
 
 
 def _chain(m: Match, walk: Walk) -> tuple[ir.Node, list[ir.Node]] | None:
-    """The first Reshape, and the layers up to the root, first to last, which ``walk`` takes."""
+    """Return the first Reshape and the layers up to the root, first to last; ``walk`` takes the
+    layers."""
     layers: list[ir.Node] = []
     value = m["flat"]
     while len(layers) <= LONGEST:
@@ -92,14 +94,15 @@ _LAYERS = (*sorted(UNARY), *_PRODUCTS, *_BY_ELEMENT)
 
 
 def _flattens(node: ir.Node) -> bool:
-    """True if all dims of rows become one."""
+    """True if the Reshape merges several leading dims into one."""
     return _rows_of(node) > 1
 
 
 def _rows_of(node: ir.Node) -> int:
-    """How many dims ``node`` makes the first of two; the others, such as heads, become the second.
+    """Return how many leading dims ``node`` merges into the first of two dims; 0 if that is not
+    proved.
 
-    0 if that is not proved.
+    The other dims, such as heads, become the second dim.
     """
     x, flat = node.inputs[0], node.outputs[0].shape
     if x is None or x.shape is None or flat is None or len(flat) != 2:
@@ -112,13 +115,14 @@ def _rows_of(node: ir.Node) -> int:
 
 
 def _ints(shape: ir.Shape, start: int) -> list[int]:
-    """The dims from ``start`` on; one of -1 if any is no number."""
+    """Return the dims from ``start`` on; ``[-1]`` if one is not a number."""
     dims = [dim for dim in shape.dims[start:] if isinstance(dim, int)]
     return dims if len(dims) == len(shape) - start else [-1]
 
 
 def _carried(node: ir.Node, m: Match) -> ir.Value | None:
-    """The operand that the layer works on row by row; the others are constants."""
+    """Return the operand that the layer processes row by row, if the others are constants, else
+    None."""
     if node.op_type in UNARY:
         return node.inputs[0]
     constant = [m.constants.get(v, limit=None) is not None for v in node.inputs]
@@ -130,6 +134,7 @@ def _carried(node: ir.Node, m: Match) -> ir.Value | None:
 
 
 def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
+    """Return ``layer`` on an unflattened ``x``, or a Miss."""
     if layer.op_type in UNARY:
         return b.like(layer, x)
     if layer.op_type == "Gemm":
@@ -149,6 +154,7 @@ def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value 
 
 
 def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value | Miss:
+    """Return a Gemm as MatMul and Add on an unflattened ``x``, or a Miss."""
     # needs 2
     if opset.attribute(gemm, "transA", m.opset) or opset.attribute(gemm, "alpha", m.opset) != 1:
         return Miss("the Gemm transposes or scales what it multiplies")
@@ -168,7 +174,7 @@ def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Val
 
 
 def _row(value: ir.Value | None, array: np.ndarray, b: Builder) -> ir.Value | None:
-    """``value`` as a vector or scalar; None if it varies from row to row."""
+    """Return ``value`` as a vector or scalar; None if it varies from row to row."""
     if array.ndim <= 1:
         return value
     return b.constant(array[0]) if array.ndim == 2 and array.shape[0] == 1 else None

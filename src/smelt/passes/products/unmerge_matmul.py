@@ -1,17 +1,17 @@
-"""Multiply matrices of batches and heads as they are, not merged into one dim first.
+"""Remove the Reshapes that merge batches and heads into one dim around products of an attention.
 
     before   MatMul(Reshape(a: B,H,M,K to B*H,M,K), Reshape(b: B,H,K,N to B*H,K,N)) * 2
              ─> Softmax ─> Reshape(B,H,M,N) ─> y
     after    MatMul(a, b) * 2 ─> Softmax ─> y
 
-Models that were written for ``torch.bmm`` and ``torch.baddbmm``, which take three dims, merge and
-split them around each product of an attention. Between may stand Transposes of the last two dims,
-a Softmax over the last, and sums and products with numbers, constants, or values of B*H,M,N. What
-is merged, and the result, may have dims of 1 between, as TensorFlow's einsums of heads.
+Models written with ``torch.bmm`` and ``torch.baddbmm``, which require rank 3, merge and split the
+dims around each product of an attention. Between the Reshapes there may be Transposes of the last
+two dims, a Softmax over the last dim, and elementwise operators with numbers, constants, or values
+B*H,M,N. The merged values and the result may have dims of 1 in between (TensorFlow's einsums).
 
-Needs    (1) the same first two dims, proved, of all that is merged and of the result; (2) the last
-         two dims as they were; (3) for other values, sizes that are numbers or dims of inputs.
-Keeps    (1) what something else reads with its dims merged.
+Needs    (1) the same first two dims, proved, for all merged values and the result; (2) unchanged
+         last two dims; (3) for other operands, sizes that are numbers or dims of inputs.
+Keeps    (1) merged values with other readers.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 from smelt.passes.told_size import told_shape
 
 PARTS_OF_SHAPE = 15
-"""The opset from which on Shape gives some of the dims."""
+"""The first opset whose Shape can return some of the dims."""
 
 MOST_DIMS = 8
-"""Dims of what is merged, with those of 1."""
+"""Limit of the rank of merged values, dims of 1 included."""
 
 LONGEST = 10
-"""Nodes between the last Reshape and those that merge."""
+"""Limit of nodes between the last Reshape and those that merge."""
 
 _BY_ELEMENT = ("Add", "Sub", "Mul", "Div", "Max", "Min")
 
 
 @rule(op("Reshape", var("merged"), rest=True), needs=("MatMul",))
 def split_again(m: Match, b: Builder) -> Replacement:
+    """Rebuild the product and its neighbours with batches and heads as separate dims."""
     result, merged = m.root.outputs[0].shape, m["merged"].shape
     if producer_of(m["merged"], "MatMul", "Softmax", *_BY_ELEMENT) is None:
         return None
@@ -66,8 +67,10 @@ def split_again(m: Match, b: Builder) -> Replacement:
 def _apart(
     apart: ir.Shape | None, merged: ir.Shape | None, lead: Sequence[Dim] | None = None
 ) -> tuple[int, ...] | None:
-    """The dims of 1 of ``apart`` without which it is B,H,M,N, where ``merged`` has the last two
-    dims M,N and ``lead``, if it is given, is B,H; None if there are no such."""
+    """Return the dims of 1 to drop from ``apart`` so that B,H,M,N remain; None if it does not fit.
+
+    ``merged`` ends in the same M,N; ``lead``, if given, is B,H.
+    """
     if apart is None or merged is None or len(merged) != 3 or not 4 <= len(apart) <= MOST_DIMS:
         return None
     ones = [axis for axis, dim in enumerate(apart.dims) if dim == 1]
@@ -80,7 +83,7 @@ def _apart(
 
 
 class _Lift:
-    """What is computed with merged dims, with the two dims ``lead`` instead."""
+    """Rebuilds values of merged dims with the two dims ``lead`` instead."""
 
     def __init__(self, m: Match, b: Builder, lead: list[Dim]) -> None:
         self.m = m
@@ -91,22 +94,22 @@ class _Lift:
         self.known: dict[ir.Value, ir.Value] = {}
 
     def before_merge(self, value: ir.Value) -> tuple[ir.Value, tuple[int, ...]] | None:
-        """What a Reshape makes ``value`` of by merging those two dims, and the dims of 1 that it
-        has beside them."""
+        """Return the value that a Reshape merges into ``value``, and its dims of 1 to drop, else
+        None."""
         node = producer_of(value, "Reshape")
         source = node.inputs[0] if node is not None else None
         axes = _apart(source.shape, value.shape, self.lead) if source is not None else None
         return (source, axes) if source is not None and axes is not None else None
 
     def split(self, value: ir.Value) -> ir.Value | None:
-        """``value`` with four dims, before it was merged."""
+        """Return ``value`` with four dims, as it was before the merge, else None."""
         found = self.before_merge(value)
         if found is None or not found[1]:
             return found[0] if found is not None else None
         return self.b.op("Squeeze", found[0], self.b.const_i64(found[1]))
 
     def may(self, value: ir.Value | None, depth: int = 0) -> bool:
-        """True if ``value`` is made of what is merged; ``walk`` takes what makes it."""
+        """True if ``value`` is computed from merged values only; ``walk`` takes the nodes."""
         if value is None or value.shape is None or len(value.shape) != 3 or depth > LONGEST:
             return False
         if self.before_merge(value) is not None:
@@ -126,7 +129,8 @@ class _Lift:
         return carried is not None and self.may(carried, depth + 1)
 
     def carried(self, node: ir.Node) -> ir.Value | None:
-        """The operand that is lifted; the other is a number or a value of the same first dim."""
+        """Return the operand to rebuild; the other one is a number or a value with the same first
+        dim."""
         if len(node.inputs) != 2 or None in node.inputs:
             return None
         for carried, other in (node.inputs, node.inputs[::-1]):
@@ -141,13 +145,14 @@ class _Lift:
         return None
 
     def has_first_dim(self, other: ir.Value, carried: ir.Value) -> bool:
+        """True if both have rank 3 and the first dim of ``other`` is 1 or that of ``carried``."""
         shapes = (other.shape, carried.shape)
         if other.shape is None or carried.shape is None or {len(s or ()) for s in shapes} != {3}:
             return False
         return other.shape[0] == 1 or same_dim(other.shape[0], carried.shape[0])
 
     def built(self, value: ir.Value) -> ir.Value | None:
-        """``value`` with four dims; None if a size of another operand cannot be told."""
+        """Return ``value`` with four dims; None if no input tells a size of another operand."""
         if value not in self.known:
             made = self.split(value) or self._made(value)
             if made is None:
@@ -156,6 +161,7 @@ class _Lift:
         return self.known[value]
 
     def _made(self, value: ir.Value) -> ir.Value | None:
+        """Return the result of the producer of ``value``, rebuilt on operands with four dims."""
         node = value.producer()
         assert node is not None
         carried = self.carried(node) if node.op_type in _BY_ELEMENT else None
@@ -173,7 +179,7 @@ class _Lift:
         return self.b.like(node, *operands)
 
     def other(self, value: ir.Value) -> ir.Value | None:
-        """A number, or what has the same first dim, with four dims."""
+        """Return another operand, a number or a value with the same first dim, with four dims."""
         number = self.m.scalar(value)
         array = self.m.array(value, limit=None)
         if number is not None and array is not None:
