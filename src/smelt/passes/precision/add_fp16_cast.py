@@ -1,4 +1,4 @@
-"""Compute float32 operators in float16: ``add-fp16-cast{skip-ops-by-type=Resize,Range}``.
+"""Compute in float16 instead of float32: ``add-fp16-cast{skip-ops-by-type=Resize,Range}``.
 
     before   x: f32 ─> Conv ─> Relu ─> y: f32
     after    x: f32 ─> Cast ─> Conv ─> Relu ─> Cast ─> y: f32

@@ -1,4 +1,4 @@
-"""Compute float16 and bfloat16 operators in float32: ``widen-half{types=bfloat16}``.
+"""Compute in float32 instead of float16 and bfloat16: ``widen-half{types=bfloat16}``.
 
     before   x: f16 ─> MatMul(w: f16) ─> Softmax ─> y: f16
     after    x: f16 ─> Cast ─> MatMul(Cast(w)) ─> Softmax ─> Cast ─> y: f16

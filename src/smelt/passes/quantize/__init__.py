@@ -1,4 +1,4 @@
-"""QuantizeLinear, DequantizeLinear and what stands between them.
+"""Passes for QuantizeLinear, DequantizeLinear and the operators between them.
 
-What makes a model quantized does not belong here.
+Passes that quantize a model do not belong here.
 """

@@ -1,13 +1,13 @@
-"""Drop a quantization of what was just dequantized with the same parameters.
+"""Drop a QuantizeLinear that undoes a DequantizeLinear with the same parameters.
 
     before   q ─> DequantizeLinear(s, z) ─┬─> QuantizeLinear(s, z) ─> y        after   q ─> y
                                           └─> other readers keep the DequantizeLinear
 
-Needs    (1) constant scales, positive and normal, and equal on both sides, as are zero points,
-         axis, block size and integer type, where an absent zero point is 0; (2) a floating-point
-         type that tells all the steps of the integer type apart, and holds the largest of them.
+Needs    (1) constant, positive, normal scales that are equal on both sides; also equal zero points
+         (absent means 0), axis, block size and integer type; (2) a floating-point type that
+         distinguishes all integers and holds the largest dequantized value.
 Keeps    (1) pairs in the other order, which round; (2) int8 in bfloat16 and int16 in float16,
-         where the integers do not survive; (3) scales that callers give.
+         which cannot distinguish all integers; (3) computed scales.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _dequantized = op("DequantizeLinear", var("x"), rest=True, name="dq", shared=Tru
 
 @rule(op("QuantizeLinear", _dequantized, rest=True), min_opset=10, same_shape=True)  # keeps 1
 def quantize_of_dequantize(m: Match, b: Builder) -> Replacement:
+    """Replace the pair by its integers if the round trip is proved to be exact."""
     dq, q = Quantization.of(m.node("dq")), Quantization.of(m.root)
     if dq is None or q is None:
         return Miss("it is not known how the integers are quantized")

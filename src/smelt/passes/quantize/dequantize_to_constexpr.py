@@ -1,16 +1,16 @@
-"""Quantize constants now, so that weights are stored as integers and dequantized where read.
+"""Quantize constants at compile time, so that weights are stored as integers.
 
     before   {floats} ─> QuantizeLinear(s, z) ─> DequantizeLinear(s, z) ─> y
     after    {integers} ─> DequantizeLinear(s, z) ─> y
 
-A DequantizeLinear over an initializer is how ONNX says that a weight is compressed. Whatever else
-computes its integers, scales or zero points from constants is computed now, and Constant nodes
+A DequantizeLinear of an initializer is ONNX's form of a compressed weight. Other nodes that compute
+its integers, scales or zero points from constants are evaluated at compile time, and Constant nodes
 that it reads become initializers.
 
-Needs    (1) positive normal scales, and floats on whose rounding all runtimes agree.
-Keeps    (1) every DequantizeLinear; (2) constants with NaN; (3) float16 constants that lie between
-         two steps for a runtime that divides in float16 and one that divides in float32;
-         (4) integers that are larger than all that they are made of, over 64 KiB.
+Needs    (1) positive normal scales, and quotients that all runtimes round to the same integer.
+Keeps    (1) every DequantizeLinear; (2) constants with NaN; (3) float16 constants that round to
+         different integers depending on whether a runtime divides in float16 or float32;
+         (4) integers of over 64 KiB that are larger than the constants they are computed from.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from smelt.passes.simplify.const_elimination import NEVER
 NAME = "dequantize_to_constexpr"
 QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 GROW_LIMIT = 64 * 1024
-"""Bytes that a result may have although it is larger than its operands."""
+"""Limit in bytes of a result that is larger than its operands."""
 
 
 @graph_pass(NAME, __doc__, exactness=EXACT, source=f"Core ML MIL: common::{NAME}")
 def dequantize_to_constexpr(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: None
 ) -> None:
+    """Fold the constant operands of quantizers in all graphs."""
     if not cx.index().has("QuantizeLinear", "DequantizeLinear"):
         return
     functions = {function.graph for function in cx.model.functions.values()}
@@ -56,7 +57,7 @@ def dequantize_to_constexpr(
 
 
 def _constant_expressions(graphs: Sequence[ir.Graph]) -> set[ir.Value]:
-    """The results of nodes that read nothing but constants; never floats dequantized from one."""
+    """Return the results of nodes that read only constants, except floats of a DequantizeLinear."""
     found: set[ir.Value] = set()
     for graph in graphs:
         for node in graph:
@@ -77,7 +78,8 @@ def _may_fold(node: ir.Node) -> bool:
 
 
 def _wanted(graphs: Sequence[ir.Graph], constant: set[ir.Value]) -> set[ir.Value]:
-    """Those of ``constant`` that nodes of QUANTIZERS read, and all that these are made of."""
+    """Return the values of ``constant`` that quantizers read, and the values these are computed
+    from."""
     wanted: set[ir.Value] = set()
     for graph in reversed(graphs):
         for node in reversed(graph):
@@ -90,7 +92,7 @@ def _wanted(graphs: Sequence[ir.Graph], constant: set[ir.Value]) -> set[ir.Value
 
 
 class _Folder:
-    """Computes nodes in the order of the graph, so that one result feeds the next."""
+    """Evaluates nodes in the order of the graph, so that one result can feed the next."""
 
     def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
         self.cx = cx
@@ -98,7 +100,7 @@ class _Folder:
         self.stats = stats
 
     def lift(self, node: ir.Node) -> None:
-        """A Constant node becomes an initializer."""
+        """Turn a Constant node into an initializer."""
         output = node.outputs[0]
         tensor = constants.tensor_of(output)
         if tensor is not None and not output.is_graph_output():
@@ -106,6 +108,7 @@ class _Folder:
             self.replace(node, [builder.tensor(tensor, output.name)], builder)
 
     def fold(self, node: ir.Node) -> None:
+        """Replace ``node`` by its constant results, or record a miss."""
         operands = [self.cx.constants.get(value, limit=None) for value in node.inputs]
         if any(a is None and v is not None for a, v in zip(operands, node.inputs, strict=True)):
             return
@@ -130,6 +133,7 @@ class _Folder:
     def computed(
         self, node: ir.Node, operands: Sequence[np.ndarray | None]
     ) -> Sequence[np.ndarray] | str:
+        """Return the results of ``node``, or a text that says why they are unknown."""
         if node.op_type != "QuantizeLinear":
             result = self.cx.evaluate(node, operands) if self.cx.evaluate is not None else None
             return result if result is not None else f"{node.op_type} is not computed here"
@@ -140,6 +144,7 @@ class _Folder:
         return integers if isinstance(integers, str) else [integers]
 
     def replace(self, node: ir.Node, values: Sequence[ir.Value | None], builder: Builder) -> bool:
+        """Replace the results of ``node`` by ``values``; record a miss if the rewriter refuses."""
         try:
             self.rewriter.replace(node, values, trust_shape=True, rule=NAME)
         except Refused as refused:

@@ -1,18 +1,18 @@
-"""Divide the scales around a quantized sum by one of them, which becomes 1.
+"""Divide the scales around a quantized sum by one of them, so that this scale becomes 1.
 
     before   x ─> DequantizeLinear(a) ─┬─> Add ─> QuantizeLinear(c) ─> z
              y ─> DequantizeLinear(b) ─┘
     after    x ─> DequantizeLinear(a / b) ─┬─> Add ─> QuantizeLinear(c / b) ─> z
              y ─> DequantizeLinear(1) ─────┘
 
-Saves a multiplication an element in runtimes that compute a quantized sum by parts. Applies to Add
-and Sub, also with a Relu before the QuantizeLinear.
+This saves one multiplication for each element in runtimes that compute a quantized sum operator by
+operator. It applies to Add and Sub, also with a Relu before the QuantizeLinear.
 
-Needs    (1) constant positive normal scales, of which one of the operands has only one; (2) new
-         ones that are normal too, and sums far from overflow. Rounding must stay below one step:
-         operands that are huge in steps of the result would move it by more.
-Keeps    (1) zero points; (2) sums that something else reads or of which one scale is 1 already.
-         Results next to a tie may move by one step, so no default pipeline holds it.
+Needs    (1) constant, positive, normal scales, and one operand with a single scale; (2) new scales
+         that are normal, too, sums far from overflow, and rounding below one step of the result:
+         operands much larger than a step would move it by more.
+Keeps    (1) zero points; (2) sums with other readers, and sums where one scale is already 1.
+         Results next to a tie may move by one step, so the default pipeline does not have the pass.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from smelt.passes.quantize.quantization import Quantization
 from smelt.passes.quantize.round_trip import FLOATS, is_normal, largest_steps
 
 ROUNDINGS = 8
-"""Three of products, sum and quotient before; five after, where two scales are quotients."""
+"""Number of roundings: three before (products, sum, quotient), five after (two scales are
+quotients)."""
 
 _sum = op(
     ("Add", "Sub"),
@@ -42,6 +43,7 @@ _result = one_of(op("Relu", _sum, name="relu"), _sum)
 
 @rule(op("QuantizeLinear", _result, rest=True), same_shape=True)
 def quantized_sum(m: Match, b: Builder) -> Replacement:
+    """Rebuild the sum with divided scales, or return a Miss."""
     nodes = (m.node("a"), m.node("b"), m.root)
     given = [Quantization.of(node) for node in nodes]
     known = [q for q in given if q is not None]
@@ -72,7 +74,7 @@ def _divided(array: np.ndarray, by: np.ndarray, dtype: ir.DataType) -> np.ndarra
 def _flaw(
     old: list[np.ndarray], new: list[np.ndarray], steps: list[float], dtype: ir.DataType
 ) -> str | None:
-    """Why the result might move by more than one step; None if it cannot."""
+    """Return why the result might move by more than one step; None if it cannot."""
     info = float_info(dtype.numpy())
     for scales in (old, [array.astype(np.float64) for array in new]):
         if not all(is_normal(array, dtype) for array in scales):  # needs 2
@@ -90,6 +92,7 @@ def _flaw(
 def _rebuilt(
     m: Match, b: Builder, nodes: tuple[ir.Node, ...], scales: list[np.ndarray]
 ) -> ir.Value:
+    """Return the quantized sum with the new ``scales``."""
     made = [
         b.constant(_like(scale, m.array(node.inputs[1], limit=None)))
         for node, scale in zip(nodes, scales, strict=True)
@@ -105,7 +108,7 @@ def _rebuilt(
 
 
 def _like(scale: np.ndarray, given: np.ndarray | None) -> np.ndarray:
-    """``scale`` in the shape that the node has it in: one element may be a vector."""
+    """Return ``scale`` in the shape of the old one: one element may be a scalar or a vector."""
     return scale if given is None else scale.reshape(given.shape)
 
 

@@ -1,11 +1,10 @@
-"""The quantized groups of a graph: DequantizeLinear ─> operator ─> QuantizeLinear.
+"""Recognize quantized groups: DequantizeLinear ─> operator ─> QuantizeLinear.
 
-Runtimes compute such a group as one operator on integers, and find it by its form: the operator
-reads nothing but what was dequantized, and each result goes to a QuantizeLinear. ONNX Runtime
-also takes products that are not quantized again, looks through operators that move elements, asks
-those for zero points that are spelled out, and for equal types on both sides, and turns a
-QuantizeLinear with its DequantizeLinear to the type that its kernels have
-(onnxruntime/core/optimizer/qdq_transformer).
+Runtimes compute such a group as one operator on integers. They find it by its form: all operands
+are dequantized, and each result goes to a QuantizeLinear. ONNX Runtime also accepts products
+without a QuantizeLinear, and looks through operators that move elements. It requires explicit zero
+points and equal types on both sides, and changes a QuantizeLinear with its DequantizeLinear to the
+type of its kernels (onnxruntime/core/optimizer/qdq_transformer).
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ MOVERS = frozenset({"MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsq
 
 @dataclass(frozen=True)
 class Groups:
-    """``keep_groups``: leave alone what runtimes may compute as one operator on integers."""
+    """``keep_groups``: do not change groups that runtimes may compute as one integer operator."""
 
     keep_groups: bool = False
 
 
 def has_groups(index: NodeIndex) -> bool:
-    """False if nothing but constants is dequantized, and nothing is quantized."""
+    """False if nothing is quantized and only constants are dequantized."""
     return index.has("QuantizeLinear") or any(
         node.inputs[0] is not None and not is_constant(node.inputs[0])
         for node in index.nodes([("", "DequantizeLinear")])
@@ -38,14 +37,14 @@ def has_groups(index: NodeIndex) -> bool:
 
 
 def is_integer_product(node: ir.Node) -> bool:
-    """True for a MatMul or Gemm of dequantized operands: a group with or without quantization."""
+    """True for a MatMul or Gemm of dequantized operands, whether its result is quantized or not."""
     if node.op_type not in ("MatMul", "Gemm") or node.domain:
         return False
     return all(value is None or is_dequantized(value) for value in node.inputs)
 
 
 def is_dequantized(value: ir.Value) -> bool:
-    """True for a result of DequantizeLinear, perhaps moved."""
+    """True for a result of DequantizeLinear, also behind operators that move elements."""
     node = value.producer()
     while node is not None and node.op_type in MOVERS and node.inputs[0] is not None:
         node = node.inputs[0].producer()
@@ -53,7 +52,7 @@ def is_dequantized(value: ir.Value) -> bool:
 
 
 def is_pair(quantize: ir.Node) -> bool:
-    """True if a DequantizeLinear reads what ``quantize`` makes."""
+    """True if a DequantizeLinear reads the result of ``quantize``."""
     return any(
         reader.op_type == "DequantizeLinear" and not reader.domain
         for reader in scope.consumers(quantize.outputs[0])

@@ -1,22 +1,23 @@
-"""Move integers as integers, not as floats between two equal quantizations.
+"""Move integers directly instead of dequantizing, moving and quantizing them again.
 
     before   q ─> DequantizeLinear(s, z) ─> Reshape ─> QuantizeLinear(s, z) ─> y
     after    q ─> Reshape ─> y
 
 Applies to any tree of Transpose, Reshape, Squeeze, Unsqueeze, Flatten, Slice, Gather,
-GatherElements, Expand, Tile, Concat, DepthToSpace, SpaceToDepth, Resize to the nearest, Pad by
-what is there, MaxPool, ReduceMax and ReduceMin that ends in dequantized values; and to a Split of
-which every part is quantized.
+GatherElements, Expand, Tile, Concat, DepthToSpace, SpaceToDepth, nearest Resize, Pad with existing
+elements, MaxPool, ReduceMax and ReduceMin whose operands are all dequantized; and to a Split whose
+parts are all quantized.
 
-Needs    (1) the parameters of the QuantizeLinear and of every DequantizeLinear constant and equal,
-         and integers that survive the round trip. Scales of an axis: a chain of Transposes and
-         reshapes that moves the one axis to the other.
-Keeps    (1) a move whose floats something else reads; (2) scales of blocks; (3) two quantizations
-         that differ, which rescale; (4) types under 8 bits, which runtimes hardly move, and 16
-         bits where ONNX or its runtimes have no such operator; (5) with ``keep-groups``, as in the
-         default pipeline, moves of int8 next to a QuantizeLinear with its DequantizeLinear, which
-         runtimes without kernels for int8 turn to uint8 as a pair, and not across a move; (6) with
-         it too, DepthToSpace and SpaceToDepth, which took no integers in runtimes of late.
+Needs    (1) constant, equal parameters of the QuantizeLinear and every DequantizeLinear, and an
+         exact round trip of the integers. With scales along an axis: a chain of Transposes and
+         reshapes that moves that axis to the axis of the QuantizeLinear.
+Keeps    (1) a move with other readers of its floats; (2) block-wise scales; (3) quantizations that
+         differ, because they rescale; (4) types under 8 bits, for which runtimes have few kernels,
+         and 16 bits where ONNX or its runtimes lack the operator; (5) with ``keep-groups`` (as in
+         the default pipeline), moves of int8 next to a QuantizeLinear with its DequantizeLinear:
+         runtimes without int8 kernels change such a pair to uint8, but not across a move; (6) also
+         with ``keep-groups``, DepthToSpace and SpaceToDepth, which recent runtimes had for floats
+         only.
 """
 
 from __future__ import annotations
@@ -47,28 +48,29 @@ MOVES = {
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), BYTES),
     **dict.fromkeys(("MaxPool", "Pad", "ReduceMax", "ReduceMin", "Resize"), BYTES),
 }
-"""Operators that only choose among elements of what they move, and the integers that ONNX and its
-runtimes move so."""
+"""Operators whose results are elements of their operand, and the integer types that ONNX and its
+runtimes support for them."""
 
 NEW_TO_INTEGERS = frozenset({"DepthToSpace", "SpaceToDepth"})
-"""Moves that ONNX Runtime had for floats alone, in versions that are still in use."""
+"""Moves that ONNX Runtime versions still in use support for floats only."""
 
 MIN_OPSET = 13
-"""Since then all of them take integers."""
+"""The first opset in which all these operators support integers."""
 
 NAME = "int_op_canonicalization"
 
 
 @dataclass
 class _Tree:
-    """What stands before a QuantizeLinear: ``moves`` from it up, and the ``leaves`` they read."""
+    """Operators before a QuantizeLinear: ``moves`` from it upwards, and the ``leaves`` that they
+    read."""
 
     moves: list[ir.Node] = field(default_factory=list)
     leaves: list[ir.Node] = field(default_factory=list)
 
     @classmethod
     def above(cls, quantize: ir.Node) -> _Tree | None:
-        """The tree, or None if there is a value in it that is neither moved nor dequantized."""
+        """Return the tree; None if a value in it is neither moved nor dequantized."""
         tree, pending = cls(), [quantize.inputs[0]]
         while pending:
             value = pending.pop()
@@ -86,7 +88,7 @@ class _Tree:
 
 
 def _only_chooses(node: ir.Node) -> bool:
-    """True if each element of the result is one of those that ``node`` moves."""
+    """True if each element of the result is an element of the operand."""
     if node.op_type not in MOVES or not is_known(node):
         return False
     if node.op_type == "Resize":
@@ -113,6 +115,7 @@ def _moved_operands(node: ir.Node) -> tuple[ir.Value | None, ...]:
 def int_op_canonicalization(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Groups
 ) -> None:
+    """Replace quantized Splits, then trees of moves, by the same moves of integers."""
     index = cx.index()
     for split in index.nodes([("", "Split")]):
         parts = QuantizedSplit.of(split)
@@ -129,7 +132,7 @@ def int_op_canonicalization(
 
 
 def _moved(node: ir.Node, flaw: str | None, stats: RuleStats) -> None:
-    """Note that the integers around ``node`` moved, or why not."""
+    """Record that the integers around ``node`` moved, or the near miss ``flaw``."""
     if flaw is None:
         stats.fired[NAME] += 1
     else:
@@ -137,7 +140,7 @@ def _moved(node: ir.Node, flaw: str | None, stats: RuleStats) -> None:
 
 
 def _flaw(quantize: ir.Node, tree: _Tree, cx: PassContext, options: Groups) -> str | None:
-    """Why the integers are better not moved, or not certain to be the same; None if neither."""
+    """Return why the integers should not move, or might differ; None if they can move."""
     if quantize.graph is None or cx.index().opsets[quantize.graph] < MIN_OPSET:
         return f"the opset is below {MIN_OPSET}"
     if options.keep_groups and _is_in_pairs(quantize, tree):  # keeps 5
@@ -149,7 +152,7 @@ def _flaw(quantize: ir.Node, tree: _Tree, cx: PassContext, options: Groups) -> s
 
 
 def _is_in_pairs(quantize: ir.Node, tree: _Tree) -> bool:
-    """True if integers are int8 and a pair ends at a leaf, or begins with ``quantize``."""
+    """True for int8 if a leaf reads a QuantizeLinear, or a DequantizeLinear reads ``quantize``."""
     integers = [leaf.inputs[0] for leaf in tree.leaves]
     if not any(value is not None and value.dtype == ir.DataType.INT8 for value in integers):
         return False
@@ -158,7 +161,7 @@ def _is_in_pairs(quantize: ir.Node, tree: _Tree) -> bool:
 
 
 def _flaw_of_numbers(quantize: ir.Node, tree: _Tree, constants: Constants) -> str | None:
-    """Why the integers might not be those that moving them gives; None if they are."""
+    """Return why moved integers might differ from the quantized floats; None if they are equal."""
     q = Quantization.of(quantize)
     if q is None:
         return "it is not known how the integers are quantized"
@@ -183,7 +186,7 @@ def _flaw_of_numbers(quantize: ir.Node, tree: _Tree, constants: Constants) -> st
 
 
 def _axis_after(tree: _Tree, axis: int) -> int | None:
-    """Where ``axis`` of the only leaf ends up; None if it is lost in one of the moves."""
+    """Return the position of ``axis`` of the only leaf after all moves; None if a move loses it."""
     moved: int | None = axis
     for move in reversed(tree.moves):
         moved = moved_axis(move, moved) if moved is not None else None
@@ -191,6 +194,7 @@ def _axis_after(tree: _Tree, axis: int) -> int | None:
 
 
 def _replace(rewriter: Rewriter, quantize: ir.Node, tree: _Tree) -> str | None:
+    """Replace ``quantize`` by the moves on integers; return the reason if the rewriter refuses."""
     builder = rewriter.builder(quantize, [quantize, *tree.moves, *tree.leaves], NAME)
     integers = {leaf.outputs[0]: leaf.inputs[0] for leaf in tree.leaves}
     for move in reversed(tree.moves):

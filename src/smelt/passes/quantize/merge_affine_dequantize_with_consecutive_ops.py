@@ -1,14 +1,14 @@
-"""Move the integers of a quantized constant now, not their floats at run time.
+"""Move the integers of a quantized constant at compile time instead of its floats at run time.
 
     before   {W} ─> DequantizeLinear(s, z, axis=0) ─> Transpose ─> y
     after    {W moved} ─> DequantizeLinear(s, z, axis=1) ─> y
 
 Applies to chains of Transpose, Reshape, Squeeze, Unsqueeze and Flatten.
 
-Needs    (1) a known shape after the move and, where scales belong to an axis or to blocks along
-         it, an axis that survives it. Scales of blocks move along and must be constant.
-Keeps    (1) integers or floats that something else reads, of which there would be two copies;
-         (2) a Reshape that mixes the axis of the scales with others.
+Needs    (1) a known shape after the move. If scales belong to an axis or to blocks along it, the
+         move must keep that axis; block-wise scales are moved as well and must be constant.
+Keeps    (1) integers or floats with other readers, which would be stored twice; (2) a Reshape that
+         merges the axis of the scales with others.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _dequantized = op("DequantizeLinear", var("data"), rest=True, name="dq")
 
 @rule(op(("Transpose", *RESHAPES), _dequantized, rest=True))
 def move_of_dequantize(m: Match, b: Builder) -> Replacement:
+    """Replace the move by a DequantizeLinear of moved integers."""
     data, node = m["data"], m.node("dq")
     if not constants.is_constant(data):
         return None
@@ -64,7 +65,10 @@ def move_of_dequantize(m: Match, b: Builder) -> Replacement:
 def _moved_parameters(
     m: Match, b: Builder, old: Quantization, axis: int | None, shape: tuple[int, ...]
 ) -> list[ir.Value | None] | None:
-    """Scales and zero points after the move: one becomes a scalar, those of blocks move along."""
+    """Return scale and zero point after the move; None if they are not constant or do not fit.
+
+    A single one becomes a scalar; block-wise ones are moved like the integers.
+    """
     given = [old.scale, old.zero_point]
     if axis is None:
         wanted: tuple[int, ...] = ()
@@ -86,7 +90,7 @@ def _moved_parameters(
 
 
 def _moved(node: ir.Node, array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """``array``, which has the rank of the input of ``node``, moved like it into ``shape``."""
+    """Return ``array`` moved as ``node`` moves its input, with the result shape ``shape``."""
     if node.op_type == "Transpose":
         return np.ascontiguousarray(array.transpose(permutation(node))).reshape(shape)
     return array.reshape(shape)

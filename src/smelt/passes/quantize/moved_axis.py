@@ -1,4 +1,4 @@
-"""Where an axis goes when elements are moved."""
+"""Track one axis through a Transpose or reshape."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 
 
 def moved_axis(node: ir.Node, axis: int) -> int | None:
-    """The axis of the result of a Transpose or reshape that has the indices of ``axis`` before.
+    """Return the axis of the result of a Transpose or reshape that has the indices of ``axis``
+    before.
 
-    None if there is no such axis, or none that is proved: a reshape must keep the dim and as
-    many elements before and after it.
+    None if no such axis is proved: a reshape must keep the dim, and the number of elements before
+    and after it.
     """
     if axis < 0:
         return None

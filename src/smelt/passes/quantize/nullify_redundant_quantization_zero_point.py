@@ -1,20 +1,19 @@
-"""Drop zero points that are 0, and make those of the middle 0 by a change of sign.
+"""Drop zero points of 0, and turn middle zero points into 0 by a change of signedness.
 
     before   q ─> DequantizeLinear(s, z=0) ─> y           after   q ─> DequantizeLinear(s) ─> y
     before   {200} ─> DequantizeLinear(s, z=128) ─> y     after   {72} ─> DequantizeLinear(s) ─> y
     before   x ─> QuantizeLinear(s, z=128: uint8) ─> DequantizeLinear(s, z=128) ─> y
     after    x ─> QuantizeLinear(s, z=0: int8) ─> DequantizeLinear(s) ─> y
 
-uint8 with 128 becomes int8 with 0, int8 with -128 becomes uint8 with 0, and 4 and 16 bits likewise.
+uint8 with 128 becomes int8 with 0, int8 with -128 becomes uint8 with 0; 4 and 16 bits are alike.
 
-Needs    (1) constant zero points, one for all or a vector of equal ones; (2) for a change of sign,
-         all readers of the integers at hand: a constant that only one DequantizeLinear reads, or a
-         QuantizeLinear that only DequantizeLinears read.
-Keeps    (1) the zero point of a QuantizeLinear to int8 and others: the result has its type, and
-         would be uint8 without; (2) integers that a graph returns or that something else reads;
-         (3) with ``keep-groups``, as in the default pipeline, models with more than quantized
-         constants, since runtimes find quantized groups by zero points and by equal types around
-         them.
+Needs    (1) constant zero points, one for all or a vector of equal ones; (2) for a change of
+         signedness, known readers of the integers: a constant that only one DequantizeLinear reads,
+         or a QuantizeLinear that only DequantizeLinears read.
+Keeps    (1) the zero point of a QuantizeLinear to int8 and other types than uint8, because it sets
+         the type of the result; (2) integers that are outputs or have other readers; (3) with
+         ``keep-groups`` (as in the default pipeline), models that quantize more than constants:
+         runtimes find quantized groups by zero points and by equal types around them.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ NAME = "nullify_redundant_quantization_zero_point"
 _PAIRS = (("UINT4", "INT4"), ("UINT8", "INT8"), ("UINT16", "INT16"))
 HELD = "keep-groups: runtimes find quantized groups by their zero points"
 FIRST_WITH_TYPE = 21
-"""The opset from which on an attribute of QuantizeLinear can say the type of the result."""
+"""The first opset whose QuantizeLinear has an attribute for the type of the result."""
 
 OTHER_SIGN = {ir.DataType[a]: ir.DataType[b] for x, y in _PAIRS for a, b in ((x, y), (y, x))}
-"""The type of as many bits with the other sign."""
+"""The type with as many bits and the other signedness."""
 
 
 @graph_pass(
@@ -47,6 +46,7 @@ OTHER_SIGN = {ir.DataType[a]: ir.DataType[b] for x, y in _PAIRS for a, b in ((x,
 def nullify_redundant_quantization_zero_point(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Groups
 ) -> None:
+    """Visit every QuantizeLinear and DequantizeLinear of the model."""
     held = options.keep_groups and has_groups(cx.index())
     nullifier = _Nullifier(cx, rewriter, stats, held=held)
     for node in cx.index().nodes([("", "QuantizeLinear"), ("", "DequantizeLinear")]):
@@ -55,8 +55,8 @@ def nullify_redundant_quantization_zero_point(
 
 
 class _Nullifier:
-    """Looks at each node once; a pair is changed when its QuantizeLinear is met. ``held`` nodes
-    stay, and are told as near misses."""
+    """Visits each node once; a pair is changed at its QuantizeLinear. With ``held``, nodes stay
+    unchanged and are reported as near misses."""
 
     def __init__(
         self, cx: PassContext, rewriter: Rewriter, stats: RuleStats, *, held: bool
@@ -68,6 +68,7 @@ class _Nullifier:
         self.stats = stats
 
     def visit(self, node: ir.Node) -> None:
+        """Drop the zero point of ``node``, change its signedness, or record a near miss."""
         q = Quantization.of(node)
         if q is None or q.zero_point is None:
             return
@@ -83,13 +84,14 @@ class _Nullifier:
             self.change_sign(node, q)
 
     def is_middle(self, q: Quantization) -> bool:
-        """True if every zero point becomes 0 by a change of sign."""
+        """True if a change of signedness turns every zero point into 0."""
         zero_points = q.zero_points(self.constants)
         if zero_points is None or q.zero_point is None or q.integer not in OTHER_SIGN:
             return False
         return bool(np.all(zero_points == _middle(q.integer)))
 
     def drop(self, node: ir.Node, q: Quantization) -> None:
+        """Replace ``node`` by one without a zero point of 0."""
         kept = [attr for attr in node.attributes.values() if attr.name != "output_dtype"]
         if node.op_type != "QuantizeLinear" or type_without_zero_point(node) == q.integer:
             kept = list(node.attributes.values())
@@ -104,6 +106,7 @@ class _Nullifier:
         self.replace(node, new, "zero point 0", builder)
 
     def change_sign(self, node: ir.Node, q: Quantization) -> None:
+        """Change the signedness of a quantized constant, or of a pair."""
         if node.op_type == "QuantizeLinear":
             self.change_pair(node, q)
             return
@@ -121,7 +124,7 @@ class _Nullifier:
         self.replace(node, new, "constant of the other sign", builder)
 
     def change_pair(self, node: ir.Node, q: Quantization) -> None:
-        """Quantize to the other sign for every reader, each a DequantizeLinear with that middle."""
+        """Change the signedness of a QuantizeLinear and of all DequantizeLinears that read it."""
         readers = scope.consumers(node.outputs[0])
         middle = self.constants.get(q.zero_point, limit=None)
         closed = readers and not node.outputs[0].is_graph_output()
@@ -138,12 +141,14 @@ class _Nullifier:
             above.discard()
 
     def undoes_middle(self, reader: ir.Node) -> bool:
+        """True for a DequantizeLinear with the middle zero point."""
         if reader.op_type != "DequantizeLinear" or reader.domain:
             return False
         q = Quantization.of(reader)
         return q is not None and self.is_middle(q)
 
     def replace(self, node: ir.Node, new: ir.Value, what: str, builder: Builder) -> None:
+        """Replace ``node`` by ``new``; record a miss if the rewriter refuses."""
         try:
             self.rewriter.replace(node, [new], trust_shape=True, rule=NAME)
         except Refused as refused:
@@ -154,7 +159,7 @@ class _Nullifier:
 
 
 def _quantized(node: ir.Node, q: Quantization, middle: np.ndarray, builder: Builder) -> ir.Value:
-    """What ``node`` quantizes, quantized to the other sign around 0."""
+    """Return the operand of ``node`` quantized to the other signedness with zero point 0."""
     dtype, operands = OTHER_SIGN[q.integer], list(node.inputs[:2])
     if dtype != ir.DataType.UINT8:
         operands.append(builder.constant(np.zeros(middle.shape, dtype.numpy())))
@@ -163,5 +168,5 @@ def _quantized(node: ir.Node, q: Quantization, middle: np.ndarray, builder: Buil
 
 
 def _middle(dtype: ir.DataType) -> int:
-    """The number of ``dtype`` that is 0 in the type of the other sign."""
+    """Return the zero point of ``dtype`` that becomes 0 in the type of the other signedness."""
     return (-1 if dtype.is_signed() else 1) << (dtype.bitwidth - 1)

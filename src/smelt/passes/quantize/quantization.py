@@ -1,4 +1,4 @@
-"""What a QuantizeLinear or a DequantizeLinear says, whatever its spelling.
+"""Read the parameters of a QuantizeLinear or DequantizeLinear in any of its forms.
 
 ``integer = saturate(round(x / scale) + zero_point)`` and ``x = (integer - zero_point) * scale``,
 with one scale for the tensor, one for each index of an axis, or one for each block along it.
@@ -22,8 +22,8 @@ class Quantization:
     """The parameters of one node.
 
     ``axis`` is None if there is one scale, else counted from the front where the rank is known.
-    ``block_size`` is 0 unless each scale serves that many neighbours along the axis. ``real`` are
-    the types in which the node multiplies or divides: of the scale, the result, the division.
+    ``block_size`` is the number of neighbours along the axis that share a scale, 0 if none do.
+    ``real`` holds the types of the scale, of the result and of the multiplication or division.
     """
 
     scale: ir.Value
@@ -35,7 +35,8 @@ class Quantization:
 
     @classmethod
     def of(cls, node: ir.Node) -> Quantization | None:
-        """What ``node`` says; None if types are unknown or it does not quantize to integers."""
+        """Return the parameters of ``node``; None if a type is unknown or it quantizes to no
+        integer type."""
         if not is_known(node):
             return None
         x, scale, zero_point = (*node.inputs, None, None)[:3]
@@ -62,12 +63,13 @@ class Quantization:
         )
 
     def scales(self, constants: Constants) -> np.ndarray | None:
-        """The scales in float64, None if they are not constant; of rank 0 if there is one."""
+        """Return the scales in float64, None if they are not constant; rank 0 if there is only
+        one."""
         array = constants.get(self.scale, limit=None)
         return None if array is None else self._shaped(array.astype(np.float64))
 
     def zero_points(self, constants: Constants) -> np.ndarray | None:
-        """The zero points in int64, one a scale, 0 where absent; None if they are not constant."""
+        """Return the zero points in int64, 0 where absent; None if they are not constant."""
         if self.zero_point is None:
             return np.zeros(() if self.axis is None else static_shape(self.scale) or (), np.int64)
         array = constants.get(self.zero_point, limit=None)
@@ -78,7 +80,7 @@ class Quantization:
 
 
 def difference(a: Quantization, b: Quantization, constants: Constants) -> str | None:
-    """The first parameter in which ``a`` and ``b`` are not proved equal, None if all are."""
+    """Return the first parameter in which ``a`` and ``b`` are not proved equal, None if all are."""
     if a.integer != b.integer:
         return f"the quantized types differ: {a.integer} and {b.integer}"
     if (a.axis, a.block_size) != (b.axis, b.block_size):
@@ -102,12 +104,12 @@ def _quantized_type(node: ir.Node, zero_point: ir.Value | None) -> ir.DataType |
 
 
 def type_without_zero_point(quantize: ir.Node) -> ir.DataType:
-    """What a QuantizeLinear makes if no zero point says so by its type."""
+    """Return the type of a QuantizeLinear's result if it has no zero point."""
     return _type_attribute(quantize, "output_dtype") or ir.DataType.UINT8
 
 
 def _type_attribute(node: ir.Node, name: str) -> ir.DataType | None:
-    """The type that an attribute asks for; 0 is its way to say none."""
+    """Return the type that an attribute sets; None if it is absent or 0."""
     given = node.attributes.get(name)
     return ir.DataType(given.as_int()) if given is not None and given.as_int() else None
 

@@ -1,4 +1,4 @@
-"""The integers that a QuantizeLinear makes of a constant."""
+"""Compute the integers that a QuantizeLinear makes of a constant."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from smelt.passes.quantize.round_trip import FLOATS, integer_range, is_normal
 
 
 def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.ndarray | str:
-    """``array`` as the node ``quantize`` quantizes it, or why that is not certain.
+    """Return ``array`` as ``quantize`` quantizes it, or a text that says why the result is
+    uncertain.
 
-    Runtimes divide in the type of the scale or in float32; where these give other integers, and
-    for NaN, of which ONNX says nothing, there is no certain result.
+    Runtimes divide in the type of the scale or in float32. The result is uncertain if these give
+    different integers, and for NaN, which ONNX leaves undefined.
     """
     q = Quantization.of(quantize)
     scales = q.scales(constants) if q is not None else None
@@ -45,7 +46,8 @@ def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.
 
 
 def _per_element(array: np.ndarray, q: Quantization, shape: tuple[int, ...]) -> np.ndarray | None:
-    """Scales or zero points so that they broadcast to ``shape``; None if they are for another."""
+    """Return scales or zero points in a shape that broadcasts to ``shape``; None if they do not
+    fit."""
     if q.axis is None:
         return array if array.ndim == 0 else None
     if not 0 <= q.axis < len(shape):

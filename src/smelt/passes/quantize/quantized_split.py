@@ -1,4 +1,4 @@
-"""A Split of which every part is quantized, and its form on integers."""
+"""Recognize a Split whose parts are all quantized, and replace it by a Split of integers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from smelt.ir.rewrite import Refused, Rewriter
 
 @dataclass(frozen=True)
 class QuantizedSplit:
-    """``quantizes`` read the parts, one each; the others are dead. ``leaf`` dequantizes."""
+    """A Split of the result of ``leaf``, a DequantizeLinear; each node of ``quantizes`` reads one
+    part.
+
+    Parts without a reader in ``quantizes`` are dead.
+    """
 
     split: ir.Node
     leaf: ir.Node
@@ -20,7 +24,7 @@ class QuantizedSplit:
 
     @classmethod
     def of(cls, split: ir.Node) -> QuantizedSplit | None:
-        """The group around ``split``; None if a part of it is read as floats."""
+        """Return the group around ``split``; None if one of its parts is read as floats."""
         source = split.inputs[0]
         leaf = source.producer() if source is not None else None
         if leaf is None or not _is(leaf, "DequantizeLinear") or leaf.graph is not split.graph:
@@ -38,7 +42,7 @@ class QuantizedSplit:
         return cls(split, leaf, tuple(quantizes)) if quantizes else None
 
     def replace(self, rewriter: Rewriter, rule: str) -> str | None:
-        """Split the integers instead; why not, if the graph refuses."""
+        """Split the integers instead; return the reason if the rewriter refuses, else None."""
         b = rewriter.builder(self.split, [self.split, self.leaf, *self.quantizes], rule)
         node = self.split
         inputs = [self.leaf.inputs[0], *node.inputs[1:]]

@@ -1,4 +1,4 @@
-"""When integers survive that they are dequantized and quantized again."""
+"""Decide whether integers stay equal when they are dequantized and quantized again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16
 
 
 def round_trip_flaw(dq: Quantization, q: Quantization, constants: Constants) -> str | None:
-    """Why quantizing with ``q`` what ``dq`` made might not give the integers back; None if it does.
+    """Return why quantizing the result of ``dq`` with ``q`` might change integers; None if it
+    cannot.
 
     With ``n = integer - zero_point`` and unit roundoff ``u``, the product, the quotient and, in
     runtimes that multiply by it, the reciprocal of the scale are each off by a factor of at most
-    ``1 + u``, as long as all stay in the normal range. The result rounds to ``n`` if
-    ``|n| * ((1 + u)**3 - 1) < 1/2``.
+    ``1 + u``, as long as all stay in the normal range. The result rounds to ``n`` if ``|n| * ((1 +
+    u)**3 - 1) < 1/2``.
     """
     differs = difference(dq, q, constants)
     if differs is not None:
@@ -51,7 +52,7 @@ def is_normal(scales: np.ndarray, dtype: ir.DataType) -> bool:
 
 
 def largest_steps(q: Quantization, constants: Constants) -> np.ndarray:
-    """The largest ``|integer - zero_point|``, in float64, for each zero point or for all."""
+    """Return the largest ``|integer - zero_point|`` in float64, for each zero point or for all."""
     low, high = integer_range(q.integer)
     zero_points = q.zero_points(constants)
     if zero_points is None:
@@ -61,7 +62,7 @@ def largest_steps(q: Quantization, constants: Constants) -> np.ndarray:
 
 
 def integer_range(dtype: ir.DataType) -> tuple[int, int]:
-    """The smallest and the largest number of an integer type."""
+    """Return the smallest and the largest number of an integer type."""
     if dtype.is_signed():
         return -(1 << (dtype.bitwidth - 1)), (1 << (dtype.bitwidth - 1)) - 1
     return 0, (1 << dtype.bitwidth) - 1

@@ -1,18 +1,18 @@
-"""Quantize to uint8 what is quantized to int8 as the model runs, with a zero point 128 higher.
+"""Quantize activations to uint8 instead of int8, with a zero point 128 higher.
 
     before   x ─> QuantizeLinear(s, z=3: int8) ─┬─> DequantizeLinear(s, z=3) ─> y
                                                 └─> DequantizeLinear(s, z=3) ─> w
     after    x ─> QuantizeLinear(s, z=131: uint8) ─┬─> DequantizeLinear(s, z=131) ─> y
                                                    └─> DequantizeLinear(s, z=131) ─> w
 
-The same numbers in every bit. ONNX Runtime has kernels for uint8 on x86, and changes the type by
-itself where one node reads the number. Where several do, it leaves int8, and with it floats: a BERT
-quantized by its tools took 0.5 of its time with uint8, a MobileNetV2 0.7.
+The results are equal bit for bit. ONNX Runtime has uint8 kernels on x86, and changes the type
+itself where an activation has one reader. With several readers it keeps int8 and computes in
+floats: a BERT quantized by its tools took 0.5 of the time with uint8, a MobileNetV2 0.7.
 
-Needs    (1) one scale for all, and constant zero points; (2) readers that are DequantizeLinears,
-         all of them, also behind operators that only move numbers.
-Keeps    (1) integers that a graph returns or that something else reads; (2) what a Softmax gives:
-         on uint8 the runtime has an integer kernel for it, which is far less exact.
+Needs    (1) one scale for all elements, and a constant zero point; (2) only DequantizeLinears as
+         readers, directly or behind operators that only move elements.
+Keeps    (1) integers that are outputs or have other readers; (2) results of Softmax: ONNX Runtime's
+         uint8 kernel for it is far less exact.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from smelt.passes.quantize.quantization import Quantization
 NAME = "unsigned_activations"
 
 MOVES = MOVEMENT - {"Concat", "Pad", "Split"}
-"""Operators whose first operand is moved to their one result, and nothing else."""
+"""Operators that only move the elements of their first operand to their one result."""
 
 INEXACT = frozenset({"Softmax"})
 
@@ -40,6 +40,7 @@ INEXACT = frozenset({"Softmax"})
 def unsigned_activations(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: object
 ) -> None:
+    """Change every int8 QuantizeLinear whose readers allow it."""
     change = _Change(cx, rewriter)
     for node in cx.index().nodes([("", "QuantizeLinear")]):
         if node in rewriter.dead or rewriter.exhausted:
@@ -56,13 +57,13 @@ def unsigned_activations(
 
 
 class _Change:
-    """Makes one QuantizeLinear at a time, and all that reads its result."""
+    """Replaces one QuantizeLinear at a time, and all readers of its result."""
 
     def __init__(self, cx: PassContext, rewriter: Rewriter) -> None:
         self.constants, self.rewriter = cx.constants, rewriter
 
     def obstacle(self, node: ir.Node, q: Quantization) -> str:
-        """Why ``node`` stays; empty if it need not."""
+        """Return why ``node`` must stay, or an empty text."""
         source = node.inputs[0].producer() if node.inputs[0] is not None else None
         if source is not None and source.op_type in INEXACT:  # keeps 2
             return f"the integer kernel of {source.op_type} is less exact"
@@ -86,7 +87,7 @@ class _Change:
         return ""
 
     def zero_point(self, q: Quantization) -> np.ndarray | None:
-        """That of uint8, as an operand; None where ``q`` has several or none that is constant."""
+        """Return the uint8 zero point as an array; None if ``q`` has several or no constant one."""
         numbers = q.zero_points(self.constants)
         if numbers is None or q.axis is not None or numbers.size != 1:
             return None
@@ -97,12 +98,13 @@ class _Change:
         return (numbers.reshape(shape.shape) + 128).astype(np.uint8)
 
     def make(self, node: ir.Node) -> None:
+        """Replace ``node`` and its readers by their uint8 forms."""
         b = self.rewriter.builder(node, [node], NAME)
         self.follow(node.outputs[0], self.like(node, node.inputs[0], b))
         self.rewriter.remove_dead([node])
 
     def like(self, node: ir.Node, x: ir.Value | None, b: Builder) -> ir.Value:
-        """The same (de)quantization of or to uint8."""
+        """Return the result of ``node`` on ``x``, quantized to or dequantized from uint8."""
         q = Quantization.of(node)
         zero_point = None if q is None else self.zero_point(q)
         assert zero_point is not None
@@ -112,7 +114,8 @@ class _Change:
         return b.add(ir.Node("", node.op_type, operands, kept))[0]
 
     def follow(self, old: ir.Value, new: ir.Value) -> None:
-        """Let all that reads ``old`` read ``new``; the graph was asked whether that may be."""
+        """Let all readers of ``old`` read ``new``; ``obstacle`` has checked that this is
+        allowed."""
         for reader in scope.consumers(old):
             b = self.rewriter.builder(reader, [reader], NAME)
             if reader.op_type != "DequantizeLinear":
@@ -121,5 +124,5 @@ class _Change:
             real = self.like(reader, new, b)
             try:
                 self.rewriter.replace(reader, [real], trust_shape=True, rule=NAME)
-            except Refused:  # what remains reads int8, as before
+            except Refused:  # this reader still reads int8
                 b.discard()

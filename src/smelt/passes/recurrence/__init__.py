@@ -1,4 +1,4 @@
-"""Recurrent cells: what was written out step by step becomes LSTM, GRU or RNN again.
+"""Recurrent cells: turn cells that are written out step by step back into LSTM, GRU or RNN.
 
-Loops do not belong here, whose rounds have one body.
+Loop and Scan do not belong here.
 """

@@ -1,11 +1,11 @@
-"""One step of an LSTM, GRU or RNN as exporters write it out.
+"""Recognize one step of an LSTM, GRU or RNN in the forms that exporters write.
 
     LSTM    c' = f * c + i * g        h' = o * tanh(c')
     GRU     n = tanh(xn + r * hn)     h' = n + z * (h - n), or (1 - z) * n + z * h
             n = tanh(xn + rn(r * h))  the other form of ONNX (linear_before_reset=0)
     RNN     h' = tanh(x + h), or relu
 
-Every letter but h and c is a gate: the sigmoid or tanh of a sum of products with constants.
+All letters except h and c are gates: the sigmoid or tanh of a sum of products with constants.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ ROOTS = ("Mul", "Add", "Tanh", "Relu")
 
 @dataclass(frozen=True)
 class Cell:
-    """One step. ``gates`` are in ONNX's order. ``reset`` is the summand of a GRU's new gate that
-    hangs on the reset gate: with ``before`` a product of the state that the gate scales, else a
-    product of ``scaled``, the state times the gate.
+    """One step. ``gates`` are in ONNX's order.
 
-    ``state`` is None where the sums alone do not tell which of two operands it is.
+    ``reset`` is the summand of a GRU's new gate that depends on the reset gate. With ``before`` it
+    is a product of the state, which the reset gate then scales; else it is a product of ``scaled``,
+    the state times the reset gate. ``state`` is None if the sums do not tell which of two operands
+    is the state.
     """
 
     kind: str
@@ -41,26 +42,27 @@ class Cell:
     scaled: ir.Value | None = None
 
     def operands(self) -> tuple[ir.Value, ...]:
-        """The values that the first gate multiplies with constants."""
+        """Return the values that the first gate multiplies by constants."""
         return tuple(self.gates[0].weights)
 
     def state_weights(self, state: ir.Value) -> tuple[Weight | None, ...]:
-        """The recurrent weights of all gates, if ``state`` is the state."""
+        """Return the recurrent weights of all gates and of ``reset``, if ``state`` is the state."""
         inner = self.reset
         last = inner.of(self.scaled or state) if inner is not None else None
         return (*(gate.of(state) for gate in self.gates), last)
 
     def input_weights(self, x: ir.Value) -> tuple[Weight | None, ...]:
-        """The weights of all gates for the input ``x``."""
+        """Return the weights of all gates for the input ``x``."""
         return tuple(gate.of(x) for gate in self.gates)
 
     def biases(self) -> tuple[tuple[Bias, ...], ...]:
-        """The biases of all gates, and of the scaled summand of a GRU."""
+        """Return the biases of all gates, and of ``reset``."""
         inner = self.reset
         return (*(gate.biases for gate in self.gates), inner.biases if inner is not None else ())
 
     def with_state(self, state: ir.Value) -> Cell | None:
-        """The same step with a known state; None if an operand is neither it nor one input."""
+        """Return the same step with a known state; None if the other operands are not one single
+        input."""
         others = {x for gate in self.gates for x in gate.weights if x is not state}
         if len(others) != 1:
             return None
@@ -74,18 +76,18 @@ class Cell:
         return replace(self, state=state)
 
     def input(self) -> ir.Value:
-        """The operand that is no state."""
+        """Return the operand that is not the state."""
         return next(x for x in self.operands() if x is not self.state)
 
 
 class CellReader:
-    """Finds cells by the node of their last result."""
+    """Finds a cell from the node that computes its next state."""
 
     def __init__(self, reader: GateReader) -> None:
         self.reader = reader
 
     def cell(self, root: ir.Node) -> Cell | None:
-        """The step whose next state ``root`` computes, if it is one."""
+        """Return the step whose next state ``root`` computes, else None."""
         for read in (self._lstm, self._gru, self._rnn):
             self.reader.start()
             found = read(root.outputs[0])
@@ -94,7 +96,7 @@ class CellReader:
         return None
 
     def _pairs(self, value: ir.Value | None, op_type: str) -> Iterator[tuple[ir.Value, ir.Value]]:
-        """The operands of a commutative node of two, in both orders."""
+        """Yield the two operands of a commutative node, in both orders."""
         node = self.reader.node(value, op_type)
         if node is not None and len(node.inputs) == 2:
             a, b = node.inputs
@@ -103,10 +105,12 @@ class CellReader:
                 yield b, a
 
     def _activated(self, value: ir.Value | None, op_type: str) -> Gate | None:
+        """Return the gate behind the activation ``op_type``, else None."""
         node = self.reader.node(value, op_type)
         return self.reader.gate(node.inputs[0]) if node is not None else None
 
     def _lstm(self, value: ir.Value) -> Cell | None:
+        """Return the LSTM step that computes ``value``: ``o * tanh(f * c + i * g)``."""
         for out, tanh in self._pairs(value, "Mul"):
             node, o = self.reader.node(tanh, "Tanh"), self._activated(out, "Sigmoid")
             if node is None or o is None:
@@ -126,6 +130,7 @@ class CellReader:
         return None
 
     def _gru(self, value: ir.Value) -> Cell | None:
+        """Return the GRU step that computes ``value``: ``(1 - z) * n + z * h``."""
         for update, state, new in self._mixed(value):
             z = self._activated(update, "Sigmoid")
             tanh = self.reader.node(new, "Tanh")
@@ -138,7 +143,7 @@ class CellReader:
         return None
 
     def _mixed(self, value: ir.Value) -> Iterator[tuple[ir.Value, ir.Value, ir.Value]]:
-        """Update gate, state and new gate of ``(1 - z) * n + z * h`` in its spellings."""
+        """Yield update gate, state and new gate of ``(1 - z) * n + z * h`` in its two forms."""
         for a, b in self._pairs(value, "Add"):
             for z, rest in self._pairs(b, "Mul"):
                 difference = self.reader.node(rest, "Sub")
@@ -156,6 +161,8 @@ class CellReader:
     def _new_gate(
         self, result: ir.Value, z: Gate, state: ir.Value, plain: ir.Value, scaled: ir.Value
     ) -> Cell | None:
+        """Return the GRU step with the new gate ``tanh(plain + scaled)``, in either position of the
+        reset."""
         n = self.reader.gate(plain)
         if n is None:
             return None
@@ -176,6 +183,7 @@ class CellReader:
         return None
 
     def _rnn(self, value: ir.Value) -> Cell | None:
+        """Return the RNN step that computes ``value``: tanh or Relu of one gate."""
         for op_type in ("Tanh", "Relu"):
             gate = self._activated(value, op_type)
             if gate is not None and len(gate.weights) == 2:

@@ -1,6 +1,6 @@
-"""What a gate of a recurrent cell sums before its activation: products with constants, and a bias.
+"""Read the sum before the activation of a recurrent gate: products with constants, and biases.
 
-A sum is read column by column, through Split and Slice, so gates that are computed together are
+The sum is traced column by column through Split and Slice, so that gates computed together can be
 compared and assembled one by one.
 """
 
@@ -18,12 +18,13 @@ from smelt.ir.walk import producer_of
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 
 MOST = 96
-"""Nodes that are read for one cell at most; an LSTM with a product for each gate has 40."""
+"""Limit of nodes read for one cell; an LSTM with one product for each gate has 40."""
 
 
 @dataclass(frozen=True)
 class Weight:
-    """Rows ``out`` and columns ``into`` of a constant ``[out, in]``, which may lie transposed."""
+    """Rows ``out`` and columns ``into`` of a constant ``[out, in]``, which may be stored
+    transposed."""
 
     value: ir.Value
     transposed: bool
@@ -31,7 +32,7 @@ class Weight:
     into: tuple[int, int]
 
     def array(self, constants: Constants) -> np.ndarray:
-        """The numbers, ``[out, in]``."""
+        """Return the numbers, ``[out, in]``."""
         array = constants.get(self.value, limit=None)
         assert array is not None
         array = array.T if self.transposed else array
@@ -46,7 +47,7 @@ class Bias:
     span: tuple[int, int]
 
     def array(self, constants: Constants) -> np.ndarray:
-        """The numbers, of rank 1."""
+        """Return the numbers, of rank 1."""
         array = constants.get(self.value, limit=None)
         assert array is not None
         return array.reshape(-1)[slice(*self.span)]
@@ -54,18 +55,18 @@ class Bias:
 
 @dataclass
 class Gate:
-    """``sum(weights[x] @ x) + sum(biases)`` for each operand ``x``."""
+    """``sum(weights[x] @ x) + sum(biases)`` over the operands ``x``."""
 
     weights: dict[ir.Value, Weight]
     biases: tuple[Bias, ...]
 
     def of(self, operand: ir.Value) -> Weight | None:
-        """The weight of one operand."""
+        """Return the weight of one operand, None if the gate does not read it."""
         return self.weights.get(operand)
 
 
 class GateReader:
-    """Reads gates of one graph; ``nodes`` collects what was read since it was emptied."""
+    """Reads gates of one graph; ``nodes`` collects the nodes read since ``start``."""
 
     def __init__(self, graph: ir.Graph, constants: Constants, version: int) -> None:
         self.graph = graph
@@ -75,7 +76,8 @@ class GateReader:
         self.left = MOST
 
     def node(self, value: ir.Value | None, *op_types: str) -> ir.Node | None:
-        """The node of this graph behind ``value`` if it is one of ``op_types``; it is collected."""
+        """Return and collect the producer of ``value`` if it is in this graph and one of
+        ``op_types``."""
         node = producer_of(value, *op_types)
         if node is None or node.graph is not self.graph or self.left <= 0:
             return None
@@ -84,15 +86,17 @@ class GateReader:
         return node
 
     def start(self) -> None:
-        """Begin to read another cell."""
+        """Begin to read another cell: empty ``nodes`` and reset the limit."""
         self.nodes, self.left = {}, MOST
 
     def gate(self, value: ir.Value | None) -> Gate | None:
-        """What ``value`` sums, over all of its columns; None if it is no such sum."""
+        """Return the sum that ``value`` computes over all its columns; None if it is not such a
+        sum."""
         width = _width(value)
         return None if value is None or width is None else self._sum(value, (0, width))
 
     def _sum(self, value: ir.Value, span: tuple[int, int]) -> Gate | None:
+        """Return the Gate that columns ``span`` of ``value`` compute, else None."""
         row = self._bias(value, span)
         if row is not None:
             return Gate({}, (row,))
@@ -120,7 +124,8 @@ class GateReader:
         return Bias(value, span)
 
     def _start(self, node: ir.Node, value: ir.Value) -> int | None:
-        """The first column of what a Split or Slice takes of the last axis."""
+        """Return the first column of the last axis that a Split or Slice takes; None if it is
+        another cut."""
         source = node.inputs[0]
         width, rank = _width(source), len(value.shape or ())
         if width is None:
@@ -139,6 +144,8 @@ class GateReader:
         return start % width if in_range else None
 
     def _product(self, node: ir.Node, span: tuple[int, int]) -> Gate | None:
+        """Return the Gate of columns ``span`` of a Gemm or MatMul with a constant matrix, else
+        None."""
         a, b, *term = node.inputs
         if a is None or b is None:
             return None
@@ -162,7 +169,7 @@ class GateReader:
         return self._weighted(b, a, False, span, ()) if is_vector else None
 
     def _matrix(self, value: ir.Value) -> tuple[ir.Value, bool] | None:
-        """The constant matrix behind Transposes, and whether it is transposed by them."""
+        """Return the constant matrix behind Transposes, and whether they transpose it."""
         turned, node = False, producer_of(value, "Transpose")
         while node is not None and node.inputs[0] is not None:
             if permutation(node) != (1, 0):
@@ -180,7 +187,7 @@ class GateReader:
         span: tuple[int, int],
         biases: tuple[Bias, ...],
     ) -> Gate | None:
-        """The product with one operand, or with each of two that are joined."""
+        """Return the product with one operand, or with each operand of a Concat."""
         found = self._matrix(weight)
         if found is None or operand.shape is None or len(operand.shape) > 2:
             return None
@@ -196,6 +203,7 @@ class GateReader:
         return Gate(weights, biases)
 
     def _parts(self, operand: ir.Value) -> list[ir.Value]:
+        """Return the operands that a Concat along the last axis joins, else ``operand`` alone."""
         joined = producer_of(operand, "Concat")
         rank = len(operand.shape or ())
         if joined is None or joined.graph is not self.graph or None in joined.inputs:
@@ -213,7 +221,7 @@ def _added(a: Gate, b: Gate) -> Gate | None:
 
 
 def _width(value: ir.Value | None) -> int | None:
-    """The number of columns, if it is known."""
+    """Return the number of columns, None if it is unknown."""
     if value is None or value.shape is None or not len(value.shape):
         return None
     last = value.shape[-1]

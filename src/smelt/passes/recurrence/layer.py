@@ -1,4 +1,4 @@
-"""The operator that steps of a cell are, with its weights in the order of ONNX."""
+"""Build the LSTM, GRU or RNN node for the steps of a cell, with weights in ONNX's order."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from smelt.passes.recurrence.sequence import Element
 
 @dataclass(frozen=True)
 class Steps:
-    """Cells in the order of computation, and where each input lies in the sequence."""
+    """Cells in the order of computation, and the element of the sequence that each one reads."""
 
     cells: tuple[Cell, ...]
     elements: tuple[Element, ...]
 
     @property
     def stride(self) -> int:
-        """1 for steps from the first to the last, -1 for the other way round."""
+        """1 if the steps run from the first element to the last, -1 if they run backwards."""
         return self.elements[1].index - self.elements[0].index
 
 
 def operator_of(cell: Cell) -> str:
-    """The operator of ONNX."""
+    """Return the ONNX operator: LSTM, GRU or RNN."""
     return cell.kind if cell.kind in ("LSTM", "GRU") else "RNN"
 
 
 def layer(constants: Constants, b: Builder, steps: Steps, count: int) -> tuple[ir.Value, ...]:
-    """The first ``count`` results: all states, the last one, and the last memory of an LSTM."""
+    """Return the first ``count`` results of the new node: all states, the last state, the last
+    memory."""
     first = steps.cells[0]
     assert first.state is not None
     arrays = _weights(constants, first)
@@ -58,7 +59,7 @@ def layer(constants: Constants, b: Builder, steps: Steps, count: int) -> tuple[i
 
 
 def _sequence(b: Builder, steps: Steps, batch: bool) -> ir.Value:
-    """The inputs of all steps, [steps, batch, inputs]."""
+    """Return the inputs of all steps, [steps, batch, inputs]."""
     source, axis = steps.elements[0].source, steps.elements[0].axis
     low, high = sorted((steps.elements[0].index, steps.elements[-1].index))
     assert source.shape is not None
@@ -72,13 +73,13 @@ def _sequence(b: Builder, steps: Steps, batch: bool) -> ir.Value:
 
 
 def is_zero(value: ir.Value, constants: Constants) -> bool:
-    """True for a constant of zeros, with which a layer begins anyway, of whatever dims."""
+    """True for a constant of positive zeros, the default initial state of a layer."""
     array = constants.get(value, limit=None)
     return array is not None and not array.any() and not np.signbit(array).any()
 
 
 def _weights(constants: Constants, cell: Cell) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """W, R and B of ONNX, for one direction."""
+    """Return W, R and B in ONNX's layout, for one direction."""
     assert cell.state is not None
     x = cell.input()
     recurrent = list(cell.state_weights(cell.state))
@@ -99,7 +100,7 @@ def _weights(constants: Constants, cell: Cell) -> tuple[np.ndarray, np.ndarray, 
 
 
 def _total(biases: tuple[Bias, ...], hidden: int, constants: Constants) -> np.ndarray:
-    """The sum of ``biases``; zeros if there are none."""
+    """Return the sum of ``biases``; zeros if there are none."""
     total = np.zeros(hidden, np.float32)
     for bias in biases:
         total = total + bias.array(constants)

@@ -1,18 +1,17 @@
-"""Make one LSTM, GRU or RNN of cells that are written out step by step.
+"""Turn recurrent cells that are written out step by step into one LSTM, GRU or RNN.
 
     before   x: B,T,I ─> Gather(0) ─> cell(h0, c0) ─> h1, c1     (Gemm, Split, Sigmoid, Tanh, ...)
              x: B,T,I ─> Gather(1) ─> cell(h1, c1) ─> h2, c2     ... h1, h2, ... ─> Concat ─> y
     after    x ─> Transpose ─> LSTM(W, R, b, h0, c0) ─> y
 
-PyTorch's LSTMCell, GRUCell and RNNCell in a Python loop, layers of Keras with ``unroll``, and cells
-of JAX in a Python loop are exported so. Steps may run from the last to the first.
+PyTorch's LSTMCell, GRUCell and RNNCell in a Python loop, Keras layers with ``unroll``, and JAX
+cells in a Python loop are exported so. The steps may run from the last element to the first.
 
 Needs    (1) at least 3 steps of the same operators with the same constants, in float32; (2) inputs
          that are successive elements of one sequence along one axis; (3) a state, and memory, of
          the same dims in all steps.
-Keeps    (1) cells if another node reads a gate, or the memory before the last step;
-         (2) steps left out, other constants in a step, and cells with peepholes or other
-         activations.
+Keeps    (1) cells if another node reads a gate, or the memory before the last step; (2) skipped
+         steps, different constants in a step, and cells with peepholes or other activations.
 """
 
 from __future__ import annotations
@@ -36,13 +35,14 @@ from smelt.passes.tensors.stack import stack_of
 
 RULE = "roll_recurrent_cells"
 FEWEST = 3
-"""Steps from which on one operator is smaller and faster."""
+"""Number of steps from which one operator is smaller and faster."""
 
 
 @graph_pass(RULE, __doc__, exactness=rounding(16))
 def roll_recurrent_cells(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Replace every chain of steps in all graphs."""
     index = cx.index()
     if not {("", "Tanh"), ("", "Relu")} & set(index.operators):
         return
@@ -50,7 +50,7 @@ def roll_recurrent_cells(
     for graph in list(index.graphs):
         reader = CellReader(GateReader(graph, cx.constants, version))
         while not rewriter.exhausted and _rolls(cx, rewriter, stats, reader, graph, version):
-            pass  # a layer above reads the results of the one that was rolled
+            pass  # a layer above may read the results of the new node
 
 
 def _rolls(
@@ -61,7 +61,8 @@ def _rolls(
     graph: ir.Graph,
     version: int,
 ) -> bool:
-    """Roll one chain of ``graph``; False, and why in ``stats``, if none can be."""
+    """Replace one chain of ``graph``; return False, with near misses in ``stats``, if there is
+    none."""
     against: list[tuple[str, ir.Node]] = []
     alive = [node for node in graph if node not in rewriter.dead]
     for steps in _chains(cx, reader, alive, version):
@@ -90,7 +91,7 @@ def _node(value: ir.Value) -> ir.Node:
 def _chains(
     cx: PassContext, reader: CellReader, nodes: list[ir.Node], version: int
 ) -> Iterator[Steps]:
-    """Successive steps among ``nodes``, each chain once, the first layers first."""
+    """Yield each chain of successive steps among ``nodes`` once, lower layers first."""
     found = [
         cell
         for node in nodes
@@ -108,7 +109,7 @@ Links = Mapping[ir.Value, "tuple[Cell, ir.Value] | None"]
 
 
 def _linked(cell: Cell, by_result: Mapping[ir.Value, Cell]) -> tuple[Cell, ir.Value] | None:
-    """``cell`` with its state known, and that state, the result of the step before."""
+    """Return ``cell`` with its state known, and that state: the result of the previous step."""
     states = cell.operands() if cell.state is None else (cell.state,)
     for state in states:
         before = by_result.get(state)
@@ -121,7 +122,8 @@ def _linked(cell: Cell, by_result: Mapping[ir.Value, Cell]) -> tuple[Cell, ir.Va
 
 
 def _as_step_like(cell: Cell, other: Cell) -> Cell | None:
-    """``cell`` with the state known under which it is a step like ``other``."""
+    """Return ``cell`` with the state under which it is a step of the same cell as ``other``, else
+    None."""
     for state in cell.operands() if cell.state is None else (cell.state,):
         known = cell.with_state(state)
         if known is not None and _is_like(known, other):
@@ -130,7 +132,8 @@ def _as_step_like(cell: Cell, other: Cell) -> Cell | None:
 
 
 def _chain(last: Cell, linked: Links, by_result: Mapping[ir.Value, Cell]) -> list[Cell]:
-    """The steps that lead to ``last`` with its constants, first to last, states known."""
+    """Return the steps that lead to ``last`` with the same constants, first to last, states
+    known."""
     steps: list[Cell] = []
     result = last.result
     while (link := linked.get(result)) is not None:
@@ -144,7 +147,7 @@ def _chain(last: Cell, linked: Links, by_result: Mapping[ir.Value, Cell]) -> lis
 
 
 def _is_like(a: Cell, b: Cell) -> bool:
-    """True for two steps of the same cell."""
+    """True if both are steps of the same cell."""
     if a.state is None or b.state is None or (a.kind, a.before) != (b.kind, b.before):
         return False
     weights = [(c.input_weights(c.input()), c.state_weights(c.state)) for c in (a, b) if c.state]
@@ -152,7 +155,7 @@ def _is_like(a: Cell, b: Cell) -> bool:
 
 
 def _runs(cx: PassContext, chain: list[Cell], version: int) -> Iterator[Steps]:
-    """The longest parts of ``chain`` that read one sequence in order."""
+    """Yield the longest segments of ``chain`` that read one sequence in order."""
     cells: list[Cell] = []
     elements: list[Element] = []
     for cell in chain:
@@ -169,6 +172,7 @@ def _runs(cx: PassContext, chain: list[Cell], version: int) -> Iterator[Steps]:
 
 
 def _continues(cells: list[Cell], elements: list[Element], cell: Cell, element: Element) -> bool:
+    """True if ``cell`` reads the next element of the sequence with the same constants."""
     last = elements[-1]
     if (last.source, last.axis) != (element.source, element.axis):  # needs 2
         return False
@@ -178,7 +182,7 @@ def _continues(cells: list[Cell], elements: list[Element], cell: Cell, element: 
 
 
 def _obstacle(cx: PassContext, steps: Steps) -> str | None:
-    """Why ``steps`` stay; None if they can be one operator."""
+    """Return why ``steps`` cannot become one operator; None if they can."""
     first, last = steps.cells[0], steps.cells[-1]
     if first.result.dtype != ir.DataType.FLOAT:
         return "the elements are no float32"
@@ -207,7 +211,8 @@ def _is_inside(value: ir.Value, nodes: Collection[ir.Node]) -> bool:
 
 
 def _roll(cx: PassContext, rewriter: Rewriter, steps: Steps) -> None:
-    """Put the operator before the first step's result, and let all readers read it."""
+    """Insert the operator before the result of the first step, and replace all results by its
+    outputs."""
     first, last = steps.cells[0], steps.cells[-1]
     nodes = {node: None for cell in steps.cells for node in cell.nodes}
     b = rewriter.builder(_node(first.result), nodes, RULE)
@@ -240,7 +245,7 @@ def _roll(cx: PassContext, rewriter: Rewriter, steps: Steps) -> None:
 
 
 def _stacks(order: list[ir.Value], cx: PassContext) -> list[tuple[ir.Node, int]]:
-    """The Concats that stack the results of all steps in the order of the sequence."""
+    """Return the Concats that stack the results of all steps in sequence order, with their axes."""
     found: dict[ir.Node, int] = {}
     for put in scope.consumers(order[0]):
         for concat in scope.consumers(put.outputs[0]) if put.outputs else ():

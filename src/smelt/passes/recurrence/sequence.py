@@ -1,4 +1,4 @@
-"""Elements of one sequence: what a Gather, or a Slice or Split and a Squeeze, takes of one axis."""
+"""Recognize elements of a sequence: a Gather, or a Slice or Split and a Squeeze, along one axis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.ir.walk import producer_of
 
 @dataclass(frozen=True)
 class Element:
-    """``source`` at ``index`` along ``axis``, without that axis."""
+    """Index ``index`` along ``axis`` of ``source``, without that axis."""
 
     source: ir.Value
     axis: int
@@ -23,7 +23,7 @@ class Element:
 
 
 def element_of(value: ir.Value, constants: Constants, version: int) -> Element | None:
-    """What ``value`` is an element of; None if it is none, or sizes do not tell."""
+    """Return the element that ``value`` is; None if it is none, or if sizes are unknown."""
     node = producer_of(value, "Gather", "Squeeze", "Reshape")
     if node is None or node.inputs[0] is None:
         return None
@@ -60,6 +60,7 @@ def _gathered(node: ir.Node, constants: Constants, version: int, rank: int) -> E
 
 
 def _sliced(node: ir.Node, constants: Constants) -> Element | None:
+    """Return the element that a Slice of length 1 takes, else None."""
     cuts = cuts_of(node, constants)
     if cuts is None or len(cuts) != 1:
         return None
@@ -79,7 +80,7 @@ def _split(node: ir.Node, part: ir.Value, version: int) -> Element | None:
 
 
 def _drops(part: ir.Value, value: ir.Value, axis: int) -> bool:
-    """True if ``value`` is ``part`` without ``axis``, and nothing else."""
+    """True if ``value`` is ``part`` without ``axis``."""
     if part.shape is None or value.shape is None or len(value.shape) != len(part.shape) - 1:
         return False
     kept = [dim for at, dim in enumerate(part.shape.dims) if at != axis]

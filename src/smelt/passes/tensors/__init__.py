@@ -1,4 +1,4 @@
 """Arrangements of data: stacks, interleavings, one-hot vectors, index ranges, ranks.
 
-Transposes that meet belong into ``layout``.
+Merging of Transposes belongs into ``layout``.
 """

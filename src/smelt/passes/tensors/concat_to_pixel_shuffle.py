@@ -1,15 +1,16 @@
-"""Replace rows and columns that images take turns to fill by one DepthToSpace.
+"""Replace images whose rows and columns are interleaved by one DepthToSpace.
 
-    before   a, b ─> rows in turn ────┐
-             c, d ─> rows in turn ────┴─> columns in turn ─> y
+    before   a, b ─> interleave rows ────┐
+             c, d ─> interleave rows ────┴─> interleave columns ─> y
     after    a, c, b, d ─> Concat(1) ─> DepthToSpace(2, DCR) ─> y
 
-To take turns is Unsqueeze, Concat and Reshape; the columns may come first too, and n*n images
-make a DepthToSpace of n. Fully convolutional upsampling is written so.
+Interleaving is Unsqueeze, Concat and Reshape. Columns may be interleaved first, and n*n images give
+a DepthToSpace of n. Fully convolutional upsampling is written so.
 
-Needs    (1) rank 4, axes 2 and 3, and n groups of n images; (2) channels may be symbolic.
-Keeps    (1) an inner result that something else reads or a graph returns; (2) element types for
-         which runtimes have no DepthToSpace.
+Needs    (1) rank 4, axes 2 and 3, and n groups of n images; (2) any number of channels, even a
+         symbolic one.
+Keeps    (1) inner results that are outputs or have other readers; (2) element types for which
+         runtimes have no DepthToSpace.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ RUNNABLE = (
 
 @rule(op("Reshape", var("wide"), rest=True), same_shape=True)
 def turns_of_turns(m: Match, b: Builder) -> Replacement:
+    """Replace two nested interleavings by Concat and DepthToSpace."""
     y = m.root.outputs[0]
     walk = m.walk()
     outer = interleaving_of(y, m.constants, walk)

@@ -1,15 +1,15 @@
-"""Recognise tensors that take turns along an axis: ``smelt.ConcatInterleave``.
+"""Fuse the interleaving of tensors along an axis into ``smelt.ConcatInterleave``.
 
     before   a, b ─> Concat(1) ─> Reshape [N,2,C,H,W] ─> Transpose ─> Reshape [N,C*2,H,W] ─> y
              a, b ─> Unsqueeze(2) ─> Concat(2) ─> Reshape [N,C*2,H,W] ─> y
     after    a, b ─> ConcatInterleave(1) ─> y
 
-Networks that shuffle channels between two branches are full of the first.
+Networks that shuffle channels between two branches have many of the first form.
 
-Needs    (1) a target that has the operator; (2) any axis, any number of values of one shape, of
-         dims that inference follows.
-Keeps    (1) an inner result that something else reads or a graph returns; (2) groups of one
-         tensor; (3) groups that are not the values themselves.
+Needs    (1) a target that has the operator; (2) values of one inferred shape, in any number, along
+         any axis.
+Keeps    (1) inner results that are outputs or have other readers; (2) groups of one tensor;
+         (3) groups that are not the values themselves.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from smelt.passes.tensors.interleave import interleaving_of
 
 @rule(op(["Reshape", "Flatten"], var("wide"), rest=True))
 def values_take_turns(m: Match, b: Builder) -> Replacement:
+    """Replace an interleaving by ConcatInterleave."""
     walk = m.walk()
     found = interleaving_of(m.root.outputs[0], m.constants, walk)  # needs 2, keeps 2, 3
     if found is None:

@@ -1,14 +1,14 @@
-"""Keep what Reshape, Transpose and Reshape do together within a rank: ``{max_rank=5}``.
+"""Limit the rank between Reshape, Transpose and Reshape: ``{max_rank=5}``.
 
     before   x ─> Reshape (rank 6 or more) ─> Transpose ─> Reshape ─> y
     after    x ─> Reshape ─> Transpose ─> Reshape ─> y, of fewer axes
 
-Axes of size 1 are dropped, and axes that stay neighbours become one. If that is not enough, the
-permutation becomes steps that swap two neighbouring blocks, each a Transpose of rank 4.
+Axes of size 1 are dropped, and axes that stay neighbours are merged. If that is not enough, the
+permutation is split into steps that swap two neighbouring blocks, each a Transpose of rank 4.
 
-Needs    (1) a limit of 4 or more, a result within it, and at most one dim that is not known.
-Keeps    (1) parts of lower rank; (2) an inner result that something else reads; (3) sizes of 0.
-         Only targets with such a limit want it.
+Needs    (1) a limit of at least 4, a result within the limit, and at most one unknown dim.
+Keeps    (1) chains within the limit; (2) inner results with other readers; (3) sizes of 0.
+         The pass is for targets with such a limit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from smelt.passes.tensors.stack import RESHAPES, dims_of
 
 @dataclass(frozen=True)
 class RankLimit:
-    """``max_rank``: the highest rank that the target takes."""
+    """``max_rank``: the highest rank that the target supports."""
 
     max_rank: int = 5
 
@@ -51,6 +51,7 @@ _first = op(sorted(RESHAPES), var("x"), rest=True, name="split")
 # keeps 2
 @rule(op(sorted(RESHAPES), op("Transpose", _first, name="moved"), rest=True), same_shape=True)
 def high_rank_transpose(m: Match, b: Builder) -> Replacement:
+    """Replace the chain by Reshapes and Transposes of at most ``max_rank`` axes."""
     limit = m.options.max_rank
     dims, result = dims_of(m["split"]), dims_of(m.root.outputs[0])
     perm = permutation(m.node("moved"))
@@ -73,7 +74,8 @@ def high_rank_transpose(m: Match, b: Builder) -> Replacement:
 
 
 def _fewer(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], list[int]]:
-    """The same permutation over fewer axes: none of size 1, no two that stay neighbours."""
+    """Return sizes and permutation over fewer axes: none of size 1, no neighbours that stay
+    neighbours."""
     runs: list[list[int]] = []
     long = [axis for axis, dim in enumerate(dims) if dim != 1]
     place = {axis: index for index, axis in enumerate(long)}
@@ -90,7 +92,7 @@ def _fewer(dims: Sequence[Dim], perm: Sequence[int]) -> tuple[list[Dim], list[in
 
 
 def _swaps(sizes: list[Dim], order: list[int]) -> Iterator[tuple[list[Dim], list[int]]]:
-    """Shapes of rank 4 whose middle axes change places, one after the other."""
+    """Yield shapes of rank 4 and the permutation that swaps their middle axes, step by step."""
     current = list(range(len(sizes)))
     for start in range(len(order)):
         if current[start] == order[start]:

@@ -1,4 +1,4 @@
-"""Read a tensor itself, where it is read at indices that count its places.
+"""Drop a Gather whose indices are 0, 1, 2, ..., and operands that are the same everywhere.
 
     before   GatherND(mask: B,S, pairs (b, s) counted by Range and Expand: B,1,1,S,2) ─> y
     after    Unsqueeze(mask, axes = [1, 2]) ─> y
@@ -12,15 +12,16 @@
     before   Add(x: B,S,D, Gather(table, zeros: B,S)) ─> y
     after    Add(x, row 0 of the table) ─> y
 
-So PyTorch writes masks for functions of positions, and embeddings of positions and types. What
-indices hold is proved from how they are made (``ir/affine_proof.py``), of symbolic sizes, too.
+PyTorch writes masks as functions of positions, and embeddings of positions and types, in this way.
+The values of the indices are proved from their computation (``ir/affine_proof.py``), also for
+symbolic sizes.
 
-Needs    (1) indices that are affine in their place, each from 0 in steps of 1 along one axis, in
-         the order of axes; for the second, numbers for sizes, or the size that the rows have;
-         (2) for the third, an operand that is one integer or truth everywhere, and the other dims
-         of the result from the other operands, or told by inputs; (3) for the fourth, a constant
-         table, and other operands with all dims of the result.
-Keeps    (1) indices that count from the end. An index out of bounds is an error no longer.
+Needs    (1) indices that count from 0 in steps of 1 along one axis each, in the order of axes; in
+         the second form, constant sizes, or the size of the rows; (2) in the third form, an operand
+         that is one integer or boolean everywhere, and dims of the result that other operands have
+         or inputs tell; (3) in the fourth form, a constant table, and other operands with all dims
+         of the result.
+Keeps    (1) indices that count from the end. An index out of bounds no longer causes an error.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ _ALL = tuple(sorted(BROADCASTING))
 
 @rule(op("GatherND", var("data"), var("indices")))
 def tuples_of_places(m: Match, b: Builder) -> Replacement:
+    """Replace a GatherND whose index tuples count along axes by an Unsqueeze of the data."""
     data, indices = m["data"], m["indices"]
     if m.root.attributes.get_int("batch_dims", 0) or data.shape is None or indices.shape is None:
         return None
@@ -71,12 +73,12 @@ def tuples_of_places(m: Match, b: Builder) -> Replacement:
     for axis in cut:
         end = told_size(dims[along[axis]], b.graph, b)
         data = b.op("Slice", data, b.const_i64([0]), end, b.const_i64([axis]))
-    # It is told the sizes, for those of the Slice are the smaller of two.
+    # The Reshape states the sizes: shape inference gives the Slice the smaller of two sizes.
     return b.op("Reshape", data, shape)
 
 
 def _counted_axis(part: Affine) -> int | None:
-    """The axis along which ``part`` counts 0, 1, 2, ..."""
+    """Return the axis along which ``part`` counts 0, 1, 2, ..., None if it does not."""
     if part.start or sorted(part.steps, key=abs) != [0] * (len(part.steps) - 1) + [1]:
         return None
     return part.steps.index(1)
@@ -84,7 +86,7 @@ def _counted_axis(part: Affine) -> int | None:
 
 @rule(op("Gather", var("rows"), var("indices")))
 def places_of_rows(m: Match, b: Builder) -> Replacement:
-    """All rows in order, in another shape."""
+    """Replace a Gather of all rows in order by a Reshape."""
     rows, indices, result = m["rows"], m["indices"], m.root.outputs[0].shape
     if rows.shape is None or indices.shape is None or result is None:
         return None
@@ -99,7 +101,7 @@ def places_of_rows(m: Match, b: Builder) -> Replacement:
 
 
 _COUNTED = (ir.DataType.BOOL, ir.DataType.INT64)
-"""Element types of what counts places, or compares counts."""
+"""Element types of positions, or of comparisons of positions."""
 
 
 def _reads_counts(node: ir.Node) -> bool:
@@ -108,6 +110,8 @@ def _reads_counts(node: ir.Node) -> bool:
 
 @rule(op(_ALL, var("first"), rest=True, where=_reads_counts))
 def uniform_operand(m: Match, b: Builder) -> Replacement:
+    """Compute with one number instead of an operand that is the same everywhere, and expand the
+    result."""
     result = m.root.outputs[0].shape
     for index, value in enumerate(m.root.inputs):
         number = _uniform(value, m)
@@ -129,7 +133,8 @@ def uniform_operand(m: Match, b: Builder) -> Replacement:
 
 
 def _uniform(value: ir.Value | None, m: Match) -> int | None:
-    """What each element of ``value`` is, unless a constant or an Expand of one says it."""
+    """Return the number that each element of ``value`` is, unless a constant or an Expand gives
+    it."""
     if value is None or value.dtype not in _COUNTED:
         return None
     if may_be_constant(value) and m.array(value) is not None:
@@ -141,7 +146,8 @@ def _uniform(value: ir.Value | None, m: Match) -> int | None:
 
 
 def _missing(result: ir.Shape, others: Sequence[ir.Value | None]) -> list[bool] | None:
-    """Which dims of ``result`` none of ``others`` has."""
+    """Return for each dim of ``result`` whether no operand of ``others`` has it; None if
+    unknown."""
     shapes = [other.shape for other in others if other is not None]
     if any(shape is None for shape in shapes):
         return None
@@ -158,6 +164,7 @@ def _missing(result: ir.Shape, others: Sequence[ir.Value | None]) -> list[bool] 
 
 @rule(op(_ALL, var("first"), rest=True), needs=("Gather",), same_shape=True)
 def same_row(m: Match, b: Builder) -> Replacement:
+    """Replace a Gather of the same row everywhere by that row, which then broadcasts."""
     result = m.root.outputs[0].shape
     for index, value in enumerate(m.root.inputs):
         gather = producer_of(value, "Gather")

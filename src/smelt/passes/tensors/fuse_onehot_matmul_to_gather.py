@@ -1,19 +1,19 @@
-"""Read rows of a table instead of multiplying it by one-hot vectors.
+"""Replace the product of one-hot vectors and a table by a Gather of its rows.
 
     before   i ─> OneHot(depth, [0, 1], axis = -1) ─> MatMul(·, table) ─> y
     before   i ─> Unsqueeze(-1) ─> Equal(·, [0, 1, 2, ...]) ─> Cast ─> MatMul(·, table) ─> y
     after    i ─> Gather(table, ·, axis = 0) ─> y
 
-A Cast may follow OneHot; the second form is what ``jax.nn.one_hot`` writes. A row of zeros, for an
-index that no row has, becomes an error of Gather; so the range of the indices must be proved, or
+A Cast may follow OneHot; ``jax.nn.one_hot`` writes the second form. An index without a row gives a
+row of zeros before and an error of Gather after. So the range of the indices must be proved, or
 promised by the option ``assume-in-range``.
 
-Needs    (1) a constant table of rank 2 of finite numbers, since 0 * inf is NaN (a -0 in it becomes
-         0, as a sum would have it); (2) integer indices between -rows and rows - 1, or from 0
-         where they are compared, by their making: ArgMax, Clip, constants, Mod by a constant and
-         the like.
+Needs    (1) a constant table of rank 2 with finite numbers, because 0 * inf is NaN (a -0 in it
+         becomes 0, as in the sum); (2) integer indices that are proved to be in -rows ... rows - 1
+         (0 ... rows - 1 in the second form) by their computation: ArgMax, Clip, constants, Mod by a
+         constant and similar operators.
 Keeps    (1) a one-hot axis that is not the last; (2) other values than 0 and 1; (3) one-hot
-         vectors that something else reads.
+         vectors with other readers.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from smelt.passes.tensors.one_hot import ONE_HOT, gather_indices, one_hot
 
 @rule(op("MatMul", ONE_HOT, const(name="table", limit=None)))  # keeps 3
 def row_of_table(m: Match, b: Builder) -> Replacement:
+    """Replace the product by a Gather if no index can be outside the table."""
     vectors, table = one_hot(m), m.array("table", limit=None)
     if isinstance(vectors, Miss):  # keeps 1, 2
         return vectors
@@ -54,7 +55,7 @@ def row_of_table(m: Match, b: Builder) -> Replacement:
 
 @dataclass(frozen=True)
 class Indices:
-    """``assume_in_range``: no index lies outside the table, though that is not proved."""
+    """``assume_in_range``: assume, without proof, that no index is outside the table."""
 
     assume_in_range: bool = False
 

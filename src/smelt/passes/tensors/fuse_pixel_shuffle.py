@@ -6,16 +6,16 @@
     before   x: N,4C,h,w ─> Reshape(N,C,2,2,h,w) ─> Transpose(0,1,4,2,5,3) ─> Reshape ─> y
     after    x ─> DepthToSpace(2, CRD) ─> y
 
-    before   the first with Transpose(0,1,3,5,2,4), which is torch's PixelUnshuffle
+    before   the first form with Transpose(0,1,3,5,2,4), torch's PixelUnshuffle
     after    x ─> SpaceToDepth(2) ─> Gather(channels, axis = 1) ─> y
 
-ONNX Runtime moves single elements by a Transpose slowly: of 10 to 700 microseconds the one operator
-took .2 to .57, with the Gather .15 to .5.
+ONNX Runtime is slow at Transposes that move single elements: chains of 10 to 700 microseconds took
+.2 to .57 of the time as one operator, .15 to .5 with the Gather.
 
-Needs    (1) rank 6 between and a block that is a square of numbers; (2) sizes around that are
-         proved, or constants that say them; (3) element types for which runtimes have the operator;
-         (4) for the third, channels that are a number, and a target without kernels of its own.
-Keeps    (1) what something else reads between; (2) tensors without elements.
+Needs    (1) rank 6 in between and a square block of constant size; (2) sizes before and after that
+         are proved, or stated by constants; (3) element types for which runtimes have the operator;
+         (4) in the third form, a constant number of channels, and a target without own kernels.
+Keeps    (1) inner results with other readers; (2) empty tensors.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from smelt.passes.tensors.concat_to_pixel_shuffle import RUNNABLE
 
 @dataclass(frozen=True)
 class _Form:
-    """The axes of the six dims that are the channels, the block, and rows and columns."""
+    """One permutation of six dims: the axes of channels, of the block, and of rows and columns."""
 
     op_type: str
     channels: int
@@ -59,6 +59,8 @@ _split = op("Reshape", var("x"), rest=True, name="split")
 
 @rule(op("Reshape", op("Transpose", _split, name="moved"), rest=True), same_shape=True)  # keeps 1
 def blocks_moved(m: Match, b: Builder) -> Replacement:
+    """Replace the chain by the operator of its permutation, between Reshapes if sizes require
+    them."""
     x, y, apart = m["x"], m.root.outputs[0], m["split"].shape
     form = _FORMS.get(tuple(permutation(m.node("moved")) or ()))
     if form is None or apart is None or len(apart) != 6 or 0 in apart.dims:  # needs 1, keeps 2
@@ -88,7 +90,8 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
 
 
 def _operand(source: ir.Shape | None, result: Sequence[Dim] | ir.Shape | None) -> list[int] | None:
-    """What a Reshape from ``source`` to ``result`` takes, nothing if they are the same."""
+    """Return the target of a Reshape from ``source`` to ``result``, ``[]`` if none is needed, else
+    None."""
     target = result if isinstance(result, ir.Shape) or result is None else ir.Shape(result)
     if same_shape(source, target):
         return []

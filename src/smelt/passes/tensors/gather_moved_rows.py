@@ -1,20 +1,20 @@
-"""Read rows that are rolled, and moved before or after that, by one Gather.
+"""Replace a roll of rows, and the moves around it, by one Gather.
 
     before   x: [N,H,W,C] ─> Slice, Slice ─> Concat(1) ─> Slice, Slice ─> Concat(2)
                ─> Reshape [N,H/7,7,W/7,7,C] ─> Transpose(0,1,3,2,4,5) ─> Reshape [M,49,C] ─> y
     after    x ─> Reshape [N,H*W,C] ─> Gather(places, axis = 1) ─> Reshape [M,49,C] ─> y
 
-So the shifted windows of Swin (Liu et al. 2021), which ``torch.roll`` and ``jnp.roll`` make: one
-copy takes the place of five. Measured in ONNX Runtime on maps of 14 to 112 rows: .37 to .5 of the
-time; a single roll .53 to .65.
+The shifted windows of Swin (Liu et al. 2021), made by ``torch.roll`` or ``jnp.roll``, have this
+form: one copy replaces five. ONNX Runtime takes .37 to .5 of the time on maps of 14 to 112 rows,
+and .53 to .65 for a single roll.
 
-Needs    (1) a roll, which is a Concat of parts of one value along one axis, and before and behind
-         it a chain of Reshapes, Transposes, Slices, Gathers by constants and other rolls, sizes
-         known along axes that are moved; (2) last dims that all leave alone, of at least 64 bytes,
-         or 128 if one move is all: ONNX Runtime gathers smaller rows more slowly; (3) places
-         that take at most 64 KiB.
-Keeps    (1) results that something else reads or a graph returns: a chain ends there; (2) the
-         nodes for targets that compute operators themselves, in whose kernels a slice costs less.
+Needs    (1) a roll: a Concat of parts of one value along one axis. The chain around it may have
+         Reshapes, Transposes, Slices, Gathers with constant indices and other rolls, with known
+         sizes along the moved axes; (2) unmoved last dims of at least 64 bytes, or 128 bytes for a
+         single move, because ONNX Runtime gathers smaller rows more slowly; (3) indices of at most
+         64 KiB.
+Keeps    (1) results that are outputs or have other readers: the chain ends there; (2) all nodes for
+         targets with their own kernels, where a Slice costs less.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 from smelt.passes.tensors.row_moves import Chain, Move, chain_of, move_to
 
 MOST_ROWS = 64 * 1024 // 4
-"""Places of 4 bytes that a constant may hold."""
+"""Limit of indices, of 4 bytes each, in a constant."""
 
 MOST_MOVES = 32
-"""Moves of a chain: what is longer becomes several."""
+"""Limit of moves in a chain; a longer chain becomes several."""
 
 LEAST, LEAST_ALONE = 64, 128
 """Bytes of a row in a chain of several copies, and where there is one."""
@@ -46,6 +46,7 @@ LEAST, LEAST_ALONE = 64, 128
 def gather_moved_rows(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Replace the longest chain around each roll by a Gather."""
     if cx.kernels is not None:  # keeps 2
         return
     seen: set[ir.Node] = set()
@@ -63,7 +64,8 @@ def gather_moved_rows(
 
 
 def _chain(concat: ir.Node, constants: Constants) -> Chain | None:
-    """The longest chain of moves around ``concat`` that one Gather does faster."""
+    """Return the longest chain of moves around ``concat`` that one Gather computes faster, else
+    None."""
     roll = move_to(concat.outputs[0], constants)
     if roll is None or not _is_closed(roll):  # needs 1
         return None
@@ -84,12 +86,13 @@ def _chain(concat: ir.Node, constants: Constants) -> Chain | None:
 
 
 def _worth(moves: list[Move]) -> Chain | None:
+    """Return ``moves`` as a chain if its indices and rows have suitable sizes, else None."""
     chain = chain_of(moves, MOST_ROWS)  # needs 3
     return chain if chain is not None and chain.row_bytes >= LEAST else None  # needs 2
 
 
 def _move_from(value: ir.Value, constants: Constants) -> Move | None:
-    """The move that begins with ``value``."""
+    """Return the move that reads ``value``, else None."""
     readers = scope.consumers(value)
     if not readers:
         return None
@@ -102,7 +105,7 @@ def _move_from(value: ir.Value, constants: Constants) -> Move | None:
 
 
 def _hands_on(maker: Move, reader: Move) -> bool:
-    """True if what ``maker`` makes is read by ``reader`` alone."""
+    """True if only ``reader`` reads the result of ``maker``."""
     value, graph = maker.result, reader.nodes[-1].graph
     alone = all(node in reader.nodes for node in scope.consumers(value))
     closed = _is_closed(maker) and _is_closed(reader) and maker.nodes[-1].graph is graph
@@ -110,7 +113,7 @@ def _hands_on(maker: Move, reader: Move) -> bool:
 
 
 def _is_closed(move: Move) -> bool:
-    """True if nothing else reads what the nodes of ``move`` hand to each other."""
+    """True if no other node reads the intermediate values of ``move``."""
     inner = [output for node in move.nodes[:-1] for output in node.outputs]
     return len({node.graph for node in move.nodes}) == 1 and not any(
         output.is_graph_output() or any(r not in move.nodes for r in scope.consumers(output))
@@ -119,7 +122,8 @@ def _is_closed(move: Move) -> bool:
 
 
 def _trimmed(moves: list[Move]) -> list[Move]:
-    """``moves`` without Reshapes at the ends, unless a Gather can read or make what they do."""
+    """Return ``moves`` without Reshapes at the ends, unless they keep prefix and suffix of the
+    chain."""
     inner = list(moves)
     while not inner[0].copies:
         inner.pop(0)
@@ -139,7 +143,7 @@ def _keeps(move: Move, prefix: int, suffix: int) -> bool:
 
 
 def _gathered(chain: Chain, b: Builder) -> ir.Value:
-    """The result of ``chain``, gathered from its source."""
+    """Return the result of ``chain``, gathered from its source."""
     source, order = chain.moves[0].source, chain.places.reshape(-1)
     rank = len(source.shape or ()) - chain.prefix - chain.suffix
     rows = source if rank == 1 else _reshaped(source, chain, [chain.rows], b)
@@ -149,7 +153,7 @@ def _gathered(chain: Chain, b: Builder) -> ir.Value:
 
 
 def _reshaped(x: ir.Value, chain: Chain, middle: Sequence[int], b: Builder) -> ir.Value:
-    """``x`` with other dims between those that stay, of which the first ones may be open."""
+    """Return ``x`` with dims ``middle`` between the prefix and suffix, which stay."""
     row = chain.moves[-1].result.shape
     last = row.dims[len(row) - chain.suffix :] if row is not None else ()
     kept = [dim for dim in last if isinstance(dim, int)]

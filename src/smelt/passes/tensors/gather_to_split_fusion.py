@@ -1,4 +1,4 @@
-"""Split a row into parts where a Reshape stacks the parts and Gathers take them one by one.
+"""Replace a Reshape into a stack of parts, and a Gather of each part, by one Split.
 
     before   Reshape(x: ..,3*E to ..,3,E) ─> Gather(0), Gather(1), Gather(2) ─> q, k, v
     after    Split(x, E, E, E) ─> q, k, v
@@ -7,12 +7,12 @@
     after    Split(x, H*D, H*D, H*D) ─> Reshape to ..,H,D each ─> q, k, v
 
 PyTorch's ``nn.MultiheadAttention`` and models with one matrix for queries, keys and values are
-exported so. ONNX Runtime's fusion of this name keeps the Reshape, and has a Squeeze for each part.
+exported so. ONNX Runtime's fusion of this name keeps the Reshape and adds a Squeeze for each part.
 
-Needs    (1) one dim that is a number, split into dims that are numbers, of which the first counts
-         the parts; parts of several dims are the last ones; (2) an index for each Gather that is
-         one constant number within the count; (3) at least two parts that are read.
-Keeps    (1) a stack that is an output, or that anything else reads.
+Needs    (1) one constant dim, split into constant dims, the first of which counts the parts; parts
+         of several dims must be the last dims; (2) one constant, valid index for each Gather;
+         (3) at least two parts that are read.
+Keeps    (1) a stack that is an output or has other readers.
 """
 
 from __future__ import annotations
@@ -52,6 +52,7 @@ class _Stack:
 def gather_to_split_fusion(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Replace every stack of parts by a Split."""
     for node in cx.index().nodes([("", "Reshape")]):
         if rewriter.exhausted:
             break
@@ -62,7 +63,8 @@ def gather_to_split_fusion(
 
 
 def _stack(node: ir.Node, constants: Constants) -> _Stack | None:
-    """``node`` as a stack of which each reader takes a part; None if it is no such stack."""
+    """Return ``node`` as a stack each of whose readers takes one part; None if it is no such
+    stack."""
     stacked, readers = node.outputs[0], scope.consumers(node.outputs[0])
     if stacked.is_graph_output() or stacked.shape is None or not is_known(node):  # keeps 1
         return None
@@ -89,7 +91,7 @@ def _stack(node: ir.Node, constants: Constants) -> _Stack | None:
 
 
 def _index(reader: ir.Node, stacked: ir.Value, constants: Constants) -> int | None:
-    """The number that ``reader`` gathers from ``stacked``; None if it does something else."""
+    """Return the constant index at which ``reader`` gathers from ``stacked``, else None."""
     if (reader.domain, reader.op_type) != ("", "Gather") or not is_known(reader):
         return None
     if reader.inputs[0] is not stacked or reader.inputs[1] is None:
@@ -99,7 +101,7 @@ def _index(reader: ir.Node, stacked: ir.Value, constants: Constants) -> int | No
 
 
 def _part(node: ir.Node, axis: int) -> tuple[int, ...] | None:
-    """The dims of one part, where ``node`` splits the dim at ``axis`` and no other one."""
+    """Return the dims of one part if ``node`` splits only the dim at ``axis``, else None."""
     source, stacked = node.inputs[0], node.outputs[0].shape
     if source is None or source.shape is None or stacked is None:
         return None
@@ -118,6 +120,7 @@ def _part(node: ir.Node, axis: int) -> tuple[int, ...] | None:
 
 
 def _split(stack: _Stack, rewriter: Rewriter) -> None:
+    """Build the Split; its parts replace the Gathers, reshaped if they have several dims."""
     node = stack.node
     b = rewriter.builder(node, [node, *stack.picks], "gather_to_split_fusion")
     sizes = b.const_i64([prod(stack.part)] * stack.count)

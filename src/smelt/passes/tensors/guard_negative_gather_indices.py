@@ -1,13 +1,13 @@
-"""Make the indices of Gather, GatherElements and GatherND nonnegative, for targets that ask so.
+"""Make the indices of Gather, GatherElements and GatherND nonnegative, for targets that need it.
 
     before   data, i ─> Gather(axis) ─> y
     after    data, Where(i < 0, i + n, i) ─> Gather(axis) ─> y
 
 ``n`` is the size of the axis. ONNX counts negative indices from the end; some runtimes do not.
 
-Needs    (1) the type of the indices, and for GatherND how many of them make a place.
-Keeps    (1) indices that cannot be negative by their making: ArgMax, NonZero, Mod by a constant
-         and the like, or this very guard. Constants are changed themselves if the size is known.
+Needs    (1) a known type of the indices, and for GatherND a known length of the index tuples.
+Keeps    (1) indices that are proved to be nonnegative: ArgMax, NonZero, Mod by a constant and
+         similar operators, or this guard. Constant indices are changed directly if sizes are known.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from smelt.passes.tensors.integer_range import integer_range
     same_shape=True,
 )
 def guarded(m: Match, b: Builder) -> Replacement:
+    """Replace the indices i by ``Where(i < 0, i + n, i)``."""
     data, indices = m["data"], m["indices"]
     bounds = integer_range(indices, m.constants)
     if bounds is None:  # needs 1
@@ -62,7 +63,7 @@ def guarded(m: Match, b: Builder) -> Replacement:
 
 
 def _axes(m: Match) -> range | None:
-    """The axes of the data that the indices count along."""
+    """Return the axes of the data that the indices address; None if unknown."""
     data, indices = m["data"], m["indices"]
     if data.shape is None:
         return None
@@ -75,7 +76,7 @@ def _axes(m: Match) -> range | None:
 
 
 def _counted(b: Builder, data: ir.Value, axes: range, scalar: bool, dtype: ir.DataType) -> ir.Value:
-    """The sizes of ``axes`` of ``data``, computed at run time."""
+    """Return the sizes of ``axes`` of ``data``, computed at run time."""
     shape = b.op("Shape", data)
     if scalar:
         count = b.op("Gather", shape, b.const_i64(axes.start))
@@ -85,7 +86,7 @@ def _counted(b: Builder, data: ir.Value, axes: range, scalar: bool, dtype: ir.Da
 
 
 def _is_guard(indices: ir.Value, axes: range, m: Match) -> bool:
-    """True for ``Where(i < 0, i + n, i)``, which this pass makes."""
+    """True for ``Where(i < 0, i + n, i)``, which this pass builds."""
     where = producer_of(indices, "Where")
     less = producer_of(where.inputs[0], "Less") if where is not None else None
     plus = producer_of(where.inputs[1], "Add") if where is not None else None
@@ -101,7 +102,7 @@ def _is_guard(indices: ir.Value, axes: range, m: Match) -> bool:
 
 
 def _is_count(value: ir.Value | None, axes: range, m: Match) -> bool:
-    """True if ``value`` holds the sizes of ``axes`` of the data, as a number or as a Shape says."""
+    """True if ``value`` holds the sizes of ``axes`` of the data, as a constant or from a Shape."""
     shape, array = m["data"].shape, m.array(value)
     if array is not None:
         return shape is not None and array.reshape(-1).tolist() == [shape[axis] for axis in axes]

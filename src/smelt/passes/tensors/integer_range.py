@@ -1,7 +1,7 @@
-"""Between which integers the elements of a tensor lie, proved from how it is computed.
+"""Prove bounds of the elements of an integer tensor from its computation.
 
-Every answer holds for all inputs: a type bounds its elements, and an operation whose result may
-leave the type, and wrap around, is bounded by the type again.
+Bounds hold for all inputs. A type bounds its elements; an operation that may overflow, and so wrap
+around, gets the bounds of the type.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Bounds: TypeAlias = tuple[int, int]
 """No element is less than the first or more than the second; an empty tensor has any bounds."""
 
 DEEP = 64
-"""How many operations back a proof may reach."""
+"""Limit of operations that a proof may go back."""
 
 
 def integer_range(value: ir.Value, constants: Constants) -> Bounds | None:
-    """The bounds of the elements of ``value``; None if they are not integers or booleans."""
+    """Return the bounds of the elements of ``value``; None if they are not integers or booleans."""
     return _Proof(constants).bounds(value, 0)
 
 
@@ -35,6 +35,7 @@ class _Proof:
         self.known: dict[ir.Value, Bounds | None] = {}
 
     def bounds(self, value: ir.Value | None, depth: int) -> Bounds | None:
+        """Return the bounds of ``value``, at most those of its type; None for other types."""
         if value is None or value.dtype is None:
             return None
         if value not in self.known:
@@ -45,6 +46,7 @@ class _Proof:
         return self.known[value]
 
     def computed(self, value: ir.Value, depth: int) -> Bounds | None:
+        """Return the bounds of ``value`` from its elements or its producer; None if unknown."""
         array = self.constants.get(value, limit=None)
         if array is not None:
             numbers = array.astype("int64") if array.dtype.kind == "V" else array
@@ -67,7 +69,7 @@ class _Proof:
 
 
 def type_bounds(dtype: ir.DataType) -> Bounds | None:
-    """What a type of integers, or of booleans, can hold; None for other types."""
+    """Return the range of an integer or boolean type; None for other types."""
     if dtype == ir.DataType.BOOL:
         return 0, 1
     if not dtype.is_integer():
@@ -77,13 +79,14 @@ def type_bounds(dtype: ir.DataType) -> Bounds | None:
 
 
 _POSITIONS = {"ArgMax": 0, "ArgMin": 0, "TopK": 1}
-"""Operators that give places along an axis, and as which output."""
+"""Operators that return indices along an axis, and the output that holds them."""
 
 _COUNTS = frozenset({"Shape", "Size", "NonZero"})
 """Operators whose results are never negative."""
 
 
 def _position(node: ir.Node, index: int) -> Bounds | None:
+    """Return the bounds of indices along an axis of known or unknown size."""
     source = node.inputs[0]
     if index != _POSITIONS[node.op_type]:
         return None
@@ -119,7 +122,7 @@ def _extreme(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 def _clip(node: ir.Node, operands: Operands) -> Bounds | None:
-    """The lower bound is applied first, so an empty range gives its upper bound."""
+    """Return the bounds of a Clip; it applies the lower bound first, so the upper one wins."""
     bounds = operands[0]
     for operand, limit, pick in zip(node.inputs[1:], operands[1:], (max, min), strict=False):
         if operand is None:
@@ -131,6 +134,7 @@ def _clip(node: ir.Node, operands: Operands) -> Bounds | None:
 
 
 def _mod(node: ir.Node, operands: Operands) -> Bounds | None:
+    """Return the bounds of a Mod whose divisor cannot be 0, else None."""
     dividend, divisor = operands
     if dividend is None or divisor is None or divisor[0] <= 0 <= divisor[1]:
         return None

@@ -1,9 +1,9 @@
-"""Recognise an interleaving: the values take turns along an axis that they all have.
+"""Recognize an interleaving: a Reshape of stacked values that alternates them along an axis.
 
     stack        a, b: [C, H] ─> stack of axis 1: [C, 2, H] ─> Reshape [2*C, H]
     transposed   a, b: [C, H] ─> Concat(0) ─> Reshape [2, C, H] ─> Transpose ─> Reshape [2*C, H]
 
-Element ``i`` of value ``j`` of ``n`` comes to place ``i * n + j``.
+Element ``i`` of value ``j`` of ``n`` gets index ``i * n + j``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from smelt.passes.tensors.stack import (
 
 @dataclass(frozen=True)
 class Interleaving:
-    """``values`` take turns along ``axis``."""
+    """``values`` alternate along ``axis``."""
 
     values: tuple[ir.Value, ...]
     axis: int
@@ -37,8 +37,11 @@ class Interleaving:
 def interleaving_of(
     value: ir.Value | None, constants: Constants, walk: Walk
 ) -> Interleaving | None:
-    """The interleaving that ``value`` is, whose nodes ``walk`` takes; None if it is none, or dims
-    are not proved."""
+    """Return the interleaving that computes ``value``; None if there is none or dims are not
+    proved.
+
+    ``walk`` takes its nodes.
+    """
     last = producer_of(value, *RESHAPES)
     wide = last.inputs[0] if last is not None else None
     before, after = dims_of(wide), dims_of(value)
@@ -61,6 +64,7 @@ def interleaving_of(
 def _transposed(
     wide: ir.Value | None, before: tuple[Dim, ...], after: tuple[Dim, ...], walk: Walk
 ) -> Interleaving | None:
+    """Return the interleaving by Concat, Reshape, Transpose and Reshape, else None."""
     transpose = producer_of(wide, "Transpose")
     split = producer_of(transpose.inputs[0], *RESHAPES) if transpose is not None else None
     joined = split.inputs[0] if split is not None else None

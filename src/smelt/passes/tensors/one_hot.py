@@ -21,9 +21,9 @@ ONE_HOT = one_of(_ones, op("Cast", _ones), op("Cast", _equal), _truths)
 
 @dataclass(frozen=True)
 class OneHot:
-    """``indices``, of which ``signed`` ones count from the end where they are negative.
+    """The ``indices`` of one-hot vectors; ``signed``: negative ones count from the end.
 
-    With ``unit``, they have a last dim of size 1 that the vectors lie along.
+    With ``unit``, the indices have a last dim of size 1, which the vectors replace.
     """
 
     indices: ir.Value
@@ -32,7 +32,7 @@ class OneHot:
 
 
 def one_hot(m: Match) -> OneHot | Miss:
-    """The indices of what ``ONE_HOT`` matched."""
+    """Return the indices of the vectors that ``ONE_HOT`` matched, or a Miss."""
     if m.get("onehot") is None:
         return _compared(m)
     indices, axis = m["indices"], m.node("onehot").attributes.get_int("axis", -1)
@@ -46,6 +46,7 @@ def one_hot(m: Match) -> OneHot | Miss:
 
 
 def _compared(m: Match) -> OneHot | Miss:
+    """Return the indices that are compared with 0, 1, 2 and so on, or a Miss."""
     column, positions = m["column"], m.array("positions", limit=None)
     if column.dtype is None or not column.dtype.is_integer() or column.shape is None:
         return Miss("what is compared is no integer")
@@ -59,7 +60,7 @@ def _compared(m: Match) -> OneHot | Miss:
 
 
 def gather_indices(b: Builder, found: OneHot) -> ir.Value:
-    """The indices as Gather takes them."""
+    """Return the indices in the shape and type that Gather needs."""
     indices = found.indices
     if found.unit:
         indices = b.op("Squeeze", indices, b.const_i64([-1]))

@@ -1,13 +1,12 @@
-"""Compute on vectors of one element what would be computed on scalars and expanded then.
+"""Move an Unsqueeze of a scalar result before the arithmetic that computes it.
 
     before   x: () ─> Add(·, 2) ─> Unsqueeze(0) ─> y: (1)
     after    x: () ─> Unsqueeze(0) ─> Add(·, [2]) ─> y: (1)
 
-For targets that have no tensors of rank 0. Others that read the sum get it through a Squeeze.
+For targets without tensors of rank 0. Other readers of the sum get it through a Squeeze.
 
-Needs    (1) a scalar and a constant scalar, on either side, whose result an Unsqueeze reads.
-Keeps    (1) scalars that nothing expands; (2) results of rank 1 or more; (3) two operands that are
-         not constant.
+Needs    (1) a scalar and a constant scalar, in either order, whose result an Unsqueeze reads.
+Keeps    (1) scalars without an Unsqueeze; (2) results of rank 1 or more; (3) two computed operands.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ BINARY = ("Add", "Sub", "Mul", "Div", "Pow", "Mod", "Max", "Min")
 
 @rule(op(BINARY, var("a"), var("b")))
 def scalar_arithmetic(m: Match, b: Builder) -> Replacement:
+    """Compute on vectors of one element and squeeze the result."""
     if any(_rank(value) != 0 for value in (m["a"], m["b"])):  # needs 1, keeps 2
         return None
     constants = {name: m.array(name) for name in ("a", "b")}
@@ -44,11 +44,12 @@ def scalar_arithmetic(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Unsqueeze", op("Squeeze", var("x"), var("axes"), shared=True), rest=True))
 def expanded_again(m: Match, b: Builder) -> Replacement:
+    """Drop an Unsqueeze that undoes a Squeeze of a vector of one element."""
     return m["x"] if expands(m.root, m.constants) and _rank(m["x"]) == 1 else None
 
 
 def expands(node: ir.Node, constants: Constants) -> bool:
-    """True if ``node`` makes a vector of a scalar."""
+    """True if ``node`` turns a scalar into a vector."""
     source = node.inputs[0] if node.op_type == "Unsqueeze" and not node.domain else None
     return _rank(source) == 0 and opset.axes_of(node, constants) in ((0,), (-1,))
 

@@ -1,14 +1,14 @@
-"""Replace a stack whose new axis is merged with the next one by a Concat.
+"""Replace a stack and the merge of its new axis with the next one by a Concat.
 
     before   a, b: [C, H, W] ─> stack of axis 1: [C, 2, H, W] ─> Reshape [C, 2*H, W]
     after    a, b ─> Concat(axis 1) ─> [C, 2*H, W]
 
-A stack is a Concat of Unsqueezes. Where the new axis is merged with the one before it, the values
-take turns, which is another operator: ``detect-concat-interleave`` makes it.
+A stack is a Concat of Unsqueezes. If the new axis is merged with the one before it, the values are
+interleaved; ``detect-concat-interleave`` handles that.
 
-Needs    (1) any number of values; (2) dims, symbolic ones too, that inference follows.
-Keeps    (1) a stack or an unsqueezed value that something else reads or a graph returns; (2) a
-         Reshape that does something else as well.
+Needs    (1) any number of values; (2) inferred dims, also symbolic ones.
+Keeps    (1) a stack or an unsqueezed value that is an output or has other readers; (2) a Reshape
+         that changes other dims as well.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from smelt.passes.tensors.stack import dims_of, merged, same_dims, stack_of
 
 @rule(op(["Reshape", "Flatten"], var("stack"), rest=True))
 def merged_to_the_right(m: Match, b: Builder) -> Replacement:
+    """Replace the stack and the Reshape by a Concat."""
     walk = m.walk()
     stack = stack_of(m["stack"], m.constants, walk)  # needs 1, 2
     before, after = dims_of(m["stack"]), dims_of(m.root.outputs[0])

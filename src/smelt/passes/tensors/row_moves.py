@@ -1,8 +1,8 @@
-"""Nodes that only move rows of a tensor, or leave some out, as one order of places.
+"""Describe nodes that only move or drop rows of a tensor by one array of indices.
 
-Of a tensor of dims ``prefix ... suffix``, a move changes the order of what lies between the first
-``prefix`` dims and the last ``suffix`` ones: those of the prefix count copies of the same, those of
-the suffix are one row. A chain of moves is an array of the places that its result reads.
+In a tensor of dims ``prefix ... suffix``, a move reorders the dims between the first ``prefix`` and
+the last ``suffix`` dims: each index of the prefix moves alike, and the suffix is one row. A chain
+of moves is an array of the row indices that its result reads.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.tensors.stack import RESHAPES, concat_axis
 
 Places = np.ndarray
-"""Integers: for each place between prefix and suffix the place of the source that it holds."""
+"""Integers: for each position between prefix and suffix, the position of the source that it
+reads."""
 
 
 @dataclass(frozen=True)
 class Move:
-    """``nodes``, the last of which makes ``result`` of ``source`` alone.
+    """``nodes``, the last of which computes ``result`` from ``source`` alone.
 
-    ``apply`` gives from places those after the move, and the number of dims of the prefix.
-    ``copies`` is False if elements keep their order in memory.
+    ``apply`` maps places before the move to places after it, given the number of dims of the
+    prefix. ``copies`` is False if elements keep their order in memory.
     """
 
     nodes: tuple[ir.Node, ...]
@@ -46,7 +47,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Chain:
-    """``moves`` together: ``places`` of the ``rows`` of the first source that the result holds."""
+    """``moves`` in a row: the result reads ``places`` among the ``rows`` of the first source."""
 
     moves: tuple[Move, ...]
     prefix: int
@@ -57,7 +58,7 @@ class Chain:
 
 
 def move_to(result: ir.Value | None, constants: Constants) -> Move | None:
-    """The move that makes ``result``; None if it is made in another way."""
+    """Return the move that computes ``result``; None if another operator does."""
     node = result.producer() if result is not None else None
     if node is None or node.domain or result is None or not is_known(node):
         return None
@@ -69,8 +70,10 @@ def move_to(result: ir.Value | None, constants: Constants) -> Move | None:
 
 
 def chain_of(moves: Sequence[Move], most_rows: int) -> Chain | None:
-    """``moves``, each of which reads the one before, as one; None if sizes between are not known
-    or places are more than ``most_rows``."""
+    """Return ``moves``, each of which reads the one before, as one chain.
+
+    None if sizes in between are unknown or there are more than ``most_rows`` places.
+    """
     first = moves[0].source
     shapes = [first.shape, *(move.result.shape for move in moves)]
     least = min(len(shape) for shape in shapes if shape is not None)
@@ -94,7 +97,7 @@ def chain_of(moves: Sequence[Move], most_rows: int) -> Chain | None:
 
 
 def row_bytes(dims: Sequence[Dim], dtype: ir.DataType | None) -> int:
-    """The bytes of a tensor of ``dims``; 0 if that is not known, as of strings."""
+    """Return the bytes of a tensor of ``dims``; 0 if unknown, as for strings."""
     numbers = [dim for dim in dims if isinstance(dim, int)]
     if dtype in (None, ir.DataType.STRING) or len(numbers) < len(dims):
         return 0
@@ -102,7 +105,7 @@ def row_bytes(dims: Sequence[Dim], dtype: ir.DataType | None) -> int:
 
 
 def _between(shape: ir.Shape | None, prefix: int, suffix: int) -> list[int] | None:
-    """The dims of ``shape`` behind ``prefix`` and before ``suffix`` ones, if they are numbers."""
+    """Return the dims of ``shape`` between prefix and suffix if all are numbers, else None."""
     dims = shape.dims[prefix : len(shape) - suffix] if shape is not None else (None,)
     numbers = [dim for dim in dims if isinstance(dim, int)]
     return numbers if len(numbers) == len(dims) else None
@@ -116,7 +119,7 @@ def _reshape(node: ir.Node, source: ir.Value, result: ir.Value, constants: Const
 
 
 def _equal(before: Sequence[Dim], after: Sequence[Dim]) -> int:
-    """How many first dims of both are proved equal."""
+    """Return how many leading dims of both are proved equal."""
     count = 0
     for one, other in zip(before, after, strict=False):
         if not same_dim(one, other):
@@ -128,6 +131,7 @@ def _equal(before: Sequence[Dim], after: Sequence[Dim]) -> int:
 def _transpose(
     node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants
 ) -> Move | None:
+    """Return the move of a Transpose; its prefix and suffix are the axes that stay in place."""
     perm = permutation(node)
     if perm is None:
         return None
@@ -141,6 +145,7 @@ def _transpose(
 
 
 def _slice(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants) -> Move | None:
+    """Return the move of a Slice with constant cuts, else None."""
     cuts = cuts_of(node, constants)
     rows = {axis: _rows(source, axis, cut) for axis, cut in (cuts or {}).items()}
     if not rows or source.shape is None:
@@ -157,6 +162,7 @@ def _slice(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constan
 
 
 def _gather(node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants) -> Move | None:
+    """Return the move of a Gather with a constant vector of valid indices, else None."""
     axis = node.attributes.get_int("axis", 0)
     taken = constants.get(node.inputs[1], None)
     if taken is None or taken.ndim != 1 or source.shape is None:
@@ -171,7 +177,7 @@ def _gather(node: ir.Node, source: ir.Value, result: ir.Value, constants: Consta
 def _rotation(
     node: ir.Node, source: ir.Value, result: ir.Value, constants: Constants
 ) -> Move | None:
-    """A Concat of parts of one value along one axis, such as ``jnp.roll`` and ``torch.roll``."""
+    """Return the move of a Concat of parts of one value, as in ``jnp.roll`` and ``torch.roll``."""
     axis = concat_axis(node)
     whole: ir.Value | None = None
     taken: list[int] = []
@@ -202,8 +208,7 @@ def _along(
 def _part(
     maker: ir.Node | None, piece: ir.Value | None, axis: int | None, constants: Constants
 ) -> Sequence[int] | None:
-    """The rows along ``axis`` that ``piece`` is, a result of ``maker``; None if it is cut
-    otherwise."""
+    """Return the rows along ``axis`` of ``piece``, a result of ``maker``; None for another cut."""
     source = maker.inputs[0] if maker is not None else None
     if source is None or axis is None or maker is None or piece is None:
         return None

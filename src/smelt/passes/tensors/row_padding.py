@@ -1,4 +1,4 @@
-"""Read the pieces of a Concat as rows of one of them."""
+"""Read the pieces of a Concat as rows of one of them: padding with a tensor's own rows."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from smelt.ir.walk import Walk, producer_of
 from smelt.passes.tensors.stack import RESHAPES, dims_of
 
 MOST = 4096
-"""Rows that are joined to a tensor, beyond which they are no edge of it."""
+"""Limit of rows that are joined to a tensor; more are not taken for padding."""
 
 
 @dataclass
 class RowPadding:
-    """``x`` between rows of its own: those ``before`` and ``after`` it, of ``size`` in all."""
+    """``x``, of ``size`` rows, joined with its own rows ``before`` and ``after`` it."""
 
     x: ir.Value
     size: int
@@ -28,11 +28,10 @@ class RowPadding:
 
 
 def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | str | None:
-    """What the root of ``walk``, a Concat along ``axis``, joins; a reason if it may be such a
-    thing.
+    """Return the padding that the root of ``walk``, a Concat along ``axis``, computes.
 
-    The walk takes what computes the rows. None if no piece is what the others are cut from, or
-    there are none.
+    Returns a reason if it may be padding that is not supported, and None if no piece is the source
+    of all others. ``walk`` takes the nodes that compute the rows.
     """
     pieces = [value for value in walk.root.inputs if value is not None]
     if len(pieces) < 2:
@@ -68,7 +67,8 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
 
 
 def _source(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int] | None:
-    """What ``value`` is cut from, the nodes that do it, and how often they repeat a row."""
+    """Return the value that ``value`` is cut from, the nodes, and how often they repeat a row; or
+    None."""
     repeated, nodes, times = _unrepeated(value, axis)
     cut = producer_of(repeated, "Slice", "Gather")
     if cut is None or cut.inputs[0] is None:
@@ -77,10 +77,11 @@ def _source(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int] |
 
 
 def _unrepeated(value: ir.Value, axis: int) -> tuple[ir.Value, list[ir.Node], int]:
-    """One row along ``axis``, the nodes that repeat it, and how often; else ``value`` itself.
+    """Return one row along ``axis``, the nodes that repeat it, and how often; else ``value``
+    itself.
 
-    An Expand or a Tile does that, also one of a new dim beside the axis that a Reshape then joins
-    to it: so ``jnp.repeat`` does.
+    An Expand or a Tile repeats a row along the axis, or along a new dim that a Reshape merges with
+    the axis (``jnp.repeat``).
     """
     nothing: tuple[ir.Value, list[ir.Node], int] = (value, [], 1)
     joint = producer_of(value, *RESHAPES)
@@ -105,10 +106,10 @@ Dims = tuple[Dim, ...]
 def _times(
     source: Dims | None, narrow: Dims | None, wide: Dims | None, result: Dims | None, axis: int
 ) -> int:
-    """How often ``source``, of one row along ``axis``, is repeated along it; 0 if it is not.
+    """Return how often ``source``, of one row along ``axis``, is repeated along it; 0 if it is not.
 
-    ``narrow`` is the source with dims of size 1 elsewhere, ``wide`` it repeated along one of them,
-    and ``result`` that again in the shape of the source but for the axis.
+    ``narrow`` is the source with dims of size 1 inserted, ``wide`` repeats one of them, and
+    ``result`` has the shape of the source except along ``axis``.
     """
     if source is None or narrow is None or wide is None or result is None:
         return 0
@@ -136,7 +137,8 @@ def _same_but_for_ones(a: Dims, b: Dims) -> bool:
 
 
 def _rows(cut: ir.Node, axis: int, size: int, constants: Constants) -> list[int] | None:
-    """The rows of ``axis``, of ``size``, that a Slice or a Gather takes in this order."""
+    """Return the rows along ``axis``, of ``size``, that a Slice or Gather takes, in order; else
+    None."""
     if cut.op_type == "Slice":
         cuts = cuts_of(cut, constants)
         if cuts is None or set(cuts) != {axis}:

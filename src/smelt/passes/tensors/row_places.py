@@ -1,4 +1,4 @@
-"""Whether indices count the rows of a tensor that was flattened, one after the other."""
+"""Decide whether indices count the rows of a flattened tensor in order."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from smelt.ir.walk import producer_of
 
 
 def counts_rows(indices: ir.Value, rows: ir.Value, source: ir.Value, constants: Constants) -> bool:
-    """True if ``indices`` are 0, 1, 2, ... in order, and as many as ``rows`` are.
+    """True if ``indices`` are 0, 1, 2, ... in order, one for each of ``rows``.
 
-    ``source`` is what ``rows`` are made of: where sizes are symbolic, B,S, indices are b * S + s
-    for all b and s.
+    ``source`` is the tensor that was flattened to ``rows``. For symbolic sizes B,S, the indices are
+    b * S + s for all b and s.
     """
     if indices.shape is None or rows.shape is None or source.shape is None:
         return False
@@ -32,7 +32,7 @@ def counts_rows(indices: ir.Value, rows: ir.Value, source: ir.Value, constants: 
 
 
 def _counted(sizes: list[int]) -> Affine:
-    """What numbers a tensor of ``sizes`` in order."""
+    """Return the affine form that numbers the elements of a tensor of ``sizes`` in order."""
     steps: list[int] = []
     step = 1
     for size in reversed(sizes):
@@ -42,7 +42,7 @@ def _counted(sizes: list[int]) -> Affine:
 
 
 def _counts_pairs(indices: ir.Value, source: ir.Value, proof: AffineProof) -> bool:
-    """True for b * S + s: B,1,1,S, of a source B,S."""
+    """True for b * S + s, B,1,1,S, with a source B,S."""
     node, shape = producer_of(indices, "Add"), source.shape
     if node is None or indices.shape is None or shape is None or len(shape) != 2:
         return False

@@ -1,10 +1,10 @@
-"""Recognise a stack: values joined along an axis of their own.
+"""Recognize a stack: values joined along a new axis.
 
     a ─> Unsqueeze(k) ─┐
     b ─> Unsqueeze(k) ─┴─> Concat(k) ─> stack
 
-A Reshape that does what the Unsqueeze would counts as one. What a stack means is decided by the
-place of the new axis, never by sizes that happen to be equal.
+A Reshape that inserts one dim counts as an Unsqueeze. The position of the new axis decides, never
+sizes that happen to be equal.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ class Stack:
 
 
 def stack_of(value: ir.Value | None, constants: Constants, walk: Walk) -> Stack | None:
-    """The stack that ``value`` is, whose nodes ``walk`` takes; None if it is none, or ranks are
-    not known."""
+    """Return the stack that computes ``value``; None if there is none or a rank is unknown.
+
+    ``walk`` takes its nodes.
+    """
     node = producer_of(value, "Concat")
     if node is None or value is None or value.shape is None:
         return None
@@ -58,7 +60,7 @@ def stack_of(value: ir.Value | None, constants: Constants, walk: Walk) -> Stack 
 
 
 def concat_axis(node: ir.Node) -> int | None:
-    """The axis of a Concat, from 0; None if the rank is not known."""
+    """Return the axis of a Concat, counted from 0; None if the rank is unknown."""
     shape = node.outputs[0].shape
     given = node.attributes.get("axis")
     if shape is None or given is None or given.is_ref():
@@ -68,7 +70,7 @@ def concat_axis(node: ir.Node) -> int | None:
 
 
 def merged(dims: tuple[Dim, ...], axis: int, last: int) -> tuple[Dim, ...]:
-    """``dims`` with the axes from ``axis`` to ``last`` made one."""
+    """Return ``dims`` with the axes from ``axis`` to ``last`` merged."""
     return (*dims[:axis], dim_product(dims[axis : last + 1]), *dims[last + 1 :])
 
 
@@ -78,12 +80,12 @@ def same_dims(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> bool:
 
 
 def dims_of(value: ir.Value | None) -> tuple[Dim, ...] | None:
-    """The dims of ``value``; None if even the rank is not known."""
+    """Return the dims of ``value``; None if the rank is unknown."""
     return None if value is None or value.shape is None else tuple(value.shape.dims)
 
 
 def _inserts(node: ir.Node, axis: int, constants: Constants) -> bool:
-    """True if ``node`` inserts one dim of size 1 at ``axis``, and does nothing else."""
+    """True if ``node`` inserts one dim of size 1 at ``axis`` and does nothing else."""
     if node.domain or node.op_type not in ("Reshape", "Unsqueeze"):
         return False
     after = dims_of(node.outputs[0])

@@ -1,16 +1,16 @@
-"""Take a tensor apart by one Transpose, where strided Slices of it are joined again.
+"""Replace a Concat of strided Slices of one tensor by one Transpose.
 
     before   x: [N,H,W,C] ─> Slice([h::2, w::2]) for h, w = 00, 10, 01, 11 ─> Concat(-1) ─> y
     after    x ─> Reshape [N,H/2,2,W/2,2,C] ─> Transpose(0,1,3,4,2,5) ─> Reshape ─> y
 
-So Swin merges patches (Liu et al. 2021), and others make channels of pixels. One copy takes the
-place of two: measured in ONNX Runtime .4 to .65 of the time.
+Swin merges patches in this way (Liu et al. 2021), and others turn pixels into channels. One copy
+replaces two: ONNX Runtime takes .4 to .65 of the time.
 
-Needs    (1) as many Slices as there are places within a step along all axes that are cut, each
-         place once, counted axis by axis in any order of axes; (2) sizes that are known along
-         these axes, and multiples of the steps; (3) last dims that stay where they are, of at
-         least 16 bytes: a runtime copies smaller pieces more slowly than it slices.
-Keeps    (1) a Slice that something else reads or a graph returns; (2) shapes that no constant says.
+Needs    (1) one Slice for each offset within the steps of all sliced axes, in the order that counts
+         the offsets axis by axis, with any order of axes; (2) known sizes along these axes that are
+         multiples of the steps; (3) unmoved last dims of at least 16 bytes, because a runtime
+         copies smaller pieces more slowly than it slices.
+Keeps    (1) a Slice that is an output or has other readers; (2) shapes that no constant can state.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from smelt.passes.tensors.row_moves import row_bytes
 from smelt.passes.tensors.stack import concat_axis
 
 LEAST = 16
-"""Bytes of the dims that stay in one piece."""
+"""Smallest size in bytes of the dims that stay together."""
 
 MOST_AXES = 4
-"""Axes that are cut; each order of them is tried."""
+"""Limit of sliced axes; every order of them is tried."""
 
 
 @rule(op("Concat", op("Slice", var("x"), rest=True), rest=True), same_shape=True)
 def places_joined(m: Match, b: Builder) -> Replacement:
+    """Replace the Slices and the Concat by Reshape, Transpose and Reshape."""
     x, y, axis = m["x"], m.root.outputs[0], concat_axis(m.root)
     walk = m.walk()
     places = []
@@ -72,7 +73,8 @@ def places_joined(m: Match, b: Builder) -> Replacement:
 
 
 def _place(cut: ir.Node, x: ir.Value, m: Match) -> dict[int, tuple[int, int]] | None:
-    """By axis where ``cut`` starts and its step, if it takes all rows of x from there."""
+    """Return ``{axis: (start, step)}`` of ``cut`` if it takes every row of x from there, else
+    None."""
     cuts = cuts_of(cut, m.constants) if cut.inputs[0] is x else None
     if cuts is None or x.shape is None or not 0 < len(cuts) <= MOST_AXES:
         return None
@@ -89,7 +91,8 @@ def _place(cut: ir.Node, x: ir.Value, m: Match) -> dict[int, tuple[int, int]] | 
 
 
 def _order(starts: Sequence[dict[int, int]], steps: dict[int, int]) -> tuple[int, ...] | None:
-    """The axes in which ``starts`` are counted, the slowest first; None if they are not."""
+    """Return the axes, slowest first, in whose order ``starts`` count; None if they do not
+    count."""
     if len(starts) != prod(steps.values()):  # needs 1
         return None
     for order in permutations(steps):
@@ -102,7 +105,8 @@ def _order(starts: Sequence[dict[int, int]], steps: dict[int, int]) -> tuple[int
 def _apart(
     dims: Sequence[Dim], steps: dict[int, int], order: Sequence[int], axis: int
 ) -> tuple[list[Dim], list[int]]:
-    """The dims with each step as an axis, and the order that joins steps before ``axis``."""
+    """Return the dims with each step as an axis, and the permutation that moves steps before
+    ``axis``."""
     split: list[Dim] = []
     whole, within = [], {}
     for along, dim in enumerate(dims):
@@ -117,7 +121,7 @@ def _apart(
 
 
 def _kept_bytes(dims: Sequence[Dim], perm: Sequence[int], dtype: ir.DataType | None) -> int:
-    """The bytes of the last dims that stay where they are, 0 if they are not known."""
+    """Return the bytes of the last dims that stay in place, 0 if unknown."""
     kept = len(perm)
     while kept and perm[kept - 1] == kept - 1:
         kept -= 1

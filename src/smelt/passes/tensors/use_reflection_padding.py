@@ -1,18 +1,18 @@
-"""Replace the joining of a tensor with rows of its own edges by one Pad.
+"""Replace a Concat of a tensor and its own edge rows by one Pad.
 
     before   x[2:3], x[1:2], x, x[-2:-1] ─> Concat(axis) ─> y
     after    x ─> Pad(reflect, 2 before and 1 after) ─> y
 
-The first row repeated before, or the last one after, is a Pad by ``edge``; rows of the other end
-are one by ``wrap``. Slices of one row, Gathers of rows, a slice that runs backwards over several
-and a row that Expand repeats all count: so ``jnp.pad`` writes them.
+The first row repeated before x, or the last one after it, is a Pad with mode ``edge``; rows of the
+opposite end are one with ``wrap``. The rows may come from Slices of one row, Gathers, a Slice that
+runs backwards, or an Expand of one row, as ``jnp.pad`` writes them.
 
-Needs    (1) the size along the axis, for the slices to be known to lie inside; (2) any axis, any
-         number of rows on either side. ``wrap`` needs opset 19, and sizes of inputs that are not
-         0.
-Keeps    (1) slices that something else reads or a graph returns; (2) rows in another order, or of
-         another tensor; (3) an edge that is mirrored with its own row, which ONNX has no Pad for;
-         (4) tensors without elements, and element types for which runtimes have no Pad.
+Needs    (1) a known size along the axis, so that the slices are known to be inside; (2) rows in the
+         order of one mode of Pad, along any axis, in any number. ``wrap`` needs opset 19 and
+         inputs that are not empty.
+Keeps    (1) slices that are outputs or have other readers; (2) rows in another order, or of another
+         tensor; (3) a mirror that includes the edge row (ONNX has no such mode); (4) empty tensors,
+         and element types for which runtimes have no Pad.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ RUNNABLE = (
 )
 
 WRAPS = 19
-"""The opset from which Pad has the mode ``wrap``."""
+"""The first opset whose Pad has the mode ``wrap``."""
 
 
 @rule(op("Concat", var("first"), rest=True))
 def joined_edges(m: Match, b: Builder) -> Replacement:
+    """Replace the Concat by a Pad."""
     axis, y = concat_axis(m.root), m.root.outputs[0]
     walk = m.walk()
     rows = row_padding_of(walk, axis, m.constants) if axis is not None else None  # needs 1
@@ -67,7 +68,7 @@ def joined_edges(m: Match, b: Builder) -> Replacement:
 
 
 def _mode(rows: RowPadding) -> str | Miss:
-    """How a Pad says which rows are joined."""
+    """Return the mode of Pad that joins these rows, or a Miss."""
     size, before, after = rows.size, rows.before, rows.after
     if not before and not after:
         return Miss("the slices are empty")
