@@ -1,4 +1,4 @@
-"""Arithmetic, shapes and control flow with fewer nodes, whatever the operators around them are for.
+"""Simplify arithmetic, shapes and control flow, independent of the model's subject.
 
-What makes one operator of a subject (a norm, an attention) belongs into the folder of that subject.
+Passes that fuse one operator of a subject (a norm, an attention) belong into that subject's folder.
 """

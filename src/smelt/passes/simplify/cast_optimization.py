@@ -1,14 +1,13 @@
-"""Drop a Cast that another Cast makes superfluous, and name the type that CastLike reads off.
+"""Drop redundant Casts, and turn CastLike into Cast.
 
     before   x: float16 ─> Cast(float) ─> Cast(double) ─> y      after   x ─> Cast(double) ─> y
     before   CastLike(x, z: float) ─> y                          after   Cast(x, float) ─> y
     before   x: float ─> Cast(float) ─> y                        after   x ─> y
 
-Needs    (1) a type in the middle that holds every value of the first exactly, by range *and* by
+Needs    (1) a middle type that holds every value of the first type exactly, in range *and* in
          mantissa: int32 passes through double, not through float.
-Keeps    (1) detours that lose something (float to int32 to float), 8-bit floats and strings,
-         floats that end as integers: what becomes of NaN and large numbers differs between
-         runtimes.
+Keeps    (1) casts that lose information (float to int32 to float), 8-bit floats, strings, and
+         floats cast to integers: runtimes differ on NaN and large numbers.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ INTEGERS = (
 
 @rule(op("Cast", op("Cast", var("x"), name="middle", shared=True)))
 def cast_of_cast(m: Match, b: Builder) -> Replacement:
+    """Replace two Casts by one if the middle type loses nothing."""
     x, middle, end = m["x"], m["middle"].dtype, m.root.outputs[0].dtype
     if x.dtype is None or middle is None or end is None:
         return None
@@ -45,13 +45,14 @@ def cast_of_cast(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Cast", var("x")))
 def cast_to_its_own_type(m: Match, b: Builder) -> Replacement:
+    """Drop a Cast to the type that x already has."""
     to = m.root.attributes.get("to")
     return m["x"] if to is not None and m["x"].dtype == to.as_int() else None
 
 
 @rule(op("CastLike", var("x"), var("like")), same_shape=True)
 def cast_like(m: Match, b: Builder) -> Replacement:
-    """The type is known, so nothing has to be there to show it."""
+    """Replace CastLike by a Cast to the known type of its second operand."""
     to = m["like"].dtype
     attributes = m.root.attributes
     if to is None or "saturate" in attributes or "round_mode" in attributes:

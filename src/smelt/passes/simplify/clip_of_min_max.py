@@ -1,15 +1,15 @@
-"""Write ``min(max(x, lo), hi)`` as one ``Clip``.
+"""Turn ``min(max(x, lo), hi)`` into one ``Clip``.
 
     before   x ─> Max(·, lo) ─> Min(·, hi) ─> y            after   x ─> Clip(lo, hi) ─> y
 
-So are Min and Max the other way round, either of them with Relu or Clip, and Max of Max. All of
-them keep NaN, in every runtime measured; where x and a bound are zeros of different sign, which of
-the two comes out differs, as it does between runtimes.
+Max of Min, either of them with Relu or Clip, and Max of Max match, too. All of them propagate NaN
+in every runtime measured. If x and a bound are zeros of different sign, the sign of the result may
+change; it differs between runtimes anyway.
 
 Needs    (1) constant bounds, each filled with one number, whose ranges overlap; (2) a result of
          the shape of x.
-Keeps    (1) bounds that are NaN or differ from element to element; (2) an empty range, where Clip
-         returns the upper bound; (3) a first step that something else reads.
+Keeps    (1) bounds that are NaN or differ between elements; (2) an empty range, where Clip
+         returns the upper bound; (3) an inner operator with other readers.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ _either = one_of(_half, op(_ACTIVATIONS, _x, rest=True, name="inner"))
     )
 )
 def ranges(m: Match, b: Builder) -> Replacement:
+    """Replace two bounds by one Clip to the intersection of their ranges."""
     x = m["x"]
     if x.dtype is None:
         return Miss("the element type is not known")
@@ -55,7 +56,7 @@ def ranges(m: Match, b: Builder) -> Replacement:
 
 
 def _range(m: Match, node: ir.Node, bound: str, limits: Bounds) -> Bounds | None:
-    """The closed range that ``node`` leaves; None if it is not known."""
+    """Return the closed range that ``node`` clips to; None if it is unknown."""
     if node.op_type in _ACTIVATIONS:
         return bounds_of(m, node, limits)
     number = _number(m.array(bound))
@@ -67,7 +68,8 @@ def _range(m: Match, node: ir.Node, bound: str, limits: Bounds) -> Bounds | None
 
 
 def _number(array: np.ndarray | None) -> float | None:
-    """What every element of a constant is; None if they differ, are NaN, or there are none."""
+    """Return the number that all elements of a constant equal; None if they differ, are NaN or
+    absent."""
     if array is None or not array.size or array.dtype.kind not in "iufV":
         return None
     first = array.reshape(-1)[0]

@@ -1,19 +1,19 @@
-"""Compute what depends on constants only, once, now.
+"""Fold nodes whose operands are all constant.
 
     before   c1 ─┐                       after   c = c1 + c2, a constant
              c2 ─┴─> Add ─> c
 
-Also folds integers that shapes tell although the tensors behind them are not known, such as a
-Gather from the Shape of ``[B, 8, 64]``, and turns Constant nodes into initializers.
+The pass also folds integers that follow from known dims, such as a Gather from the Shape of
+``[B, 8, 64]``, and turns Constant nodes into initializers.
 
-Needs    (1) inputs that are constants no caller can override, and a result that is not larger than
-         ``grow-limit`` bytes or than what it replaces: weights made by ConstantOfShape stay so.
-         A constant of which all that reads it folds, too, is replaced: one cut into parts, as the
-         gates of an LSTM by PyTorch, or a weight that the model normalizes. What products of
-         constants lead to, such as a table of positions, may have four times the limit. A table
-         that a Resize or GridSample stretches may have four times the bytes of what it replaces.
-Keeps    (1) random operators, control flow, DequantizeLinear over a constant (it is the compressed
-         weight), what differs between runtimes (division by zero, floats cast out of range), and
+Needs    (1) constant operands that no caller can override, and a result that is no larger than
+         ``grow-limit`` bytes or than the constants that it replaces: weights made by
+         ConstantOfShape stay. A constant counts as replaced if all its readers fold together (the
+         gates of an LSTM cut from one weight by PyTorch, or a weight that the model normalizes).
+         Results of products of constants, such as a table of positions, may have four times the
+         limit; results of Resize or GridSample, four times the bytes of the constants.
+Keeps    (1) random operators, control flow, DequantizeLinear of a constant (a compressed weight),
+         results that differ between runtimes (division by zero, floats cast out of range), and
          results with more than ``skip-const-by-size`` elements.
 """
 
@@ -41,10 +41,10 @@ SHAPE_ARITHMETIC = frozenset(
         *("Reshape", "Add", "Sub", "Mul", "Range", "Min", "Max"),
     }
 )
-"""Operators whose integer results may be read off shapes."""
+"""Operators whose integer results may follow from shapes."""
 
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
-"""Element types of which shapes are made."""
+"""Element types of shape arithmetic."""
 
 NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *scope.GRAPH_CARRIERS})
 
@@ -54,10 +54,10 @@ NUMPY_ROUNDS = rounding(8, "what is folded, NumPy rounds, not the kernels of a r
 
 @dataclass(frozen=True)
 class Limits:
-    """``skip_const_by_size``: elements of a result above which it is not folded; None for none.
+    """``skip_const_by_size``: results with more elements are not folded; None for no limit.
 
-    ``grow_limit``: bytes that a result may have although it is larger than the constants that it
-    replaces. ``seconds``: CPU time after which no more is computed.
+    ``grow_limit``: bytes up to which a result may be larger than the constants that it replaces.
+    ``seconds``: CPU time after which nothing more is folded.
     """
 
     skip_const_by_size: float | None = None
@@ -78,6 +78,7 @@ class Limits:
 def const_elimination(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Limits
 ) -> None:
+    """Fold all graphs in their order."""
     folder = _Folder(cx, rewriter, stats, options)
     with rewriter.in_order():
         for graph in cx.index().graphs:
@@ -89,7 +90,7 @@ def const_elimination(
 
 
 class _Folder:
-    """Folds node by node, in the order of the graph, so that one fold feeds the next."""
+    """Folds node by node, in the order of the graph, so that one result can feed the next."""
 
     def __init__(
         self, cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Limits
@@ -102,6 +103,7 @@ class _Folder:
         self.together: set[ir.Node] = set()
 
     def visit(self, node: ir.Node, in_function: bool) -> None:
+        """Replace ``node`` by its constant results if they are known and small enough."""
         if node.op_type == "Constant" and not node.domain:
             if not in_function:
                 self.lift(node)
@@ -121,7 +123,7 @@ class _Folder:
         self.replace(node, values, f"{node.op_type} of constants{rounded}", builder)
 
     def may_be_known(self, node: ir.Node) -> bool:
-        """False for most nodes that do not fold, by a look at operands alone."""
+        """False for most nodes that cannot fold, by a quick look at their operands."""
         for value in node.inputs:
             if value is not None and not constants.may_be_constant(value):
                 results = node.outputs if node.op_type in SHAPE_ARITHMETIC else ()
@@ -129,7 +131,7 @@ class _Folder:
         return True
 
     def lift(self, node: ir.Node) -> None:
-        """A Constant node becomes an initializer: nothing to compute, nothing to schedule."""
+        """Turn a Constant node into an initializer."""
         tensor = constants.tensor_of(node.outputs[0])
         if tensor is None or node.outputs[0].is_graph_output() or scope.is_dead(node.outputs[0]):
             return
@@ -144,6 +146,7 @@ class _Folder:
     def replace(
         self, node: ir.Node, values: Sequence[ir.Value | None], what: str, builder: Builder
     ) -> None:
+        """Replace the results of ``node`` by ``values``; record a miss if the rewriter refuses."""
         try:
             self.rewriter.replace(node, values, trust_shape=True, rule="const_elimination")
         except Refused as refused:
@@ -153,7 +156,7 @@ class _Folder:
         self.stats.fired[what] += 1
 
     def arrays(self, node: ir.Node) -> Sequence[np.ndarray] | None:
-        """The results of ``node``, or None if they are not constant or not to be computed."""
+        """Return the results of ``node``; None if they are not constant or must not be computed."""
         known = self.from_shapes(node)
         if known is None and not self.reads_constants(node):
             return None
@@ -177,7 +180,7 @@ class _Folder:
         return self.cx.evaluate(node, read)
 
     def from_shapes(self, node: ir.Node) -> np.ndarray | None:
-        """An integer result that follows from known dims alone."""
+        """Return an integer result that follows from known dims, else None."""
         if node.domain or node.op_type not in SHAPE_ARITHMETIC or len(node.outputs) != 1:
             return None
         value = node.outputs[0]
@@ -195,7 +198,7 @@ class _Folder:
         return array.reshape(shape.numpy())
 
     def reads_constants(self, node: ir.Node) -> bool:
-        """True if every operand is constant by a cheap look; nodes without operands are not."""
+        """True if ``node`` has operands and all are constant, by a quick check."""
         operands = [value for value in node.inputs if value is not None]
         for value in operands:
             if not constants.is_constant(value) and self.cx.constants.get(value) is None:
@@ -203,7 +206,8 @@ class _Folder:
         return bool(operands)
 
     def is_affordable(self, node: ir.Node, arrays: Sequence[np.ndarray]) -> bool:
-        """Small, or no larger than the constants that nobody needs after it."""
+        """True if the results are small, no larger than the constants they replace, or part of a
+        region."""
         most = self.options.skip_const_by_size
         if most is not None and any(array.size > most for array in arrays):
             self.stats.miss("const_elimination", "the result is over skip-const-by-size", node)
@@ -223,7 +227,7 @@ class _Folder:
         return bool(region)
 
     def may_fold(self, node: ir.Node) -> bool:
-        """True unless ``node`` is never computed here, whatever it reads."""
+        """False if ``node`` is never folded, whatever its operands are."""
         if not node.domain and node.op_type in NEVER:
             return False
         return not opset.is_random(node) and not scope.carries_graphs(node)

@@ -1,7 +1,7 @@
-"""Regions of nodes that depend on constants alone, folded as one: what lies inside is never kept.
+"""Find regions of nodes that depend only on constants and are worth folding together.
 
-A weight that the model itself normalizes (mean, variance, quotient) is read by several nodes, whose
-results are as large as it is; in the end one of that size takes its place.
+A weight that the model normalizes (mean, variance, quotient) is read by several nodes whose results
+are as large as the weight. After folding, one result of that size replaces all of them.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ import onnx_ir as ir
 from smelt.ir import constants, scope
 
 MOST = 64
-"""Nodes of a region, and readers of a constant that are looked at."""
+"""Limit of nodes in a region, and of readers of a constant that are examined."""
 
 INSIDE = 1 << 24
-"""Bytes of each result inside a region, however small the constants that it begins with: the table
-of positions of a Swin V2 goes through a layer of hundreds of channels to one for each head."""
+"""Limit in bytes of each intermediate result in a region, even if its constants are small: the
+table of positions of Swin V2 goes through a layer of hundreds of channels to one for each head."""
 
 PLACES = 64
-"""Bytes of constants of integers by which a region does not grow."""
+"""Regions do not grow through integer constants of up to this many bytes."""
 
 LAYERS = 4
-"""Times its limit that the results of a region may have which computes products."""
+"""Factor on the limit for the results of a region that computes products."""
 
 PRODUCTS = frozenset({"Conv", "Gemm", "MatMul"})
 
 RESAMPLED = frozenset({"GridSample", "Resize"})
-"""Operators whose results may have ``LAYERS`` times the bytes of the constants that they replace.
-The table of positions of a ViT for a larger image takes longer to compute than to read."""
+"""Operators whose results may have ``LAYERS`` times the bytes of the constants they replace. The
+table of positions of a ViT for a larger image takes longer to compute than to read."""
 
 
 def region_around(
     node: ir.Node, limit: int, may_fold: Callable[[ir.Node], bool]
 ) -> frozenset[ir.Node]:
-    """The nodes that fold with ``node``, if nothing grows by it; none otherwise.
+    """Return the nodes to fold together with ``node``; empty if the model would grow too much.
 
-    They read constants, and results of each other. What others read of them has together at most
-    the bytes of the constants that nobody else reads, or ``limit``; each result inside has at most
-    as many, or ``INSIDE``. ``may_fold`` says of a node whether it could be computed from constants
-    at all. Where readers of the same constants do not fold with it, those of its results may.
+    All operands are constants or results inside the region. Results read outside have together at
+    most the bytes of the constants that only the region reads, or ``limit``; each inner result has
+    at most that, or ``INSIDE``. ``may_fold`` tells whether a node could fold at all. If the region
+    with all readers of the same constants is too large, the region of readers of results is tried.
     """
     together = _grown(node, may_fold, shared=True)
     if _is_small(together, limit):
@@ -51,6 +51,7 @@ def region_around(
 
 
 def _is_small(region: set[ir.Node], limit: int) -> bool:
+    """True if the results of ``region`` obey the limits of ``region_around``."""
     if any(each.op_type in PRODUCTS for each in region):
         limit *= LAYERS
     leaves = {v: None for each in region for v in each.inputs if v is not None}
@@ -73,8 +74,10 @@ def _is_small(region: set[ir.Node], limit: int) -> bool:
 
 
 def _grown(node: ir.Node, may_fold: Callable[[ir.Node], bool], shared: bool) -> set[ir.Node]:
-    """``node``, and what reads its results and is constant with it; its constants, too, if
-    ``shared``."""
+    """Return ``node`` and all nodes around it that are constant together with it.
+
+    The search follows results to their readers; with ``shared``, also constants to their readers.
+    """
     region, waiting = {node}, [node]
     while waiting and len(region) < MOST:
         for reader in _neighbours(waiting.pop(), shared):
@@ -93,8 +96,8 @@ def _neighbours(node: ir.Node, shared: bool) -> Iterator[ir.Node]:
 
 
 def _is_place(value: ir.Value) -> bool:
-    """True for a few integers, such as where gates are cut: nothing is won if they go, and all
-    layers share them."""
+    """True for a few integers such as Split sizes: all layers share them, so folding them gains
+    nothing."""
     tensor = constants.tensor_of(value)
     return tensor is not None and tensor.dtype == ir.DataType.INT64 and tensor.nbytes <= PLACES
 

@@ -2,13 +2,13 @@
 
     before   x ─> Div(·, 8) ─> y                           after   x ─> Mul(·, 0.125) ─> y
 
-The option ``fast`` takes other divisors than powers of two as well; their reciprocal is rounded,
-so results move by up to 2 ulp.
+The option ``fast`` also allows divisors that are not powers of two; their reciprocal is rounded, so
+results move by up to 2 ulp.
 
-Needs    (1) floats, and a divisor all of whose elements are powers of two, of either sign;
-         (2) divisors and reciprocals must be normal numbers, which no runtime flushes to zero.
-Keeps    (1) integers; (2) a constant that is divided; (3) divisors of 0, infinity or NaN, and
-         those so small that the reciprocal overflows, below 1.5e-5 in float16.
+Needs    (1) floats, and a divisor whose elements are all powers of two, of either sign; (2) normal
+         divisors and reciprocals, which no runtime flushes to zero.
+Keeps    (1) integers; (2) a division of a constant; (3) divisors of 0, infinity or NaN, and
+         divisors whose reciprocal overflows (below 1.5e-5 in float16).
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from smelt.passes.base import EXACT, Exactness, rounding, rule_pass
 
 @rule(op("Div", var("x"), const(name="divisor", limit=None)))  # keeps 2
 def over_constant(m: Match, b: Builder) -> Replacement:
+    """Replace the division by a product with the reciprocal."""
     divisor = m.array("divisor", limit=None)
     if divisor is None or not is_float(divisor.dtype):  # keeps 1
         return None
@@ -53,7 +54,7 @@ def _are_powers_of_two(array: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class Divisors:
-    """``fast``: any divisor, though its reciprocal is rounded."""
+    """``fast``: allow any divisor, although its reciprocal is rounded."""
 
     fast: bool = False
 

@@ -1,14 +1,13 @@
-"""Take away first states of zeros, with which recurrent layers begin anyway.
+"""Drop initial states of zeros, the default of recurrent layers.
 
     before   LSTM(x, W, R, B, , Expand(0, [1, batch, 5]), zeros) ─> y
     after    LSTM(x, W, R, B) ─> y
 
-PyTorch's exporters write such states, of a size that they compute where the batch is open.
+PyTorch's exporters write such states, with a computed size if the batch dim is symbolic.
 
-Needs    (1) a state that is zeros: a constant, a ConstantOfShape, or elements of such, joined
-         or not.
-Keeps    (1) -0, which is the last state of a sequence of no steps. A state that is not as large as
-         the batch is an error no longer.
+Needs    (1) a state of zeros: a constant, a ConstantOfShape, or elements of these, joined or not.
+Keeps    (1) -0, which would be the last state of an empty sequence. A state whose size differs from
+         the batch no longer causes an error.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from smelt.ir.walk import producer_of
 from smelt.passes.base import EXACT, rule_pass
 
 _STATES = (5, 6)
-"""Inputs: the first state, and the first cell, which only an LSTM has."""
+"""Indexes of the inputs for the initial state, and for the initial cell of an LSTM."""
 
 _MOVES = (
     *("Transpose", "Unsqueeze", "Squeeze", "Reshape", "Expand", "Slice", "Gather", "Tile"),
@@ -32,11 +31,12 @@ _MOVES = (
 """Operators whose results are elements of their first input."""
 
 DEEP = 6
-"""Operators between a state and the zero it is made of; exporters write at most four."""
+"""Limit of operators between a state and its zero; exporters write at most four."""
 
 
 @rule(op(["LSTM", "GRU", "RNN"], var("x"), rest=True), same_shape=True)
 def state_of_zeros(m: Match, b: Builder) -> Replacement:
+    """Remove the state inputs that are zeros."""
     node = m.root
     kept = [
         None if index in _STATES and _is_zero(value, m) else value  # needs 1
@@ -51,7 +51,7 @@ def state_of_zeros(m: Match, b: Builder) -> Replacement:
 
 
 def _is_zero(value: ir.Value | None, m: Match, depth: int = 0) -> bool:
-    """True if all elements are known to be 0, and none is -0."""
+    """True if all elements are known to be +0."""
     array = m.array(value)
     if array is not None:
         return m.constants.is_filled(value, 0) and not np.signbit(array).any()  # keeps 1

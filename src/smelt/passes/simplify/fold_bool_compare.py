@@ -1,18 +1,17 @@
-"""Read a truth value itself, not a comparison of the number that it is cast to, and an answer that
-is the same in every run as a constant.
+"""Replace a comparison of a cast boolean by the boolean, and of bounded sizes by its result.
 
     before   p: bool ─> Cast(int32) ─> Less(·, 1) ─> y     after   p ─> Not ─> y
     before   p: bool ─> Equal(·, true) ─> y                after   p ─> y
     before   Where(p, 0, -3e38) ─> Cast(bool) ─> y         after   p ─> Not ─> y
     before   x[N], N = 3..9: Shape(x) >= 2 ─> y            after   true ─> y
 
-So ``jax.lax.cond`` turns its predicate into the number of a branch, and back; PyTorch, the mask of
-some attention.
+``jax.lax.cond`` converts its predicate to a branch number and back; PyTorch does the same with the
+masks of some attention.
 
-Needs    (1) a constant of one element on either side, which does not raise the rank; (2) a
-         comparison that tells 0 from 1; (3) sizes in the main graph whose symbols have bounds that
-         decide, and that each run is held to.
-Keeps    (1) comparisons that are true of both or of neither; (2) casts of what is no truth value.
+Needs    (1) a constant of one element on either side that does not raise the rank; (2) a
+         comparison whose result differs for 0 and 1; (3) for sizes, dims in the main graph whose
+         bounds decide the comparison and are checked in every run.
+Keeps    (1) comparisons with the same result for 0 and 1; (2) casts of other types than booleans.
 """
 
 from __future__ import annotations
@@ -51,6 +50,7 @@ _constant = const(name="constant")
     )
 )
 def compared_truth(m: Match, b: Builder) -> Replacement:
+    """Replace a comparison of a cast boolean with a constant by the boolean or its negation."""
     p, constant = m["p"], m.array("constant")
     if p.dtype != ir.DataType.BOOL or constant is None or constant.size != 1:  # needs 1, keeps 2
         return None
@@ -76,6 +76,8 @@ _either = op("Where", var("p"), const(name="then"), const(name="otherwise"), sha
 
 @rule(op("Cast", _either, to=ir.DataType.BOOL))
 def chosen_truth(m: Match, b: Builder) -> Replacement:
+    """Replace the Cast to bool of a choice between two constants by the condition or its
+    negation."""
     sides = [m.array(m[name]) for name in ("then", "otherwise")]
     if any(side is None or side.size != 1 or not _is_number(side) for side in sides):
         return None  # needs 1
@@ -87,6 +89,7 @@ def chosen_truth(m: Match, b: Builder) -> Replacement:
 
 @rule(op(list(COMPARED), var("a"), var("b")))
 def compared_sizes(m: Match, b: Builder) -> Replacement:
+    """Replace a comparison of sizes by its result if their bounds decide it."""
     bounds, shape = checked_bounds(b.model.graph), static_shape(m.root.outputs[0])
     if not bounds or m.root.graph is not b.model.graph or shape is None:  # needs 3
         return None

@@ -1,4 +1,4 @@
-"""Run what an If, a Loop or a Scan surely runs, once, in place of it.
+"""Inline an If, Loop or Scan that surely runs one body once, or none.
 
     before   If(true, then: f(x), else: g(x)) ─> y        after   f(x) ─> y
     before   If(Not(p), then: f(x), else: g(x)) ─> y      after   If(p, then: g(x), else: f(x)) ─> y
@@ -6,15 +6,14 @@
     before   Loop(trips = 0, x, body: f(i, x)) ─> y       after   x ─> y
     before   Scan(x, rows[1], body: f(x, row)) ─> y       after   f(x, Squeeze(rows)) ─> y
 
-A branch that runs stays what it is, under names that nothing else has; what it reads of the graphs
-around it, it reads there.
+The inlined body gets unique names; it still reads outer values directly.
 
-Needs    (1) a constant condition; (2) a constant number of trips of 0 or 1, with no condition or a
-         constant one, where a Loop whose condition is false at first runs no trip, and one whose
-         body says constantly that it ends runs one; (3) a Scan over dims of 1 that stacks in
-         front.
-Keeps    (1) what a Loop stacks in no trips, unless the dims of a slice are known; (2) a body of
-         optionals.
+Needs    (1) a constant condition; (2) a constant trip count of 0 or 1 and no condition or a
+         constant one. A Loop whose initial condition is false runs zero iterations; a Loop whose
+         body always returns false runs one; (3) a Scan over dims of 1 that stacks its results
+         along axis 0.
+Keeps    (1) scan outputs of zero iterations, unless the dims of one element are known; (2) a body
+         with optional values.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 def fold_control_flow(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Fold each If, Loop and Scan of the model."""
     folder = _Folder(rewriter, stats, cx.constants)
     for node in cx.index().nodes([("", kind) for kind in ("If", "Loop", "Scan")]):
         if node.graph is None or node in rewriter.dead or not is_known(node):
@@ -50,7 +50,7 @@ def fold_control_flow(
 
 
 class _Folder:
-    """Asks each If, Loop and Scan, outer ones first, so that nodes move once."""
+    """Visits each If, Loop and Scan, outer ones first, so that nodes move only once."""
 
     def __init__(self, rewriter: Rewriter, stats: RuleStats, constants: Constants) -> None:
         self.rewriter = rewriter
@@ -58,6 +58,7 @@ class _Folder:
         self.constants = constants
 
     def fold(self, node: ir.Node) -> None:
+        """Fold ``node`` if it can be; raises Refused with the reason if it almost can."""
         match node.op_type:
             case "If":
                 self.branch(node)
@@ -67,6 +68,7 @@ class _Folder:
                 self.scan(node)
 
     def branch(self, node: ir.Node) -> None:
+        """Inline the branch of a constant condition, or swap the branches of a negated one."""
         condition = node.inputs[0]
         taken = self.truth(condition)  # needs 1
         if taken is not None:
@@ -83,6 +85,7 @@ class _Folder:
             self.stats.fired["negated_condition"] += 1
 
     def loop(self, node: ir.Node) -> None:
+        """Inline a Loop of zero or one iterations."""
         body = node.attributes["body"].as_graph()
         trips = self.trips(node, body)  # needs 2
         if trips == 0:
@@ -91,12 +94,12 @@ class _Folder:
             self.one_trip(node, body)
 
     def truth(self, value: ir.Value | None) -> bool | None:
-        """What a constant condition is; None if it is not constant."""
+        """Return a constant condition as a bool; None if it is not constant."""
         found = self.constants.scalar(value)
         return None if found is None else bool(found)
 
     def trips(self, node: ir.Node, body: ir.Graph) -> int | None:
-        """How often the body runs, if that is 0 or 1 and constant."""
+        """Return 0 or 1 if that is the constant number of iterations, else None."""
         count, condition = (*node.inputs, None, None)[:2]
         most = self.constants.scalar(count)
         starts = True if condition is None else self.truth(condition)
@@ -110,6 +113,7 @@ class _Folder:
         return 1 if endless and self.truth(body.outputs[0]) is False else None
 
     def no_trip(self, node: ir.Node, body: ir.Graph) -> None:
+        """Replace the Loop by its initial values and empty scan outputs."""
         carried = len(node.inputs) - 2
         builder = self.rewriter.builder(node, [node], "no_trip")
         values: list[ir.Value | None] = list(node.inputs[2:])
@@ -130,6 +134,7 @@ class _Folder:
         self.stats.fired["no_trip"] += 1
 
     def one_trip(self, node: ir.Node, body: ir.Graph) -> None:
+        """Inline the body of the Loop once, with iteration 0 and condition true."""
         if any(v is None for v in node.inputs[2:]):
             raise Refused("a value that it carries is absent at first")
         self.check(node, body, body.inputs[2:], body.outputs[1:])
@@ -143,7 +148,7 @@ class _Folder:
         self.run_once(node, body, body.inputs[2:], builder, [*first, *given], 1, stacked)
 
     def scan(self, node: ir.Node) -> None:
-        """A Scan over dims of 1 takes one step, whatever its directions."""
+        """Inline the body of a Scan over dims of 1, which takes one step in any direction."""
         body = node.attributes["body"].as_graph()
         count = node.attributes["num_scan_inputs"].as_int()
         states, scanned = node.inputs[:-count], node.inputs[-count:]
@@ -191,9 +196,10 @@ class _Folder:
         skip: int,
         stacked: int,
     ) -> None:
-        """Let ``body`` run on ``given``; ``inputs`` are those of its own whose dims count."""
+        """Inline ``body`` with the values ``given``; ``inputs`` are its own inputs, whose dims are
+        checked."""
         if not _is_static(inputs):
-            # Symbols of the body say nothing in the graph around it; what is inferred there does.
+            # Symbols of the body mean nothing outside; shapes are inferred again there.
             for each in body:
                 for result in each.outputs:
                     self.rewriter.shapes.forget(result)
@@ -210,7 +216,7 @@ _KNOWN = (ir.TensorType, ir.SequenceType)
 
 
 def _axes(node: ir.Node, name: str, count: int) -> list[int]:
-    """The axes that ``node`` states, by default 0 for each."""
+    """Return the axes in the attribute ``name`` of ``node``, by default 0 for each."""
     attribute = node.attributes.get(name)
     return list(attribute.as_ints()) if attribute is not None else [0] * count
 
@@ -222,7 +228,7 @@ def _is_one(value: ir.Value | None, axis: int) -> bool:
 
 
 def _constant(builder: Builder, like: ir.Value, number: np.generic) -> ir.Value:
-    """``number`` as a scalar, or as a vector where the body wants one."""
+    """Return ``number`` as a scalar, or as a vector of one element if ``like`` has rank 1."""
     vector = like.shape is not None and len(like.shape) == 1
     return builder.constant(np.full((1,) if vector else (), number))
 

@@ -1,14 +1,15 @@
-"""Let Gather count from the end itself, instead of wrapping negative indices before it.
+"""Drop the wrapping of negative indices before a Gather, which counts from the end itself.
 
     before   w = Where(i < 0, i + n, i);  data, Clip(w, 0, n-1) ─> Gather ─> y;  w == Clip(w) ─> ok
     after    data, Clip(i, -n, n-1) ─> Gather ─> y;  i == Clip(i, -n, n-1) ─> ok
 
-So JAX writes ``x[i]``: NumPy's negative indices, then rows out of bounds masked by ``ok``.
+JAX writes ``x[i]`` in this way: it wraps negative indices as NumPy does, and masks rows out of
+bounds by ``ok``.
 
-Needs    (1) the same i three times; (2) n the size of the axis, and the bounds of the Clip its
-         first and last row, all of them constants. Without a Clip an index out of bounds is an
-         error in both.
-Keeps    (1) indices wrapped by another n; (2) what else reads w.
+Needs    (1) the same i three times; (2) constants: n is the size of the axis, and the Clip goes
+         from the first to the last row. Without a Clip, an index out of bounds is an error in both
+         forms.
+Keeps    (1) indices wrapped by another n; (2) w for its other readers.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _inside = op("Clip", _wrapped, const(name="low"), const(name="high"), name="insi
 
 @rule(op("Gather", var("data"), one_of(_inside, _wrapped)))
 def gathered(m: Match, b: Builder) -> Replacement:
+    """Replace the index of a Gather by i, clipped to ``[-n, n)`` if it was clipped."""
     count, data = m.scalar("count"), m["data"]
     if not isinstance(count, int) or data.shape is None:
         return Miss("the number that is added to an index is not known")
@@ -45,12 +47,13 @@ def gathered(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Equal", _wrapped, _inside, commutative=True))
 def in_bounds(m: Match, b: Builder) -> Replacement:
+    """Replace the bounds check of a wrapped index by the check of i."""
     index = _clipped(m, b)
     return index if isinstance(index, Miss) else b.op("Equal", m["i"], index)
 
 
 def _clipped(m: Match, b: Builder) -> ir.Value | Miss:
-    """The index within ``[-n, n)``."""
+    """Return the index clipped to ``[-n, n)``, or a Miss."""
     count = m.scalar("count")
     if m["i"].dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return Miss("the index is neither int32 nor int64")

@@ -5,13 +5,13 @@
 
 Results that depend on each other form a region. Flatten, Squeeze and Unsqueeze count as Reshapes.
 
-Needs    (1) operands that are all reshaped from one shape to one shape, both proved, or of one
-         element; (2) QuantizeLinear and DequantizeLinear with one scale; (3) every reader outside
-         a Reshape back to the first shape.
-Keeps    (1) regions that something else reads, or a graph returns: they would be computed twice. A
-         Reshape at the start stays for its other readers. (2) A Reshape between two quantizations
-         to int8 of which several nodes read the second: ONNX Runtime on x86 finds integer kernels
-         for what is quantized to int8 and read once, and would have none for what is before.
+Needs    (1) operands that are all reshaped from one proved shape to one proved shape, or that have
+         one element; (2) QuantizeLinear and DequantizeLinear with one scale; (3) only Reshapes
+         back to the first shape as readers outside the region.
+Keeps    (1) regions that are outputs or have other readers: they would be computed twice. A first
+         Reshape stays for its other readers; (2) a Reshape between two int8 quantizations if
+         several nodes read the second one: ONNX Runtime on x86 has integer kernels for int8 values
+         with one reader only, and would lose those before the Reshape.
 """
 
 from __future__ import annotations
@@ -41,12 +41,13 @@ _MIDDLE = ELEMENTWISE | FIRST_ONLY | _QUANTIZERS
 def fold_reshape_pairs(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Fold the regions of each graph."""
     for graph in cx.index().graphs:
         _Graph(graph, cx, rewriter, stats).run()
 
 
 class _Graph:
-    """One graph. ``shapes`` holds the shape from which a result could do without a Reshape."""
+    """One graph; ``shapes`` maps each reshaped result to the shape that it could be computed in."""
 
     def __init__(
         self, graph: ir.Graph, cx: PassContext, rewriter: Rewriter, stats: RuleStats
@@ -58,6 +59,7 @@ class _Graph:
         self.shapes: dict[ir.Value, ir.Shape] = {}
 
     def run(self) -> None:
+        """Fold every region whose readers all reshape back."""
         for region in self.regions():
             if region.is_among(self.rewriter.dead):
                 continue
@@ -71,7 +73,8 @@ class _Graph:
                 self.fold(region, ends)
 
     def regions(self) -> list[Region]:
-        """Reshapes, and the elementwise nodes behind them that could do without."""
+        """Return the regions: Reshapes, and the elementwise nodes behind them that do not need
+        them."""
         regions = Regions()
         for node in self.graph:
             if _is_reshape(node):
@@ -85,12 +88,12 @@ class _Graph:
         return regions.found()
 
     def operands(self, node: ir.Node) -> Iterator[ir.Value]:
-        """The operands that come from a Reshape of this graph."""
+        """Return the operands of ``node`` that come from a Reshape of this graph."""
         listed = node.inputs[:1] if _reads_one(node) else node.inputs
         return (value for value in listed if value is not None and value in self.shapes)
 
     def shape_before(self, node: ir.Node) -> ir.Shape | None:
-        """The shape that ``node`` could compute in, None if it must stay in its own."""
+        """Return the shape that ``node`` could compute in instead, None if it must keep its own."""
         if not self.shapes or node.op_type not in _MIDDLE or len(node.outputs) != 1:
             return None
         if node.domain or not is_known(node):
@@ -112,12 +115,12 @@ class _Graph:
         return first
 
     def scalar(self, value: ir.Value) -> np.ndarray | None:
-        """A constant of one element, of whatever rank, as one of rank 0."""
+        """Return a constant of one element, of any rank, as a scalar; else None."""
         array = self.cx.constants.get(value)
         return array.reshape(()) if array is not None and array.size == 1 else None
 
     def ends(self, region: Region) -> list[ir.Node] | None:
-        """The Reshapes that lead back, in order; None if something else reads the region."""
+        """Return the Reshapes that lead back, in order; None if another node reads the region."""
         ends: dict[ir.Node, None] = {}
         for node in region.nodes:
             value = node.outputs[0]
@@ -160,6 +163,7 @@ class _Graph:
         index: int,
         raw: dict[ir.Value, ir.Value | None],
     ) -> ir.Value | None:
+        """Return operand ``index`` of ``node`` in the first shape."""
         value = node.inputs[index]
         if value is None:
             return None
@@ -172,8 +176,8 @@ class _Graph:
 
 
 def _divides_quantizations(node: ir.Node) -> bool:
-    """True for a Reshape after a DequantizeLinear, whose result is quantized to int8 and then read
-    by several nodes."""
+    """True for a Reshape behind a DequantizeLinear whose result is quantized to int8 with many
+    readers."""
     source = node.inputs[0].producer() if node.inputs and node.inputs[0] is not None else None
     if not _is_reshape(node) or source is None or source.op_type != "DequantizeLinear":
         return False
@@ -186,7 +190,7 @@ def _divides_quantizations(node: ir.Node) -> bool:
 
 
 def _times_dequantized(integers: ir.Value) -> int:
-    """How many nodes read what ``integers`` stand for."""
+    """Return the number of nodes that read the dequantized ``integers``."""
     readers = scope.consumers(integers)
     return sum(len(scope.consumers(reader.outputs[0])) for reader in readers)
 
@@ -196,12 +200,12 @@ def _is_reshape(node: ir.Node) -> bool:
 
 
 def _reads_one(node: ir.Node) -> bool:
-    """True if the first operand alone has the shape of the result."""
+    """True if only the first operand has the shape of the result."""
     return node.op_type in FIRST_ONLY or node.op_type in _QUANTIZERS
 
 
 def _has_one_scale(node: ir.Node, rank: int) -> bool:
-    """True if a QuantizeLinear or DequantizeLinear treats all elements alike, at ``rank`` too."""
+    """True if a QuantizeLinear or DequantizeLinear has one scale, also valid at rank ``rank``."""
     scale = node.inputs[1]
     shape = static_shape(scale) if scale is not None else None
     if shape is None or len(shape) > 1 or node.attributes.get_int("block_size", 0) != 0:
@@ -210,7 +214,7 @@ def _has_one_scale(node: ir.Node, rank: int) -> bool:
 
 
 def _is_one(value: ir.Value, shape: ir.Shape) -> bool:
-    """True if ``value`` has one element, and no more dims than ``shape`` that it would widen."""
+    """True if ``value`` has one element and no more dims than ``shape``."""
     if value.shape is None or len(value.shape) > len(shape):
         return False
     return all(dim == 1 for dim in value.shape)

@@ -1,13 +1,13 @@
-"""Let Mod give the remainder the sign of the divisor, instead of a choice behind it.
+"""Turn a truncated remainder with a sign correction into a floored ``Mod``.
 
     before   r = Mod(x, n, fmod = 1); Where(r < 0 and r != 0, r + n, r) ─> y
     after    x ─> Mod(·, n) ─> y
 
-So JAX writes ``x % n``.
+JAX writes ``x % n`` in this way.
 
-Needs    (1) signed integers, and one constant n above 0, or several.
-Keeps    (1) floats, for which Mod has no other form; (2) a remainder that something else reads;
-         (3) a divisor that may be negative, or that callers give.
+Needs    (1) signed integers, and a constant n with elements above 0.
+Keeps    (1) floats, for which Mod has no floored form; (2) a remainder with other readers; (3) a
+         divisor that may be negative, or is computed.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ _more = op("Add", _r, const(name="added"), commutative=True)
     )
 )
 def floor_mod(m: Match, b: Builder) -> Replacement:
+    """Replace the remainder and its correction by Mod."""
     dtype, n, added = m["x"].dtype, m.array("n"), m.array("added")
     if dtype is None or not dtype.is_integer() or not dtype.is_signed():  # keeps 1
         return Miss("it is no remainder of signed integers")

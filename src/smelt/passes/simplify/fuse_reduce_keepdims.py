@@ -1,13 +1,13 @@
-"""Let a reduction keep or drop the dims that it reduces, instead of a Reshape behind it.
+"""Fold a Reshape that adds or drops the reduced dims into ``keepdims`` of the reduction.
 
     before   x: [N,C,S] ─> ReduceSum(2, keepdims = 0) ─> Unsqueeze(2) ─> y: [N,C,1]
     after    x: [N,C,S] ─> ReduceSum(2, keepdims = 1) ─> y: [N,C,1]
 
-The same the other way round: dims that are kept, and then squeezed, are dropped at once. ArgMax
-and ArgMin too; Reshape and Flatten count as what they do.
+Also the other way round: dims that are kept and then squeezed are dropped by the reduction. ArgMax
+and ArgMin are handled alike; a Reshape or Flatten counts as the Squeeze or Unsqueeze that it does.
 
-Needs    (1) a result of the shape that the reduction itself would give, proved.
-Keeps    (1) a reduction that something else reads, or a graph returns.
+Needs    (1) a result shape that is proved to be that of the reduction with the other ``keepdims``.
+Keeps    (1) a reduction that is an output or has other readers.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ _reduced = op([*sorted(opset.REDUCTIONS), *_POSITIONS], var("x"), rest=True, nam
 
 @rule(op(sorted(RESHAPES), _reduced, rest=True), same_shape=True)  # keeps 1
 def reshape_of_reduction(m: Match, b: Builder) -> Replacement:
+    """Replace the reduction and its Reshape by a reduction with the other ``keepdims``."""
     node, dims, result = m.node("reduced"), dims_of(m["x"]), dims_of(m.root.outputs[0])
     axes = _axes(node, m)
     if dims is None or result is None or not axes:
@@ -44,7 +45,7 @@ def reshape_of_reduction(m: Match, b: Builder) -> Replacement:
 
 
 def _axes(node: ir.Node, m: Match) -> tuple[int, ...] | None:
-    """The axes that ``node`` reduces, from 0; None if they are not known."""
+    """Return the reduced axes, counted from 0; None if they are unknown."""
     if node.op_type not in _POSITIONS:
         return opset.reduction_axes(node, m.constants)
     rank = len(m["x"].shape or ())

@@ -1,4 +1,4 @@
-"""Read dims that lie side by side by one Shape.
+"""Replace the assembly of consecutive dims of a tensor by one Shape.
 
     before   Unsqueeze(Gather(Shape(x: B,S,16), 1), [0]) ─> y
     after    Shape(x, start=1, end=2) ─> y
@@ -6,11 +6,11 @@
     before   Concat(Shape(x: B,S,16)[0], Shape(x)[1], [16]) ─> y
     after    Shape(x) ─> y
 
-PyTorch's TorchScript exporter reads each dim as a number and makes vectors of them.
+PyTorch's TorchScript exporter reads each dim as a scalar and concatenates them.
 
-Needs    (1) a vector whose elements inference knows to be dims of a tensor that it was read from,
-         one beside the other; (2) opset 15, from which on Shape has a start and an end.
-Keeps    (1) vectors of numbers alone, which are constants.
+Needs    (1) a vector whose elements are inferred to be consecutive dims of a tensor that it is
+         computed from; (2) opset 15, where Shape gets a start and an end.
+Keeps    (1) vectors of numbers only, which are constants.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ _PICKS = ("Gather", "Slice", "Unsqueeze", "Squeeze", "Reshape")
 """Operators whose results are elements of their first input."""
 
 DEEP = 4
-"""Such operators between a Shape and the vector; exporters write two."""
+"""Limit of such operators between a Shape and the vector; exporters write two."""
 
 
 @rule(op(["Concat", *_PICKS], var("read"), rest=True), min_opset=START_OPSET, same_shape=True)
 def dims_side_by_side(m: Match, b: Builder) -> Replacement:
+    """Replace a vector of dims by Shape with start and end."""
     result = m.root.outputs[0]
     if result.dtype != ir.DataType.INT64 or result.shape is None or len(result.shape) != 1:
         return None
@@ -59,7 +60,7 @@ def dims_side_by_side(m: Match, b: Builder) -> Replacement:
 
 
 def _tensors(node: ir.Node) -> Iterator[ir.Value]:
-    """Tensors whose dims are among what ``node`` reads."""
+    """Yield the tensors whose dims ``node`` reads."""
     for value in node.inputs if node.op_type == "Concat" else node.inputs[:1]:
         maker = producer_of(value, "Shape", *_PICKS)
         for _ in range(DEEP):
@@ -72,7 +73,8 @@ def _tensors(node: ir.Node) -> Iterator[ir.Value]:
 
 
 def _place(elements: Sequence[Dim], shape: ir.Shape | None) -> int | None:
-    """From which axis on ``shape`` has the dims ``elements``; None if nowhere."""
+    """Return the first axis from which ``shape`` has the dims ``elements``; None if there is
+    none."""
     dims = list(shape or ())
     for start in range(len(dims) - len(elements) + 1):
         if all(map(same_dim, elements, dims[start:])):

@@ -2,10 +2,10 @@
 
     before   x: [N,1,S,1] ─> Squeeze(1, 3) ─> Unsqueeze(1, 3) ─> y        after   x ─> y
 
-Needs    (1) the same axes, as numbers from the same end or with a known rank. No dim needs to be
-         known; (2) of a Squeeze without axes, the shape of x must be.
-Keeps    (1) an inner result that something else reads, for those readers; (2) pairs that move a
-         size of 1 to another place, which ``merge-consecutive-reshapes`` makes one Reshape.
+Needs    (1) the same axes, counted from the same end or with a known rank; dims may be unknown;
+         (2) for a Squeeze without axes, a known shape of x.
+Keeps    (1) the inner result for its other readers; (2) pairs that move a dim of size 1, which
+         ``merge-consecutive-reshapes`` turns into one Reshape.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _unsqueeze = op("Unsqueeze", var("x"), rest=True, name="inner", shared=True)
     same_shape=True,
 )
 def there_and_back(m: Match, b: Builder) -> Replacement:
+    """Drop a Squeeze and an Unsqueeze that cancel."""
     x, inner = m["x"], m.node("inner")
     if same_shape(x.shape, m.root.outputs[0].shape):
         return x
@@ -44,9 +45,10 @@ def there_and_back(m: Match, b: Builder) -> Replacement:
 def axes_in(
     node: ir.Node, wide: ir.Value, narrow: ir.Value, constants: Constants
 ) -> frozenset[int] | None:
-    """The axes of a Squeeze or an Unsqueeze in the shape of ``wide``, from 0 if its rank is known.
+    """Return the axes of a Squeeze or Unsqueeze in the shape of ``wide``, from 0 if its rank is
+    known.
 
-    Without a rank the numbers stay as they are; from different ends they then compare unequal.
+    Without a rank the numbers are returned unchanged; numbers from different ends compare unequal.
     """
     axes = opset.axes_of(node, constants)
     if axes is None:

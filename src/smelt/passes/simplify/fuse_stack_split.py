@@ -1,13 +1,13 @@
-"""Give back the values that a Concat joins only for a Split to part them again.
+"""Drop a Concat whose parts a Split or Gather takes apart again.
 
     before   a, b ─> Unsqueeze(k) each ─> Concat(k) ─> Split(k) ─> Squeeze(k) each ─> u, v
     after    a, b are u, v
 
-Without the Unsqueezes too, and where a Gather picks one of stacked values by a number.
+Also without the Unsqueezes, and for a Gather that picks one of stacked values.
 
-Needs    (1) parts of the very sizes that were joined, proved from shapes.
-Keeps    (1) the Concat for whom else reads it; (2) parts of other sizes, or along another axis;
-         (3) an index that only callers know.
+Needs    (1) parts that are proved to have the sizes of the joined values.
+Keeps    (1) the Concat for its other readers; (2) parts of other sizes, or along another axis;
+         (3) a computed index.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ _joined = op("Concat", var("first"), rest=True, name="joined", shared=True)  # k
 
 @rule(op("Split", _joined, rest=True), min_opset=1)
 def split_of_concat(m: Match, b: Builder) -> Replacement:
+    """Replace the parts of the Split by the values that the Concat joins."""
     concat = m.node("joined")
     axis, joined = concat_axis(concat), m["joined"]
     along = opset.attribute(m.root, "axis", m.opset)
@@ -44,6 +45,7 @@ def split_of_concat(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Gather", op("Concat", var("first"), rest=True, name="stack", shared=True), var("index")))
 def one_of_a_stack(m: Match, b: Builder) -> Replacement:
+    """Replace a Gather of one stacked value by that value."""
     stack, index = stack_of(m["stack"], m.constants, m.walk()), m.array("index")
     rank = len(m["stack"].shape) if m["stack"].shape is not None else 0
     if stack is None or m.root.attributes.get_int("axis", 0) % rank != stack.axis:

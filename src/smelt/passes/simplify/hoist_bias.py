@@ -1,16 +1,16 @@
-"""Add a constant row to a product before its rows are split, instead of after.
+"""Move a constant that is added behind the split of a product's rows before the split.
 
     before   MatMul ─> p: B,S,H*D ─> Reshape(B,S,H,D) ─> Add(c: H,D) ─> y
     after    MatMul ─> p ─> Add(c: H*D) ─> Reshape(B,S,H,D) ─> y
 
-A product and its bias side by side are one linear layer to other passes, and to runtimes. The
-product may be one part of several that a Split takes from one.
+Other passes and runtimes recognize a product directly followed by its bias as one linear layer. The
+product may also be one part that a Split takes.
 
-Needs    (1) a Reshape that only splits the last dim, into sizes that are known; (2) a constant
-         that has no more dims than those two, others being 1.
+Needs    (1) a Reshape that only splits the last dim, into known sizes; (2) a constant that varies
+         along these two dims only.
 Keeps    (1) constants that vary along other dims; (2) products of dequantized operands, which
-         runtimes compute on integers as long as no float is added right behind; (3) products and
-         Reshapes that something else reads.
+         runtimes compute on integers unless a float is added directly; (3) products and Reshapes
+         with other readers.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _split = op("Reshape", var("product"), var("shape"), name="split")  # keeps 3
     needs=("MatMul",),
 )
 def bias_of_split_rows(m: Match, b: Builder) -> Replacement:
+    """Add the flattened constant to the product, then reshape."""
     before, after, c = m["product"].shape, m["split"].shape, m.array("c", limit=None)
     parts = producer_of(m["product"], "Split")
     product = producer_of(m["product"] if parts is None else parts.inputs[0], "MatMul")

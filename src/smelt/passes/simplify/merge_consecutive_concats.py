@@ -1,12 +1,12 @@
-"""Merge a Concat of Concats along the same axis into one, and leave out pieces without rows.
+"""Merge nested Concats along the same axis into one, and drop empty pieces.
 
     before   a, b ─> Concat(1) ─┐
                               c ─┴─> Concat(1) ─> y      after   a, b, c ─> Concat(1) ─> y
 
-Needs    (1) the same axis, by its number or a known rank. A piece without rows needs a size of 0,
-         known, along the axis, and another piece beside it.
-Keeps    (1) a Concat that something else reads or a graph returns, because it has to be made
-         anyway; (2) more than 256 pieces, so that a long chain costs no more than its length.
+Needs    (1) the same axis, by number or by a known rank. An empty piece has a known size of 0 along
+         the axis, and at least one other piece remains.
+Keeps    (1) a Concat that is an output or has other readers, because it is needed anyway; (2) more
+         than 256 pieces, so that the cost of a long chain stays linear.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.tensors.stack import concat_axis
 
 MOST = 256
-"""Pieces of a Concat up to which those of another are added."""
+"""Limit of pieces of a merged Concat."""
 
 
 @rule(op("Concat", var("first"), rest=True), same_shape=True)
 def concat_of_concat(m: Match, b: Builder) -> Replacement:
+    """Replace the Concat by one of all inner pieces that are not empty."""
     axis = concat_axis(m.root)
     if axis is None or _is_merged_later(m.root, axis):  # needs 1
         return None
@@ -37,7 +38,7 @@ def concat_of_concat(m: Match, b: Builder) -> Replacement:
 
 
 def _pieces(root: ir.Node, axis: int) -> list[ir.Value | None]:
-    """What ``root`` joins, with the pieces of each Concat behind it while there is room."""
+    """Return the pieces of ``root``, with inner Concats expanded up to the limit."""
     pieces: list[ir.Value | None] = []
     room = MOST - len(root.inputs)
     waiting = list(reversed(root.inputs))
@@ -53,10 +54,10 @@ def _pieces(root: ir.Node, axis: int) -> list[ir.Value | None]:
 
 
 def _is_merged_later(node: ir.Node, axis: int) -> bool:
-    """True if the one reader of ``node`` is a Concat that has room for its pieces.
+    """True if the only reader of ``node`` is a Concat that can take its pieces.
 
-    That one takes the pieces of a whole run at once; merging at every Concat of the run would
-    copy and infer the first pieces as often as there are Concats.
+    The last Concat of a chain takes the pieces of the whole chain at once. Merging at each Concat
+    would copy and infer the first pieces once for every Concat.
     """
     joined = node.outputs[0]
     for reader in scope.consumers(joined):
@@ -69,7 +70,7 @@ def _is_merged_later(node: ir.Node, axis: int) -> bool:
 
 
 def _inner(value: ir.Value | None, root: ir.Node, axis: int) -> ir.Node | None:
-    """The Concat along ``axis`` behind ``value``, if ``root`` alone reads it, once."""
+    """Return the Concat along ``axis`` that computes ``value``, if only ``root`` reads it, once."""
     node = producer_of(value, "Concat")
     if value is None or node is None or node.graph is not root.graph:
         return None

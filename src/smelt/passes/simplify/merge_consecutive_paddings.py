@@ -2,11 +2,11 @@
 
     before   x ─> Pad(p, c) ─> Pad(q, c) ─> y              after   x ─> Pad(p + q, c) ─> y
 
-Needs    (1) constant pads and axes of a known rank, none negative, and one mode. With
-         ``constant``, the same bits to pad with. With ``reflect`` and ``wrap``, axes of their own:
-         the second Pad must not look into what the first has made. ``edge`` merges always.
-Keeps    (1) a first Pad that something else reads, or that the graph returns; (2) pads that crop,
-         because what is cropped after padding is not what is cropped before.
+Needs    (1) constant, nonnegative pads, constant axes, a known rank, and the same mode. With
+         ``constant``, the same padding value, bit for bit. With ``reflect`` and ``wrap``, different
+         axes, because the second Pad must not read elements of the first. ``edge`` always merges.
+Keeps    (1) a first Pad that is an output or has other readers; (2) pads that crop, because
+         cropping after padding differs from cropping before.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from smelt.passes.base import EXACT, rule_pass
     same_shape=True,
 )
 def pad_of_pad(m: Match, b: Builder) -> Replacement:
+    """Replace two Pads by one with the sum of their pads."""
     first, second = m.node("inner"), m.root
     modes = [opset.attribute(node, "mode", m.opset) for node in (first, second)]
     if modes[0] != modes[1]:
@@ -45,7 +46,7 @@ def pad_of_pad(m: Match, b: Builder) -> Replacement:
 
 
 def _pads(m: Match, node: ir.Node) -> list[int] | None:
-    """The pads of every axis, begins before ends; None if they are not known."""
+    """Return the pads of every axis, begins before ends; None if they are unknown."""
     x, pads = m["x"], m.ints(_input(node, 1))
     if x.shape is None or pads is None:
         return None
@@ -68,7 +69,7 @@ def _input(node: ir.Node, index: int) -> ir.Value | None:
 
 
 def _axes(pads: list[int], rank: int) -> set[int]:
-    """The axes that are padded on a side."""
+    """Return the axes that are padded on any side."""
     return {index % rank for index, pad in enumerate(pads) if pad}
 
 

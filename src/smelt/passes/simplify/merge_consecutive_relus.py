@@ -1,15 +1,14 @@
-"""Merge activations that do what is done already.
+"""Merge activations that repeat or contain each other.
 
     before   x ─> Relu ─> Relu ─> y                       after   x ─> Relu ─> y
     before   x ─> Clip(a, b) ─> Clip(c, d) ─> y           after   x ─> Clip(max(a,c), min(b,d)) ─> y
     before   x ─> Floor ─> Round ─> y                     after   x ─> Floor ─> y
 
-So are Abs and Sign of themselves, Relu of Abs, Abs of Relu, and each of Ceil, Floor and Round of
-each.
+Also: Abs of Abs, Sign of Sign, Relu of Abs, Abs of Relu, and each of Ceil, Floor and Round of each.
 
 Needs    (1) constant bounds whose ranges overlap: a Clip with an empty range returns its upper
          bound.
-Keeps    (1) the first one if something else reads it.
+Keeps    (1) the inner operator for its other readers.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ UNCHANGED_AFTER = {
     "Sign": ("Sign",),
     **dict.fromkeys(_INTEGERS, _INTEGERS),
 }
-"""What an operator returns as it is, because it comes from one of these."""
+"""Each operator, and the operators whose results it returns unchanged."""
 
 
 @rule(
@@ -48,6 +47,7 @@ UNCHANGED_AFTER = {
     )
 )
 def done_already(m: Match, b: Builder) -> Replacement:
+    """Drop an operator that returns its operand unchanged."""
     return m["inner"]
 
 
@@ -63,6 +63,7 @@ _ACTIVATIONS = ["Relu", "Clip"]
     )
 )
 def clip_of_clip(m: Match, b: Builder) -> Replacement:
+    """Replace two of Relu and Clip by one Clip."""
     inner, outer, x = m.node("inner"), m.root, m["x"]
     if x.dtype is None or (inner.op_type == "Relu" and outer.op_type == "Relu"):
         return None
@@ -71,13 +72,13 @@ def clip_of_clip(m: Match, b: Builder) -> Replacement:
 
 
 Bounds = tuple[float, float]
-"""The least and the largest result."""
+"""The smallest and the largest possible result."""
 
 
 def clip_to_both(
     b: Builder, x: ir.Value, first: Bounds | None, second: Bounds | None
 ) -> ir.Value | Miss:
-    """A Clip of ``x``, of known dtype, to what two ranges have in common."""
+    """Return a Clip of ``x`` to the intersection of two ranges, or a Miss."""
     assert x.dtype is not None
     if first is None or second is None:
         return Miss("the bounds are not constant")
@@ -92,7 +93,8 @@ def clip_to_both(
 
 
 def limits_of(dtype: ir.DataType) -> Bounds:
-    """What absent bounds of a Clip are: the lowest and the largest finite number."""
+    """Return the default bounds of a Clip: the lowest and the largest finite number of
+    ``dtype``."""
     if dtype.is_integer():
         return int(np.iinfo(dtype.numpy()).min), int(np.iinfo(dtype.numpy()).max)
     largest = float(float_info(dtype.numpy()).max)
@@ -100,7 +102,7 @@ def limits_of(dtype: ir.DataType) -> Bounds:
 
 
 def bounds_of(m: Match, node: ir.Node, limits: Bounds) -> Bounds | None:
-    """The closed range that a Relu or Clip leaves; None if it is not known, or NaN."""
+    """Return the closed range of a Relu or Clip; None if it is unknown or NaN."""
     if node.op_type == "Relu":
         return 0.0, math.inf
     found = []

@@ -1,11 +1,12 @@
-"""Merge a Reshape of a Reshape into one, or none; Flatten, Squeeze and Unsqueeze count as such.
+"""Merge two Reshapes (or Flatten, Squeeze, Unsqueeze) into one, or remove both.
 
     before   x ─> Reshape ─> Squeeze ─> y                 after   x ─> Reshape(shape of y) ─> y
 
-Needs    (1) a shape of y that constants can say: one unknown dim becomes -1, and dims that x has
-         at the same place become 0; (2) or dims that differ from those of x by some of size 1.
-Keeps    (1) the first Reshape if something else reads it; (2) shapes with size 0, where -1 and 0
-         mean other things.
+Needs    (1) a shape of y that a constant target can state: -1 for one unknown dim, and 0 for dims
+         that x has at the same position; (2) or a shape that differs from that of x only by dims
+         of size 1.
+Keeps    (1) the first Reshape for its other readers; (2) shapes with size 0, where -1 is ambiguous
+         and 0 copies a dim.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ RESHAPES = ["Reshape", "Flatten", "Squeeze", "Unsqueeze"]
     same_shape=True,
 )
 def reshape_of_reshape(m: Match, b: Builder) -> Replacement:
+    """Replace two Reshapes by x, one Reshape, an Unsqueeze or a Squeeze."""
     x, y = m["x"], m.root.outputs[0]
     if same_shape(x.shape, y.shape):
         return x
@@ -41,7 +43,8 @@ def reshape_of_reshape(m: Match, b: Builder) -> Replacement:
 
 
 def inserted(source: ir.Shape | None, result: ir.Shape | None) -> tuple[int, ...] | None:
-    """The dims of ``result`` of size 1 without which it is ``source``; None if there are none."""
+    """Return the dims of size 1 in ``result`` without which it equals ``source``; None if there are
+    none."""
     if source is None or result is None or len(result) <= len(source):
         return None
     axes, place = [], 0
@@ -56,9 +59,9 @@ def inserted(source: ir.Shape | None, result: ir.Shape | None) -> tuple[int, ...
 
 
 def constant_shape(source: ir.Shape | None, result: ir.Shape | None) -> list[int] | None:
-    """The operand of a Reshape from ``source`` to ``result``, None if no constant serves.
+    """Return the constant target of a Reshape from ``source`` to ``result``; None if there is none.
 
-    Sizes of 0 are refused: beside one, -1 is ambiguous and 0 does not mean 0.
+    Sizes of 0 are refused: with them -1 is ambiguous, and a target of 0 copies a dim.
     """
     if source is None or result is None or 0 in result.dims or 0 in source.dims:  # keeps 2
         return None

@@ -1,15 +1,14 @@
-"""Merge a Slice of a Slice into one, and read a Slice of a Concat from the piece that holds it.
+"""Merge two Slices into one, and take a Slice of a Concat from the one piece that it reads.
 
     before   x: [N,5] ─> Slice(1:3) ─> Slice(::-1) ─> y             after   x ─> Slice(2:0:-1) ─> y
     before   a: [N,2], b: [N,3] ─> Concat(1) ─> Slice(2:4) ─> y     after   b ─> Slice(0:2) ─> y
 
-So ``jnp.pad`` and ``jnp.flip`` write mirrored rows, and PyTorch ``x[:, 1:, 2:]``.
+``jnp.pad`` and ``jnp.flip`` write mirrored rows in this way, and PyTorch writes ``x[:, 1:, 2:]``.
 
-Needs    (1) constant starts, ends, axes and steps. Along an axis that both cut, its size, or two
-         cuts that run forward by steps of 1 and count from the front. Of a Concat, the sizes of
-         the pieces, and rows of one piece alone.
-Keeps    (1) a Slice or a Concat that something else reads, for those readers; (2) rows of two
-         pieces.
+Needs    (1) constant starts, ends, axes and steps. Along an axis that both Slices cut: a known
+         size, or steps of 1 and nonnegative starts and ends. For a Concat: known sizes of the
+         pieces, and rows of one piece only.
+Keeps    (1) the inner Slice or Concat for its other readers; (2) rows of two pieces.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from smelt.passes.tensors.stack import concat_axis
     same_shape=True,
 )
 def slice_of_slice(m: Match, b: Builder) -> Replacement:
+    """Replace two Slices by one."""
     x = m["x"]
     inner, outer = cuts_of(m.node("inner"), m.constants), cuts_of(m.root, m.constants)
     if inner is None or outer is None or x.shape is None:  # needs 1
@@ -53,6 +53,7 @@ def slice_of_slice(m: Match, b: Builder) -> Replacement:
     same_shape=True,
 )
 def slice_of_concat(m: Match, b: Builder) -> Replacement:
+    """Replace a Slice of a Concat by a Slice of one piece."""
     joined, cuts = m.node("joined"), cuts_of(m.root, m.constants)
     axis, total = concat_axis(joined), m["joined"].shape
     if cuts is None or axis is None or total is None or axis not in cuts:
@@ -76,7 +77,10 @@ def slice_of_concat(m: Match, b: Builder) -> Replacement:
 
 
 def _merged(size: int | None, inner: Cut, outer: Cut) -> Cut | None:
-    """The cut that takes of an axis of ``size`` what ``outer`` takes of what ``inner`` leaves."""
+    """Return the cut that equals ``outer`` applied after ``inner``; None if it is unknown.
+
+    ``size`` is the size of the axis, None if unknown.
+    """
     if size is not None:
         rows = rows_taken(size, inner)
         taken = rows_taken(len(rows), outer)
@@ -88,7 +92,7 @@ def _merged(size: int | None, inner: Cut, outer: Cut) -> Cut | None:
 
 
 def _among(rows: range, taken: range) -> range:
-    """``rows[i]`` for every i of ``taken``, which all lie inside."""
+    """Return ``rows[i]`` for every i of ``taken``, all in range."""
     if not taken:
         return range(0)
     step = rows.step * taken.step

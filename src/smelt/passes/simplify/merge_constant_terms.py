@@ -1,14 +1,14 @@
-"""Add constants to each other first, where one after the other is added to a value.
+"""Merge two constants that are added to a value one after the other.
 
     before   x ─> Add(·, c) ─> Sub(·, d) ─> y              after   x ─> Add(·, c - d) ─> y
 
-So a bias meets the one that a layer brings with it, also behind products of three dims.
+This merges an added bias with the bias of the layer before, also behind products of rank 3.
 
-Needs    (1) constants of one type, integers or floats, whose sum is computed in float64, rounded
-         once and finite; (2) a sum that is not larger than the larger of the two.
-Keeps    (1) ``c - x``; (2) constants that cancel by more than a half, since ``x + c - c`` rounds
-         x, which is what some models want of it; (3) constants that only together take the shape
-         of the result; (4) a first sum that something else reads.
+Needs    (1) constants of one type, integers or floats; floats are added in float64, rounded once,
+         and the sum is finite; (2) a sum with no more elements than the larger constant.
+Keeps    (1) ``c - x``; (2) constants that cancel by more than a half, because ``x + c - c`` rounds
+         x, and some models rely on that; (3) constants that broadcast each other to a larger
+         shape; (4) a first sum with other readers.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _first = one_of(
 
 @rule(one_of(op("Add", _first, _d, commutative=True), op("Sub", _first, _d)))  # keeps 1, 4
 def sum_of_sums(m: Match, b: Builder) -> Replacement:
+    """Replace two sums with constants by one."""
     c, d = m.array("c", limit=None), m.array("d", limit=None)
     if c is None or d is None or c.dtype != d.dtype or m.array("x", limit=None) is not None:
         return None
@@ -49,19 +50,19 @@ def sum_of_sums(m: Match, b: Builder) -> Replacement:
 
 
 def _cancel(c: np.ndarray, d: np.ndarray, sign: int) -> bool:
-    """True if ``c + sign * d`` is somewhere less than half of the larger of the two."""
+    """True if an element of ``c + sign * d`` is less than half of the larger operand."""
     wide, other = c.astype(np.float64), sign * d.astype(np.float64)
     larger = np.maximum(np.abs(wide), np.abs(other))
     return bool((2 * np.abs(wide + other) < larger).any())
 
 
 def _total(c: np.ndarray, d: np.ndarray, signs: list[int]) -> np.ndarray | None:
-    """The sum with these signs in the type of both; None if it is not finite or no number."""
+    """Return the signed sum in the type of both; None if it is not finite or not numeric."""
     if is_float(c.dtype):
         return round_to(signs[0] * c.astype(np.float64) + signs[1] * d.astype(np.float64), c.dtype)
     if c.dtype.kind not in "iu":
         return None
-    # Integers wrap around as those of the operators do.
+    # NumPy's integers wrap around as in the operators.
     first = c if signs[0] > 0 else np.subtract(np.zeros((), c.dtype), c)
     return np.asarray(first + d if signs[1] > 0 else first - d)
 

@@ -2,11 +2,11 @@
 
     before   x ─> Mul(·, 1) ─> Identity ─> Reshape(to its own shape) ─> y        after   x ─> y
 
-Needs    (1) a result of the shape of the input, proved: a neutral constant may still broadcast x
-         up.
-Keeps    (1) Slices with a step, except over one row; (2) Pads that cancel, Resize that crops;
-         (3) an Identity where an output is an input or another output. Adding +0 turns -0 into +0:
-         the numbers are equal.
+Needs    (1) a result that is proved to have the shape of the input: a neutral constant may still
+         broadcast x to a larger shape.
+Keeps    (1) Slices with a step, except of one row; (2) Pads that add and crop, Resizes that crop;
+         (3) an Identity whose result is an output, if its operand is an input or another output.
+         The sign of zero may change, because -0 + 0 is +0.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _minus = const(every=-1)
 
 
 def _negated(x: Pattern) -> tuple[Op, ...]:
-    """``x`` with the other sign; a product may be written in either order."""
+    """Match ``x`` with the other sign, as Neg, product or quotient."""
     return (
         op("Neg", x, shared=True),
         op("Mul", x, _minus, commutative=True, shared=True),
@@ -49,7 +49,7 @@ def _negated(x: Pattern) -> tuple[Op, ...]:
 
 
 def _keeps_order(transpose: ir.Node) -> bool:
-    """True for axes in order; absent ones are in reverse."""
+    """True if the Transpose keeps the order of axes; the default permutation reverses it."""
     perm = transpose.attributes.get("perm")
     if perm is not None:
         return not perm.is_ref() and list(perm.as_ints()) == sorted(perm.as_ints())
@@ -82,21 +82,23 @@ ALWAYS = [
     _rule("same_shape", op(["Expand", "Reshape", "Tile"], _x, var("to")), _input),  # needs 1
     _rule("same_rank", op(["Squeeze", "Unsqueeze", "Flatten"], _x, rest=True), _input),
 ]
-"""Right whenever the shape stays, which the rewriter proves."""
+"""Rules that are right whenever the shape stays equal, which the rewriter proves."""
 
 
 @rule(op("CastLike", _x, var("like")))
 def cast_like_what_it_is(m: Match, b: Builder) -> Replacement:
+    """Drop a CastLike to the type that x already has."""
     known = m["x"].dtype
     return m["x"] if known is not None and known == m["like"].dtype else None
 
 
 @rule(op("Slice", _x, rest=True))
 def whole_slice(m: Match, b: Builder) -> Replacement:
+    """Drop a Slice of the whole tensor with step 1, or with any step along dims of size 1."""
     steps = m.root.inputs[4] if len(m.root.inputs) > 4 else None
     if steps is None:
         return m["x"]
-    if set(m.ints(steps) or ()) == {1}:  # so many rows that follow each other are all of them
+    if set(m.ints(steps) or ()) == {1}:  # with step 1, as many rows as before are all rows
         return m["x"]
     cuts, shape = cuts_of(m.root, m.constants), m["x"].shape
     if cuts is None or shape is None:
@@ -108,6 +110,7 @@ def whole_slice(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Pad", _x, rest=True))
 def pad_nothing(m: Match, b: Builder) -> Replacement:
+    """Drop a Pad whose pads are all 0."""
     pads = m.ints(m.root.inputs[1])
     if pads is None or any(pads):  # keeps 2
         return Miss("pads that add up to nothing may still move elements") if pads else None
@@ -116,7 +119,10 @@ def pad_nothing(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Clip", _x, rest=True))
 def clip_nothing(m: Match, b: Builder) -> Replacement:
-    """An absent bound is the largest finite number, which clips infinity, so it has to be given."""
+    """Drop a Clip to infinite bounds, or of integers without bounds.
+
+    An absent bound means the largest finite number, which would clip infinity.
+    """
     bounds = [*m.root.inputs[1:3], None, None][:2]
     low, high = (m.scalar(v) if v is not None else None for v in bounds)
     if low == -np.inf and high == np.inf:
@@ -137,6 +143,7 @@ def _parts_casts(clip: ir.Node) -> bool:
 
 @rule(op("Dropout", _x, rest=True))
 def dropout_at_inference(m: Match, b: Builder) -> Replacement:
+    """Drop a Dropout that is not in training mode."""
     training = m.root.inputs[2] if len(m.root.inputs) > 2 else None
     if training is not None and m.scalar(training) is not False:
         return Miss("it may be training")
@@ -147,6 +154,7 @@ def dropout_at_inference(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Split", _x, rest=True), same_shape=True)
 def split_in_one(m: Match, b: Builder) -> Replacement:
+    """Drop a Split into one part."""
     return m["x"] if len(m.root.outputs) == 1 else None
 
 
@@ -155,7 +163,7 @@ _KEPT_BY_REDUCTION = ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "Redu
 
 @rule(op(_KEPT_BY_REDUCTION, _x, rest=True))
 def reduce_nothing(m: Match, b: Builder) -> Replacement:
-    """Nothing, or only dims of size 1 that stay."""
+    """Drop a reduction over no axes, or over kept dims of size 1."""
     axes = opset.reduction_axes(m.root, m.constants)
     shape = m["x"].shape
     if axes is None or shape is None or (axes and not opset.keeps_dims(m.root)):
@@ -165,6 +173,7 @@ def reduce_nothing(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Resize", _x, rest=True))
 def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
+    """Drop a Resize that keeps the size and does not crop."""
     mode = m.root.attributes.get("coordinate_transformation_mode")
     if mode is not None and mode.as_string() == "tf_crop_and_resize":
         return Miss("it may crop")
@@ -182,7 +191,7 @@ def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
 
 ZERO_ADDED = exact_but_zero_sign("x + 0 is 0 where x is -0, and so is a sum of x alone")
 ADD_ZERO = frozenset({"add_zero", "subtract_zero", "sum_of_one", "reduce_nothing"})
-"""Rules of whose left side a zero is part of the sum."""
+"""Rules whose left side adds a zero, which changes -0 to +0."""
 
 noop_elimination = rule_pass(
     "noop_elimination",

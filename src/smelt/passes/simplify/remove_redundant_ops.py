@@ -1,14 +1,15 @@
-"""Compute equal things once: common subexpression elimination.
+"""Compute equal nodes once: common subexpression elimination.
 
     before   x ─┬─> Relu ─> a            after   x ─> Relu ─> a, also read as b
                 └─> Relu ─> b
 
-Needs    (1) the same operator, attributes bit for bit, where an absent one has its default, and
-         the same operands; (2) operands of commutative operators in any order. Or vectors of
-         integers that inference knows to hold the same sizes. An inner graph may use what an outer
-         one has, but dequantizes by itself: runtimes look for quantized groups within one graph.
-Keeps    (1) random operators, operators of unknown domains, nodes that hold graphs; (2) both names
-         where both results are outputs.
+Needs    (1) the same operator, equal attributes bit for bit (an absent one has its default), and
+         the same operands; (2) for commutative operators, the same operands in any order. Integer
+         vectors that are inferred to hold the same sizes are equal, too. A subgraph may use nodes
+         of an outer graph, except DequantizeLinear: runtimes look for quantized groups within one
+         graph.
+Keeps    (1) random operators, operators of unknown domains, nodes with subgraphs; (2) both nodes if
+         both results are outputs.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Key: TypeAlias = Hashable
 _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 SMALL = 64 * 1024
 FEW = 128
-"""Bytes of a constant up to which operands are compared by what they hold."""
+"""Constants of up to this many bytes are compared by their elements."""
 
 OTHER_ORDER = "equal node, operands in another order"
 EITHER_ZERO = exact_but_zero_sign("ONNX leaves open which zero Max(x, y) and Max(y, x) return")
@@ -45,12 +46,13 @@ EITHER_ZERO = exact_but_zero_sign("ONNX leaves open which zero Max(x, y) and Max
 def remove_redundant_ops(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Merge equal nodes of the main graph and of each function, subgraphs included."""
     for root in (cx.model.graph, *(f.graph for f in cx.model.functions.values())):
         _Search(cx, rewriter, stats).graph(root)
 
 
 class _Search:
-    """One walk over a graph and all below it; what an inner graph finds, it forgets again."""
+    """One walk over a graph and its subgraphs; nodes of a subgraph are forgotten at its end."""
 
     def __init__(self, cx: PassContext, rewriter: Rewriter, stats: RuleStats) -> None:
         self.shapes = cx.shapes
@@ -62,6 +64,7 @@ class _Search:
         self.numbers: dict[Hashable, int] = {}
 
     def graph(self, graph: ir.Graph) -> None:
+        """Merge the nodes of ``graph`` and its subgraphs with equal earlier ones."""
         found: dict[Key, ir.Node | None] = {}
         for node in graph:
             if not self.merged(node, found):
@@ -74,10 +77,10 @@ class _Search:
                 self.seen[key] = outer
 
     def merged(self, node: ir.Node, found: dict[Key, ir.Node | None]) -> bool:
-        """True if an earlier node stands for ``node`` now; else notes what it computes.
+        """True if an earlier node replaces ``node``; else remember ``node`` by its keys.
 
-        ``found`` takes what each key stood for before this graph: a node that is dead by now gives
-        way to one of an inner graph, which nothing outside may read.
+        ``found`` keeps the previous entry of each key: an inner node may take the place of a dead
+        outer one only until its graph ends.
         """
         for key in (self.key_within_graph(node), self.sizes(node)):
             first = self.seen.get(key) if key is not None else None
@@ -90,9 +93,10 @@ class _Search:
         return False
 
     def key_within_graph(self, node: ir.Node) -> Key | None:
-        """``key``, but that of a DequantizeLinear which an outer graph has too is its own.
+        """Return the key of ``node``; a DequantizeLinear of a subgraph gets a key of its own.
 
-        Its floats are then known to be the same: what both graphs compute of them still merges.
+        Its result is then treated as equal to the outer one, so nodes computed from both still
+        merge.
         """
         key = self.key(node)
         first = self.seen.get(key)
@@ -102,7 +106,8 @@ class _Search:
         return (key, id(node.graph))
 
     def sizes(self, node: ir.Node) -> Key | None:
-        """Which dims a vector or scalar of integers holds; None if a dim has no name."""
+        """Return the dims that an integer vector or scalar holds, as a key; None if a dim has no
+        name."""
         value = node.outputs[0]
         if node.domain or len(node.outputs) != 1 or value.dtype not in _INTEGERS:
             return None
@@ -115,6 +120,7 @@ class _Search:
         return (value.dtype, tuple(value.shape), names) if None not in names else None
 
     def merge(self, node: ir.Node, first: ir.Node) -> bool:
+        """Let the results of ``first`` replace those of ``node``; False if the rewriter refuses."""
         other_order = node.op_type in ("Max", "Min") and self.operands(node) != self.operands(first)
         try:
             self.rewriter.replace(node, first.outputs, trust_shape=True)  # keeps 2
@@ -125,7 +131,8 @@ class _Search:
         return True
 
     def key(self, node: ir.Node) -> Key | None:
-        """What decides the results of ``node``; None for nodes that stay apart."""
+        """Return the key that determines the results of ``node``; None for nodes that never
+        merge."""
         if node.op_type == "Constant" or not opset.is_deterministic(node):  # keeps 1
             return None
         attributes = []
@@ -150,13 +157,13 @@ class _Search:
         )
 
     def operands(self, node: ir.Node) -> list[int]:
-        """The numbers of the operands, in their order."""
+        """Return the numbers of the operands, in order."""
         return [self.number(value) for value in node.inputs]
 
     def number(self, value: ir.Value | None) -> int:
-        """A number for each value, in the order met, so that operands can be sorted.
+        """Return a number for each value, in order of appearance, so that operands can be sorted.
 
-        Small constants are values by what they hold: each rule makes its own.
+        Small constants with equal elements have the same number.
         """
         if value is None:
             return -1
@@ -174,7 +181,7 @@ class _Search:
 
 
 def _freeze(attr: ir.Attr) -> Hashable | None:
-    """An attribute as a key, tensors by their bytes; None if it cannot be compared."""
+    """Return an attribute as a key, tensors by their bytes; None if it cannot be compared."""
     if attr.is_ref():
         return ("ref", attr.ref_attr_name)
     if attr.type == ir.AttributeType.TENSOR:

@@ -1,19 +1,19 @@
-"""Replace shapes computed at run time by constants where 0, -1 and 1 can say the same.
+"""Replace shapes computed at run time by constants with 0, -1 and 1.
 
     before   x: B,S,768 ─> Reshape(Concat(Shape(x)[0], Shape(x)[1], 12, 64)) ─> y
     after    x: B,S,768 ─> Reshape([0, 0, 12, 64]) ─> y
 
-In a Reshape a dim that x has at the same place becomes 0, and one other unknown dim becomes -1,
-which a -1 for a number makes room for.
-One that adds dims of size 1, or takes such away, beside several unknown ones is an Unsqueeze or a
-Squeeze, as in the variance along a middle axis that PyTorch's exporter spells out.
-In an Expand a dim that x has at the same place becomes 1. A Resize is given its sizes along those
-axes alone that get another size, if these are numbers.
+In a Reshape, a dim that x has at the same position becomes 0, and one other unknown dim becomes -1;
+an existing -1 for a known dim is replaced by the number. A Reshape with several unknown dims that
+only adds or drops dims of size 1 becomes an Unsqueeze or Squeeze (the variance along a middle axis,
+as PyTorch's exporter writes it). In an Expand, a dim that x has at the same position becomes 1. A
+Resize states only the sizes that change, if these are numbers.
 
-Needs    (1) a shape that inference follows through Shape, Gather, Slice, Concat and arithmetic.
-Keeps    (1) a shape where -1 would stand beside another unknown dim, unless it already did: with
-         an empty tensor -1 is ambiguous. With ``allowzero`` a literal 0, which means something
-         else; (2) a Resize that crops or keeps the aspect ratio, and any before opset 18.
+Needs    (1) a shape whose elements are inferred through Shape, Gather, Slice, Concat and
+         arithmetic.
+Keeps    (1) a shape with -1 next to a dim that may be 0, unless it had the -1 before: with an empty
+         tensor -1 is ambiguous; a literal 0 with ``allowzero``, which does not copy a dim; (2) a
+         Resize that crops or keeps the aspect ratio, and any Resize before opset 18.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ AXES_OPSET = 18
 
 @rule(op("Reshape", var("x"), var("shape")), same_shape=True)
 def symbolic_reshape(m: Match, b: Builder) -> Replacement:
+    """Replace the computed target of a Reshape by a constant, or the Reshape by Unsqueeze or
+    Squeeze."""
     if m.constants.get(m["shape"]) is not None:
         return None
     elements = b.shapes.elements(m["shape"])
@@ -56,6 +58,7 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Expand", var("x"), var("shape")), same_shape=True)
 def symbolic_expand(m: Match, b: Builder) -> Replacement:
+    """Replace the computed shape of an Expand by a constant."""
     if m.constants.get(m["shape"]) is not None:
         return None
     elements, source = b.shapes.elements(m["shape"]), m["x"].shape
@@ -75,6 +78,7 @@ def symbolic_expand(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Resize", var("x"), rest=True), same_shape=True)
 def symbolic_resize(m: Match, b: Builder) -> Replacement:
+    """Replace the computed sizes of a Resize by constant sizes of the axes that change."""
     node, source = m.root, m["x"].shape
     sizes = node.inputs[3] if len(node.inputs) > 3 else None
     if sizes is None or source is None or m.constants.get(sizes) is not None:
@@ -101,7 +105,8 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
 
 
 def _told(element: Dim, dim: Dim) -> Dim:
-    """What the shape of the result says, where the element is no number, or a -1 for a number."""
+    """Return the dim of the result if the element is unknown, or is -1 for a known dim; else the
+    element."""
     is_number = isinstance(element, int)
     return element if is_number and (element != -1 or not isinstance(dim, int)) else dim
 
@@ -109,7 +114,8 @@ def _told(element: Dim, dim: Dim) -> Dim:
 def reshape_operand(
     source: ir.Shape | None, elements: Sequence[Dim], zero_is_zero: bool
 ) -> list[int] | None:
-    """The constant that does as ``elements`` do in a Reshape from ``source``; None if none does."""
+    """Return the constant target that equals ``elements`` in a Reshape from ``source``; None if
+    none does."""
     target: list[int] = []
     for index, element in enumerate(elements):
         if isinstance(element, int):

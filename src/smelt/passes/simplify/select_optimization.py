@@ -1,4 +1,4 @@
-"""Remove a Where whose choice is known, or is a mask of infinities.
+"""Remove a Where whose condition is known, or that only masks by infinity.
 
     before   Where(all true, a, b) ─> y                    after   a ─> y
     before   Where(c, a, a) ─> y                           after   a ─> y
@@ -8,15 +8,15 @@
     before   a * Cast(c) + b * Cast(Not(c)) ─> y           after   Where(c, a, b) ─> y
     before   Where(mask, -inf, b) ─> y                     after   Add(b, mask ? -inf : -0) ─> y
 
-The last form only with the option ``assume-finite``: where b is infinite or NaN under the mask,
-the sum is NaN. Adding -0 keeps every bit of b, +0 would not.
+The last form needs the option ``assume-finite``: where b is infinite or NaN under the mask, the sum
+is NaN. Adding -0 keeps every bit of b; +0 would not.
 
-Needs    (1) a constant condition, or a number of elements computed from sizes of inputs, where the
-         source says that those are never 0, as JAX does; (2) a result of the shape of the operand
-         that is chosen, since the others may broadcast it. For the sum a constant filled with
-         infinities, on either side.
-Keeps    (1) conditions that are true at some places only; (2) masks whose sum would need a
-         constant larger than condition and infinities are now; (3) products of floats.
+Needs    (1) a constant condition, or a number of elements computed from input sizes that the source
+         declares to be never 0, as JAX does; (2) a result of the shape of the chosen operand,
+         because other operands may broadcast it; for the last form, a constant filled with
+         infinities on either side.
+Keeps    (1) conditions that are true for some elements only; (2) masks whose sum would need a
+         larger constant than condition and infinities; (3) products of floats.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ _infinite = const(name="infinite", limit=None)
 
 @rule(op("Where", _mask, var("a"), var("b")))  # needs 2
 def known_choice(m: Match, b: Builder) -> Replacement:
+    """Replace a Where with a constant condition by the chosen operand."""
     mask = m.array("mask", limit=None)
     if mask is None:
         return None
@@ -51,6 +52,7 @@ def known_choice(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Where", var("condition"), var("a"), var("a")))
 def no_choice(m: Match, b: Builder) -> Replacement:
+    """Replace a Where of two equal operands by the operand."""
     return m["a"]
 
 
@@ -66,7 +68,7 @@ _opposite = op("Where", _negated, var("miss"), var("hit"), name="inner", shared=
     )
 )  # needs 2
 def known_where_not_so(m: Match, b: Builder) -> Replacement:
-    """An inner choice by the same condition, in the branch where that is false."""
+    """Simplify an inner Where with the same condition in the branch where it is False."""
     return b.op("Where", m["condition"], m["a"], m["miss"])
 
 
@@ -77,7 +79,7 @@ def known_where_not_so(m: Match, b: Builder) -> Replacement:
     )
 )  # needs 2
 def known_where_so(m: Match, b: Builder) -> Replacement:
-    """An inner choice by the same condition, in the branch where that is true."""
+    """Simplify an inner Where with the same condition in the branch where it is True."""
     return b.op("Where", m["condition"], m["hit"], m["a"])
 
 
@@ -88,7 +90,10 @@ _other = op("Mul", var("b"), _negation, commutative=True)
 
 @rule(op("Add", _kept, _other, commutative=True))
 def integers_by_products(m: Match, b: Builder) -> Replacement:
-    """So TensorFlow's exporter counts indices from the end."""
+    """Replace ``a * Cast(c) + b * Cast(Not(c))`` of integers by a Where.
+
+    TensorFlow's exporter writes negative indices in this way.
+    """
     y, c = m.root.outputs[0], m["c"]
     if c.dtype != ir.DataType.BOOL or y.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return Miss("of floats, 0 times infinity is NaN")  # keeps 3
@@ -105,7 +110,10 @@ _zero = const(0, ulp=0)
     )
 )
 def something_there(m: Match, b: Builder) -> Replacement:
-    """So ``jnp.var`` guards against the mean of nothing."""
+    """Replace a choice by ``size > 0`` by the operand for a size that is never 0.
+
+    ``jnp.var`` guards the mean of an empty tensor in this way.
+    """
     size = size_of(m["size"], b.shapes)
     if size is None:
         return None
@@ -116,6 +124,7 @@ def something_there(m: Match, b: Builder) -> Replacement:
 
 @rule(one_of(op("Where", _mask, _infinite, var("x")), op("Where", _mask, var("x"), _infinite)))
 def infinite_where_masked(m: Match, b: Builder) -> Replacement:
+    """Replace a Where with infinities by an added constant of -0 and infinities."""
     mask, infinite = m.array("mask", limit=None), m.array("infinite", limit=None)
     if mask is None or infinite is None or not is_float(infinite.dtype):
         return None
@@ -137,7 +146,7 @@ HIDDEN_IS_FINITE = assumes("what a mask hides is neither infinite nor NaN")
 
 @dataclass(frozen=True)
 class Masks:
-    """``assume_finite``: what a mask hides is neither infinite nor NaN."""
+    """``assume_finite``: assume that masked elements are neither infinite nor NaN."""
 
     assume_finite: bool = False
 

@@ -1,12 +1,13 @@
-"""Let elementwise operators broadcast what they read, instead of expanding it first.
+"""Drop an Expand before an elementwise operator that broadcasts, or move it behind the operator.
 
     before   Add(x: B,H,S,S, Expand(c: 1,1,S,1))  after   Add(x, c)
     before   Where(Expand(mask), 0, low)         after   Expand(Where(mask, 0, low))
 
-Needs    (1) for the first, other operands that have each dim of the result, or have it expanded to,
-             or one to whose Shape it is expanded, whatever that is;
-         (2) for the second, no other operand but constants of one element, of no higher rank.
-Keeps    (1) an Expand that something else reads, where the operator would go before it.
+Needs    (1) in the first form, operands that together have each dim of the result, or an Expand to
+         the Shape of another operand;
+         (2) in the second form, only constants of one element and of no higher rank as other
+         operands.
+Keeps    (1) in the second form, an Expand with other readers.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _ALL = tuple(sorted(BROADCASTING))
 
 @rule(op(_ALL, var("first"), rest=True), needs=("Expand",), same_shape=True)
 def broadcast_instead(m: Match, b: Builder) -> Replacement:
+    """Let the operator read the operand of the Expand."""
     result = m.root.outputs[0].shape
     for index, value in enumerate(m.root.inputs):
         expand = producer_of(value, "Expand")
@@ -43,8 +45,8 @@ def broadcast_instead(m: Match, b: Builder) -> Replacement:
 
 
 def _expanded_to_one_of(expand: ir.Node, others: list[ir.Value | None]) -> bool:
-    """True if it is expanded against the shape of one of ``others``, with which the operator itself
-    broadcasts: to broadcast with one shape twice is to do it once."""
+    """True if ``expand`` expands to the Shape of one of ``others``, to which the operator
+    broadcasts too."""
     shape = producer_of(expand.inputs[1], "Shape")
     if shape is None or shape.attributes:  # of a part of the dims
         return False
@@ -52,7 +54,7 @@ def _expanded_to_one_of(expand: ir.Node, others: list[ir.Value | None]) -> bool:
 
 
 def _broadcast_to(result: ir.Shape | None, operands: list[ir.Value | None]) -> bool:
-    """True if each dim of ``result`` is one of an operand, whatever is broadcast."""
+    """True if each dim of ``result`` is a dim of one of ``operands``."""
     shapes = [operand.shape for operand in operands if operand is not None]
     if result is None or any(shape is None for shape in shapes):
         return False
@@ -68,6 +70,7 @@ def _broadcast_to(result: ir.Shape | None, operands: list[ir.Value | None]) -> b
 
 @rule(op((*_ALL, *UNARY, "Cast"), var("first"), rest=True), needs=("Expand",), same_shape=True)
 def expand_afterwards(m: Match, b: Builder) -> Replacement:
+    """Compute on the small operand and expand the result."""
     inputs = m.root.inputs
     computed = [i for i, value in enumerate(inputs) if m.scalar(value) is None]
     walk = m.walk()

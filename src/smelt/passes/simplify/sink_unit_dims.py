@@ -1,16 +1,15 @@
-"""Move dims of size 1 that are put in behind what works alike without them, up to a Reshape.
+"""Move inserted dims of size 1 down to the next Reshape, behind operators that ignore them.
 
     before   x: B,H,S,S ─> Reshape(B,H,S,1,S) ─> Mul(2) ─> Softmax ─> Transpose ─> Reshape ─> y
     after    x ─> Mul(2) ─> Softmax ─> Transpose ─> Unsqueeze ─> Reshape ─> y
 
-The two at the end then merge. Grouped attention with one group leaves such chains. A Reshape that
-splits dims too, as TensorFlow's einsums of heads have, splits them alone.
+The Unsqueeze and the Reshape then merge. Grouped attention with one group leaves such chains. A
+Reshape that also splits dims (TensorFlow's einsums of heads) keeps only the split.
 
-Needs    (1) a chain of Transpose, Softmax and operators that work element by element, each read
-         once, that ends in a Reshape; (2) other operands that have size 1 at those dims, or lack
-         them.
-Keeps    (1) dims that another operand repeats; (2) a Softmax over such a dim; (3) chains that
-         something else reads, a graph returns, or that end elsewhere.
+Needs    (1) a chain of Transpose, Softmax and elementwise operators, each with one reader, that
+         ends in a Reshape; (2) other operands with size 1 along these dims, or without them.
+Keeps    (1) dims that another operand expands; (2) a Softmax over such a dim; (3) chains with other
+         readers, that are outputs, or that do not end in a Reshape.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, constant_
 
 Axes: TypeAlias = tuple[int, ...]
 LONGEST = 12
-"""Nodes between the dims and the Reshape that takes them away."""
+"""Limit of nodes between the inserted dims and the Reshape."""
 
 _SOFTMAX = ("Softmax", "LogSoftmax")
 _UNARY = sorted(UNARY)
 _BINARY = ("Add", "Div", "Max", "Min", "Mul", "Sub")
-"""Of these and Where any operand may have the dims."""
+"""Operators that, like Where, may have the dims in any operand."""
 
 _put = op(["Reshape", "Unsqueeze"], var("x"), rest=True, name="put")
 
@@ -57,6 +56,7 @@ _put = op(["Reshape", "Unsqueeze"], var("x"), rest=True, name="put")
     same_shape=True,
 )
 def unit_dims(m: Match, b: Builder) -> Replacement:
+    """Compute the first operator of the chain without the dims, and unsqueeze its result."""
     put = m["put"]
     axes = inserted(m["x"].shape, put.shape)
     others = None if axes else _without_ones(m["x"].shape, put.shape)
@@ -87,8 +87,8 @@ def unit_dims(m: Match, b: Builder) -> Replacement:
 def _without_ones(
     source: ir.Shape | None, result: ir.Shape | None
 ) -> tuple[Axes, list[int]] | None:
-    """The dims of 1 of ``result`` behind the first dims of both that are the same, and the operand
-    of a Reshape from ``source`` without them."""
+    """Return the inserted dims of 1 behind the common leading dims, and the Reshape target without
+    them."""
     if source is None or result is None:
         return None
     same = takewhile(lambda pair: same_dim(*pair), zip(source, result, strict=False))
@@ -102,6 +102,8 @@ def _without_ones(
 
 
 def _ends_in_a_reshape(value: ir.Value, axes: Axes) -> bool:
+    """True if a chain of operators that ignore the dims ``axes`` leads from ``value`` to a
+    Reshape."""
     for _ in range(LONGEST):
         if not scope.has_one_use(value) or value.is_graph_output():  # keeps 3
             return False
@@ -123,7 +125,8 @@ def _graph(value: ir.Value) -> ir.Graph | ir.Function | None:
 
 
 def _through(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
-    """Where the dims ``axes`` of ``value`` are in the result of ``node``; None if they matter."""
+    """Return the positions of the dims ``axes`` in the result of ``node``; None if they matter to
+    it."""
     step = _STEPS.get(node.op_type)
     if step is None or not is_known(node):  # needs 1
         return None
@@ -140,7 +143,7 @@ def _normalized(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
 
 
 def _kept_axis(node: ir.Node, value: ir.Value, axes: Axes) -> int | None:
-    """The axis of a Softmax where the dims ``axes`` are gone."""
+    """Return the axis of a Softmax without the dims ``axes``; None if it is one of them."""
     given = node.attributes.get("axis")
     if value.shape is None:
         return None
@@ -149,6 +152,7 @@ def _kept_axis(node: ir.Node, value: ir.Value, axes: Axes) -> int | None:
 
 
 def _elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
+    """Return ``axes`` if all operands have size 1 along them, else None."""
     result = node.outputs[0].shape
     if result is None or value.shape is None or len(result) != len(value.shape):
         return None
@@ -162,12 +166,14 @@ def _elementwise(node: ir.Node, value: ir.Value, axes: Axes) -> Axes | None:
 
 
 def _axes_of_operand(shape: ir.Shape, axes: Axes, rank: int) -> Axes:
-    """Those of ``axes`` of a result of ``rank`` that an operand of ``shape`` has, in its count."""
+    """Return ``axes`` of a result of ``rank`` as axes of an operand of ``shape``; missing ones are
+    dropped."""
     missing = rank - len(shape)
     return tuple(axis - missing for axis in axes if axis >= missing)
 
 
 def _squeezed(m: Match, b: Builder, value: ir.Value, axes: Axes, rank: int) -> ir.Value:
+    """Return the operand ``value`` without the dims ``axes`` of the result."""
     assert value.shape is not None
     axes_here = _axes_of_operand(value.shape, axes, rank)
     if not axes_here:

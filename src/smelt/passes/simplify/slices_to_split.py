@@ -1,14 +1,15 @@
-"""Make one Split of neighbouring Slices that take a whole axis apart.
+"""Replace neighbouring Slices that cover a whole axis by one Split.
 
     before   x: N,H,96 ─> Slice(:32) ─> q; x ─> Slice(32:64) ─> k; x ─> Slice(64:) ─> v
     after    x ─> Split([32, 32, 32]) ─> q, k, v
 
-So PyTorch's TorchScript exporter writes ``chunk``, of queries, keys and values for instance.
+PyTorch's TorchScript exporter writes ``chunk`` in this way, for queries, keys and values for
+example.
 
-Needs    (1) Slices of one value along one axis of known size, by constants and steps of 1; (2) at
-         least three parts, next to each other, that are the whole axis.
-Keeps    (1) two halves, which rotary embeddings and rolled windows are told by; (2) Slices of
-         constants, and those that are outputs.
+Needs    (1) Slices of one value along one axis of known size, with constant bounds and step 1;
+         (2) at least three adjacent parts that cover the whole axis.
+Keeps    (1) two halves, by which rotary embeddings and rolled windows are recognized; (2) Slices of
+         constants, and Slices that are outputs.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 
 FEWEST = 3
-"""Parts that become outputs of a Split."""
+"""Smallest number of parts that become a Split."""
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows ``start`` to ``end`` of ``axis``, as ``node`` takes them."""
+    """Rows ``start`` to ``end`` of ``axis``, taken by the Slice ``node``."""
 
     node: ir.Node
     axis: int
@@ -44,6 +45,7 @@ class _Part:
 def slices_to_split(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Replace each group of Slices by a Split."""
     for parts in _groups(cx):
         if rewriter.exhausted:
             break
@@ -52,7 +54,7 @@ def slices_to_split(
 
 
 def _groups(cx: PassContext) -> Iterator[list[_Part]]:
-    """Parts of one value in one graph along one axis, from the first row to the last."""
+    """Yield the parts of one value along one axis if they cover the axis from first to last row."""
     found: dict[tuple[object, ...], list[_Part]] = {}
     for node in cx.index().nodes([("", "Slice")]):
         x, part = node.inputs[0], _part(cx, node)
@@ -69,6 +71,8 @@ def _groups(cx: PassContext) -> Iterator[list[_Part]]:
 
 
 def _part(cx: PassContext, node: ir.Node) -> _Part | None:
+    """Return the Slice ``node`` as a part; None if it cuts several axes, has steps, or is an
+    output."""
     x = node.inputs[0]
     if x is None or x.shape is None or is_constant(x) or not is_known(node):  # keeps 2
         return None
@@ -84,6 +88,7 @@ def _part(cx: PassContext, node: ir.Node) -> _Part | None:
 
 
 def _split(parts: list[_Part], rewriter: Rewriter) -> None:
+    """Build the Split; its results replace the Slices."""
     first = parts[0]
     b = rewriter.builder(first.node, [part.node for part in parts], "slices_to_split")
     ordered = sorted(parts, key=lambda part: part.start)

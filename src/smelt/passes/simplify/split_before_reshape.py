@@ -1,14 +1,14 @@
-"""Cut a dim before a Reshape splits it, where other Reshapes put it together again.
+"""Move a Split before the Reshape that makes its axis, if Reshapes merge the parts again.
 
     before   x: B,S,3*H*D ─> Reshape(B,S,3,H,D) ─> Split(2) ─> Reshape(B,S,H*D) each ─> q, k, v
     after    x ─> Split(2) into H*D each ─> q, k, v
 
-So are queries, keys and values cut from one product in most vision transformers of PyTorch. A part
-of another shape keeps one Reshape. Flatten, Squeeze and Unsqueeze count as Reshapes.
+Most vision transformers of PyTorch cut queries, keys and values from one product in this way. A
+part of another shape keeps one Reshape. Flatten, Squeeze and Unsqueeze count as Reshapes.
 
-Needs    (1) a Reshape that splits one dim into numbers, of which the first is cut; (2) parts that
-         Reshapes alone read.
-Keeps    (1) a Reshape that something else reads, and parts that a graph returns.
+Needs    (1) a Reshape that splits one dim into constant sizes, and a Split of the first of these
+         dims; (2) parts that only Reshapes read.
+Keeps    (1) a Reshape with other readers, and parts that are outputs.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, constant_
 
 @rule(op("Split", op("Reshape", var("x"), rest=True, name="apart"), rest=True))  # keeps 1
 def cut_first(m: Match, b: Builder) -> Replacement:
+    """Split the unreshaped value and reshape each part."""
     shape, pieces = m["x"].shape, m["apart"].shape
     parts = [part for part in m.root.outputs if part.shape is not None]
     if shape is None or pieces is None or len(parts) < len(m.root.outputs):
@@ -62,7 +63,11 @@ def cut_first(m: Match, b: Builder) -> Replacement:
 
 
 def _size_of_a_piece(shape: ir.Shape, pieces: ir.Shape, axis: int) -> int | None:
-    """How many numbers one step along ``axis`` of ``pieces`` is of that axis of ``shape``."""
+    """Return how many elements of ``axis`` of ``shape`` one step along ``axis`` of ``pieces``
+    covers.
+
+    None if the Reshape does not split that one dim, or if its sizes are unknown.
+    """
     added = len(pieces) - len(shape)
     if added < 1 or axis >= len(shape):
         return None
@@ -79,6 +84,7 @@ def _size_of_a_piece(shape: ir.Shape, pieces: ir.Shape, axis: int) -> int | None
 
 
 def _is_for_reshapes(part: ir.Value) -> bool:
+    """True if only Reshapes read ``part`` and it is not an output."""
     uses = part.uses()
     readers = (use.node for use in uses)
     return not part.is_graph_output() and all(

@@ -1,4 +1,4 @@
-"""Read tensors of a sequence where they come from, if the model says how many there are.
+"""Replace tensors read from a sequence by the tensors that were put into it.
 
     before   x: [6,N] ─> SplitToSequence(2) ─> SequenceAt(1) ─> y
     after    x ─> Slice(2 to 4) ─> y
@@ -8,13 +8,14 @@
 
     before   x ─> Optional ─> OptionalGetElement ─> y        after   x is y
 
-SequenceEmpty, SequenceInsert and SequenceErase may stand between, SequenceLength and
-OptionalHasElement are numbers. So targets without sequences take what exporters of PyTorch write.
+SequenceEmpty, SequenceInsert and SequenceErase may be in between; SequenceLength and
+OptionalHasElement become constants. Targets without sequences can then run models of PyTorch's
+exporters.
 
-Needs    (1) a sequence made in the model, not by a loop, a branch or a caller; (2) constant
-         positions, within the sequence; (3) of a SplitToSequence, constant sizes of parts that
-         fill the axis, or the size of the axis.
-Keeps    (1) the sequence for whom else reads it.
+Needs    (1) a sequence that is built in the same graph, not by a loop, a branch or a caller;
+         (2) constant positions within the sequence; (3) for SplitToSequence, a known size of the
+         axis, and constant sizes of the parts that fill it.
+Keeps    (1) the sequence for its other readers.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.passes.base import EXACT, rule_pass
 
 Item: TypeAlias = Callable[[Builder], ir.Value]
-"""Makes the tensor where it is read."""
+"""Builds one tensor of a sequence where it is read."""
 
 MOST = 1024
-"""Tensors of a sequence that is looked at."""
+"""Limit of tensors in a sequence."""
 
 _MAKERS = ("SequenceConstruct", "SequenceEmpty", "SplitToSequence")
 _sequence = var("sequence")  # keeps 1
@@ -42,6 +43,7 @@ _sequence = var("sequence")  # keeps 1
 
 @rule(op("SequenceAt", _sequence, var("position")), min_opset=11, same_shape=True, needs=_MAKERS)
 def one_of_a_sequence(m: Match, b: Builder) -> Replacement:
+    """Replace SequenceAt by the tensor at that position."""
     items, position = _items(m, m["sequence"]), m.scalar("position")
     if items is None or position is None:  # needs 1 2
         return Miss("the sequence or the position is not known")
@@ -50,6 +52,7 @@ def one_of_a_sequence(m: Match, b: Builder) -> Replacement:
 
 @rule(op("ConcatFromSequence", _sequence), same_shape=True, needs=_MAKERS)
 def joined_sequence(m: Match, b: Builder) -> Replacement:
+    """Replace ConcatFromSequence by a Concat of the tensors."""
     items, axis = _items(m, m["sequence"]), m.root.attributes.get_int("axis", 0)
     if not items:  # needs 1
         return Miss("the sequence is not known, or empty")
@@ -62,6 +65,7 @@ def joined_sequence(m: Match, b: Builder) -> Replacement:
 
 @rule(op("SequenceLength", _sequence), min_opset=11, same_shape=True, needs=_MAKERS)
 def length_of_a_sequence(m: Match, b: Builder) -> Replacement:
+    """Replace SequenceLength by a constant."""
     items = _items(m, m["sequence"])
     if items is None:  # needs 1
         return Miss("the sequence is not known")
@@ -74,6 +78,7 @@ def length_of_a_sequence(m: Match, b: Builder) -> Replacement:
     same_shape=True,
 )
 def element_of_an_optional(m: Match, b: Builder) -> Replacement:
+    """Replace OptionalGetElement of an Optional by its element."""
     return m["element"]
 
 
@@ -83,11 +88,12 @@ def element_of_an_optional(m: Match, b: Builder) -> Replacement:
     same_shape=True,
 )
 def presence_of_an_element(m: Match, b: Builder) -> Replacement:
+    """Replace OptionalHasElement of an Optional by a constant."""
     return b.constant(np.array(any(value is not None for value in m.node("optional").inputs)))
 
 
 def _items(m: Match, value: ir.Value) -> list[Item] | None:
-    """The tensors of a sequence in order; None if they are not known."""
+    """Return the tensors of a sequence in order; None if they are unknown."""
     changes: list[ir.Node] = []
     while (maker := value.producer()) is not None and not maker.domain:
         source = maker.inputs[0] if maker.inputs else None
@@ -106,7 +112,7 @@ def _items(m: Match, value: ir.Value) -> list[Item] | None:
 
 
 def _made(m: Match, maker: ir.Node | None) -> list[Item] | None:
-    """The tensors of a sequence where it begins."""
+    """Return the tensors of a sequence as it is created; None if they are unknown."""
     if maker is None or maker.domain:
         return None
     if maker.op_type == "SequenceEmpty":
@@ -117,7 +123,7 @@ def _made(m: Match, maker: ir.Node | None) -> list[Item] | None:
 
 
 def _changed(m: Match, node: ir.Node, items: list[Item]) -> list[Item] | None:
-    """``items`` after one tensor more or less."""
+    """Return ``items`` after a SequenceInsert or SequenceErase; None if its position is unknown."""
     if node.op_type == "Identity":
         return items
     place = 2 if node.op_type == "SequenceInsert" else 1
@@ -140,7 +146,7 @@ def _given(value: ir.Value) -> Item:
 
 
 def _parts(m: Match, node: ir.Node) -> list[Item] | None:
-    """The parts that a SplitToSequence makes."""
+    """Return the parts that a SplitToSequence makes; None if their sizes are unknown."""
     data = node.inputs[0]
     if data is None or data.shape is None or not data.shape:
         return None
@@ -155,7 +161,7 @@ def _parts(m: Match, node: ir.Node) -> list[Item] | None:
 
 
 def _sizes(m: Match, node: ir.Node, whole: int | ir.SymbolicDim) -> Sequence[int] | None:
-    """How large the parts are along the axis, of which ``whole`` is the size."""
+    """Return the sizes of the parts along an axis of size ``whole``; None if they are unknown."""
     given = node.inputs[1] if len(node.inputs) > 1 else None
     array = m.array(given) if given is not None else np.array(1)
     if array is None or not isinstance(whole, int):

@@ -1,17 +1,16 @@
-"""Say how often a loop runs, where its condition only counts.
+"""Give a loop a constant trip count if its condition only counts iterations.
 
     before   Loop(none, true, 0, x) { (k, c, i, p) => j = i + 1, (j < 5, j, f(p, i)) }
     after    Loop(5, none, 0, x)    { (k, c, i, p) => j = i + 1, (c, j, f(p, i)) }
 
-Frameworks without a loop of known length write one that goes on while a counter is below a number,
-as Keras does for recurrent layers. What a loop stacks has known sizes only if its rounds have a
-number, and a runtime need not compute when to stop.
+Frameworks without counted loops write one that runs while a counter is below a limit; Keras does so
+for recurrent layers. Scan outputs have known sizes only if the trip count is known, and the runtime
+then does not have to evaluate the condition.
 
-Needs    (1) a condition that is true at first; (2) comparisons of numbers that grow by a constant
-         each round, alone or joined by And; (3) whole numbers that their types hold exactly until
-         the loop ends, also where they are compared as floats; (4) a limit that is no number of
-         rounds, or a constant.
-Keeps    (1) a condition that reads data; (2) loops that end by their limit alone.
+Needs    (1) an initial condition of true; (2) comparisons of numbers that grow by a constant in
+         each iteration, one or several joined by And; (3) integers that their types, also floats,
+         hold exactly until the loop ends; (4) no trip count, or a constant one.
+Keeps    (1) a data-dependent condition; (2) loops that end by their trip count alone.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ from smelt.passes.base import EXACT, Options, PassContext, graph_pass
 RULE = "counted"
 
 LOOKED_AT = 64
-"""Values of a body at most; conditions that count have a few."""
+"""Limit of values of a body that are examined; counting conditions have a few."""
 
 Line: TypeAlias = tuple[int, int]
-"""Slope and start of a number that is ``slope * k + start`` in round k, from 0 on."""
+"""Slope and start of a number that is ``slope * k + start`` in iteration k, counted from 0."""
 
 _EXACT: Mapping[ir.DataType, int] = {
     ir.DataType.INT32: 2**31 - 1,
@@ -46,7 +45,7 @@ _EXACT: Mapping[ir.DataType, int] = {
     ir.DataType.FLOAT: 2**24,
     ir.DataType.DOUBLE: 2**53,
 }
-"""Up to what magnitude a type holds every whole number."""
+"""The largest magnitude up to which a type holds every integer."""
 
 _COMPARED: Mapping[str, tuple[int, int]] = {
     "Less": (1, 0),
@@ -54,13 +53,14 @@ _COMPARED: Mapping[str, tuple[int, int]] = {
     "Greater": (-1, 0),
     "GreaterOrEqual": (-1, 1),
 }
-"""The sign of the difference that is to stay below a number, and that number."""
+"""``(sign, limit)``: the comparison is ``sign * (left - right) < limit``."""
 
 
 @graph_pass("uplift_while_to_for", __doc__, exactness=EXACT, source="MLIR: scf-uplift-while-to-for")
 def uplift_while_to_for(
     cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Options
 ) -> None:
+    """Set the trip count of every loop whose condition only counts."""
     for node in cx.index().nodes([("", "Loop")]):
         body = node.attributes.get("body")
         if node in rewriter.dead or rewriter.exhausted or body is None or not is_known(node):
@@ -72,7 +72,8 @@ def uplift_while_to_for(
 
 
 def _count(node: ir.Node, body: ir.Graph, rounds: int, rewriter: Rewriter) -> None:
-    """Let the loop run ``rounds`` times, and its body return the condition that it is given."""
+    """Replace the loop by one that runs ``rounds`` times and whose body returns its condition
+    unchanged."""
     origin = provenance.merge([node], RULE)
     condition = body.outputs[0]
     goes_on = Builder(rewriter.model, body, rewriter.shapes, origin=origin)
@@ -95,7 +96,7 @@ def _count(node: ir.Node, body: ir.Graph, rounds: int, rewriter: Rewriter) -> No
 
 
 class _Counter:
-    """The numbers that the condition of one Loop compares, by round."""
+    """Analyzes the numbers that the condition of one Loop compares."""
 
     def __init__(self, node: ir.Node, body: ir.Graph, constants: Constants) -> None:
         self.node = node
@@ -105,7 +106,8 @@ class _Counter:
         self.left = LOOKED_AT
 
     def rounds(self) -> int | None:
-        """How many there are, if that is sure and the condition has a part in it."""
+        """Return the number of iterations if it is certain and the condition determines it, else
+        None."""
         count, first = self.node.inputs[:2]
         if first is not None and self.constants.scalar(first) is not True:  # needs 1
             return None
@@ -121,7 +123,8 @@ class _Counter:
         return last if exact and last < MOST else None
 
     def until(self, condition: ir.Value) -> float | None:
-        """In which round, counted from 1, ``condition`` is false at first; None if data say it."""
+        """Return the iteration, from 1, in which ``condition`` is first false; None if
+        data-dependent."""
         self.left -= 1
         node = condition.producer()
         if condition is self.body.inputs[1]:
@@ -138,6 +141,8 @@ class _Counter:
         return self.compared(node)
 
     def compared(self, node: ir.Node) -> float | None:  # needs 2
+        """Return the iteration, from 1, in which the comparison ``node`` is first false, else
+        None."""
         if node.op_type not in _COMPARED or None in node.inputs:
             return None
         left, right = (self.line(value) for value in node.inputs if value is not None)
@@ -150,7 +155,8 @@ class _Counter:
         return 1 - (start - limit) // slope if slope > 0 else math.inf
 
     def line(self, value: ir.Value) -> Line | None:
-        """The number that ``value`` is in each round."""
+        """Return the number that ``value`` is in each iteration, None if it is no linear
+        function."""
         self.left -= 1
         if self.left < 0:
             return None
@@ -161,6 +167,7 @@ class _Counter:
         return found
 
     def found(self, value: ir.Value) -> Line | None:
+        """Return what ``line`` returns, from the producer of ``value``."""
         number = self.constants.scalar(value)
         if number is not None:
             return (0, int(number)) if float(number).is_integer() else None
@@ -183,7 +190,7 @@ class _Counter:
         return None
 
     def state(self, place: int) -> Line | None:
-        """A number that the loop carries, to which each round adds a constant."""
+        """Return a state to which each iteration adds a constant, as a line; else None."""
         start = self.constants.scalar(self.node.inputs[place])
         step = self.step(self.body.outputs[place - 1], self.body.inputs[place])
         if step is None or not isinstance(start, int) or isinstance(start, bool):
@@ -191,7 +198,7 @@ class _Counter:
         return step, start
 
     def step(self, value: ir.Value, carried: ir.Value) -> int | None:
-        """What is added to ``carried`` to give ``value``."""
+        """Return the constant that is added to ``carried`` to give ``value``, else None."""
         node = value.producer()
         if node is None or node.domain or not is_known(node):
             return None
