@@ -1,8 +1,8 @@
-"""sin and cos of floats of all magnitudes without branches: within 2 units in the last place.
+"""Branch-free sin and cos of floats of all magnitudes, within 2 ulp.
 
 Payne and Hanek (1983) multiply by those bits of 1 / (2 pi) that are neither whole turns nor too
-small. Here doubles do: of four ranges, each has its scale, a power of 2, and three parts of 28, 28
-and 53 bits of what is left of the scaled 1 / (2 pi), whose products with a float are exact.
+small. Here doubles do so. Each of four ranges has a scale, a power of 2, and three parts (28, 28
+and 53 bits) of the fraction of the scaled 1 / (2 pi), whose products with a float are exact.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ static IN_LOOPS float lane_turned(float x, int32_t quarters)
 }
 #endif
 """
-"""The sine of x and as many quarters of a turn. One by one, and where doubles are not vectors,
-math.h is faster; so is the GNU C library's libmvec, where it is declared. Clang tells functions of
-wider vectors what they are by ``SUMS`` alone."""
+"""The sine of x plus a number of quarter turns. math.h is faster for single elements and without
+vectors of doubles, and so is the GNU C library's libmvec where it is declared. In functions for
+wider vectors, clang shows the width by ``SUMS`` only."""
 
 SIN = """static IN_LOOPS float lane_sin(float x)
 {

@@ -1,7 +1,7 @@
-"""Decompositions by LAPACK and systems by BLAS, matrix by matrix of a batch.
+"""Decompositions by LAPACK and triangular systems by BLAS, matrix by matrix of a batch.
 
-Operators of the domain ``smelt`` become these where this process has the library. Matrices are
-given to it as NumPy does, column by column, so that signs of vectors are the same.
+They replace operators of the domain ``smelt`` if this process has the library. Matrices are passed
+column by column, as NumPy does, so that vectors have the same signs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from smelt.program.storage import Needs
 
 DOMAIN = "smelt.native"
 BLOCK = 32
-"""Columns that LAPACK treats at once: what a work space has room for."""
+"""LAPACK's block size in columns, for which a workspace has room."""
 
 Count = Callable[[int, int], int]
-"""From the rows and columns of the first operand."""
+"""A function of the rows and columns of the first operand."""
 
 
 def _work_of_values(m: int, n: int) -> int:
@@ -47,7 +47,7 @@ WORK: Mapping[str, Count] = {
     "SingularValues": _work_of_values,
     "Eig": lambda m, n: 2 * n * n + 2 * n + (4 + BLOCK) * n,
 }
-"""Elements beside the copy of a matrix, by operator, as the manual of LAPACK asks for."""
+"""The workspace elements of each operator, as LAPACK's manual demands."""
 
 INTEGERS: Mapping[str, Count] = {
     "Eigh": lambda m, n: 3 + 5 * n,
@@ -59,7 +59,7 @@ NAMES = ("Cholesky", "TriangularSolve", *WORK)
 
 
 def takes(instance: Instance, name: str) -> bool:
-    """Real matrices that are not empty; reflections of no more columns than rows."""
+    """True for nonempty real matrices; for reflectors, with no more columns than rows."""
     m, n = instance.shape(0)[-2:]
     sizes = [dim for shape in map(instance.shape, range(_operands(instance))) for dim in shape]
     real = all(instance.type(i).name in ("float", "double") for i in range(_operands(instance)))
@@ -82,13 +82,13 @@ def _batch(instance: Instance) -> int:
 
 
 def _at(pointer: str, count: int) -> str:
-    """What matrix ``b`` of the batch has of it."""
+    """Return the pointer to matrix ``b`` of the batch, as C."""
     return f"{pointer} + b * {count}"
 
 
 @kernel(f"{DOMAIN}::Cholesky")
 def cholesky(cx: KernelContext) -> None:
-    """``potrf`` of the rows taken for columns; a failure turns its triangle into NaN."""
+    """Call ``potrf`` on rows read as columns; a failure writes NaN."""
     x, y, body, n = cx.input(0), cx.output(), cx.body, cx.shape(0)[-1]
     lower = bool(cx.int("lower"))
     with body.loop("b", _batch(cx)):
@@ -104,7 +104,7 @@ def cholesky(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::TriangularSolve")
 def triangular_solve(cx: KernelContext) -> None:
-    """By halves, or by ``trsm``, on rows; it divides by a zero on the diagonal."""
+    """Solve by recursive halves or by ``trsm``, on rows; a zero on the diagonal is divided by."""
     a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     n, (rows, columns) = a.shape[-1], b.shape[-2:]
     body.line(f"memcpy({y.name}, {b.name}, {b.size * b.type.size});")
@@ -117,6 +117,7 @@ def triangular_solve(cx: KernelContext) -> None:
 
 
 def _emit_trsm(cx: KernelContext, a: str, x: str, sizes: tuple[int, int, int]) -> None:
+    """Write the call of ``trsm``."""
     t, (n, rows, columns) = cx.type(0).name, sizes
     flags = [ROWS, 141 if cx.int("left_side") else 142, 122 if cx.int("lower") else 121]
     flags += [112 if cx.int("transpose_a") else 111, 132 if cx.int("unit_diagonal") else 131]
@@ -129,7 +130,7 @@ def _emit_trsm(cx: KernelContext, a: str, x: str, sizes: tuple[int, int, int]) -
 
 @kernel(f"{DOMAIN}::LU", needs=_needs)
 def lu(cx: KernelContext) -> None:
-    """``getrf``; a zero pivot leaves its column as it is."""
+    """Call ``getrf``; a zero pivot leaves its column unchanged."""
     x, y, body, (m, n) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
     scratch, least = cx.scratch(x.type), min(m, n)
     with body.loop("b", _batch(cx)):
@@ -143,7 +144,7 @@ def lu(cx: KernelContext) -> None:
 
 
 def emit_order(cx: KernelContext, m: int, count: int) -> None:
-    """The order of rows from LAPACK's ``pivot``, which counts from 1 and now counts from 0."""
+    """Write the row order from LAPACK's ``pivot``, and make ``pivot`` count from 0."""
     with cx.body.loop("i", m):
         cx.body.line("order[i] = (int32_t)i;")
     with cx.body.loop("k", count):
@@ -154,7 +155,7 @@ def emit_order(cx: KernelContext, m: int, count: int) -> None:
 
 @kernel(f"{DOMAIN}::Geqrf", needs=_needs)
 def geqrf(cx: KernelContext) -> None:
-    """Reflections, packed."""
+    """Write the packed reflectors."""
     x, y, body, (m, n) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
     scratch, taus = cx.scratch(x.type), cx.output(1)
     with body.loop("b", _batch(cx)):
@@ -167,7 +168,7 @@ def geqrf(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs)
 def householder_product(cx: KernelContext) -> None:
-    """``orgqr``, which does not write the numbers that it reads."""
+    """Call ``orgqr``, which only reads the reflector scales."""
     x, taus, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     scratch, (m, n), count = cx.scratch(x.type), cx.shape(0)[-2:], taus.shape[-1]
     with body.loop("b", _batch(cx)):
@@ -180,7 +181,7 @@ def householder_product(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::Eigh", needs=_needs)
 def eigh(cx: KernelContext) -> None:
-    """``syevd``; a triangle that is not finite gives NaN."""
+    """Call ``syevd``; a triangle with non-finite elements gives NaN."""
     x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
     lower = bool(cx.int("lower"))
     vectors, values = _at(cx.output(0).name, n * n), _at(cx.output(1).name, n)
@@ -203,7 +204,7 @@ def eigh(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::SVD", needs=_needs)
 def svd(cx: KernelContext) -> None:
-    """``gesdd``; a matrix that is not finite gives NaN."""
+    """Call ``gesdd``; a matrix with non-finite elements gives NaN."""
     (m, n), full = cx.shape(0)[-2:], bool(cx.int("full_matrices"))
     left, right = (m, n) if full else (min(m, n),) * 2
     scratch = cx.scratch(cx.type(0))
@@ -219,7 +220,7 @@ def svd(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::SingularValues", needs=_needs)
 def singular_values(cx: KernelContext) -> None:
-    """``gesdd`` without vectors."""
+    """Call ``gesdd`` without vectors."""
     m, n = cx.shape(0)[-2:]
     with cx.body.loop("b", _batch(cx)):
         results, scratch = [_at(cx.output().name, min(m, n))], cx.scratch(cx.type(0))
@@ -233,7 +234,8 @@ def _decompose(
     vectors: tuple[str, int, str, int],
     used: int,
 ) -> None:
-    """Values, and vectors in scratch space, of which so many elements are ``used``."""
+    """Write singular values, and vectors in scratch space; ``used`` elements precede the
+    workspace."""
     x, body, (m, n) = cx.input(0), cx.body, cx.shape(0)[-2:]
     scratch, least, (u, u_rows, vt, vt_rows) = cx.scratch(x.type), min(m, n), vectors
     room = _work_of_values(m, n)
@@ -259,9 +261,9 @@ WORK_OF: Mapping[str, Count] = {
 
 @kernel(f"{DOMAIN}::Eig", needs=_needs)
 def eig(cx: KernelContext) -> None:
-    """``geev`` of an ordinary scale; a matrix that is not finite gives NaN.
+    """Call ``geev`` on a matrix scaled to an ordinary magnitude; non-finite elements give NaN.
 
-    Pairs of vectors share two real ones.
+    A pair of complex vectors shares two real ones.
     """
     x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
     scratch, size = cx.scratch(x.type), n * n

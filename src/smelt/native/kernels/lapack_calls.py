@@ -1,4 +1,4 @@
-"""Calls of Fortran's LAPACK from C: numbers by address, matrices column by column."""
+"""Call Fortran's LAPACK from C: numbers by address, matrices column-major."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.operators.lapack.ordinary_scale import ORDINARY_EXPONENTS
 
 PREFIX = "blas_"
-"""Of the pointers to functions in the C text."""
+"""The prefix of function pointers in the C text."""
 
 BLOCKS = """    for (ptrdiff_t i0 = 0; i0 < rows; i0 += 8)
         for (ptrdiff_t j0 = 0; j0 < columns; j0 += 8) {
@@ -18,7 +18,7 @@ BLOCKS = """    for (ptrdiff_t i0 = 0; i0 < rows; i0 += 8)
             for (ptrdiff_t j = j0; j < je; ++j)
                 for (ptrdiff_t i = i0; i < ie; ++i) {
 """
-"""Rows and columns a few at a time, so that the lines of both sides stay in the nearest cache."""
+"""Loops over 8x8 blocks, so that cache lines of both sides stay in the first-level cache."""
 
 TURN = f"""static void turned_T(const T *restrict from, T *restrict to, ptrdiff_t rows,
     ptrdiff_t columns)
@@ -81,15 +81,15 @@ SHIFTED = """static void shifted_T(T *x, ptrdiff_t n, int shift)
 
 
 def letter(instance: Instance, *, is_complex: bool = False) -> str:
-    """The first of the name of a function for this element type, or for pairs of it."""
+    """Return the type letter of a function's name for this element type, or its complex type."""
     return ("cz" if is_complex else "sd")[instance.type(0).name == "double"]
 
 
 def call(cx: KernelContext, name: str, *arguments: str | int, is_complex: bool = False) -> None:
-    """Call a subroutine of LAPACK; ``info``, a variable, is what it says in the end.
+    """Call a LAPACK subroutine; the C variable ``info`` receives its status.
 
-    Texts in quotes are characters, other texts pointers to elements, those that begin with
-    ``(int`` pointers to integers.
+    Quoted arguments are characters, other texts are pointers to elements, and texts that begin with
+    ``(int`` are pointers to integers.
     """
     t, function = cx.type(0).name, f"{PREFIX}{letter(cx, is_complex=is_complex)}{name}"
     types, given, numbers, ends = [], [], [], []
@@ -115,7 +115,7 @@ def call(cx: KernelContext, name: str, *arguments: str | int, is_complex: bool =
 
 
 def turned(cx: KernelContext, source: str, target: str, rows: int, columns: int) -> None:
-    """Copy a matrix of rows into columns; a matrix of columns is one of rows with both swapped."""
+    """Write a row-major matrix as column-major; for the reverse, swap ``rows`` and ``columns``."""
     t = cx.type(0).name
     function = cx.call(f"turned_{t}", _typed(TURN, t))
     cx.body.line(f"{function}({source}, {target}, {rows}, {columns});")
@@ -124,29 +124,29 @@ def turned(cx: KernelContext, source: str, target: str, rows: int, columns: int)
 def interleaved(
     cx: KernelContext, parts: Sequence[str], target: str, rows: int, columns: int
 ) -> None:
-    """Copy a complex matrix of rows, by its parts, into pairs column by column."""
+    """Write the parts of a row-major complex matrix as column-major pairs."""
     t = cx.type(0).name
     function = cx.call(f"interleaved_{t}", _typed(JOIN, t))
     cx.body.line(f"{function}({', '.join(parts)}, {target}, {rows}, {columns});")
 
 
 def parted(cx: KernelContext, source: str, parts: Sequence[str], rows: int, columns: int) -> None:
-    """What ``interleaved`` has done, undone."""
+    """Undo ``interleaved``."""
     t = cx.type(0).name
     function = cx.call(f"parted_{t}", _typed(PART, t))
     cx.body.line(f"{function}({source}, {', '.join(parts)}, {rows}, {columns});")
 
 
 def finite(cx: KernelContext, pointer: str, count: int) -> str:
-    """A condition: whether all elements are finite numbers."""
+    """Return the C condition that all elements are finite."""
     t = cx.type(0).name
     return f"{cx.call(f'finite_{t}', _typed(FINITE, t))}({pointer}, {count})"
 
 
 def shift(cx: KernelContext, pointer: str, count: int) -> None:
-    """Let ``shift`` be the power of two between these finite elements and ordinary numbers.
+    """Declare ``shift``, the exponent that scales these finite elements to an ordinary magnitude.
 
-    0 for ordinary ones, as nearly all matrices are.
+    It is 0 for ordinary elements, as in nearly all matrices.
     """
     t = cx.type(0).name
     text = _typed(SHIFT, t).replace("BOUND", str(ORDINARY_EXPONENTS[cx.type(0).size]))
@@ -161,7 +161,7 @@ def shifted(cx: KernelContext, pointer: str, count: int, shift: str) -> None:
 
 
 def fill_nan(cx: KernelContext, targets: Sequence[tuple[str, int]]) -> None:
-    """Let so many elements be NaN."""
+    """Write NaN into the elements of each target."""
     for pointer, count in targets:
         with cx.body.loop("i", count):
             cx.body.line(f"({pointer})[i] = NAN;")

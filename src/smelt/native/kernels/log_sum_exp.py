@@ -1,4 +1,4 @@
-"""ReduceLogSumExp, in two passes."""
+"""ReduceLogSumExp in two passes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from smelt.native.kernels.reduce import loop_names, loops_of
 
 @kernel("ReduceLogSumExp")
 def log_sum_exp(cx: KernelContext) -> None:
-    """Relative to the largest element, so that nothing overflows."""
+    """Sum relative to the largest element, so that nothing overflows."""
     body, loops, type_ = cx.body, loops_of(cx), cx.type(0)
     names = loop_names(len(loops.sizes))
     kept, reduced = loops.where(False), loops.where(True)

@@ -1,7 +1,7 @@
-"""DotGeneral over logarithms: ``c[m, n] = log(sum over k of exp(a[m, k] + b[k, n]))``.
+"""DotGeneral in the log domain: ``c[m, n] = log(sum over k of exp(a[m, k] + b[k, n]))``.
 
-Each sum is taken relative to its largest term, so that nothing overflows, a row of the left side
-and a panel of columns at a time.
+Each sum is relative to its largest term, so that nothing overflows. It is computed for a row of the
+left operand and a panel of columns at a time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PANEL = 64
 
 
 def panel_function(cx: KernelContext, type_: CType) -> str:
-    """The function of one row and at most ``PANEL`` columns; strides are its parameters."""
+    """Add the function of one row and at most ``PANEL`` columns; strides are parameters."""
     t, f = type_.name, type_.f
     name = f"log_sum_exp_{t}"
     out = Writer()

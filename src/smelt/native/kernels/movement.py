@@ -1,4 +1,4 @@
-"""Operators that move elements: each is one or more strided copies."""
+"""Operators that move elements, each as one or several strided copies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from smelt.program.storage import Needs
 
 @kernel("Shape", "Size", kinds=ANY)
 def shape(cx: KernelContext) -> None:
-    """The sizes of the run, or their product."""
+    """Write the sizes, or their product."""
     sizes, output = cx.shape(0), cx.output()
     if cx.instruction.op == "Size":
         sizes = (math.prod(sizes),)
@@ -40,14 +40,14 @@ def _view(instance: Instance) -> Needs:
 
 @kernel("Reshape", "Identity", needs=_view, kinds=ANY)
 def reshape(cx: KernelContext) -> None:
-    """Never called: a view needs no code."""
+    """Copy; unused, because a view needs no code."""
     source, output = cx.input(0), cx.output()
     emit_map(cx.body, (output.size,), output.access((1,)), [source.access((1,))], "{0}")
 
 
 @kernel("Transpose", kinds=ANY, shared=True)
 def transpose(cx: KernelContext) -> None:
-    """Reads with permuted strides."""
+    """Read with permuted strides."""
     source, output = cx.walked(0), cx.output()
     strides = tuple(source.strides[axis] for axis in cx.ints("perm"))
     read = source.access(strides)
@@ -59,7 +59,7 @@ def transpose(cx: KernelContext) -> None:
 
 @kernel(DIAGONAL, kinds=ANY)
 def diagonal(cx: KernelContext) -> None:
-    """Reads with the sum of the strides of dims that become one."""
+    """Read with the summed strides of merged dims."""
     source, output = cx.walked(0), cx.output()
     strides = [0] * len(output.shape)
     for axis, stride in zip(cx.ints("axes"), source.strides, strict=True):
@@ -69,7 +69,7 @@ def diagonal(cx: KernelContext) -> None:
 
 @kernel("Expand", kinds=ANY)
 def expand(cx: KernelContext) -> None:
-    """Reads with stride 0 along broadcast dims."""
+    """Read with stride 0 along broadcast dims."""
     source, output = cx.walked(0), cx.output()
     read = source.broadcast(output.shape, by_run=True)
     emit_map(cx.body, output.shape, output.access(), [read], "{0}")
@@ -77,7 +77,8 @@ def expand(cx: KernelContext) -> None:
 
 @kernel(EXPAND_AT_RUN_TIME, kinds=ANY)
 def expand_at_run_time(cx: KernelContext) -> None:
-    """Each size told must be that of the output, or 1; dims in front may be left out."""
+    """Broadcast; each given size must be that of the output, or 1, and leading dims may be
+    missing."""
     source, sizes, output = cx.input(0), cx.input(1), cx.output()
     cx.may_fail()
     rank, told = len(output.shape), sizes.size
@@ -100,7 +101,7 @@ def expand_at_run_time(cx: KernelContext) -> None:
 
 @kernel("Tile", kinds=ANY)
 def tile(cx: KernelContext) -> None:
-    """A repeated dim is two loops: over the repeats with stride 0, and over the dim."""
+    """Write two loops per repeated dim: over the repeats with stride 0, and over the dim."""
     source, output = cx.walked(0), cx.output()
     repeats = cx.ints("repeats")
     shape = [n for pair in zip(repeats, source.shape, strict=True) for n in pair]
@@ -110,12 +111,12 @@ def tile(cx: KernelContext) -> None:
 
 
 PAIRS = 16
-"""Pairs that are made at once."""
+"""The pairs that are written per iteration."""
 
 
 @kernel("Concat", kinds=ANY)
 def concat(cx: KernelContext) -> None:
-    """One copy an input, each into its part of the output; both parts of pairs at once."""
+    """Copy each input into its part of the output, or interleave two inputs element by element."""
     output, axis = cx.output(), cx.int("axis")
     if _makes_pairs(cx, output.shape, axis):
         _emit_pairs(cx)
@@ -129,7 +130,7 @@ def concat(cx: KernelContext) -> None:
 
 
 def _makes_pairs(cx: KernelContext, shape: tuple[int, ...], axis: int) -> bool:
-    """True if elements of two dense inputs follow each other by turns."""
+    """True if elements of two dense inputs alternate in the output."""
     if len(cx.instruction.inputs) != 2 or not all(same(size, 1) for size in shape[axis + 1 :]):
         return False
     sources = [cx.walked(position) for position in (0, 1)]
@@ -139,7 +140,7 @@ def _makes_pairs(cx: KernelContext, shape: tuple[int, ...], axis: int) -> bool:
 
 
 def _emit_pairs(cx: KernelContext) -> None:
-    """Loops of a constant length, which compilers make vectors of."""
+    """Write loops of constant length, which compilers vectorize."""
     first, second, y = cx.walked(0), cx.walked(1), cx.output()
     body, count = cx.body, first.size
     body.line("ptrdiff_t i = 0;")
@@ -150,7 +151,7 @@ def _emit_pairs(cx: KernelContext) -> None:
 
 
 def rows_of(instance: Instance) -> list[tuple[int, int]]:
-    """The first row that a Slice takes of each dim of the input, and the step."""
+    """Return the first row and the step of a Slice, for each dim of the input."""
     shape = instance.shape(0)
     found = [(0, 1) for _ in shape]
     names = ("starts", "ends", "axes", "steps")
@@ -165,7 +166,7 @@ def rows_of(instance: Instance) -> list[tuple[int, int]]:
 
 @kernel("Slice", kinds=ANY, shared=True)
 def slice_(cx: KernelContext) -> None:
-    """Reads with an offset, and strides times the steps."""
+    """Read with an offset, and with strides times steps."""
     source, output = cx.walked(0), cx.output()
     pairs = list(zip(rows_of(cx), source.strides, strict=True))
     strides = tuple(step * stride for (_, step), stride in pairs)
@@ -176,7 +177,7 @@ def slice_(cx: KernelContext) -> None:
 
 @kernel(STORE, kinds=ANY)
 def store(cx: KernelContext) -> None:
-    """Writes into a box of its result, of which others write the rest."""
+    """Write into a box of the result; other instructions write the rest."""
     source, output = cx.input(0), cx.output()
     begins = zip(cx.ints("axes"), cx.ints("starts"), strict=True)
     offset = sum(output.strides[axis] * start for axis, start in begins)
@@ -184,6 +185,7 @@ def store(cx: KernelContext) -> None:
 
 
 def _pad_refusal(instance: Instance) -> str | None:
+    """Return why a Pad is refused, None if it is not."""
     mode = instance.instruction.attributes["mode"]
     pads = instance.ints("pads")
     if mode == "constant":
@@ -199,8 +201,10 @@ def _pad_refusal(instance: Instance) -> str | None:
 
 @kernel("Pad", kinds=ANY, refuse=_pad_refusal)
 def pad(cx: KernelContext) -> None:
-    """Constant: a fill, then a copy of what is kept. Else a gather: by a table for each dim, or by
-    places that are computed where a run decides the size."""
+    """Fill and copy for mode constant; else gather by index tables.
+
+    With run-time sizes, indices are computed instead of read from a table.
+    """
     source, output = cx.walked(0), cx.output()
     pads, rank = cx.ints("pads"), len(source.shape)
     if cx.instruction.attributes["mode"] != "constant":
@@ -220,6 +224,7 @@ def pad(cx: KernelContext) -> None:
 
 
 def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
+    """Write a Pad that gathers by index, dim by dim."""
     source, output = cx.input(0), cx.output()
     mode = str(cx.instruction.attributes["mode"])
     terms, variables = [], [f"i{dim}" for dim in range(len(source.shape))]
@@ -247,7 +252,7 @@ def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
 def _pad_elements(
     cx: KernelContext, variables: Sequence[str], terms: Sequence[str], computed: dict[int, int]
 ) -> None:
-    """One element, once the places along dims that a run decides are ``computed``."""
+    """Write one element; ``computed`` holds the run-time dims whose index is computed."""
     mode = str(cx.instruction.attributes["mode"])
     for dim, size in computed.items():
         cx.body.line(f"ptrdiff_t place{dim} = i{dim} - {cx.ints('pads')[dim]};")
@@ -263,7 +268,7 @@ def _pad_rows(
     computed: dict[int, int],
     before: int,
 ) -> None:
-    """Row by row: what is ahead of the row itself, the row, which is copied, and what is behind."""
+    """Write each row in three parts: before the source row, the row as a copy, and after it."""
     shape, row = cx.output().shape, variables[-1]
     copied = [*terms[:-1], f"({row} - {before})"]
     kept = before + cx.shape(0)[-1]
@@ -279,7 +284,7 @@ def _pad_rows(
 
 
 def shown(cx: KernelContext, mode: str, place: str, size: str) -> None:
-    """Let ``place``, which may be beyond a dim of ``size``, be that of the element shown there."""
+    """Map ``place``, which may lie outside of a dim of ``size``, to the element that it shows."""
     if mode == "edge":
         cx.body.line(f"{place} = {place} < 0 ? 0 : {place} < {size} ? {place} : {size} - 1;")
         return
@@ -290,7 +295,8 @@ def shown(cx: KernelContext, mode: str, place: str, size: str) -> None:
 
 
 def _source_index(mode: str, position: np.ndarray, size: int) -> np.ndarray:
-    """Which element of a dim each position shows; those of the dim itself are 0..size-1."""
+    """Return the element that each position of a dim shows; 0..size-1 are those of the dim
+    itself."""
     if mode == "edge":
         return np.asarray(np.clip(position, 0, size - 1))
     if mode == "wrap":

@@ -1,7 +1,7 @@
-"""Slice, Pad, Tile and Reshape by places, widths, repeats and sizes that come as a run goes.
+"""Slice, Pad, Tile and Reshape with run-time starts, widths, repeats or sizes.
 
-Each finds out its sizes first; a run whose sizes are not those declared, or beyond their bounds,
-ends there. Then every element of the result is read where it comes from.
+Each kernel computes its sizes first. A run whose sizes differ from the declared ones, or exceed
+their bounds, ends there. Then each element of the result is read from its source.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.program.instruction import (
 )
 
 MOST = 1 << 40
-"""Pads and repeats beyond this, or below its negative, fit no memory."""
+"""The largest absolute value of pads and repeats; larger ones fit no memory."""
 
 
 def _begin(cx: KernelContext, more: Sequence[str]) -> tuple[Operand, Operand, int]:
@@ -61,7 +61,7 @@ def _refuse_scalar(instance: Instance) -> str | None:
 
 @kernel(SLICE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)
 def slice_at_run_time(cx: KernelContext) -> None:
-    """Starts and ends count from the back if they are below 0, and are cut to the dim."""
+    """Count negative starts and ends from the end, and clamp them to the dim."""
     source, output, rank = _begin(cx, ("first", "step", "count"))
     starts, ends, axes, steps = cx.input(1), cx.input(2), cx.optional(3), cx.optional(4)
     body = cx.body
@@ -104,7 +104,7 @@ def _refuse_mode(instance: Instance) -> str | None:
 
 @kernel(PAD_AT_RUN_TIME, kinds=ANY, refuse=_refuse_mode)
 def pad_at_run_time(cx: KernelContext) -> None:
-    """A negative width takes away; what is not constant then has nothing to repeat."""
+    """Pad; a negative width crops, and only mode constant may pad an empty dim."""
     source, output, rank = _begin(cx, ("before", "count"))
     pads, value, axes = cx.input(1), cx.optional(2), cx.optional(3)
     mode, body, half = str(cx.instruction.attributes["mode"]), cx.body, pads.size // 2
@@ -137,7 +137,7 @@ def pad_at_run_time(cx: KernelContext) -> None:
 
 @kernel(TILE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)
 def tile_at_run_time(cx: KernelContext) -> None:
-    """Each dim is read over and over."""
+    """Read each dim repeatedly."""
     source, output, rank = _begin(cx, ("count",))
     repeats, body = cx.input(1), cx.body
     with body.loop("d", rank):
@@ -154,8 +154,7 @@ def tile_at_run_time(cx: KernelContext) -> None:
 
 @kernel(RESHAPE_AT_RUN_TIME, kinds=ANY)
 def reshape_at_run_time(cx: KernelContext) -> None:
-    """A 0 stands for the size of the data there, unless zeros are allowed, and one -1 for what is
-    left of the elements."""
+    """Reshape; 0 keeps the input's size unless ``allowzero``, and one -1 is the remaining size."""
     source, shape, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     rank, own = len(output.shape), len(source.shape)
     cx.may_fail()

@@ -1,4 +1,4 @@
-"""The normalizations: a few passes over each row of a tensor."""
+"""The normalizations, as a few passes over each row of a tensor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _in_place(instance: Instance) -> Needs:
 
 @kernel("BatchNormalization", needs=_in_place)
 def batch_normalization(cx: KernelContext) -> None:
-    """One factor and one addend a channel, dim 1."""
+    """Apply one factor and one addend per channel, dim 1."""
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     scale, bias, mean, variance = (cx.input(i).name for i in range(1, 5))
     shape = source.shape
@@ -50,7 +50,7 @@ def _one_type(instance: Instance) -> str | None:
 
 @kernel("LayerNormalization", "RMSNormalization", needs=_in_place, refuse=_one_type, shared=True)
 def layer_normalization(cx: KernelContext) -> None:
-    """Over all dims from ``axis`` on; scale and bias broadcast over the input."""
+    """Normalize over all dims from ``axis`` on; scale and bias broadcast over the input."""
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     axis = cx.int("axis")
     count = math.prod(source.shape[axis:])
@@ -75,7 +75,7 @@ def layer_normalization(cx: KernelContext) -> None:
 
 
 def _emit_moments(cx: KernelContext, t: CType, count: int, epsilon: float, centred: bool) -> None:
-    """Declare ``f``, one over the deviation of ``x``, and ``mean`` if it is taken off."""
+    """Declare ``f``, the inverse deviation of ``x``, and ``mean`` if it is subtracted."""
     number = f"{count}" if isinstance(count, int) else f"({t.name}){count}"
     centre = "0"
     if centred:
@@ -89,9 +89,9 @@ def _emit_moments(cx: KernelContext, t: CType, count: int, epsilon: float, centr
 
 @contextmanager
 def _walk(cx: KernelContext, shape: Sequence[int], axis: int) -> Iterator[list[str]]:
-    """Loops over one row; yields a variable for every dim, and last the position in the row.
+    """Write loops over one row; yield a variable for every dim, and last the position in the row.
 
-    The dims before ``axis`` are recovered from ``o`` only where a factor needs them.
+    Dims before ``axis`` are recovered from ``o`` only where a factor needs them.
     """
     outer = shape[:axis]
     names: list[str] = []
@@ -122,7 +122,8 @@ def _refuse_groups(instance: Instance) -> str | None:
 
 @kernel("InstanceNormalization", "GroupNormalization", needs=_in_place, refuse=_refuse_groups)
 def group_normalization(cx: KernelContext) -> None:
-    """Over the channels of a group and all spatial dims; one scale and bias a channel."""
+    """Normalize over the channels of a group and all spatial dims; scale and bias are per
+    channel."""
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     scale, bias = cx.input(1).name, cx.input(2).name
     samples, channels, *spatial = source.shape

@@ -1,7 +1,8 @@
-"""MatMulNBits with constant weights of 4 bits, which become floats in registers only.
+"""MatMulNBits with constant 4-bit weights, which become floats in registers only.
 
-Of each block of a column, the products with codes are summed first; then the sum of the left side
-times the zero point is taken away, and the scale multiplied. Weights stay 4 bits in the binary.
+For each block of a column, products with codes are summed first; then the sum of the left operand
+times the zero point is subtracted, and the result multiplied by the scale. Weights stay 4 bits in
+the binary.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from smelt.program.storage import Needs
 ROWS, VECTORS = 6, 2
 ONE_ROW_VECTORS = 4
 SCALES, ZEROS, PLACES, BIAS = 2, 3, 4, 5
-"""Positions of inputs."""
+"""The positions of inputs."""
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """``count`` blocks of ``size`` codes in each of ``columns``, of which ``depth`` are used."""
+    """``count`` blocks of ``size`` codes in each of ``columns``, of which ``depth`` codes are
+    used."""
 
     columns: int
     depth: int
@@ -37,21 +39,22 @@ class Blocks:
 
     @staticmethod
     def of(instance: Instance) -> Blocks:
-        """Those of an instruction."""
+        """Return the blocks of an instruction."""
         return Blocks(instance.int("N"), instance.int("K"), instance.int("block_size"))
 
     @property
     def count(self) -> int:
-        """Of a column."""
+        """The blocks of a column."""
         return -(-self.depth // self.size)
 
     @property
     def row(self) -> int:
-        """Elements of a row of the left side, whole blocks."""
+        """The elements of a row of the left operand, in whole blocks."""
         return self.count * self.size
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the instruction is refused, None if it is not."""
     blocks = Blocks.of(instance)
     if instance.int("bits") != 4:
         return "codes of other than 4 bits"
@@ -74,7 +77,7 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel("MatMulNBits", needs=_needs, refuse=_refuse, shared=True)
 def packed_dot(cx: KernelContext) -> None:
-    """A few rows at a time, and for them all panels of columns."""
+    """Write a few rows at a time, and for them all panels of columns."""
     x, y, body, blocks = cx.input(0), cx.output(), cx.body, Blocks.of(cx)
     rows, scratch = y.size // blocks.columns, cx.scratch(C_TYPES[ir.DataType.FLOAT])
     vectors = ONE_ROW_VECTORS if highest(rows) == 1 else VECTORS
@@ -115,7 +118,7 @@ def packed_dot(cx: KernelContext) -> None:
 
 
 def _emit_results(cx: KernelContext, rows: int, columns: int, wide: str) -> None:
-    """From column ``j`` on, those that there are."""
+    """Write the existing columns from column ``j`` on."""
     body = cx.body
     body.line(f"const ptrdiff_t left = {columns} - j;")
     body.line(f"const ptrdiff_t n = left < {wide} ? left : {wide};")
@@ -125,7 +128,7 @@ def _emit_results(cx: KernelContext, rows: int, columns: int, wide: str) -> None
 
 
 def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str, str, str]:
-    """The weights, scales, zero points, if there are any, and the bias, in panels of columns."""
+    """Return weights, scales, zero points (or empty) and bias, packed in panels of columns."""
     arrays = [constant(cx, i) for i in (1, SCALES, ZEROS, BIAS)]
     codes, scales, zeros, bias = arrays
     assert codes is not None
@@ -147,8 +150,10 @@ def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str,
 
 
 def _words(packed: np.ndarray, columns: int, count: int, panel: int) -> np.ndarray:
-    """``count`` codes of each column, low ones first in a byte, as words of eight by panel of
-    columns, eight codes, column."""
+    """Return ``count`` codes of each column as words of eight codes.
+
+    The order is panel of columns, eight codes, column; bytes hold the low code first.
+    """
     rows = packed.reshape(columns, -1)
     codes = np.stack([rows & 15, rows >> 4], -1).reshape(columns, -1)[:, :count]
     even = np.pad(codes, ((0, -columns % panel), (0, -count % NIBBLES))).astype(np.uint32)

@@ -1,4 +1,4 @@
-"""MaxPool and AveragePool: the part of each window that lies inside the image, found once."""
+"""MaxPool, AveragePool and LpPool; the part of each window inside of the image is found once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _refuse_max(instance: Instance) -> str | None:
 
 
 def _max_and_places(cx: KernelContext, window: Window) -> None:
-    """The second output says where in the whole image each element stands, by rows or columns."""
+    """Write the largest elements and their places in the whole tensor, by rows or columns."""
     type_, places, body = cx.type(0), cx.output(1), cx.body
     depth, height, width = window.input
     nan = " || (v != v && best == best)" if type_.kind == "float" else ""
@@ -44,7 +44,7 @@ def _max_and_places(cx: KernelContext, window: Window) -> None:
 
 @kernel("MaxPool", kinds=NUMBER, refuse=_refuse_max)
 def max_pool(cx: KernelContext) -> None:
-    """The largest element of each window; NaN if it holds one."""
+    """Write the largest element of each window, NaN if it contains one."""
     window = window_of(cx)
     if len(cx.instruction.outputs) > 1:
         _max_and_places(cx, window)
@@ -65,9 +65,10 @@ def max_pool(cx: KernelContext) -> None:
 
 
 def _largest(cx: KernelContext, window: Window) -> None:
+    """Write MaxPool without vectors: row by row, or pixel by pixel."""
     type_ = cx.type(0)
     if takes(window):
-        # The inner choice is one instruction, and the outer falls the same way all the time.
+        # The inner choice is one instruction, and the outer branch is well predicted.
         step = "v == v ? (v > a ? v : a) : v" if type_.kind == "float" else "v > a ? v : a"
         emit_rows(cx, window, type_.lowest(), step, "a")
         return
@@ -76,7 +77,7 @@ def _largest(cx: KernelContext, window: Window) -> None:
 
 
 def _emit_largest(cx: KernelContext, window: Window) -> None:
-    """The largest element of the window of a pixel."""
+    """Write the largest element of a pixel's window."""
     type_ = cx.type(0)
     nan = " || v != v" if type_.kind == "float" else ""
     cx.body.line(f"{type_.name} best = {type_.lowest()};")
@@ -87,7 +88,7 @@ def _emit_largest(cx: KernelContext, window: Window) -> None:
 
 @kernel("AveragePool", kinds=FLOAT, refuse=refuse_window)
 def average_pool(cx: KernelContext) -> None:
-    """The mean of each window, over the image or, if so asked, over the padded image."""
+    """Write the mean of each window, over the image or the padded image."""
     window = window_of(cx)
     if window.whole:
         _mean_of_plane(cx, window)
@@ -109,6 +110,7 @@ def average_pool(cx: KernelContext) -> None:
 
 
 def _mean(cx: KernelContext, window: Window) -> None:
+    """Write AveragePool without vectors: row by row, or pixel by pixel."""
     type_ = cx.type(0)
     if takes(window):
         down, along = (_counts(cx, window, i, place) for i, place in ((1, "h"), (2, "q")))
@@ -125,7 +127,7 @@ def _mean(cx: KernelContext, window: Window) -> None:
 
 
 def _mean_of_plane(cx: KernelContext, window: Window) -> None:
-    """Of a window that is as large as the image."""
+    """Write the mean of a window as large as the image."""
     t = cx.type(0)
     total = sum_of(cx, t, "v", "sum")
     with _planes(cx, window):
@@ -134,7 +136,7 @@ def _mean_of_plane(cx: KernelContext, window: Window) -> None:
 
 @contextmanager
 def _planes(cx: KernelContext, window: Window) -> Iterator[None]:
-    """A loop over planes of one result each, ``image`` and ``out``."""
+    """Write a loop over planes with one result each; ``image`` and ``out`` point at them."""
     x, y, body = cx.input(0), cx.output(), cx.body
     with body.loop("c", y.shape[0] * y.shape[1]):
         body.line(f"const {x.type.name} *image = {x.name} + c * {window.plane};")
@@ -150,8 +152,10 @@ def _fits_vectors(cx: KernelContext) -> bool:
 def _by_vectors(
     cx: KernelContext, otherwise: Callable[[], None], before: Sequence[str] = ()
 ) -> Iterator[None]:
-    """A loop over the planes where there are vectors, after the lines ``before``, else what
-    ``otherwise`` writes."""
+    """Write a loop over planes for targets with vectors, and ``otherwise`` for others.
+
+    The lines ``before`` precede the loop.
+    """
     body, shape = cx.body, cx.output_shape()
     cx.call("LANES", PRELUDE)
     body.line(f"#if {pool_vectors.WHEN}")
@@ -166,7 +170,7 @@ def _by_vectors(
 
 @kernel("LpPool", kinds=FLOAT, refuse=refuse_window)
 def lp_pool(cx: KernelContext) -> None:
-    """The p-norm of each window."""
+    """Write the p-norm of each window."""
     window, t = window_of(cx), cx.type(0)
     p, root = t.literal(cx.int("p")), t.literal(1 / cx.int("p"))
     with _output_pixels(cx, window):
@@ -177,7 +181,7 @@ def lp_pool(cx: KernelContext) -> None:
 
 
 def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
-    """How many positions of the window count along dim ``i``, as C in ``place``."""
+    """Return, as C in ``place``, how many positions of the window count along dim ``i``."""
     size, kernel, step = window.input[i], window.kernel[i], window.dilations[i]
     low, high = 0, size
     if cx.int("count_include_pad"):
@@ -195,18 +199,18 @@ def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
         return str(counts[0])
     name = f"counts_{hashlib.sha256(str(counts).encode()).hexdigest()[:8]}"
     cx.call(name, f"static const int32_t {name}[] = {{ {', '.join(map(str, counts))} }};\n")
-    cx.body.line(f"(void){name};")  # where vectors read it and the compiler has none
+    cx.body.line(f"(void){name};")  # unused if the compiler has no vectors
     return f"{name}[{place}]"
 
 
 def _fills(window: Window, i: int) -> bool:
-    """True if no window begins so late that it reaches beyond the image, which is not padded."""
+    """True if no window reaches beyond the image, which has no padding."""
     reach, step = (window.kernel[i] - 1) * window.dilations[i] + 1, window.strides[i]
     return same(window.output[i], (window.input[i] - reach + step) // step)
 
 
 def _padded_count(cx: KernelContext, window: Window, i: int) -> str:
-    """How many positions of the window lie inside the padded image."""
+    """Return how many positions of the window lie inside of the padded image."""
     last = window.input[i] + window.end[i] - 1
     cx.body.line(f"ptrdiff_t count{i} = ({last} - start{i}) / {window.dilations[i]} + 1;")
     cx.body.line(f"count{i} = count{i} < {window.kernel[i]} ? count{i} : {window.kernel[i]};")
@@ -215,7 +219,7 @@ def _padded_count(cx: KernelContext, window: Window, i: int) -> str:
 
 @contextmanager
 def _output_pixels(cx: KernelContext, window: Window) -> Iterator[None]:
-    """Loops over the output; each dim knows which kernel positions ``low..high`` are inside."""
+    """Write loops over the output; in each dim, kernel positions ``low..high`` are inside."""
     x, y, body = cx.input(0), cx.output(), cx.body
     body.line(f"{y.type.name} *out = {y.name};")
     with body.loop("c", y.shape[0] * y.shape[1]):
@@ -226,13 +230,14 @@ def _output_pixels(cx: KernelContext, window: Window) -> Iterator[None]:
 
 @contextmanager
 def _pixels(cx: KernelContext, window: Window) -> Iterator[None]:
-    """Loops over the output pixels of a plane."""
+    """Write loops over the output pixels of a plane."""
     with _dim(cx, window, 0), _dim(cx, window, 1), _dim(cx, window, 2):
         yield
 
 
 @contextmanager
 def _dim(cx: KernelContext, window: Window, i: int) -> Iterator[None]:
+    """Write the loop over one output dim, and declare ``low`` and ``high``."""
     size, kernel_size, step = window.input[i], window.kernel[i], window.dilations[i]
     with cx.body.loop(f"o{i}", window.output[i]):
         cx.body.line(f"const ptrdiff_t start{i} = o{i} * {window.strides[i]} - {window.begin[i]};")
@@ -248,7 +253,7 @@ def _dim(cx: KernelContext, window: Window, i: int) -> Iterator[None]:
 
 @contextmanager
 def _positions(cx: KernelContext, window: Window) -> Iterator[None]:
-    """Loops over the kernel positions inside the image; ``v`` is the element."""
+    """Write loops over the kernel positions inside of the image; ``v`` is the element."""
     body = cx.body
     at = [f"start{i} + k{i} * {window.dilations[i]}" for i in range(3)]
     _, height, width = window.input

@@ -1,7 +1,7 @@
-"""Pooling by rows: first down the rows of a window, then along what is left of them.
+"""Pooling by rows: first down the rows of a window, then along the result.
 
-Both are loops over neighbours, which compilers turn into vectors, and neither asks where the
-image ends: rows outside are not visited, columns outside hold the number that changes nothing.
+Both are loops over neighbors, which compilers vectorize, and neither tests for the image's end:
+rows outside are skipped, columns outside hold the identity.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.program.run_sizes import Size, highest
 
 ROW = 160
-"""Elements of a row that are kept on the stack at most."""
+"""The longest row on the stack, in elements."""
 
 MOST_COLUMNS = 16
-"""Columns of a window at most: each is a line of C."""
+"""The most columns of a window; each is a line of C."""
 
 
 def chunk_of(window: Window) -> int:
-    """Output columns that one kept row serves; below 1 if the window is too wide for it."""
+    """Return the output columns per kept row; below 1 if the window is too wide for it."""
     step, reach = window.strides[2], (window.kernel[2] - 1) * window.dilations[2]
     return min(highest(window.output[2]), (ROW - 1 - reach) // step + 1)
 
 
 def takes(window: Window) -> bool:
-    """One plane, and a window that fits a row."""
+    """True for one plane, and a window that fits a row."""
     return window.flat and window.kernel[2] <= MOST_COLUMNS and chunk_of(window) >= 1
 
 
 def emit_rows(cx: KernelContext, window: Window, start: str, step: str, result: str) -> None:
-    """``step`` joins ``a`` and ``v``; ``result`` is made of ``a``, from the ``rows`` seen of it.
+    """Write a pooling: ``step`` combines ``a`` and ``v``, and ``result`` is computed from ``a``.
 
-    ``q`` is the column of the output.
+    ``rows`` is the number of rows read, ``q`` the output column.
     """
     x, y, body = cx.input(0), cx.output(), cx.body
     (_, height, width), (_, tall, wide) = window.input, window.output
@@ -62,8 +62,7 @@ def emit_rows(cx: KernelContext, window: Window, start: str, step: str, result: 
 
 
 def _stays_inside(window: Window) -> bool:
-    """True if each kept row lies within the image, so that its loop has a length that compilers
-    see."""
+    """True if each kept row lies inside of the image, so that its loop has a constant length."""
     (_, _, wide), chunk = window.output, chunk_of(window)
     if isinstance(wide, Size) or isinstance(window.input[2], Size):
         return False
@@ -73,7 +72,7 @@ def _stays_inside(window: Window) -> bool:
 
 
 def _emit_down(cx: KernelContext, window: Window, start: str, step: str) -> None:
-    """``row`` holds what the rows of the window come to, from column ``first`` on."""
+    """Write ``row``, the combined rows of the window from column ``first`` on."""
     body, t = cx.body, cx.type(0).name
     width = window.input[2]
     reach = (window.kernel[2] - 1) * window.dilations[2]

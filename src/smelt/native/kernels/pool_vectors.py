@@ -1,9 +1,9 @@
-"""Pooling of floats by vectors: bands of rows, first down the rows of a window, then along them.
+"""Pooling of floats by vectors, in bands of rows: first down the rows of a window, then along them.
 
-Down the rows, an image is read where it lies, and what a band comes to stands in an array with the
-padding around it. Along the rows, a window of stride 1 grows from one of a third of its size at
-most, for which it does not matter that a largest number is met twice; sums meet each number once.
-Stride 2 takes vectors apart into even and odd places.
+Down the rows, the image is read in place, and a band's result goes into an array with padding.
+Along the rows, a window of stride 1 grows from windows of at least a third of its size; that counts
+elements twice, which does not change a maximum. Sums count each element once. Stride 2 splits
+vectors into even and odd places.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from smelt.native.kernels.vector import MOST_LANES, PRELUDE, SECONDS
 from smelt.program.run_sizes import Dim, Size, highest, larger, smaller
 
 WHEN = "LANES >= 8"
-"""Where there are such vectors, and stack enough for the array."""
+"""The preprocessor condition for such vectors, and a stack that holds the array."""
 
 KEPT = 2048
-"""Elements of the array, about."""
+"""The approximate size of the array in elements."""
 
 MOST_SUMMED = 16
-"""Columns of a window of a mean at most: each is an addition."""
+"""The most columns of a mean's window; each is an addition."""
 
 ODDS = """#if LANES == 16 && !defined(__clang__)
 #define ODDS(v, w) __builtin_shuffle(v, w, __extension__(mask){ \\
@@ -42,25 +42,26 @@ ODDS = """#if LANES == 16 && !defined(__clang__)
 
 
 def takes(window: Window) -> bool:
-    """Rows that fit the array."""
+    """True if a row fits the array."""
     return highest(pitch_of(window)) <= KEPT
 
 
 def pitch_of(window: Window) -> int:
-    """Columns that the windows of a row see."""
+    """Return the columns that the windows of a row read."""
     reach = (window.kernel[2] - 1) * window.dilations[2] + 1
     return (window.output[2] - 1) * window.strides[2] + reach
 
 
 def takes_sum(window: Window) -> bool:
-    """The same for sums, which do not grow by thirds."""
+    """True if a row fits the array and the window is narrow enough for sums."""
     return takes(window) and window.kernel[2] <= MOST_SUMMED
 
 
 def emit(cx: KernelContext, window: Window, joining: Joining, result: str) -> None:
-    """The planes of the output; ``result`` is made of ``a`` in column ``q`` of row ``h`` of ``o``.
+    """Write the planes of the output; ``result`` is computed from ``a`` at ``o``, row ``h``, column
+    ``q``.
 
-    After it, ``odd`` says whether the plane ``c`` has a NaN in a window, where that matters.
+    Afterwards, ``odd`` tells whether plane ``c`` has a NaN in a window, where that matters.
     """
     body, x, y = cx.body, cx.input(0), cx.output()
     cx.call("LANES", PRELUDE)
@@ -90,7 +91,7 @@ def _reach(window: Window) -> int:
 
 
 def _first_last(cx: KernelContext, window: Window, i: int, place: str) -> None:
-    """Which positions of the window lie inside along dim ``i``."""
+    """Declare which positions of the window lie inside along dim ``i``."""
     size, kernel, step = window.input[i], window.kernel[i], window.dilations[i]
     body = cx.body
     body.line(f"const ptrdiff_t start{i} = {place} * {window.strides[i]} - {window.begin[i]};")
@@ -102,7 +103,7 @@ def _first_last(cx: KernelContext, window: Window, i: int, place: str) -> None:
 
 
 def _emit_down(cx: KernelContext, window: Window, joining: Joining, pitch: int) -> None:
-    """``kept`` is what the rows of each window come to."""
+    """Write ``kept``, the combined rows of each window."""
     body, (_, height, width) = cx.body, window.input
     left = smaller(window.begin[2], pitch)
     n = larger(0, smaller(pitch - left, width))
@@ -119,7 +120,8 @@ def _emit_down(cx: KernelContext, window: Window, joining: Joining, pitch: int) 
 
 
 def _steps(kernel: int) -> Iterator[tuple[int, ...]]:
-    """The places that are joined, pass by pass, until a window of ``kernel`` neighbours is."""
+    """Yield the offsets that each pass combines, until windows of ``kernel`` neighbors are
+    complete."""
     size = 1
     while size < kernel:
         wide = min(3 * size, kernel)
@@ -130,6 +132,7 @@ def _steps(kernel: int) -> Iterator[tuple[int, ...]]:
 def _emit_along(
     cx: KernelContext, window: Window, joining: Joining, pitch: int, result: str
 ) -> None:
+    """Combine along the rows, and write the results."""
     body, wide, kernel = cx.body, window.output[2], window.kernel[2]
     step, apart = window.strides[2], window.dilations[2]
     if step == 1:
@@ -170,7 +173,10 @@ def _emit_along(
 
 
 def _emit_by_two(cx: KernelContext, window: Window, joining: Joining, pitch: int) -> None:
-    """Vectors of results go beyond the end of a row, but not of the band: the next writes there."""
+    """Write results at stride 2.
+
+    Vectors may exceed a row's end, where the next row overwrites them, but not the band's end.
+    """
     body, wide, apart = cx.body, window.output[2], window.dilations[2]
     cx.call("copy_seconds", SECONDS)
     cx.call("odds", ODDS)

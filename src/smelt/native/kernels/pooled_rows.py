@@ -1,4 +1,4 @@
-"""How the rows of a pooling window become one: the largest numbers, or sums, column by column."""
+"""Combine the rows of a pooling window column by column, by maximum or sum."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHORT_LOOP = """#if defined(__clang__)
 #define SHORT_LOOP
 #endif
 """
-"""Ahead of a loop that clang would make vectors of, and which ends before it needs them."""
+"""A pragma before short loops that clang should not vectorize."""
 
 DOWN = """#if LANES >= 8
 static APART int NAME(const float *from, ptrdiff_t deep, ptrdiff_t plane, ptrdiff_t high,
@@ -69,8 +69,10 @@ ENDING}
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """How two numbers become one: as vectors, as four and as one, ``a`` and ``v``; what it
-    ``starts`` from; and whether numbers ``repeat`` without changing it."""
+    """How two numbers ``a`` and ``v`` are combined: in vectors, in fours and singly.
+
+    ``start`` is the identity; ``repeats``: elements may count twice.
+    """
 
     name: str
     vectors: str
@@ -87,7 +89,7 @@ SUM = Joining("sum", "a + v", "a + v", "a + v", "0", False)
 
 
 def declare_down(cx: KernelContext, joining: Joining) -> str:
-    """The function that joins rows, and says whether it met a NaN where that changes the rest."""
+    """Add the function that combines rows; it tells whether it met a NaN where that matters."""
     cx.call("SHORT_LOOP", SHORT_LOOP)
     name = f"{joining.name}_down"
     text = DOWN.replace("NAME", name).replace("START", joining.start)

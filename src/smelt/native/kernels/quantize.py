@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear in one loop: one scale, or one for each index of an axis."""
+"""QuantizeLinear and DequantizeLinear in one loop, with one scale or one per index of an axis."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import lowest
 
 FEWEST = 16
-"""Elements of a scale that vectors are worth."""
+"""The fewest elements per scale for which vectors pay."""
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the instruction is refused, None if it is not."""
     slots, step = instance.program.slots, instance.instruction
     x, y = slots[step.inputs[0]], slots[step.outputs[0]]
     float_, narrow = (x, y) if step.op == "QuantizeLinear" else (y, x)
@@ -35,7 +36,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _runs(instance: Instance) -> tuple[int, int, int]:
-    """``(outer, scales, inner)``: elements of a scale lie ``inner`` at a time."""
+    """Return ``(outer, scales, inner)``: ``inner`` consecutive elements share a scale."""
     shape, scales = instance.shape(0), instance.shape(1)
     if math.prod(scales) == 1:
         return 1, 1, math.prod(shape)
@@ -44,9 +45,10 @@ def _runs(instance: Instance) -> tuple[int, int, int]:
 
 
 def _emit(cx: KernelContext, text: str, run: str = "") -> None:
-    """``text`` of each element ``{x}``, its ``{scale}`` and zero point ``{zero}``.
+    """Write ``text`` for each element, with ``scale`` and ``zero`` declared.
 
-    ``run`` computes some of the first elements of a run in vectors, and says how many.
+    ``run`` names a function that computes the first elements of a segment in vectors and returns
+    their number.
     """
     x, y, scale, zero = cx.input(0), cx.output(), cx.input(1), cx.optional(2)
     outer, scales, inner = _runs(cx)
@@ -73,7 +75,8 @@ def _emit(cx: KernelContext, text: str, run: str = "") -> None:
 
 @kernel("QuantizeLinear", kinds=frozenset({"float"}), refuse=_refuse, shared=True)
 def quantize(cx: KernelContext) -> None:
-    """``x / scale``, rounded to even, plus the zero point, held within the type of the result."""
+    """Write ``x / scale`` rounded to nearest even, plus the zero point, saturated to the result
+    type."""
     type_ = cx.output().type
     bits = 8 * type_.size
     low = -(1 << bits - 1) if type_.signed else 0
@@ -92,5 +95,5 @@ def _within(name: str, low: int, high: int) -> str:
 
 @kernel("DequantizeLinear", kinds=frozenset({"int"}), refuse=_refuse, shared=True)
 def dequantize(cx: KernelContext) -> None:
-    """``(x - zero point) * scale``."""
+    """Write ``(x - zero point) * scale``."""
     _emit(cx, "(float)(VALUE - zero) * scale")

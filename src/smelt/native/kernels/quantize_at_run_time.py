@@ -1,6 +1,6 @@
 """DynamicQuantizeLinear: the range of the numbers and 0, then bytes, in two passes.
 
-As in ONNX Runtime, NaN is left out of the range, and the scale of zeros is 1.
+As in ONNX Runtime, the range ignores NaN, and the scale of zeros is 1.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _refuse(instance: Instance) -> str | None:
 
 @kernel("DynamicQuantizeLinear", refuse=_refuse)
 def dynamic_quantize(cx: KernelContext) -> None:
-    """Outputs: bytes, their scale and zero point."""
+    """Write bytes, their scale and their zero point."""
     x, y, scale, zero, body = cx.input(0), cx.output(0), cx.output(1), cx.output(2), cx.body
     run = quantize_run(cx)
     declare(cx)

@@ -1,8 +1,7 @@
-"""QLinearConv and ConvInteger with constant weights: bytes in memory, sums of 32 bits.
+"""QLinearConv and ConvInteger with constant weights: bytes in memory, 32-bit sums.
 
-Filters are rows of a tile and pixels its columns. The image is copied a band at a time, four
-channels beside each other. It keeps its zero point, whose part in the sums is taken from what they
-start with.
+Tile rows are filters, tile columns pixels. The image is copied a band at a time with four channels
+interleaved. It keeps its zero point, whose contribution is subtracted from the initial sums.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from smelt.program.storage import Needs
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the instruction is refused, None if it is not."""
     reason = refuse_window(instance) or refuse_operands(instance)
     if reason:
         return reason
@@ -52,7 +52,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _weights(instance: Instance) -> np.ndarray:
-    """``[group, filter, channel, kernel position]``, less the zero points."""
+    """Return the weights less their zero points, ``[group, filter, channel, kernel position]``."""
     array = less_zero_point(instance, 0)
     group = instance.int("group")
     positions = int(np.prod(array.shape[2:]))
@@ -75,7 +75,7 @@ def _needs(instance: Instance) -> Needs:
     shared=True,
 )
 def quantized_conv(cx: KernelContext) -> None:
-    """Bands of rows; in each, all filters, six at a time, over all groups of pixels."""
+    """Write bands of rows; in each, all filters, six at a time, over all groups of pixels."""
     window, weights, body = window_of(cx), _weights(cx), cx.body
     if depthwise.takes(weights, window):
         depthwise.emit(cx, window, weights)
@@ -116,9 +116,9 @@ def quantized_conv(cx: KernelContext) -> None:
 
 
 def _pack(cx: KernelContext, layout: Layout) -> str:
-    """By rows of a tile: quad of channels, kernel position, row, channel of the quad.
+    """Pack the weights for a tile's rows: quad of channels, kernel position, row, channel.
 
-    What does not fit bytes stands there as tiles read its halves.
+    Weights that do not fit bytes are packed as 16-bit halves.
     """
     group, filters, *_ = layout.weights.shape
     quads = in_quads(layout.weights).transpose(0, 2, 3, 1, 4)
@@ -136,15 +136,18 @@ def _pack(cx: KernelContext, layout: Layout) -> str:
 
 
 def _halves(block: np.ndarray) -> np.ndarray:
-    """``[quad, position, row, 4]`` as ``[quad, position, half, row, 2]``."""
+    """Return ``[quad, position, row, 4]`` as ``[quad, position, half, row, 2]``."""
     return np.stack([block[..., half::2] for half in (0, 1)], 2)
 
 
 def _emit_weights(
     cx: KernelContext, layout: Layout, packed: str, scratch: str, rows: int
 ) -> tuple[str, str]:
-    """The weights of ``rows`` filters from ``o`` on as bytes, if they are, and as other products
-    than those of quads read them."""
+    """Declare the weights of ``rows`` filters from ``o`` on, and return two forms of them.
+
+    The first are bytes for int8 dot products (``NULL`` if they do not fit), the second the form
+    that other instructions read.
+    """
     at, body = f"{packed} + (g * {layout.weights.shape[1]} + o) * {layout.depth}", cx.body
     if layout.weights.dtype != np.int8:
         return "NULL", at
@@ -166,7 +169,7 @@ def _emit_weights(
 
 
 def _emit_steps(cx: KernelContext, layout: Layout, places: str, scratch: str) -> None:
-    """Where each quad of a filter lies in the plane, and the tables of what is not held."""
+    """Declare where each quad of a filter lies in the plane, and the tables of clamped weights."""
     if layout.excess is None:
         return
     first, numbers = excess_tables(cx, layout.excess)
@@ -179,7 +182,7 @@ def _emit_steps(cx: KernelContext, layout: Layout, places: str, scratch: str) ->
 
 
 def _places(band: Band) -> list[int]:
-    """Where positions read quads, then where they read halves, in bytes."""
+    """Return the byte offsets of positions for quads, then for halves."""
     whole = [4 * place for place in band.places()]
     return [*whole, *(place + half for place in whole for half in (-1, 0))]
 
@@ -195,7 +198,8 @@ def _emit_pixels(
     finish: Finish,
     rows: int,
 ) -> None:
-    """All pixels of the band for ``rows`` filters, ``VECTORS`` groups of neighbours at a time."""
+    """Write all pixels of the band for ``rows`` filters, ``VECTORS`` groups of neighbors at a
+    time."""
     body, band, (_, filters, _, positions) = cx.body, layout.band, layout.weights.shape
     holds = layout.excess is not None
     is_wide = finish.is_small

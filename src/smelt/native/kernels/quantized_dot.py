@@ -1,9 +1,9 @@
-"""QLinearMatMul and MatMulInteger by a matrix: bytes in memory, sums of 32 bits.
+"""QLinearMatMul and MatMulInteger by a matrix: bytes in memory, 32-bit sums.
 
-Four neighbours of a row of the left side meet four of a column of the weights, which are laid out
-in panels: before, or for MatMulInteger in the run. The left side keeps its zero point, whose part
-in the sums is taken from what they start with. QLinearMatMul may have a bias of its columns as a
-ninth input here.
+Four neighbors of a left row multiply four of a weight column. Weights are packed in panels at
+compile time, or at run time for MatMulInteger. The left operand keeps its zero point, whose
+contribution is subtracted from the initial sums. QLinearMatMul may have a bias of its columns as
+ninth input.
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
 FEW_ROWS = {1: 8, 2: 4}
-"""Vectors of so few rows: more of them, which need not be loaded for others."""
+"""The vectors of a tile with few rows, which has registers for more vectors."""
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the instruction is refused, None if it is not."""
     if is_computed(instance):
         return refuse_computed(instance)
     reason = refuse_operands(instance)
@@ -63,7 +64,7 @@ def _quads(instance: Instance) -> int:
 
 
 def _left_bytes(instance: Instance) -> int:
-    """Of the rows of a tile as 16 bits."""
+    """Return the bytes of a tile's rows as 16-bit numbers."""
     return ROWS * 8 * _quads(instance)
 
 
@@ -80,7 +81,7 @@ def _rows(instance: Instance) -> int:
 
 
 def _vectors(rows: int, columns: int) -> int:
-    """Of a tile: an even number, as many as there are columns for."""
+    """Return the vectors of a tile: an even number, as many as there are columns for."""
     most = FEW_ROWS.get(highest(rows), VECTORS)
     return min(most, 2 * -(-columns // (2 * MOST_SUMS)))
 
@@ -94,7 +95,7 @@ def _vectors(rows: int, columns: int) -> int:
     shared=True,
 )
 def quantized_dot(cx: KernelContext) -> None:
-    """Six rows at a time, and for them all panels of columns."""
+    """Write six rows at a time, and for them all panels of columns."""
     y, body, (depth, columns) = cx.output(), cx.body, cx.shape(places_of(cx).w)
     rows = y.size // columns if columns else 0
     if highest(rows) == 0:
@@ -121,7 +122,7 @@ def quantized_dot(cx: KernelContext) -> None:
 
 
 def _right(cx: KernelContext, vectors: int, flip: int) -> tuple[str, bool, Finish]:
-    """The right side in panels, whether it is of 16 bits, and what becomes of sums by it."""
+    """Return the packed right operand, whether it has 16 bits, and the epilogue."""
     scratch = cx.scratch(C_TYPES[ir.DataType.UINT8])
     start = f"{scratch} + {_left_bytes(cx)}"
     if is_computed(cx):
@@ -137,9 +138,10 @@ def _right(cx: KernelContext, vectors: int, flip: int) -> tuple[str, bool, Finis
 
 
 def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) -> tuple[str, str]:
-    """What functions of a tile are given of ``rows`` rows from ``i`` on: whole, and in halves.
+    """Declare ``rows`` rows from ``i`` on, and return a tile's arguments for whole and for halved
+    rows.
 
-    Rows of unsigned bytes are read where they lie if they have whole quads.
+    Rows of unsigned bytes with whole quads are read in place.
     """
     x, body, quads = cx.input(0), cx.body, _quads(cx)
     there = flip == 0 and depth % 4 == 0
@@ -165,7 +167,7 @@ def _emit_tile(
     columns: int,
     size: tuple[int, int],
 ) -> None:
-    """A call of a tile of rows and vectors, of whose columns some may be beyond the last."""
+    """Call a tile of rows and vectors, some of whose columns may lie beyond the last."""
     body, (rows, vectors) = cx.body, size
     if finish.is_bytes:
         places = ", ".join(f"{v} * SUMS" for v in range(vectors))
@@ -188,6 +190,7 @@ def _emit_tile(
 
 
 def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], rest: str) -> None:
+    """Call the int8 dot product tile where the CPU has it, else the tile of halves."""
     (whole, given), (halves, halved) = calls
     if not whole:
         cx.body.line(f"{halves}({halved}, {rest});")
@@ -201,9 +204,9 @@ def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], rest: str) -> N
 
 
 def pack(weights: np.ndarray, panel: int) -> np.ndarray:
-    """Panels of columns; in each, by quad of rows, column, row of the quad, if they are bytes.
+    """Return panels of columns, each in the order quad of rows, column, row of the quad.
 
-    What does not fit bytes is by quad of rows, even and odd ones of them, column, row.
+    Weights that do not fit bytes: quad of rows, even and odd rows, column, row.
     """
     depth, columns = weights.shape
     even = np.pad(weights, ((0, -depth % 4), (0, -columns % panel)))

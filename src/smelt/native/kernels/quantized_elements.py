@@ -1,7 +1,7 @@
-"""Elementwise operators on bytes: a table of all results, and sums and products in float.
+"""Elementwise operators on bytes: a table of all results, or sums and products in float.
 
-Sums and products are those of ONNX Runtime's QLinearAdd and QLinearMul, step by step, which was
-checked on all pairs of bytes: what is added to get the zero point is added before rounding.
+Sums and products equal ONNX Runtime's QLinearAdd and QLinearMul, checked on all pairs of bytes: the
+zero point is added before rounding.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from smelt.program.run_sizes import lowest, same
 INT = frozenset({"int"})
 
 PARTS = 1 << 20
-"""Of a step, in which operands of a sum are added."""
+"""The fractions of a quantization step in which sums are computed."""
 
 FEWEST = 16
-"""Elements that vectors are worth."""
+"""The fewest elements for which vectors pay."""
 
 
 @kernel(LOOKUP, kinds=INT, needs=in_place, shared=True)
 def lookup(cx: KernelContext) -> None:
-    """The element of a table of 256 that a byte selects, the byte as it lies in memory."""
+    """Write the element of a 256-entry table that each byte selects."""
     x, table, y = cx.input(0), cx.input(1), cx.output()
     with cx.body.shared_loop("first", y.size, step=RUN):
         cx.body.line(f"const ptrdiff_t left = {y.size} - first;")
@@ -45,7 +45,7 @@ def lookup(cx: KernelContext) -> None:
 
 @kernel(ADD, MUL, kinds=INT, needs=in_place, shared=True)
 def add_or_multiply(cx: KernelContext) -> None:
-    """Inputs a, b; attributes the scales and zero points of a, b and the result."""
+    """Write the sum or product of a and b; scales and zero points are attributes."""
     a, b, y = cx.input(0), cx.input(1), cx.output()
     if is_fixed(cx):
         reads = [operand.broadcast(y.shape) for operand in (a, b)]
@@ -66,8 +66,10 @@ def add_or_multiply(cx: KernelContext) -> None:
 
 
 def _repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> int | None:
-    """0 if an operand has an element for each of the result, at all sizes of a run; how many it
-    has if the result repeats them all, one after the other, and they fill vectors; else None."""
+    """Return 0 for an operand with an element per result, for all run-time sizes.
+
+    If the result repeats the operand as a whole and it fills vectors, return its size; else None.
+    """
     if len(shape) == len(result) and all(map(same, shape, result)):
         return 0
     own = list(itertools.dropwhile(lambda size: same(size, 1), shape))
@@ -77,7 +79,8 @@ def _repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> int | None:
 
 
 def _emit_runs(cx: KernelContext, text: str, value: str, repeated: Sequence[int]) -> None:
-    """In vectors, then what is left of a run one by one; an operand may be the same in all runs."""
+    """Write vectors and then single elements of each segment; an operand may repeat in all
+    segments."""
     a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     run = run_of_two(cx, text)
     size = next((size for size in repeated if size), RUN)
@@ -110,7 +113,7 @@ def _product(scales: list[np.float32], zeros: list[int]) -> str:
 
 
 def _fixed(cx: KernelContext) -> str:
-    """A sum of operands in parts of a step, or their product, by a multiplier and a shift."""
+    """Return the integer expression of a sum or product with a multiplier and a shift."""
     declare(cx)
     a, b, y = (cx.float(f"{name}_scale") for name in ("a", "b", "y"))
     left, right, zero = (cx.int(f"{name}_zero") for name in ("a", "b", "y"))
@@ -136,7 +139,7 @@ def _int(number: int) -> str:
 
 @kernel(MEAN, kinds=INT)
 def mean(cx: KernelContext) -> None:
-    """The mean of each run of ``inner`` bytes, as one factor of their sum."""
+    """Write the mean of each ``inner`` consecutive bytes, as one factor of their sum."""
     x, y = cx.input(0), cx.output()
     size = x.size // max(y.size, 1)
     zero, low = cx.int("y_zero"), -128 if y.type.signed else 0

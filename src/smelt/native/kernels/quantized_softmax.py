@@ -1,4 +1,4 @@
-"""Softmax of bytes along the last dim: a table has the exponentials, sums are float."""
+"""Softmax of bytes along the last dim, with a table of exponentials and float sums."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _refuse(instance: Instance) -> str | None:
 
 @kernel(SOFTMAX, kinds=frozenset({"int"}), needs=_needs, refuse=_refuse, shared=True)
 def softmax(cx: KernelContext) -> None:
-    """Row by row: exponentials and their sum, then bytes of their quotients."""
+    """For each row, write the exponentials and their sum, then the quotients as bytes."""
     x, y, body = cx.input(0), cx.output(), cx.body
     size = x.shape[-1]
     if is_fixed(cx):
@@ -79,7 +79,7 @@ def _emit_fixed(cx: KernelContext, size: int) -> None:
 
 @contextmanager
 def _rows(cx: KernelContext) -> Iterator[str]:
-    """For each row ``from`` with its results ``to``: the bytes that exponentials are taken of."""
+    """Write a loop over rows ``from`` with results ``to``; yield the bytes to exponentiate."""
     x, y, body = cx.input(0), cx.output(), cx.body
     size = x.shape[-1]
     with body.shared_loop("o", x.size // size):
@@ -89,7 +89,7 @@ def _rows(cx: KernelContext) -> Iterator[str]:
 
 
 def _emit_less_largest(cx: KernelContext) -> str:
-    """Bytes of the row, so much more that the largest is 255, where its results will be."""
+    """Shift the bytes of a row so that the largest is 255, in place of its results."""
     body, size = cx.body, cx.input(0).shape[-1]
     body.line("int32_t most = from[0];")
     with body.loop("i", size):

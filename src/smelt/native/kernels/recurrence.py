@@ -1,9 +1,9 @@
 """Recurrence: the steps of an LSTM, GRU or RNN in one direction, as one loop.
 
-The products of the inputs are made before, for all steps at once. What is left of a step is the
-product of the state, and then the cell. Where all samples have all steps, the states of all are
-one matrix, and the product goes by vector tiles. Else it goes row by row of the transposed weights,
-so that all gates of a row are neighbours, one sample after the other.
+The products of all inputs are computed before. A step is the product of the state, then the cell.
+If all samples have all steps, the states are one matrix, and the product uses vector micro-kernels.
+Otherwise it runs along rows of the transposed weights, where all gates are neighbors, one sample
+after the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from smelt.program.storage import Needs
 
 
 def _needs(instance: Instance) -> Needs:
-    """The gates of one step, and for GRU the reset state, of a sample or of all."""
+    """Return the bytes of a step's gates, and of GRU's reset state, for one sample or all."""
     _, batch, rows = instance.shape(0)
     samples = batch if is_together(instance) else 1
     return Needs(workspace=samples * (rows + instance.shape(1)[0]) * instance.type(0).size)
@@ -31,7 +31,7 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel("Recurrence", kinds=FLOAT, needs=_needs)
 def recurrence(cx: KernelContext) -> None:
-    """The state is kept where the last state is returned."""
+    """Run all steps; the state lives in the output of the last state."""
     if is_together(cx):
         emit_together(cx)
     else:
@@ -39,7 +39,7 @@ def recurrence(cx: KernelContext) -> None:
 
 
 def _emit_apart(cx: KernelContext) -> None:
-    """One sample after the other, as many steps as it has."""
+    """Write one sample after the other, with its number of steps."""
     t, body = cx.type(0), cx.body
     steps, batch, rows = cx.shape(0)
     hidden = cx.shape(1)[0]
@@ -72,7 +72,7 @@ def _length(cx: KernelContext, steps: int) -> None:
 
 
 def _add_product(cx: KernelContext, state: str, weights: str, first: int, count: int) -> None:
-    """``gates[first:first + count] += state @ weights[:, first:first + count]``."""
+    """Write ``gates[first:first + count] += state @ weights[:, first:first + count]``."""
     _, _, rows = cx.shape(0)
     hidden, t = cx.shape(1)[0], cx.type(0).name
     with cx.body.loop("k", hidden):
@@ -93,7 +93,8 @@ def _lstm(cx: KernelContext, weights: str, hidden: int) -> None:
 
 
 def _gru(cx: KernelContext, weights: str, hidden: int) -> None:
-    """Gates update, reset, hidden; a bias apart is inside of what the reset scales."""
+    """Write the gates update, reset, hidden; with ``linear_before_reset``, the reset scales a bias
+    too."""
     t, bias, body = cx.type(0).name, cx.optional(5), cx.body
     _add_product(cx, "h", weights, 0, 2 * hidden)
     body.line(f"{t} *reset = gates + {3 * hidden}, *last = gates + {2 * hidden};")

@@ -1,4 +1,4 @@
-"""Recurrence of all samples at once: the states of a step are a matrix, multiplied by tiles."""
+"""Recurrence of all samples at once: the states of a step are a matrix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from smelt.native.kernels.vector_tile import Beside, Finish
 
 
 def is_together(instance: Instance) -> bool:
-    """True for floats, constant weights that fill panels, and the same number of steps for all."""
+    """True for floats, constant weights that fill panels, and equal numbers of steps."""
     numbers = (*instance.shape(0), *instance.shape(1))
     return (
         all(type(number) is int and number > 0 for number in numbers)
@@ -33,9 +33,9 @@ def is_together(instance: Instance) -> bool:
 
 
 def start(cx: KernelContext, name: str, output: int, given: int, hidden: int) -> None:
-    """``name`` points at the state of sample ``b``, which begins as given or as zero.
+    """Declare ``name``, the state of sample ``b``, with its initial value or zero.
 
-    A sample told to have no steps ends in zero, as in ONNX Runtime: ONNX does not say.
+    A sample with no steps ends in zero, as in ONNX Runtime; ONNX leaves it open.
     """
     first = cx.optional(given)
     cx.body.line(f"{cx.type(0).name} *{name} = {cx.output(output).name} + b * {hidden};")
@@ -47,7 +47,7 @@ def start(cx: KernelContext, name: str, output: int, given: int, hidden: int) ->
 
 
 def emit_together(cx: KernelContext) -> None:
-    """Step by step, all samples in each."""
+    """Write step by step, all samples in each."""
     t, body = cx.type(0), cx.body
     steps, batch, rows = cx.shape(0)
     hidden, cell = cx.shape(1)[0], str(cx.attributes["cell"])
@@ -73,13 +73,13 @@ def emit_together(cx: KernelContext) -> None:
 
 
 Stage: TypeAlias = tuple[list[Matrices], Callable[[], None]]
-"""Products of all samples, and what then becomes of one."""
+"""Products of all samples, and the function that writes the rest for one sample."""
 
 
 def _product(
     cx: KernelContext, state: str, columns: tuple[int, int], to: str, beside: Beside | None
 ) -> Matrices:
-    """``to = state @ weights[:, columns]``, plus what is ``beside``."""
+    """Return ``to = state @ weights[:, columns]``, plus the side operand."""
     _, batch, _ = cx.shape(0)
     hidden, (first, count) = cx.shape(1)[0], columns
     part = np.asarray(cx.program.constants[cx.instruction.inputs[1]])[:, first : first + count]
@@ -90,7 +90,7 @@ def _product(
 
 
 def _simple_together(cx: KernelContext, hidden: int) -> list[Stage]:
-    """RNN and LSTM: one product gives all gates."""
+    """Return the stage of an RNN or LSTM: one product for all gates."""
     rows = cx.shape(0)[2]
     state = cx.output(1).name
     product = _product(cx, state, (0, rows), "all", Beside("given", rows, 1))
@@ -103,7 +103,10 @@ def _simple_together(cx: KernelContext, hidden: int) -> list[Stage]:
 
 
 def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
-    """Update and reset, then the hidden gate: of the reset state, or reset after its product."""
+    """Return the stages of a GRU: update and reset, then the hidden gate.
+
+    The hidden gate multiplies the reset state, or is reset after its product.
+    """
     t, (_, batch, rows), apart = cx.type(0).name, cx.shape(0), cx.attributes["linear_before_reset"]
     state, bias = cx.output(1).name, cx.optional(5)
     first, last = f"all + {2 * hidden * batch}", f"all + {3 * hidden * batch}"

@@ -1,6 +1,7 @@
-"""The cells of LSTM, GRU and RNN: what becomes of the gates of a step, element by element.
+"""The cells of LSTM, GRU and RNN, element by element.
 
-C of one sample: ``gates`` are the sums of a step, ``h`` its state, ``c`` the cell of an LSTM.
+In the C of one sample, ``gates`` are the sums of a step, ``h`` its state, and ``c`` the cell of an
+LSTM.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from smelt.program.recurrence import activate
 
 
 def _activate(cx: KernelContext, place: int, to: str, argument: str, *, gate: bool = True) -> None:
-    """``to = activation(argument)``, by activation ``place``; the argument of a gate is clipped.
+    """Write ``to = activation(argument)``; the argument of a gate is clipped.
 
-    What leaves the cell of an LSTM is not: so ONNX Runtime reads the specification.
+    The output of an LSTM cell is not clipped, as ONNX Runtime reads the specification.
     """
     t, attributes = cx.type(0), cx.attributes
     keys = ("activations", "alphas", "betas")
@@ -36,13 +37,13 @@ def _activate(cx: KernelContext, place: int, to: str, argument: str, *, gate: bo
 
 
 def rnn_cell(cx: KernelContext, hidden: int) -> None:
-    """The state is the activated sum."""
+    """Write the activated sum as the state."""
     with cx.body.loop("j", hidden):
         _activate(cx, 0, "h[j]", "gates[j]")
 
 
 def lstm_cell(cx: KernelContext, hidden: int) -> None:
-    """Gates input, output, forget, cell; peepholes in the order input, output, forget."""
+    """Write gates input, output, forget, cell; peepholes are in the order input, output, forget."""
     peep, t = cx.optional(4), cx.type(0).name
 
     def gate(place: int, state: str) -> str:
@@ -65,20 +66,22 @@ def lstm_cell(cx: KernelContext, hidden: int) -> None:
 
 
 def gru_gates(cx: KernelContext, hidden: int) -> None:
-    """The gates update and reset, activated."""
+    """Write the activated gates update and reset."""
     with cx.body.loop("j", 2 * hidden):
         _activate(cx, 0, "gates[j]", "gates[j]")
 
 
 def gru_reset(cx: KernelContext, hidden: int) -> None:
-    """The state as the reset gate leaves it."""
+    """Write the state scaled by the reset gate."""
     with cx.body.loop("j", hidden):
         cx.body.line(f"reset[j] = gates[{hidden} + j] * h[j];")
 
 
 def gru_end(cx: KernelContext, hidden: int) -> None:
-    """The new state from what ``last`` holds of the hidden gate; if the reset comes after the
-    product, ``reset`` holds that."""
+    """Write the new state from ``last``, the hidden gate's sum of inputs.
+
+    With ``linear_before_reset``, ``reset`` holds the state's product.
+    """
     with cx.body.loop("j", hidden):
         argument = "last[j]"
         if cx.attributes["linear_before_reset"]:

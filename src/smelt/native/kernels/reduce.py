@@ -1,7 +1,7 @@
 """Reductions over any dims, in few loops.
 
-If the innermost loop runs over reduced elements of floating point, 16 partial results are kept:
-they fill vectors, and their rounding errors grow more slowly than those of one long sum.
+If the innermost loop runs over reduced floats, 16 partial results are kept: they fill vectors, and
+their rounding errors grow more slowly than those of one long sum.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ LANES = 16
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """``{a}`` is the result so far, ``{v}`` an element, ``{n}`` the count, ``@f`` as in math.h."""
+    """The C of a reduction: ``{a}`` is the partial result, ``{v}`` an element, ``{n}`` the
+    count."""
 
     start: str
     step: str
@@ -77,7 +78,7 @@ def _count(instance: Instance) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """A reduction as nested loops: which are kept, which reduced, and what they walk."""
+    """A reduction as nested loops: sizes, accesses, and which loops are reduced."""
 
     sizes: tuple[int, ...]
     read: Access
@@ -85,13 +86,13 @@ class Loops:
     reduced: tuple[bool, ...]
 
     def where(self, reduced: bool, until: int | None = None) -> list[int]:
-        """The loops that are, or are not, reduced."""
+        """Return the loops that are reduced, or those that are not."""
         chosen = range(len(self.sizes))[:until]
         return [i for i in chosen if self.reduced[i] is reduced]
 
 
 def loops_of(cx: KernelContext) -> Loops:
-    """The loops of a reduction, adjacent ones of a kind joined."""
+    """Return the loops of a reduction; adjacent ones of a kind are merged."""
     source, output = cx.input(0), cx.output()
     axes = cx.ints("axes")
     kept = [axis for axis in range(len(source.shape)) if axis not in axes]
@@ -106,7 +107,7 @@ def loops_of(cx: KernelContext) -> Loops:
 
 
 class Reducer:
-    """The expressions of one reduction, spelled for its element type."""
+    """The expressions of one reduction for its element type."""
 
     def __init__(self, cx: KernelContext, reduction: Reduction, count: int) -> None:
         self.type: CType = cx.type(0)
@@ -116,31 +117,31 @@ class Reducer:
         )
 
     def spelled(self, name: str) -> Reducer:
-        """The same with results of the type ``name``, of the same size."""
+        """Return the same reduction with results of the type ``name``, of equal size."""
         other = copy(self)
         other.type = replace(self.type, name=name)
         return other
 
     @property
     def start(self) -> str:
-        """What the result starts from."""
+        """The initial result."""
         named = {"lowest": self.type.lowest(), "highest": self.type.highest()}
         return named.get(self.reduction.start, self.reduction.start)
 
     def step(self, a: str, v: str) -> str:
-        """The result so far, and one more element."""
+        """Return the partial result combined with one more element."""
         return self._fill(self.reduction.step, a, self.element(v))
 
     def join(self, a: str, b: str) -> str:
-        """Two results in one."""
+        """Return two partial results combined."""
         return self._fill(self.reduction.step, a, b)
 
     def element(self, v: str) -> str:
-        """What one element contributes."""
+        """Return the contribution of one element."""
         return self._fill(self.reduction.element, "", v)
 
     def finish(self, a: str) -> str:
-        """The result, once all elements are in."""
+        """Return the final result."""
         return self._fill(self.reduction.finish, a, "")
 
     def _fill(self, text: str, a: str, v: str) -> str:
@@ -149,7 +150,8 @@ class Reducer:
 
 @kernel(*sorted(FLOATS), kinds=ANY, refuse=_refuse)
 def reduce(cx: KernelContext) -> None:
-    """Row by row where the innermost loop is kept, some short ones at once, else one by one."""
+    """Write row by row if the innermost loop is kept, several short rows at once, or single
+    results."""
     reducer = Reducer(cx, TABLES[cx.type(0).kind][cx.instruction.op], _count(cx))
     loops = loops_of(cx)
     if reducer.type.kind == "float" and _has_short_rows(loops):
@@ -161,14 +163,15 @@ def reduce(cx: KernelContext) -> None:
 
 
 def loop_names(count: int) -> list[str]:
+    """Return the loop variables ``i0``, ``i1``, ..."""
     return [f"i{i}" for i in range(count)]
 
 
 def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
-    """The innermost loop is kept: a whole row of results grows at once.
+    """Write whole rows of results at once, because the innermost loop is kept.
 
-    Sums that wrap around grow as unsigned numbers in memory: where each step went from signed to
-    unsigned and back, gcc 12.2 lost all rows but the last (4 rows of 3 int64, -O3).
+    Wrapping sums are kept as unsigned numbers in memory: with a conversion in each step, gcc 12.2
+    lost all rows but the last (4 rows of 3 int64, -O3).
     """
     body, names, last = cx.body, loop_names(len(loops.sizes)), len(loops.sizes) - 1
     target, value = loops.write.at(names), loops.read.at(names)
@@ -194,7 +197,7 @@ def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
 
 
 def _has_short_rows(loops: Loops) -> bool:
-    """True if rows that lie one after the other, a part of ``LANES`` long, are reduced to one."""
+    """True if contiguous rows, whose length divides ``LANES``, are reduced to one row."""
     if len(loops.sizes) < 2 or loops.reduced[-2:] != (True, False):
         return False
     count, row = loops.sizes[-2:]
@@ -204,7 +207,7 @@ def _has_short_rows(loops: Loops) -> bool:
 
 
 def _emit_short_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
-    """As many rows at once as ``LANES`` has room for, such as parts of complex numbers."""
+    """Reduce as many short rows at once as ``LANES`` holds, such as parts of complex numbers."""
     body, names = cx.body, loop_names(len(loops.sizes))
     count, row = loops.sizes[-2:]
     kept, reduced = loops.where(False, len(names) - 1), loops.where(True)[:-1]
@@ -221,6 +224,7 @@ def _emit_short_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
 
 
 def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
+    """Write one result at a time, in partial results if the innermost reduced loop is long."""
     body, names, op = cx.body, loop_names(len(loops.sizes)), cx.instruction.op
     kept, reduced = loops.where(False), loops.where(True)
     with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
@@ -249,7 +253,7 @@ def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
 def _emit_lanes(
     cx: KernelContext, reducer: Reducer, loops: Loops, names: list[str], inner: int
 ) -> None:
-    """One reduced loop in ``LANES`` partial results, then their join with ``a``."""
+    """Reduce one loop in ``LANES`` partial results, then combine them with ``a``."""
     body = cx.body
 
     def element(at: str) -> str:
@@ -268,7 +272,7 @@ def _emit_lanes(
 def _fill_lanes(
     cx: KernelContext, reducer: Reducer, size: int, element: Callable[[str], str]
 ) -> None:
-    """Take so many elements in, each in the lane that its place ends in."""
+    """Take in ``size`` elements, element i in lane ``i % LANES``."""
     body, whole = cx.body, size - size % LANES
     with body.loop("i", whole, step=LANES), body.loop("j", LANES):
         body.line(f"const {reducer.type.name} v = {element('i + j')};")
@@ -280,7 +284,7 @@ def _fill_lanes(
 
 
 def _join_lanes(cx: KernelContext, reducer: Reducer, left: int) -> None:
-    """Join lanes until so many are left."""
+    """Combine lanes until ``left`` are left."""
     body = cx.body
     with body.block(f"for (ptrdiff_t w = {LANES // 2}; w >= {left}; w /= 2)"), body.loop("j", "w"):
         body.line(f"lane[j] = {reducer.join('lane[j]', 'lane[j + w]')};")

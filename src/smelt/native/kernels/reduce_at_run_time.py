@@ -1,7 +1,7 @@
-"""Reductions over axes that an input of the model tells.
+"""Reductions whose axes are an input of the model.
 
-The sizes of the output are those that the model declares. Whether the axes lead to them is checked
-before a run, so nothing is written that is not wanted.
+The output has the sizes that the model declares. A check before the run ensures that the axes lead
+to them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ LOG_SUM_EXP = Reduction("(-INFINITY)", "log_add_exp_@t({a}, {v})")
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the instruction is refused, None if it is not."""
     op, type_ = str(instance.instruction.attributes["reduction"]), instance.type(0)
     if op not in TABLES[type_.kind] and not (op == "ReduceLogSumExp" and type_.kind == "float"):
         return f"{op} takes no {type_.name}"
@@ -28,7 +29,7 @@ def _refuse(instance: Instance) -> str | None:
 
 @kernel(REDUCE_AT_RUN_TIME, kinds=ANY, refuse=_refuse)
 def reduce_at_run_time(cx: KernelContext) -> None:
-    """Strides of the output are 0 along what is reduced; every element goes where they say."""
+    """Accumulate each element into the output by strides that are 0 along reduced dims."""
     op, type_ = str(cx.instruction.attributes["reduction"]), cx.type(0)
     source, axes, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     rank, keep = len(source.shape), bool(cx.int("keepdims"))
@@ -57,9 +58,9 @@ def reduce_at_run_time(cx: KernelContext) -> None:
 
 
 def _strides(shape: tuple[int, ...], axes: int, word: str, noop: int) -> tuple[str, str]:
-    """A function that fills in the strides, and returns how many elements become one.
+    """Return a function that fills in the strides and returns how many elements are reduced to one.
 
-    An axis out of range leaves -1 for the count.
+    It returns -1 for an axis out of range.
     """
     rank = len(shape)
     sizes = ", ".join(map(str, shape or (1,)))
@@ -93,7 +94,7 @@ def _strides(shape: tuple[int, ...], axes: int, word: str, noop: int) -> tuple[s
 def _fits(
     strides: str, shape: tuple[int, ...], output: tuple[int, ...], word: str, keep: bool
 ) -> tuple[str, str]:
-    """A function that is true if the axes lead to the sizes of the output."""
+    """Return a function that is true if the axes lead to the sizes of the output."""
     rank, wanted = len(shape), len(output)
     name = f"{strides}_to_{'x'.join(map(str, output))}" + ("_kept" if keep else "")
     sizes, results = (", ".join(map(str, dims or (1,))) for dims in (shape, output))

@@ -1,8 +1,8 @@
-"""``smelt.native::MapReduce``: elementwise operators, of whose results only a reduction is stored.
+"""``smelt.native::MapReduce``: a reduction of elementwise results that are never stored.
 
-Three ways to walk: in partial results of a vector where the innermost loop is reduced and long;
-with the steps of a short one written out, so that the loop around it fills vectors; and row by row
-in pieces that stay in the first cache where the innermost loop is kept.
+There are three methods: partial results of a vector if the innermost loop is reduced and long; an
+unrolled inner loop if it is short, so that the loop around it fills vectors; and rows in pieces
+that stay in the first-level cache if the innermost loop is kept.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from smelt.program.instruction import Instruction
 
 MAP_REDUCE = "smelt.native::MapReduce"
 PIECE = 256
-"""Results of a row that grow at once."""
+"""The results of a row that are accumulated at once."""
 
 
 @dataclass(frozen=True)
 class Walk:
-    """The loops over the elements of a map, as few as possible: which are reduced, and what they
-    read and write. ``lines`` are the statements on one element, and ``value`` what they make."""
+    """The loops over the elements of a map: sizes, accesses and reduction.
+
+    ``lines`` are the statements on one element, and ``value`` their result.
+    """
 
     sizes: tuple[int, ...]
     write: Access
@@ -37,11 +39,11 @@ class Walk:
     reducer: Reducer
 
     def where(self, reduced: bool) -> list[int]:
-        """The loops that are, or are not, reduced."""
+        """Return the loops that are reduced, or those that are not."""
         return [i for i, stride in enumerate(self.write.strides) if (stride == 0) is reduced]
 
     def grow(self, cx: KernelContext, result: str, variables: Sequence[str]) -> None:
-        """Take in the element at ``variables``."""
+        """Write the accumulation of the element at ``variables``."""
         body, texts = cx.body, (*self.lines, self.value)
         for number, read in enumerate(self.reads):
             if any(f"{{{number}}}" in text for text in texts):
@@ -54,7 +56,7 @@ class Walk:
 
 
 def walk_of(cx: KernelContext) -> Walk:
-    """The walk of an instruction."""
+    """Return the walk of an instruction."""
     last = cx.instruction.parts[-1]
     shape = cx.program.slots[last.outputs[0]].sizes
     axes, output = cx.ints("axes"), cx.output()
@@ -74,7 +76,7 @@ def walk_of(cx: KernelContext) -> Walk:
 
 
 def way_of(sizes: Sequence[int], reduced: Sequence[bool]) -> Callable[..., None] | None:
-    """How to walk such loops, None where a map and a reduction apart fill vectors better."""
+    """Return the method for such loops, None if separate map and reduction fill vectors better."""
     if not sizes or not any(reduced):
         return None
     if not reduced[-1]:
@@ -87,7 +89,7 @@ def way_of(sizes: Sequence[int], reduced: Sequence[bool]) -> Callable[..., None]
 
 @kernel(MAP_REDUCE, kinds=ANY, shared=True)
 def reduced_map(cx: KernelContext) -> None:
-    """Nothing is computed twice, and each operator rounds as if its result were stored."""
+    """Write the loops; each operator rounds as if its result were stored."""
     cx.rounds_each = True
     walk = walk_of(cx)
     way = way_of(walk.sizes, [stride == 0 for stride in walk.write.strides])
@@ -100,12 +102,13 @@ def _names(walk: Walk) -> list[str]:
 
 
 def _around(cx: KernelContext, walk: Walk, dims: Sequence[int], stack: ExitStack) -> None:
-    """Loops over kept dims, of which parts of a run share one."""
+    """Write loops over kept dims, one of them shared."""
     sizes = [walk.sizes[i] for i in dims]
     stack.enter_context(cx.body.loops([f"i{i}" for i in dims], sizes, cx.body.widest(sizes)))
 
 
 def _emit_lanes(cx: KernelContext, walk: Walk) -> None:
+    """Accumulate in partial results of a vector."""
     body, names, type_ = cx.body, _names(walk), walk.reducer.type.name
     *outer, inner = walk.where(True)
     whole = walk.sizes[inner] - walk.sizes[inner] % LANES
@@ -127,6 +130,7 @@ def _emit_lanes(cx: KernelContext, walk: Walk) -> None:
 
 
 def _emit_written_out(cx: KernelContext, walk: Walk) -> None:
+    """Unroll the short inner loop."""
     body, names = cx.body, _names(walk)
     with ExitStack() as stack:
         _around(cx, walk, walk.where(False), stack)
@@ -139,6 +143,7 @@ def _emit_written_out(cx: KernelContext, walk: Walk) -> None:
 
 
 def _emit_rows(cx: KernelContext, walk: Walk) -> None:
+    """Accumulate pieces of a row of results."""
     body, names, row = cx.body, _names(walk), walk.sizes[-1]
     reduced, piece = walk.where(True), min(PIECE, row)
     names[-1] = "(c + j)"

@@ -1,4 +1,4 @@
-"""Resample: rows along one axis are weighted sums of a few rows of the source."""
+"""Resample: each row along one axis is a weighted sum of a few source rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from smelt.program.run_sizes import is_empty, same
 from smelt.program.storage import Needs
 
 UNROLLED = 8
-"""Taps that are written out in one expression; more are a loop."""
+"""Up to this many taps are one expression; more are a loop."""
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -40,8 +40,7 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel("Resample", kinds=ANY, refuse=_refuse, needs=_needs)
 def resample(cx: KernelContext) -> None:
-    """Which rows and their weights are tables, made when the code is, or by a run that decides the
-    sizes."""
+    """Write rows by tables of source rows and weights, constant or computed at run time."""
     x, y, axis, t = cx.input(0), cx.output(), cx.int("axis"), cx.type(0)
     size, count, inner = x.shape[axis], y.shape[axis], math.prod(y.shape[axis + 1 :])
     sampling = Sampling.of(cx.attributes)
@@ -65,8 +64,8 @@ def resample(cx: KernelContext) -> None:
 
 
 def _emit_last(cx: KernelContext, sampling: Sampling, size: int, count: int) -> bool:
-    """Rows of one element: loops over the results, with a table for each tap. False if they are
-    too many, or some are outside."""
+    """Resample contiguous elements with a table per tap; False if there are too many or rows
+    outside."""
     x, y, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     read = taps(sampling, size, count)
     width = read.rows.shape[1]
@@ -96,11 +95,12 @@ def _emit_last(cx: KernelContext, sampling: Sampling, size: int, count: int) -> 
 
 
 def _repeats(rows: np.ndarray, size: int, times: int) -> bool:
-    """True if each row is read so many times, one after the other."""
+    """True if each row is read ``times`` times in sequence."""
     return np.array_equal(rows, np.repeat(np.arange(size), times))
 
 
 def _constants(cx: KernelContext, sampling: Sampling, size: int, count: int) -> Tables:
+    """Return constant tables of rows, weights and rows outside."""
     read = taps(sampling, size, count)
     rows = cx.constant(read.rows.astype(np.int32), INDEX)
     outside, weights, t = "", "", cx.type(0)
@@ -112,7 +112,7 @@ def _constants(cx: KernelContext, sampling: Sampling, size: int, count: int) -> 
 
 
 def _sums(cx: KernelContext, rows: str, weights: str, width: int, inner: int) -> None:
-    """``to[k]`` for each k: the weighted sum over the taps of row ``i``."""
+    """Write ``to[k]`` for each k: the weighted sum over the taps of row ``i``."""
     t = cx.type(0).name
     if width <= UNROLLED:
         parts = []

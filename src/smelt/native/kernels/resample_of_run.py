@@ -1,6 +1,6 @@
-"""Which rows a Resample reads along an axis whose sizes each run has of its own.
+"""The rows that a Resample reads along an axis of run-time size.
 
-The tables that other Resamples have as constants are made at the beginning of each run, in scratch
+The tables, which are constants for static sizes, are computed at the start of each run in scratch
 space, by the same formulas: ``smelt.program.resampling``.
 """
 
@@ -23,8 +23,11 @@ WIDE = C_TYPES[ir.DataType.DOUBLE]
 
 @dataclass(frozen=True)
 class Tables:
-    """C names of the rows and weights of ``width`` taps a row of the result, row after row, and of
-    what says which rows are outside; empty where there is nothing to say."""
+    """The C names of rows and weights of ``width`` taps per result row, and of flags of rows
+    outside.
+
+    A name is empty if there is no such table.
+    """
 
     rows: str
     weights: str
@@ -33,21 +36,21 @@ class Tables:
 
 
 def is_of_run(instance: Instance) -> bool:
-    """True if a run decides a size of the axis."""
+    """True if a size of the axis is run-time sized."""
     axis = instance.int("axis")
     sizes = (instance.shape(0)[axis], instance.output_shape()[axis])
     return any(isinstance(cast(object, size), Size) for size in sizes)
 
 
 def refusal(sampling: Sampling) -> str | None:
-    """Why no tables are made for it, None if they are."""
+    """Return why no tables can be computed, None if they can."""
     if sampling.antialias and sampling.scale is None:
         return "antialias by a scale that a run decides sums as many rows"
     return None
 
 
 def table_bytes(instance: Instance) -> int:
-    """Scratch space in the largest run."""
+    """Return the bytes of the tables for the largest sizes."""
     sampling = Sampling.of(instance.attributes)
     count, width = highest(instance.output_shape()[instance.int("axis")]), _width(sampling)
     weights = 0 if sampling.mode == "nearest" else instance.type(0).size
@@ -63,7 +66,7 @@ def _shrunk(sampling: Sampling) -> float:
 
 
 def make_tables(cx: KernelContext) -> Tables:
-    """Write the loop that fills them."""
+    """Write the loop that fills the tables."""
     sampling, axis = Sampling.of(cx.attributes), cx.int("axis")
     size, count = cx.shape(0)[axis], cx.output_shape()[axis]
     cx.rounds_each = True
@@ -92,7 +95,7 @@ def make_tables(cx: KernelContext) -> Tables:
 
 
 def _named(cx: KernelContext, sampling: Sampling, count: int) -> Tables:
-    """Weights before rows, for those are never of a wider type."""
+    """Declare the tables; weights come first, because rows never need more alignment."""
     body, width = cx.body, _width(sampling)
     if sampling.mode == "nearest":
         body.line(f"int32_t *const rows = {cx.scratch(INDEX)};")
@@ -107,7 +110,7 @@ def _named(cx: KernelContext, sampling: Sampling, count: int) -> Tables:
 
 
 def _place(m: Statements, sampling: Sampling, size: int, count: int) -> Scalar:
-    """Where row ``i`` of the result lies in the source, by statements."""
+    """Return where row ``i`` of the result lies in the source."""
     t = m.type.name
     before, after, i = m.define(f"({t}){size}"), m.define(f"({t}){count}"), m.define(f"({t})i")
     scale = after / before if sampling.scale is None else m.scalar(sampling.scale)
@@ -128,10 +131,10 @@ def _write(cx: KernelContext, m: Statements, *more: str) -> None:
 
 
 def _weigh(cx: KernelContext, sampling: Sampling, size: int, width: int) -> None:
-    """The taps around ``at``: none of weight 0, none on the row of another.
+    """Write the taps around ``at``, without taps of weight 0 or on the same row.
 
-    A list that is shorter ends with its last row again, for a part of its weight: with a weight of
-    0, an infinite element would become NaN.
+    A shorter list repeats its last row with a share of its weight: with weight 0, an infinite
+    element would give NaN.
     """
     body, t = cx.body, cx.type(0).name
     shrunk = _shrunk(sampling)

@@ -1,4 +1,4 @@
-"""Sums along neighbours, in partial sums of a vector."""
+"""Sums of neighbors in the partial sums of a vector."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from smelt.native.types import CType
 
 
 def by_halves(step: str) -> str:
-    """C that joins lanes by halves, each an operation on vectors."""
+    """Return C that combines lanes by halves, each step a vector operation."""
     widths = [LANES >> i for i in range(1, LANES.bit_length())]
     loops = [f"    for (ptrdiff_t j = 0; j < {w}; ++j)\n        {step.format(w)}" for w in widths]
     return "\n".join(loops)
 
 
 def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str, when: str = "") -> str:
-    """A support function ``stem(x, n, c)``: the sum of ``expression`` over ``x``, in partial sums.
+    """Add a function ``stem(x, n, c)`` that sums ``expression`` of each element ``v`` and ``c``.
 
-    The expression is in ``v``, an element, and ``c``. ``when`` is a condition of the preprocessor.
+    ``when`` is a preprocessor condition.
     """
     name, t = f"{stem}_{type_.name}", type_.name
     text = f"""static {t} {name}(const {t} *x, ptrdiff_t n, {t} c)
@@ -42,9 +42,9 @@ def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str, when: st
 
 
 def call_when(cx: KernelContext, name: str, text: str, when: str) -> str:
-    """Let the body call a function that is compiled under ``when`` only, if there is a condition.
+    """Add a function that is compiled only under ``when``, with a name of its own.
 
-    It has a name of its own there, for others may call the function everywhere.
+    Other kernels may use the function unconditionally.
     """
     if not when:
         return cx.call(name, text)

@@ -1,7 +1,7 @@
-"""Running sums and products, from either end; ``exclusive`` leaves the element itself out.
+"""Cumulative sums and products from either end; ``exclusive`` leaves out the element itself.
 
-Each element is the one before it and one more, in the order of the axis. What is computed at the
-same time belongs to other rows: neighbours where rows lie side by side, else a few rows.
+Each result depends on the previous one along the axis. Elements of other rows are computed in
+parallel: neighbors if rows lie side by side, else several rows.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from smelt.program.run_sizes import if_any, same
 
 RUNNING = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 ROWS = 8
-"""Rows at a time: an addition takes four steps, in which others begin."""
+"""The rows at a time: an addition has a latency of four cycles, in which others start."""
 
 
 @kernel(*RUNNING, kinds=NUMBER)
 def running(cx: KernelContext) -> None:
-    """By rows of neighbours, or row by row along the axis."""
+    """Write rows of neighbors, or several rows along the axis."""
     shape, axis = cx.shape(0) or (1,), cx.int("axis")
     outer, count, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
     if same(inner, 1):
@@ -33,13 +33,13 @@ def running(cx: KernelContext) -> None:
 
 
 def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
-    """Several rows at a time, then those that are left."""
+    """Write several rows at a time, then the remaining ones."""
     x, y, t, body = cx.input(0).name, cx.output().name, cx.type(0), cx.body
     op, start = RUNNING[cx.instruction.op]
     body.line("ptrdiff_t o = 0;")
     for rows in (ROWS, 1):
         if isinstance(outer, int) and (outer < rows or (rows == 1 and outer % ROWS == 0)):
-            continue  # of a loop that no run enters, GCC says that it leaves the array
+            continue  # GCC warns that a loop that never runs leaves the array
         with body.block(f"for (; o + {rows} <= {outer}; o += {rows})"):
             body.line(f"const {t.name} *from = {x} + o * {count};")
             body.line(f"{t.name} *to = {y} + o * {count};")
@@ -53,7 +53,7 @@ def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
 
 
 def _emit_beside(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
-    """Each row of neighbours is the one before it and one of the input."""
+    """Write each row of neighbors as the previous one combined with one of the input."""
     (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
     op, start = RUNNING[cx.instruction.op]
     first, step = (f"{count} - 1", "(-1)") if cx.int("reverse") else ("0", "1")
@@ -74,7 +74,7 @@ def _emit_beside(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
 
 @contextmanager
 def _along(cx: KernelContext, count: int | str) -> Iterator[None]:
-    """A loop over the places ``i`` of the axis in their order."""
+    """Write a loop over the positions ``i`` of the axis in order."""
     with cx.body.loop("j", count):
         cx.body.line(f"const ptrdiff_t i = {f'{count} - 1 - j' if cx.int('reverse') else 'j'};")
         yield
@@ -87,7 +87,7 @@ def _in_turn(cx: KernelContext, grown: str, stored: str) -> None:
 
 @kernel(RUNNING_AT_RUN_TIME, kinds=NUMBER)
 def running_at_run_time(cx: KernelContext) -> None:
-    """Three loops, whose lengths follow from the axis; one out of range ends the run."""
+    """Write three loops whose lengths follow from the axis; an axis out of range ends the run."""
     source, axis, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
     op, start = RUNNING[str(cx.instruction.attributes["running"])]
     sizes, body = source.shape or (1,), cx.body
