@@ -77,8 +77,7 @@ def expand(cx: KernelContext) -> None:
 
 @kernel(EXPAND_AT_RUN_TIME, kinds=ANY)
 def expand_at_run_time(cx: KernelContext) -> None:
-    """Broadcast; each given size must be that of the output, or 1, and leading dims may be
-    missing."""
+    """Broadcast; each size given at run time must be that of the output, or 1."""
     source, sizes, output = cx.input(0), cx.input(1), cx.output()
     cx.may_fail()
     rank, told = len(output.shape), sizes.size
@@ -110,8 +109,7 @@ def tile(cx: KernelContext) -> None:
     emit_map(cx.body, shape, write, [source.access(strides)], "{0}")
 
 
-PAIRS = 16
-"""The pairs that are written per iteration."""
+PAIRS = 16  # that are interleaved per iteration
 
 
 @kernel("Concat", kinds=ANY)
@@ -201,10 +199,7 @@ def _pad_refusal(instance: Instance) -> str | None:
 
 @kernel("Pad", kinds=ANY, refuse=_pad_refusal)
 def pad(cx: KernelContext) -> None:
-    """Fill and copy for mode constant; else gather by index tables.
-
-    With run-time sizes, indices are computed instead of read from a table.
-    """
+    """Fill and copy for mode constant; else gather by index tables or computed indices."""
     source, output = cx.walked(0), cx.output()
     pads, rank = cx.ints("pads"), len(source.shape)
     if cx.instruction.attributes["mode"] != "constant":
@@ -295,8 +290,7 @@ def shown(cx: KernelContext, mode: str, place: str, size: str) -> None:
 
 
 def _source_index(mode: str, position: np.ndarray, size: int) -> np.ndarray:
-    """Return the element that each position of a dim shows; 0..size-1 are those of the dim
-    itself."""
+    """Return the element that each position of a dim shows, of those of a dim of ``size``."""
     if mode == "edge":
         return np.asarray(np.clip(position, 0, size - 1))
     if mode == "wrap":

@@ -1,6 +1,7 @@
-"""Operators that find out how many elements they make: as many as were declared, or at most.
+"""Operators with a run-time result size: NonZero, Compress, Unique, NonMaxSuppression; and BitCast.
 
-Sorting is by heap: no more memory, no recursion, n log n steps for any input.
+The result has as many elements as were declared, or at most so many. Sorting is by heap: it needs
+no more memory, no recursion, and n log n steps for any input.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ INT64 = C_TYPES[ir.DataType.INT64]
 
 @kernel("NonZero", kinds=ANY)
 def non_zero(cx: KernelContext) -> None:
-    """Counts first, since the places along each dim lie one after the other."""
+    """Count first, because the indices along each dim are contiguous."""
     x, y, body = cx.input(0), cx.output(), cx.body
     rank, size = y.shape
     names = [f"i{dim}" for dim in range(len(x.shape))]
@@ -38,7 +39,7 @@ def non_zero(cx: KernelContext) -> None:
 
 @kernel("Compress", kinds=ANY)
 def compress(cx: KernelContext) -> None:
-    """Counts first; a condition that is shorter than the axis chooses nothing behind its end."""
+    """Count first; a condition shorter than the axis selects nothing beyond its end."""
     x, condition, y, axis, body = cx.input(0), cx.input(1), cx.output(), cx.int("axis"), cx.body
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     seen, kept = smaller(condition.size, x.shape[axis]), y.shape[axis]
@@ -55,12 +56,14 @@ def compress(cx: KernelContext) -> None:
 
 
 def _rows_needs(instance: Instance) -> Needs:
+    """Return the scratch space of ``unique``: three indices per row."""
     return Needs(workspace=3 * 8 * highest(instance.shape(0)[0]))
 
 
 @kernel("Unique", kinds=ANY, needs=_rows_needs)
 def unique(cx: KernelContext) -> None:
-    """Sorted places put equal rows side by side; each row then knows the first that equals it."""
+    """Sort indices so that equal rows are neighbours; each row then stores the first one equal to
+    it."""
     x, body, t = cx.input(0), cx.body, cx.type(0)
     y, places, inverse, counts = (cx.output(i) for i in range(4))
     rows, inner, size = x.shape[0], math.prod(x.shape[1:]), y.shape[0]
@@ -92,7 +95,7 @@ def unique(cx: KernelContext) -> None:
 
 
 def _compare(word: str, inner: int, floats: bool) -> str:
-    """The order of two rows: by their first difference; NaN equals NaN and comes last."""
+    """Return C that compares two rows by their first difference; NaN equals NaN and comes last."""
     nan = "        if (u != u || v != v) {\n            if (u == u || v == v)\n"
     nan += "                return u != u ? 1 : -1;\n            continue;\n        }\n"
     return (
@@ -106,7 +109,7 @@ def _compare(word: str, inner: int, floats: bool) -> str:
 
 
 def _sort(name: str, word: str, compare: str) -> str:
-    """Heapsort of the places 0..n by ``compare``, then by place."""
+    """Return C that heapsorts the indices 0..n by ``compare``, then by index."""
     return (
         f"static void {name}(int64_t *order, ptrdiff_t n, const {word} *x)\n{{\n"
         "    for (ptrdiff_t i = 0; i < n; ++i)\n        order[i] = i;\n"
@@ -128,12 +131,13 @@ def _sort(name: str, word: str, compare: str) -> str:
 
 
 def _boxes_needs(instance: Instance) -> Needs:
+    """Return the scratch space of ``non_max_suppression``: two indices per box."""
     return Needs(workspace=2 * 8 * highest(instance.shape(0)[1]))
 
 
 @kernel("NonMaxSuppression", kinds=FLOAT, needs=_boxes_needs)
 def non_max_suppression(cx: KernelContext) -> None:
-    """For each class: boxes from the best score on, equal ones by their place."""
+    """Take the boxes of each class by falling score, equal ones by index."""
     boxes, scores, most, y, body = cx.input(0), cx.input(1), cx.input(2), cx.output(), cx.body
     overlap, least = cx.optional(3), cx.optional(4)
     samples, count, _ = boxes.shape
@@ -171,7 +175,7 @@ def non_max_suppression(cx: KernelContext) -> None:
 
 
 def _falling(word: str) -> str:
-    """The order of two scores, the larger first; NaN comes last."""
+    """Return C that compares two scores, larger first; NaN comes last."""
     return (
         f"static int falling_{word}(const {word} *x, int64_t a, int64_t b)\n{{\n"
         f"    const {word} u = x[a], v = x[b];\n"
@@ -181,7 +185,10 @@ def _falling(word: str) -> str:
 
 
 def _overlap(cx: KernelContext, word: str) -> str:
-    """The share of two boxes that both cover; corners may be given in any order."""
+    """Return C that computes the intersection over union of two boxes.
+
+    Opposite corners may be given in any order.
+    """
     centred = cx.int("center_point_box")
     lines = [
         f"static {word} overlap_{word}_{centred}(const {word} *box, int64_t i, int64_t j)",
@@ -214,7 +221,7 @@ def _overlap(cx: KernelContext, word: str) -> str:
 
 @kernel("BitCast", kinds=ANY)
 def bit_cast(cx: KernelContext) -> None:
-    """By memcpy: memory may not be read as another type."""
+    """Copy by memcpy, because C does not allow to read memory as another type."""
     x, y = cx.input(0), cx.output()
     size = cx.program.slots[cx.instruction.outputs[0]].nbytes
     cx.body.line(f"memcpy({y.name}, {x.name}, {as_bytes(size)});")

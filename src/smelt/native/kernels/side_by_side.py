@@ -1,11 +1,12 @@
-"""Factors and systems of many small matrices, several of them at once.
+"""Lane-batched kernels for factors and systems of many small matrices: one matrix per vector lane.
 
-Element (i, j) of as many matrices as a vector has lanes lie next to each other, so each step of an
-algorithm is one step on vectors, whatever the size of the matrices. LAPACK calls one function a
-matrix, which costs more than to compute with 16 x 16 of them. Signs and pivots are those of LAPACK.
-The last vector of a batch takes matrices that the one before has had, too.
+Elements (i, j) of as many matrices as a vector has lanes are contiguous, so each step of an
+algorithm is one step on vectors, for matrices of any size. LAPACK takes one call per matrix, which
+costs more than the computation for up to 16 x 16. Signs and pivots are those of LAPACK.
 
-The vectors are those of GCC and Clang, so this is for programs of this process.
+The last vector of a batch overlaps the one before if the batch does not fill it.
+
+The vectors are extensions of GCC and Clang, so these kernels are for programs of this process.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from smelt.program.storage import Needs
 
 DOMAIN = "smelt.native.side_by_side"
 MOST = 32
-"""Rows and columns up to which it is worth it: larger ones leave the nearest cache."""
+"""The most rows and columns for which it is worth it; larger matrices exceed the nearest cache."""
 
 TAKEN = {
     "Cholesky": 1,
@@ -33,11 +34,14 @@ TAKEN = {
     "Geqrf": 1,
     "HouseholderProduct": 2,
 }
-"""What is computed so, and its operands."""
+"""The lane-batched operators and their number of operands."""
 
 
 def takes(instance: Instance, name: str) -> bool:
-    """Batches of matrices that fill a vector, small and not empty; complex ones by their parts."""
+    """True for small matrices that are not empty, in a batch that fills a vector.
+
+    Complex ones are given by their parts.
+    """
     operands = [(instance.shape(i), instance.type(i).name) for i in range(TAKEN[name])]
     if any(type_ not in ("float", "double") or 0 in shape for shape, type_ in operands):
         return False
@@ -49,9 +53,9 @@ def takes(instance: Instance, name: str) -> bool:
 
 
 def _needs(instance: Instance) -> Needs:
-    """Room for a vector of the first operand, of the result, and of one more row.
+    """Return scratch space for a vector of the first operand, of the result, and of one row.
 
-    Of complex numbers the operands and results are the parts.
+    Operands and results of complex numbers are their parts.
     """
     shapes = (instance.shape(0), instance.output_shape())
     parts = 2 if instance.instruction.op.endswith("ComplexTriangularSolve") else 1
@@ -59,7 +63,7 @@ def _needs(instance: Instance) -> Needs:
 
 
 class Vectors:
-    """What a kernel writes for each vector of matrices; ``rooms`` lie in scratch space."""
+    """Writes the code of each vector of matrices; its arrays are in scratch space."""
 
     def __init__(self, cx: KernelContext) -> None:
         self.cx, self.type = cx, cx.type(0).name
@@ -68,25 +72,26 @@ class Vectors:
         cx.body.line(f"{self.word} *room = ({self.word} *){cx.scratch(cx.type(0))};")
 
     def function(self, name: str) -> str:
-        """Its name for this type, its text kept."""
+        """Return the name of a function for this type, and declare its text."""
         for needed, text in TEXTS[name]:
             self.cx.call(filled(needed, self.type), filled(text, self.type))
         return f"{name}_{self.type}"
 
     def room(self, name: str, count: int) -> str:
-        """A pointer to so many vectors."""
+        """Return a pointer to ``count`` vectors of scratch space."""
         self.cx.body.line(f"{self.word} *const {name} = room;")
         self.cx.body.line(f"room += {count};")
         return name
 
     def call(self, name: str, *arguments: str | int) -> None:
+        """Write the call of a function for this type."""
         self.cx.body.line(f"{self.function(name)}({', '.join(map(str, arguments))});")
 
     @contextmanager
     def of_matrices(self) -> Iterator[None]:
-        """For each vector of them ``b``, the number of its first matrix.
+        """Write a loop over vectors of matrices; ``b`` is the index of the first matrix.
 
-        Parts take vectors, unless two of them would compute the same matrix.
+        Threads share the vectors, unless two vectors would compute the same matrix.
         """
         count, body = math.prod(self.cx.shape(0)[:-2]), self.cx.body
         loop = body.loop if count % self.lanes else body.shared_loop
@@ -98,7 +103,7 @@ class Vectors:
 
 @kernel(f"{DOMAIN}::Cholesky", needs=_needs, shared=True)
 def cholesky(cx: KernelContext) -> None:
-    """Column by column; a pivot that is not positive makes the triangle NaN."""
+    """Compute column by column; a pivot that is not positive makes the triangle NaN."""
     n, lower, vectors = cx.shape(0)[-1], bool(cx.int("lower")), Vectors(cx)
     a = vectors.room("a", n * n)
     steps = (n, 1) if lower else (1, n)
@@ -110,7 +115,7 @@ def cholesky(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::LU", needs=_needs, shared=True)
 def lu(cx: KernelContext) -> None:
-    """Column by column; each lane swaps rows of its own."""
+    """Compute column by column; each lane swaps its own rows."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     a = vectors.room("a", m * n)
     with vectors.of_matrices():
@@ -123,7 +128,7 @@ def lu(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexCholesky", needs=_needs, shared=True)
 def complex_cholesky(cx: KernelContext) -> None:
-    """As of real matrices; the imaginary part of the diagonal is not read."""
+    """Compute like for real matrices; the imaginary part of the diagonal is not read."""
     n, vectors = cx.shape(0)[-1], Vectors(cx)
     parts = [vectors.room(name, n * n) for name in ("re", "im")]
     with vectors.of_matrices():
@@ -136,7 +141,7 @@ def complex_cholesky(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexLU", needs=_needs, shared=True)
 def complex_lu(cx: KernelContext) -> None:
-    """As of real matrices."""
+    """Compute like for real matrices."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     parts = [vectors.room(name, m * n) for name in ("re", "im")]
     with vectors.of_matrices():
@@ -151,18 +156,19 @@ def complex_lu(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::TriangularSolve", needs=_needs, shared=True)
 def triangular_solve(cx: KernelContext) -> None:
-    """Substitution."""
+    """Solve by substitution."""
     _solve(cx, "substitute", 1)
 
 
 @kernel(f"{DOMAIN}::ComplexTriangularSolve", needs=_needs, shared=True)
 def complex_triangular_solve(cx: KernelContext) -> None:
-    """As of real matrices."""
+    """Solve like real systems."""
     _solve(cx, "complex_substitute", 2)
 
 
 def _solve(cx: KernelContext, function: str, parts: int) -> None:
-    """A system from the right is one from the left of both transposed."""
+    """Write a triangular solve; a system from the right is one from the left with both
+    transposed."""
     n, (rows, columns), left = cx.shape(0)[-1], cx.output().shape[-2:], bool(cx.int("left_side"))
     turned = bool(cx.int("transpose_a")) == left
     lower = bool(cx.int("lower")) != turned
@@ -187,7 +193,7 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
 
 @kernel(f"{DOMAIN}::Geqrf", needs=_needs, shared=True)
 def geqrf(cx: KernelContext) -> None:
-    """Reflections, packed as LAPACK packs them."""
+    """Compute Householder reflections, packed like by LAPACK."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     a, w = vectors.room("a", m * n), vectors.room("w", n)
     count = min(m, n)
@@ -199,7 +205,7 @@ def geqrf(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs, shared=True)
 def householder_product(cx: KernelContext) -> None:
-    """From the last reflection to the first."""
+    """Multiply from the last reflection to the first."""
     (m, n), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], Vectors(cx)
     a, q, w = (vectors.room(name, c) for name, c in (("a", m * n), ("q", m * n), ("w", n)))
     with vectors.of_matrices():

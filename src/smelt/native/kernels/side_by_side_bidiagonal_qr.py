@@ -1,9 +1,9 @@
-"""C of the QR steps that leave bidiagonal matrices side by side with a diagonal only.
+"""C of lane-batched implicit QR on bidiagonal matrices, for singular values.
 
-They are those of LAPACK's ``bdsqr``, with a block, a shift and an end for each lane. What LAPACK
-does from the lower end of a block, where the larger number is, is done from the upper one after the
-block was reversed: ``J B^T J`` has both diagonals in the other order, and left and right vectors
-change places. What a lane has nothing to do at is turned by nothing.
+The steps are those of LAPACK's ``bdsqr``, with a block, a shift and an end per lane. LAPACK works
+from the end of a block that has the larger number. Here it is always the upper end: the block is
+reversed if needed, because ``J B^T J`` has both diagonals in reversed order, and left and right
+vectors swapped. Lanes with nothing to do apply the identity rotation.
 """
 
 from __future__ import annotations

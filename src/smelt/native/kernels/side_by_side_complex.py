@@ -1,4 +1,4 @@
-"""C of factors of complex matrices side by side, given by their parts."""
+"""C of lane-batched factorizations of complex matrices, given by their parts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""C that leaves few diagonals of matrices side by side, for eigenvalues and singular values.
+"""C of the lane-batched reduction of matrices to tridiagonal or bidiagonal form.
 
-Written as the texts of ``side_by_side_text`` are, and after those that they call.
+Written like the texts of ``side_by_side_text``, and declared after those that they call.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""C of the QL steps that leave symmetric tridiagonal matrices side by side with a diagonal only.
+"""C of lane-batched implicit QL on symmetric tridiagonal matrices, for eigenvalues.
 
-Each lane has a block, a shift and an end of its own, as LAPACK's ``steqr`` has for one matrix; a
-lane that has nothing to do at a row is turned by nothing. What LAPACK does from the other end of a
-block, where the smaller number is, is done from this one after the block was reversed.
+Each lane has its own block, shift and end, like LAPACK's ``steqr`` for one matrix. Lanes with
+nothing to do at a row apply the identity rotation. LAPACK works from the end of a block that has
+the smaller number; here it is always the same end, and the block is reversed if needed.
 """
 
 from __future__ import annotations

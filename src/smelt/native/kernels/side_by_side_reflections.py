@@ -1,7 +1,7 @@
-"""C of orthogonal factors of matrices side by side, as reflections.
+"""C of lane-batched QR factors, as Householder reflections.
 
-Written as the texts of ``side_by_side_text`` are. Where squares leave the range of numbers, a lane
-is scaled first, as LAPACK does; the others are not touched by that.
+Written like the texts of ``side_by_side_text``. If squares overflow or underflow, a lane is scaled
+first, like in LAPACK; the other lanes stay as they are.
 """
 
 from __future__ import annotations

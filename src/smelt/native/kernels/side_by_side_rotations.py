@@ -1,6 +1,6 @@
-"""C of what the QR steps on few diagonals share: rotations of as many pairs as a vector has lanes.
+"""C that lane-batched QR and QL share: rotations, one per lane.
 
-``@i`` is the integer of as many bits as an element has, ``@s`` the suffix of functions of math.h
+``@i`` is the integer type with as many bits as an element, ``@s`` the suffix of functions of math.h
 for it, ``@m`` the bits of its mantissa.
 """
 

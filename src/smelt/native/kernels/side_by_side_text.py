@@ -1,6 +1,6 @@
-"""C that computes with vectors of matrices: ``a[i * r + j * c]`` has element (i, j) of each.
+"""C of lane-batched kernels: ``a[i * r + j * c]`` has element (i, j) of each matrix.
 
-``@t`` is the element type, ``@l`` how many matrices a vector of 64 bytes has.
+``@t`` is the element type, ``@l`` the number of matrices in a vector of 64 bytes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from smelt.native.kernels.side_by_side_rotations import MASKS, NEAR, ROTATE, ROT
 from smelt.native.kernels.side_by_side_vectors import VECTORS
 
 BYTES = 64
-"""Of a vector, whatever the CPU has: a compiler makes two of it where need be."""
+"""The bytes of a vector on any CPU; compilers split it if the registers are narrower."""
 
 
 def lanes_of(type_: str) -> int:
-    """How many elements a vector has."""
+    """Return the number of elements of a vector."""
     return BYTES // {"float": 4, "double": 8}[type_]
 
 
@@ -247,13 +247,22 @@ OF_TYPE: Mapping[str, Mapping[str, str]] = {
         "@q": "98.70117501498424",
     },
 }
-"""What stands in a text for an element type: names, the bits of a mantissa, half of the step from
-1 to the next number, the least normal number, how far from 1 numbers are left as they are, and the
-largest power of two that both a number and its inverse are."""
+"""The placeholders of C texts and their replacements for each element type.
+
+- ``@t``, ``@l``: the type and the lanes of a vector
+- ``@i``, ``@u``: integers of the same size, signed and unsigned
+- ``@s``: the suffix of functions of math.h
+- ``@m``: bits of the mantissa
+- ``@e``: half of the step from 1 to the next number
+- ``@z``: the least normal number
+- ``@h``: how far from 1 numbers are not scaled
+- ``@p``: the largest power of two whose inverse is normal, too
+- ``@q``: the factor of ``@e`` in the tolerance of bidiagonal QR
+"""
 
 
 def filled(text: str, type_: str) -> str:
-    """``text`` for this element type."""
+    """Return ``text`` with placeholders replaced for an element type."""
     for word, meant in OF_TYPE[type_].items():
         text = text.replace(word, meant)
     return text
@@ -267,4 +276,4 @@ TEXTS: Mapping[str, Sequence[tuple[str, str]]] = {
     ]
     for name, _ in _ALL
 }
-"""A function, after what it calls, by name."""
+"""The texts of each function and, before it, of those that it calls."""

@@ -1,4 +1,4 @@
-"""C that makes singular vectors of what QR steps and reflections of matrices side by side left."""
+"""C that computes singular vectors from the rotations and reflections of lane-batched matrices."""
 
 from __future__ import annotations
 
@@ -76,4 +76,4 @@ VECTORS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "lower": (LOWER, ("masks", "rotate")),
     "sort": (SORT, ()),
 }
-"""A function and what it calls, by name."""
+"""The text of each function, and the names of those that it calls."""

@@ -1,7 +1,7 @@
-"""QR of small complex matrices by their parts, one at a time: vectors go along rows.
+"""QR of small complex matrices, given by their parts, one at a time; vectors go along rows.
 
-LAPACK's ``geqrf`` and ``ungqr`` take as long to call what they consist of as to compute. The
-reflections are those of its ``larfg``, so signs are, too.
+The overhead of LAPACK's ``geqrf`` and ``ungqr`` is as long as the computation. The reflections are
+those of ``larfg``, so signs match.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smelt.program.storage import Needs
 
 NAME = f"{DOMAIN}.small::ComplexQR"
 MOST = 32
-"""Rows or columns beyond which products of blocks pay."""
+"""The most rows and columns; for larger matrices, blocked products are faster."""
 
 TEXT = """static void complex_qr_@t_@mx@n_@inner(@t *restrict re, @t *restrict im,
     @t *restrict x, @t *restrict y, @t *restrict room)
@@ -62,8 +62,8 @@ TEXT = """static void complex_qr_@t_@mx@n_@inner(@t *restrict re, @t *restrict i
     }
 }
 """
-"""Of ``re`` and ``im``, ``m`` x ``n``, the triangle becomes that of the factor; ``x`` and ``y`` are
-the unitary one, ``m`` x ``inner``."""
+"""C that replaces the triangle of ``re`` and ``im`` (``m`` x ``n``) by that of R, and writes Q
+(``m`` x ``inner``) to ``x`` and ``y``."""
 
 REFLECT = """static void reflect_@t_@n(ptrdiff_t m, ptrdiff_t k, @t a, @t b,
     const @t *restrict v, const @t *restrict w, @t *restrict re, @t *restrict im)
@@ -86,21 +86,24 @@ REFLECT = """static void reflect_@t_@n(ptrdiff_t m, ptrdiff_t k, @t a, @t b,
     }
 }
 """
-"""``1 - (a + b i) (v + w i) (v + w i)^H`` times the rows from ``k`` on, which are ``n`` long."""
+"""C that multiplies rows from ``k`` on, of length ``n``, by
+``1 - (a + b i) (v + w i) (v + w i)^H``."""
 
 
 def takes(instance: Instance) -> bool:
-    """Small matrices that are not empty, whose parts have one shape."""
+    """True for small matrices that are not empty, whose parts have the same shape and type."""
     shape, other = instance.shape(0), instance.shape(1)
     types = {instance.type(part).name for part in range(2)}
     return types <= {"float", "double"} and len(types) == 1 and shape == other and _is_small(shape)
 
 
 def _is_small(shape: tuple[int, ...]) -> bool:
+    """True if a matrix is not empty and within the limit."""
     return 0 not in shape and max(shape[-2:]) <= MOST
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space."""
     m, n = instance.shape(0)[-2:]
     elements = 2 * m * n + 2 * MOST + 2 * MOST * min(m, n)
     return Needs(workspace=elements * instance.type(0).size)
@@ -108,7 +111,7 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel(NAME, needs=_needs, shared=True)
 def small_qr(cx: KernelContext) -> None:
-    """Copy, factor, and store the triangle."""
+    """Copy a matrix, factorize it, and store the triangle."""
     body, t, (m, n) = cx.body, cx.type(0), cx.shape(0)[-2:]
     inner = cx.output(0).shape[-1]
     for width in sorted({n, inner}):
@@ -130,6 +133,7 @@ def small_qr(cx: KernelContext) -> None:
 
 
 def _of(text: str, type_: CType, **sizes: int) -> str:
+    """Return ``text`` with placeholders replaced."""
     for name, size in {"most": MOST, **sizes}.items():
         text = text.replace(f"@{name}", str(size))
     return text.replace("@t", type_.name).replace("@f", type_.f)

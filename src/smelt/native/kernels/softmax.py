@@ -18,17 +18,18 @@ from smelt.program.run_sizes import if_any, same
 from smelt.program.storage import Needs
 
 COLUMNS = 64
-"""Rows of a Softmax that are computed side by side where their elements are not neighbours: their
-sums take half a kilobyte of the stack."""
+"""The rows that are computed together if their elements are not contiguous; their sums take half a
+kilobyte of stack."""
 
 
 def _in_place(instance: Instance) -> Needs:
+    """Allow the result to overwrite the input."""
     return Needs(in_place=(0,))
 
 
 @kernel("Softmax", "LogSoftmax", needs=_in_place, shared=True)
 def softmax(cx: KernelContext) -> None:
-    """Relative to the largest element of each row, so that nothing overflows."""
+    """Subtract the largest element of each row, so that nothing overflows."""
     shape, axis = cx.input(0).shape, cx.int("axis")
     count = shape[axis] if shape else 1
     inner = math.prod(shape[axis + 1 :])
@@ -40,8 +41,10 @@ def softmax(cx: KernelContext) -> None:
 
 
 def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int) -> None:
-    """Elements of a row lie ``inner`` apart: as many rows side by side as ``COLUMNS``, so that
-    each loop is over neighbours."""
+    """Write code for rows whose elements are ``inner`` apart.
+
+    It computes ``COLUMNS`` rows together, so that each loop is over neighbours.
+    """
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     width = min(inner, COLUMNS) if isinstance(inner, int) else COLUMNS
     shared = body.widest((outer, -(-inner // width))) if body.parts > 1 else None
@@ -78,7 +81,7 @@ def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int)
 
 
 def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
-    """Rows of neighbours: each pass is a loop without a chain from element to element."""
+    """Write code for contiguous rows; no pass depends on the element before."""
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     if softmax_short.takes(t, count):
         softmax_short.declare(cx)
@@ -103,7 +106,10 @@ def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
 
 
 def _emit_row(cx: KernelContext, count: int, when: str = "") -> None:
-    """One row at ``x``, to ``y``, which may be the same; ``when`` is where it is compiled."""
+    """Write code for a row ``x`` and the result ``y``, which may be ``x``.
+
+    ``when`` is the preprocessor condition under which it is compiled.
+    """
     t, body = cx.type(0), cx.body
     body.line(f"const {t.name} top = {extreme_of(cx, t, '>')}(x, {count});")
     if cx.instruction.op == "Softmax":
@@ -121,8 +127,10 @@ def _emit_row(cx: KernelContext, count: int, when: str = "") -> None:
 
 
 def _powers(cx: KernelContext, type_: CType, when: str) -> str:
-    """A support function ``(x, n, c, y)``: ``exp(x[i] - c)`` of each. It stands ``APART``, for
-    clang 14 makes no vectors of it where it knows how ``c`` came about."""
+    """Return the name of a support function ``(x, n, c, y)`` that computes ``exp(x[i] - c)``.
+
+    It is ``APART``, because clang 14 does not vectorize it if it knows how ``c`` is computed.
+    """
     t, power = type_.name, in_lanes(cx, f"exp{type_.f}(x[i] - c)")
     cx.call("LANES", PRELUDE)
     text = f"""static APART void powers_{t}(const {t} *restrict x, ptrdiff_t n, {t} c,
@@ -136,8 +144,10 @@ def _powers(cx: KernelContext, type_: CType, when: str) -> str:
 
 
 def _sum_of_powers(cx: KernelContext, type_: CType, when: str) -> str:
-    """A support function of ``(x, n, c)``: the sum of ``exp(x[i] - c)``, which stand in an array
-    for a moment: computed in the loop that adds them, they are no vectors."""
+    """Return the name of a support function ``(x, n, c)`` that sums ``exp(x[i] - c)``.
+
+    The powers are stored in an array first: compilers do not vectorize them in the loop that adds.
+    """
     t, count = type_.name, 512 // type_.size
     total = sum_of(cx, type_, "v", "sum", when)
     text = f"""static {t} sum_exp_{t}(const {t} *x, ptrdiff_t n, {t} c)

@@ -1,4 +1,4 @@
-"""Softmax and LogSoftmax of rows shorter than a vector: each lane of vectors has a row."""
+"""Softmax and LogSoftmax of rows shorter than a vector: one row per lane."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from smelt.native.types import CType
 from smelt.program.run_sizes import Dim
 
 CHUNK = 64
-"""Rows of a call."""
+"""The rows of a call."""
 
 _ROWS = """#if LANES >= 8
 static APART void NAME(const float *x, float *y, ptrdiff_t rows)
@@ -32,7 +32,7 @@ BODY        for (ptrdiff_t l = 0; l < m; ++l)
 }
 #endif
 """
-"""A NaN that is not first is no top, and is what its row sums up to."""
+"""C for rows; NaN after the first element is not the maximum, but makes the sum of its row NaN."""
 
 _SHARES = """        for (ptrdiff_t j = 0; j < COUNT; ++j) {
             const vec e = vec_exp(*(const vec *)(t + j * LANES) - top);
@@ -56,12 +56,13 @@ _LOGARITHMS = """        for (ptrdiff_t j = 0; j < COUNT; ++j)
 
 
 def takes(type_: CType, count: Dim) -> bool:
-    """Floats of 32 bits, in rows of a few elements."""
+    """True for 32-bit floats in rows of a few elements."""
     return type_.name == "float" and isinstance(count, int) and 1 < count < FEWEST
 
 
 def declare(cx: KernelContext) -> None:
-    """What either way calls, of which clang says so where it is compiled for the other."""
+    """Mention the functions of either branch, because clang warns of those unused in the other
+    one."""
     names = ("expf", "logf") if cx.instruction.op == "LogSoftmax" else ("expf",)
     for name in names:
         function = in_lanes(cx, f"{name}(x)").partition("(")[0]
@@ -69,7 +70,7 @@ def declare(cx: KernelContext) -> None:
 
 
 def emit(cx: KernelContext, outer: int, count: int) -> None:
-    """All rows, for where vectors have eight lanes or more."""
+    """Write code for all rows, for vectors of eight lanes or more."""
     body, source, target = cx.body, cx.input(0), cx.output()
     is_log = cx.instruction.op == "LogSoftmax"
     cx.call("LANES", PRELUDE)

@@ -1,4 +1,4 @@
-"""Rows of a Softmax by vectors of floats: the last one of a row is filled up with what adds 0."""
+"""Rows of a Softmax by vectors of floats; the last vector of a row is padded with what adds 0."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ static IN_LOOPS vec vec_exp(vec x)
 }
 #endif
 """
-"""As ``lane_math.EXP``, of all lanes."""
+"""Like ``lane_math.EXP``, for all lanes."""
 
 _SUM = """#if LANES >= 8
 static APART float NAME(const float *x, ptrdiff_t n, float topPARAMETER)
@@ -88,8 +88,8 @@ static APART float NAME(const float *x, ptrdiff_t n, float topPARAMETER)
 }
 #endif
 """
-"""What is left of a row are the last lanes of a vector that was read before anything is stored,
-for a row may be written over itself."""
+"""C for a row. The remainder is the last lanes of a vector that is read before anything is stored,
+because the result may overwrite the row."""
 
 _STORE = """*(vec *)(y + i) = e0;
         *(vec *)(y + i + LANES) = e1;
@@ -97,16 +97,16 @@ _STORE = """*(vec *)(y + i) = e0;
 
 
 FEWEST = 16
-"""Elements of a row from which vectors are filled."""
+"""The fewest elements of a row."""
 
 
 def takes(type_: CType, count: int) -> bool:
-    """Floats of 32 bits, in rows that fill vectors, if it is known."""
+    """True for 32-bit floats in rows that are known to fill a vector, or of run-time size."""
     return type_.name == "float" and not surely_below(count, FEWEST)
 
 
 def emit(cx: KernelContext, count: int) -> None:
-    """One row of ``count`` at ``x``, to ``y``, which may be the same."""
+    """Write code for one row ``x`` of ``count``, to ``y``, which may be ``x``."""
     body, top = cx.body, extreme_of(cx, cx.type(0), ">")
     in_lanes(cx, "expf(x)")
     cx.call("vec_exp", EXP)

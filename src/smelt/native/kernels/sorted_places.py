@@ -1,7 +1,7 @@
-"""The places of a row in the order of its elements, equal ones by place.
+"""Stable argsort of a row: its indices sorted by element, equal ones by index.
 
-Elements of 4 bytes or fewer become numbers without sign in the same order, and are sorted by one
-byte after the other, each with its place; longer ones are merged.
+Elements of at most 4 bytes are mapped to unsigned integers in the same order, and sorted with their
+indices by radix sort; longer ones by merge sort.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.types import CType
 
 RUN = 8
-"""Places that are sorted one by one before runs are merged."""
+"""The indices that are sorted by insertion before runs are merged."""
 
 MERGED = """/* The places 0 to n - 1 in the order of their elements, equal ones by place. */
 static int64_t *{name}(const {t} *row, ptrdiff_t step, ptrdiff_t n, int64_t *places,
@@ -95,8 +95,10 @@ FLOAT_KEY = """memcpy(&key, &v, 4);
 
 
 def sort_row(cx: KernelContext, before: str) -> str:
-    """The support function ``(row, step, n, places, other)`` for the first input: ``before`` is C
-    that is true if ``a`` goes before ``b``, of which ``b`` has the smaller place."""
+    """Return the name of a support function ``(row, step, n, places, other)`` for the first input.
+
+    ``before`` is C that is true if ``a`` goes before ``b``, where ``b`` has the smaller index.
+    """
     type_, largest = cx.type(0), cx.int("largest")
     name = f"sorted_{type_.name}_{largest}"
     if type_.size > 4:
@@ -110,7 +112,7 @@ def sort_row(cx: KernelContext, before: str) -> str:
 
 
 def _key(type_: CType) -> str:
-    """C that makes ``key`` of ``v``, in the same order."""
+    """Return C that computes ``key``, an unsigned integer in the same order, from ``v``."""
     if type_.kind == "float":
         return FLOAT_KEY
     sign = 2 ** (8 * type_.size - 1) if type_.signed else 0

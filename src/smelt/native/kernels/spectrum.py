@@ -1,10 +1,9 @@
-"""Discrete Fourier transforms along an axis, of any length, of complex and of real numbers.
+"""Discrete Fourier transforms along an axis, of any length, of complex and real numbers.
 
-Steps of small factors where the length has no others, else a convolution of a length that does.
-A vector holds one element of several rows; a row that is alone, or long, is a matrix whose columns
-are those rows, and then its rows. Errors grow with the logarithm of the length: of the largest
-result, in units of its last place, they stay below 1 + log2(n) for steps, and twice that where it
-is a convolution.
+Lengths with small factors are computed by mixed-radix steps, others as a convolution of such a
+length (Bluestein). A vector holds one element of several rows. A single or long row is a matrix
+whose columns are transformed first, then its rows. Relative to the largest result, in units in the
+last place, errors stay below 1 + log2(n) for steps, and twice that for convolutions.
 """
 
 from __future__ import annotations
@@ -26,17 +25,18 @@ from smelt.program.storage import Needs
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space."""
     return Needs(workspace=Work.of(instance).workspace)
 
 
 @kernel(SPECTRUM, needs=_needs, kinds=FLOAT, shared=True)
 def spectrum(cx: KernelContext) -> None:
-    """Rows are loaded, transformed and stored."""
+    """Load, transform and store rows."""
     _Emitter(cx, Work.of(cx)).emit()
 
 
 class _Emitter:
-    """The arrays ``here`` and ``there`` hold rows by turns."""
+    """Writes the kernel; ``here`` and ``there`` are the array with the rows and the other one."""
 
     def __init__(self, cx: KernelContext, work: Work) -> None:
         self.cx, self.work, self.body = cx, work, cx.body
@@ -45,7 +45,7 @@ class _Emitter:
         self.lanes = work.lanes
 
     def emit(self) -> None:
-        """A function of some rows: transform, by tables made before."""
+        """Write code for all rows, in the way that fits their layout."""
         self.cx.call("LANES_APART", LANES_APART)
         size = 2 * self.blocks.lanes * self.work.room
         self.body.line(f"{self.t} *const first = {self.cx.scratch(self.work.type)};")
@@ -61,6 +61,7 @@ class _Emitter:
             self._by_rows()
 
     def _by_row(self) -> None:
+        """Write code for single rows, as matrices."""
         work, body = self.work, self.body
         with body.shared_loop("r", work.outer * work.inner):
             body.line(f"{self.t} *here = first, *there = second;")
@@ -74,6 +75,7 @@ class _Emitter:
             self._store_row()
 
     def _first(self, count: int, parts: int, row: str = "r") -> str:
+        """Return the offset of the first number of a row, as C."""
         inner = self.work.inner
         if self.work.is_last:
             return f"({row}) * {count * parts}"
@@ -81,11 +83,12 @@ class _Emitter:
 
     @property
     def _taken(self) -> int:
-        """Numbers of a row that count."""
+        """The numbers of a row that are used."""
         work = self.work
         return min(work.given, work.half if work.from_half else work.length)
 
     def _load_row(self) -> None:
+        """Write the load of one row, split into parts and padded with zeros."""
         work, body, taken = self.work, self.body, self._taken
         paired = work.by_pairs and work.of_real
         count = taken // 2 if paired else taken
@@ -109,6 +112,7 @@ class _Emitter:
                 body.line(f"here[k] = here[{self.apart} + k] = 0;")
 
     def _store_row(self) -> None:
+        """Write the store of one row."""
         work, body = self.work, self.body
         if work.from_half:
             if work.by_pairs:
@@ -124,7 +128,7 @@ class _Emitter:
                 body.line(f"to[k * {step} + {beside}] = here[{self.apart} + k];")
 
     def _by_rows(self) -> None:
-        """Rows of numbers that lie together, or far from each other."""
+        """Write code for rows that are contiguous, or whose elements are far apart."""
         work, body, lanes = self.work, self.body, self.lanes
         rows = work.outer * work.inner
         with body.shared_loop("r", rows, step=lanes):
@@ -135,7 +139,7 @@ class _Emitter:
             self._between(self._move_rows)
 
     def _between(self, move: Callable[[str, int, int, int, int], None]) -> None:
-        """Rows are moved in, transformed, and moved out."""
+        """Write the load, the transform and the store of a block of rows."""
         work = self.work
         self._clear()
         pitch, taken = self._real_rows(work.parts, self._taken)
@@ -146,7 +150,7 @@ class _Emitter:
         move("out", pitch, given, parts, work.count)
 
     def _move_rows(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
-        """Between rows of the caller, ``taken`` numbers each, and blocks."""
+        """Write the copy between rows of the caller, of ``taken`` numbers each, and blocks."""
         work, body = self.work, self.body
         array = self.cx.input(0).name if way == "in" else self.cx.output().name
         if work.is_last:
@@ -168,18 +172,19 @@ class _Emitter:
                     body.line(f"{pair[0]} = {pair[1]};")
 
     def _real_rows(self, parts: int, taken: int) -> tuple[int, int]:
-        """How far numbers of a row are apart in blocks, and how many there are."""
+        """Return the distance of a row's numbers in blocks, and how many there are."""
         if parts == 2:
             return self.lanes, 2 * taken
         return (self.lanes if self.work.by_pairs and self.work.of_real else 2 * self.lanes), taken
 
     def _result_rows(self, parts: int) -> tuple[int, int]:
+        """Return the distance of a result's numbers in blocks, and how many there are."""
         if parts == 2:
             return self.lanes, 2 * self.work.count
         return (self.lanes if self.work.by_pairs else 2 * self.lanes), self.work.count
 
     def _clear(self) -> None:
-        """Zeros where no number of the caller comes, in what is transformed."""
+        """Write zeros where nothing is loaded."""
         work, lanes = self.work, self.lanes
         wanted = work.half if work.from_half else work.size
         pitch, taken = self._real_rows(work.parts, self._taken)
@@ -189,7 +194,7 @@ class _Emitter:
         self.body.line(f"    memset(here, 0, {size});" if full else f"memset(here, 0, {size});")
 
     def _by_columns(self) -> None:
-        """Rows that lie side by side."""
+        """Write code for rows that are columns in memory, next to each other."""
         work, body, lanes = self.work, self.body, self.lanes
         blocks = f"({work.inner} + {lanes - 1}) / {lanes}"
         body.line(f"const ptrdiff_t blocks = {blocks};")
@@ -201,6 +206,7 @@ class _Emitter:
             self._between(self._move_columns)
 
     def _move_columns(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
+        """Write the copy between columns of the caller and blocks."""
         work, body = self.work, self.body
         array = self.cx.input(0).name if way == "in" else self.cx.output().name
         declared = f"const {self.t} *const from" if way == "in" else f"{self.t} *const to"
@@ -218,7 +224,7 @@ class _Emitter:
                     body.line(f"{pair[0]} = {pair[1]};")
 
     def _transform(self) -> None:
-        """From ``here`` to ``here``."""
+        """Write the transform from ``here`` to ``here``."""
         work = self.work
         if work.from_half and work.by_pairs:
             k = np.arange(work.size)
@@ -245,8 +251,11 @@ class _Emitter:
             self._end("scale", "here", by, count, 1)
 
     def _convolve(self) -> None:
-        """Turned by a chirp, the transform is a convolution with one, which is a product of
-        transforms. Back leads the conjugate of forth of the conjugate."""
+        """Write the transform as a convolution with a chirp, a product of two transforms
+        (Bluestein).
+
+        The inverse transform is computed as the conjugate of the transform of the conjugate.
+        """
         work, size = self.work, self.work.size
         tables = Chirp.of(size, work.convolved, work.sign)
         chirp, spectrum = self._table(tables.chirp), self._table(tables.spectrum)
@@ -258,6 +267,7 @@ class _Emitter:
         self._end("final", "here", chirp, size, 1)
 
     def _plain(self, size: int, sign: int) -> None:
+        """Write a transform of a length with small factors."""
         type_ = self.work.type
         if self.work.cut:
             name, tables = in_halves(self.cx, type_, self.lanes, self.work.cut, sign)
@@ -269,6 +279,7 @@ class _Emitter:
         self.body.line("there = here == first ? second : first;")
 
     def _end(self, name: str, arrays: str, table: str | None, sizes: object, count: int) -> None:
+        """Write the call of a function that prepares or completes a block."""
         full, text = self.blocks.function(name)
         self.cx.call(full, text)
         aparts = [str(self.apart)] * count
@@ -276,11 +287,14 @@ class _Emitter:
         self.body.line(f"{full}({', '.join(given)});")
 
     def _swap(self) -> None:
+        """Write the swap of ``here`` and ``there``."""
         self.body.line(f"{{ {self.t} *const other = here; here = there; there = other; }}")
 
     def _table(self, array: np.ndarray) -> str:
+        """Return the name of a constant table."""
         return self.cx.constant(_typed(array, self.work), self.work.type)
 
 
 def _typed(array: np.ndarray, work: Work) -> np.ndarray:
+    """Return a flat array of the element type of the transform."""
     return np.asarray(array, np.float32 if work.type.size == 4 else np.float64).reshape(-1)

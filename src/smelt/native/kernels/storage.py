@@ -1,8 +1,8 @@
-"""Loads and stores of storage types: floats of 16 bits and less, and integers of 4 and 2 bits.
+"""Loads and stores of storage types: floats of 16 bits and less, integers of 4 and 2 bits.
 
-Kernels compute in ``float`` or in a byte; what is stored is rounded once, to nearest, ties to
-even. Overflow is infinity in 16 bits; in 8 bits the largest number if ``saturate`` is set, as Cast
-defines it. Elements of less than a byte are packed, the first in the low bits, as in ONNX.
+Kernels compute in ``float`` or in a byte; stores round once, to nearest, ties to even. Overflow is
+infinity in 16 bits; in 8 bits it is the largest number if ``saturate`` is set, as Cast defines it.
+Elements smaller than a byte are packed, the first in the low bits, like in ONNX.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ LOAD, STORE = "smelt.c::Load", "smelt.c::Store"
 
 @dataclass(frozen=True, slots=True)
 class Minifloat:
-    """A float of a sign, an exponent and ``mantissa`` bits: ``unsigned zero`` if it has no -0.
+    """A float format with a sign, an exponent and ``mantissa`` bits, given by codes.
 
-    ``limit`` is where numbers begin to overflow, to ``infinity``, a code, or to the code ``nan``
-    if there is no infinity; ``largest`` is the code of the largest number.
+    ``limit`` is where overflow to ``infinity`` begins, or to ``nan`` if there is no infinity.
+    ``largest`` is the code of the largest number; ``unsigned_zero`` means that there is no -0.
     """
 
     word: str
@@ -58,7 +58,7 @@ SATURATES = frozenset({dtype for dtype in MINIFLOATS if dtype.bitwidth == 8}) | 
 
 @kernel(LOAD, kinds=frozenset({"int"}))
 def load(cx: KernelContext) -> None:
-    """The numbers that the codes stand for, exactly."""
+    """Convert codes to numbers, exactly."""
     dtype = cx.program.slots[cx.instruction.inputs[0]].dtype
     source, output = cx.input(0), cx.output()
     with cx.body.loop("i", output.size):
@@ -77,12 +77,13 @@ def load(cx: KernelContext) -> None:
 
 @kernel(STORE, kinds=frozenset({"float", "int"}))
 def store(cx: KernelContext) -> None:
-    """The codes of the nearest numbers; integers keep their low bits."""
+    """Convert numbers to the nearest codes; integers keep their low bits."""
     dtype = cx.program.slots[cx.instruction.outputs[0]].dtype
     source, output = cx.input(0), cx.output()
     per_byte = 8 // dtype.bitwidth
 
     def code(at: str) -> str:
+        """Return the code of the element at index ``at``, as C."""
         if dtype == POWER:
             return f"{_power(cx)}((float){source.name}[{at}])"
         if dtype not in MINIFLOATS:
@@ -106,7 +107,7 @@ def store(cx: KernelContext) -> None:
 
 
 POWER = ir.DataType.FLOAT8E8M0
-"""Powers of 2 without a sign, for scales: the exponent of a float, 255 for what is no number."""
+"""Powers of 2 without a sign, for scales: the exponent of a float; 255 is NaN."""
 
 VALUE_OF_POWER = """static float value_of_power(unsigned code)
 {
@@ -116,8 +117,10 @@ VALUE_OF_POWER = """static float value_of_power(unsigned code)
 
 
 def _power(cx: KernelContext) -> str:
-    """A function from a float to its code: rounded up, as ONNX does unless told otherwise, which
-    lowering refuses. What saturates stays at the largest power."""
+    """Return the name of a function that rounds a float up to a power of 2.
+
+    That is ONNX's default; lowering refuses others. If it saturates, overflow is the largest power.
+    """
     saturate = bool(cx.int("saturate"))
     name = "power_of_float" + ("_saturated" if saturate else "")
     held = "    if (e == 254u)\n        return 254u;\n" if saturate else ""
@@ -131,7 +134,7 @@ def _power(cx: KernelContext) -> str:
 
 
 def _unpacked(array: str, dtype: ir.DataType) -> str:
-    """Element ``i`` of an array that may hold several a byte."""
+    """Return element ``i`` of an array that may be packed, as C."""
     bits = int(dtype.bitwidth)
     if bits >= 8:
         return f"{array}[i]"
@@ -140,11 +143,10 @@ def _unpacked(array: str, dtype: ir.DataType) -> str:
 
 
 def _value(dtype: ir.DataType) -> str:
-    """A function from the code of a minifloat to its number, without branches, for vectors.
+    """Return C of a function from the code of a minifloat to its number, without branches.
 
-    The code is shifted to the places of a float, its exponent raised by the difference of the
-    biases. A subnormal stands one binade higher then, with a 1 before its point, which is
-    subtracted.
+    The code is shifted to the bits of a float, and the difference of the biases added to its
+    exponent. A subnormal is then one binade too high, with an implicit 1, which is subtracted.
     """
     f, name = MINIFLOATS[dtype], f"value_of_{dtype.name.lower()}"
     shift, raised = 23 - f.mantissa, 127 - f.bias
@@ -183,10 +185,10 @@ def _value(dtype: ir.DataType) -> str:
 
 
 def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
-    """A function from a number to the code of the nearest minifloat, without branches.
+    """Return C of a function from a number to the code of the nearest minifloat, without branches.
 
-    The bits that go are rounded away, and what carries goes into the exponent. What is below the
-    least normal number is added to one whose last place is the unit of the subnormals.
+    The dropped bits are rounded; a carry goes into the exponent. A number below the least normal
+    one is added to one whose last place is the unit of the subnormals, which rounds it.
     """
     f, t = MINIFLOATS[dtype], source
     places, bias = (23, 127) if t.name == "float" else (52, 1023)
@@ -223,7 +225,7 @@ def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
 
 
 def _bits(value: float, t: CType) -> int:
-    """The bits of ``value`` as one of ``t``, which holds it."""
+    """Return the bits of ``value`` as an element of type ``t``."""
     narrow = t.size == 4
     array = np.float32(value) if narrow else np.float64(value)
     return int(array.view(np.uint32 if narrow else np.uint64))

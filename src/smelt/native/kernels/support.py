@@ -1,4 +1,4 @@
-"""Support functions: those that several kernels of one library call by name."""
+"""Support functions: C functions that several kernels of a library call by name."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from smelt.errors import InternalError
 
 
 def keep_support(kept: dict[str, str], name: str, text: str) -> None:
-    """Add the function ``name`` with this text to those that are ``kept``.
+    """Add the function ``name`` to those that are ``kept``.
 
-    Raises InternalError E960 if another text has the name: one would stand in for the other.
+    Raise InternalError E960 if another text has the name, because it would replace the other.
     """
     if kept.setdefault(name, text) != text:
         raise InternalError("E960", f"two support functions are called {name}")

@@ -1,8 +1,8 @@
-"""Singular values and vectors of many small matrices, several of them at once.
+"""Lane-batched singular values and vectors of many small matrices.
 
-The order of steps is that of LAPACK's ``gesdd``, so signs are its, too: what is much longer than
-wide is made triangular first, all are made bidiagonal by reflections, then diagonal by the steps of
-``bdsqr``; wide matrices are transposed, and their lower diagonal is brought up.
+The steps are in the order of LAPACK's ``gesdd``, so signs match: a matrix that is much longer than
+wide is made triangular first; then each is made bidiagonal by reflections, and diagonal by implicit
+QR. Wide matrices are transposed, and their lower bidiagonal form is rotated to an upper one.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from smelt.program.storage import Needs
 
 SVD, SINGULAR_VALUES = f"{DOMAIN}::SVD", f"{DOMAIN}::SingularValues"
 MOST = 25
-"""Rows or columns beyond which ``gesdd`` divides matrices: vectors could have other signs."""
+"""The largest smaller side: ``gesdd`` divides larger matrices, so vectors could have other
+signs."""
 MOST_VALUES = 32
-"""Without vectors: a lane has as many bits for its blocks."""
+"""The largest smaller side without vectors: the bits of a lane, one per row, mark block ends."""
 LONGEST = 64
-"""Of the other side: larger matrices leave the nearest caches."""
+"""The longest other side: larger matrices exceed the nearest caches."""
 
 
 def takes(instance: Instance) -> bool:
-    """Batches of real matrices that fill a vector, small and not empty."""
+    """True for small real matrices that are not empty, in a batch that fills a vector."""
     shape, type_ = instance.shape(0), instance.type(0).name
     if type_ not in ("float", "double") or 0 in shape:
         return False
@@ -37,25 +38,28 @@ def takes(instance: Instance) -> bool:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """Of ``m`` x ``n`` matrices, and whether they are first made triangular."""
+    """The sizes of ``m`` x ``n`` matrices, and whether they are made triangular first."""
 
     m: int
     n: int
 
     @property
     def least(self) -> int:
+        """The shorter side."""
         return min(self.m, self.n)
 
     @property
     def most(self) -> int:
+        """The longer side."""
         return max(self.m, self.n)
 
     @property
     def triangular_first(self) -> bool:
+        """True if matrices are made triangular first."""
         return self.most >= self.least * 11 // 6
 
     def rooms(self, vectors: bool) -> dict[str, int]:
-        """Vectors of each array in scratch space."""
+        """Return the number of vectors of each array in scratch space."""
         square, area = self.least**2, self.m * self.n
         rooms = {"given": area, "turned": area, "square": square}
         rooms |= dict.fromkeys(("d", "e", "c", "s", "largest", "bound"), self.least)
@@ -67,6 +71,7 @@ class _Sizes:
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space."""
     vectors = instance.instruction.op == SVD
     rooms = _Sizes(*instance.shape(0)[-2:]).rooms(vectors)
     return Needs(workspace=BYTES * sum(rooms.values()))
@@ -74,7 +79,7 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel(SINGULAR_VALUES, needs=_needs, shared=True)
 def singular_values(cx: KernelContext) -> None:
-    """A matrix that is not finite gives NaN."""
+    """Compute singular values; a matrix that is not finite gives NaN."""
     sizes, vectors = _Sizes(*cx.shape(0)[-2:]), Vectors(cx)
     for name, count in sizes.rooms(False).items():
         vectors.room(name, count)
@@ -87,7 +92,7 @@ def singular_values(cx: KernelContext) -> None:
 
 @kernel(SVD, needs=_needs, shared=True)
 def svd(cx: KernelContext) -> None:
-    """A matrix that is not finite gives NaN."""
+    """Compute singular values and vectors; a matrix that is not finite gives NaN."""
     sizes, vectors, t = _Sizes(*cx.shape(0)[-2:]), Vectors(cx), cx.type(0).name
     for name, count in sizes.rooms(True).items():
         vectors.room(name, count)
@@ -109,7 +114,8 @@ def svd(cx: KernelContext) -> None:
 
 
 def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None:
-    """To ``d`` and ``e``, an upper bidiagonal matrix; ``whole``, ``reduced`` keep reflections."""
+    """Write the reduction to the upper bidiagonal ``d`` and ``e``; reflections stay in ``whole``
+    and ``reduced``."""
     body, t, (m, n), least = cx.body, cx.type(0).name, (sizes.m, sizes.n), sizes.least
     body.line(f"{vectors.word} back;")
     body.line(f"int skip[{vectors.lanes}];")
@@ -137,6 +143,7 @@ def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None
 
 
 def _emit_steps(cx: KernelContext, sizes: _Sizes, vectors: Vectors, *, with_vectors: bool) -> None:
+    """Write the implicit QR."""
     arrays = "left, right" if with_vectors else "d, d"
     given = f"d, e, {arrays}, largest, bound, {sizes.least}, skip, &swapped, {int(with_vectors)}"
     function = vectors.function("bidiagonal_qr")
@@ -146,7 +153,7 @@ def _emit_steps(cx: KernelContext, sizes: _Sizes, vectors: Vectors, *, with_vect
 
 
 def _emit_values(cx: KernelContext, sizes: _Sizes, vectors: Vectors, name: str) -> None:
-    """Of matrix ``b + l``; ``order``, if there is one, tells their places."""
+    """Write the sorted values of matrix ``b + l``, and their indices to ``order``."""
     body, t, least = cx.body, cx.type(0).name, sizes.least
     if cx.instruction.op == SINGULAR_VALUES:
         body.line(f"ptrdiff_t order[{least}];")
@@ -158,7 +165,8 @@ def _emit_values(cx: KernelContext, sizes: _Sizes, vectors: Vectors, name: str) 
 def _emit_vectors(
     cx: KernelContext, sizes: _Sizes, vectors: Vectors, rows: int, columns: int, *, is_left: bool
 ) -> None:
-    """Reflections times what the QR steps left, to the result: the right ones as rows."""
+    """Write the product of the reflections and the vectors of QR; right vectors are stored as
+    rows."""
     body, t, least, lanes = cx.body, cx.type(0).name, sizes.least, vectors.lanes
     of_rows = is_left if sizes.m >= sizes.n or sizes.triangular_first else not is_left
     is_long = is_left == (sizes.m >= sizes.n)

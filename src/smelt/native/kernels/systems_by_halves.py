@@ -1,7 +1,7 @@
-"""Triangular systems by halves: one half is solved, its part of the other subtracted by a product.
+"""Recursive triangular solves: one half is solved, then its product is subtracted from the other.
 
-``trsm`` of OpenBLAS takes five times as long for its work as ``gemm``: 93 us for 128 right sides of
-128 x 128 floats, where this takes 27. Rows lie whole in memory; complex numbers lie in pairs.
+``trsm`` of OpenBLAS is five times as slow for its work as ``gemm``: 93 us for 128 right sides of
+128 x 128 floats, where this takes 27. Rows are contiguous; complex numbers are interleaved.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.lapack_calls import letter
 
 FEWEST = 16
-"""Rows, and right sides, from which it is faster than ``trsm``."""
+"""The fewest rows and right sides with which it is faster than ``trsm``."""
 
 HALVES = """static void NAME(const T *a, ptrdiff_t down, ptrdiff_t right, T *x, ptrdiff_t n,
     ptrdiff_t columns, int lower, int unit)
@@ -79,18 +79,18 @@ COMPLEX = {
     "    if (n > 16) {": "    static const T one[2] = {1, 0}, minus_one[2] = {-1, 0};\n"
     "    if (n > 16) {",
 }
-"""A number is divided by its quotient with the larger part of the pivot, after Smith (1962)."""
+"""Complex division follows Smith (1962): numbers are scaled by the larger part of the pivot."""
 
 
 def is_worth(n: int, columns: int, *, left_side: bool) -> bool:
-    """True for systems of so many rows and right sides."""
+    """True if this is faster than ``trsm`` for ``n`` rows and ``columns`` right sides."""
     return left_side and n > FEWEST and columns >= FEWEST
 
 
 def emit(
     cx: KernelContext, a: str, x: str, n: int, columns: int, *, is_complex: bool = False
 ) -> None:
-    """Solve the system of the ``n`` rows ``a`` for ``x`` in place, as the step's attributes say."""
+    """Solve in place for ``x`` the system with the ``n`` rows ``a``, by the step's attributes."""
     t = cx.type(0).name
     name = f"by_halves_{letter(cx, is_complex=is_complex)}"
     text = HALVES.replace("NAME", name).replace("GEMM", _gemm(cx, is_complex=is_complex))
@@ -105,6 +105,7 @@ def emit(
 
 
 def _gemm(cx: KernelContext, *, is_complex: bool) -> str:
+    """Return the name of the pointer to BLAS's ``gemm``."""
     name = f"{letter(cx, is_complex=is_complex)}gemm"
     if not is_complex:
         return pointer(cx, name)
@@ -116,4 +117,5 @@ def _gemm(cx: KernelContext, *, is_complex: bool) -> str:
 
 
 def _typed(text: str, t: str) -> str:
+    """Return ``text`` for an element type."""
     return text.replace("T *", f"{t} *").replace(" T ", f" {t} ")

@@ -1,4 +1,4 @@
-"""``smelt.Threefry2x32``, which random numbers of JAX come from, word by word."""
+"""``smelt.Threefry2x32``, the generator of JAX's random numbers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.operators.threefry2x32 import GROUPS, PARITY, ROTATIONS
 
 @kernel("smelt::Threefry2x32", kinds=frozenset({"int"}))
 def threefry(cx: KernelContext) -> None:
-    """One loop with all rounds in it, which compilers turn into vectors."""
+    """Write one loop with all rounds, which compilers vectorize."""
     results = [cx.output(i) for i in range(2)]
     shape = results[0].shape
     reads = [cx.input(i).broadcast(shape) for i in range(4)]
@@ -25,7 +25,7 @@ def threefry(cx: KernelContext) -> None:
 
 
 def _rounds() -> str:
-    """The words ``x`` and ``y`` enciphered by the key ``k0``, ``k1``."""
+    """Return C that enciphers the words ``x`` and ``y`` with the key ``k0``, ``k1``."""
     lines = [f"const uint32_t k2 = k0 ^ k1 ^ {PARITY}u;", "x += k0;", "y += k1;"]
     for group in range(GROUPS):
         for bits in ROTATIONS[group % 2]:

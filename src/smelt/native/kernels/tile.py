@@ -1,8 +1,8 @@
-"""The inner kernel of every product: a register tile of ``C += A B``.
+"""The micro-kernel of all matrix products: a register tile of ``C += A B``.
 
-A tile is a few rows by many columns of C. Each row has an array of its own and the columns are the
-innermost loop, which compilers turn into vectors that stay in registers or in the first cache; one
-load of B serves all rows.
+A tile is a few rows by many columns of C. Each row is a separate array and columns are the
+innermost loop, which compilers vectorize, so that sums stay in registers or in the first-level
+cache; one load of B serves all rows.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from smelt.program.run_sizes import Size, same
 
 ROWS = 6
 COLUMNS = 32
-"""Six rows of 32 sums are 768 bytes of stack, which small machines have; eight are no faster."""
+"""Six rows of 32 sums take 768 bytes of stack, enough even for small devices; eight are no
+faster."""
 
 LANES = 8
-"""Columns are padded to a multiple of this where B is a copy of our own."""
+"""The multiple that columns of a copied B are padded to."""
 
 UNROLL = 4
-"""Steps of k taken at once: the partial results are loaded and stored once for all of them."""
+"""The values of k per iteration; partial results are loaded and stored once per iteration."""
 
 
 @dataclass(frozen=True, slots=True)
 class Algebra:
-    """What a tile computes instead of sums of products: its ``name``, and C in element types.
+    """A semiring to compute instead of sums of products: a ``name``, and C in element types.
 
-    ``start`` is what a sum starts from; ``step`` is the sum of ``{c}`` so far and of ``{t}``, which
-    is ``product`` of ``{a}`` and ``{v}``.
+    ``start`` is the initial sum. ``step`` combines the sum ``{c}`` and ``{t}``, and ``product``
+    computes ``{t}`` from ``{a}`` and ``{v}``.
     """
 
     name: str
@@ -42,12 +43,12 @@ class Algebra:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """``C[m, n] = sum over k of A[m, k] * B[k, n]``, with constant sizes.
+    """``C[m, n] = sum over k of A[m, k] * B[k, n]``.
 
-    ``a`` and ``c`` are pointers as C expressions; strides are in elements. B has unit stride
-    along n and ``b_k`` along k. ``bias`` points to one number a row. ``relu`` clamps at 0.
-    ``width`` is ``n`` or more: B may be padded to whole vectors. ``algebra`` is what sums and
-    multiplies, if those are no sum and product of numbers.
+    ``a`` and ``c`` are pointers as C expressions; strides are in elements. B has stride 1 along n
+    and ``b_k`` along k. ``bias`` points to one number per row. ``relu`` clamps at 0. ``width`` is
+    ``n`` or more: B may be padded to whole vectors. ``algebra`` replaces sum and product of
+    numbers.
     """
 
     element: CType
@@ -69,23 +70,23 @@ class Product:
 
     @property
     def computed(self) -> int:
-        """Columns of B that exist and are computed, of which ``n`` are stored."""
+        """The columns of B that exist and are computed, ``n`` of which are stored."""
         return max(self.n, self.width)
 
 
 def padded(columns: int) -> int:
-    """``columns`` rounded up to whole vectors."""
+    """Return ``columns`` rounded up to whole vectors."""
     return -(-columns // LANES) * LANES
 
 
 def columns_for(rows: int, element: CType) -> int:
-    """Columns of a tile: a product with few rows has only its columns to keep vectors busy."""
+    """Return the columns of a tile; with few rows it has more, to keep multipliers busy."""
     wide = COLUMNS * (4 if rows == 1 else 2 if rows < 4 else 1)
     return wide // 2 if element.size == 8 else wide
 
 
 def emit_columns(cx: KernelContext, product: Product) -> None:
-    """All rows of a product whose columns are one tile."""
+    """Write all rows of a product whose columns are one tile."""
     whole = product.m - product.m % ROWS
     if isinstance(cast(object, product.m), Size):
         with cx.body.loop("i", whole, step=ROWS):
@@ -101,6 +102,7 @@ def emit_columns(cx: KernelContext, product: Product) -> None:
 
 
 def _call(cx: KernelContext, product: Product, rows: int, first: str) -> None:
+    """Write the call for ``rows`` rows, the first of which is ``first``."""
     p = product
     name = _tile(cx, p, rows)
     a, c = _plus(p.a, first, p.a_m), _plus(p.c, first, p.c_m)
@@ -110,13 +112,14 @@ def _call(cx: KernelContext, product: Product, rows: int, first: str) -> None:
 
 
 def _plus(pointer: str, first: str, stride: int) -> str:
+    """Return ``pointer + first * stride``, as C."""
     if first == "0" or same(stride, 0):
         return pointer
     return f"{pointer} + {first}" if same(stride, 1) else f"{pointer} + {first} * {stride}"
 
 
 def _tile(cx: KernelContext, p: Product, rows: int) -> str:
-    """The support function for tiles of this size; the strides are its parameters."""
+    """Return the name of the support function for tiles of this size; strides are parameters."""
     suffix = ("_bias" if p.bias else "") + ("_relu" if p.relu else "")
     size = f"{rows}x{p.n}" + (f"of{p.computed}" if p.computed != p.n else "")
     suffix += f"_{p.algebra.name}" if p.algebra else ""
@@ -152,11 +155,13 @@ def _tile(cx: KernelContext, p: Product, rows: int) -> str:
 
 
 def _index(m: int, stride: str) -> str:
+    """Return the offset of row ``m``, as C."""
     return "" if m == 0 else f"{stride} + " if m == 1 else f"{m} * {stride} + "
 
 
 def _emit_steps(out: Writer, p: Product, rows: int, steps: int) -> None:
-    """Add the products of ``steps`` values of k at a time: all whole groups, or the rest."""
+    """Write the products of ``steps`` values of k per iteration: all whole groups, or the
+    remainder."""
     sum_, numbers, unrolled = _sum_type(p), range(rows), range(steps)
     start, stop = ("0", "whole") if steps > 1 else ("whole", "kn")
     with out.loop("k", stop, start, steps):
@@ -175,11 +180,13 @@ def _emit_steps(out: Writer, p: Product, rows: int, steps: int) -> None:
 
 
 def _sum_type(p: Product) -> str:
-    """Integers wrap around as unsigned ones; other algebras ask which is the greater."""
+    """Return the C type of sums: unsigned if integers wrap, but not for semirings, which
+    compare."""
     return p.result.modular if p.algebra is None else p.result.name
 
 
 def _emit_algebra(out: Writer, algebra: Algebra, type_: str, m: int, steps: int) -> None:
+    """Write ``steps`` steps of a semiring."""
     out.line(f"{type_} s{m} = c{m}[n];")
     for u in range(steps):
         out.line(f"const {type_} t{m}_{u} = {algebra.product.format(a=f'a{m}_{u}', v=f'v{u}')};")

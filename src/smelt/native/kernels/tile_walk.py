@@ -1,4 +1,4 @@
-"""How tiles of products go through the dim that they sum over."""
+"""The loops of micro-kernels over the dim that they sum over."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How a tile goes through the shared dim, as C.
+    """The loop of a micro-kernel over the shared dim, as C.
 
-    ``parameters`` and ``arguments`` are those of the tile; ``heads`` are loops, the last of which
-    holds ``steps``: for each step, what all rows read of A, with ``@`` for the row's number or its
-    entry in ``places``, and the address of B. ``before`` and ``after`` stand around the steps.
-    Where they are ``apart``, each step has sums of its own, which are added up at the end; the
-    first one is taken once more where ``rest`` says so.
+    ``parameters`` are those of the micro-kernel. ``heads`` are loop heads, the last of which
+    contains ``steps``: for each step, the element of A for a row, with ``@`` for the row number or
+    its entry in ``places``, and the address of B. ``before`` and ``after`` surround the steps. If
+    ``apart``, each step has separate sums, which are added at the end; the first step is repeated
+    if ``rest`` holds.
     """
 
     name: str
@@ -48,19 +48,21 @@ PAIRED = replace(
     apart=True,
     rest="kn % 2",
 )
-"""The same with two sums for each, so that as many additions need not wait for each other."""
+"""Like ``STRIDED``, with two sums each, so that additions wait less for each other."""
 
 
 LINE = 16
-"""Floats that a fetch brings."""
+"""The floats that a prefetch loads."""
 
 
 def fetching(elements: int) -> Walk:
-    """As ``STRIDED``, and each step fetches so many elements from ``ahead`` on, which follow."""
+    """Return ``STRIDED`` with a prefetch of ``elements`` contiguous floats at ``ahead`` per
+    step."""
     return _fetching(STRIDED, elements)
 
 
 def _fetching(walk: Walk, elements: int) -> Walk:
+    """Return ``walk`` with a prefetch of ``elements`` floats per step."""
     fetched = (f"FETCH(ahead + {at});" for at in range(0, elements, LINE))
     return replace(
         walk,
@@ -71,7 +73,8 @@ def _fetching(walk: Walk, elements: int) -> Walk:
 
 
 def packed_rows(rows: int, fetched: int = 0) -> Walk:
-    """As ``STRIDED``, for an A that lies there step by step; each fetches elements as above."""
+    """Return a walk like ``STRIDED`` over a packed A, with a prefetch of ``fetched`` floats per
+    step."""
     walk = Walk(
         name=f"packed{rows}",
         parameters="ptrdiff_t kn, const float *restrict a, const float *restrict b, ptrdiff_t bk",

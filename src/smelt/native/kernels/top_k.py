@@ -1,7 +1,7 @@
-"""The largest or smallest elements along an axis.
+"""TopK: the largest or smallest elements along an axis.
 
-Where few are asked for, a list of the best so far is kept in order: n * k steps for a row in the
-worst order, about n for one in a random order. Where more are, all places are sorted.
+For few elements, a sorted list of the best ones so far is kept: n * k steps for a row in the worst
+order, about n for a random one. For more, the whole row is sorted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smelt.program.storage import Needs
 
 @kernel(TOP_K_AT_RUN_TIME, kinds=NUMBER)
 def top_k_at_run_time(cx: KernelContext) -> None:
-    """As many as the second input says, which no row may have fewer of."""
+    """Return as many elements as the second input says; fail if rows have fewer."""
     axis, count = cx.int("axis"), cx.input(1)
     cx.may_fail()
     cx.body.line(f"const int64_t k = {count.name}[0];")
@@ -33,7 +33,7 @@ def top_k_at_run_time(cx: KernelContext) -> None:
 
 
 def _sorts(instance: Instance) -> bool:
-    """True if the steps of a list, in a random order, are more than those of a sort."""
+    """True if keeping a list takes more steps than a sort, for a random row."""
     count = cast(object, instance.shape(0)[instance.int("axis")])
     kept = cast(object, instance.output_shape()[instance.int("axis")])
     if not isinstance(count, int) or not isinstance(kept, int) or kept < 2:
@@ -43,13 +43,14 @@ def _sorts(instance: Instance) -> bool:
 
 
 def _needs(instance: Instance) -> Needs:
-    """Places of a row, and room to move them."""
+    """Return scratch space for the indices of a row, twice."""
     if not _sorts(instance):
         return Needs()
     return Needs(workspace=2 * 8 * instance.shape(0)[instance.int("axis")])
 
 
 def _sort(cx: KernelContext, outer: int, inner: int) -> None:
+    """Write code that sorts each row."""
     x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
     count, kept = x.shape[cx.int("axis")], values.shape[cx.int("axis")]
     name = sort_row(cx, _before(cx, "a", "b"))
@@ -66,7 +67,7 @@ def _sort(cx: KernelContext, outer: int, inner: int) -> None:
 
 @kernel("TopK", kinds=NUMBER, needs=_needs)
 def top_k(cx: KernelContext) -> None:
-    """The second output is the list: places in the row, of which values are read at the end."""
+    """Keep the indices of the best elements in the second output; read the values at the end."""
     x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
     axis = cx.int("axis")
     count, kept = x.shape[axis], values.shape[axis]
@@ -102,14 +103,14 @@ def top_k(cx: KernelContext) -> None:
 
 
 BLOCK = 32
-"""Elements that are asked at once whether one of them may go before the last of the list."""
+"""The elements that are compared with the last one of the list at once."""
 
 SHIFTED = 16
-"""Elements of a list up to which places are found, and made, one by one."""
+"""The longest list into which elements are inserted by linear search."""
 
 
 def _neighbours(cx: KernelContext, count: int, kept: int) -> None:
-    """A row of neighbours: the outputs are the list, with its values."""
+    """Write code for a contiguous row; the list and its values are in the outputs."""
     x, values, places, t, body = cx.input(0), cx.output(0), cx.output(1), cx.type(0), cx.body
     body.line(f"const {t.name} *const row = {x.name} + o * {count};")
     body.line(f"{t.name} *const list = {values.name} + o * {kept};")
@@ -142,7 +143,7 @@ def _neighbours(cx: KernelContext, count: int, kept: int) -> None:
 
 
 def _make_room(cx: KernelContext) -> None:
-    """``at`` becomes the first place of which ``v`` goes before, and what follows moves on."""
+    """Write a binary search for the index ``at`` of ``v``, and move the later elements."""
     body, element = cx.body, cx.type(0).size
     body.line("ptrdiff_t low = 0, high = at;")
     with body.block("while (low < high)"):
@@ -157,7 +158,7 @@ def _make_room(cx: KernelContext) -> None:
 
 
 def _before(cx: KernelContext, a: str, b: str) -> str:
-    """C that is true if ``a`` goes before ``b``, which has the smaller place."""
+    """Return C that is true if ``a`` goes before ``b``, which has the smaller index."""
     if not cx.int("largest"):
         nan = f" || ({b} != {b} && {a} == {a})" if cx.type(0).kind == "float" else ""
         return f"{a} < {b}{nan}"

@@ -1,7 +1,7 @@
-"""Triangular factors and systems, matrix by matrix: LU, Cholesky, TriangularSolve.
+"""LU, Cholesky and TriangularSolve by plain loops, matrix by matrix.
 
-Plain loops in the element type, for matrices of a filter or a fit, where a call of a library would
-cost more. Rows lie whole in memory, so inner loops go along them.
+They are for small matrices, as in filters and fits, where a library call would cost more. Rows are
+contiguous, so inner loops go along them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,18 @@ def _matrix(cx: KernelContext, operand: Operand, name: str, *, constant: bool = 
 
 
 def _batch(operand: Operand) -> int:
+    """Return the number of matrices."""
     return math.prod(operand.shape[:-2])
 
 
 @kernel("smelt::Cholesky", kinds=FLOAT)
 def cholesky(cx: KernelContext) -> None:
-    """Column by column; a pivot that is not positive makes the whole triangle NaN."""
+    """Compute column by column; a pivot that is not positive makes the whole triangle NaN."""
     a, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
     n, lower = a.shape[-1], cx.int("lower")
 
     def at(matrix: str, i: str, j: str) -> str:
+        """Return an element of the triangle, as C."""
         return f"{matrix}[{i} * {n} + {j}]" if lower else f"{matrix}[{j} * {n} + {i}]"
 
     with body.loop("b", _batch(a)):
@@ -54,7 +56,7 @@ def cholesky(cx: KernelContext) -> None:
 
 @kernel("smelt::LU", kinds=FLOAT)
 def lu(cx: KernelContext) -> None:
-    """Column by column, the largest element of what is left as the pivot."""
+    """Compute column by column with partial pivoting."""
     a, y, body, t = cx.input(0), cx.output(0), cx.body, cx.type(0)
     pivots, order = cx.output(1), cx.output(2)
     rows, columns = a.shape[-2:]
@@ -81,7 +83,7 @@ def lu(cx: KernelContext) -> None:
 
 @kernel("smelt::FullPivotLU", kinds=FLOAT)
 def full_pivot_lu(cx: KernelContext) -> None:
-    """Pivot by pivot, the largest number of what is left; a NaN is chosen last."""
+    """Compute with full pivoting; NaN is chosen last."""
     a, y, body, t = cx.input(0), cx.output(0), cx.body, cx.type(0)
     rows, columns = a.shape[-2:]
     orders = ((cx.output(1), rows, "down"), (cx.output(2), columns, "across"))
@@ -115,7 +117,8 @@ def full_pivot_lu(cx: KernelContext) -> None:
 
 
 def _eliminate(cx: KernelContext, rows: int, columns: int) -> None:
-    """Clear what is below pivot ``k`` of the matrix ``m``; a zero leaves its column."""
+    """Write the elimination below pivot ``k`` of the matrix ``m``; a pivot of 0 leaves its
+    column."""
     body, t = cx.body, cx.type(0)
     body.line(f"const {t.name} pivot = m[k * {columns} + k];")
     with body.loop("i", rows, start="k + 1"):
@@ -127,7 +130,7 @@ def _eliminate(cx: KernelContext, rows: int, columns: int) -> None:
 
 
 def exchange(cx: KernelContext, word: str, first: str, second: str) -> None:
-    """Swap two places of the C type ``word``, in a block that has no other ``v``."""
+    """Write a swap of two places of the C type ``word``, in a block without another ``v``."""
     cx.body.line(f"const {word} v = {first};")
     cx.body.line(f"{first} = {second};")
     cx.body.line(f"{second} = v;")
@@ -135,7 +138,7 @@ def exchange(cx: KernelContext, word: str, first: str, second: str) -> None:
 
 @kernel("smelt::PivotsToPermutation", kinds=frozenset({"int"}))
 def pivots_to_permutation(cx: KernelContext) -> None:
-    """Swap after swap."""
+    """Apply one swap after the other."""
     pivots, y, body = cx.input(0), cx.output(), cx.body
     swaps, count = pivots.shape[-1], y.shape[-1]
     with body.loop("b", math.prod(pivots.shape[:-1])):
@@ -150,7 +153,7 @@ def pivots_to_permutation(cx: KernelContext) -> None:
 
 @kernel("smelt::TriangularSolve", kinds=FLOAT)
 def triangular_solve(cx: KernelContext) -> None:
-    """Substitution. A system from the right is one from the left of both transposed."""
+    """Solve by substitution; a system from the right is one from the left with both transposed."""
     a, b, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0)
     n, left = a.shape[-1], bool(cx.int("left_side"))
     columns = b.shape[-1] if left else b.shape[-2]
@@ -158,9 +161,11 @@ def triangular_solve(cx: KernelContext) -> None:
     lower = bool(cx.int("lower")) != turned
 
     def of_a(i: str, k: str) -> str:
+        """Return an element of the matrix, as C."""
         return f"m[{k} * {n} + {i}]" if turned else f"m[{i} * {n} + {k}]"
 
     def of_x(i: str, j: str) -> str:
+        """Return an element of the right side, as C."""
         return f"x[{i} * {columns} + {j}]" if left else f"x[{j} * {n} + {i}]"
 
     size = n * columns
@@ -183,7 +188,7 @@ def triangular_solve(cx: KernelContext) -> None:
 
 @kernel("smelt::ValidateNonsingular", kinds=FLOAT, needs=lambda instance: Needs(in_place=(0,)))
 def validate_nonsingular(cx: KernelContext) -> None:
-    """A pivot that is 0 or not finite ends the run; else the factors are copied."""
+    """Fail if a pivot is 0 or not finite; else copy the factors."""
     u, y, body = cx.input(0), cx.output(), cx.body
     rows, columns = u.shape[-2:]
     cx.may_fail(ERROR_SINGULAR)

@@ -1,11 +1,11 @@
-"""Copies that turn planes: what is read along one dim is written along another.
+"""Copies that transpose planes: what is read along one dim is written along another.
 
-Four rows of four elements of 32 bits are turned in registers. Where one side has two or three,
-vectors of four go beyond them: what is stored too much is written over by the next ones.
+Blocks of four by four 32-bit elements are transposed in registers. If a side has two or three,
+vectors of four exceed it; what is stored too much is overwritten by the next vector.
 
-The functions have the type of the elements, and only vectors, which ``may_alias``, read it as
-float. A compiler may assume that a store of float changes no integer and move loads of integers
-over it, so no scalar is read or written as another type than its own.
+Functions take the element type, and only vectors, which ``may_alias``, read it as float. No scalar
+is accessed as another type than its own: compilers may assume that a store of float changes no
+integer, and move loads of integers across it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smelt.native.kernels.vector import PRELUDE, TURN
 from smelt.program.run_sizes import Size, is_empty, same
 
 FEWEST = 16
-"""Elements of a plane from which a call pays."""
+"""The fewest elements of a plane for which a call is worth it."""
 
 PLANE = """static APART void turn_@t_plane(const @t *restrict from, ptrdiff_t step,
     @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t columns)
@@ -63,7 +63,7 @@ FEW_ROWS = """static APART void turn_FEW_@t_rows(const @t *restrict from, ptrdif
             to[c * pitch + r] = from[r * step + c];
 }
 """
-"""For rows that are written one right after the other."""
+"""C for two or three rows, whose elements are written contiguously."""
 
 FEW_COLUMNS = """static APART void turn_FEW_@t_columns(const @t *restrict from, ptrdiff_t step,
     @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows)
@@ -85,7 +85,7 @@ THIRD    }
             to[c * pitch + r] = from[r * step + c];
 }
 """
-"""For rows that are read one right after the other."""
+"""C for two or three columns, whose elements are read contiguously."""
 
 _THIRD = """        {
             const four high0 = MIXED(r0, r1, 2, 6, 3, 7), high1 = MIXED(r2, r3, 2, 6, 3, 7);
@@ -101,7 +101,10 @@ def takes(cx: KernelContext, write: Access, read: Access) -> bool:
 
 
 def _turned(sizes: tuple[int, ...], to: Access, source: Access) -> int | None:
-    """The loop along which the copy reads neighbours, while it writes them along the last."""
+    """Return the loop along which the copy reads contiguously, None if this does not apply.
+
+    The last loop is the one along which it writes contiguously.
+    """
     if len(sizes) < 2 or is_empty(sizes) or not same(to.strides[-1], 1):
         return None
     step = source.strides[-1]
@@ -115,7 +118,7 @@ def _turned(sizes: tuple[int, ...], to: Access, source: Access) -> int | None:
 
 
 def emit(cx: KernelContext, write: Access, read: Access) -> None:
-    """Planes one by one."""
+    """Write a loop over planes."""
     sizes, (to, source) = collapse(cx.output_shape(), (write, read))
     turned = _turned(sizes, to, source)
     assert turned is not None  # it was asked before
@@ -145,5 +148,5 @@ def emit(cx: KernelContext, write: Access, read: Access) -> None:
 
 
 def _is_few(size: int) -> bool:
-    """True for two or three, whatever a run says."""
+    """True if the size is two or three in all runs."""
     return same(size, 2) or same(size, 3)

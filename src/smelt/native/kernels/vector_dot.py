@@ -1,9 +1,8 @@
-"""Products of float matrices in vector tiles: rows of the left side by panels of the right.
+"""Products of float matrices by micro-kernels: rows of the left side by panels of the right.
 
-A constant right side is laid out in panels when the model is compiled. One that is computed is
-copied into scratch space, a panel at a time, if there are rows enough to make up for it. Else it is
-read where it lies if its columns are neighbours and enough for the widest tile; the last columns
-then overlap those before.
+A constant right side is packed into panels at compile time. A computed one is packed panel by panel
+if there are enough rows to make up for it. Else it is read where it is, if its columns are
+contiguous and enough for the widest micro-kernel; the last columns then overlap those before.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ from smelt.program.run_sizes import Size, highest, lowest, same
 
 ROWS = 6
 WIDE_ROWS = MORE_SUMS // 2
-"""Rows of a tile, and where there are 32 registers."""
+"""The rows of a micro-kernel with 16 registers, and with 32."""
 
 RUN_ROWS = (6, 3, 1)
-"""Rows of tiles where the run decides how many there are."""
+"""The rows of micro-kernels for a run-time number of rows."""
 MOST_VECTORS = 8
 PANEL = 2 * MOST_LANES
 NARROW = MOST_LANES
-"""What the last panel of a constant is padded to."""
+"""The multiple that the last panel of a constant is padded to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matrices:
     """``c[m, n] = sum over k of a[m, k] * b[k, n]``: pointers as C, sizes, strides in elements.
 
-    Parts of a run share ``rows`` or ``columns``, or neither. A right side that is laid out in
-    panels is ``far`` if it does not stay near the processor from run to run.
+    Threads share ``rows`` or ``columns``, or neither. A packed right side is ``far`` if it does not
+    stay in a near cache from run to run.
     """
 
     m: int
@@ -59,29 +58,31 @@ class Matrices:
 
 
 COPIED_ROWS, NEAR_COLUMNS = 32, 2 * PANEL
-"""Rows from which a right side is copied that could be read, if it has more columns than these:
-rows of more lie too far apart for processors to fetch them beforehand."""
+"""The fewest rows with which a readable right side is copied, if it has more than ``NEAR_COLUMNS``:
+rows of more are too far apart for hardware prefetching."""
 
 
 def vectors_for(rows: int) -> int:
-    """The fewer rows, the more vectors: sums enough to keep multipliers busy."""
+    """Return the vectors of a micro-kernel; with fewer rows there are more, to keep multipliers
+    busy."""
     return MOST_VECTORS if same(rows, 1) else 4 if highest(rows) <= 3 else 2
 
 
 def panel_for(rows: int) -> int:
-    """Columns of a laid out panel."""
+    """Return the columns of a packed panel."""
     return PANEL * 2 if highest(rows) <= 3 else PANEL
 
 
 def panel_workspace(m: int, n: int, k: int, stride: int) -> int:
-    """Scratch bytes for a right side that is no constant."""
+    """Return the scratch space for a right side that is no constant."""
     readable = same(stride, 1) and lowest(n) >= PANEL
     many = lowest(m) >= COPIED_ROWS and lowest(n) > NEAR_COLUMNS
     return 0 if readable and not many else 4 * PANEL * max(highest(k), 1)
 
 
 def pack(matrix: np.ndarray, rows: int) -> np.ndarray:
-    """``[k, n]`` as panels ``[k][columns]``, the last one padded, then room for vectors."""
+    """Return ``[k, n]`` as panels ``[k][columns]``, the last one padded, and space that vectors
+    read."""
     panel = panel_for(rows)
     parts = []
     for j in range(0, matrix.shape[1], panel):
@@ -93,7 +94,7 @@ def pack(matrix: np.ndarray, rows: int) -> np.ndarray:
 
 
 def emit_packed(cx: KernelContext, p: Matrices) -> None:
-    """All panels of a constant right side."""
+    """Write a loop over panels of a constant right side."""
     panel, body = panel_for(p.m), cx.body
     lanes = f"{vectors_for(p.m)} * LANES"
     if same(p.m, 1):  # a panel of whole vectors, however many lanes they have
@@ -117,14 +118,13 @@ def emit_packed(cx: KernelContext, p: Matrices) -> None:
 
 
 def _is_fetched(p: Matrices) -> bool:
-    """True if the next panel is fetched while rows are multiplied by one."""
+    """True if the next panel is prefetched while rows are multiplied by one."""
     return p.far and isinstance(cast(object, p.m), int) and vectors_for(p.m) == 2
 
 
 @contextmanager
 def _narrow(cx: KernelContext, p: Matrices, panel: int, b: str, pitch: str) -> Iterator[None]:
-    """Around the tiles of ``left`` columns: where one vector holds all that a last panel has, as
-    there only are with more registers, tiles of one stand in for them."""
+    """Write micro-kernels for ``left`` columns, of one vector if that holds the last panel."""
     has_one = isinstance(cast(object, p.n), int) and 0 < p.n % panel <= NARROW
     if not has_one:
         yield
@@ -140,7 +140,7 @@ def _narrow(cx: KernelContext, p: Matrices, panel: int, b: str, pitch: str) -> I
 
 
 def emit_direct(cx: KernelContext, p: Matrices) -> None:
-    """A right side that is read where it lies."""
+    """Write a product whose right side is read where it is."""
     body, vectors = cx.body, vectors_for(p.m) if lowest(p.n) >= MOST_VECTORS * MOST_LANES else 2
     lanes = f"{vectors} * LANES"
     with _columns(cx, p, lanes):
@@ -149,7 +149,7 @@ def emit_direct(cx: KernelContext, p: Matrices) -> None:
 
 
 def emit_copied(cx: KernelContext, p: Matrices, scratch: str) -> None:
-    """A right side that is copied, a panel at a time."""
+    """Write a product whose right side is packed, panel by panel."""
     body = cx.body
     copy = _copy(cx, same(p.b_k, 1) and not same(p.b_n, 1))
     with _columns(cx, p, PANEL):
@@ -164,7 +164,7 @@ def emit_copied(cx: KernelContext, p: Matrices, scratch: str) -> None:
 
 
 def _columns(cx: KernelContext, p: Matrices, step: int | str) -> AbstractContextManager[None]:
-    """A loop over all columns ``j``, so many at a time."""
+    """Return a loop over all columns ``j``, ``step`` at a time."""
     loop = cx.body.shared_loop if p.shared == "columns" else cx.body.loop
     return loop("j", p.n, step=step)
 
@@ -180,9 +180,11 @@ def _emit_rows(
     *,
     fetches: bool = False,
 ) -> None:
+    """Write a loop over rows."""
     columns, finish = vectors or vectors_for(p.m), p.finish.at("i", j)
 
     def tile(rows: int, when: str = WIDE if columns == 1 else "", fetch: int = 0) -> None:
+        """Write the call of a micro-kernel."""
         made = Tile(rows, columns, fetching(fetch) if fetch else STRIDED, "", finish, when=when)
         _call(cx, p, made, (b, b_k), j, stored, ["ahead"] if fetch else [])
         if fetch:
@@ -213,14 +215,13 @@ def _call(
     stored: str,
     more: Sequence[str] = (),
 ) -> None:
-    """The tile of the rows from ``i`` on by the columns from ``j`` on."""
+    """Write the call for the rows from ``i`` on and the columns from ``j`` on."""
     arguments = [str(p.k), f"{p.a} + i * {p.a_m}", str(p.a_m), str(p.a_k), *b, *more]
     made.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
 
 
 def _emit_row(cx: KernelContext, p: Matrices, b: str, stored: str) -> None:
-    """The single row by a panel: half as many vectors that are twice as wide keep multipliers as
-    busy with two sums each."""
+    """Write a single row by a panel: vectors twice as wide, half as many, with two sums each."""
     body, finish = cx.body, p.finish.at("i", "j + l")
     cx.call("LANES", PRELUDE)
     with body.loop("i", 1):
@@ -234,7 +235,7 @@ def _emit_row(cx: KernelContext, p: Matrices, b: str, stored: str) -> None:
 
 
 def _emit_run_rows(cx: KernelContext, rows: int, tile: Callable[[int], None]) -> None:
-    """As many rows as the run has: tiles of the most, then of fewer."""
+    """Write loops over a run-time number of rows: the tallest micro-kernel first."""
     with cx.body.block(""):
         cx.body.line("ptrdiff_t i = 0;")
         for length in (each for each in RUN_ROWS if each <= highest(rows)):
@@ -243,10 +244,8 @@ def _emit_run_rows(cx: KernelContext, rows: int, tile: Callable[[int], None]) ->
 
 
 def _copy(cx: KernelContext, turned: bool) -> str:
-    """A function that copies a panel; columns beyond those that exist are 0.
-
-    ``turned``: whether the elements of a column are neighbours.
-    """
+    """Return the name of a function that packs a padded panel, of contiguous columns if
+    ``turned``."""
     name = "copy_turned" if turned else "copy_panel"
     cx.call("LANES", PRELUDE)
     out = Writer()
@@ -285,13 +284,13 @@ for (ptrdiff_t k = 0; k < first; k += 4) {{
 const ptrdiff_t first = 0;
 #endif
 """
-"""Four columns at a time of four elements each, turned in registers.
+"""Four columns at a time of four elements each, transposed in registers.
 
-GCC 12 takes a second loop from where the first ends for one that may run without end, and warns."""
+GCC 12 takes a second loop from the end of the first for one that may not end, and warns."""
 
 
 def emit(cx: KernelContext, p: Matrices, *, packed: bool, scratch: Sequence[str] = ()) -> None:
-    """``p`` by the way that its right side asks for."""
+    """Write the product ``p`` in the way that its right side allows."""
     if packed:
         emit_packed(cx, p)
     elif scratch:

@@ -1,8 +1,8 @@
-"""The inner kernel of products of floats: a few rows by a few vectors of C in registers.
+"""The micro-kernel of float products: a few rows by a few vectors of C in registers.
 
-Each step multiplies one element of A a row with a few vectors of B. What makes a row or a column
-is the caller's choice: a pixel, a filter, a row of a matrix. Twelve sums of vectors keep two
-multipliers busy and leave registers for the factors on CPUs with sixteen of them.
+Each step multiplies one element of A per row by a few vectors of B. The caller decides what a row
+or a column is: a pixel, a filter, a row of a matrix. Twelve vectors of sums keep two multipliers
+busy and leave registers for the factors on CPUs with sixteen.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from smelt.native.writer import Writer
 from smelt.program.run_sizes import Dim, Size, same
 
 SUMS = 12
-"""Vectors of sums that a tile keeps."""
+"""The vectors of sums of a micro-kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """An operand read at each element of a product: a pointer and its strides there, 0 if none."""
+    """A side operand, read at each element of the result: a pointer and its strides, 0 if none."""
 
     pointer: str
     row: Dim
     column: Dim
 
     def at(self, row: str, column: str) -> Beside:
-        """The same from another row and column on."""
+        """Return the operand from another row and column on."""
         return Beside(
             plus(plus(self.pointer, row, self.row), column, self.column), self.row, self.column
         )
@@ -39,7 +39,7 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """What becomes of a sum before it is stored: C in ``{0}``, the sum, and ``{1}``..., ``beside``.
+    """The epilogue: C that maps a sum ``{0}`` and side operands ``{1}``... to what is stored.
 
     ``support`` are the functions that the text calls, by name; ``lines`` are statements before it.
     """
@@ -50,11 +50,12 @@ class Finish:
     lines: tuple[str, ...] = ()
 
     def at(self, row: str, column: str) -> Finish:
-        """The same from another row and column on."""
+        """Return the epilogue from another row and column on."""
         return replace(self, beside=tuple(one.at(row, column) for one in self.beside))
 
     def after(self, text: str, beside: Beside) -> Finish:
-        """The same of ``text`` in ``{0}`` and ``{1}``, the sum and ``beside``."""
+        """Return the epilogue with ``text``, of the sum ``{0}`` and ``beside`` as ``{1}``, applied
+        first."""
         places = [f"{{{place}}}" for place in range(2, len(self.beside) + 2)]
         first = "before"
         lines = (
@@ -67,17 +68,16 @@ class Finish:
 
 RELU = "{0} < 0 ? 0 : {0}"
 COLUMN = "cl"
-"""The parameter for the stride of columns of C, where it is no number."""
+"""The parameter for the column stride of C, if that is not constant."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """A tile function: ``rows`` by ``vectors``, over a ``walk``, from ``start`` to ``finish``.
+    """A micro-kernel of ``rows`` by ``vectors``, over a ``walk``, from ``start`` to ``finish``.
 
-    ``start`` is ``row`` or ``column`` if a parameter holds a number for each, which the sums start
-    from, or ``each`` if it holds one for each sum, in rows of ``pitch``. The strides of C are
-    ``row`` and ``column``, a constant if it is a number. It is only called under ``when``, a
-    condition of the preprocessor.
+    ``start`` is ``row`` or ``column`` if a parameter holds the initial sum of each, or ``each`` if
+    it has one per sum, in rows of ``pitch``. C has the strides ``row`` and ``column``, the latter a
+    constant if it is a number. It is only called under the preprocessor condition ``when``.
     """
 
     rows: int
@@ -90,7 +90,7 @@ class Tile:
     pitch: int = 0
 
     def declare(self, cx: KernelContext) -> str:
-        """The name of the function, which is added to those that the kernel calls."""
+        """Return the name of the function, and declare it."""
         cx.call("LANES", PRELUDE)
         if not same(self.column, 1):
             cx.call("turn_four", TURN)
@@ -112,13 +112,14 @@ class Tile:
         stored: str,
         start: str = "",
     ) -> None:
-        """A call; ``stored`` are the first column that is stored and the one after the last."""
+        """Write a call; ``stored`` are the first column to store and the one after the last."""
         given = [*arguments, c, str(cm), stored, *([start] if self.start else [])]
         given += [one.pointer for one in self.finish.beside]
         given += [str(stride) for _, stride in self._open_strides()]
         cx.body.line(f"{self.declare(cx)}({', '.join(given)});")
 
     def _text(self) -> str:
+        """Return the C of the function."""
         out = Writer()
         start = (
             f", const float *{'' if self.start == 'each' else 'restrict '}start"
@@ -139,7 +140,7 @@ class Tile:
         return out.text()
 
     def _open_strides(self) -> list[tuple[str, Dim]]:
-        """The parameters for strides that each run has of its own."""
+        """Return the parameters for run-time strides."""
         strides = [(COLUMN, self.column)] + [
             (_stride(i, variable), stride)
             for i, one in enumerate(self.finish.beside)
@@ -181,10 +182,11 @@ class Tile:
                 out.line(f"s{m}_{v} += {self._sum(m, v, number)};")
 
     def _sum(self, m: int, v: int, number: int) -> str:
-        """What step ``number`` adds to."""
+        """Return the sum that step ``number`` adds to."""
         return f"s{m}_{v}" + (f"_{number}" if number and self.walk.apart else "")
 
     def _step(self, out: Writer, number: int, a: str, b: str) -> None:
+        """Write one step."""
         last = f"s{self.rows - 1}_{self.vectors - 1}"
         full = self.rows * self.vectors > MORE_SUMS
         if number and full:
@@ -209,6 +211,7 @@ class Tile:
                     out.line(f"HOLD(s{m}_0);")  # else gcc 12 keeps the last sum in memory
 
     def _store(self, out: Writer) -> None:
+        """Write the epilogue and the stores."""
         bare = not self.finish.lines
         plain, relu = bare and self.finish.text == "{0}", bare and self.finish.text == RELU
         if relu:
@@ -235,7 +238,7 @@ class Tile:
             self._element(out, text)
 
     def _store_columns(self, out: Writer, text: str) -> None:
-        """Sums whose rows lie next to each other: four by four are turned where all are stored."""
+        """Write stores of sums whose rows are contiguous; full blocks of 4 x 4 are transposed."""
         step = COLUMN if isinstance(self.column, Size) else self.column
         if text != "{0}" and not self.finish.beside:
             with out.loop("m", self.rows), out.loop("l", f"{self.vectors} * LANES"):
@@ -274,7 +277,7 @@ class Tile:
 
 
 def _stride(number: int, variable: str) -> str:
-    """The parameter for the stride of an operand beside, along rows ``m`` or columns ``l``."""
+    """Return the parameter for the stride of a side operand, along rows ``m`` or columns ``l``."""
     return f"r{number}_{variable}"
 
 
@@ -287,7 +290,7 @@ def _lanes(v: int) -> str:
 
 
 def plus(pointer: str, position: str, stride: Dim) -> str:
-    """``pointer + position * stride`` as C."""
+    """Return ``pointer + position * stride``, as C."""
     if position == "0" or same(stride, 0):
         return pointer
     return f"{pointer} + {position}" if same(stride, 1) else f"{pointer} + ({position}) * {stride}"

@@ -1,1 +1,1 @@
-"""What kernels of integers with scales and zero points share."""
+"""Shared parts of kernels on quantized integers: those with scales and zero points."""

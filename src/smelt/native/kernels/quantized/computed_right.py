@@ -1,6 +1,7 @@
-"""A right side of a product of bytes that is computed: laid out as tiles read it, in each run.
+"""Products of int8 matrices whose right side is computed: it is packed into panels in each run.
 
-Its columns are summed on the way, for what the zero point of the left side takes from their sums.
+Packing also sums its columns; they are multiplied by the zero point of the left side, and the
+products are subtracted.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ static IF_CALLED void start_columns(const int8_t *restrict from, ptrdiff_t depth
         start[j] = (int32_t)(0u - (uint32_t)start[j] * zero);
 }
 """
-"""Quads of rows by panels of columns, zeros beyond the last of either; and what sums start with."""
+"""C functions that pack the right side, four rows by a panel of columns, padded with zeros, and
+that compute the initial sums."""
 
 
 def is_computed(instance: Instance) -> bool:
@@ -59,7 +61,7 @@ def is_computed(instance: Instance) -> bool:
 
 
 def refuse_computed(instance: Instance) -> str | None:
-    """Why a right side that is computed is not laid out, None if it is."""
+    """Return why a computed right side is refused, None if it is not."""
     places = places_of(instance)
     w, zero = instance.slot(places.w), constant(instance, places.w_zero)
     if places.scales is not None:
@@ -79,7 +81,7 @@ def refuse_computed(instance: Instance) -> str | None:
 
 
 def packed_bytes(instance: Instance, vectors: int) -> int:
-    """Of the right side, laid out."""
+    """Return the size of the packed right side in bytes."""
     depth, columns = instance.shape(places_of(instance).w)
     panel = max(1, MOST_SUMS * vectors)  # of no columns, there are no vectors
     return 4 * -(-depth // 4) * panel * -(-columns // panel)
@@ -88,8 +90,11 @@ def packed_bytes(instance: Instance, vectors: int) -> int:
 def pack_computed(
     cx: KernelContext, vectors: int, flip: int, start: str, packed: str
 ) -> tuple[str, Finish]:
-    """The right side at ``packed``, and what sums start with at ``start``, of the scratch space:
-    that of unsigned bytes, which are those on the left with ``flip`` added."""
+    """Pack the right side at ``packed`` and write the initial sums at ``start``, in scratch space.
+
+    Return the name of the packed right side, and the epilogue. ``flip`` is what was added to the
+    left side so that its bytes are unsigned.
+    """
     position = places_of(cx).w
     depth, columns = cx.shape(position)
     declare(cx)

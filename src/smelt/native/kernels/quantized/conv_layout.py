@@ -1,4 +1,4 @@
-"""Where a convolution of bytes keeps its operands in scratch space."""
+"""The layout of the scratch space of a convolution of bytes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from smelt.native.kernels.quantized.tile import ROWS
 
 @dataclass(frozen=True)
 class Layout:
-    """What is computed, and where the scratch space holds what, in bytes.
+    """What a convolution of bytes computes, and the offset in bytes of each part of its scratch
+    space.
 
-    The plane comes first, then the weights of a tile as 16 bits, a row of the image with its
-    padding, and what the sums of each filter start from.
+    The plane comes first, then the weights of a micro-kernel as 16-bit integers, a padded row of
+    the image, and the initial sum of each filter.
     """
 
     band: Band
@@ -30,7 +31,7 @@ class Layout:
 
     @staticmethod
     def of(window: Window, weights: np.ndarray) -> Layout:
-        """Of a window and ``[group, filter, channel, position]``."""
+        """Return the layout for a window and weights ``[group, filter, channel, position]``."""
         in_columns = neighbours.takes(weights, window)
         if in_columns:
             window, weights = neighbours.in_quads(window, weights)
@@ -42,44 +43,45 @@ class Layout:
 
     @property
     def quads(self) -> int:
-        """Of channels."""
+        """The number of groups of four channels."""
         return -(-int(self.weights.shape[2]) // 4)
 
     @property
     def depth(self) -> int:
-        """Elements of a filter."""
+        """The number of elements of a filter, with padding."""
         return 4 * self.quads * int(self.weights.shape[3])
 
     @property
     def block(self) -> int:
-        """Where the weights of a tile are."""
+        """The offset of the weights of a micro-kernel."""
         return LEAD + self.band.quad_bytes(self.quads)
 
     @property
     def line(self) -> int:
-        """Where a row of the image is."""
+        """The offset of a row of the image."""
         wide = 2 * (ROWS * self.depth + 2 * MOST_ROWS)
         return self.block + (wide if self.weights.dtype == np.int8 else 0)
 
     @property
     def steps(self) -> int:
-        """Where it says where each quad of a filter lies in the plane."""
+        """The offset of the table of offsets in the plane of each group of four elements of a
+        filter."""
         return self.line + (-(-neighbours.row_bytes(self.band) // 4) * 4 if self.in_columns else 0)
 
     @property
     def start(self) -> int:
-        """Where the starts of sums are."""
+        """The offset of the initial sums."""
         return self.steps + (self.depth if self.excess else 0)
 
     @property
     def bytes(self) -> int:
-        """All of them."""
+        """The size of the scratch space in bytes."""
         group, filters = (int(size) for size in self.weights.shape[:2])
         return self.start + 4 * (group * filters + SPARE)
 
 
 def in_quads(weights: np.ndarray) -> np.ndarray:
-    """``[group, filter, quad of channels, position, 4]``."""
+    """Return weights as ``[group, filter, channel // 4, position, 4]``, padded with zeros."""
     group, filters, channels, positions = weights.shape
     even = np.pad(weights, ((0, 0), (0, 0), (0, -channels % 4), (0, 0)))
     return even.reshape(group, filters, -(-channels // 4), 4, positions).swapaxes(3, 4)

@@ -1,8 +1,8 @@
-"""Depthwise convolutions of bytes: neighbouring positions of the kernel are a quad.
+"""Depthwise convolutions of bytes: int8 dot products of four neighbouring kernel positions.
 
+Read at four neighbouring pixels, groups of four pixels give the sums of every fourth pixel each.
+Rows follow each other at the pitch of the padded plane; the values between them are dropped.
 Results are bytes, or the sums themselves.
-Read from each of four neighbouring pixels on, quads of pixels give the sums of every fourth pixel.
-Rows follow each other at the pitch of the padded plane; what is computed between them is dropped.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from smelt.native.types import C_TYPES
 from smelt.native.writer import Writer
 
 MOST_POSITIONS = 64
-"""Positions of the kernel at most: each quad is four lines of C."""
+"""The most positions of the kernel; each group of four is four lines of C."""
 
 TOGETHER = 4096
-"""Bytes of planes that are copied before they are computed."""
+"""The bytes of planes that are copied before any is computed."""
 
 BAND_PIXELS = 2048
-"""Output pixels of a band, about."""
+"""The approximate number of output pixels of a band."""
 
 COPY = """static IF_CALLED inline void copy_row(const unsigned char *from, ptrdiff_t n,
     ptrdiff_t step, unsigned char flip, unsigned char *restrict to)
@@ -59,15 +59,17 @@ COPY = """static IF_CALLED inline void copy_row(const unsigned char *from, ptrdi
 
 
 def takes(weights: np.ndarray, window: Window) -> bool:
-    """One channel a group, on one plane."""
+    """True if each group has one channel and the convolution is 2-D."""
     group, _, channels, positions = weights.shape
     return channels == 1 and group > 1 and window.flat and positions <= MOST_POSITIONS
 
 
 @dataclass(frozen=True)
 class Taps:
-    """Quads of positions by where they read, how many there are in each, and the weights of each
-    filter, 0 where is none: ``[filter, quad, 4]``."""
+    """Groups of four kernel positions: where each reads, its number of positions, and the weights.
+
+    ``weights`` are ``[filter, group, 4]``, 0 where there is no position.
+    """
 
     places: list[int]
     counts: list[int]
@@ -75,7 +77,7 @@ class Taps:
 
 
 def taps_of(weights: np.ndarray, band: Band) -> Taps:
-    """Positions that read neighbours share a quad."""
+    """Return kernel positions in groups of four that read neighbours."""
     flat = weights.reshape(-1, weights.shape[3])
     position = {place: number for number, place in enumerate(band.places())}
     left, places, counts, columns = sorted(position), [], [], []
@@ -93,13 +95,13 @@ def taps_of(weights: np.ndarray, band: Band) -> Taps:
 
 
 def band(window: Window) -> Band:
-    """The rows that are computed at a time."""
+    """Return the band: the rows that are computed at a time."""
     return band_of(window, BAND_PIXELS)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the scratch space holds what, in bytes: planes, results of a band, starts of sums."""
+    """The layout of the scratch space in bytes: planes, results of a band, initial sums."""
 
     band: Band
     stored: Stored
@@ -107,23 +109,23 @@ class Layout:
 
     @property
     def results(self) -> int:
-        """Where those of a band are."""
+        """The offset of the results of a band."""
         return LEAD + _together(self.band) * _plane(self.band)
 
     @property
     def start(self) -> int:
-        """Where the starts of sums are."""
+        """The offset of the initial sums."""
         pixels = self.band.rows * self.band.pitch + 4 * MOST_SUMS
         return self.results + -(-pixels * self.stored.size // 4) * 4
 
     @property
     def bytes(self) -> int:
-        """All of them."""
+        """The size of the scratch space in bytes."""
         return self.start + 4 * (self.filters + SPARE)
 
 
 def layout_of(instance: Instance, window: Window, weights: np.ndarray) -> Layout:
-    """Of ``[group, filter, 1, position]``."""
+    """Return the layout for weights ``[group, filter, 1, position]``."""
     filters = int(np.prod(weights.shape[:2]))
     scaled = None if is_fixed(instance) else requantization(instance, filters)
     stored = AS_SUMS if scaled is None else as_bytes(scaled.factors)
@@ -131,18 +133,21 @@ def layout_of(instance: Instance, window: Window, weights: np.ndarray) -> Layout
 
 
 def _plane(size: Band) -> int:
-    """Bytes of a plane, and what vectors read past it."""
+    """Return the bytes of a plane, with those that vectors read past it."""
     return -(-(size.plane + 8 * MOST_SUMS) // 32) * 32
 
 
 def _together(size: Band) -> int:
-    """How many planes are copied before they are computed: what is stored in small pieces and
-    loaded at once in large ones has to reach the cache before."""
+    """Return the number of planes that are copied before any is computed.
+
+    Narrow stores followed at once by wide loads of the same bytes stall; they have to reach the
+    cache before.
+    """
     return max(1, TOGETHER // _plane(size))
 
 
 def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
-    """Planes of the output; those that they see are copied once, some at a time."""
+    """Write a loop over output planes, which copies the input planes first, some at a time."""
     body, (group, filters, _, _) = cx.body, weights.shape
     layout = layout_of(cx, window, weights)
     size, stored = layout.band, layout.stored
@@ -186,7 +191,7 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
 
 
 def _emit_results(cx: KernelContext, size: Band, finish: Finish) -> None:
-    """Rows of plane ``o`` without the pixels between them."""
+    """Write the rows of plane ``o`` without the values between them."""
     body = cx.body
     with body.loop("r", "rows"):
         to, from_ = f"out + r * {size.wide}", f"results + r * {size.pitch}"
@@ -197,7 +202,8 @@ def _emit_results(cx: KernelContext, size: Band, finish: Finish) -> None:
 
 
 def _pack(cx: KernelContext, taps: Taps) -> str:
-    """Quads of each filter; what does not fit bytes with those at even places first."""
+    """Return the packed weights; as 16 bits, elements at even places of each group of four come
+    first."""
     weights, type_ = taps.weights, ir.DataType.INT8
     if weights.dtype != np.int8:
         weights, type_ = weights[..., [0, 2, 1, 3]], ir.DataType.INT16
@@ -205,7 +211,7 @@ def _pack(cx: KernelContext, taps: Taps) -> str:
 
 
 def _emit_copy(cx: KernelContext, size: Band, flip: int, *, padded: bool) -> None:
-    """Rows of ``image`` into ``plane``, which holds ``pad`` around them already if ``padded``."""
+    """Copy rows of ``image`` into ``plane``; if ``padded``, it already has ``pad`` around them."""
     window, body = size.window, cx.body
     copy_quads(cx)
     copy = cx.call("copy_row", COPY)
@@ -228,7 +234,9 @@ def _emit_copy(cx: KernelContext, size: Band, flip: int, *, padded: bool) -> Non
 
 
 def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
-    """A function ``(plane, n, weights, bias, ..., results)``: n pixels of a filter."""
+    """Return the name of a micro-kernel ``(plane, n, weights, bias, ..., results)``: n pixels of a
+    filter.
+    """
     narrow = taps.weights.dtype == np.int8
     type_ = "int8_t" if narrow else "int16_t"
     head = f"(const unsigned char *plane, ptrdiff_t n, const {type_} *w,"
@@ -262,6 +270,8 @@ def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
 
 
 def _emit_sums(out: Writer, taps: Taps, stored: Stored, *, halves: bool) -> None:
+    """Write a loop over pixels; ``halves`` multiplies 16-bit integers, without int8 dot
+    products."""
     out.line("const sums zero = { 0 };")
     out.line("const sums start = zero + bias;")
     with out.block("for (ptrdiff_t p = 0; p < n; p += 4 * SUMS)"):

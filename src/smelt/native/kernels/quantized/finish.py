@@ -1,4 +1,4 @@
-"""What becomes of sums of integers: bytes by a factor each, or the sums themselves."""
+"""The epilogue of integer products: requantize sums to bytes, or store the sums themselves."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ from smelt.native.types import C_TYPES
 from smelt.native.writer import Writer
 
 SPARE = 8 * MOST_SUMS
-"""Elements that vectors may read past the last."""
+"""The elements that vectors may read past the last."""
 
 
 @dataclass(frozen=True)
 class Finish:
-    """How sums are stored. ``bias`` and ``factors`` are arrays; those that a kernel does without
-    are empty: ``factors`` if sums are the result, or become bytes by ``fixed`` points. If factors
-    are small, products by them are within 32 bits."""
+    """How sums are stored: the C names of arrays ``bias`` and ``factors``, empty where unused.
+
+    There are no ``factors`` if sums are the result, or if they are requantized in ``fixed`` point.
+    If factors are small (``is_small``), products by them fit 32 bits.
+    """
 
     bias: str
     factors: str
@@ -37,12 +39,14 @@ class Finish:
 
     @property
     def is_bytes(self) -> bool:
-        """Whether tiles store bytes."""
+        """True if micro-kernels store bytes."""
         return bool(self.factors)
 
     def store(self, body: Writer, to: str, type_: str, sums: str, count: str, channel: str) -> None:
-        """Store ``count`` neighbours from ``sums`` on: as they are, or as bytes of a ``channel``,
-        which may hang on ``e``, the number of the neighbour."""
+        """Store ``count`` neighbours of ``sums``, as they are or as bytes of a ``channel``.
+
+        ``channel`` is C that may use ``e``, the index of the neighbour.
+        """
         if self.fixed is None:
             body.line(f"memcpy({to}, {sums}, (size_t)({count}) * sizeof(int32_t));")
             return
@@ -51,15 +55,16 @@ class Finish:
             body.line(f"({to})[e] = ({type_}){value};")
 
     def arguments(self, channel: str, out: str, pitch: str, ends: str = "to, wide") -> str:
-        """Those of a tile of bytes, whose first row or column is that of a ``channel``."""
+        """Return the arguments of a micro-kernel of bytes whose first row or column is of
+        ``channel``."""
         given = f"{self.bias} + {channel}, {self.factors} + {channel}, last"
         return f"{given}, (unsigned char *)({out}), {pitch}, {ends}"
 
 
 def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> Finish:
-    """Of ``count`` filters or columns; writes what the statements read.
+    """Return the epilogue of ``count`` filters or columns, and declare its constants.
 
-    ``more`` is added to each sum: what stands for the zero point of the left side.
+    ``more`` is added to each sum; it accounts for the zero point of the left side.
     """
     declare(cx)
     scaled = requantization(cx, count)
@@ -84,10 +89,11 @@ def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> 
 
 
 def finish_less_zero_point(cx: KernelContext, sums: np.ndarray, flip: int, start: str) -> Finish:
-    """Of filters or columns whose weights have these ``sums``: those times the zero point of the
-    left side, ``flip`` more than it is given, are taken away.
+    """Return the epilogue that also subtracts the zero point of the left side times weight
+    ``sums``.
 
-    What comes at run time is multiplied at ``start``, an array of the scratch space.
+    ``flip`` is added to the zero point. One that is only known at run time is multiplied into an
+    array at ``start``, in scratch space.
     """
     position = places_of(cx).x_zero
     zero = constant(cx, position)

@@ -1,8 +1,8 @@
 """Requantization without floats: an integer multiplier and a shift for each scale.
 
 As in gemmlowp and TensorFlow Lite: the high half of the doubled product is rounded, then the shift
-rounds again, each to the nearest, halves away from zero. So a byte is within one step of what the
-floats give. Integer CPUs without a unit for floats need no library of them.
+rounds again, each to nearest, halves away from zero. So a byte is within one step of what floats
+give. Integer CPUs without a floating-point unit need no float library.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from smelt.program.instruction import Program
 from smelt.program.quantized import ADD, MEAN, MUL, SOFTMAX
 
 FIXED = "fixed_point"
-"""The attribute of an instruction that is computed so."""
+"""The attribute of instructions that are computed in fixed point."""
 
 OPERATORS = frozenset({"QLinearConv", "QLinearMatMul", ADD, MUL, MEAN, SOFTMAX})
 
@@ -53,7 +53,8 @@ static inline int32_t fixed_byte(int32_t value, int32_t multiplier, int32_t shif
 
 
 def use_fixed_point(program: Program) -> None:
-    """Let each instruction on quantized numbers be computed so, in bodies, too."""
+    """Mark each instruction on quantized numbers as computed in fixed point, in nested bodies,
+    too."""
     for body in program.bodies:
         use_fixed_point(body.program)
     for step in program.instructions:
@@ -62,13 +63,15 @@ def use_fixed_point(program: Program) -> None:
 
 
 def is_fixed(instance: Instance) -> bool:
-    """Whether an instruction is computed so."""
+    """True if an instruction is computed in fixed point."""
     return bool(instance.instruction.attributes.get(FIXED))
 
 
 def multiplier_of(factor: float) -> tuple[int, int]:
-    """A multiplier below 2**31 and a shift, to the left if it is above 0: ``factor`` is
-    ``multiplier * 2**(shift - 31)``. One too small for a difference is 0."""
+    """Return a multiplier below 2**31 and a left shift: ``factor == multiplier * 2**(shift - 31)``.
+
+    A factor that is too small to change a sum becomes 0.
+    """
     part, shift = math.frexp(factor)
     multiplier = round(part * 2**31)
     if multiplier == 2**31:
@@ -80,7 +83,8 @@ def multiplier_of(factor: float) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """Names of arrays of multipliers and shifts, one a filter or column, and where bytes lie."""
+    """The C names of arrays of multipliers and shifts, one per filter or column; zero point and
+    minimum."""
 
     multipliers: str
     shifts: str
@@ -88,13 +92,13 @@ class FixedPoint:
     low: int
 
     def byte(self, value: str, channel: str) -> str:
-        """The byte of a sum, as C."""
+        """Return C that requantizes a sum to a byte."""
         scale = f"{self.multipliers}[{channel}], {self.shifts}[{channel}]"
         return f"fixed_byte({value}, {scale}, {self.zero}, {self.low})"
 
 
 def fixed_point(cx: KernelContext, factors: Sequence[float], zero: int, signed: bool) -> FixedPoint:
-    """Of these ``factors``; the kernel may call ``fixed_byte``."""
+    """Return the arrays for ``factors``, and declare them and ``fixed_byte``."""
     declare(cx)
     pairs = np.array([multiplier_of(float(factor)) for factor in factors], np.int32)
     type_ = C_TYPES[ir.DataType.INT32]
@@ -108,12 +112,12 @@ def declare(cx: KernelContext) -> None:
 
 
 def scaled(value: str, factor: float) -> str:
-    """``value`` by one factor, as C."""
+    """Return ``value`` times a factor, as C."""
     multiplier, shift = multiplier_of(factor)
     return f"fixed_point({value}, {multiplier}, {shift})"
 
 
 def scaled_byte(value: str, factor: float, zero: int, signed: bool) -> str:
-    """The byte of ``value`` by one factor, as C."""
+    """Return the byte of ``value`` times a factor, as C."""
     multiplier, shift = multiplier_of(factor)
     return f"fixed_byte({value}, {multiplier}, {shift}, {zero}, {-128 if signed else 0})"

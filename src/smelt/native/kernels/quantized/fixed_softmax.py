@@ -1,4 +1,5 @@
-"""Softmax of bytes in integers: exponentials as 24 bits and how far they are below the largest."""
+"""Softmax of bytes in integers: exponentials as 24-bit integers with exponents below the
+largest."""
 
 from __future__ import annotations
 
@@ -31,13 +32,13 @@ ROW = """static void fixed_softmax(const unsigned char *restrict x, ptrdiff_t n,
 """
 
 MOST_INVERSE = 2**38
-"""Of a step, times 2**16: shares of a smaller one fill all bytes."""
+"""The largest inverse of the result's scale, times 2**16."""
 
 
 def fixed_softmax(cx: KernelContext, table: np.ndarray, scale: float) -> tuple[str, str]:
-    """The function, and its arguments between the row's length and its last three.
+    """Return the name of the function, and its arguments between the row length and the last three.
 
-    ``table`` has the exponentials of all bytes, ``scale`` is that of the result.
+    ``table`` has the exponentials of all bytes; ``scale`` is that of the result.
     """
     part, exponent = np.frexp(table.astype(np.float64))
     below = np.where(part > 0, np.minimum(exponent.max() - exponent, 255), 255)

@@ -1,4 +1,7 @@
-"""Four vectors, each with the sums of every fourth pixel, stored as neighbours: bytes or sums."""
+"""Store four vectors that each have the results of every fourth pixel, as neighbours.
+
+Results are stored as bytes, or as 32-bit sums.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ static IF_CALLED inline void NAME(unsigned char *p, sums a, sums b, sums c, sums
 #endif
 }
 """
-"""Of each lane's sixteen bytes, four of each vector follow each other until they are turned."""
+"""C that stores bytes; each lane's sixteen bytes, four per vector, are transposed."""
 
 
 STORE_SUMS = """#if SUMS > 1 && !defined(WEAVE)
@@ -89,8 +92,10 @@ static IF_CALLED inline void store_four_sums(int32_t *p, sums a, sums b, sums c,
 
 @dataclass(frozen=True)
 class Stored:
-    """How sums are stored: the element type in C and its bytes, the parameters of a tile that say
-    so, what a tile calls with them, and the function that it calls."""
+    """How micro-kernels store sums: the C element type and its bytes, and the function to call.
+
+    ``parameters`` are those that the micro-kernel needs for it, ``call`` is the statement.
+    """
 
     type: str
     size: int
@@ -101,7 +106,8 @@ class Stored:
 
 
 def as_bytes(factors: np.ndarray) -> Stored:
-    """By a factor each, of ``factors``: how large they are says whether products are limited."""
+    """Return how sums are stored as bytes: times ``factors``, with a limit to 32 bits if these are
+    large."""
     name = "store_four" if are_small(factors) else "store_four_limited"
     return Stored(
         type="unsigned char",

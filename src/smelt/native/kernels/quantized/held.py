@@ -1,9 +1,10 @@
-"""Pairs of weights whose products with any two bytes add up within 16 bits, on AVX2 without VNNI.
+"""Clamped int8 weights: pairs whose products with bytes add up within 16 bits, on AVX2 without
+VNNI.
 
 ``pmaddubsw`` multiplies 32 bytes at once and adds the products in pairs, but saturates at 16 bits.
-Two weights of one sign are safe up to 128 together. Of trained weights all but a few in a hundred
-pairs are; in the others the first weight is held to what is safe, and what it lost, its excess, is
-multiplied on its own at the end of the sums, which stay exact.
+Two weights of one sign are safe if their sum is at most 128. In trained weights all but a few
+percent of pairs are. In the others the first weight is clamped to what is safe; the rest of it,
+its excess, is multiplied separately after the loop, so sums stay exact.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from smelt.native.types import C_TYPES
 from smelt.native.writer import Writer
 
 SAFE = 128
-"""The most that two weights of one sign may be together: 255 times it fits 16 bits."""
+"""The largest safe sum of two weights of one sign: 255 times it fits 16 bits."""
 
 MOST_EXCESS = 1 / 8
-"""Of pairs: where more are not safe, products of 16 bits are as fast."""
+"""The largest share of unsafe pairs; with more, 16-bit products are as fast."""
 
 FEWEST_PIXELS = 48
-"""Of an image or band: with fewer, weights are held too often for what that saves."""
+"""The fewest pixels of an image or band; with fewer, clamping costs more than it saves."""
 
 HELD = """#if SUMS == 8
 #define HOLDS 1
@@ -38,8 +39,8 @@ typedef char all_chars __attribute__((vector_size(32), may_alias));
 #define HOLDS 0
 #endif
 """
-"""``HOLDS`` if the CPU has the products; ``ADD_BYTES`` adds to sums those of quads of unsigned
-bytes ``b`` by held ones ``a``, with ``ones`` at hand."""
+"""``HOLDS`` is 1 if the CPU has ``pmaddubsw``; ``ADD_BYTES`` adds to sums the dot products of four
+unsigned bytes ``b`` and four clamped ones ``a``; it needs a variable ``ones``."""
 
 HOLD = """static IF_CALLED void hold_quads(const int8_t *restrict from, ptrdiff_t quads,
     ptrdiff_t rows, const int32_t *first, const int32_t *restrict excess, int8_t *restrict to)
@@ -56,8 +57,10 @@ HOLD = """static IF_CALLED void hold_quads(const int8_t *restrict from, ptrdiff_
 
 @dataclass(frozen=True)
 class Excess:
-    """What is lost: ``numbers`` hold which quad (from bit 10 on), which of its bytes (2 bits) and
-    how much (a signed byte). Those of a filter begin at its place in ``first`` and end at the next.
+    """What clamped weights lost, sorted by filter; filter f has ``numbers[first[f]:first[f + 1]]``.
+
+    Each number packs the index of a group of four (from bit 10 on), the byte in it (2 bits), and
+    the excess (a signed byte).
     """
 
     first: list[int]
@@ -65,8 +68,10 @@ class Excess:
 
 
 def excess_of(filters: np.ndarray, pixels: int = FEWEST_PIXELS) -> Excess | None:
-    """That of ``[filter, quad, 4]`` of int8; None where holding is not worth it: for few ``pixels``
-    that are computed at a time, or if many pairs are not safe."""
+    """Return the excess of int8 weights ``[filter, quad, 4]``, None if clamping is not worth it.
+
+    That is so if few ``pixels`` are computed at a time, or if many pairs are unsafe.
+    """
     if pixels < FEWEST_PIXELS:
         return None
     pairs = filters.astype(np.int32).reshape(len(filters), -1, 2)
@@ -88,16 +93,17 @@ def declare_held(cx: KernelContext) -> None:
 
 
 def hold(cx: KernelContext) -> str:
-    """A function ``(from, quads, rows, first, excess, to)``: the quads of ``rows`` filters, held.
+    """Return the name of a function ``(from, quads, rows, first, excess, to)`` that clamps weights.
 
-    ``first`` is that of the first of them.
+    ``first`` is the entry of the first of the ``rows`` filters.
     """
     declare_held(cx)
     return cx.call("hold_quads", HOLD)
 
 
 def tables(cx: KernelContext, excess: Excess) -> tuple[str, str]:
-    """The names of constants of the two fields; no array of C is empty."""
+    """Return the names of constants of both fields, which are never empty, because C has no empty
+    arrays."""
     first, numbers = (
         cx.constant(np.asarray(field or [0], np.int32), C_TYPES[ir.DataType.INT32])
         for field in (excess.first, excess.numbers)
@@ -106,8 +112,11 @@ def tables(cx: KernelContext, excess: Excess) -> tuple[str, str]:
 
 
 def add_excess(out: Writer, rows: int, vectors: Sequence[str]) -> None:
-    """Add that of each row to its sums, from ``image``, ``steps`` to where quads lie in it, and
-    ``vectors``, where the groups of pixels do."""
+    """Add the excess of each row to its sums.
+
+    The C reads ``image``, ``steps`` (the offset in it of each group of four) and ``vectors`` (the
+    offsets of groups of pixels).
+    """
     for m in range(rows):
         with out.block(f"for (ptrdiff_t e = first[{m}]; e < first[{m + 1}]; ++e)"):
             out.line("const unsigned char *p = image + steps[excess[e] >> 10]")

@@ -1,8 +1,8 @@
-"""Vectors of integers in C: products of 16 bits, added in pairs to sums of 32 bits.
+"""Integer vectors in C: products of 16-bit integers, added in pairs to 32-bit sums.
 
-x86 multiplies two neighbours of 16 bits each and adds the products without loss (``pmaddwd``), so
-the shared dim of every product is walked in pairs. Products of bytes (``pmaddubsw``) saturate.
-Other CPUs get the same in plain C, one sum at a time.
+x86 multiplies two neighbouring 16-bit integers each and adds the products without loss
+(``pmaddwd``), so the shared dim of every product is walked in pairs. Products of bytes
+(``pmaddubsw``) saturate. Other CPUs do the same in plain C, one sum at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import PRELUDE
 
 MOST_SUMS = 8
-"""Sums of the widest vector: how far kernels may read past what they use, in pairs."""
+"""The sums of the widest vector, which is also how many pairs past the last kernels may read."""
 
 INTEGERS = """#if defined(SUMS)
 #elif defined(__GNUC__) && defined(__AVX2__)
@@ -215,29 +215,28 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
 }
 #endif
 """
-"""``sums`` holds ``SUMS`` integers of 32 bits, ``pairs`` as many pairs of 16, at any address.
+"""``sums`` has ``SUMS`` 32-bit integers, ``pairs`` as many pairs of 16-bit ones, unaligned.
 
-``store_two`` rounds, adds the zero point ``last[0]`` of unsigned bytes, holds what comes out within
-them, and flips the signs of those that ``last[1]`` says, all of them or none: for signed bytes,
-which are unsigned ones less 128.
-"""
+``store_two`` rounds, adds the zero point ``last[0]`` of unsigned bytes, clamps to bytes, and flips
+the sign bits in ``last[1]``, all or none: signed bytes are unsigned ones minus 128."""
 
 
 SMALL_FACTOR = 0.5
-"""Sums of 32 bits by it, and a zero point more, are integers of 32 bits."""
+"""The largest factor by which 32-bit sums, plus a zero point, surely stay 32-bit integers."""
 
 
 def are_small(factors: np.ndarray) -> bool:
-    """Whether products of sums by ``factors`` are within 32 bits, so that none is limited."""
+    """True if products of sums by ``factors`` fit 32 bits without a limit."""
     return bool(np.all(np.abs(factors) <= SMALL_FACTOR))
 
 
 def within(factors: np.ndarray) -> str:
-    """What limits products of sums by ``factors`` to 32 bits, as a macro or nothing."""
+    """Return the macro that limits products of sums by ``factors`` to 32 bits, empty if
+    unneeded."""
     return "" if are_small(factors) else "LIMITED"
 
 
 def declare(cx: KernelContext) -> None:
-    """Let the kernel use those types."""
+    """Let the kernel use the integer vector types."""
     cx.call("LANES", PRELUDE)
     cx.call("SUMS", INTEGERS)

@@ -1,7 +1,7 @@
-"""Elements of a table of 256 bytes by vectors: a shuffle for each sixteen of them.
+"""Look bytes up in a table of 256 with vectors: one shuffle per sixteen table entries.
 
-A loop over single bytes becomes a gather of words with some compilers, which takes twice as long as
-the loop; a function that looks up eight at a time does not.
+Some compilers turn a loop over single bytes into a gather of words, which takes twice as long as
+the loop; a function that looks up eight at a time avoids that.
 """
 
 from __future__ import annotations
@@ -63,6 +63,6 @@ static IF_CALLED void look_up(const void *from, ptrdiff_t n, const void *of, voi
 
 
 def look_up(cx: KernelContext) -> str:
-    """A function ``(x, n, table, y)``: the element that each of n bytes selects; in place, too."""
+    """Return the name of a function ``(x, n, table, y)`` that maps n bytes; ``y`` may be ``x``."""
     declare(cx)
     return cx.call("look_up", LOOK_UP)

@@ -1,8 +1,8 @@
-"""The inner kernel of products of matrices of bytes: a few rows by some vectors of columns.
+"""The micro-kernel of int8 matrix products: a few rows by some vectors of columns.
 
-Columns of the right side are vectors of quads, four rows of it beside each other, signed. Quads of
-rows of the left side come one at a time, in all lanes alike: unsigned bytes where the CPU has
-products of quads, else 16 bits, in each row first all bytes at even places of a quad.
+Columns of the right side are vectors of groups of four rows, signed bytes. Groups of four of a
+left row are broadcast to all lanes: as unsigned bytes where the CPU has int8 dot products, else
+as 16-bit integers, with the elements at even places of all groups first.
 """
 
 from __future__ import annotations
@@ -41,19 +41,21 @@ static IF_CALLED void halve_row(const unsigned char *restrict from, ptrdiff_t de
     }
 }
 """
-"""Rows of bytes, unsigned by ``flip``, as tiles read them; zeros follow up to a whole quad."""
+"""C functions that pack rows of bytes, made unsigned by ``flip``, padded with zeros to groups of
+four."""
 
 
 def matrix_tile(
     cx: KernelContext, rows: int, wide: bool, is_bytes: bool, vectors: int
 ) -> tuple[str, str]:
-    """Functions for CPUs with products of quads and for others, ``(quads, a, stride, b, ...)``:
-    rows of ``a`` by some vectors of ``b``. The first is empty if ``b`` is ``wide``: 16 bits.
+    """Return the names of two micro-kernels: with int8 dot products (empty if ``wide``), and
+    without.
 
-    ``b`` has by quad, column and row of the quad the columns of a panel, as many as ``vectors`` of
-    the widest kind have; if it is wide, first of all columns what lies at even places. At the end
-    ``bias, results``, or if it ``is_bytes``: ``bias, factors, last, out, pitch, to, wide``, where
-    ``to`` and ``wide`` have an element for each vector.
+    Their parameters are ``(quads, a, stride, b, ...)``: rows of ``a`` times some vectors of ``b``.
+    ``b`` is packed by group of four rows, column and row, in panels as wide as ``vectors`` of the
+    widest kind. If ``wide``, it has 16-bit integers, those at even places of all columns first. The
+    last parameters are ``bias, results``, or if ``is_bytes``: ``bias, factors, last, out, pitch,
+    to, wide``, where ``to`` and ``wide`` have an element per vector.
     """
     name = f"rows_{rows}x{vectors}" + ("_wide" if wide else "") + ("_bytes" if is_bytes else "")
     out = Writer()
@@ -78,6 +80,7 @@ def matrix_tile(
 
 
 def _multiply(out: Writer, rows: int, vectors: int, whole: bool, wide: bool) -> None:
+    """Write the loop over groups of four; ``whole`` uses int8 dot products."""
     start_sums(out, rows, "*(const sums *)(const void *)(bias{at})", vectors)
     panel = vectors * MOST_SUMS
     if not whole:
@@ -111,6 +114,7 @@ def _multiply(out: Writer, rows: int, vectors: int, whole: bool, wide: bool) -> 
 
 
 def _end_in_bytes(out: Writer, rows: int, vectors: int) -> None:
+    """Write the requantization of sums to bytes, two vectors at a time."""
     for v in range(vectors):
         out.line(f"const reals factor{v} = *(const reals *)(factors{vector(v)});")
     for m in range(rows):

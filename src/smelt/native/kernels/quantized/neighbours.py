@@ -1,7 +1,7 @@
-"""Convolutions of one channel: neighbouring positions of the kernel make the quads.
+"""Convolutions of bytes of one channel: int8 dot products of neighbouring kernel positions.
 
-A quad of channels would multiply most of its numbers by 0. The image is copied as four channels
-instead, each of which is the one before moved by a position of the kernel.
+Groups of four channels would multiply mostly by padding. The image is copied as four channels
+instead, each shifted by one kernel position from the one before.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from smelt.native.kernels.quantized.plane import Band, copy_quads
 
 
 def takes(weights: np.ndarray, window: Window) -> bool:
-    """One channel a group, on one plane, and several columns."""
+    """True if each group has one channel, and the convolution is 2-D with several kernel
+    columns."""
     return weights.shape[2] == 1 and window.flat and window.kernel[2] > 1
 
 
 def in_quads(window: Window, weights: np.ndarray) -> tuple[Window, np.ndarray]:
-    """The same products as a convolution of four channels with a quarter of the columns.
+    """Return the same convolution with four channels and a quarter of the kernel columns.
 
-    ``weights`` are ``[group, filter, 1, position]``; 0 stands beside the last columns.
+    ``weights`` are ``[group, filter, 1, position]``; the last columns are padded with zeros.
     """
     group, filters, _, _ = weights.shape
     (_, kh, kw), (_, dh, dw) = window.kernel, window.dilations
@@ -35,16 +36,16 @@ def in_quads(window: Window, weights: np.ndarray) -> tuple[Window, np.ndarray]:
 
 
 def row_bytes(band: Band) -> int:
-    """Bytes of a row of the image with its padding, from the first that is read on."""
+    """Return the bytes of a padded row of the image, from the first that is read."""
     (_, _, step), (_, _, dw) = band.window.strides, band.window.dilations
     last = max(left for _, left in band.phases) + (band.pitch - 1) * step + 3 * (dw // 4)
     return last + 1
 
 
 def emit_copy(cx: KernelContext, band: Band, to: str, line: str, flip: int) -> None:
-    """Copy the band that output row ``h`` begins, from ``image``, into ``to``.
+    """Copy from ``image`` into ``to`` the band that begins at output row ``h``.
 
-    Its rows with their padding are at ``line`` in between.
+    ``line`` is a buffer for one padded row of the image.
     """
     window, body, copy = band.window, cx.body, copy_quads(cx)
     (_, height, width), (_, down, step) = window.input, window.strides

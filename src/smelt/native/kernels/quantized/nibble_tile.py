@@ -1,4 +1,4 @@
-"""The inner kernel of products with codes of 4 bits: a few rows by some vectors of columns."""
+"""The micro-kernel of products with 4-bit weights: a few rows by some vectors of columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from smelt.native.kernels.quantized.quads import declare
 from smelt.native.writer import Writer
 
 NIBBLES = 8
-"""Codes of a word, the first in its lowest bits."""
+"""The 4-bit codes of a word, the first in the lowest bits."""
 
 ROW = """static IF_CALLED int padded_row(const float *restrict x, ptrdiff_t n, ptrdiff_t size,
     ptrdiff_t blocks, float *restrict to, float *restrict of_blocks)
@@ -39,23 +39,24 @@ NIBBLE = """#if SUMS > 1
 
 
 def padded_row(cx: KernelContext) -> str:
-    """A function ``(x, n, size, blocks, to, of_blocks)``: n floats, zeros up to whole blocks of a
-    size, and the sum of each block. It says whether these are finite.
+    """Return the name of a function ``(x, n, size, blocks, to, of_blocks)`` that prepares a row.
 
-    The floats are divided by what codes are multiplied with where they lie in a word, a power of 2;
-    the last code of a word is shifted down instead, for it lies where signs do.
+    It pads n floats with zeros to whole blocks of ``size``, sums each block, and returns whether
+    the sums are finite. The floats are divided by the power of 2 that each code is scaled by at its
+    place in a word. The last code of a word is shifted down instead, as it includes the sign bit.
     """
     declare(cx)
     return cx.call("padded_row", ROW)
 
 
 def nibble_tile(cx: KernelContext, rows: int, vectors: int, zeros: bool, *, finite: bool) -> str:
-    """A function ``(blocks, size, a, of_blocks, w, scales, [zeros,] bias, results)``.
+    """Return the name of a micro-kernel
+    ``(blocks, size, a, of_blocks, w, scales, [zeros,] bias, results)``.
 
-    ``size`` are the words of a block. Rows of ``a`` and the sums ``of_blocks`` follow each
-    other; so do panels of columns in words of codes ``w`` and ``zeros``, and in ``scales``. Of
-    ``finite`` rows the zero point is taken away once a block, of others once a code: infinity less
-    infinity is no number.
+    ``size`` is the number of words of a block. Rows of ``a`` and of the sums ``of_blocks`` are
+    contiguous, as are the panels of columns of codes ``w``, ``zeros`` and ``scales``. For
+    ``finite`` rows the zero point is subtracted once per block, else once per code, because
+    infinity minus infinity is NaN.
     """
     name = f"nibbles_{rows}x{vectors}" + ("_zeros" if zeros else "") + ("" if finite else "_any")
     out = Writer()
@@ -103,7 +104,7 @@ def nibble_tile(cx: KernelContext, rows: int, vectors: int, zeros: bool, *, fini
 
 
 def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:
-    """Sums of a block: codes times the left side."""
+    """Write the sums of a block: left side times codes."""
     for m in range(rows):
         for v in range(vectors):
             out.line(f"reals s{m}_{v} = {{ 0 }};")
@@ -118,7 +119,7 @@ def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:
 
 
 def _add_products(out: Writer, rows: int, vectors: int, i: int, finite: bool) -> None:
-    """Those of code ``i`` of each word."""
+    """Add the products of code ``i`` of each word."""
     last = i == NIBBLES - 1
     for v in range(vectors):
         code = f"NIBBLE(q{v}, {4 * i})" if last else f"REAL(q{v} & {15 << 4 * i})"

@@ -1,7 +1,7 @@
-"""Where operators on integers have their operands, and what their constants come to.
+"""The operands of quantized operators: positions of inputs, and values of constant ones.
 
-Sums are multiplied by ``x_scale * w_scale / y_scale``, taken in float in this order, which is ONNX
-Runtime's; then held within the bytes of the result, rounded to even, moved by the zero point.
+Sums are multiplied by ``x_scale * w_scale / y_scale``, computed in float in this order like in ONNX
+Runtime, then clamped to the bytes of the result, rounded to even, and shifted by the zero point.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from smelt.native.kernels.kernel import KernelContext
 
 BYTES = frozenset({ir.DataType.INT8, ir.DataType.UINT8})
 LARGEST = 255
-"""Of a byte less its zero point."""
+"""The largest absolute value of a byte minus its zero point."""
 
 SIGNS = 0x80808080 - 2**32
-"""The signs of four bytes, as an integer of 32 bits."""
+"""The sign bits of four bytes, as a 32-bit integer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +44,16 @@ PLACES: Mapping[str, Places] = {
     "QLinearMatMul": Places(w=3, w_zero=5, x_zero=2, scales=(1, 4, 6), y_zero=7, bias=8),
     "MatMulInteger": Places(w=1, w_zero=3, x_zero=2),
 }
-"""By instruction; the left side or image is the first input of each."""
+"""Positions by instruction; the left side or image is always the first input."""
 
 
 def places_of(instance: Instance) -> Places:
-    """Those of an instruction in the table."""
+    """Return the positions of the inputs of an instruction."""
     return PLACES[instance.instruction.op]
 
 
 def constant(instance: Instance, position: int) -> np.ndarray | None:
-    """A constant input; None if it is absent or computed."""
+    """Return a constant input; None if it is absent or computed."""
     if not is_given(instance, position):
         return None
     return instance.program.constants.get(instance.instruction.inputs[position])
@@ -65,7 +65,7 @@ def is_given(instance: Instance, position: int) -> bool:
 
 
 def refuse_operands(instance: Instance) -> str | None:
-    """Why an instruction is no product of bytes with constants, None if it is one."""
+    """Return why an instruction is no product of bytes with constants, None if it is one."""
     places = places_of(instance)
     needed = [places.w, places.w_zero, *(places.scales or ()), places.y_zero, places.bias]
     if places.scales is not None:
@@ -89,7 +89,8 @@ def refuse_operands(instance: Instance) -> str | None:
 
 
 def refuse_sums(weights: np.ndarray, bias: np.ndarray | None, axis: tuple[int, ...]) -> str | None:
-    """Sums over ``axis`` of products with any byte, and a bias, that may not fit 32 bits."""
+    """Return a refusal if sums over ``axis`` of products with bytes, plus a bias, may exceed 32
+    bits."""
     most = np.abs(weights.astype(np.int64)).sum(axis).max(initial=0) * LARGEST
     if bias is not None:
         most += np.abs(bias.astype(np.int64)).max(initial=0)
@@ -97,7 +98,7 @@ def refuse_sums(weights: np.ndarray, bias: np.ndarray | None, axis: tuple[int, .
 
 
 def less_zero_point(instance: Instance, axis: int) -> np.ndarray:
-    """The weights less their zero points along ``axis``: int8 if they fit, else int16."""
+    """Return the weights minus their zero points along ``axis``: int8 if they fit, else int16."""
     places = places_of(instance)
     weights, zero = constant(instance, places.w), constant(instance, places.w_zero)
     assert weights is not None
@@ -111,7 +112,7 @@ def less_zero_point(instance: Instance, axis: int) -> np.ndarray:
 
 
 def zero_text(cx: KernelContext) -> str:
-    """The zero point of the left side, as C."""
+    """Return the zero point of the left side, as C."""
     position = places_of(cx).x_zero
     array = constant(cx, position)
     if array is not None or not is_given(cx, position):
@@ -121,8 +122,10 @@ def zero_text(cx: KernelContext) -> str:
 
 @dataclass(frozen=True)
 class Requantization:
-    """``factors``: one float a filter or column, and as they are in doubles. The result is
-    ``signed`` or not."""
+    """The factors of a requantization, one per filter or column, in float and ``exact`` in double.
+
+    ``zero`` and ``signed`` describe the result.
+    """
 
     factors: np.ndarray
     exact: np.ndarray
@@ -131,12 +134,13 @@ class Requantization:
 
     @property
     def last(self) -> tuple[int, int]:
-        """The zero point of unsigned bytes, and what flips the signs of four of them."""
+        """The zero point of unsigned bytes, and the mask that flips the signs of four bytes."""
         return (self.zero + 128, SIGNS) if self.signed else (self.zero, 0)
 
 
 def requantization(instance: Instance, count: int) -> Requantization | None:
-    """Of ``count`` filters or columns; None where the sums are the result."""
+    """Return the requantization of ``count`` filters or columns; None if the sums are the
+    result."""
     places = places_of(instance)
     if places.scales is None:
         return None

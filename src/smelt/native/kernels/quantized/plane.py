@@ -1,8 +1,8 @@
-"""An image of bytes as convolutions of integers read it: unsigned, four channels at each pixel.
+"""Copies of images of bytes for integer convolutions: unsigned, four channels of a pixel together.
 
-A band of rows is copied with its padding, which becomes the zero point, and split by stride into
-phases, so that neighbouring output pixels read neighbours. Signed bytes become unsigned by 128
-more, and their zero point, too.
+A band of rows is copied with its padding, which is the zero point, and split by stride into phases,
+so that neighbouring output pixels read neighbours. Signed bytes, and their zero point, become
+unsigned by adding 128.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from smelt.native.kernels.quantized.lanes import MOST_SUMS
 from smelt.native.kernels.quantized.quads import declare
 
 BAND_PIXELS = 128
-"""Output pixels of a band, about: weights are read once a band."""
+"""The approximate number of output pixels of a band; weights are read once per band."""
 
 
 @dataclass(frozen=True)
 class Band:
-    """Output ``rows`` of ``wide`` pixels at a time, of ``height`` that there are.
+    """A band of output ``rows`` of ``wide`` pixels that is computed at a time.
 
-    They see ``phases`` of ``seen`` rows of ``pitch`` pixels.
+    It reads ``phases``, each with ``seen`` rows of ``pitch`` pixels.
     """
 
     window: Window
@@ -35,22 +35,24 @@ class Band:
 
     @property
     def plane(self) -> int:
-        """Pixels that are seen, of all phases."""
+        """The number of pixels that are read, of all phases."""
         return len(self.phases) * self.seen * self.pitch
 
     def columns(self, phase: int) -> tuple[int, int, int]:
-        """Where a row of a phase begins in the image, and which columns are of the image."""
+        """Return the image column where a row of a phase begins, and which of its columns are in
+        the image."""
         step, width = self.window.strides[2], self.window.input[2]
         first = phase - self.window.begin[2]
         low = min(max(0, -(first // step)), self.pitch)
         return first, low, max(low, min(self.pitch, (width - 1 - first) // step + 1))
 
     def quad_bytes(self, quads: int) -> int:
-        """Bytes of so many quads of channels, and what vectors read past them."""
+        """Return the bytes of ``quads`` groups of four channels, with those that vectors read past
+        them."""
         return 4 * quads * self.plane + 8 * MOST_SUMS
 
     def places(self) -> list[int]:
-        """Which pixel each position of the kernel reads."""
+        """Return the pixel that each position of the kernel reads."""
         (_, kh, kw), (_, down, step) = self.window.kernel, self.window.strides
         _, dh, dw = self.window.dilations
         return [
@@ -63,7 +65,8 @@ class Band:
 
 
 def band_of(window: Window, pixels: int = BAND_PIXELS) -> Band:
-    """Bands of so many output ``pixels``; those of a pointwise one are cut wherever it is full."""
+    """Return bands of about ``pixels`` output pixels; a pointwise convolution is cut at any
+    pixel."""
     if window.pointwise:
         window = _in_rows(window)
     (_, height, wide), (_, kh, kw) = window.output, window.kernel
@@ -76,7 +79,8 @@ def band_of(window: Window, pixels: int = BAND_PIXELS) -> Band:
 
 
 def _in_rows(window: Window) -> Window:
-    """The same pixels in rows as long as a band, if they can be cut so evenly, or in one row."""
+    """Return the same pixels in rows as long as a band if that divides them evenly, else in one
+    row."""
     pixels = window.pixels
     wide = next((w for w in range(BAND_PIXELS, 31, -8) if pixels % w == 0), window.output[2])
     wide = pixels if pixels <= 2 * BAND_PIXELS else wide
@@ -161,20 +165,23 @@ static IF_CALLED void copy_quads(const unsigned char *const *rows, ptrdiff_t n, 
             to[4 * q + i] = (unsigned char)(rows[i][q * step] ^ flip);
 }
 """
-"""Of every second byte, none is read beyond the last that is meant."""
+"""C that copies rows; with a step of 2, it reads no byte past the last that is needed."""
 
 
 def copy_quads(cx: KernelContext) -> str:
-    """A function ``(rows, n, step, flip, to)``: n pixels, ``step`` apart, of four rows of bytes,
-    beside each other."""
+    """Return the name of a function ``(rows, n, step, flip, to)`` that interleaves four rows of
+    bytes.
+
+    It reads n pixels, ``step`` apart, of each row.
+    """
     declare(cx)
     return cx.call("copy_quads", COPY)
 
 
 def emit_copy(cx: KernelContext, band: Band, channels: int, to: str, flip: int) -> None:
-    """Copy the band that output row ``h`` begins, from ``image``, into ``to``.
+    """Copy from ``image`` into ``to`` the band that begins at output row ``h``.
 
-    After the last channels stands the first of their quad; weights there are 0.
+    The last group of four channels is padded with its first one; the weights there are 0.
     """
     window, body, copy = band.window, cx.body, copy_quads(cx)
     (_, height, width), (_, down, step) = window.input, window.strides
@@ -203,7 +210,7 @@ def emit_copy(cx: KernelContext, band: Band, channels: int, to: str, flip: int) 
 
 
 def _rows(channels: int, size: int) -> list[str]:
-    """Where four channels from ``c`` on lie, as C."""
+    """Return the addresses of four channels, starting at ``c``, as C."""
     rows = ["from"]
     for i in range(1, 4):
         always = channels % 4 == 0 or i < channels % 4

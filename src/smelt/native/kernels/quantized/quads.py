@@ -1,11 +1,12 @@
-"""Products of unsigned bytes by signed ones in C: four neighbours a sum of 32 bits.
+"""int8 dot products in C: four unsigned bytes times four signed ones, added to a 32-bit sum.
 
-CPUs with VNNI multiply four pairs of bytes and add the products without loss (``vpdpbusd``).
-Others on x86 take the bytes at even and at odd places apart, as 16 bits, and add products of those
-in pairs (``pmaddwd``); products of bytes that saturate (``pmaddubsw``) serve convolutions whose
-weights are held to what they take.
+CPUs with VNNI multiply four pairs of bytes and add the products without loss (``vpdpbusd``). Other
+x86 CPUs widen the bytes at even and at odd places to 16 bits each and add products in pairs
+(``pmaddwd``). Saturating products of bytes (``pmaddubsw``) serve convolutions with clamped weights
+(see ``held.py``).
 
-What a build is not told of its CPU it asks at run time, unless ``SMELT_NO_DISPATCH`` is defined.
+A CPU feature that the compiler was not told of is tested at run time, unless ``SMELT_NO_DISPATCH``
+is defined.
 """
 
 from __future__ import annotations
@@ -70,17 +71,28 @@ static IF_CALLED inline pairs two_bytes(const int8_t *p)
 #endif
 #define ADD_HALVES(s, a, b) s = ADDED(s, MULTIPLIED(a, b))
 """
-"""``SECONDS`` are every second byte after ``p``, as 16 bits, of as many quads as a vector has sums;
-``EVEN_BYTES`` and ``ODD_BYTES`` those of signed ones, from the first or the second byte on.
-``QUADS`` are how many vectors of sums one of the CPU's has ``WITH_QUADS``, 0 where none has them.
-They have all features of the widest version, without which clang puts none of its functions inside.
-``ADD_QUADS`` is for functions that are declared ``WITH_QUADS`` and called if ``HAS_QUADS``."""
+"""The macros and functions of int8 dot products.
+
+| Name | Meaning | Defined |
+|---|---|---|
+| ``QUADS`` | vectors of 8 sums per CPU register in dot products: 0 (none), 1 or 2 | always |
+| ``HAS_QUADS`` | whether the CPU that runs has them, tested at run time if unknown | always |
+| ``WITH_QUADS`` | target attributes of functions with ``ADD_QUADS`` | if ``QUADS`` |
+| ``ADD_QUADS`` | adds dot products of four bytes to a vector of sums | if ``QUADS`` |
+| ``same_word`` | broadcasts four bytes to all lanes | if ``SUMS > 1`` |
+| ``SECONDS`` | every second unsigned byte from ``p + 1`` on, as 16 bits | always |
+| ``EVEN_BYTES``, ``ODD_BYTES`` | signed bytes at even or odd places, as 16 bits | always |
+| ``ADDED``, ``ADD_HALVES`` | a wrapping sum; adds products of 16 bits in pairs | always |
+
+Functions ``WITH_QUADS`` are called only if ``HAS_QUADS``. The attribute lists all features of the
+widest version, as clang inlines only functions with the same features.
+"""
 
 LEAD = 32
-"""Bytes before a plane, of which kernels read the last."""
+"""The bytes before a plane, the last of which kernels read."""
 
 MOST_ROWS = 8
-"""Rows of a tile at most."""
+"""The most rows of a micro-kernel."""
 
 WIDEN = """static IF_CALLED void widen_quads(const int8_t *restrict from, ptrdiff_t quads,
     ptrdiff_t rows, int16_t *restrict to)
@@ -100,17 +112,19 @@ WIDEN = """static IF_CALLED void widen_quads(const int8_t *restrict from, ptrdif
     }
 }
 """
-"""Vectors read and write past the last row."""
+"""C that widens weights to 16 bits; its vectors read and write past the last row."""
 
 
 def declare(cx: KernelContext) -> None:
-    """Let the kernel use those."""
+    """Let the kernel use int8 dot products."""
     declare_lanes(cx)
     cx.call("QUADS", QUADS)
 
 
 def widen(cx: KernelContext) -> str:
-    """A function ``(from, quads, rows, to)``: of each quad of rows of bytes, as 16 bits, first the
-    bytes at even places of all rows, then those at odd ones."""
+    """Return the name of a function ``(from, quads, rows, to)`` that widens bytes to 16 bits.
+
+    Of each group of four of all rows, the bytes at even places come first, then those at odd ones.
+    """
     declare(cx)
     return cx.call("widen_quads", WIDEN)

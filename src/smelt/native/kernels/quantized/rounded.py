@@ -1,4 +1,4 @@
-"""One number at a time: held between two bounds and rounded to even, in a way that vectorizes."""
+"""Clamp a number and round it half to even, in C that compilers vectorize."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ ROUNDED = """static inline int32_t rounded(float v, float low, float high)
 #endif
 }
 """
-"""Floats beyond 1.5 * 2**23 are whole, so adding that number rounds. NaN becomes ``low``."""
+"""C that rounds: floats above 2**23 are whole, so adding 1.5 * 2**23 rounds. NaN becomes
+``low``."""
 
 
 def rounded(cx: KernelContext, value: str, low: int, high: int) -> str:
-    """``value``, a float as C, as an integer between bounds of 22 bits at most."""
+    """Return ``value``, a float as C, as a clamped integer; bounds have at most 22 bits."""
     return f"{cx.call('rounded', ROUNDED)}({value}, {low}.0f, {high}.0f)"

@@ -1,6 +1,6 @@
-"""Runs of elements to bytes, in vectors: what is left at the end is for the loop that follows.
+"""Quantize contiguous elements with vectors; the loop that follows handles the last elements.
 
-Compilers vectorize such loops by themselves, but narrow their results in several steps.
+Compilers vectorize such loops themselves, but narrow the results in several steps.
 """
 
 from __future__ import annotations
@@ -52,18 +52,25 @@ OF_TWO = """static IF_CALLED ptrdiff_t NAME(const void *a, const void *b, ptrdif
 """
 
 RUN = 1 << 12
-"""Elements of a run: what parts of a model's run share out."""
+"""The elements of a chunk, the unit that threads share out."""
 
 
 def quantize_run(cx: KernelContext) -> str:
-    """A function ``(x, n, scale, last, y)``: how many of n floats it has made bytes of."""
+    """Return the name of a function ``(x, n, scale, last, y)`` that quantizes floats.
+
+    It returns how many of the n floats it did.
+    """
     declare(cx)
     return cx.call("quantize_run", QUANTIZE)
 
 
 def run_of_two(cx: KernelContext, text: str) -> str:
-    """A function ``(a, b, n, last, y)``: of how many of n bytes it has stored ``text``, floats that
-    are to be rounded, of numbers ``{0}`` and ``{1}``."""
+    """Return the name of a function ``(a, b, n, last, y)`` that computes bytes from two byte
+    operands.
+
+    ``text`` is the C of a float result of numbers ``{0}`` and ``{1}``, which is rounded. It returns
+    how many of n elements it did.
+    """
     declare(cx)
     types = (cx.type(0).name, cx.type(1).name)
     text = text.replace("FLOAT", "REAL")
@@ -75,6 +82,6 @@ def run_of_two(cx: KernelContext, text: str) -> str:
 
 
 def last_of(zero: int, signed: bool) -> str:
-    """``last`` of ``store_two`` for a zero point, as a declaration of C."""
+    """Return the declaration of ``last``, a parameter of ``store_two``, for a zero point."""
     numbers = (zero + 128, SIGNS) if signed else (zero, 0)
     return f"static const int32_t last[] = {{ {numbers[0]}, {numbers[1]} }};"

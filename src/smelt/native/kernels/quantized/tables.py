@@ -1,4 +1,4 @@
-"""Small tables of numbers in C, named by what they hold."""
+"""Small constant tables in C, named by their contents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.native.kernels.kernel import KernelContext
 
 
 def int_table(cx: KernelContext, what: str, numbers: Sequence[int]) -> str:
-    """The name of a table of integers of 32 bits."""
+    """Return the name of a table of 32-bit integers."""
     text = ", ".join(map(str, numbers))
     name = f"{what}_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
     lines = [", ".join(map(str, numbers[i : i + 12])) for i in range(0, len(numbers), 12)]

@@ -1,7 +1,7 @@
-"""The inner kernel of convolutions of integers: a few filters by two vectors of pixels.
+"""The micro-kernel of integer convolutions: a few filters by two vectors of pixels.
 
-Pixels are vectors of quads, or of halves of quads as 16 bits; those of filters come one at a time,
-in all lanes alike.
+Pixels are vectors of groups of four channels, or of half groups as 16 bits. Weights are broadcast
+to all lanes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from smelt.native.writer import Writer
 BYTES = """    const int32_t *restrict bias, const float *restrict factors,
     const int32_t *restrict last, unsigned char *restrict out, ptrdiff_t pitch,
     const ptrdiff_t *restrict to, const ptrdiff_t *restrict wide)"""
-"""The last parameters of tiles that store bytes."""
+"""The last parameters of micro-kernels that store bytes."""
 
 ROWS, VECTORS = 6, 2
-"""Twelve sums, two vectors and one pair: what sixteen registers hold."""
+"""Twelve vectors of sums, two of pixels and one of weights fit in sixteen registers."""
 
 
 IMAGE = """ptrdiff_t quads, ptrdiff_t plane, const int32_t *restrict places,
@@ -36,16 +36,20 @@ def convolution_tile(
     holds: bool = False,
     is_wide: bool = False,
 ) -> str:
-    """A function ``(quads, plane, places, image, at, whole, apart, first, excess, steps, bias,
-    ...)``; at its end ``results``, or if it ``is_bytes``: ``factors, last, out, pitch, to, wide``.
+    """Return the name of a function
+    ``(quads, plane, places, image, at, whole, apart, first, excess, steps, bias, ...)``.
 
-    ``quads`` of channels lie ``plane`` bytes apart in ``image``; ``places`` are where each position
-    of the kernel reads, from each of the two vectors ``at`` on; then for each, where both of its
-    halves do. Weights lie by quad of channels,
-    position, row: ``whole`` are read if ``HAS_QUADS``, else ``apart``, which are 16 bits, first
-    all at even places of a quad; or if it ``holds`` and ``HOLDS``, bytes that are held, whose
-    ``excess`` comes after those. The ``results`` are rows of both vectors. Bytes of a row are
-    stored ``pitch`` after those before, of each vector ``wide`` of them from ``to`` on.
+    The last parameters are ``results``, or with ``is_bytes``: ``factors, last, out, pitch, to,
+    wide``.
+
+    - ``image`` has ``quads`` groups of four channels, ``plane`` bytes apart.
+    - ``places`` has the offset of each kernel position from each of both vectors ``at``,
+      then the offsets of both halves of each.
+    - ``whole`` are the weights by group, position and row; they are read if ``HAS_QUADS``.
+    - ``apart`` are the weights otherwise: as 16 bits, those at even places of a group first. If
+      ``holds`` and ``HOLDS``, they are clamped bytes instead, with their ``excess``.
+    - ``results`` has rows of both vectors. Bytes are stored in rows ``pitch`` apart, of each
+      vector ``wide`` elements from ``to`` on.
     """
     name = f"filters_{rows}" + (f"_at_{positions}" if positions > 1 else "_pointwise")
     name += ("_bytes" if is_bytes else "") + ("_held" if holds else "")
@@ -55,6 +59,7 @@ def convolution_tile(
     out = Writer()
 
     def function(kind: str, head: str, weights: str) -> None:
+        """Write one version of the micro-kernel: ``whole``, ``held`` or ``halves``."""
         out.line(f"static {head} void {name}_{kind}({IMAGE}")
         out.line(f"    const {weights} *restrict w,")
         if kind == "held":
@@ -89,7 +94,7 @@ def convolution_tile(
 
 
 def _choose(out: Writer, name: str, rest: str, holds: bool, is_wide: bool) -> None:
-    """The body of what calls the function that the CPU has the products for."""
+    """Write the body that calls the version for the CPU."""
     out.line("#if QUADS")
     with out.block("if (whole != NULL && HAS_QUADS)"):
         if is_wide:
@@ -113,7 +118,8 @@ def _choose(out: Writer, name: str, rest: str, holds: bool, is_wide: bool) -> No
 
 
 def _call(out: Writer, name: str, weights: str, rest: str, is_wide: bool) -> None:
-    """For two vectors of pixels; if it ``is_wide``, for two more if they are there."""
+    """Write a call for two vectors of pixels, and if it ``is_wide``, for two more if there are
+    any."""
     out.line(f"{name}({GIVEN}, {weights}, {rest});")
     if is_wide:
         more = GIVEN.replace("at", "at + 2"), rest.replace("to, wide", "to + 2, wide + 2")
@@ -122,7 +128,8 @@ def _call(out: Writer, name: str, weights: str, rest: str, is_wide: bool) -> Non
 
 
 def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, kind: str) -> None:
-    """The body of a tile; of two halves, the first is read from a byte before the quad on."""
+    """Write the body of a micro-kernel; the first of two halves is read from one byte before the
+    group."""
     halves = 2 if kind == "halves" else 1
     start_sums(out, rows, "bias[{m}]")
     if kind == "held":
@@ -167,7 +174,7 @@ def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, kind: str)
 
 
 def _scaled(row: int) -> str:
-    """Both vectors of a row."""
+    """Return both vectors of a row, times its factor."""
     return ", ".join(f"REAL(s{row}_{v}) * factors[{row}]" for v in range(VECTORS))
 
 
@@ -177,6 +184,7 @@ def _store_row(out: Writer, row: int) -> None:
 
 
 def _step(out: Writer, rows: int, place: str, kind: str) -> None:
+    """Write the multiplication of one group of four channels, or of half a group."""
     type_, elements = ("pairs", 2) if kind == "halves" else ("sums", 4)
     add = {"whole": "ADD_QUADS", "held": "ADD_BYTES", "halves": "ADD_HALVES"}[kind]
     for v in range(VECTORS):
@@ -193,6 +201,7 @@ def _step(out: Writer, rows: int, place: str, kind: str) -> None:
 
 
 def start_sums(out: Writer, rows: int, start: str = "", vectors: int = VECTORS) -> None:
+    """Write the declaration of sums that start with 0, plus ``start``."""
     for m in range(rows):
         for v in range(vectors):
             out.line(f"sums s{m}_{v} = {{ 0 }};")
@@ -201,10 +210,12 @@ def start_sums(out: Writer, rows: int, start: str = "", vectors: int = VECTORS) 
 
 
 def vector(v: int) -> str:
+    """Return the offset of vector ``v``, as C."""
     return "" if v == 0 else " + SUMS" if v == 1 else f" + {v} * SUMS"
 
 
 def end_in_sums(out: Writer, rows: int, vectors: int = VECTORS) -> None:
+    """Write the store of sums as results."""
     for m in range(rows):
         for v in range(vectors):
             out.line(f"*(sums *)(results + {m * vectors + v} * SUMS) = s{m}_{v};")

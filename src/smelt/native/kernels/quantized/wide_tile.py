@@ -1,6 +1,6 @@
-"""The tile of convolutions of bytes in vectors of 512 bits: some filters by four groups of pixels.
+"""The micro-kernel of convolutions of bytes with 512-bit vectors: filters by four groups of pixels.
 
-Where the CPU has products of quads in such vectors, each holds two of the other tiles'.
+Where the CPU has int8 dot products of such vectors, each does the work of two of the others.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ typedef long long four_longs __attribute__((vector_size(32)));
     __builtin_convertvector(s, two_reals) * (factor), zero, ALL_LANES, 4) + last[0]
 #endif
 """
-"""``BOTH`` is read at two places; of ``PACKED_FOUR`` each lane has four neighbours of each vector.
+"""``BOTH`` reads at two places; a lane of ``PACKED_FOUR`` has four neighbours of each vector.
 
-Macros, not functions: those would have to be of the same CPU as what they stand in."""
+These are macros because functions would need the target attributes of their callers."""
 
 VECTORS = 4
-"""Vectors of pixels of a tile."""
+"""The vectors of pixels of the micro-kernel."""
 
 
 def emit_wide(out: Writer, name: str, head: str, rest: str, rows: int, positions: int) -> None:
-    """The function ``name``, whose parameters are ``head``, the weights as bytes and ``rest``."""
+    """Write the function ``name`` with parameters ``head``, the weights as bytes, and ``rest``."""
     in_loop = positions > 1
     out.line("#if QUADS == 2")
     out.line(f"static APART WITH_QUADS void {name}({head}")
@@ -74,6 +74,7 @@ def emit_wide(out: Writer, name: str, head: str, rest: str, rows: int, positions
 
 
 def _multiply(out: Writer, rows: int, place: str) -> None:
+    """Write the multiplication of one group of four channels."""
     for v in range(VECTORS // 2):
         out.line(f"const two_sums b{v} = BOTH(i{2 * v}{place}, i{2 * v + 1}{place});")
     for m in range(rows):
@@ -84,7 +85,7 @@ def _multiply(out: Writer, rows: int, place: str) -> None:
 
 
 def _store(out: Writer, rows: int) -> None:
-    """Two rows at a time; of an odd number, the last stands for both."""
+    """Write the store of rows two at a time; the last one of an odd number is used twice."""
     out.line("unsigned char bytes[64];")
     out.line("const int whole = wide[0] + wide[1] + wide[2] + wide[3] == 4 * SUMS;")
     for m in range(0, rows, 2):
@@ -105,6 +106,6 @@ def _store(out: Writer, rows: int) -> None:
 
 
 def declare_twos(cx: KernelContext) -> None:
-    """Let the kernel use vectors of 512 bits."""
+    """Let the kernel use 512-bit vectors."""
     declare(cx)
     cx.call("two_sums", TWOS)
