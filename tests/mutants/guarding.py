@@ -87,15 +87,11 @@ class Guarding:
         if not self.finished:
             return
         from mutants import guards
-        from mutants.not_yet import NOT_YET
 
         for name in sorted((self.finished & guards.PLACES.keys()) - self.partly):
             for guard in guards.numbered(name):
-                is_listed = guard.condition in NOT_YET.get(name, ())
-                if str(guard) not in self.needed and not is_listed:
+                if str(guard) not in self.needed:
                     yield f"{guard}: no graph of test_{name}.py changes without this guard"
-                if str(guard) in self.needed and is_listed:
-                    yield f"{guard}: is needed now; take it off NOT_YET of tests/mutants/not_yet.py"
 
 
 def register(config: pytest.Config) -> None:

@@ -3,7 +3,8 @@
 A guard is an ``if`` of a pass with the number of a promise: ``if c.ndim > 1:  # needs 2``. Most
 refuse: off, the condition is False. Where the body is what the pass does, off is True. A pass is
 run on a copy of a model with its guards watched, and once more for each guard that refused,
-without it: another graph, other misses or another error show that the guard was needed.
+without it: another graph, other misses, another number of rewrites or another error show that the
+guard was needed.
 
 Only code objects are exchanged, as in ``random_graphs/mutation.py``, and only for these runs.
 """
@@ -29,6 +30,7 @@ from smelt.ir.cloning import clone_model
 from smelt.ir.names import forget_names
 from smelt.passes import registry
 from smelt.passes.base import Options, Pass, PassContext
+from smelt.runtime.fold import evaluator
 
 WATCH = "__guard__"
 PLACES = {place.rpartition(".")[2]: place for place, _ in registry.ours()}
@@ -188,9 +190,9 @@ def _outcome(pass_: Pass, cx: PassContext, source: ir.Model, options: Options) -
     forget_names(model)
     kept = ("operators", "kernels", "computes", "rewrites_left", "hidden")
     try:
-        fresh = PassContext.of(model, cx.evaluate)
+        fresh = PassContext.of(model, evaluator(model) if cx.evaluate is not None else None)
         fresh = replace(fresh, **{name: getattr(cx, name) for name in kept})
         stats = RUN(pass_, fresh, options)
-        return text.canonical(model), stats.missed, stats.fired, stats.interface
+        return text.canonical(model), stats.missed, stats.fired, stats.rewrites, stats.interface
     except Exception as error:  # noqa: BLE001
         return type(error), str(error)

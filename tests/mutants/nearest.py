@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import defaultdict
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -44,6 +47,32 @@ def imports(text: str, module: str) -> bool:
         rf"^\s*from {re.escape(parent)} import \([^)]*\b{name}\b",
     )
     return any(re.search(pattern, text, re.MULTILINE) for pattern in patterns)
+
+
+@cache
+def _readers() -> Mapping[str, set[str]]:
+    """The modules of src/ that import a module, by its dotted name."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, text in _sources().items():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for each in (node.module, *(f"{node.module}.{a.name}" for a in node.names)):
+                    found[each].add(name)
+    return found
+
+
+def of_room(module: str) -> list[str]:
+    """The test files of the room of ``module``: first those that mirror its readers, then those
+    that mirror readers of these, and so on."""
+    folder, seen, latest = room(module), {module}, {module}
+    found: dict[Path, None] = {}
+    while latest:
+        latest = {reader for name in latest for reader in _readers()[name]} - seen
+        seen |= latest
+        near = (path for name in sorted(latest) for path in mirrors(name))
+        found |= dict.fromkeys(path for path in near if path.is_relative_to(folder))
+    found |= dict.fromkeys(sorted(folder.rglob("test_*.py")))
+    return [str(path.relative_to(ROOT)) for path in found]
 
 
 @cache

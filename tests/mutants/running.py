@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mutants import importing, plugin
 from mutants.blocks import block_of
-from mutants.nearest import ROOT, nearest, room
+from mutants.nearest import ROOT, nearest, of_room
 from mutants.sites import Site
 
 FILES = 6
@@ -115,7 +115,7 @@ def tried(site: Site, records: Records, *, with_room: bool) -> Verdict:
     tests = records.near(site)
     if tests and _fails(site, tests, sum(records.seconds[test] for test in tests) * 3 + START):
         return Verdict.KILLED
-    if with_room and _fails(site, [str(room(site.module).relative_to(ROOT))], ROOM, ends=True):
+    if with_room and _fails(site, of_room(site.module), ROOM, ends=True):
         return Verdict.KILLED
     return Verdict.SURVIVES if tests else Verdict.UNREACHED
 

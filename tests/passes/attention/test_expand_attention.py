@@ -229,6 +229,9 @@ TOLD = {
     "it does more than weigh values by a softmax": WHOLE.format(
         m="", a="Attention<qk_matmul_output_mode=1>(q, k, v)"
     ),
+    "it reads keys or values of the past, not both": WHOLE.format(
+        m=", float[N,3,2,8] pk", a="Attention(q, k, v, , pk)"
+    ),
 }
 
 

@@ -375,6 +375,18 @@ def test_keeps(before: str) -> None:
     check_unchanged(fuse_attention, before)
 
 
+def test_keys_and_values_that_are_copied_unlike_stay() -> None:
+    check_refused(
+        fuse_attention,
+        "g (float[B,6,S,4] q, float[B,2,S,4] k, float[B,3,S,4] v) => (float[B,6,S,4] y) "
+        "<int64[1] two = {2}, int64[5] thrice = {1,1,3,1,1}, int64[5] twice = {1,1,2,1,1}, "
+        "int64[4] merged = {0,6,-1,4}> { k1 = Unsqueeze(k, two) k2 = Expand(k1, thrice) "
+        "k3 = Reshape(k2, merged) v1 = Unsqueeze(v, two) v2 = Expand(v1, twice) "
+        "v3 = Reshape(v2, merged) y = Attention(q, k3, v3) }",
+        "keys and values are not copied alike",
+    )
+
+
 def test_models_are_raised_for_it_unless_that_is_forbidden() -> None:
     before = graph(SCORES + END.format("s"))
     check_unchanged(fuse_attention, before, opset=21)

@@ -88,6 +88,7 @@ KEPT = {
     "what is new before the past": STEP.replace("pk, k)", "pk, k, k)"),
     "keys alone": STEP.replace("nv = Concat<axis=-2>(pv, v)", "nv = Identity(v)"),
     "a past of other heads": STEP.replace("float[B,2,P,4] pk", "float[B,H,P,4] pk"),
+    "a past of unknown rank": STEP.replace("float[B,2,P,4] pk", "float[] pk"),
 }  # fmt: skip
 
 

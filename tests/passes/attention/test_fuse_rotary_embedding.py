@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rewrites import check_operators, check_rewrite, check_unchanged
+from rewrites import check_operators, check_refused, check_rewrite, check_unchanged
 
 from smelt import optimize
 from smelt.ir import text
@@ -246,6 +246,23 @@ KEPT = {
 @pytest.mark.parametrize("source", KEPT.values(), ids=KEPT)
 def test_keeps(source: str) -> None:
     check_unchanged(fuse_rotary_embedding, source)
+
+
+OPEN_HEADS = {
+    "behind a Transpose": (
+        "g (float[B,S,H,8] x, float[B,S,4] c, float[B,S,4] s) => (float[B,H,S,8] y) "
+        "{ t = Transpose<perm=[0,2,1,3]>(x) y = RotaryEmbedding(t, c, s) }"
+    ),
+    "behind a Reshape": (
+        "g (float[B,1,D] x, float[B,1,4] c, float[B,1,4] s) => (float[B,H,1,8] y) "
+        "<int64[4] r = {0,-1,1,8}> { t = Reshape(x, r) y = RotaryEmbedding(t, c, s) }"
+    ),
+}
+
+
+@pytest.mark.parametrize("source", OPEN_HEADS.values(), ids=OPEN_HEADS)
+def test_heads_whose_number_is_not_known_stay(source: str) -> None:
+    check_refused(fuse_rotary_embedding, source, "heads and their sizes are not numbers")
 
 
 def test_a_half_that_is_an_output_stays() -> None:

@@ -139,6 +139,10 @@ def test_keeps(body: str) -> None:
     check_unchanged(fuse_softmax, f"{G} {{ {body} }}")
 
 
+def test_keeps_what_has_no_known_rank() -> None:
+    check_unchanged(fuse_softmax, f"{G.replace('float[B,3,4]', 'float[]')} {{ {KEEP} }}")
+
+
 def test_keeps_a_sum_that_is_an_output() -> None:
     graph = G.replace("(float[B,3,4] y)", "(float[B,3,4] y, float[B,3,1] s)")
     check_unchanged(fuse_softmax, f"{graph} {{ {KEEP} }}")

@@ -18,15 +18,12 @@ from rewrites import run_pass
 from smelt.frontends.jax import trace
 from smelt.frontends.onnx import to_proto
 from smelt.ir import text
-from smelt.ir.worklist import Worklist
-from smelt.passes.base import PassContext
 from smelt.passes.canonicalize.legalize_dot_general import legalize_dot_general
 
 
 def legalized(fn, *specs, **options) -> ir.Model:
     model = trace(fn, *specs, **options)
-    cx = PassContext.of(model)
-    Worklist(cx.rewriter(), legalize_dot_general.rules).run()
+    run_pass(legalize_dot_general, model)
     assert not [node for node in model.graph if node.op_type == "DotGeneral"]
     return model
 

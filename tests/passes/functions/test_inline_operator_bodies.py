@@ -86,6 +86,15 @@ def test_what_the_target_computes_stays() -> None:
     assert "Exp" in inlined(source, 18, set())
 
 
+def test_an_operator_with_an_attribute_of_a_later_runtime_stays() -> None:
+    source = (
+        '<ir_version: 10, opset_import: ["" : 20, "com.microsoft" : 1]>\n'
+        "g (float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu<later=1>(x) }"
+    )
+    assert inlined(source, 20, set()) == ["FastGelu"]
+    assert inlined(source.replace("<later=1>", ""), 20, set()) == ["Gelu"]
+
+
 def test_without_a_target_that_says_so_all_stays() -> None:
     model = text.parse("g (float[2,3] x) => (float[2,3] y) { y = Softmax(x) }", 18)
     optimize_model(model, pipeline="inline-operator-bodies")

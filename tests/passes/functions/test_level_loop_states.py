@@ -76,6 +76,9 @@ UNCHANGED = {
     "n = Constant<value=int64 {3}>() t = Constant<value=bool {1}>() y, v = Loop(n, t, s, s) "
     "<body = b (int64 i, bool c, p, r) => (bool d, q, u) "
     "{ d = Identity(c) q = Add(p, w) u = Neg(p) }> }",
+    "the number of its dims is read": loop(
+        "a = Shape(p) e = Size(a) f = Cast<to=1>(e) q = Add(w, f)"
+    ),
 }
 
 

@@ -8,6 +8,7 @@ from rewrites import check_rewrite, run_pass
 
 from smelt.errors import UsageError
 from smelt.ir import text
+from smelt.ir.complex_pairs import mark_pairs
 from smelt.passes.interface.image_input_preprocess import image_input_preprocess
 from smelt.runtime.runner import open_runner
 
@@ -71,3 +72,10 @@ REFUSED = {
 def test_refuses(graph: str, options: dict[str, tuple[str, ...]]) -> None:
     with pytest.raises(UsageError, match="E603"):
         run_pass(image_input_preprocess, text.parse(graph), **options)
+
+
+def test_the_parts_of_complex_numbers_stay_last() -> None:
+    model = text.parse("g (float[N,4,5,2] x) => (float[N,4,5,2] y) { y = Neg(x) }")
+    mark_pairs(model.graph.inputs[0], "complex64")
+    with pytest.raises(UsageError, match="its last axis holds the parts of complex numbers"):
+        run_pass(image_input_preprocess, model, inputs=("x",))

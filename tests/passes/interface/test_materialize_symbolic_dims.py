@@ -7,7 +7,7 @@ from rewrites import run_pass
 
 from smelt.errors import UsageError
 from smelt.ir import text
-from smelt.passes.interface.materialize_symbolic_dims import materialize_symbolic_dims
+from smelt.passes.interface.materialize_symbolic_dims import bind_dims, materialize_symbolic_dims
 
 GRAPH = "g (float[B,S] x) => (float[S,B] y) { a = Relu(x) y = Transpose<perm=[1,0]>(a) }"
 
@@ -25,6 +25,20 @@ def test_binds_inputs_results_and_outputs() -> None:
 
 def test_other_symbols_stay() -> None:
     assert shapes(("B=2",)) == ["2,S", "2,S", "S,2"]
+
+
+def test_only_inputs_and_outputs_with_the_symbol_count() -> None:
+    model = text.parse(
+        "g (float[B] x, float[S] z) => (float[B] y, float[S] w) { y = Exp(x) w = Neg(z) }"
+    )
+    stats = run_pass(materialize_symbolic_dims, model, dims=("B=2",))
+    assert stats.fired["dim bound"] == stats.rewrites == 2
+
+
+@pytest.mark.parametrize("size", [-1, 2.0, True, "2"])
+def test_a_size_is_a_whole_number(size: object) -> None:
+    with pytest.raises(UsageError, match="E633"):
+        bind_dims(text.parse(GRAPH), {"B": size})
 
 
 @pytest.mark.parametrize(

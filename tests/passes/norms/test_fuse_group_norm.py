@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from rewrites import check_operators, check_unchanged
+from rewrites import check_operators, check_refused, check_unchanged
 
 import smelt
 from smelt.compiler import optimize_model
@@ -64,6 +64,15 @@ def test_keeps_groups_that_have_scales() -> None:
     check_unchanged(
         fuse_group_norm,
         f"g (float[B,4,3,2] x) => (float[B,4,3,2] z) {GROUPS} {{ {body} }}",
+    )
+
+
+def test_keeps_numbers_of_channels_that_are_not_known() -> None:
+    constants = GROUPS.replace("{0,4,3,2}", "{0,-1,3,2}")
+    check_refused(
+        fuse_group_norm,
+        f"g (float[B,C,3,2] x) => (float[B,D,3,2] z) {constants} {{ {PYTORCH_GROUPS} }}",
+        "the numbers of channels and groups are not known to fit",
     )
 
 

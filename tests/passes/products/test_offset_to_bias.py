@@ -170,6 +170,10 @@ KEPT = {
         "g (int64[N,4] x) => (int64[4,N] y) <int64[4] c = {1, 2, 3, 4}, int64 one = {1}> "
         "{ a = Add(x, c) r = Transpose(a) y = Add(r, one) }"
     ),
+    "a bias for each row": (
+        "g (float[N,4,6] m) => (float[N,4,3] p, float[N,4,3] q) <float[4,1] b = {1,2,3,4}, "
+        f"{ONE}, int64[2] sizes = {{3,3}}> {{ g = Add(m, b) {PARTS} }}"
+    ),
 }
 
 

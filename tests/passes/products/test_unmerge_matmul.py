@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from convolutions import tensor
-from rewrites import check_operators, check_unchanged
+from rewrites import check_operators, check_refused, check_unchanged
 
 from smelt import optimize
 from smelt.ir import text
@@ -109,6 +109,18 @@ KEPT = {
 @pytest.mark.parametrize("before", KEPT.values(), ids=KEPT.keys())
 def test_keeps(before: str) -> None:
     check_unchanged(unmerge_matmul, before)
+
+
+def test_a_bias_whose_size_no_input_tells_stays() -> None:
+    """Before opset 15 a Shape gives all dims of an input, not some."""
+    check_refused(
+        unmerge_matmul,
+        "g (float[N,H,5,8] q, float[N,H,8,8] k) => (float[N,H,5,8] y) <int64[3] rows = {-1,5,8}, "
+        "int64[3] square = {-1,8,8}> { q3 = Reshape(q, rows) k3 = Reshape(k, square) "
+        "s = MatMul(q3, k3) m = Exp(q3) a = Add(s, m) n = Shape(q) y = Reshape(a, n) }",
+        "no input tells a size",
+        opset=14,
+    )
 
 
 def test_an_attention_by_bmm_is_one_node() -> None:

@@ -143,6 +143,16 @@ def test_a_size_that_no_input_has_by_itself_says_nothing() -> None:
     assert node.op_type == "GreaterOrEqual"
 
 
+def test_a_size_within_a_body_is_not_that_of_an_input() -> None:
+    model = text.parse(
+        "g (float[N] x, int64 k) => (float[N] y) { y = Loop(k, , x) <body = b (int64 i, bool c, "
+        "float[N] s) => (bool d, float[N] t) { n = Shape(s) two = Constant<value_ints=[2]>() "
+        "m = Greater(n, two) o = Constant<value_ints=[0]>() d = Squeeze(m, o) t = Neg(s) }> }"
+    )
+    note_bounds(model, {"N": (3, 9)}, checked=True)
+    assert run_pass(fold_bool_compare, model).rewrites == 0
+
+
 SIDES = {
     "a side that is not constant": "g (bool[N] p, float a) => (bool[N] y) <float b = {0}>",
     "sides of several numbers": "g (bool[2] p) => (bool[2] y) <float[2] a = {1,1}, float[2] b = {0,0}>",

@@ -201,6 +201,12 @@ KEPT = {
     "slices of unknown dims": "g (float[K] x) => (float[K] y, int64[T,A,B] s) <int64 m = {0}> "
     "{ y, s = Loop(m, , x) <body = b (int64 i, bool k, float[K] v) => (bool o, float[K] w, "
     "int64[A,B] t) { o = Identity(k) w = Neg(v) t = NonZero(v) }> }",
+    "an optional in one trip": (
+        "g (float[2] x) => (float[2] y) { n = Constant<value = int64 {1}>() o = Optional(x) "
+        "r = Loop(n, , o) <body = b (int64 i, bool c, optional(float[2]) p) => "
+        "(bool d, optional(float[2]) q) { d = Identity(c) e = OptionalGetElement(p) f = Neg(e) "
+        "q = Optional(f) }> y = OptionalGetElement(r) }"
+    ),
 }
 
 

@@ -132,6 +132,10 @@ KEPT_GRAPHS = {
         "g (float[2,3] x) => (float[3,2] y) <int64[1] s = {6}, int64[2] t = {3,2}> "
         "{ r = Reshape(x, s) a = Relu(r) y = Reshape(a, t) }"
     ),
+    "operands of two shapes": (
+        "g (float[2,3] x, float[3,2] w) => (float[2,3] y) <int64[1] s = {6}, int64[2] t = {2,3}> "
+        "{ r = Reshape(x, s) v = Reshape(w, s) a = Sub(r, v) y = Reshape(a, t) }"
+    ),
 }
 
 

@@ -116,6 +116,10 @@ KEPT = {
         "g (float[N,4,6,8] x, int64[1] c) => (float[N,M,6,8] y) <" + NUMBERS + "> { "
         "p = Slice(x, c, far, h, two) q = Slice(x, i, far, h, two) y = Concat<axis=1>(p, q) }"
     ),
+    "two open sizes behind": (
+        "g (float[4,M,K,4] x) => (float[2,M,K,8] y) <int64[1] z = {0}, " + NUMBERS + "> { "
+        "p = Slice(x, o, far, z, two) q = Slice(x, i, far, z, two) y = Concat<axis=-1>(p, q) }"
+    ),
 }
 
 

@@ -14,7 +14,8 @@ Past keys and values are joined with the new ones first, and are further outputs
 Needs    (1) no output of scores, and outputs of keys and values only together with past ones;
          (2) as many heads for keys as for queries, or head counts that divide; (3) constant head
          sizes where the operator splits heads; (4) a bias of numbers, if any.
-Keeps    (1) boolean masks, a softmax in another type, a causal mask together with past keys.
+Keeps    (1) boolean masks, a softmax in another type, a causal mask together with past keys,
+         past keys without past values or the reverse.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def _unfit(
     if given.get("softmax_precision") not in (None, 0, dtype and int(dtype)):
         return Miss("the softmax is in another type than what it weighs")
     cached = None not in past
-    if len(m.root.inputs) > 6 or cached != (set(past) != {None}):  # keeps 1
-        return Miss("it reads more than keys, values, a mask and those of the past")
+    if not cached and past != [None, None]:  # keeps 1
+        return Miss("it reads keys or values of the past, not both")
     if cached and given.get("is_causal"):  # keeps 1
         return Miss("runtimes differ in what is causal with a past")
     if not all(scope.is_dead(value) for value in m.root.outputs[3 if cached else 1 :]):  # needs 1

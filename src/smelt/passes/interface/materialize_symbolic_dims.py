@@ -59,7 +59,7 @@ def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
     input has, and for a size that is not a whole number of 0 or more.
     """
     for name, size in sizes.items():
-        if not isinstance(size, int) or isinstance(size, bool) or size < 0:  # needs 1
+        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise UsageError(
                 "E633", f"the dim {name!r} cannot be {size!r}", fix="give a whole number, 0 or more"
             )
@@ -91,7 +91,7 @@ def _parse(dims: tuple[str, ...]) -> dict[str, int]:
     sizes = {}
     for item in dims:
         name, _, size = item.rpartition("=")
-        if not name or not size.isdigit():
+        if not name or not size.isdigit():  # needs 1
             raise UsageError(
                 "E603",
                 f"materialize-symbolic-dims cannot take {item!r}",

@@ -16,8 +16,7 @@ Keeps    (1) a Slice that is an output or has other readers; (2) shapes that no 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations, product
-from math import prod
+from itertools import permutations, product, zip_longest
 
 import onnx_ir as ir
 
@@ -93,11 +92,10 @@ def _place(cut: ir.Node, x: ir.Value, m: Match) -> dict[int, tuple[int, int]] | 
 def _order(starts: Sequence[dict[int, int]], steps: dict[int, int]) -> tuple[int, ...] | None:
     """Return the axes, slowest first, in whose order ``starts`` count; None if they do not
     count."""
-    if len(starts) != prod(steps.values()):  # needs 1
-        return None
     for order in permutations(steps):
-        counted = product(*(range(steps[along]) for along in order))
-        if starts == [dict(zip(order, place, strict=True)) for place in counted]:
+        places = product(*(range(steps[along]) for along in order))
+        counted = (dict(zip(order, place, strict=True)) for place in places)
+        if all(start == place for start, place in zip_longest(starts, counted)):  # needs 1
             return order
     return None
 
