@@ -1,4 +1,5 @@
-"""ONNX backend node cases keep their results through the default pipeline, and each pass alone."""
+"""ONNX's backend node cases keep their results through the default pipeline and each single
+pass."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ AT_LEAST = 1490
 
 
 def failures(pipeline: str, shard: int, shards: int) -> tuple[int, list[str]]:
-    """How many cases were compared, and which changed."""
+    """Return the number of compared cases, and the cases that changed."""
     compared, found = 0, []
     for case in node_cases()[shard::shards]:
         expected = reference(case)

@@ -1,4 +1,4 @@
-"""A rewrite that a policy holds back is told as a near miss, and is done where the policy allows."""
+"""A rewrite that a policy holds back is a near miss, and runs where the policy allows it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DEQUANTIZED = (
 
 
 class Held(NamedTuple):
-    """``graph`` stays under ``held`` and is rewritten under ``free``, or else ``other`` is."""
+    """``graph`` stays under ``held``, and is rewritten under ``free`` (or ``other`` is)."""
 
     pass_: Pass
     graph: str

@@ -1,4 +1,4 @@
-"""Passes of installed packages: what they are called, where they run, and what a broken one stops."""
+"""Passes of installed packages: their names, their positions, and the effect of a broken one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What JAX functions become by one run of the default pipeline, with the numbers of JAX."""
+"""JAX functions after one run of the default pipeline, with the results of JAX."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Graphs that other compilers are known to get wrong, or to crash on: one table, two checks.
 
-Each graph looks like something a pass rewrites and is not; it computes the same numbers after
+Each graph resembles the pattern of a pass but must not be rewritten; its results stay equal after
 that pass alone and after the default pipeline.
 """
 
@@ -17,7 +17,7 @@ ROW = tensor("b", (4,))
 
 
 def graph(inputs: str, outputs: str, constants: str, body: str) -> str:
-    """One graph; ``body`` gives its nodes."""
+    """Return one graph with the nodes in ``body``."""
     return f"g ({inputs}) => ({outputs}) <{constants}> {{ {body} }}"
 
 

@@ -1,4 +1,4 @@
-"""What a pass needs and keeps is numbered, and the line that sees to it carries the number.
+"""The clauses of Needs and Keeps are numbered, and the guarding line of code names its number.
 
 ::
 
@@ -8,7 +8,7 @@
     @rule(gelu, min_opset=20)  # needs 1, 2
     if m["x"].dtype == ir.DataType.DOUBLE:  # keeps 1
 
-A line in another file of the folder says whose number it is: ``# fuse_attention needs 8``.
+A line in another file of the folder also names the pass: ``# fuse_attention needs 8``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Numbers = dict[str, set[int]]
 
 
 def numbered(page: str) -> Numbers:
-    """The numbers of the clauses, which count from 1."""
+    """Return the numbers of the clauses, which count from 1."""
     found = PROMISES.search(page)
     assert found is not None
     counted = {}
@@ -43,7 +43,7 @@ def numbered(page: str) -> Numbers:
 
 
 def noted(source: str, name: str = "") -> Numbers:
-    """The numbers that comments of ``source`` give to the pass called ``name`` there."""
+    """Return the numbers that comments of ``source`` refer to for the pass ``name``."""
     found: Numbers = {"needs": set(), "keeps": set()}
     for owner, text in COMMENT.findall(source):
         for kind, numbers in LISTS.findall(text) if owner == name else ():

@@ -1,4 +1,4 @@
-"""Names in the options of passes are those of operators and nodes that there are."""
+"""Names in the options of passes must be existing operators and nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The language of pipelines: parsed, printed back, refused with a code."""
+"""The pipeline language is parsed, printed back, and refused with a code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Knobs:
 
 
 def nothing(*_: object) -> None:
-    """The body of a pass that does nothing."""
+    """Do nothing, as the body of a pass."""
 
 
 ONE = Pass("pass_one", "One.", nothing, options_type=Knobs)

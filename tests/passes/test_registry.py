@@ -1,4 +1,4 @@
-"""Every pass is where its name says, says what it does, and is found however it is spelled."""
+"""Every pass is where its name says, documents itself, and is found under any spelling."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_a_pass_of_rules_is_not_asked_again_before_something_else_changed() -> N
 
 
 def test_dims_are_counted_anew_where_values_have_become_one() -> None:
-    """Both NonZero are one in the end, so what they index has one size, and can be a stack."""
+    """Both NonZero are merged in the end, so both Gathers have one size and can be stacked."""
     model = text.parse(
         """g (float[A] x, float[P] p, float[Q] q) => (float[1,K] y) <int64[1] zero = {0},
         int64 one = {1}> { m = NonZero(x) n = NonZero(x) u = Gather(p, m) v = Gather(q, n)
@@ -143,7 +143,7 @@ def test_nodes_of_branches_and_functions_count() -> None:
 
 
 def test_a_dropped_constant_brings_no_pass_back() -> None:
-    """Nothing can tell that a constant is gone which nobody read."""
+    """No pass can notice that an unread constant is gone."""
     cx = PassContext.of(text.parse(GRAPH.replace("{", "<float w = {1}> {", 1)))
     group = Fixpoint((Step(refusing), Step(dead_code_elimination)), rounds=4)
     reports = run(cx, (group,))

@@ -1,6 +1,6 @@
 """smelt on a Ray cluster: models for Ray Data, and batches of models on many machines.
 
-``Predictor`` needs ray only where Ray calls it.
+``Predictor`` imports ray only when Ray calls it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Work on the models of a batch on the machines of a Ray cluster."""
+"""Process the models of a batch on the machines of a Ray cluster."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ def attended(
     address: str = LOCAL,
     jobs: int | None = None,
 ) -> Iterator[Outcome]:
-    """The outcomes of ``tasks`` as they come, ``jobs`` at a time, or one a CPU of the cluster.
+    """Yield the outcomes of ``tasks`` as they finish; ``jobs`` run at a time, by default one per
+    CPU.
 
-    Every machine reads the models and writes the results itself, at the paths of this one. Whoever
-    closes the iterator early ends the tasks and their processes.
+    Every machine reads the models and writes the results itself, at the same paths as this one.
+    Closing the iterator early ends the tasks and their processes.
 
-    Raises UsageError E694 without a cluster, E695 if a machine has another smelt.
+    Raises UsageError E694 without a cluster, E695 if a machine has another version of smelt.
     """
     with connected(address):
         import ray
@@ -49,7 +50,7 @@ def attended(
 
 
 def _attend(job: Job, batch: Batch, known: Outcome | None, version: str) -> Outcome:
-    """What a worker does; it is sent to the worker by its name, so smelt has to be there."""
+    """Process one model on a worker. Ray sends this function by name, so the worker needs smelt."""
     if __version__ != version:
         raise UsageError(
             "E695",
@@ -60,7 +61,8 @@ def _attend(job: Job, batch: Batch, known: Outcome | None, version: str) -> Outc
 
 
 def _outcome(reference: Any, job: Job) -> Outcome:
-    """The outcome of a task, also where its worker has died; raises the error of all models."""
+    """Return the outcome of a task, a failure if its worker died; raises errors that concern all
+    models."""
     import ray.exceptions
 
     try:

@@ -1,4 +1,4 @@
-"""A connection to a Ray cluster, or a cluster of this machine for as long as it is needed."""
+"""Connect to a Ray cluster, or start one on this machine while it is needed."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from contextlib import contextmanager
 from smelt.errors import UsageError, not_installed
 
 PATIENCE = 10.0
-"""Seconds in which something has to answer at an address."""
+"""Seconds to wait for an answer at an address."""
 
 LOCAL = "local"
-"""Stands for a cluster on this machine that is started, and ended."""
+"""The address that means: start a cluster on this machine, and end it afterwards."""
 
 
 @contextmanager
 def connected(address: str = LOCAL) -> Iterator[None]:
-    """Ray at ``address``: ``local``, ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``.
+    """Connect Ray to ``address``: ``local``, ``auto``, ``HOST:PORT`` or ``ray://HOST:PORT``.
 
-    A process that has a connection keeps it. Raises UsageError E694 if there is no cluster, E631 if
-    ray is not installed.
+    A process that is already connected keeps its connection. Raises UsageError E694 if there is no
+    cluster, E631 if ray is not installed.
     """
-    # Ray tells its makers about its use unless it is told not to.
+    # Ray sends usage statistics unless this variable is 0.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
         from ray import init
-    except ImportError as error:  # also where a folder called ray stands for the package
+    except ImportError as error:  # also if a folder called ray shadows the package
         if error.name != "ray":
             raise
         raise not_installed("ray", "ray", "--ray") from error
@@ -51,7 +51,7 @@ def connected(address: str = LOCAL) -> Iterator[None]:
             fix="--ray local starts one on this machine",
         ) from error
     if threading.current_thread() is threading.main_thread():
-        # Ray aborts with a trace of its own.
+        # Undo Ray's handler, which aborts with a stack trace.
         signal.signal(signal.SIGTERM, asked_to_end or signal.SIG_DFL)
     try:
         yield
@@ -60,7 +60,7 @@ def connected(address: str = LOCAL) -> Iterator[None]:
 
 
 def _knock(address: str) -> None:
-    """Raise OSError if nothing listens at ``HOST:PORT``; ray itself would wait for it for ever."""
+    """Raise OSError if nothing listens at ``HOST:PORT``; ray itself would wait forever."""
     host, colon, port = address.rpartition("/")[2].rpartition(":")
     if colon and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()

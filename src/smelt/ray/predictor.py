@@ -25,7 +25,7 @@ Source: TypeAlias = "str | Path | bytes | ir.Model | Artifact"
 
 
 class Predictor:
-    """Runs a model on batches: a dict of NumPy arrays in, one of NumPy arrays out.
+    """Runs a model on batches: takes a dict of NumPy arrays, returns a dict of NumPy arrays.
 
     ::
 
@@ -34,15 +34,16 @@ class Predictor:
             concurrency=2, batch_format="numpy",
         )
 
-    ``model`` is a model, the folder of a compiled one, or an artifact that has files. It is read,
-    and compiled for ``target`` (ONNX Runtime without one), when the first batch comes, so a
-    Predictor is small to send; an object instead of a path is sent with it. ``dims`` gives sizes to
-    symbolic dims. ``columns`` has the column of an input where its name is another. ``outputs`` are
-    those that are wanted, all if None; ``keep`` are columns that go through. ``threads`` are those
-    of ONNX Runtime.
+    ``model`` is a model, the folder of a compiled one, or an artifact that has files. It is loaded,
+    and compiled for ``target`` (default: ONNX Runtime), when the first batch arrives, so a
+    Predictor is small to send; a model given as an object instead of a path is sent with it.
+    ``dims`` gives sizes to symbolic dims. ``columns`` maps an input to its column where the names
+    differ. ``outputs`` selects outputs, None for all; ``keep`` lists columns to pass through.
+    ``threads`` is ONNX Runtime's number of threads.
 
-    A model that takes one batch size only gets the rows in portions of it; the last one is filled
-    up with copies of its last row, which are cut from the results, or refused without ``pad``.
+    A model with a fixed batch size gets the rows in portions of that size. The last portion is
+    filled up with copies of its last row, which are cut off the results; without ``pad`` it is
+    refused.
     """
 
     def __init__(
@@ -79,10 +80,10 @@ class Predictor:
         self._open()
 
     def __call__(self, batch: Columns) -> dict[str, np.ndarray]:
-        """The outputs of the model for the rows of ``batch``, by name.
+        """Return the outputs of the model for the rows of ``batch``, by name.
 
-        Raises UsageError E697 if a column is missing or rows do not fit, E632 if a type does not,
-        Unsupported E696 if the model has no rows, and what loading and compiling raise.
+        Raises UsageError E697 if a column is missing or rows do not fit, E632 if a type does not
+        fit, Unsupported E696 if the model has no rows, and the errors of loading and compiling.
         """
         if not isinstance(batch, Mapping):
             what = f"a batch is a dict of arrays, not a {type(batch).__name__}"
@@ -94,6 +95,7 @@ class Predictor:
         return {name: _column(batch, name) for name in self._keep} | results
 
     def _load(self) -> _Loaded:
+        """Load and compile the model, and select its outputs."""
         from smelt.candidate import Way, candidate
 
         way = Way(optimized=True, threads=self._threads)
@@ -110,7 +112,7 @@ class Predictor:
 
 
 class _Loaded:
-    """A model that is ready, the column of each input, and the outputs that are wanted."""
+    """A loaded model, the column of each input, and the selected outputs."""
 
     def __init__(self, interface: Interface, run: Run, columns: Mapping[str, str]) -> None:
         self.ports = {port.name: port for port in interface.inputs}
@@ -124,7 +126,7 @@ class _Loaded:
                 raise _stranger("input", name, self.ports)
 
     def choose(self, outputs: Sequence[str] | None, dims: Mapping[str, int]) -> None:
-        """Want ``outputs``, all if None; raises UsageError E697 for a stranger."""
+        """Select ``outputs``, all if None; raises UsageError E697 for an unknown name."""
         self.wanted = list(self.outputs if outputs is None else outputs)
         for name in self.wanted:
             if name not in self.outputs:
@@ -133,6 +135,7 @@ class _Loaded:
         self.size = batch_size(required, [self.outputs[name] for name in self.wanted], dims)
 
     def __call__(self, batch: Columns, pad: bool) -> dict[str, np.ndarray]:
+        """Return the selected outputs by name; ``pad`` allows filling up a fixed batch size."""
         given = {
             name: _column(batch, self.columns[name])
             for name, port in self.ports.items()
@@ -148,7 +151,7 @@ class _Loaded:
 
 
 def _portable(model: Source) -> str | bytes | dict[str, bytes]:
-    """``model`` as what can be sent to another process: a path, or bytes."""
+    """Return ``model`` in a form that can be sent to another process: a path, or bytes."""
     from smelt.targets.base import Artifact
     from smelt.targets.saved import open_saved
 
@@ -162,7 +165,7 @@ def _portable(model: Source) -> str | bytes | dict[str, bytes]:
         return bytes(to_proto(model).SerializeToString())
     with tempfile.TemporaryDirectory(prefix="smelt-artifact-") as folder:
         _unpack(model.files, Path(folder))
-        open_saved(folder)  # which says why what some targets make does not run elsewhere
+        open_saved(folder)  # raises an error if artifacts of this target cannot run elsewhere
     return dict(model.files)
 
 

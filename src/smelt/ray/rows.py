@@ -1,4 +1,4 @@
-"""Columns of rows as inputs of a model, whose batch may have one size only."""
+"""Pass columns of rows to a model, whose batch size may be fixed."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Columns = Mapping[str, np.ndarray]
 def batch_size(
     inputs: Sequence[Port], outputs: Sequence[Port], dims: Mapping[str, int]
 ) -> int | None:
-    """The rows that a model takes at a time, None for any number; ``dims`` binds symbols.
+    """Return the fixed batch size of a model, None if it takes any; ``dims`` binds symbols.
 
-    Raises Unsupported E696 unless all ports are tensors with the same number of rows in front.
+    Raises Unsupported E696 unless all ports are tensors with the same number of rows as first dim.
     """
     for port in (*inputs, *outputs):
         if port.kind != "tensor" or port.shape == ():
@@ -47,7 +47,7 @@ def _no_rows(port: Port, why: str) -> Unsupported:
 
 
 def rows_of(columns: Columns) -> int:
-    """How many rows ``columns`` have; raises UsageError E697 if they do not agree."""
+    """Return the number of rows of ``columns``; raises UsageError E697 if columns differ."""
     counts = {name: len(column) for name, column in columns.items()}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{name}: {count}" for name, count in counts.items())
@@ -58,11 +58,12 @@ def rows_of(columns: Columns) -> int:
 def run_by_rows(
     run: Callable[[Columns], Sequence[np.ndarray]], columns: Columns, size: int | None, pad: bool
 ) -> list[np.ndarray]:
-    """What ``run`` makes of all rows, ``size`` of them at a time; the rest is padded and cut.
+    """Return the results of ``run`` for all rows, computed in portions of ``size`` rows.
 
-    The last row is repeated, so that what stands there is as good as any. No rows are one row of
-    zeros that is cut, so that results have their types. Raises UsageError E697 for a rest that may
-    not be padded, Unsupported E696 for a result with another number of rows.
+    The last portion is filled up with copies of its last row, which are cut off the results.
+    Without any rows, one row of zeros is run and cut off, so that results have their types. Raises
+    UsageError E697 for an incomplete portion without ``pad``, Unsupported E696 for a result with
+    another number of rows.
     """
     rows = rows_of(columns)
     if size and rows % size and not pad:

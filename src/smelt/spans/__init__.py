@@ -1,4 +1,4 @@
-"""Where time goes: each phase says when it begins and ends, to whoever records it.
+"""Timing of phases and passes, for code that wants to record it.
 
 ::
 
@@ -7,7 +7,7 @@
     for depth, each in recorder.walk():
         print("  " * depth, each.name, each.seconds)
 
-Nobody records by default, and then a span costs one look-up.
+By default nothing is recorded, and a span costs one look-up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A recording in the trace event format of Chrome, which Perfetto and chrome://tracing open."""
+"""Write a recording in Chrome's trace event format, which Perfetto and chrome://tracing open."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 from smelt.spans.record import Recorder, Span
 
 MICRO = 1e6
-"""Microseconds of a second: the format counts in them."""
+"""Microseconds in a second, the unit of the format."""
 
 
 def chrome_trace(recorder: Recorder, **facts: str) -> dict[str, Any]:
-    """The document to be written as JSON: a complete event a span, and the names of threads.
+    """Return the JSON document: one complete event for each span, and the names of processes and
+    threads.
 
-    Times are in microseconds since the recording began. ``facts`` are about all of it, for
-    instance the command.
+    Times are in microseconds since the recording began. ``facts`` describe the whole recording,
+    such as the command.
     """
     spans = [each for _, each in recorder.walk()]
     return {
@@ -26,7 +27,7 @@ def chrome_trace(recorder: Recorder, **facts: str) -> dict[str, Any]:
 
 
 def _names(spans: list[Span]) -> Iterator[dict[str, Any]]:
-    """What viewers call the processes and threads."""
+    """Yield events that name the processes and threads for viewers."""
     for process in dict.fromkeys(each.process for each in spans):
         yield _metadata("process_name", process, 0, "smelt")
     for process, thread in dict.fromkeys((each.process, each.thread) for each in spans):
@@ -38,6 +39,7 @@ def _metadata(what: str, process: int, thread: int, name: str) -> dict[str, Any]
 
 
 def _event(each: Span, origin: float) -> dict[str, Any]:
+    """Return the complete event ("X") of one span."""
     return {
         "name": each.name,
         "cat": each.category,

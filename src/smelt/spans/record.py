@@ -1,4 +1,4 @@
-"""Spans, and the recorder of a context that collects them."""
+"""Spans, and the recorder that collects them for one context."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 @dataclass
 class Span:
-    """One phase or one run of a pass, and what ran within it.
+    """One phase or one run of a pass, with the spans inside it.
 
-    ``start`` is what ``time.perf_counter`` said then. ``seconds`` is wall time, ``cpu`` the CPU
-    time of the whole process meanwhile, both in seconds and 0 until the span ends. ``category`` is
-    ``phase`` or ``pass``. ``args`` are plain facts, such as ``{"file": "m.onnx"}``; ``error`` is
-    among them for a span that an exception ended: its code, or its type.
+    ``start`` is a ``time.perf_counter`` value. ``seconds`` is wall time, ``cpu`` the CPU time of
+    the whole process during the span; both are in seconds, and 0 until the span ends. ``category``
+    is ``phase`` or ``pass``. ``args`` are facts such as ``{"file": "m.onnx"}``; if an exception
+    ended the span, ``error`` is among them: its code, or its type.
     """
 
     name: str
@@ -35,10 +35,10 @@ class Span:
 
 
 class Recorder:
-    """What a recording has heard; ``spans`` are the outermost, in the order they began.
+    """A recording; ``spans`` are the outermost spans in the order of their start.
 
-    ``origin`` is what ``time.perf_counter`` said when it began, ``time`` the seconds since 1970;
-    ``seconds`` and ``cpu`` are what it took from then to its end, 0 before that.
+    ``origin`` is the ``time.perf_counter`` value at the beginning, ``time`` the same in seconds
+    since 1970. ``seconds`` (wall) and ``cpu`` are the duration of the recording, 0 until it ends.
     """
 
     def __init__(self) -> None:
@@ -49,12 +49,12 @@ class Recorder:
         self._cpu = time.process_time()
 
     def end(self) -> None:
-        """Note how long the recording took."""
+        """Set the duration of the recording."""
         self.seconds = time.perf_counter() - self.origin
         self.cpu = time.process_time() - self._cpu
 
     def walk(self) -> Iterator[tuple[int, Span]]:
-        """Every span with its depth, each before those within it."""
+        """Yield every span with its depth, outer spans before inner ones."""
         stack = [(0, each) for each in reversed(self.spans)]
         while stack:
             depth, each = stack.pop()
@@ -62,21 +62,21 @@ class Recorder:
             stack += [(depth + 1, inner) for inner in reversed(each.children)]
 
     def named(self, name: str) -> list[Span]:
-        """The spans called ``name``, at any depth, in order."""
+        """Return the spans called ``name``, at any depth, in order."""
         return [each for _, each in self.walk() if each.name == name]
 
 
 _Siblings: TypeAlias = list[Span]
 
 _siblings: ContextVar[_Siblings | None] = ContextVar("smelt.spans", default=None)
-"""Where spans of a context belong: the list of the recorder, or of the span around them."""
+"""The list that new spans of a context join: the recorder's, or that of the enclosing span."""
 
 
 class Open:
-    """A span that has not ended; ``note`` adds facts that are known only then."""
+    """A running span; ``note`` adds facts that are known only later. This one records nothing."""
 
     def note(self, **args: Any) -> None:
-        """Add ``args`` to those of the span."""
+        """Add ``args`` to the facts of the span."""
 
     def __enter__(self) -> Open:
         return self
@@ -87,10 +87,12 @@ class Open:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Nobody records."""
+        """Do nothing: nobody records."""
 
 
 class _Recorded(Open):
+    """A running span that is recorded."""
+
     def __init__(self, where: _Siblings, name: str, category: str, args: dict[str, Any]) -> None:
         self._siblings = where
         self._span = Span(name, category, 0.0, os.getpid(), threading.get_native_id(), args)
@@ -111,6 +113,7 @@ class _Recorded(Open):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Set the times of the span, and the error that ended it, if any."""
         self._span.seconds = time.perf_counter() - self._span.start
         self._span.cpu = time.process_time() - self._cpu
         if kind is not None:
@@ -122,16 +125,19 @@ _UNHEARD = Open()
 
 
 def span(name: str, category: str = "phase", /, **args: Any) -> Open:
-    """``with span("load", file=path):`` is recorded as what its body took."""
+    """Return a context manager that records its body: ``with span("load", file=path):``.
+
+    It records nothing outside of ``recording``.
+    """
     where = _siblings.get()
     return _UNHEARD if where is None else _Recorded(where, name, category, args)
 
 
 @contextmanager
 def recording() -> Iterator[Recorder]:
-    """Collect the spans of this context until the block ends; within another, for that as well.
+    """Collect the spans of this context until the block ends; an outer recording gets them, too.
 
-    A thread that is to be heard runs in a copy of the context (``contextvars.copy_context``).
+    A thread is recorded if it runs in a copy of the context (``contextvars.copy_context``).
     """
     outer, recorder = _siblings.get(), Recorder()
     token = _siblings.set(recorder.spans)

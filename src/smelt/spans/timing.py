@@ -1,4 +1,4 @@
-"""What a recording took by phase and by pass: spans that are called alike, added up."""
+"""Sum the times of a recording by phase and pass: spans of the same name are added up."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 from smelt.spans.record import Span
 
 TRANSPARENT = frozenset({"fixpoint"})
-"""Spans that only group others: their parts count as parts of what is around them."""
+"""Spans that only group others: their children count as children of the enclosing span."""
 
 
 @dataclass
 class Total:
-    """What ``runs`` spans called ``name`` took together: wall and CPU time in seconds.
+    """The sum of ``runs`` spans called ``name``: wall and CPU time in seconds.
 
-    ``nodes`` are those before the first and after the last; None where nodes do not matter.
-    ``parts`` are what ran within them, the longest first.
+    ``nodes`` are the node counts before the first run and after the last, None if unknown.
+    ``parts`` are the totals of inner spans, longest first.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Total:
     parts: list[Total] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the total and its parts as JSON data."""
         return {
             "name": self.name,
             "category": self.category,
@@ -41,7 +42,8 @@ class Total:
 
 
 def totals(spans: Iterable[Span]) -> list[Total]:
-    """The totals of ``spans``, the longest first; a pass with other options is another."""
+    """Return the totals of ``spans``, longest first; a pass with other options is counted
+    separately."""
     alike: dict[tuple[str, str], list[Span]] = {}
     for each in _opaque(spans):
         name = each.args["text"] if each.category == "pass" else each.name
@@ -51,6 +53,7 @@ def totals(spans: Iterable[Span]) -> list[Total]:
 
 
 def _total(name: str, category: str, spans: list[Span]) -> Total:
+    """Return the total of spans of one name and category."""
     return Total(
         name,
         category,

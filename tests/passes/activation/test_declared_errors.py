@@ -1,4 +1,4 @@
-"""Each pass of activations keeps its declared error over all numbers of each type it takes."""
+"""Each activation pass keeps its declared error over all values of each supported type."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ KEPT = {
 
 
 def numbers(dtype: type) -> np.ndarray:
-    """Numbers of both signs, of all magnitudes and densely up to 130."""
+    """Return numbers of both signs and all magnitudes, dense up to 130."""
     rng, info = np.random.default_rng(0), float_info(np.dtype(dtype))
     ends = np.log(float(info.smallest_subnormal)), np.log(float(info.max))
     near = rng.uniform(0, 130, 9000) * rng.choice([1, 0.1, 0.01], 9000)
@@ -82,7 +82,8 @@ def numbers(dtype: type) -> np.ndarray:
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("case", CASES)
 def test_declared_error(case: str, kind: str) -> None:
-    """Absolute, in units of the operand or of 1; relative, in units of the result, if declared."""
+    """The absolute error is in ulp of the operand or of 1, the relative error in ulp of the
+    result."""
     name, body = CASES[case]
     constants = ", ".join(f"{kind} {n} = {literal(kind, v)}" for n, v in NUMBERS.items())
     graph = f"g ({kind}[N] x) => ({kind}[N] y) <{constants}> {{ {body} }}"

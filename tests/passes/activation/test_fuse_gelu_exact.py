@@ -1,4 +1,4 @@
-"""Exact GELU: every spelling of x * (1 + erf(x / sqrt 2)) / 2, and what only looks like it."""
+"""Exact GELU in every form of x * (1 + erf(x / sqrt 2)) / 2, and similar graphs that stay."""
 
 import itertools
 
@@ -68,7 +68,7 @@ def test_fuses_in_half_precision(code: int, dtype: str) -> None:
 
 
 def test_keeps_doubles() -> None:
-    """ONNX defines Gelu by a function whose constants are float32, off by 1.5e-8 here."""
+    """ONNX defines Gelu by a function with float32 constants; the error is 1.5e-8 here."""
     check_unchanged(fuse_gelu_exact, in_dtype(11, "double"))
 
 

@@ -1,4 +1,4 @@
-"""The tanh approximation of GELU, spelled in many ways, and what only looks like it."""
+"""The tanh approximation of GELU in many forms, and similar graphs that stay."""
 
 import itertools
 

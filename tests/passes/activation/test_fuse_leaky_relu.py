@@ -1,4 +1,4 @@
-"""max(x, alpha * x), and the choice by sign that JAX writes, are LeakyRelu."""
+"""max(x, alpha * x), and JAX's Where by sign, become LeakyRelu."""
 
 import pytest
 from rewrites import check_rewrite, check_unchanged

@@ -1,4 +1,5 @@
-"""1 / (1 + exp(-x)) is Sigmoid, unless somebody reads how large a small result is."""
+"""1 / (1 + exp(-x)) becomes Sigmoid, unless a reader depends on the relative error of small
+results."""
 
 from __future__ import annotations
 
@@ -69,14 +70,15 @@ READ = {
 @pytest.mark.parametrize("reader", READ.values(), ids=READ)
 @pytest.mark.parametrize("dtype", ["float", "double"])
 def test_keeps_what_is_read_where_it_is_small(reader: str, dtype: str) -> None:
-    """``tests/ir/test_relative_readers.py`` has all readers."""
+    """``tests/ir/test_relative_readers.py`` tests all readers."""
     body = PLAIN.replace("y = Tanh(r)", reader)
     graph = f"g ({dtype}[N] x) => ({dtype}[N] y) <{dtype} one = {literal(dtype, 1)}> {{ {body} }}"
     check_unchanged(fuse_sigmoid, graph)
 
 
 def test_half_floats_have_no_such_tail() -> None:
-    """ONNX Runtime computes them in float32: what is lost is below their normal numbers."""
+    """ONNX Runtime computes float16 in float32: the lost results are below float16's normal
+    numbers."""
     g = "g (float16[N] x) => (float16[N] y)"
     body = PLAIN.replace("y = Tanh(r)", "y = Log(r)")
     before = f"{g} <float16 one = {literal('float16', 1)}> {{ {body} }}"
@@ -86,7 +88,7 @@ def test_half_floats_have_no_such_tail() -> None:
 
 @pytest.mark.parametrize("target", ["onnx", "ort", "host", "c"])
 def test_no_target_makes_an_infinity_of_a_logarithm(target: str) -> None:
-    """c and host have a Sigmoid that is right, and take it."""
+    """c and host have an accurate Sigmoid, so they fuse."""
     body = PLAIN.replace("y = Tanh(r)", "y = Log(r)")
     model = text.parse(f"g (float[4] x) => (float[4] y) <float one = {{1}}> {{ {body} }}")
     artifact = smelt.compile(model, target=target)
@@ -97,7 +99,7 @@ def test_no_target_makes_an_infinity_of_a_logarithm(target: str) -> None:
 
 
 def test_a_sigmoid_of_the_source_stays() -> None:
-    """What ONNX Runtime makes of it is up to who wrote it."""
+    """A Sigmoid of the source is the author's choice."""
     model = text.parse("g (float[4] x) => (float[4] y) { s = Sigmoid(x) y = Log(s) }")
     smelt.optimize(model)
     assert isinstance(model, ir.Model)

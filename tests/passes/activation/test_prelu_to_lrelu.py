@@ -1,4 +1,4 @@
-"""A PRelu with one slope is a LeakyRelu."""
+"""A PRelu with equal slopes becomes a LeakyRelu."""
 
 import pytest
 from rewrites import check_rewrite, check_unchanged

@@ -1,4 +1,4 @@
-"""An ``Attention`` whose bias is the causal mask says so, and reads no bias."""
+"""An ``Attention`` whose bias is the causal mask gets ``is_causal`` and reads no bias."""
 
 from collections.abc import Callable
 
@@ -25,14 +25,15 @@ SEEN = "m = GreaterOrEqual(r, c)"
 
 
 def graph(body: str, *, operands: str = WHOLE, inputs: str = "", constants: str = "") -> str:
-    """``body`` over operands, and over more inputs and constants if there are."""
+    """Return ``body`` over queries, keys and values, with further inputs and constants if given."""
     given, results = operands.split(" => ")
     listed = ", ".join(filter(None, [LOW, NUMBERS, "int64[1] one = {1}", constants]))
     return f"g ({given}{inputs}) => {results} <{listed}> {{ {body} }}"
 
 
 def masked(condition: str = SEEN, *, attributes: str = "scale=0.3", **more: str) -> str:
-    """Attention with a mask made of positions; rows ``r``, columns ``c``, to ``m``."""
+    """Return attention with a mask ``m`` computed from row positions ``r`` and column positions
+    ``c``."""
     axis = 1 if more.get("operands") == ROWS else 2
     mask = MASK.replace("AXIS", str(axis + 1)).format(axis=axis, condition=condition)
     return graph(f"{mask} y = Attention<{attributes}>(q, k, v, b)", **more)
@@ -145,7 +146,7 @@ def attend(make: Maker) -> Callable[..., jax.Array]:
 
 
 def is_causal(function: Callable[..., jax.Array], spec: str, shape: tuple[int, ...]) -> bool:
-    """Whether the one attention says so; the numbers are those of JAX either way."""
+    """True if the one Attention has ``is_causal``; checks that the results equal JAX's."""
     inputs = [np.random.default_rng(i).normal(size=shape).astype(np.float32) for i in range(3)]
     model = smelt.optimize(smelt.trace(function, *[spec] * 3))
     (node,) = (node for node in model.graph if node.op_type == "Attention")

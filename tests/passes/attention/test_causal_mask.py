@@ -1,4 +1,4 @@
-"""Which arrays and which expressions are the causal mask, and which only look like it."""
+"""Arrays and expressions that are the causal mask, and similar ones that are not."""
 
 import numpy as np
 import onnx_ir as ir
@@ -20,7 +20,8 @@ CONSTANTS = (
 
 
 def mask_of(body: str, shape: str = "S,S") -> tuple[ir.Model, bool | None]:
-    """A model of one mask ``y`` for the size of ``x``, and what it is taken for."""
+    """Return a model with one mask ``y`` for the size of ``x``, and what ``is_causal`` says of
+    it."""
     graph = f"g (float[S] x) => (float[{shape}] y) <{CONSTANTS}> {{ {POSITIONS} {body} }}"
     model = PassContext.of(text.parse(graph, 23)).model
     (size,) = model.graph.inputs[0].shape or ()

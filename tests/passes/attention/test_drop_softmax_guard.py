@@ -1,4 +1,4 @@
-"""Weights of an attention that are looked at for NaN, as PyTorch's exporters write."""
+"""NaN checks of attention weights, as PyTorch's exporters write them, are dropped."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_rows_without_keys_are_zeros(name: str) -> None:
 @pytest.mark.parametrize("sizes", ["2,12", "2,1,12"])
 @pytest.mark.parametrize("name", ["a mask for each batch", "what it hides"])
 def test_heads_of_one_query_are_merged_by_a_reshape(name: str, sizes: str, rows: int) -> None:
-    """Heads that share keys stand as rows, as a cache with grouped queries leaves them."""
+    """Heads that share keys are rows, as in a cache with grouped queries."""
     sizes = sizes.replace("12", str(12 * rows))
     before = (
         MASKS[name]

@@ -1,4 +1,4 @@
-"""``Attention`` as products and a Softmax, for targets without it."""
+"""``Attention`` is expanded into products and a Softmax for targets without it."""
 
 import numpy as np
 import onnx_ir as ir
@@ -55,7 +55,7 @@ MASKS = {
 @pytest.mark.parametrize("constant", [True, False], ids=["constant", "input"])
 @pytest.mark.parametrize("name", MASKS)
 def test_a_query_that_is_left_no_key_weighs_all_by_zero(name: str, constant: bool) -> None:
-    """As the specification says since opset 23, and not NaN, which a Softmax alone gives."""
+    """The specification says so since opset 23; a Softmax alone gives NaN."""
     numbers, causal, guard = MASKS[name]
     mask = np.array([float(number) for number in numbers.split(",")], np.float32).reshape(3, 3)
     model = text.parse(
@@ -88,7 +88,7 @@ def test_a_causal_mask_is_positions_compared() -> None:
 
 
 def test_a_query_whose_scores_are_all_minus_infinity_weighs_later_keys_alike() -> None:
-    """As ONNX Runtime and JAX do, which hide keys by the lowest number, and not NaN."""
+    """ONNX Runtime and JAX hide keys by the lowest number, so the result is not NaN."""
     before = "g (float[1,1,3,1] q, float[1,1,3,1] k, float[1,1,3,2] v) => (float[1,1,3,2] y)"
     source = text.parse(f"{before} {{ y = Attention<is_causal=1>(q, k, v) }}", 23)
     model = source.clone()

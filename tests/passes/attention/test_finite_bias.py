@@ -1,4 +1,4 @@
-"""What is added to the scores: sums and products of masks, tables and constants, kept finite."""
+"""A bias made of sums and products of masks, tables and constants is kept finite."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,8 @@ LOWEST = "-3.4028235e38"
 
 
 def graph(body: str, inputs: str, *constants: str) -> str:
-    """``body`` makes ``w`` of the scores ``s``, masks and constants."""
+    """Return attention in which ``body`` computes ``w`` from the scores ``s``, masks and
+    constants."""
     named = ", ".join(("float c = {0.35}", f"float low = {{{LOWEST}}}", *constants))
     return (
         f"g (float[N,3,5,8] q, float[N,3,8,7] k, float[N,3,7,6] v, {inputs}) => "
@@ -115,7 +116,8 @@ def run(model: str, *masks: np.ndarray, fused: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("low", [-np.inf, np.float32(LOWEST), -1e31, -5.0])
 def test_rows_that_a_given_mask_hides(low: float) -> None:
-    """Of -inf a row of NaN, of the lowest float the average, as without an Attention."""
+    """A row of -inf gives NaN, a row of the lowest float gives the average, as without an
+    Attention."""
     mask = np.zeros((2, 1, 5, 7), np.float32)
     mask[0, 0, 1], mask[1, 0, 2, :6], mask[1, 0, 3, 2] = low, low, np.nan
     mask[1, 0, 1], mask[1, 0, 1, 2:4] = -np.inf, low
@@ -127,7 +129,7 @@ def test_rows_that_a_given_mask_hides(low: float) -> None:
 
 
 def test_rows_that_two_masks_hide_as_one_follows_the_other() -> None:
-    """A key that both hide is -inf, one that either hides the lowest float, whatever its score."""
+    """A key hidden by both masks is -inf, by one the lowest float, whatever its score."""
     shown = np.tri(5, 7, dtype=np.bool_)[None, None]
     shown[..., 3, :] = False
     padding = np.zeros((2, 1, 1, 7), np.float32)
@@ -140,7 +142,7 @@ def test_rows_that_two_masks_hide_as_one_follows_the_other() -> None:
 
 
 def test_rows_that_are_hidden_by_a_thousand_millions() -> None:
-    """Such a row has the average of all values, whatever its scores."""
+    """A row hidden by -1e9 gives the average of all values, whatever its scores."""
     shown = np.random.default_rng(1).random((2, 1, 5, 7)) < 0.5
     shown[0, 0, 1], shown[1, 0, 2] = False, np.arange(7) == 3
     before = FUSED["what is shown, else -1e9"][0]
@@ -150,7 +152,7 @@ def test_rows_that_are_hidden_by_a_thousand_millions() -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 2, -1, 7])
 def test_integers_that_are_no_mask(number: int) -> None:
-    """A product with the lowest float is infinite for some, which a row of 0 and 1 does not say."""
+    """Integers other than 0 and 1 times the lowest float may be infinite."""
     mask = np.ones((2, 1, 5, 7), np.int64)
     mask[0, 0, 1], mask[1, 0, 2, :6] = number, number
     before = FUSED["a mask of integers, times the lowest float"][0]
@@ -199,7 +201,7 @@ def test_keeps(before: str) -> None:
 
 
 def test_one_sum_serves_every_layer() -> None:
-    """As T5 adds a table of distances and a mask, one after the other."""
+    """T5 adds a table of distances and then a mask."""
     source = text.parse(
         "g (float[N,3,5,8] q, float[N,3,8,5] k, float[N,3,5,8] v, bool[N,1,1,5] m) "
         f"=> (float[N,3,5,8] y) <{tensor('t', (3, 5, 5)).replace('[3,', '[1,3,')}, "

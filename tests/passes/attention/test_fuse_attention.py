@@ -1,4 +1,4 @@
-"""Scaled dot-product attention in every spelling becomes one operator."""
+"""Scaled dot-product attention in every form becomes one operator."""
 
 import onnx_ir as ir
 import pytest
@@ -101,7 +101,7 @@ MASKED_BEHIND_A_CAP = {
 
 @pytest.mark.parametrize("name", MASKED_BEHIND_A_CAP)
 def test_a_cap_before_a_mask_stays(name: str) -> None:
-    """ONNX Runtime up to 1.26 caps what is masked, so that low scores would show hidden keys."""
+    """ONNX Runtime up to 1.26 caps masked scores, so low scores would show hidden keys."""
     masked, inputs, constants = MASKED_BEHIND_A_CAP[name]
     body = SCORES + CAPPED + masked + END.format("w")
     check_unchanged(fuse_attention, graph(body, inputs=inputs, constants=constants))
@@ -160,7 +160,7 @@ SEQUENCE_FIRST = (
 
 
 def test_a_sequence_that_comes_first_changes_places_with_the_batch_once() -> None:
-    """As in PyTorch's nn.MultiheadAttention."""
+    """PyTorch's nn.MultiheadAttention has the sequence first."""
     source = text.parse(SEQUENCE_FIRST, 23)
     model = optimize(source)
     kinds = [node.op_type for node in model.graph]
@@ -179,7 +179,8 @@ NORMED = (
 
 @pytest.mark.parametrize("axis", [-1, 3])
 def test_heads_are_normalized_before_they_go_first(axis: int) -> None:
-    """As Gemma 3 does with queries and keys, so that an Attention can split them off inside."""
+    """Gemma 3 normalizes queries and keys after the Transpose; moved before it, Attention can split
+    the heads."""
     model = check_operators(
         fuse_attention,
         NORMED.format(axis=axis),
@@ -191,7 +192,8 @@ def test_heads_are_normalized_before_they_go_first(axis: int) -> None:
 
 
 def test_heads_are_scaled_before_they_go_first() -> None:
-    """As Swin V2 does with a number for each head, so that an Attention can split them off inside."""
+    """Swin V2 has one factor for each head; moved before the Transpose, Attention can split the
+    heads."""
     source = (
         "g (float[N,5,3,8] q0, float[N,3,7,8] k, float[N,3,7,6] v) => (float[N,3,5,6] y) "
         "<float[3,1,1] c = {1, 2, 3}> { q = Transpose<perm=[0,2,1,3]>(q0) "
@@ -269,7 +271,7 @@ def test_one_bias_serves_every_layer() -> None:
 
 @pytest.mark.parametrize("size", ["7", "S"])
 def test_a_triangle_of_infinities_is_the_causal_mask(size: str) -> None:
-    """As ``masked_fill(mask == 0, -inf)`` is written by PyTorch's exporters."""
+    """PyTorch's exporters write ``masked_fill(mask == 0, -inf)`` in this way."""
     source = text.parse(
         f"g (float[N,3,{size},8] q, float[N,3,{size},8] k, float[N,3,{size},6] v) => "
         f"(float[N,3,{size},6] y) <float inf = {{-inf}}, bool one = {{1}}, int64 up = {{1}}> "
@@ -285,7 +287,7 @@ def test_a_triangle_of_infinities_is_the_causal_mask(size: str) -> None:
 
 
 def _adds_infinities(size: str, side: int) -> ir.Model:
-    """A triangle whose right side, from diagonal ``side`` on, is hidden by what is added."""
+    """Return attention with an added triangle of -inf from diagonal ``side`` on."""
     return text.parse(
         f"g (float[N,3,{size},8] q, float[N,3,{size},8] k, float[N,3,{size},6] v) => "
         f"(float[N,3,{size},6] y) <float inf = {{-inf}}, float no = {{0}}, float[1] one = {{1}}, "
@@ -300,7 +302,7 @@ def _adds_infinities(size: str, side: int) -> ir.Model:
 
 @pytest.mark.parametrize("size", ["7", "S"])
 def test_a_triangle_that_adds_infinities_is_the_causal_mask(size: str) -> None:
-    """As PyTorch's TorchScript exporter writes a causal attention."""
+    """PyTorch's TorchScript exporter writes a causal attention in this way."""
     source = _adds_infinities(size, 1)
     model = optimize(source)
     (node,) = model.graph
@@ -436,7 +438,7 @@ def test_added_rows_without_a_key_are_averaged_as_before(
     ids=["one more", "one less", "as many as are found"],
 )
 def test_sizes_that_may_be_0_stay(lengths: str, fused: bool) -> None:
-    """Runtimes have no attention of no keys, nor of an empty batch."""
+    """Runtimes support no attention of zero keys or of an empty batch."""
     made = {
         "[1]": "k = Concat<axis=2>(k0, k0)",
         "[1:]": "k = Slice(k0, one, end, two)",
@@ -469,7 +471,7 @@ def neo(mask: str, low: str = "-1e31", biases: str = "") -> str:
 
 @pytest.mark.parametrize("mask", NEO_MASKS.values(), ids=NEO_MASKS)
 def test_a_mask_that_replaces_scores_before_a_bias_is_added(mask: str) -> None:
-    """As GPT-Neo writes it: the causal mask first, then that of the tokens."""
+    """GPT-Neo applies the causal mask first, then the mask of tokens."""
     model = check_operators(
         fuse_attention, neo(mask), ["Transpose", "Where", "Add", "Transpose", "Attention"], modes=("normal",),
     )  # fmt: skip

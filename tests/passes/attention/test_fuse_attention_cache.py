@@ -1,4 +1,5 @@
-"""Keys and values of the past beside an ``Attention``, as exporters write a step of decoding."""
+"""``Attention`` joins past keys and values itself, as in the decoding steps that exporters
+write."""
 
 from __future__ import annotations
 
@@ -99,7 +100,7 @@ def test_keeps(source: str) -> None:
 
 @pytest.mark.parametrize("rewrites", [1, 2, 3])
 def test_stops_within_a_step_when_it_is_told_to(rewrites: int) -> None:
-    """As bisection asks, which looks for the edit at fault."""
+    """Bisection limits edits to find the wrong one."""
     source = text.parse(STEP, 23)
     model = source.clone()
     optimize_model(model, pipeline="fuse-attention-cache", rewrites=rewrites)

@@ -1,4 +1,4 @@
-"""Rotary embeddings as PyTorch and JAX write them."""
+"""Rotary embeddings as PyTorch and JAX write them become one operator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def graph(shape: str, body: str, angles: str, constants: str = CUTS) -> str:
 
 
 def doubled(rows: str) -> str:
-    """Rows of two numbers as rows of four."""
+    """Return rows of two numbers, repeated to rows of four."""
     numbers = rows.split(",")
     pairs = [numbers[i : i + 2] for i in range(0, len(numbers), 2)]
     return ",".join(number for pair in pairs for number in pair * 2)
@@ -108,7 +108,7 @@ ENDS = "int64[1] m = {-1}, int64[4] whole = {0,0,3,4}, int64[4] pair = {1,1,1,2}
 
 
 def turned(x: np.ndarray, angles: np.ndarray, interleaved: bool) -> np.ndarray:
-    """Each pair of the last dim of ``x`` by its angle."""
+    """Return each pair of the last dim of ``x`` rotated by its angle."""
     half = x.shape[-1] // 2
     a, b = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
     cos, sin = np.cos(angles), np.sin(angles)
@@ -118,7 +118,7 @@ def turned(x: np.ndarray, angles: np.ndarray, interleaved: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("dims", ["B,5,3,9", "B,3,5,9"], ids=["heads first", "heads behind"])
 def test_the_first_numbers_of_a_head_are_turned(dims: str) -> None:
-    """As in GPT-NeoX and Phi, with the rest behind them."""
+    """GPT-NeoX and Phi rotate the first part of each head only."""
     rows = "1,1,3,2" if dims == "B,5,3,9" else "1,3,1,2"
     joined = "v2 = Concat<axis=-1>(v, v) cos = Cos(v2) sin = Sin(v2) "
     body = joined + TAKEN + TURNED.replace("y =", "f =") + " back = Slice(w, z, e, a) "
@@ -152,7 +152,7 @@ INTERLEAVED = (
 
 
 def test_interleaved_pairs() -> None:
-    """As in GPT-J: neighbours are turned by one angle, which is written twice."""
+    """GPT-J rotates neighbours by one angle, which it repeats."""
     model = optimize(
         text.parse(INTERLEAVED, 23), pipeline="fuse-rotary-embedding,dead-code-elimination"
     )
@@ -167,7 +167,7 @@ def test_interleaved_pairs() -> None:
 
 
 def test_a_factor_goes_behind() -> None:
-    """Where an Attention takes it in as its scale, as in ESM."""
+    """An Attention absorbs a factor behind the rotation as its scale, as in ESM."""
     source = (
         "g (float[B,3,5,4] x, float[B,5,2] cos, float[B,5,2] sin) => (float[B,3,5,4] y) "
         "<float c = {0.5}> { m = Mul(x, c) q = RotaryEmbedding(m, cos, sin) "

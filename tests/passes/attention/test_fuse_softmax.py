@@ -1,4 +1,4 @@
-"""Softmax from its parts."""
+"""Softmax and LogSoftmax are fused from their arithmetic."""
 
 from __future__ import annotations
 

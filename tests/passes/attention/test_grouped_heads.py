@@ -38,7 +38,7 @@ ONE_GROUP = (
 
 
 def test_one_group_is_shared_by_all_heads() -> None:
-    """Its Reshape takes away a dim of 1, so it is a Squeeze, and either dim of 1 is the copied one."""
+    """With one group, the Reshape is a Squeeze, and either dim of 1 may be the copied one."""
     source = text.parse(ONE_GROUP, 23)
     model = optimize(source)
     assert "Expand" not in [node.op_type for node in model.graph]

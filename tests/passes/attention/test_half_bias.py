@@ -1,4 +1,4 @@
-"""Masks of half floats: what -65504 hides is hidden, also in rows where it hides all keys."""
+"""float16 masks of -65504 hide keys, also in rows whose keys are all hidden."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,8 @@ GUARD = "p = Softmax<axis=-1>(w) n = IsNaN(p) u = Where(n, z, p) y = MatMul(u, v
 
 
 def graph(body: str, inputs: str, end: str = "p = Softmax<axis=-1>(w) y = MatMul(p, v)") -> str:
-    """``body`` makes ``w`` of the scores ``s``, masks and constants."""
+    """Return attention in which ``body`` computes ``w`` from the scores ``s``, masks and
+    constants."""
     return (
         f"g (float16[N,3,5,8] q, float16[N,3,8,7] k, float16[N,3,7,6] v, {inputs}) => "
         f"(float16[N,3,5,6] y) <float16 z = {{0}}, float16 low = {{{BITS}}}> {{"
@@ -39,7 +40,8 @@ def run(source: str, *inputs: np.ndarray, pipeline: str | None, big: float) -> n
 
 
 def hiding_mask() -> np.ndarray:
-    """True shows a key; two rows hide all keys, one all but one."""
+    """Return a mask (True shows a key) in which two rows hide all keys and one hides all but
+    one."""
     mask = np.random.default_rng(1).random((2, 1, 5, 7)) < 0.6
     mask[0, 0, 1], mask[1, 0, 4], mask[1, 0, 2] = False, False, np.arange(7) == 3
     return mask
@@ -59,7 +61,8 @@ def test_a_mask_of_choices(end: str, big: float) -> None:
 
 @pytest.mark.parametrize("low", [-np.inf, LOWEST, -1e4, -5.0])
 def test_a_mask_that_is_given(low: float) -> None:
-    """Of -inf a row of NaN, of finite numbers what its scores say, as without an Attention."""
+    """A row of -inf gives NaN, a row of finite numbers depends on its scores, as without an
+    Attention."""
     mask = np.where(hiding_mask(), 0, low).astype(np.float16)
     source = graph("w = Add(s, m)", "float16[N,1,5,7] m")
     found, expected = (run(source, mask, pipeline=p, big=1) for p in ("fuse-attention", None))
@@ -79,7 +82,7 @@ def test_a_constant_that_hides_a_row_says_what_its_scores_say() -> None:
 
 
 def test_a_table_of_each_head_and_windows_that_are_hidden_by_a_hundred() -> None:
-    """No number is as low as to hide a row beside scores, so nothing is taken away."""
+    """No number is low enough to hide a row, so no maximum is subtracted."""
     source = graph("b = Where(m, z, low) d = Add(b, t) w = Add(s, d)", MASK)
     table = f"float16[1,3,5,7] t = {{{','.join(str(0x3C00 + i) for i in range(105))}}}, float16 z"
     source = source.replace("float16 z", table, 1).replace(str(BITS), str(0xD640))  # -100
@@ -113,7 +116,7 @@ def test_keeps_the_guard_of_each_head() -> None:
 
 
 def test_scores_that_a_causal_mask_replaces() -> None:
-    """A triangle shows each query its own key, so that -inf hides the others."""
+    """A triangle shows each query its own key, so -inf hides the other keys safely."""
     body = "t = Trilu<upper=0>(ones) m = Cast<to=9>(t) w = Where(m, s, low)"
     source = (
         "g (float16[N,3,4,8] q, float16[N,3,8,4] k, float16[N,3,4,6] v) => (float16[N,3,4,6] y) "

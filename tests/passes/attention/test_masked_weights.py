@@ -1,4 +1,4 @@
-"""Scores that products of a mask choose, and weights that are masked once more, as Keras writes."""
+"""Scores masked by products, and weights that are masked a second time, as Keras writes them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MASKED = {
 
 
 def feeds() -> dict[str, np.ndarray]:
-    """The first example has all keys hidden."""
+    """Return inputs in which all keys of the first example are hidden."""
     x = np.random.default_rng(0).standard_normal((2, 5, 24)).astype(np.float32)
     return {"x": x, "c": np.array([[[[0] * 5]], [[[1, 1, 0, 1, 0]]]], bool)}
 
@@ -72,7 +72,7 @@ def test_a_row_without_a_key_is_zero() -> None:
 
 
 def test_a_hidden_score_that_is_nan_shows() -> None:
-    """0 times it is NaN in the source, and so is its sum with what hides it."""
+    """0 times NaN is NaN in the source, and so is NaN plus the mask."""
     source = graph(BY_PRODUCTS + "w = Identity(p)")
     given = feeds()
     given["x"][1, 2, 0] = np.nan

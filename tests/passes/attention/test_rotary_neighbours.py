@@ -1,4 +1,4 @@
-"""Rotary embeddings that turn neighbours by products and stack them, as complex numbers do."""
+"""Rotary embeddings written as products of complex numbers, whose results are stacked."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ CONSTANTS = (
 
 
 def test_rows_behind_a_prefix() -> None:
-    """As in EVA-02, whose class token is not turned; slices of slices are one by then."""
+    """EVA-02 does not rotate the class token; by then, nested slices are merged."""
     interface = "g (float[N,2,4,4] w) => (float[N,2,3,4] y)"
     source = f"{interface} <{CONSTANTS}> {{ {BEHIND} }}"
     wave = "float[3,2] co = {1,0.5,0,0.2,0.3,0.4}, float[3,2] si = {0,0.5,1,0.8,0.7,0.9}"

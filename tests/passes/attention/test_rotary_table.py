@@ -1,4 +1,4 @@
-"""Rotary embeddings whose angles are the first rows of a table, as CodeGen's are."""
+"""Rotary embeddings whose angles are the first rows of a table, as in CodeGen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHAPES = {
 
 
 def source(shape: str, positions: int, beside: str, rows: int = ROWS) -> str:
-    """Halves turned by rows 0 to S of a table of ``rows`` angles."""
+    """Return a rotation by halves with rows 0 to S of a table of ``rows`` angles."""
     table = ",".join(
         f"{0.3 * (row + 1) / (part + 1):.3f}" for row in range(rows) for part in (0, 1)
     )
@@ -56,7 +56,7 @@ def test_rows_of_a_table(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_more_positions_than_rows_are_refused(name: str) -> None:
-    """As the source refuses them, whatever a Gather makes of places beyond its table."""
+    """The source refuses them; a Gather beyond its table might not."""
     shape, axis, beside = SHAPES[name]
     model = text.parse(source(shape, axis, beside), 23)
     after = optimize(model, pipeline="fuse-rotary-embedding")

@@ -1,4 +1,4 @@
-"""A factor of queries or keys goes into the scale of their attention, also from before a Reshape."""
+"""A factor of queries or keys moves into the scale of the attention, also from before a Reshape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Attention along one of two axes (axial, blocks of LongT5, windows of Hiera) is one operator."""
+"""Attention along one of two axes (axial, blocks of LongT5, windows of Hiera) becomes one
+operator."""
 
 from collections.abc import Sequence
 
@@ -25,7 +26,7 @@ def graph(
     merge: str = "0,0,0,24",
     end: str = "",
 ) -> str:
-    """Attention of ``x`` to ``z``, whose shape is ``keys`` or that of ``x``."""
+    """Return attention of ``x`` to ``z``, whose shape is ``keys`` or that of ``x``."""
     first, last = perms
     table = f", float[{bias}] table = {{{numbers(bias)}}}" if bias else ""
     return (
@@ -87,7 +88,7 @@ def test_the_result_may_be_one_row_for_all() -> None:
 
 
 def factor(shape: str) -> str:
-    """The graph with as many factors of the scores as ``shape`` says."""
+    """Return the graph with factors of the scores of the shape ``shape``."""
     return graph().replace("float c = {0.35}", f"float[{shape}] c = {{{numbers(shape)}}}")
 
 

@@ -1,4 +1,4 @@
-"""Squares that depend on the side of the diagonal: cells compute what their elements would."""
+"""Operators on the three cells of a triangle give the cells of their result on the whole square."""
 
 from itertools import product
 
@@ -14,7 +14,7 @@ SIDES = np.sign(np.arange(SIZE)[:, None] - np.arange(SIZE))
 
 
 def square(cells: Cells) -> np.ndarray:
-    """The elements that ``cells`` stand for."""
+    """Return the square matrix that ``cells`` describe."""
     before, diagonal, after = cells.numbers
     return np.where(SIDES > 0, before, np.where(SIDES == 0, diagonal, after))
 

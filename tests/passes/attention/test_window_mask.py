@@ -13,7 +13,7 @@ from smelt.runtime.runner import open_runner
 def graph(
     batch: str = "N", body: str = "w = Add(a, m)", mask: str = "1,4,1,5,5", end: str = ""
 ) -> str:
-    """Scores of four windows of five places, as their network makes them of ``x``: B,4*5,3*8."""
+    """Return scores of four windows of five positions, computed from ``x``: B,4*5,3*8."""
     return (
         f"g (float[{batch},20,24] x, float[{batch},20,24] z) => (float[{batch},20,24] y) "
         "<int64[4] heads = {-1,5,3,8}, int64[5] apart = {-1,4,3,5,5}, int64[4] joined = {-1,3,5,5}, "

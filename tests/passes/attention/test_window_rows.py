@@ -1,4 +1,4 @@
-"""Attention over the windows of a convolution, as in models of speech."""
+"""Attention over the windows of a convolution, as in speech models."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POOL = "d = MaxPool<kernel_shape=[4],strides=[2]>(x) c = Concat<axis=1>(d, d, d,
 
 
 def speech(windows: str, outputs: str = "", more: str = "", rows: str = "q") -> str:
-    """One head of four numbers over windows of four samples, each second."""
+    """Return one head of size four over windows of four samples with stride two."""
     return (
         f"g (float[B,1,N] x) => (float[?,?,?,?] y{outputs}) <{CONSTANTS}> {{ {windows} "
         f"t = Transpose<perm=[0,2,1]>(c) q = Unsqueeze(t, one) {more} "

@@ -1,4 +1,4 @@
-"""Every contraction becomes ONNX nodes with the same numbers, and plain ones become plain."""
+"""Every contraction becomes ONNX nodes with equal results; simple ones become simple nodes."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_the_gradient_of_a_dense_layer():
 
 @st.composite
 def contractions(draw):
-    """Dims with letters, in random order on both sides: batch, free and contracting ones."""
+    """Yield batch, free and contracting dims as letters, in random order on both sides."""
     counts = [draw(st.integers(0, 2)) for _ in range(4)]
     batch, left, right, summed = (
         [f"{kind}{i}" for i in range(n)] for kind, n in zip("blrk", counts, strict=True)
@@ -210,7 +210,7 @@ def test_any_contraction(case, symbolic):
 
 
 def test_dims_of_size_1_go_where_no_reshape_can_name_the_others():
-    """The scores of grouped attention with one group: queries and keys are as many, unknown."""
+    """Scores of grouped attention with one group: the numbers of queries and keys are unknown."""
 
     def fn(p, v):
         return lax.dot_general(p, v, (([4], [1]), ([0, 1], [0, 2])))

@@ -1,4 +1,4 @@
-"""Max with zero."""
+"""Max with zero becomes Relu."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products whose free dims are read in the other order."""
+"""Products whose free dims a Transpose swaps are computed with swapped operands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal constants: one copy, compared by bits."""
+"""Equal constants are stored once; they are compared bit by bit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead code: what nobody reads goes, interfaces stay."""
+"""Dead code is removed; interfaces stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One name for one thing."""
+"""Nodes and values get unique names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What loops carry unchanged leaves them; what changes once does not."""
+"""Values that loops carry unchanged are removed; values that change once stay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from smelt.runtime.runner import open_runner
 
 
 def loop(carried: str, body: str, results: str = "r, s", initial: str = "a, b") -> str:
-    """A loop of n rounds over float[2] values a and b; c is an outer value, too."""
+    """Return a loop of n iterations over float[2] values a and b; c is an outer value."""
     return (
         f"g (int64 n, bool go, float[2] a, float[2] b, float[2] c) => ({typed(results)}) {{ "
         f"{results} = Loop(n, go, {initial}) <body = body (int64 i, bool k{carried}) => {body}> }}"
@@ -181,7 +181,7 @@ def test_the_limit_of_edits_leaves_the_loop_whole() -> None:
 
 
 def test_names_within_the_body_stay_taken() -> None:
-    """Constants that later passes make are called const_0 and so on."""
+    """Constants of later passes are called const_0 and so on, and must not clash."""
     body = f"(bool ko, float[2] const_0, float[2] u) {{ {KO} const_0 = Neg(p) u = Identity(q) }}"
     model = text.parse(loop(PQ, body))
     run_pass(loop_invariant_elimination, model)

@@ -1,4 +1,4 @@
-"""Nodes move to where they are first needed, and nothing else changes."""
+"""Nodes move to their first reader, and nothing else changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The size of a ConvTranspose is noted where ONNX computes the same pads from it."""
+"""``output_shape`` is added where ONNX computes the same pads from it."""
 
 import pytest
 from convolutions import tensor

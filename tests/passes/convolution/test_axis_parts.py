@@ -1,4 +1,4 @@
-"""Layouts: where the elements of a tensor came from."""
+"""Layouts track where the elements of a tensor come from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from smelt.runtime.runner import open_runner
 
 
 def elements(layout: Layout, dims: tuple[int, ...]) -> np.ndarray:
-    """The tensor that ``layout`` says, of a source of ``dims`` that counts its elements."""
+    """Return the tensor that ``layout`` describes, for a source of ``dims`` that counts its
+    elements."""
     strides = [prod(dims[axis + 1 :]) for axis in range(len(dims))]
     offsets = []
     for parts in layout:

@@ -1,4 +1,4 @@
-"""One-dimensional convolutions written with images of one row."""
+"""Convolutions over images of one row become one-dimensional."""
 
 import pytest
 from convolutions import tensor

@@ -1,4 +1,4 @@
-"""Taps of convolutions that meet nothing but padding are dropped from the weights."""
+"""Kernel taps that only meet padding are dropped from the weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conv and ConvTranspose take up the BatchNormalization behind them."""
+"""BatchNormalization is folded into the Conv or ConvTranspose before it."""
 
 import numpy as np
 import pytest

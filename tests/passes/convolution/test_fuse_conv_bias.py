@@ -1,4 +1,4 @@
-"""Constants added to a convolution end up in its bias."""
+"""Constants added to a convolution are folded into its bias."""
 
 import pytest
 from convolutions import CASES, conv_graph, tensor

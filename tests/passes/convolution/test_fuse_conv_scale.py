@@ -1,4 +1,4 @@
-"""Constants that multiply or divide a convolution end up in its weight."""
+"""Constants that multiply or divide a convolution are folded into its weight."""
 
 import pytest
 from convolutions import CASES, conv_graph, tensor
@@ -83,7 +83,7 @@ def before(
     scale: str | None = None,
     outputs: str = "",
 ) -> str:
-    """What is scaled before a convolution of 4 channels."""
+    """Return a scaled value followed by a convolution of 4 channels."""
     constants = ", ".join([tensor("w", weight), scale or tensor("s", shape, positive=True)])
     return f"g (float[{x}] x) => (float[N,?,?] y{outputs}) <{constants}> {{ {body} }}"
 
@@ -115,7 +115,7 @@ SWISH = "g = Sigmoid(x) m = Mul(x, g)"
 
 @pytest.mark.parametrize("shape", [(), (1, 1, 1)], ids=str)
 def test_fuses_one_number_behind_a_whole_swish(shape: tuple[int, ...]) -> None:
-    """The gain of an NF-net."""
+    """NF-nets have such a gain."""
     graph = before(f"{SWISH} a = Mul(m, s) y = Conv<pads=[1,1]>(a, w)", shape)
     check_operators(fuse_conv_scale, graph, ["Sigmoid", "Mul", "Conv"], modes=("normal",))
 

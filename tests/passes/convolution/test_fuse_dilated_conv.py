@@ -1,4 +1,4 @@
-"""Convolutions over images that were parted into the batch."""
+"""Convolutions over images that space to batch has split become dilated convolutions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.passes.convolution.fuse_dilated_conv import fuse_dilated_conv
 
 
 class Graph:
-    """Text of a dilated convolution as TensorFlow exports it, channels last or first."""
+    """Return the text of a dilated convolution as TensorFlow exports it, channels last or first."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Graph:
         return str(dims).replace("'", "")
 
     def part(self, name: str, of: str) -> str:
-        """Space to batch: cut each spatial axis, bring the blocks to the front, merge them."""
+        """Return space to batch: split each spatial axis, move the blocks first, merge them."""
         n = len(self.block)
         cut = [d for pair in zip(self.small, self.block, strict=True) for d in pair]
         dims = [-1, *cut, self.c] if self.last else [-1, self.c, *cut]
@@ -223,7 +223,7 @@ def test_edges_of_another_kind_stay(graph: Graph, operators: list[str], pads: li
 
 @pytest.mark.parametrize("reader", ["a", "b", "c", "e"])
 def test_an_inner_result_that_is_an_output(reader: str) -> None:
-    """Those at the edges survive on their own; those inside keep everything."""
+    """Outputs at the edges of the chain survive; an output inside keeps the whole chain."""
     source = Graph(batch="2").text(more=f", float[?,?,?,?] {reader}")
     model = text.parse(source)
     fired = run_pass(fuse_dilated_conv, model).rewrites

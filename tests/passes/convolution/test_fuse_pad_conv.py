@@ -1,4 +1,4 @@
-"""Zero padding moves into convolutions and average pools."""
+"""Zero padding is folded into convolutions and average pools."""
 
 import pytest
 from convolutions import conv_graph
@@ -8,7 +8,7 @@ from smelt.passes.convolution.fuse_pad_conv import fuse_pad_conv
 
 
 def padded(end: str, pads: str, weight: tuple[int, ...] = (4, 2, 3), more: str = "") -> str:
-    """The pass looks at a Pad of the input that ``end`` reads as p."""
+    """Return a graph with a Pad ``p`` of the input, read by ``end``."""
     listed = ", ".join(filter(None, [f"int64[{len(pads.split(','))}] pads = {{{pads}}}", more]))
     shape = ",".join(["N", "?", *"?" * (len(weight) - 2)])
     text = conv_graph("Pad(x, pads)", weight, 4, end, constants=listed, shape=shape)

@@ -1,4 +1,4 @@
-"""Zeros around an image that a MaxPool reads, in a runtime that takes them for padding of the pool."""
+"""ONNX Runtime does not fold zeros around an image into the padding of a MaxPool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Taps that meet an element of the image, against each tap of each result."""
+"""Taps that meet an element of the image, compared with a count over all taps and results."""
 
 from __future__ import annotations
 

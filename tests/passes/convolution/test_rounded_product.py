@@ -1,4 +1,4 @@
-"""Rounding of weights that are scaled."""
+"""Scaled weights are rounded once, and refused if they lose too much."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that a target has no kernel for become what ONNX says they are."""
+"""Operators without a kernel in the target are replaced by their function bodies."""
 
 import numpy as np
 import onnx_ir as ir

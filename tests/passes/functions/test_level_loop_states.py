@@ -1,4 +1,4 @@
-"""A state that is a scalar in the first round and a vector of one later is a vector from the first."""
+"""A loop state that is a scalar first and a vector of one element later becomes a vector."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def loop(
     given: str = "float s, float[1] w",
     result: str = "float[1] y",
 ) -> str:
-    """A Loop over ``p``, which starts as ``s`` and whose rounds leave ``q``."""
+    """Return a Loop over ``p``, which starts as ``s`` and becomes ``q`` in each iteration."""
     return (
         f"g ({given}) => ({result}) {{ {count} t = Constant<value=bool {{1}}>() "
         f"y = Loop(n, t, s) <body = b (int64 i, bool c, p) => (bool d, q) "

@@ -1,4 +1,4 @@
-"""Written models hold standard operators alone, and what the source had stays."""
+"""Written models hold only standard operators; operators of the source stay."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_what_is_new(name: str) -> None:
 
 
 def test_values_of_functions_have_no_types() -> None:
-    """The function stays, for an attribute of its calls stands in it."""
+    """The function stays, because it uses an attribute of its calls."""
 
     def model() -> ir.Model:
         return ir.from_onnx_text(
@@ -64,7 +64,7 @@ def test_values_of_functions_have_no_types() -> None:
 
 
 def as_source(graph: str) -> onnx.ModelProto:
-    """``graph`` as another tool writes it: its operators, no functions."""
+    """Return ``graph`` as another tool would write it: with its operators, without functions."""
     return ir.to_proto(text.parse(graph, 18))
 
 
@@ -95,7 +95,7 @@ def test_exports_get_no_function_and_no_domain(path: Path) -> None:
 
 
 def only_standard(model: onnx.ModelProto, source: onnx.ModelProto | None = None) -> bool:
-    """True if ``model`` has no domain and no function but ONNX's own and those of ``source``."""
+    """True if ``model`` has no domains and functions beyond ONNX and those of ``source``."""
     known = {"", "ai.onnx.ml"} | {i.domain for i in (source.opset_import if source else ())}
     functions = {(f.domain, f.name) for f in (source.functions if source else ())}
     domains = {item.domain for item in model.opset_import}

@@ -1,4 +1,4 @@
-"""What follows an If whose branches differ in rank moves into both."""
+"""Readers of an If move into its branches if the branches differ in rank."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from smelt.passes.functions.sink_into_branches import sink_into_branches
 
 
 def branch(then: str, other: str, results: str = "p", condition: str = "c") -> str:
-    """An If whose branches give ``results``."""
+    """Return an If whose branches return ``results``."""
     q = ", ".join(f"{name}2" for name in results.split(", "))
     return (
         f"If<then_branch = t () => ({results}) {{ {then} }}, "
@@ -93,7 +93,7 @@ def moved(source: str) -> list[str]:
 
 
 def test_no_more_moves_than_has_to() -> None:
-    """The Reshape ends it: what follows has one rank."""
+    """The Reshape is the last moved node: its result has one rank."""
     source = f"{X} (float[M] z) {{ {KEPT} u = Exp(r) {FLAT.format('u')} z = Neg(y) }}"
     assert moved(source) == ["If", "Neg"]
 

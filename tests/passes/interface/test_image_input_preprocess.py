@@ -1,4 +1,4 @@
-"""Images are taken, and given, with channels first."""
+"""Image inputs and outputs get channels first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binding symbolic dims."""
+"""Symbolic dims are bound to fixed sizes."""
 
 from __future__ import annotations
 

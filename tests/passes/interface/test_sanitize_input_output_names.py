@@ -1,4 +1,4 @@
-"""Inputs and outputs get names that are identifiers; callers can find the old ones."""
+"""Inputs and outputs get names that are identifiers; callers can look up the old names."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_names_are_identifiers_and_stay(name: str) -> None:
 
 
 def renamed(graph: str, **names: str) -> ir.Model:
-    """The model with its values called otherwise than the text format allows."""
+    """Return the model with names that the text format does not allow."""
     model = text.parse(graph)
     for value in {**{v.name: v for v in model.graph.inputs}, **outputs(model)}.values():
         value.name = names.get(value.name or "", value.name)

@@ -1,4 +1,4 @@
-"""Outputs in the element types that callers ask for."""
+"""Outputs are cast to requested element types."""
 
 from __future__ import annotations
 

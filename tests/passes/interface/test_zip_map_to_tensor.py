@@ -1,4 +1,4 @@
-"""Scores of a classifier as a tensor in the place of dictionaries."""
+"""Scores of a classifier are returned as a tensor instead of dictionaries."""
 
 from __future__ import annotations
 

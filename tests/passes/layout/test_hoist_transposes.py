@@ -1,4 +1,4 @@
-"""One Transpose before a Split for those of each part."""
+"""One Transpose before a Split replaces equal Transposes of all parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transposes of Transposes."""
+"""Two consecutive Transposes become one, or none."""
 
 from __future__ import annotations
 

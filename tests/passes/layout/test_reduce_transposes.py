@@ -1,4 +1,4 @@
-"""Transposes across operators: cancelled where that wins, kept where not."""
+"""Transposes cancel across operators where fewer elements move then, and stay elsewhere."""
 
 from __future__ import annotations
 

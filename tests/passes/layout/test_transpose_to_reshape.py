@@ -1,4 +1,4 @@
-"""Transposes that move no element."""
+"""Transposes that move no elements become Reshapes."""
 
 from __future__ import annotations
 

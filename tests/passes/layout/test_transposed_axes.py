@@ -1,4 +1,4 @@
-"""Transposes across operators that name axes."""
+"""Transposes move across operators with axes."""
 
 from __future__ import annotations
 

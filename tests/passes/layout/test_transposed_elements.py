@@ -1,4 +1,4 @@
-"""Operators that choose, repeat, count or quantize elements, between two Transposes."""
+"""Transposes move across operators that select, repeat, count or quantize elements."""
 
 from __future__ import annotations
 

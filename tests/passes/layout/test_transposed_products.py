@@ -1,4 +1,4 @@
-"""Products under a Transpose that stay, since rows would not stay rows."""
+"""Products stay below a Transpose that moves the last axis."""
 
 from __future__ import annotations
 

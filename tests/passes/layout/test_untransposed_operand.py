@@ -1,4 +1,4 @@
-"""Operands that meet a transposed one, and get into its other layout without a Transpose."""
+"""Other operands of a transposed one change layout without a Transpose."""
 
 from __future__ import annotations
 

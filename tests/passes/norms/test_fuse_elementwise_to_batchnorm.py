@@ -1,4 +1,4 @@
-"""A scale and an offset for each channel."""
+"""A scale and an offset for each channel become BatchNormalization."""
 
 from __future__ import annotations
 

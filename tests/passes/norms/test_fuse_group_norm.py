@@ -1,4 +1,4 @@
-"""Groups of channels, each normalized like one channel, become one operator."""
+"""The normalization of groups of channels becomes one operator."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ WHOLE = (
 
 
 def test_the_default_pipeline_leaves_them_to_runtimes_without_the_operator() -> None:
-    """ONNX Runtime runs the body of GroupNormalization: 1.06 to 1.1 times the time of this."""
+    """ONNX Runtime runs the function body of GroupNormalization in 1.06 to 1.1 of the time of this
+    form."""
     model = text.parse(WHOLE, 23)
     optimize_model(model, verify="final")
     assert Counter(node.op_type for node in model.graph) == {

@@ -1,4 +1,4 @@
-"""Normalizations in the spellings that exporters leave, and what only looks like one."""
+"""Normalizations in the forms that exporters write, and similar graphs that stay."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_images(shape: str, body: str, operators: list[str]) -> None:
 
 @pytest.mark.parametrize("channels", [63, 64])
 def test_over_channels_unless_they_are_few(channels: int) -> None:
-    """Of few, two Transposes cost ONNX Runtime more than one operator saves."""
+    """For few channels, two Transposes cost ONNX Runtime more than one operator saves."""
     shape = f"float[B,{channels},2,3]"
     numbers = ",".join(str(1 + place % 3) for place in range(channels))
     constants = (
@@ -373,7 +373,8 @@ def test_in_a_branch() -> None:
 
 
 def moved_norm(perm: str) -> ir.Model:
-    """A norm over the channels of u, the mean taken of u and the rest of u transposed."""
+    """Return a norm over the channels of u whose mean is of u and whose other parts are of u
+    transposed."""
     body = (
         "m = ReduceMean<keepdims=0>(u, one) k = Unsqueeze(m, at) "
         f"x = Transpose<perm=[{perm}]>(u) d = Sub(x, k) q = Mul(d, d) "
@@ -401,7 +402,7 @@ def test_the_mean_may_be_taken_before_a_transpose(perm: str, operators: list[str
 
 
 def test_a_deviation_from_means_over_other_axes_may_be_read_elsewhere() -> None:
-    """It is normalized by its root mean square; that it is centred some other way is its own."""
+    """It is an RMS normalization; the centring over other axes stays outside."""
     body = (
         "m = ReduceMean(x, rows) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, last) "
         "e = Add(v, eps) s = Sqrt(e) y = Div(d, s) z = Neg(d)"
@@ -437,7 +438,7 @@ DOUBLE = (
 
 
 def test_half_floats_whose_variance_is_in_doubles() -> None:
-    """As TorchScript writes a LayerNorm of half floats below opset 17."""
+    """TorchScript writes a LayerNorm of float16 below opset 17 in this way."""
     source = DOUBLE.format("float16[B,4]", 10)
     model = optimize(text.parse(source, 18))
     assert [node.op_type for node in model.graph] == ["LayerNormalization"]

@@ -1,4 +1,4 @@
-"""A sum divided by the number of its terms is a mean."""
+"""A sum divided by the number of its elements becomes a mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A norm over the image of each channel, whose scale and bias turn out to be of the image."""
+"""A norm over the image of each channel whose scale and bias have the shape of the image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums before a LayerNormalization whose shapes the model hid."""
+"""Sums before a LayerNormalization whose shapes the model hides from the runtime."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_second_run_finds_what_the_first_wrote() -> None:
 
 
 def test_a_size_without_a_name_is_hidden_in_what_is_written() -> None:
-    """As of an image whose size the source called ``(samples - 5)//4``, which got lost since."""
+    """An image size that the source called ``(samples - 5)//4`` has lost its name."""
     graph = "g (float[?,8] x, float[8] w) => (float[?,8] y)"
     body = f"t = Tanh(x) r = Add(t, x) {NORM}"
     first = smelt.optimize(smelt.to_proto(text.parse(f"{graph} {{ {body} }}")))

@@ -1,4 +1,4 @@
-"""float32 nodes compute in float16, with casts at the borders only."""
+"""float32 nodes compute in float16, with casts only at the borders."""
 
 from __future__ import annotations
 

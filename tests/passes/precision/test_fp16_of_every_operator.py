@@ -1,4 +1,5 @@
-"""What add-fp16-cast makes of any operator loads where the operator did: one type a variable."""
+"""Any operator loads after add-fp16-cast where it loaded before: each type variable keeps one
+type."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def test_operators_of_several_type_variables(name: str, fuse: str) -> None:
 
 
 def test_sums_of_scattered_numbers_stay() -> None:
-    """ONNX Runtime opens them in float16, and refuses to run them."""
+    """ONNX Runtime loads float16 scatters with a reduction, and refuses to run them."""
     graph = "g (float[4] x, int64[2] i, float[2] u) => (float[4] y) { y = %s(x, i, u) }"
     model = smelt.to_proto(text.parse(graph % 'ScatterElements<reduction="add">', 18))
     half = smelt.optimize(model, pipeline="add-fp16-cast")
@@ -62,7 +63,7 @@ def test_sums_of_scattered_numbers_stay() -> None:
 
 
 def test_results_of_unknown_type_stay() -> None:
-    """Before opset 7, ONNX infers no type of a product that broadcasts to both sides."""
+    """Before opset 7, ONNX infers no type for a product that broadcasts to both sides."""
     graph = "g (float[2,1] x, float[1,3] z) => (float[2,3] y) { a = Mul(x, z) y = Neg(a) }"
     half = smelt.optimize(smelt.to_proto(text.parse(graph, 6)), pipeline="add-fp16-cast", opset=6)
     assert half.graph.output[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT
@@ -72,7 +73,7 @@ def test_results_of_unknown_type_stay() -> None:
 
 
 def problem(model: onnx.ModelProto) -> str:
-    """Why ``model`` is none, or does not open; empty if it does."""
+    """Return why ``model`` is invalid or does not load; an empty text if it loads."""
     try:
         onnx.checker.check_model(model, full_check=True)
         ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
@@ -82,7 +83,8 @@ def problem(model: onnx.ModelProto) -> str:
 
 
 def at_each_version(case: Case) -> Iterator[onnx.ModelProto]:
-    """The model of ``case`` at each opset where one of its operators came or changed."""
+    """Return the model of ``case`` at each opset where one of its operators was added or
+    changed."""
     nodes = case.model.graph.node
     newest = next(item.version for item in case.model.opset_import if not item.domain)
     versions = {v for node in nodes for v in opset.versions(node.op_type) if 6 <= v <= newest}

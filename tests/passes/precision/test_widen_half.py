@@ -1,4 +1,4 @@
-"""Numbers of 16 bits are computed in float32, and stay what they are at the edges."""
+"""float16 and bfloat16 are computed in float32; interfaces keep their types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of one operand become one product, which is split."""
+"""Products of one operand become one product and a Split."""
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_in_a_branch_what_it_captures_is_multiplied_there() -> None:
 
 
 def test_weights_are_put_together_when_they_are_read() -> None:
-    """Equal layers still have one weight."""
+    """Equal layers still share one weight."""
     model = text.parse(
         '<ir_version: 10, opset_import: ["" : 21]> g (float[n, 2] x, float[n, 2] z) =>'
         " (float[n, 2] a, float[n, 2] b, float[n, 2] c, float[n, 2] d)"
@@ -129,7 +129,7 @@ def test_weights_are_put_together_when_they_are_read() -> None:
 
 @pytest.mark.parametrize("rewrites", [0, 1, 2])
 def test_stops_within_a_group_when_it_is_told_to(rewrites: int) -> None:
-    """As bisection asks, which looks for the edit at fault."""
+    """Bisection limits edits to find the wrong one."""
     source = text.parse(
         "g (float[N,2] x) => (float[N,2] y, float[N,2] z) <float[2,2] a = {1,2,3,4}, "
         "float[2,2] b = {5,6,7,8}> { p = MatMul(x, a) q = MatMul(x, b) y = Relu(p) z = Neg(q) }",

@@ -1,4 +1,5 @@
-"""An Einsum that is a product of stacked matrices becomes one, and attention is seen in it."""
+"""An Einsum that is a product of stacked matrices becomes MatMul, so that attention can be
+matched."""
 
 from __future__ import annotations
 

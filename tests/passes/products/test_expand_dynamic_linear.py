@@ -1,4 +1,4 @@
-"""A Gemm whose parameters are computed."""
+"""A Gemm with computed parameters becomes MatMul and Add."""
 
 from __future__ import annotations
 

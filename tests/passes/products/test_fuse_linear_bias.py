@@ -1,4 +1,4 @@
-"""What is added to a Gemm ends up in its bias."""
+"""Terms added to a Gemm are folded into its bias."""
 
 import numpy as np
 import pytest

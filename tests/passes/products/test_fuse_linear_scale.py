@@ -1,4 +1,4 @@
-"""Scales behind MatMul and Gemm."""
+"""Scales behind MatMul and Gemm are folded into their weights."""
 
 from __future__ import annotations
 

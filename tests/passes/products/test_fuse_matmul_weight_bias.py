@@ -1,4 +1,4 @@
-"""A product of matrices and a bias are one Gemm."""
+"""A product of matrices and an added term become one Gemm."""
 
 import pytest
 from rewrites import check_rewrite, check_unchanged

@@ -1,4 +1,4 @@
-"""Products of transposed matrices."""
+"""Transposes of operands are folded into products of matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of transposed stacks, for targets that list FusedMatMul."""
+"""Transposes of operands are folded into batched products, for targets with FusedMatMul."""
 
 from __future__ import annotations
 

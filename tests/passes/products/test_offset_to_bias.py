@@ -1,4 +1,4 @@
-"""Numbers that are added to parts of a layer, or to it once it is moved, go into its bias."""
+"""Constants added to parts of a layer, or to a moved layer, are folded into its bias."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of a matrix with a vector."""
+"""Products of a matrix and a vector are computed with the vector first, or as a column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ V = "float[2] x) => (float[3] y"
 
 
 def scan(product: str) -> str:
-    """A loop that multiplies its state with a matrix around it."""
+    """Return a loop that multiplies its state by an outer matrix."""
     return (
         "z = Constant<value_floats = [1.0, 2.0, 3.0]>() "
         "e, y = Scan<num_scan_inputs = 1, body = b (float[3] h, float[2] x) "

@@ -1,4 +1,4 @@
-"""Linear layers without Reshapes around them, and what has to stay flat."""
+"""Linear layers lose the Reshapes around them; other flat values stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products of batches and heads that ``torch.bmm`` merges and a view splits again."""
+"""Products whose batches and heads ``torch.bmm`` merges and a view splits again."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_bias_whose_size_no_input_tells_stays() -> None:
 
 
 def test_an_attention_by_bmm_is_one_node() -> None:
-    """As BLOOM and Diffusers write it, with ``torch.baddbmm`` and zeros for what is added."""
+    """BLOOM and Diffusers write it with ``torch.baddbmm`` and an addend of zeros."""
     source = text.parse(
         "g (float[N,5,24] x) => (float[N,5,24] y) <int64[4] d = {0,0,3,8}, int64[3] rows = {-1,5,8}, "
         "int64[4] apart = {-1,3,5,8}, int64[3] r = {0,0,24}, float c = {0.35}, "

@@ -1,4 +1,4 @@
-"""Two quantizations are the same if each parameter is proved to be."""
+"""Two quantizations are equal if each parameter is proved equal."""
 
 import pytest
 

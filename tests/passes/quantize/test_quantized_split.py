@@ -1,4 +1,4 @@
-"""A Split of which every part is quantized again splits the integers."""
+"""A Split whose parts are all quantized again splits the integers."""
 
 from __future__ import annotations
 

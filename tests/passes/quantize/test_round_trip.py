@@ -1,4 +1,4 @@
-"""The bound under which integers survive, held against arithmetic in the type itself."""
+"""The bound for exact round trips of integers, compared with arithmetic in the type itself."""
 
 import ml_dtypes
 import numpy as np
@@ -29,7 +29,7 @@ def _flaw(real: str, integer: str, bits: int) -> str | None:
 
 
 def _survive(real: str, integer: str, scale: np.ndarray) -> bool:
-    """Both by a division and by the reciprocal."""
+    """True if integers stay equal by division and by the reciprocal."""
     low, high = INTEGERS[integer]
     steps = np.arange(low, high + 1) - 1
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""int8 as the model runs becomes uint8, with the same numbers in every bit."""
+"""int8 activations become uint8; results stay equal bit by bit."""
 
 from __future__ import annotations
 

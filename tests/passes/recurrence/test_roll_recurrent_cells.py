@@ -1,4 +1,4 @@
-"""Cells that are written out become one operator; what is not exactly that stays."""
+"""Cells that are written out step by step become one operator; similar graphs stay."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def written_out(
     more: str = "",
     outputs: str = "",
 ) -> ir.Model:
-    """Steps over ``x[:, t]`` for t in ``order``; ``change`` replaces a text of the third one."""
+    """Return steps over ``x[:, t]`` for t in ``order``; ``change`` replaces a text in the third
+    step."""
     lines, width = [], 3 * GATES[kind]
     for place, t in enumerate(order):
         step = STEP[kind].replace("@", str(place + 1)).replace("~", str(place))
@@ -82,7 +83,8 @@ def written_out(
 
 
 def rolled(model: ir.Model) -> list[str]:
-    """The operators after the pass, which computes the same; names the recurrent one."""
+    """Return the operators after the pass; checks equal results and names the recurrent
+    operator."""
     before = open_runner(model.clone())
     numbers = np.random.default_rng(1)
     feeds = [
@@ -114,7 +116,7 @@ def test_steps_become_one_operator(kind: str, stacked: bool, order: tuple[int, .
 
 
 def test_memory_that_begins_with_one_zero_is_left_out() -> None:
-    """As JAX writes ``zeros`` of an open size."""
+    """JAX writes ``zeros`` of a symbolic size in this way."""
     model = written_out("LSTM")
     (memory,) = (value for value in model.graph.inputs if value.name == "c0")
     model.graph.inputs.remove(memory)
@@ -153,7 +155,7 @@ def test_what_is_no_layer_stays(case: str) -> None:
 
 
 def test_doubles_stay() -> None:
-    """ONNX Runtime computes some of these operators in float32 alone."""
+    """ONNX Runtime supports some of these operators in float32 only."""
     model = written_out("RNN")
     for value in (*model.graph.inputs, *model.graph.initializers.values()):
         if value.const_value is not None:

@@ -1,4 +1,4 @@
-"""Casts of casts: exact by range and by mantissa."""
+"""Two Casts become one if the middle type loses nothing, in range and mantissa."""
 
 from __future__ import annotations
 

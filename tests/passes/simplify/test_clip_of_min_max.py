@@ -1,4 +1,4 @@
-"""Ranges made of Min and Max."""
+"""Min and Max with constant bounds become Clip."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constant folding: what is folded, what never is."""
+"""Constant folding: nodes that fold, and nodes that never do."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_weights_are_folded_where_the_old_ones_die() -> None:
 
 
 def _of_weight(graph: str) -> ir.Model:
-    """The model of ``graph`` whose input w, of 200 x 300 ones, is an initializer."""
+    """Return the model of ``graph`` whose input w, 200 x 300 ones, is an initializer."""
     model = text.parse(graph, 18)
     old = next(value for value in model.graph.inputs if value.name == "w")
     model.graph.inputs.remove(old)
@@ -218,7 +218,8 @@ TABLE = """g (float[2401,2] places, float[96,2] up, float[HEADS,96] down, float[
 
 
 def _table(heads: int, out: str = "", rest: str = "") -> ir.Model:
-    """What a Swin V2 adds to scores: places go through two layers to a number for each head."""
+    """Return the bias table of Swin V2: positions go through two layers to one number for each
+    head."""
     graph = TABLE.replace("HEADS", str(heads)).replace("OUT", out).replace("REST", rest)
     model = text.parse(graph, 20)
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Constants that fold together, although all layers cut theirs at the same places."""
+"""Constants fold together even if all layers cut theirs at the same positions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LAYERS = 60
 
 
 def test_weights_that_are_cut_at_shared_places_fold() -> None:
-    """The gates of each LSTM of a Sequencer change their order."""
+    """The gates of each LSTM of a Sequencer are reordered."""
     weights = ", ".join(f"float[4] w{i} = {{1,2,3,{i}}}" for i in range(LAYERS))
     cut = " ".join(
         f"a{i} = Slice(w{i}, zero, one) b{i} = Slice(w{i}, one, two) d{i} = Slice(w{i}, two, four) "

@@ -1,4 +1,4 @@
-"""Division by constants."""
+"""Division by a constant becomes multiplication by its reciprocal."""
 
 from __future__ import annotations
 

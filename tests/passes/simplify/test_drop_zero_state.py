@@ -1,4 +1,4 @@
-"""Recurrent layers that begin with zeros anyway."""
+"""Initial states of zeros are dropped from recurrent layers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_zeros_of_an_open_size_go(made: str) -> None:
 
 
 def test_parts_of_zeros_go() -> None:
-    """The states of all layers are made at once, and each layer takes its own."""
+    """The states of all layers are built at once, and each layer takes a part."""
     check_rewrite(
         drop_zero_state,
         f"{G} <{WEIGHTS}, int64[1] zero = {{0}}, {NUMBERS}> {{ b = Shape<start=1,end=2>(x) "

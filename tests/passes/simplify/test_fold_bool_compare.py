@@ -1,4 +1,4 @@
-"""Truth values that are compared as numbers."""
+"""Comparisons of cast booleans become booleans, and comparisons of bounded sizes constants."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ DECIDED = {
 
 
 def answered(body: str, *, checked: bool = True) -> list[bool] | None:
-    """What the pass makes of a comparison of sizes N in 3..9 and M in 0..3, if it is a constant."""
+    """Return the constant result of a comparison of sizes N in 3..9 and M in 0..3, None if it
+    stays."""
     model = text.parse(SIZES.format(body=body))
     note_bounds(model, {"N": (3, 9), "M": (0, 3)}, checked=checked)
     run_pass(fold_bool_compare, model)
@@ -133,7 +134,7 @@ def test_bounds_that_no_run_is_held_to_say_nothing() -> None:
 
 
 def test_a_size_that_no_input_has_by_itself_says_nothing() -> None:
-    """A run reads N off no dim of 2*N, so it does not check it."""
+    """A run cannot read N off a dim of 2*N, so its bounds are not checked."""
     model = text.parse(SIZES.format(body="y = GreaterOrEqual(n, two)"))
     model.graph.inputs[0].shape = ir.Shape([2 * ir.SymbolicDim("N")])
     note_bounds(model, {"N": (3, 9), "M": (0, 3)}, checked=True)

@@ -1,4 +1,4 @@
-"""Branches and bodies that surely run, once."""
+"""Branches and loop bodies that surely run once are inlined."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_negated_condition() -> None:
 
 
 def test_names_stay_apart() -> None:
-    """Both branches and the second If use the same names, which the graph around may not."""
+    """Both branches and the second If use the same names, which the outer graph may not repeat."""
     one = branches("e = Exp(x) p = Neg(e)", "e = Abs(x) q = Neg(e)")
     two = branches("e = Sin(a) p = Neg(e)", "e = Cos(a) q = Neg(e)", "d")
     source = f"g (float[N] x, bool d) => (float[N] y) <{YES}> {{ a = {one} y = {two} }}"
@@ -164,7 +164,7 @@ def test_one_trip_that_grows() -> None:
 
 
 def test_one_trip_with_a_sequence() -> None:
-    """PyTorch cuts a tensor at constant places by a Loop that puts parts into a sequence."""
+    """PyTorch cuts a tensor at constant positions by a Loop that inserts parts into a sequence."""
     check_rewrite(
         fold_control_flow,
         "g (float[N] x, float[N] z) => (float[P] y) <int64 m = {1}> { e = SequenceConstruct(z) "
@@ -216,7 +216,7 @@ def test_keeps(source: str) -> None:
 
 
 def test_many_in_each_other() -> None:
-    """The work is linear: nodes move once, however deep."""
+    """The work is linear: nodes move once at any depth."""
     depth = 20
     body = "p = Exp(x)"
     for level in range(depth):
@@ -259,7 +259,7 @@ def test_what_follows_from_a_constant_is_folded_in_one_run() -> None:
 
 
 def scan(attributes: str = "", rows: str = "float[1,3]", stacked: str = "float[1,3]") -> str:
-    """A Scan that adds rows to a state, and stacks the products."""
+    """Return a Scan that adds rows to a state and stacks products."""
     return (
         f"g (float[3] x, {rows} r) => (float[3] y, {stacked} z) {{ y, z = "
         f"Scan<num_scan_inputs = 1{attributes}, body = b (float[3] c, float[3] a) => "

@@ -1,4 +1,4 @@
-"""Negative indices that Gather takes as they are."""
+"""Wrapping of negative indices before a Gather is dropped."""
 
 from __future__ import annotations
 

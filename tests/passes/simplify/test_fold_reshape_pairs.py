@@ -1,4 +1,4 @@
-"""Reshapes there and back across elementwise operators."""
+"""Reshapes there and back cancel across elementwise operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The remainder that Python and JAX have, as one Mod."""
+"""The remainder of Python and JAX becomes one Mod."""
 
 from __future__ import annotations
 

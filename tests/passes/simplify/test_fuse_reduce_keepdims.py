@@ -1,4 +1,4 @@
-"""Reductions that keep or drop their dims themselves."""
+"""Reductions keep or drop their dims themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dims that lie side by side, read by one Shape."""
+"""Consecutive dims are read by one Shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is joined only to be parted again."""
+"""A Concat whose parts are taken apart again is dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Concat of Concats, and pieces without rows."""
+"""Nested Concats become one, without empty pieces."""
 
 from __future__ import annotations
 

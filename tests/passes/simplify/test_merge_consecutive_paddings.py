@@ -1,4 +1,4 @@
-"""A Pad of a Pad."""
+"""Two consecutive Pads become one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clipping what is clipped."""
+"""Nested Relu, Clip and similar activations become one."""
 
 from __future__ import annotations
 

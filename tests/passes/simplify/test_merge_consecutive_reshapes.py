@@ -1,4 +1,4 @@
-"""Reshapes of Reshapes, and the traps of -1, 0 and allowzero."""
+"""Two Reshapes become one, with the pitfalls of -1, 0 and allowzero."""
 
 from __future__ import annotations
 

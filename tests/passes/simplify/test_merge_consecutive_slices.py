@@ -1,4 +1,4 @@
-"""A Slice of a Slice, or of one piece of a Concat."""
+"""Two Slices become one, and a Slice of one piece of a Concat reads that piece."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Cut = tuple[int, int, int, int]
 
 
 def cut(name: str, of: str, *cuts: Cut) -> str:
-    """Text of a Slice by ``(axis, start, end, step)``."""
+    """Return the text of a Slice by ``(axis, start, end, step)``."""
     axes, starts, ends, steps = zip(*cuts, strict=True)
     lists = {"s": starts, "e": ends, "a": axes}
     if set(steps) != {1}:

@@ -1,4 +1,4 @@
-"""Constants that are added to a value one after the other."""
+"""Constants that are added to a value one after the other are merged."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_keeps(source: str) -> None:
 
 @pytest.mark.parametrize("second", ["y = Sub(s, c)", "y = Add(s, d)"])
 def test_a_sum_that_rounds_stays(second: str) -> None:
-    """x + 2**23 - 2**23 is x rounded to whole numbers, by design."""
+    """x + 2**23 - 2**23 rounds x to an integer, on purpose."""
     check_unchanged(
         merge_constant_terms,
         "g (float[N] x) => (float[N] y) <float c = {8388608}, float d = {-8388608}> "

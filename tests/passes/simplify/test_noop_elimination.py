@@ -1,4 +1,4 @@
-"""Operators that return their input, and those that only seem to."""
+"""Operators that return their input are removed; similar ones stay."""
 
 from __future__ import annotations
 

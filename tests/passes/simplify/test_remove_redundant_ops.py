@@ -1,4 +1,4 @@
-"""Common subexpressions, and what only looks like one."""
+"""Common subexpressions are computed once; similar nodes stay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Shapes that are computed from dims of the input, and the traps of 0, -1 and empty tensors."""
+"""Shapes computed from input dims become constants, with the pitfalls of 0, -1 and empty
+tensors."""
 
 from __future__ import annotations
 

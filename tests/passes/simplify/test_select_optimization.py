@@ -1,4 +1,4 @@
-"""Where with a known choice."""
+"""A Where with a known choice is removed."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ SOME = {
 
 @pytest.mark.parametrize("condition", SOME.values(), ids=SOME.keys())
 def test_there_is_something(condition: str) -> None:
-    """So ``jnp.var`` asks whether there is anything to average; JAX takes no empty inputs."""
+    """``jnp.var`` checks for an empty input; models from JAX have none."""
     body = f"{condition} w = Where(z, a, k) y = Neg(w)"
     model = text.parse(f"{G} <float zero = {{0}}, float k = {{nan}}> {{ {body} }}", 23)
     note_never_empty(model)

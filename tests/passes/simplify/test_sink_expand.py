@@ -1,4 +1,4 @@
-"""Expands before operators that broadcast."""
+"""Expands before operators that broadcast are dropped or moved behind them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_keeps(source: str) -> None:
 
 
 def test_what_lost_its_other_reader_is_tried_again() -> None:
-    """The sum reads the row itself in the end, and leaves the Expand to the power alone."""
+    """The sum then reads the unexpanded row, so the power is the only reader of the Expand."""
     check_text(
         "g (float[N,1] x) => (float[N,4] y) <float three = {3}, float k = {0.5}, "
         "int64[2] wide = {1, 4}> "

@@ -1,4 +1,4 @@
-"""Dims of size 1 that a Reshape puts in and another takes away."""
+"""Dims of size 1 that one Reshape inserts and another removes."""
 
 from __future__ import annotations
 

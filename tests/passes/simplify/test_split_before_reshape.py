@@ -1,4 +1,4 @@
-"""Queries, keys and values are cut from rows before these are split into heads."""
+"""Queries, keys and values are split before rows are split into heads."""
 
 from __future__ import annotations
 

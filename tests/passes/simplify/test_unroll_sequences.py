@@ -1,4 +1,4 @@
-"""Tensors of sequences are read where they come from."""
+"""Tensors read from a sequence are replaced by the tensors put into it."""
 
 from __future__ import annotations
 

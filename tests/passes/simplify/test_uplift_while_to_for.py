@@ -1,4 +1,4 @@
-"""Loops whose condition only counts have a number of rounds; others keep their condition."""
+"""Loops whose condition only counts get a trip count; others keep their condition."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smelt.passes.simplify.uplift_while_to_for import uplift_while_to_for
 def loop(
     condition: str, *, limit: str = "", first: str = "go", start: int = 0, dtype: str = "int64"
 ) -> str:
-    """A loop that doubles p and stacks it, with a counter i that grows by ``one`` to j."""
+    """Return a loop that doubles p and stacks it, with a counter i that grows by ``one`` to j."""
     return (
         f"g (float[2] x, int64 n) => (float[2] y, float[R,2] h) <int64 five = {{5}}, "
         f"{dtype} zero = {{{start}}}, {dtype} one = {{1}}, {dtype} two = {{2}}, {dtype} less = {{-1}}, "

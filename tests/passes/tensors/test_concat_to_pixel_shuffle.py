@@ -1,4 +1,4 @@
-"""Images that take turns along rows and columns."""
+"""Images interleaved along rows and columns become DepthToSpace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIMS = {2: "[N,C,6,2]", 3: "[N,C,3,4]", 0: "[N,C,6,4]"}
 
 
 def turns(result: str, values: Sequence[str], axis: int, shape: str) -> str:
-    """Text in which ``values`` take turns along ``axis``."""
+    """Return text that interleaves ``values`` along ``axis``."""
     lines = [f"{result}_axis = Constant<value_ints=[{axis + 1}]>()"]
     lines += [f"{result}_{v} = Unsqueeze({v}, {result}_axis)" for v in values]
     stacked = ", ".join(f"{result}_{v}" for v in values)

@@ -1,4 +1,4 @@
-"""Tensors that take turns along an axis."""
+"""Tensors interleaved along an axis become ConcatInterleave."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def shuffled(
     more: str = "",
     rest: str = "",
 ) -> str:
-    """Concat, Reshape, Transpose, Reshape."""
+    """Return text of Concat, Reshape, Transpose, Reshape."""
     names = ", ".join(part.split()[-1] for part in inputs.split(", "))
     return (
         f"g ({inputs}) => (float{y} y{more}) {{ m = Constant<value_ints={split}>() "

@@ -1,4 +1,4 @@
-"""Transposes of high rank, within a limit."""
+"""Transposes of high rank are rewritten within a rank limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors that are read at indices which count their places."""
+"""Gathers whose indices count positions are dropped."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_mask_of_more_rows_than_are_read() -> None:
 
 
 def test_a_mask_of_the_past_and_one_more() -> None:
-    """The step of a decoder with a cache: no position is behind the last, so nothing is hidden."""
+    """A decoding step with a cache: no position is after the last, so the mask hides nothing."""
     before = text.parse(
         "g (float[B,2,P,4] past, bool[B,9] m) => (bool[B,1,1,L] y) <"
         + NUMBERS

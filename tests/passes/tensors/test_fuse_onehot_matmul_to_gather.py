@@ -1,4 +1,4 @@
-"""Rows of a table, by one-hot vectors."""
+"""Products of one-hot vectors and a table become Gathers."""
 
 from __future__ import annotations
 

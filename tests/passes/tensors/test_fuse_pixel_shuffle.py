@@ -1,4 +1,4 @@
-"""Blocks that a Transpose moves between channels and places."""
+"""Blocks that a Transpose moves between channels and pixels become one operator."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def test_one_channel_has_one_order() -> None:
 
 
 def test_rows_around_are_reshaped() -> None:
-    """What is split comes from rows, and what is moved goes into rows, of which constants say the
-    sizes."""
+    """Operand and result are rows; constants state their sizes for the Reshapes around the
+    operator."""
     check_rewrite(
         fuse_pixel_shuffle,
         "g (float[N,3,140] x) => (float[N,12,35] y) <int64[6] s = {-1,3,5,2,7,2}, "

@@ -1,4 +1,4 @@
-"""Rows that are rolled, and moved around that, are gathered once."""
+"""A roll of rows and the moves around it become one Gather."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ WINDOWS = "int64[4] map = {-1,4,6,32}, int64[6] six = {-1,2,2,3,2,32}, int64[3] 
 
 
 def test_shifted_windows_are_one_gather() -> None:
-    """What Swin does before attention: roll by both axes, and cut into windows of 2 x 2."""
+    """Swin rolls both axes before attention and cuts windows of 2 x 2."""
     windows = np.roll(np.arange(24).reshape(4, 6), (-1, -1), (0, 1)).reshape(2, 2, 3, 2)
     check_rewrite(
         gather_moved_rows,
@@ -200,7 +200,7 @@ def test_a_chain_ends_where_something_else_reads() -> None:
 
 
 def test_places_of_64_kib_at_most() -> None:
-    """The two axes together are too many places: each roll is a Gather of its own."""
+    """Both axes together need too many indices, so each roll is a Gather of its own."""
     shape = f"float[1,{MOST_ROWS // 8},16,32]"
     model = text.parse(graph(ROLL + ROLL_COLUMNS + "y = Neg(c)", shape, shape))
     run_pass(gather_moved_rows, model)
@@ -216,7 +216,7 @@ def test_targets_with_kernels_of_their_own_keep_slices() -> None:
 
 
 def test_a_long_run_of_rolls_is_one_gather() -> None:
-    """Longer than one chain may be: the Gather of the first becomes part of the next."""
+    """The run is longer than one chain: the first Gather becomes part of the next chain."""
     shape = "float[N,5,6,32]"
     body = ""
     for n in range(41):

@@ -111,7 +111,7 @@ KEPT = {
 
 
 def test_an_index_beyond_the_stack_fails_as_before() -> None:
-    """In a branch that is not taken; it is not read as one modulo the size."""
+    """The index is in a branch that is not taken, and is not reduced modulo the size."""
     far = "q = Gather<axis=1>(k, far) y = Add(p, q)"
     check_unchanged(
         gather_to_split_fusion,

@@ -1,4 +1,4 @@
-"""Indices that count from the end."""
+"""Indices that count from the end become nonnegative."""
 
 from __future__ import annotations
 

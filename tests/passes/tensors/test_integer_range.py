@@ -1,4 +1,4 @@
-"""Bounds of integers, proved from how they are computed."""
+"""Bounds of integers are proved from their computation."""
 
 from __future__ import annotations
 

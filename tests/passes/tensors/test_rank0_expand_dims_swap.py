@@ -1,4 +1,4 @@
-"""Scalars that become vectors of one element."""
+"""Arithmetic on scalars becomes arithmetic on vectors of one element."""
 
 from __future__ import annotations
 

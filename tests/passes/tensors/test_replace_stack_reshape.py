@@ -1,4 +1,4 @@
-"""Stacks whose new axis is merged away."""
+"""A stack whose new axis is merged with the next becomes a Concat."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from smelt.passes.tensors.replace_stack_reshape import replace_stack_reshape
 
 
 def stack(axis: int, shape: str, names: str = "ab", written: int | None = None) -> str:
-    """Text that stacks the values ``names`` along ``axis`` and reshapes to ``shape``."""
+    """Return text that stacks the values ``names`` along ``axis`` and reshapes to ``shape``."""
     written = axis if written is None else written
     lines = [f"k = Constant<value_ints=[{written}]>() d = Constant<value_ints={shape}>()"]
     lines += [f"u{v} = Unsqueeze({v}, k)" for v in names]

@@ -1,4 +1,4 @@
-"""Strided Slices that are joined again are one Transpose."""
+"""A Concat of strided Slices becomes one Transpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges that are mirrored, repeated or wrapped by hand."""
+"""Edge rows that are mirrored, repeated or wrapped by hand become one Pad."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FIRST = -(2**63)
 
 
 def cut(name: str, start: int, end: int, axis: int = 1, step: int = 1, of: str = "x") -> str:
-    """Text of a Slice along one axis."""
+    """Return the text of a Slice along one axis."""
     numbers = {"b": start, "e": end, "a": axis, "s": step}
     lines = [f"{name}{k} = Constant<value_ints=[{v}]>()" for k, v in numbers.items()]
     return "\n".join([*lines, f"{name} = Slice({of}, {name}b, {name}e, {name}a, {name}s)\n"])
