@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -19,15 +18,15 @@ def _spent() -> float:
 
 
 class Recorder:
-    """Notes the blocks, the seconds of CPU and the outcome of each test, until time is over."""
+    """Notes the blocks, the seconds of CPU and the outcome of each test, until these are spent."""
 
     def __init__(self, seconds: float) -> None:
         self.before = _spent()
         self.failed = False
-        self.end = time.monotonic() + seconds
+        self.end = self.before + seconds
 
     def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        if time.monotonic() > self.end:
+        if _spent() > self.end:
             item.session.shouldstop = "there is no time for more tests"
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:

@@ -24,7 +24,7 @@ FILES = 6
 """Test files that are run for one module."""
 
 RECORDING = 200.0
-"""Seconds that each worker may take to note what tests run."""
+"""Seconds of CPU that each worker may take to note what tests run."""
 
 NEAR, ROOM = 60.0, 300.0
 """Seconds of CPU that the tests near a mistake may take, and those of its room."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from smelt.errors import ErrorList, InvalidModel
 from smelt.ir import text
 from smelt.ir.shapes import ShapeInference
+from smelt.operators.einsum import OPERATOR
 from smelt.program.lower import lower
 
 WRONG = {
@@ -45,3 +47,23 @@ def test_complex_numbers_have_no_maximum() -> None:
     model = text.parse(f"g (float[3,2] x) => (z) {{ z = {node} }}")
     with pytest.raises(InvalidModel, match="max_plus is not defined on complex64"):
         ShapeInference(model).infer_model()
+
+
+EQUATIONS = ("ab,bc->ac", "abc,abd->bcd", "a,b->ab", "aab->ba", "abc->b", "ab,ab,cb->a", "ab,c->c")
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+@pytest.mark.parametrize("pairs", [0, 1])
+def test_the_reference_computes_what_numpy_does(equation: str, pairs: int) -> None:
+    rng, sizes = np.random.default_rng(0), {"a": 2, "b": 3, "c": 4, "d": 5}
+    shapes = [
+        [sizes[label] for label in term] for term in equation.split("->", maxsplit=1)[0].split(",")
+    ]
+    arrays = [rng.normal(size=(*shape, *[2] * pairs)) for shape in shapes]
+    given = {each.name: each.default for each in OPERATOR.attributes}
+    (found,) = OPERATOR.reference(arrays, {**given, "equation": equation, "pairs": pairs})
+    numbers = [array.view(np.complex128)[..., 0] if pairs else array for array in arrays]
+    expected = np.einsum(equation, *numbers)
+    if pairs:
+        expected = np.stack([expected.real, expected.imag], axis=-1)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

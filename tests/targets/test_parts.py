@@ -16,6 +16,7 @@ from smelt.cli.main import app
 from smelt.errors import ErrorList, Unsupported, UsageError
 from smelt.ir import text
 from smelt.ir.build import Builder
+from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Replacement, rule
 from smelt.operators.declare import Attributes, Operator, Result
@@ -218,6 +219,20 @@ def test_a_saved_folder_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
     with pytest.raises(UsageError, match="damaged"):
         open_saved(tmp_path / "out")
+
+
+def test_a_saved_folder_takes_and_returns_complex_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = replace(vendor, open=lambda folder: Saved("vendor", interface_of(MIXED), None))
+    found = lambda name: target if name == "vendor" else registry.find_target(name)  # noqa: E731
+    monkeypatch.setattr("smelt.targets.saved.find_target", found)
+    pairs = model("a = Neg(x) y = Tanh(a)", "(float[3,2] x) => (float[3,2] y)")
+    mark_pairs(pairs.graph.inputs[0], "complex64")
+    smelt.compile(pairs, target=target, fallback="c", pipeline="").save(tmp_path / "out")
+    interface = open_saved(tmp_path / "out").interface
+    assert [port.complex for port in interface.inputs] == [ir.DataType.COMPLEX64]
+    assert [port.complex for port in interface.outputs] == [None]
 
 
 def test_the_command_line_takes_a_fallback_or_forbids_one(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ def counted_windows(theirs: ShapeRule) -> ShapeRule:
     """Wrap the rule of pools so that windows that start in the padding at the end are not counted.
 
     ``ceil((size + begin) / stride)`` windows start before that padding. This is the number of
-    windows if ``end + stride`` exceeds the window.
+    windows if ``end + stride`` exceeds the window. ``auto_pad="VALID"`` means no padding here, as
+    in ONNX Runtime.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
@@ -26,14 +27,16 @@ def counted_windows(theirs: ShapeRule) -> ShapeRule:
         image, result = node.inputs[0] if node.inputs else None, node.outputs[0]
         if image is None or image.shape is None or result.shape is None:
             return
-        if _is_same(node):
+        padding = node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET"
+        if padding.startswith("SAME"):
             _keep_size(node, image.shape, result.shape)
             return
         if not _is_ceiled(node):
             return
         kernel = list(node.attributes["kernel_shape"].as_ints())
         count = len(kernel)
-        strides, pads = _ints(node, "strides", [1] * count), _ints(node, "pads", [0] * 2 * count)
+        strides = _ints(node, "strides", [1] * count)
+        pads = [0] * 2 * count if padding == "VALID" else _ints(node, "pads", [0] * 2 * count)
         dilations = _ints(node, "dilations", [1] * count)
         if not len(image.shape) - 2 == len(result.shape) - 2 == count == len(strides):
             return
@@ -43,16 +46,9 @@ def counted_windows(theirs: ShapeRule) -> ShapeRule:
             window = dilations[axis] * (kernel[axis] - 1) + 1
             if isinstance(size, ir.SymbolicDim) and end + strides[axis] > window:
                 dims[axis + 2] = math.ceil((size + begin) / strides[axis])
-        for output in node.outputs:
-            if output.shape is not None:
-                output.shape = ir.Shape(dims)
+        _set(node, dims)
 
     return infer
-
-
-def _is_same(node: ir.Node) -> bool:
-    auto = node.attributes.get_string("auto_pad", "NOTSET") or "NOTSET"
-    return auto.startswith("SAME")
 
 
 def _keep_size(node: ir.Node, image: ir.Shape, result: ir.Shape) -> None:
@@ -65,17 +61,17 @@ def _keep_size(node: ir.Node, image: ir.Shape, result: ir.Shape) -> None:
         size = image[axis]
         if isinstance(size, ir.SymbolicDim):
             dims[axis] = size if stride == 1 else math.ceil(size / stride)
+    _set(node, dims)
+
+
+def _set(node: ir.Node, dims: list[int | ir.SymbolicDim]) -> None:
+    """Set the shape of all results: values and indices."""
     for output in node.outputs:
-        if output.shape is not None:
-            output.shape = ir.Shape(dims)
+        output.shape = ir.Shape(dims)
 
 
 def _is_ceiled(node: ir.Node) -> bool:
-    attributes = node.attributes
-    if "kernel_shape" not in attributes or "ceil_mode" not in attributes:
-        return False
-    padded = attributes["auto_pad"].as_string() if "auto_pad" in attributes else "NOTSET"
-    return bool(attributes["ceil_mode"].as_int()) and padded == "NOTSET"
+    return "kernel_shape" in node.attributes and bool(node.attributes.get_int("ceil_mode", 0))
 
 
 def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:

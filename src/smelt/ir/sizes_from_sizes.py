@@ -47,26 +47,20 @@ def _equal_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> li
     given = "split" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
     if isinstance(size, int) or given or not is_arithmetic(size):
         return None
-    return split_evenly(size, len(node.outputs), uneven=context.opset >= UNEVEN)
+    count = len(node.outputs)
+    part = longest_part(size, count, uneven=(uneven := context.opset >= UNEVEN))
+    if not uneven or count == 2:
+        return [part, size // 2] if uneven else [part] * count
+    rest = (f"Min({part}, Max(0, {size - part * i}))" for i in range(1, count))
+    return [part, *map(ir.SymbolicDim, rest)]
 
 
-def split_evenly(size: Dim, count: int, *, uneven: bool) -> list[Dim]:
-    """Return ``size`` split into ``count`` equal parts.
+def longest_part(size: Dim, count: int, *, uneven: bool) -> Dim:
+    """Return the first of ``count`` equal parts of ``size``.
 
     ``uneven``: parts have the quotient rounded up, and the last parts the rest.
     """
-    if not uneven:
-        return [size // count] * count
-    part = (size + (count - 1)) // count
-    if count == 2:
-        return [part, size // 2]
-    return [part, *(_at_most(part, size - part * i) for i in range(1, count))]
-
-
-def _at_most(part: Dim, left: Dim) -> Dim:
-    if isinstance(part, int) and isinstance(left, int):
-        return min(part, max(left, 0))
-    return ir.SymbolicDim(f"Min({part}, Max(0, {left}))")
+    return (size + (count - 1)) // count if uneven else size // count
 
 
 def infer_tile(context: ShapeInferenceContext, node: ir.Node) -> bool:

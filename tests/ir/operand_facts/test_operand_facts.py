@@ -99,6 +99,19 @@ ADDS = "a = Add(x, z) y = Relu(a)"
             { y = LayerNormalization(x, z) }""",
         """agraph (float[1, 3, N, 8] x, float[M, 3, 3, 3] z) => (float[1, M, K, 6] y)
             { y = Conv(x, z) }""",
+        """agraph (float[1, 4, 3, 2] x, float[2, 2, 3, 4] z) => (float[1, 2, 1, 1] y)
+            { y = Conv<group = 2, pads = [0, 1, 0, 1]>(x, z) }""",
+        """agraph (float[1, 1, 5, 5] x, float[1, 1, 3, 2] z) => (float[1, 1, 1, 1] y)
+            { y = Conv<dilations = [2, 4]>(x, z) }""",
+        """agraph (float[1, 4, 2, 2] x, float[4, 1, 2, 2] z) => (float[1, 2, 5, 3] y)
+            { y = ConvTranspose<group = 2, strides = [2, 1], output_padding = [1, 0]>(x, z) }""",
+        """agraph (float[1, 1, 3, 3] x) => (float[1, 1, 4, 4] y)
+            { y = MaxPool<kernel_shape = [2, 2], pads = [1, 1, 1, 1]>(x) }""",
+        """agraph (float[1, 4, 4] x) => (float[1, 1, 3, 3] y) { i = Constant<value_ints = [3, 3]>()
+            b = Constant<value_ints = [2, 2]>() y = Col2Im(x, i, b) }""",
+        """agraph (float[1, 4, 1] x) => (float[1, 1, 3, 2] y) { i = Constant<value_ints = [3, 2]>()
+            b = Constant<value_ints = [2, 2]>()
+            y = Col2Im<strides = [3, 2], dilations = [2, 1]>(x, i, b) }""",
         """agraph (float[N] s, float[4, 3] x) => (float[M] f, float[4, 3] y) {
             f, y = Scan<num_scan_inputs = 1, body = a (float[K] t, float[3] u) =>
             (float[L] p, float[3] q) { p = Relu(t) q = Relu(u) }>(s, x) }""",
@@ -128,6 +141,12 @@ ADDS = "a = Add(x, z) y = Relu(a)"
         "perhaps no round",
         "scale",
         "open filters",
+        "a filter of the padded image",
+        "a dilated filter of the image",
+        "the most output padding",
+        "the most padding",
+        "a column for each place",
+        "a column for each dilated place",
         "open states",
         "an empty part",
         "open parts",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import product
+
+import numpy as np
 import pytest
 
 from smelt.ir import text
@@ -68,6 +71,34 @@ def test_bounds(body: str, expected: Bounds | None) -> None:
     model = text.parse(f"g ({INPUTS}) => (y) {CONSTANTS} {{ {axis} {body} }}")
     cx = PassContext.of(model)
     assert integer_range(model.graph.outputs[0], cx.constants) == expected
+
+
+ENDS = ((-4, -2), (-3, 2), (0, 3), (2, 5))
+OF_TWO: dict[str, np.ufunc] = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Mod": np.remainder,
+    "Mod<fmod=1>": np.fmod,
+}
+
+
+@pytest.mark.parametrize("op", OF_TWO)
+def test_bounds_are_the_least_and_the_largest_result(op: str) -> None:
+    for first, second in product((*ENDS, (-9, 9)), ENDS):
+        if op.startswith("Mod") and (second[0] <= 0 <= second[1] or first != (-9, 9)):
+            continue
+        a, b = (np.arange(low, high + 1) for low, high in (first, second))
+        model = text.parse(
+            f"g () => (y) <int64[{a.size}] a = {{{','.join(map(str, a))}}}, "
+            f"int64[{b.size}] b = {{{','.join(map(str, b))}}}> {{ y = {op}(a, b) }}"
+        )
+        results = OF_TWO[op].outer(a, b)
+        expected = int(results.min()), int(results.max())
+        found = integer_range(model.graph.outputs[0], PassContext.of(model).constants)
+        assert found == expected, (first, second)
 
 
 def test_a_bound_that_callers_may_change_is_none() -> None:

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from smelt.ir.bounds import never_one
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.same_shape import same_shape
-from smelt.ir.sizes_from_sizes import UNEVEN, split_evenly
+from smelt.ir.sizes_from_sizes import UNEVEN, longest_part
 from smelt.ir.slice_shapes import at_run_time, window_sizes
 from smelt.operators.inputs import first
 from smelt.program.instruction import EXPAND_AT_RUN_TIME, REST, Dim
@@ -170,7 +170,7 @@ def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[Dim, ...
     if count != len(node.outputs):
         raise cx.refuse(f"{count} parts for {len(node.outputs)} outputs")
     # Ends beyond the axis are its end, so the last parts need no other size than the first.
-    return (split_evenly(size, count, uneven=cx.opset >= UNEVEN)[0],) * count
+    return (longest_part(size, count, uneven=cx.opset >= UNEVEN),) * count
 
 
 @lowers("Pad")
