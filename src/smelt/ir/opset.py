@@ -115,6 +115,8 @@ def schema(op_type: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | N
     """Return the schema of an operator as of ``opset``, None if there is none."""
     from onnx import defs
 
+    if not f"{domain}{op_type}".isprintable():  # onnx cannot read unpaired surrogates
+        return None
     try:
         return defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:

@@ -2,66 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import CHROMIUM, Browser, opened
 from hostile_names import HOSTILE, hostile_report
+from report_pages import layers, optimized, texts
 from small_models import MODEL, VARIED
 
 import smelt
 from smelt.ir.text import parse
 from smelt.spans import recording
-
-if CHROMIUM is None:
-    reason = "no Chromium here (apt-get install chromium): no report is opened in a browser"
-    pytest.skip(reason, allow_module_level=True)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with opened(tmp_path_factory.mktemp("profile")) as started:
-        yield started
-
-
-@pytest.fixture
-def show(browser, tmp_path):
-    """Open a report in the browser; afterwards it has complained of nothing."""
-
-    def opens(report: smelt.HtmlReport, anchor: str = "") -> Browser:
-        browser.size(1280, 800)
-        browser.open(report.save(tmp_path / "report.html"), anchor)
-        assert browser.ask("document.body.dataset.ready") == "yes", browser.problems
-        return browser
-
-    yield opens
-    assert browser.problems == []
-    assert browser.requests == []
-
-
-def optimized(text: str) -> smelt.HtmlReport:
-    report = smelt.HtmlReport("a model")
-    smelt.optimize(parse(text), observers=[report])
-    return report
-
-
-def layers(count: int) -> str:
-    """A chain of ``count`` blocks of 10 nodes."""
-    block = ["MatMul", "Add", "Relu", "Neg", "Abs", "Sqrt", "Exp", "Tanh", "Erf", "Sin"]
-    lines, last = [], "x"
-    for index in range(count * len(block)):
-        op = block[index % len(block)]
-        operands = f"{last}, w" if op in ("MatMul", "Add") else last
-        last = f"v{index}"
-        lines.append(f"{last} = {op}({operands})")
-    body = "\n".join(lines)
-    weights = ",".join(str(i) for i in range(16))
-    return f"g (float[4,4] x) => (float[4,4] {last}) <float[4,4] w = {{{weights}}}> {{ {body} }}"
-
-
-def texts(browser: Browser, selector: str) -> list[str]:
-    return browser.ask(f"[...document.querySelectorAll('{selector}')].map(e => e.textContent)")
 
 
 def is_blank(png: bytes) -> bool:

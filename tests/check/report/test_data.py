@@ -15,6 +15,7 @@ from smelt.check.report.graph import graph_of
 from smelt.check.report.modules import MOST, path_of, tree_of
 from smelt.check.report.weights import WeightFacts
 from smelt.ir import scope
+from smelt.ir.provenance import Origin, stamp
 from smelt.ir.text import parse
 
 
@@ -159,13 +160,18 @@ def test_what_repeats_becomes_blocks():
     assert {len(kid["kids"]) for kid in tree if isinstance(kid, dict)} == {7}
 
 
-def test_modules_come_from_names_and_from_the_scopes_of_pytorch():
+def test_modules_come_from_names_and_from_scopes_of_pytorch_and_jax():
     node = ir.node("Relu", [], name="/encoder/layer.0/act/Relu")
     assert path_of(node) == ("encoder", "layer.0", "act")
     node.metadata_props["pkg.torch.onnx.name_scopes"] = "['', 'enc', 'enc.act', 'gelu']"
     assert path_of(node) == ("enc", "act")
     node.metadata_props["pkg.torch.onnx.name_scopes"] = "__import__('os')"
     assert path_of(node) == ()
+    flax = ir.node("Relu", [], name="node_Relu_0")
+    stamp(flax, Origin(("net.py:8 in Block.__call__ [Net/block_0/Dense_0]",)))
+    assert path_of(flax) == ("Net", "block_0", "Dense_0")
+    stamp(flax, Origin(("net.py:8 in <lambda>",)))
+    assert path_of(flax) == ()
     assert len(path_of(ir.node("Relu", [], name="a/" * 10_000))) < 50
 
 

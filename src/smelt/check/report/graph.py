@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import onnx_ir as ir
 
+from smelt.check.report.folding import constant_nodes
+from smelt.check.report.kinds import kind_of, summary_of
+from smelt.check.report.labels import lines_of
 from smelt.check.report.modules import DEPTH, Path, Tree, path_of, tree_of
 from smelt.check.report.shown import shown
-from smelt.check.report.weights import WeightFacts
-from smelt.ir import constants, scope, text
+from smelt.check.report.weights import TIMES, WeightFacts, label_of
+from smelt.ir import constants, opset, scope, text
 from smelt.ir.listing import dim_text
 
 Facts: TypeAlias = Callable[[ir.Node, int], dict[str, Any]]
@@ -20,18 +24,24 @@ Facts: TypeAlias = Callable[[ir.Node, int], dict[str, Any]]
 def graph_of(
     model: ir.Model,
     facts: Facts = lambda node, index: {},
-    path: Callable[[ir.Node], Path] = path_of,
+    place: Callable[[ir.Node], Path] | None = None,
 ) -> dict[str, Any]:
     """Return ``model`` as plain data; nodes are numbered in the order of ``scope.nodes``.
 
-    ``facts`` adds entries to each node, ``path`` returns the modules around a node.
+    ``facts`` adds entries to each node. ``place`` returns the groups around a node, as
+    ``places.Places`` finds them in the tree of another model; without it, groups follow the
+    modules in the names of nodes.
     """
-    return _Writer(model, facts, path).document()
+    return _Writer(model, facts, place).document()
 
 
 class _Writer:
-    def __init__(self, model: ir.Model, facts: Facts, path: Callable[[ir.Node], Path]) -> None:
-        self.model, self.facts, self.path = model, facts, path
+    def __init__(
+        self, model: ir.Model, facts: Facts, place: Callable[[ir.Node], Path] | None
+    ) -> None:
+        self.model, self.facts = model, facts
+        self.path, self.is_placed = place or path_of, place is not None
+        self.folded = constant_nodes(model)
         self.values: list[list[str]] = []
         self.weights: dict[int, dict[str, Any]] = {}
         self._weight_facts = WeightFacts()
@@ -43,11 +53,12 @@ class _Writer:
         model = self.model
         inputs = [self._value(value) for value in model.graph.inputs]
         nodes = [self._node(node, index) for node, index in self._node_number.items()]
-        tree = tree_of(self._items(model.graph))
+        tree = tree_of(self._items(model.graph), self.is_placed)
         for function in model.functions.values():
-            kids = tree_of(self._items(function.graph))
+            kids = tree_of(self._items(function.graph), self.is_placed)
             name = shown(f"function {function.domain}.{function.name}", 80)
-            tree.append({"name": name, "kids": kids})
+            tree.append({"name": name, "kids": kids, "body": True})
+        _summarize(tree, [node["op"] for node in nodes])
         return {
             "name": shown(model.graph.name or "", 80),
             "opsets": {shown(d or "ai.onnx", 80): v for d, v in model.opset_imports.items()},
@@ -67,7 +78,10 @@ class _Writer:
             "in": [-1 if value is None else self._value(value) for value in node.inputs],
             "out": [self._value(value) for value in node.outputs],
         }
-        if node.op_type == "Constant" and not node.domain and node.outputs:
+        written["kind"] = kind_of(node.op_type)
+        version = opset.opset_of(self.model, node.domain)
+        written["lines"] = lines_of(node, version, self._constant_text)
+        if node in self.folded:
             written["constant"] = True
         texts = {name: text.attribute(attr) for name, attr in node.attributes.items()}
         given = [[shown(name, 80), shown(each)] for name, each in texts.items() if each is not None]
@@ -86,11 +100,21 @@ class _Writer:
                 self.weights[number] = self._weight_facts.of(value, tensor)
         return number
 
+    def _constant_text(self, value: ir.Value) -> str | None:
+        """Return the elements or the shape of a constant, None for other values."""
+        facts = self.weights.get(self._value(value))
+        if facts is not None:
+            return label_of(facts)
+        if value.producer() not in self.folded:
+            return None
+        dims = [dim_text(dim) for dim in value.shape] if value.shape is not None else ["constant"]
+        return TIMES.join(dims) or "scalar"
+
     def _items(self, graph: ir.Graph, depth: int = 0) -> list[tuple[Path, Tree, str]]:
         """Return the nodes of ``graph`` for the tree; a node with inner graphs becomes a group."""
         items: list[tuple[Path, Tree, str]] = []
         for node in graph:
-            if node.op_type == "Constant" and not node.domain:
+            if node in self.folded:
                 continue
             tree: Tree = self._node_number[node]
             if depth < DEPTH and scope.carries_graphs(node):
@@ -101,10 +125,27 @@ class _Writer:
     def _carrier(self, node: ir.Node, depth: int) -> Tree:
         """Return a node with inner graphs as a group of their trees."""
         bodies = list(scope.subgraphs(node))
-        trees = [tree_of(self._items(body, depth)) for body in bodies]
+        trees = [tree_of(self._items(body, depth), self.is_placed) for body in bodies]
         kids = trees[0]
         if len(bodies) > 1:
             pairs = zip(bodies, trees, strict=True)
-            kids = [{"name": shown(body.name, 60), "kids": tree} for body, tree in pairs if tree]
+            kids = [
+                {"name": shown(body.name, 60), "kids": tree, "body": True}
+                for body, tree in pairs
+                if tree
+            ]
         number = self._node_number[node]
         return {"name": shown(node.op_type, 60), "node": number, "kids": kids} if kids else number
+
+
+def _summarize(trees: list[Tree], ops: list[str]) -> Counter[str]:
+    """Add what each group computes to its data; return the operators below ``trees``."""
+    found: Counter[str] = Counter()
+    for tree in trees:
+        if isinstance(tree, int):
+            found[ops[tree]] += 1
+            continue
+        below = _summarize(tree["kids"], ops)
+        tree["what"] = summary_of(below)
+        found += below
+    return found

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from itertools import takewhile
+from collections.abc import Sequence
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import onnx_ir as ir
 
 from smelt.check.report.graph import graph_of
 from smelt.check.report.modules import Path, path_of
+from smelt.check.report.places import Places
 from smelt.check.report.shown import shown
 from smelt.ir import scope
 from smelt.ir.provenance import META_KEY, Origin, number, numbers_of, origin_of
@@ -78,7 +78,10 @@ class History:
     def graphs(self, model: ir.Model) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return both graphs, each node with its ``state``: changed, new or gone; kept has none."""
         before = self.before if self.before is not None else self.begin(model)
-        after = graph_of(model, self._came_from, self._path)
+        nodes = list(scope.nodes(model))
+        places = Places(before["tree"], [first.path for first in self._first.values()])
+        groups = places.assign({node: self._sources(node) for node in nodes})
+        after = graph_of(model, self._came_from, groups.__getitem__)
         reached: set[int] = set()
         kept: set[int] = set()
         for node in after["nodes"]:
@@ -92,6 +95,11 @@ class History:
                 node["pass"] = shown(self.removed_by[index])
         return before, after
 
+    def _sources(self, node: ir.Node) -> Sequence[int]:
+        """Return the numbers of the first nodes that ``node`` was made from, or its own."""
+        first = self._first.get(node)
+        return (first.number,) if first is not None else numbers_of(node)
+
     def _came_from(self, node: ir.Node, index: int) -> dict[str, Any]:
         """Return the state of a node after the passes, the numbers of its sources, and its pass."""
         first = self._first.get(node)
@@ -104,26 +112,6 @@ class History:
             facts["rules"] = [shown(rule, 80) for rule in origin.rules]
         maker = self.made_by.get(node, self.selection)
         return facts | {"pass": shown(maker)} if maker else facts
-
-    def _path(self, node: ir.Node) -> Path:
-        """Return the node's own modules, else those common to its sources, else those of
-        the first.
-        """
-        own = path_of(node)
-        if own or node in self._first:
-            return own
-        paths = [self._paths[index] for index in numbers_of(node)]
-        return _common(paths) or (paths[0] if paths else ())
-
-    @cached_property
-    def _paths(self) -> list[Path]:
-        return [first.path for first in self._first.values()]
-
-
-def _common(paths: list[Path]) -> Path:
-    """Return the longest common prefix of ``paths``."""
-    equal = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
-    return tuple(parts[0] for parts in equal)
 
 
 def _source(node: ir.Node) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import onnx_ir as ir
 
 from smelt.check.report.shown import shown
+from smelt.ir.provenance import META_KEY
 
 MOST = 100
 """The most kids of a group; further grouping applies beyond that."""
@@ -30,15 +31,23 @@ Path: TypeAlias = tuple[str, ...]
 
 _SCOPES = "pkg.torch.onnx.name_scopes"
 
+_STACK = re.compile(r" in .* \[([^\]]+)\]$")
+"""The name stack at the end of ``file:line in function [Net/block_0/Dense_0]``."""
+
 
 def path_of(node: ir.Node) -> Path:
-    """Return the modules around ``node``, outermost first, from PyTorch's scopes or
-    from its name.
+    """Return the modules around ``node``, outermost first, from PyTorch's scopes, from the
+    name stack of JAX, or from its name.
     """
     scopes = node.metadata_props.get(_SCOPES)
     if scopes is not None:
         return _of_scopes(scopes)
-    parts = (node.name or "")[:2000].strip("/").split("/")[:-1]
+    origin = node.meta.get(META_KEY)
+    stack = _STACK.search(origin.sources[0]) if origin is not None and origin.sources else None
+    if stack is not None:
+        parts = stack[1][:2000].split("/")
+    else:
+        parts = (node.name or "")[:2000].strip("/").split("/")[:-1]
     return tuple(shown(part, 60) for part in parts[:DEPTH] if part)
 
 
@@ -59,15 +68,18 @@ def _of_scopes(text: str) -> Path:
     return tuple(path)
 
 
-def tree_of(items: Sequence[tuple[Path, Tree, str]]) -> list[Tree]:
+def tree_of(items: Sequence[tuple[Path, Tree, str]], is_placed: bool = False) -> list[Tree]:
     """Return the kids of the root, for ``items`` (path, leaf or group, label) in graph order.
 
     Labels, the operator of a node or the name of a group, are compared to find repeated blocks.
+    ``is_placed``: paths are those of another tree, so groups in groups keep their names.
     """
-    return [tree for tree, _ in _kids(items, 0)]
+    return [tree for tree, _ in _kids(items, 0, is_placed)]
 
 
-def _kids(items: Sequence[tuple[Path, Tree, str]], depth: int) -> list[tuple[Tree, str]]:
+def _kids(
+    items: Sequence[tuple[Path, Tree, str]], depth: int, is_placed: bool
+) -> list[tuple[Tree, str]]:
     """Return the kids of one level: leaves, and groups of items with a common next module."""
     found: list[tuple[Tree, str]] = []
     inner: dict[str, list[tuple[Path, Tree, str]]] = {}
@@ -82,9 +94,11 @@ def _kids(items: Sequence[tuple[Path, Tree, str]], depth: int) -> list[tuple[Tre
             found.append((0, ""))
         inner[path[depth]].append((path, tree, label))
     for name, members in inner.items():
-        kids = _kids(members, depth + 1)
-        group = _group(name, kids) if len(kids) > 1 else _named(name, kids[0])
-        found[places[name]] = group
+        kids = _kids(members, depth + 1, is_placed)
+        if len(kids) > 1 or (is_placed and isinstance(kids[0][0], dict)):
+            found[places[name]] = _group(name, kids)
+        else:
+            found[places[name]] = _named(name, kids[0])
     return _few(found)
 
 

@@ -16,6 +16,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from smelt.check.report.kinds import COLOURS
+
 SCRIPTS = (
     "dom",
     "model",
@@ -39,7 +41,7 @@ _ESCAPES = {ord("<"): "\\u003c", ord(">"): "\\u003e", ord("&"): "\\u0026"}
 
 def page_of(document: dict[str, Any]) -> str:
     """Return the page that shows ``document``; its size is the size of the data plus 50 kB."""
-    script, style = _script(), _asset("page.css")
+    script, style = _script(), _style()
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -65,6 +67,16 @@ def _dumped(document: object) -> str:
 def _script() -> str:
     modules = [_MODULE_LINES.sub("", _asset(f"{name}.js")) for name in SCRIPTS]
     return '"use strict";\n' + "\n".join(modules)
+
+
+@cache
+def _style() -> str:
+    """Return the style sheet, with the colour of each kind of operators at its end."""
+    rules = [
+        f".kind-{kind} {{ fill: {colour}; background: {colour}; }}"
+        for kind, colour in COLOURS.items()
+    ]
+    return "\n".join([_asset("page.css"), *rules])
 
 
 @cache

@@ -7,6 +7,8 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.check.report.graph import graph_of
+from smelt.check.report.modules import path_of
+from smelt.check.report.places import Places
 from smelt.errors import SmeltError
 from smelt.ir import scope, text
 from smelt.ir.listing import node_text
@@ -22,7 +24,12 @@ def pair_of(before: ir.Model, after: ir.Model) -> tuple[dict[str, Any], dict[str
     before, after = _inferred(before), _inferred(after)
     old, new = list(scope.nodes(before)), list(scope.nodes(after))
     pairs = _pairs(old, new)
-    sides = graph_of(before), graph_of(after)
+    first = graph_of(before)
+    places = Places(first["tree"], [path_of(node) for node in old])
+    groups = places.assign(
+        {node: [pairs[index]] if index in pairs else [] for index, node in enumerate(new)}
+    )
+    sides = first, graph_of(after, place=groups.__getitem__)
     for index, node in enumerate(sides[1]["nodes"]):
         partner = pairs.get(index)
         if partner is None:

@@ -16,6 +16,13 @@ LITERAL = 8
 """The largest constant, in elements, that is shown in full."""
 
 
+TIMES = "\N{MULTIPLICATION SIGN}"
+"""Stands between the dims of a shape."""
+
+SHORT = 24
+"""The longest text of elements, in characters, that stands on a node."""
+
+
 class WeightFacts:
     """Describes constants; reads at most ``BUDGET`` bytes of them."""
 
@@ -40,6 +47,15 @@ class WeightFacts:
         else:
             facts |= _range(array)
         return facts
+
+
+def label_of(facts: dict[str, Any]) -> str:
+    """Return a constant in a few characters: its elements if they are few, else their shape."""
+    elements = facts.get("elements")
+    if elements is not None and len(elements) <= SHORT:
+        text: str = elements
+        return text if facts["shape"] else text.strip("[]")
+    return TIMES.join(map(str, facts["shape"])) or "scalar"
 
 
 def _element(item: np.generic) -> str:

@@ -1,7 +1,7 @@
 // What is known of one node or group: attributes, types, weights, and where it comes from.
 
 import { el, counted, inBytes } from "./dom.js";
-import { nodesBelow } from "./model.js";
+import { data, nodesBelow } from "./model.js";
 
 const SHOWN = 40; // rows of a list
 
@@ -35,8 +35,8 @@ function ofNode(side, node, go) {
     el("span", { class: `badge is-${node.state ?? "kept"}` }, word + by),
     section(PARTNERS[side.key][node.state] ?? "On the other side", partners(side, node, go)),
     section("Source", lines.map((line, index) => row(`${index + 1}`, el("code", {}, line)))),
-    section("Inputs", node.in.map((value, index) => value < 0 ? row(`${index}`, "left out") : ofValue(side, value, index))),
-    section("Outputs", node.out.map((value, index) => ofValue(side, value, index))),
+    section("Inputs", node.in.map((value, index) => value < 0 ? row(`${index}`, "left out") : ofValue(side, value, index, go))),
+    section("Outputs", node.out.map((value, index) => ofValue(side, value, index, go))),
     section("Attributes", (node.attributes ?? []).map(([name, text]) => row(name, el("code", {}, text)))),
     section("By the rules", (node.rules ?? []).map((rule, index) => row(`${index + 1}`, rule))),
   ];
@@ -48,10 +48,13 @@ const partners = (side, node, go) =>
     return row(other.op, el("button", { class: "link", onclick: () => go(side.other, index) }, other.name));
   });
 
-function ofValue(side, value, index) {
+function ofValue(side, value, index, go) {
   const [name, type] = side.graph.values[value], weight = side.graph.weights[value];
+  const maker = weight ? -1 : side.graph.nodes.findIndex((node) => node.constant && node.out.includes(value));
   const parts = [el("code", {}, type), " ", el("span", { class: "faint" }, name)];
   if (weight) parts.push(el("div", { class: "faint" }, aboutWeight(weight)));
+  else if (maker >= 0) parts.push(el("div", { class: "faint" }, "computed from constants by ",
+    el("button", { class: "link", onclick: () => go(side, maker) }, side.graph.nodes[maker].op)));
   return row(`${index}`, ...parts);
 }
 
@@ -68,9 +71,12 @@ function ofGroup(side, item) {
     counts.set(op, (counts.get(op) ?? 0) + 1);
   }
   const rows = [...counts].sort((a, b) => b[1] - a[1]).map(([op, count]) => row(op, `${count}`));
+  const { twin } = item;
+  const other = twin ? `; ${data.sides[side.key === "after" ? 0 : 1].toLowerCase()}: ${counted(twin.size, "node")}` : "";
   return [
     el("h2", {}, item.name),
-    el("p", {}, `${counted(item.size, "node")}, ${item.changed} changed`),
+    el("p", { class: "faint" }, item.what),
+    el("p", {}, `${counted(item.size, "node")}, ${item.changed} changed${other}`),
     section("Operators", rows),
   ];
 }

@@ -7,7 +7,8 @@ const SWEEPS = 8;
 const LONGEST = 60; // layers that an edge is led through; longer ones are drawn straight
 
 // sizes: [{w, h}] in topological order as far as there is one; edges: [[from, to]] by index.
-// Sets x and y, the middle of each, and returns the size of all and a list of points an edge.
+// Returns the row of each, and place(extra): it sets x and y, the middle of each, with extra[row] pixels
+// above a row, and returns the size of all and a list of points an edge.
 export function layered(sizes, edges, { top = -1, bottom = -1 } = {}) {
   const layer = layersOf(sizes.length, edges, top, bottom);
   const cells = sizes.map((size, index) => ({ ...size, layer: layer[index], up: [], down: [] }));
@@ -17,9 +18,12 @@ export function layered(sizes, edges, { top = -1, bottom = -1 } = {}) {
   const full = Array.from(rows, (row) => row ?? []);
   orderRows(full);
   placeRows(full);
-  const extent = stack(full);
-  sizes.forEach((size, index) => Object.assign(size, { x: cells[index].x, y: cells[index].y }));
-  return { ...extent, routes: routes.map((route) => points(route, full)) };
+  const place = (extra = []) => {
+    const extent = stack(full, extra);
+    sizes.forEach((size, index) => Object.assign(size, { x: cells[index].x, y: cells[index].y }));
+    return { ...extent, routes: routes.map((route) => points(route, full)) };
+  };
+  return { rows: layer, place };
 }
 
 function layersOf(count, edges, top, bottom) {
@@ -125,11 +129,12 @@ function settle(row) {
     for (const cell of cells) cell.x = sum / weight + cell.offset;
 }
 
-function stack(rows) {
+function stack(rows, extra) {
   const cells = rows.flat();
   const left = cells.reduce((least, cell) => Math.min(least, cell.x - cell.w / 2), Infinity);
   let y = 0;
-  for (const row of rows) {
+  for (const [index, row] of rows.entries()) {
+    y += extra[index] ?? 0;
     row.height = row.reduce((most, cell) => Math.max(most, cell.h), 0);
     row.middle = y + row.height / 2;
     row.forEach((cell) => Object.assign(cell, { x: cell.x - left, y: row.middle }));

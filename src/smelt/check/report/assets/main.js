@@ -8,8 +8,10 @@ import { memoryTab, timeTab } from "./charts.js";
 import { batchFigures, batchTab } from "./batch.js";
 import { faultTab, numbersTab } from "./numbers.js";
 
-const figure = (title, value, note) =>
-  el("div", { class: "figure" }, el("span", {}, title), el("b", {}, value), el("small", {}, note ?? ""));
+// A figure that has a tab of its own is a button that opens it.
+const figure = (title, value, note, tab) =>
+  el(tab ? "button" : "div", { class: "figure", "data-tab": tab },
+    el("span", {}, title), el("b", {}, value), el("small", {}, note ?? ""));
 
 const arrow = (a, b) => (a === b ? `${a}` : `${a} → ${b}`);
 
@@ -17,18 +19,18 @@ function figures() {
   const { before, after, passes, numbers, memory } = data, found = [];
   if (before) {
     const [a, b] = [before.nodes.length, after.nodes.length];
-    found.push(figure("Nodes", arrow(a.toLocaleString("en"), b.toLocaleString("en")), share(a, b)));
-    found.push(figure("Weights", inBytes(total(after)), share(total(before), total(after))));
-    found.push(figure("Opset", arrow(before.opsets["ai.onnx"] ?? "–", after.opsets["ai.onnx"] ?? "–")));
+    found.push(figure("Nodes", arrow(a.toLocaleString("en"), b.toLocaleString("en")), share(a, b), "Model"));
+    found.push(figure("Weights", inBytes(total(after)), share(total(before), total(after)), "Model"));
+    found.push(figure("Opset", arrow(before.opsets["ai.onnx"] ?? "–", after.opsets["ai.onnx"] ?? "–"), "", "Model"));
   }
   const changed = passes.filter((run) => run.rewrites).length;
   if (passes.length)
     found.push(figure("Passes", `${changed}`, `of ${passes.length} runs changed it, ${inTime(
-      passes.reduce((sum, run) => sum + run.seconds, 0))}`));
-  if (memory) found.push(figure("Arena", inBytes(memory.arena_bytes), `bound ${inBytes(memory.bound_bytes)}`));
+      passes.reduce((sum, run) => sum + run.seconds, 0))}`, "Passes"));
+  if (memory) found.push(figure("Arena", inBytes(memory.arena_bytes), `bound ${inBytes(memory.bound_bytes)}`, "Memory"));
   if (numbers) {
     const error = numbers.worst.error ? `${short(numbers.worst.ulp)} ulp` : "equal bits";
-    found.push(figure("Verified", numbers.ok ? error : "DIFFERENT", counted(numbers.rows.length, "comparison")));
+    found.push(figure("Verified", numbers.ok ? error : "DIFFERENT", counted(numbers.rows.length, "comparison"), "Numbers"));
   }
   if (data.batch) found.push(...batchFigures(figure));
   return el("div", { class: "figures" }, found);
@@ -44,16 +46,19 @@ function failure() {
 function start() {
   const page = document.getElementById("page");
   const graphs = data.before ? graphsTab() : null;
-  const goToNode = (key, number) => { show("Graph"); graphs?.go(key, number); };
+  const links = {
+    toNode: (key, number) => { show("Graph"); graphs?.go(key, number); },
+    toOperator: (op) => { show("Graph"); graphs?.find(op); },
+  };
   const tabs = {
     ...(data.batch ? { Models: batchTab() } : {}),
     ...(graphs ? { Graph: graphs.content } : {}),
     ...(data.culprit ? { Fault: faultTab() } : {}),
-    ...(data.passes.length ? { Passes: passesTab(goToNode) } : {}),
+    ...(data.passes.length ? { Passes: passesTab(links) } : {}),
     ...(data.numbers ? { Numbers: numbersTab() } : {}),
     ...(data.spans ? { Time: timeTab() } : {}),
     ...(data.memory ? { Memory: memoryTab() } : {}),
-    ...(data.before ? { Model: modelTab() } : {}),
+    ...(data.before ? { Model: modelTab(links) } : {}),
   };
   const bodies = Object.entries(tabs).map(([name, content]) =>
     el("main", { id: `tab-${name}`, class: name === "Graph" ? "wide" : "text", hidden: "" }, ...content.flat(2).filter(Boolean)));
@@ -70,6 +75,8 @@ function start() {
       el("h1", {}, el("span", { class: "brand" }, "smelt"), " ", data.title), figures(), failure(),
       el("nav", { role: "tablist" }, buttons)),
     ...bodies);
+  page.querySelectorAll(".figure[data-tab]").forEach((each) =>
+    each.addEventListener("click", () => show(each.dataset.tab)));
   show(decodeURIComponent(location.hash.slice(1)));
   document.body.dataset.ready = "yes";
 }

@@ -1,4 +1,5 @@
 // The data of the page, and each side of it as a tree of items: nodes, groups, inputs, outputs.
+// Nodes that depend on constants only have no item; they are listed among the inputs of their readers.
 
 export const data = JSON.parse(document.getElementById("data").textContent);
 
@@ -6,17 +7,42 @@ const OPEN_AT_FIRST = 110; // items that a side shows before anybody opens a gro
 const MOST_ENDS = 40; // inputs or outputs that stand alone
 
 export function makeSide(key, graph) {
-  const side = { key, graph, items: [], itemOf: [], producer: [], root: null };
+  const side = { key, graph, items: [], itemOf: [], producer: [], readers: [], root: null };
   side.root = grow(side, { name: graph.name, kids: graph.tree }, null);
   const inputs = addEnds(side, "input"), outputs = addEnds(side, "output");
   inputs.forEach((item) => (side.producer[item.value] = item));
   graph.nodes.forEach((node, index) =>
     node.out.forEach((value) => (side.producer[value] = side.itemOf[index])));
-  graph.nodes.forEach((node, index) =>
-    node.in.forEach((value) => connect(side.producer[value], side.itemOf[index])));
+  graph.nodes.forEach((node, index) => node.in.forEach((value) => {
+    connect(side.producer[value], side.itemOf[index]);
+    (side.readers[value] ??= []).push(index);
+  }));
   outputs.forEach((item) => connect(side.producer[item.value], item));
-  openSome(side.root);
   return side;
+}
+
+// Groups with the same place among the groups of their side are twins: they open and close together.
+export function pair(before, after) {
+  const byKey = new Map();
+  keyed(before.root, "", (item, key) => byKey.set(key, item));
+  keyed(after.root, "", (item, key) => {
+    const twin = byKey.get(key);
+    if (twin) [item.twin, twin.twin] = [twin, item];
+  });
+  openSome([before, after]);
+}
+
+function keyed(group, key, visit) {
+  visit(group, key);
+  for (const kid of group.kids.filter((each) => each.kids))
+    keyed(kid, `${key}\n${kid.index < 0 ? kid.name : `#${sourceOf(kid)}`}`, visit);
+}
+
+// The number of a node on the side before, or a text that no node there has.
+function sourceOf({ side, index }) {
+  if (side.key === "before") return index;
+  const { from = [], state } = side.graph.nodes[index];
+  return from.length === 1 && state !== "new" ? from[0] : `after ${index}`;
 }
 
 // Inputs above and outputs below all nodes; many of them make a group.
@@ -35,7 +61,7 @@ function addEnds(side, kind) {
 }
 
 function leaf(side, parent, kind, index) {
-  const item = { kind, index, parent, depth: parent ? parent.depth + 1 : 0, id: side.items.length,
+  const item = { side, kind, index, parent, depth: parent ? parent.depth + 1 : 0, id: side.items.length,
     next: new Map(), size: 1, changed: 0 };
   side.items.push(item);
   return item;
@@ -50,7 +76,7 @@ function grow(side, tree, parent) {
     item.changed = side.graph.nodes[index].state ? 1 : 0;
     return item;
   }
-  Object.assign(item, { name: tree.name, open: !parent, ins: new Set(), outs: new Set() });
+  Object.assign(item, { name: tree.name, what: tree.what ?? "", open: !parent, ins: new Set(), outs: new Set() });
   item.kids = tree.kids.map((kid) => grow(side, kid, item));
   item.size = item.kids.reduce((sum, kid) => sum + kid.size, 0);
   item.changed = item.kids.reduce((sum, kid) => sum + kid.changed, 0);
@@ -71,18 +97,35 @@ function connect(from, to) {
   if (from && to && from !== to) from.next.set(to, (from.next.get(to) ?? 0) + 1);
 }
 
-function openSome(root) {
-  let shown = root.kids.length;
-  const waiting = root.kids.filter((kid) => kid.kids);
+// Opens groups from the outside in, on both sides alike, while both have room for what is in them.
+// Groups of one name but for its number, such as layers, open all or not at all.
+function openSome(sides) {
+  const room = new Map(sides.map((side) => [side, OPEN_AT_FIRST - side.root.kids.length]));
+  const waiting = [[sides[0].root, sides[1].root]];
   while (waiting.length) {
-    const group = waiting.shift();
-    const isHeap = group.kids.length > 4 && !group.kids.some((kid) => kid.next.size);
-    if (isHeap || shown + group.kids.length > OPEN_AT_FIRST) continue;
-    group.open = true;
-    shown += group.kids.length;
-    waiting.push(...group.kids.filter((kid) => kid.kids));
+    const alike = new Map();
+    for (const group of groupsIn(waiting.shift())) {
+      const name = group.name.replace(/\d+/g, "#");
+      alike.set(name, [...(alike.get(name) ?? []), group]);
+    }
+    for (const groups of alike.values()) {
+      const both = groups.flatMap((group) => (group.twin ? [group, group.twin] : [group]));
+      const needed = (side) => both.reduce((sum, { side: of, kids }) => sum + (of === side ? kids.length : 0), 0);
+      if (both.some(isHeap) || sides.some((side) => needed(side) > room.get(side))) continue;
+      sides.forEach((side) => room.set(side, room.get(side) - needed(side)));
+      both.forEach((group) => (group.open = true));
+      waiting.push(...groups.map((group) => (group.twin ? [group, group.twin] : [group])));
+    }
   }
 }
+
+// The groups in a pair of twins, one of each pair of twins among them.
+const groupsIn = ([first, second]) => [
+  ...first.kids.filter((kid) => kid.kids),
+  ...(second?.kids ?? []).filter((kid) => kid.kids && !kid.twin),
+];
+
+const isHeap = (group) => group.kids.length > 4 && !group.kids.some((kid) => kid.next.size);
 
 export function nodesBelow(item, found = []) {
   if (item.index >= 0) found.push(item.index);
@@ -96,6 +139,23 @@ export function visible(item) {
   return shown;
 }
 
+export function setOpen(group, isOpen) {
+  group.open = isOpen;
+  if (group.twin) group.twin.open = isOpen;
+}
+
 export function reveal(item) {
-  for (let up = item.parent; up; up = up.parent) up.open = true;
+  for (let up = item.parent; up; up = up.parent) setOpen(up, true);
+}
+
+// The item of a node; for a node that is folded away, that of the first node that uses its results.
+export function itemFor(side, number, seen = new Set()) {
+  if (side.itemOf[number] || seen.has(number)) return side.itemOf[number] ?? null;
+  seen.add(number);
+  for (const value of side.graph.nodes[number].out)
+    for (const reader of side.readers[value] ?? []) {
+      const found = itemFor(side, reader, seen);
+      if (found) return found;
+    }
+  return null;
 }

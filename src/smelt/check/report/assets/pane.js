@@ -1,23 +1,22 @@
 // One side of the graph as SVG: drawn, moved, zoomed, and marked.
 
 import { svg } from "./dom.js";
-import { arrange, placeOf, words } from "./scene.js";
+import { HEAD, LINE, placeOf, words } from "./scene.js";
 import { visible } from "./model.js";
 
-export const SCALE = { least: 0.02, most: 3, readable: 0.62 };
+export const SCALE = { least: 0.02, most: 3, readable: 0.85 };
 
 export class Pane {
   constructor(side, choose) {
-    Object.assign(this, { side, choose, scale: 1, x: 0, y: 0, drawn: new Map() });
+    Object.assign(this, { side, choose, scale: 1, x: 0, y: 0, drawn: new Map(), edges: [] });
     this.world = svg("g", {});
     this.root = svg("svg", { class: "graph", tabindex: 0, role: "img" }, this.world);
     this.root.setAttribute("aria-label", `graph ${side.key}`);
     this.listen();
-    this.draw();
   }
 
+  // Draws what the side shows now, which is arranged.
   draw() {
-    arrange(this.side);
     this.drawn.clear();
     this.edges = [];
     this.world.replaceChildren(...this.inside(this.side.root));
@@ -33,23 +32,27 @@ export class Pane {
   }
 
   shape(item) {
-    const [title, line] = words(this.side, item);
+    const [title, ...lines] = words(item);
     const { w, h } = item;
-    const state = item.kind === "node" ? this.side.graph.nodes[item.index].state : item.changed && "some";
+    const node = item.kind === "node" ? this.side.graph.nodes[item.index] : null;
+    const state = node ? node.state : item.changed && "some";
     const name = `item ${item.kind} ${state ? `is-${state}` : ""} ${item.open ? "open" : ""}`;
     const place = { transform: `translate(${item.x - w / 2} ${item.y - h / 2})` };
     const shape = svg("g", { class: name, "data-item": item.id, ...place });
     if (item.kind === "group" && !item.open)
       shape.append(svg("rect", { class: "behind", x: 4, y: 4, width: w, height: h, rx: 7 }));
-    shape.append(svg("rect", { class: "box", width: w, height: h, rx: item.kind === "node" ? 6 : 9 }));
+    shape.append(svg("rect", { class: "box", width: w, height: h, rx: node ? 5 : 9 }));
     if (item.open) {
-      const label = svg("text", { class: "title", x: 12, y: 21 }, title);
+      const label = svg("text", { class: "title", x: 12, y: 23 }, title);
       const inner = svg("g", { transform: `translate(${item.inner.x} ${item.inner.y})` });
       inner.append(...this.inside(item));
       shape.append(label, inner);
     } else {
-      shape.append(svg("text", { class: "title", x: w / 2, y: line ? 18 : 19 }, title));
-      if (line) shape.append(svg("text", { class: "line", x: w / 2, y: 33 }, line));
+      if (node) shape.append(svg("path", { class: `head kind-${node.kind}`, d: head(w, lines.length ? HEAD : h) }));
+      const middle = lines.length ? 17 : h / 2 + 5;
+      shape.append(svg("text", { class: "title", x: w / 2, y: middle }, title));
+      lines.forEach((line, index) => shape.append(svg("text",
+        { class: index === lines.length - 1 ? "line type" : "line", x: w / 2, y: HEAD + 13 + index * LINE }, line)));
     }
     this.drawn.set(item, shape);
     return shape;
@@ -96,14 +99,27 @@ export class Pane {
     this.move();
   }
 
-  toggle(item) {
-    const before = placeOf(item), top = before.y - item.h / 2;
-    item.open = !item.open;
-    this.draw();
-    const after = placeOf(item);
-    this.x += (before.x - after.x) * this.scale;
-    this.y += (top - (after.y - item.h / 2)) * this.scale;
-    this.move();
+  // Notes where the title of an item stands; the function that it returns moves it there again.
+  holding(item) {
+    const corner = () => {
+      const { x, y } = placeOf(item);
+      return [x, y - item.h / 2];
+    };
+    const [x, y] = corner();
+    return () => {
+      const [newX, newY] = corner();
+      this.x += (x - newX) * this.scale;
+      this.y += (y - newY) * this.scale;
+      this.move();
+    };
+  }
+
+  // The other side goes up and down along, so that twins stay beside each other.
+  drag(x, y) {
+    Object.assign(this, { x: this.x + x, y: this.y + y });
+    const { pane } = this.side.other;
+    pane.y += (y / this.scale) * pane.scale;
+    pane.move();
   }
 
   listen() {
@@ -129,7 +145,7 @@ export class Pane {
       if (moved > 4) this.root.setPointerCapture(event.pointerId);
       if (other) this.zoom(Math.hypot(now[0] - other[0], now[1] - other[1]) /
         Math.max(1, Math.hypot(last[0] - other[0], last[1] - other[1])), ...other);
-      else Object.assign(this, { x: this.x + now[0] - last[0], y: this.y + now[1] - last[1] });
+      else this.drag(now[0] - last[0], now[1] - last[1]);
       fingers.set(event.pointerId, now);
       this.move();
     });
@@ -146,6 +162,9 @@ export class Pane {
     });
   }
 }
+
+// The upper part of a box of this width, with round corners above.
+const head = (w, h) => `M0.5 ${h}V5.5Q0.5 0.5 5.5 0.5H${w - 5.5}Q${w - 0.5} 0.5 ${w - 0.5} 5.5V${h}Z`;
 
 function curve(points) {
   const number = (value) => value.toFixed(1);

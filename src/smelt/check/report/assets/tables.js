@@ -5,11 +5,22 @@ import { data } from "./model.js";
 
 const heading = (text, note) => el("h2", {}, text, note ? el("small", {}, note) : null);
 
-export function passesTab(goToNode) {
+const linkTo = (text, onclick) => el("button", { class: "link", onclick }, text);
+
+// The name of a pass, which leads to the first node that it made, else to one that it removed.
+function passName(run, links) {
+  for (const side of ["after", "before"]) {
+    const number = data[side]?.nodes.findIndex((node) => node.pass === run.pass) ?? -1;
+    if (number >= 0) return linkTo(run.pass, () => links.toNode(side, number));
+  }
+  return run.pass;
+}
+
+export function passesTab(links) {
   const changed = data.passes.filter((run) => run.rewrites);
   const idle = data.passes.filter((run) => !run.rewrites);
   const rows = (runs) => runs.map((run) => [
-    el("span", { title: run.summary }, el("b", {}, run.pass), el("div", { class: "faint" }, run.summary)),
+    el("span", { title: run.summary }, el("b", {}, passName(run, links)), el("div", { class: "faint" }, run.summary)),
     run.rewrites,
     el("span", { class: "together" }, `${run.nodes[0]} → ${run.nodes[1]}`),
     fired(run.rules),
@@ -22,7 +33,7 @@ export function passesTab(goToNode) {
     changed.length ? table(head, rows(changed)) : el("p", {}, "No pass changed anything."),
     idle.length ? el("details", {}, el("summary", {}, `${counted(idle.length, "pass run")} found nothing to do`),
       table(head, rows(idle))) : null,
-    nearMisses(goToNode),
+    nearMisses(links),
   ];
 }
 
@@ -32,13 +43,13 @@ function fired(rules) {
   return [...texts, ...(most.length > 6 ? [`${most.length - 6} others`] : [])].join(", ");
 }
 
-function nearMisses(goToNode) {
+function nearMisses(links) {
   if (!data.near_misses.length) return [];
   const numbers = new Map(data.after?.nodes.map((node, index) => [node.name, index]));
   const rows = data.near_misses.map((miss) => [
     el("b", {}, miss.pass), miss.rule, miss.why, miss.count,
     numbers.has(miss.node)
-      ? el("button", { class: "link", onclick: () => goToNode("after", numbers.get(miss.node)) }, miss.node)
+      ? linkTo(miss.node, () => links.toNode("after", numbers.get(miss.node)))
       : miss.node,
   ]);
   return [
@@ -47,7 +58,7 @@ function nearMisses(goToNode) {
   ];
 }
 
-export function modelTab() {
+export function modelTab(links) {
   const { before, after } = data;
   const domains = [...new Set([...Object.keys(before.opsets), ...Object.keys(after.opsets)])];
   const opsets = domains.map((domain) => [domain, before.opsets[domain] ?? "–", after.opsets[domain] ?? "–"]);
@@ -56,9 +67,9 @@ export function modelTab() {
     heading("Interface"), interfaceTable(), notes(),
     heading("Opsets"), table(["Domain", "Before", "After"], opsets),
     heading("Operators"),
-    table(["Operator", "Before", "After", ""], data.operators.map(([op, a, b]) => [op, a, b, bars(a, b, most)]), "operators"),
+    table(["Operator", "Before", "After", ""], data.operators.map(([op, a, b]) => [linkTo(op, () => links.toOperator(op)), a, b, bars(a, b, most)]), "operators"),
     heading("Weights", `${inBytes(total(before))} before, ${inBytes(total(after))} after; the largest of the result`),
-    weightsTable(after),
+    weightsTable(after, links),
   ];
 }
 
@@ -84,10 +95,11 @@ function bars(before, after, most) {
 
 export const total = (graph) => Object.values(graph.weights).reduce((sum, weight) => sum + weight.bytes, 0);
 
-function weightsTable(graph) {
-  const weights = Object.values(graph.weights).sort((a, b) => b.bytes - a.bytes);
-  const rows = weights.slice(0, 100).map((weight) => [
-    weight.name, `${weight.dtype}[${weight.shape}]`, inBytes(weight.bytes), weight.elements ?? weight.low ?? "",
+function weightsTable(graph, links) {
+  const weights = Object.entries(graph.weights).sort(([, a], [, b]) => b.bytes - a.bytes);
+  const reader = (value) => graph.nodes.findIndex((node) => node.in.includes(Number(value)));
+  const rows = weights.slice(0, 100).map(([value, weight]) => [
+    reader(value) < 0 ? weight.name : linkTo(weight.name, () => links.toNode("after", reader(value))), `${weight.dtype}[${weight.shape}]`, inBytes(weight.bytes), weight.elements ?? weight.low ?? "",
     weight.elements ? "" : weight.high ?? "",
   ]);
   return [table(["Weight", "Type", "Size", "Least", "Greatest"], rows),
