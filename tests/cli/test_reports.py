@@ -35,6 +35,33 @@ def test_optimize_writes_the_model_and_a_page(smelt, write, report, tmp_path):
     assert (tmp_path / "o.onnx").exists()
 
 
+def test_optimize_draws_a_layer(smelt, write, tmp_path):
+    picture = tmp_path / "layer.svg"
+    result = smelt("optimize", write(), "-o", tmp_path / "o.onnx", "--picture", picture)
+    assert result.exit_code == 0
+    assert f"picture: {picture}" in result.stderr
+    assert picture.read_text().startswith("<svg ")
+    for path, code in ((tmp_path / "no" / "p.svg", "E614"), (tmp_path / "o.onnx", "E637")):
+        result = smelt("optimize", write(), "-o", tmp_path / "o.onnx", "--picture", path)
+        assert result.exit_code == 2
+        assert code in result.stderr
+
+
+def test_diff_shows_both_files(smelt, write, report, tmp_path):
+    smelt("optimize", write(), "-o", tmp_path / "o.onnx")
+    result = smelt("diff", write(), tmp_path / "o.onnx", "--report", report)
+    assert result.exit_code == 1
+    assert "all nodes" in result.stdout
+    found = data(report.read_text())
+    assert [len(found[side]["nodes"]) for side in ("before", "after")] == [3, 2]
+    assert found["sides"][1].endswith("o.onnx")
+    result = smelt("diff", write(), tmp_path / "o.onnx", "--report", "-")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("<!doctype html>")
+    result = smelt("diff", write(), tmp_path / "o.onnx", "--report", "-", "--json")
+    assert result.exit_code == 2
+
+
 def test_optimize_says_what_was_verified(smelt, write, report, tmp_path):
     smelt("optimize", write(), "-o", tmp_path / "o.onnx", "--report", report, "--verify", "each")
     numbers = data(report.read_text())["numbers"]

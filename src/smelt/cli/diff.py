@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +12,7 @@ from smelt.cli.arguments import STANDARD, read_model
 from smelt.cli.command import Json, command, print_json
 from smelt.cli.layout import table
 from smelt.cli.progress import progress
+from smelt.cli.reporting import Report, reporting
 from smelt.errors import ExitStatus, UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="The model before, or - for stdin.")],
     b: Annotated[str, typer.Argument(metavar="B", help="The model after, or - for stdin.")],
     stat: Annotated[bool, typer.Option("--stat", help="Only the counts, not the text.")] = False,
+    report: Report = None,
     as_json: Json = False,
 ) -> None:
     """Show what differs between two models: versions, interface, operators, weights, and the text.
@@ -38,8 +41,17 @@ def diff(
 
     if a == b == STANDARD:
         raise UsageError("E637", "only one model can come from standard input")
-    with progress(f"comparing {a} with {b}"):
-        found = model_diff(read_model(a, as_is=True), read_model(b, as_is=True))
+    printing = (STANDARD,) if as_json else ()
+    with (
+        reporting(report, " and ".join(_names(a, b)), *printing, reads=(a, b)) as page,
+        progress(f"comparing {a} with {b}"),
+    ):
+        models = read_model(a, as_is=True), read_model(b, as_is=True)
+        found = model_diff(*models)
+        if page.wanted:
+            page.report.compare(*models, sides=_names(a, b))
+    if report == STANDARD:
+        raise typer.Exit(int(ExitStatus.MISMATCH) if found else 0)
     if as_json:
         print_json({"schema": "smelt.diff/1", **found.to_json()})
     elif found:
@@ -50,6 +62,12 @@ def diff(
             print("\n".join(_text(a, b, found)))
     if found:
         raise typer.Exit(int(ExitStatus.MISMATCH))
+
+
+def _names(a: str, b: str) -> tuple[str, str]:
+    """Return the names of both files, with their folders if the names are equal."""
+    names = Path(a).name, Path(b).name
+    return (a, b) if names[0] == names[1] else names
 
 
 def _counts(found: ModelDiff) -> Iterator[str]:

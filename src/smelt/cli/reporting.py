@@ -1,4 +1,4 @@
-"""``--report FILE``: write what a command did as one HTML page.
+"""``--report FILE`` and ``--picture FILE``: write what a command did as HTML, and a layer as SVG.
 
 ::
 
@@ -21,6 +21,7 @@ from smelt.cli.arguments import STANDARD
 from smelt.cli.command import note
 from smelt.cli.destinations import check_destination
 from smelt.errors import SmeltError, UsageError
+from smelt.ir.files import write_atomically
 from smelt.spans import recording
 
 if TYPE_CHECKING:
@@ -32,10 +33,15 @@ Report = Annotated[
     typer.Option("--report", metavar="FILE", help="Show what was done on a page of HTML."),
 ]
 
+Picture = Annotated[
+    str | None,
+    typer.Option("--picture", metavar="FILE", help="Draw a layer before and after as SVG."),
+]
+
 
 @dataclass
 class Page:
-    """The report that a command fills; ``wanted`` says whether it will be written."""
+    """The report that a command fills; ``wanted`` says whether anything is written."""
 
     report: HtmlReport
     wanted: bool
@@ -48,18 +54,26 @@ class Page:
 
 @contextmanager
 def reporting(
-    path: str | None, title: str, *outputs: str | None, reads: Iterable[str] = ()
+    path: str | None,
+    title: str,
+    *outputs: str | None,
+    reads: Iterable[str] = (),
+    picture: str | None = None,
 ) -> Iterator[Page]:
     """Yield a Page that is written to ``path`` at the end, also if the command fails.
 
-    ``outputs`` are the other files that the command writes, ``reads`` those that it reads. Raises
-    UsageError before the block: E614 if ``path`` has no folder, E637 if it equals another file.
+    If the command succeeds, its picture is written to ``picture``. ``outputs`` are the other files
+    that the command writes, ``reads`` those that it reads. Raises UsageError before the block: E614
+    if ``path`` or ``picture`` has no folder, E637 if it equals another file.
     """
     from smelt.check.report.html_report import HtmlReport
 
     report = HtmlReport("standard input" if title == STANDARD else title)
+    if picture is not None:
+        check_destination(picture, "picture", path, *outputs, *reads)
     if path is None:
-        yield Page(report, wanted=False)
+        yield Page(report, wanted=picture is not None)
+        _draw(report, picture)
         return
     if path == STANDARD in outputs:
         raise UsageError("E637", "standard output cannot take both the report and the result")
@@ -78,6 +92,14 @@ def reporting(
                 note(f"no report: {failure.what}")  # the command's own error follows
             raise
     _write(report, path)
+    _draw(report, picture)
+
+
+def _draw(report: HtmlReport, path: str | None) -> None:
+    """Write the picture of ``report`` to ``path``, if there is one."""
+    if path is not None:
+        write_atomically(path, report.to_svg().encode())
+        note(f"picture: {path}")
 
 
 def _write(report: HtmlReport, path: str) -> None:

@@ -20,7 +20,7 @@ from smelt.cli.command import Json
 from smelt.cli.dry_run import DryRun
 from smelt.cli.printing import LINES, PrintAfter, PrintChanged, PrintLimit, printed
 from smelt.cli.progress import Progress, progress
-from smelt.cli.reporting import Report, reporting
+from smelt.cli.reporting import Picture, Report, reporting
 from smelt.cli.timing import Clock, Timing, Trace, timed
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class Watching:
     timing: Timing = False
     trace: Trace = None
     report: Report = None
+    picture: Picture = None
     as_json: Json = False
 
     @contextmanager
@@ -65,7 +66,9 @@ class Watching:
         with (
             printed(self.print_changed, self.print_after, self.print_limit) as printers,
             timed(self.timing, self.trace, self.as_json, *files, self.report) as clock,
-            reporting(self.report, title, *outputs, *printing, reads=reads) as page,
+            reporting(
+                self.report, title, *outputs, *printing, reads=reads, picture=self.picture
+            ) as page,
             progress(doing) as shown,
         ):
             yield Watched(shown, clock, page.report, [shown, *printers, *page.observers])

@@ -21,10 +21,11 @@ from smelt.check.report.passes import (
     operators_of,
     passes_of,
 )
+from smelt.check.report.picture import picture_of
 from smelt.check.report.shown import shown
 from smelt.check.report.spans import spans_of
 from smelt.distribution import VERSION
-from smelt.errors import SmeltError
+from smelt.errors import SmeltError, UsageError
 from smelt.ir.files import write_atomically
 from smelt.passes.pipeline import Step
 from smelt.passes.run import PassReport
@@ -136,6 +137,17 @@ class HtmlReport:
     def to_html(self) -> str:
         """Return the page as HTML."""
         return page_of(self.document())
+
+    def to_svg(self) -> str:
+        """Return a picture of one layer before and after, as SVG that loads nothing else.
+
+        The layer is a member of the repeated modules in which most nodes changed, else the whole
+        model or its part that changed most. Raises UsageError E637 if the report has no model.
+        """
+        document = self.document()
+        if "before" not in document:
+            raise UsageError("E637", "there is no model to draw", fix="run passes first")
+        return picture_of(document)
 
     def _repr_html_(self) -> str:
         """Return the page in an iframe, for notebooks."""

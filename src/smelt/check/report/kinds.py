@@ -19,7 +19,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
         "#a03c78",
         r"Relu|Gelu|Elu|Selu|Celu|Sigmoid|Swish|Silu|Mish|^Tanh|Softplus|Softsign|Erf$|Clip|Shrink",
     ),
-    "reduction": ("#85611a", r"Reduce|Pool|ArgM|TopK|CumSum|CumProd|NonMax|Unique|^Mean$|^Sum$"),
+    "reduction": ("#85611a", r"Reduce|Pool|ArgM|TopK|CumSum|CumProd|NonMax|Unique"),
     "recurrence": ("#3b4252", r"LSTM|GRU|RNN|^If$|^Loop$|^Scan$|SequenceMap|While"),
     "quantization": ("#556b2f", r"[Qq]uantize|Cast|^QLinear|Bitcast"),
     "movement": (

@@ -72,7 +72,7 @@ def tree_of(items: Sequence[tuple[Path, Tree, str]], is_placed: bool = False) ->
     """Return the kids of the root, for ``items`` (path, leaf or group, label) in graph order.
 
     Labels, the operator of a node or the name of a group, are compared to find repeated blocks.
-    ``is_placed``: paths are those of another tree, so groups in groups keep their names.
+    ``is_placed``: paths are those of another tree, so its groups stay, also around one node.
     """
     return [tree for tree, _ in _kids(items, 0, is_placed)]
 
@@ -95,7 +95,7 @@ def _kids(
         inner[path[depth]].append((path, tree, label))
     for name, members in inner.items():
         kids = _kids(members, depth + 1, is_placed)
-        if len(kids) > 1 or (is_placed and isinstance(kids[0][0], dict)):
+        if len(kids) > 1 or is_placed:
             found[places[name]] = _group(name, kids)
         else:
             found[places[name]] = _named(name, kids[0])
