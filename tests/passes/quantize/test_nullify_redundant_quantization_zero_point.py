@@ -7,6 +7,7 @@ from smelt.ir import text
 from smelt.passes.quantize.nullify_redundant_quantization_zero_point import (
     nullify_redundant_quantization_zero_point as the_pass,
 )
+from smelt.runtime.runner import open_runner
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32"])
@@ -225,16 +226,18 @@ def test_keeps_the_zero_point_that_says_the_type(opset: int) -> None:
     )
 
 
-@pytest.mark.parametrize(("dtype", "number"), [("int8", 3), ("int16", 5), ("uint16", 4)])
-@pytest.mark.parametrize("opset", [21, 23, 25])
-def test_an_attribute_says_the_type_from_opset_21_on(dtype: str, number: int, opset: int) -> None:
-    head = f"g (float[4] x) => ({dtype}[4] y) <float s = {{0.5}}"
-    check_rewrite(
-        the_pass,
-        before=f"{head}, {dtype} z = {{0}}> {{ y = QuantizeLinear(x, s, z) }}",
-        after=f"{head}> {{ y = QuantizeLinear<output_dtype={number}>(x, s) }}",
-        opset=opset,
+@pytest.mark.parametrize("opset", [13, 21, 25])
+def test_a_group_to_int8_keeps_its_zero_points_so_that_the_runtime_loads_it(opset: int) -> None:
+    group = (
+        "g (float[4] x) => (int8[4] y) <float s = {0.5}, int8 z = {0}>"
+        "{ q = QuantizeLinear(x, s, z)  d = DequantizeLinear(q, s, z)  a = Add(d, d)"
+        "  y = QuantizeLinear(a, s, z) }"
     )
+    model = text.parse(group, opset)
+    run_pass(the_pass, model)
+    assert [len(node.inputs) for node in model.graph] == [3, 2, 2, 3]
+    (y,) = open_runner(model, optimized=True)(np.float32([1, 2, 3, -80]))
+    assert y.tolist() == [4, 8, 12, -128]
 
 
 @pytest.mark.parametrize(
