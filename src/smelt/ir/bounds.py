@@ -10,6 +10,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.ir.dims import symbols_of, unnamed_dims
 from smelt.ir.empty_dims import is_never_empty, may_be_empty
+from smelt.ir.solved_dims import solvers
 
 BOUNDS = "smelt.bounds"
 CHECKED = "smelt.checked_bounds"
@@ -104,14 +105,11 @@ def keep_bounds(graph: ir.Graph, part: ir.Graph) -> None:
 
 
 def told_bounds(graph: ir.Graph, inputs: Iterable[ir.Value] | None = None) -> dict[str, Bounds]:
-    """Return the bounds of symbols that are by themselves a dim of ``inputs`` (default: of the
-    graph).
-
-    A run can read these sizes off its inputs.
-    """
+    """Return the bounds of symbols whose sizes a run can read off ``inputs`` (default: of the
+    graph)."""
     values = graph.inputs if inputs is None else inputs
-    alone = {str(dim) for value in values for dim in value.shape or ()}
-    return {name: ends for name, ends in bounds_of(graph).items() if name in alone}
+    solved = solvers(dim for value in values for dim in value.shape or ())
+    return {name: ends for name, ends in bounds_of(graph).items() if name in solved}
 
 
 def unbounded(value: ir.Value, bounds: Mapping[str, Bounds]) -> bool:

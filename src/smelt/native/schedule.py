@@ -10,6 +10,7 @@ import onnx_ir as ir
 from smelt.errors import ErrorList, Unsupported
 from smelt.ir.bounds import bounds_of
 from smelt.ir.declared import declared
+from smelt.ir.size_constraints import constraints_of
 from smelt.native.capacities import CAPACITIES
 from smelt.native.computed import is_computed, is_computed_in_runs, refusal
 from smelt.native.fold_movement import fold_movement
@@ -24,7 +25,7 @@ from smelt.native.operators import DOMAIN
 from smelt.native.run_time import in_order_of_sizes
 from smelt.native.storage_types import widen
 from smelt.native.types import C_TYPES
-from smelt.program.agreement import note_conditions
+from smelt.program.agreement import constraint_conditions, note_conditions
 from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
@@ -66,6 +67,7 @@ def ordered(
         spell_out_broadcasts(program)
         settle(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
         check_sizes_known(program, NO_BOUND, settled=True)
+        program.conditions = constraint_conditions(constraints_of(model), program.given)
     for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
         pairs = zip(program.slots[number].shape, open_, strict=True)
         value.shape = ir.Shape([dim if isinstance(dim, int) else name for dim, name in pairs])

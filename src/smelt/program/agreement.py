@@ -8,27 +8,30 @@ checks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import cast
 
-from smelt.errors import Unsupported
+from smelt.errors import Unsupported, UsageError
+from smelt.ir.dim_texts import symbolic_dim
+from smelt.ir.size_constraints import sides_of
 from smelt.operators.elementwise import ELEMENTWISE
 from smelt.program.agreeing_sizes import AT_MOST, EQUAL, Shape, broadcast
 from smelt.program.condition import Condition
-from smelt.program.instruction import Instruction, Program
+from smelt.program.instruction import Instruction, Program, RunSize
 from smelt.program.run_sizes import Size, Undecided, maybe_one, told
+from smelt.program.size_expressions import number_in
 
 OPTIONAL = ("If", "Loop")
 """Instructions whose bodies may not run."""
 
 
 def note_conditions(program: Program, *, certain: bool = True) -> None:
-    """Fill in ``conditions`` of ``program`` and its bodies: what must hold of the sizes of a run.
+    """Add to ``conditions`` of ``program`` and its bodies what must hold of the sizes of a run.
 
     Raises Unsupported E201 for operands that fit in no run, unless it is not ``certain`` that the
     program runs: a branch may serve other sizes, and a loop may run no iteration.
     """
-    found: dict[str, Condition] = {}
+    found = {each.broken: each for each in program.conditions}
     for instruction in program.instructions:
         for each in _conditions(program, instruction):
             if each.fails and certain:
@@ -38,6 +41,36 @@ def note_conditions(program: Program, *, certain: bool = True) -> None:
         for body in instruction.bodies:
             note_conditions(body.program, certain=certain and instruction.op not in OPTIONAL)
     program.conditions = tuple(found.values())
+
+
+def constraint_conditions(
+    constraints: Iterable[str], given: Iterable[RunSize]
+) -> tuple[Condition, ...]:
+    """Return the conditions that ``constraints`` such as ``S % 4 == 0`` put on the sizes of a run.
+
+    Raises UsageError E633 for a constraint that no size within the bounds keeps.
+    """
+    sizes = {each.name: each.size for each in given}
+    found: list[Condition] = []
+    for text in constraints:
+        left, relation, right = sides_of(text)
+        one, other = (number_in(symbolic_dim(side), sizes) for side in (left, right))
+        if not (isinstance(one, int | Size) and isinstance(other, int | Size)):
+            continue
+        if relation == ">=":
+            one, other = other, one
+        condition = Condition(one, other, or_less=relation != "==")
+        if condition.fails:
+            bounds = ", ".join(f"{name}={size.low}..{size.high}" for name, size in sizes.items())
+            raise UsageError(
+                "E633",
+                f"no size within {bounds} keeps {text}",
+                why=f"the function was traced with {text}",
+                fix="give other bounds, or trace without this constraint",
+            )
+        if not condition.holds:
+            found.append(condition)
+    return tuple(found)
 
 
 def _conditions(program: Program, instruction: Instruction) -> Iterator[Condition]:

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.errors import Unsupported
 from smelt.ir.dims import symbols_of
+from smelt.ir.solved_dims import solvers
 from smelt.program.carried_sizes import carried_sizes
 from smelt.program.computed_sizes import Sizes, computed_sizes, is_open, is_symbol
 from smelt.program.instruction import Dim, Instruction, Program, RunSize
@@ -40,11 +41,9 @@ def settle(
     """
     returned = [program.slots[number].shape for number in program.outputs]
     given: dict[str, RunSize] = {}
-    for number in program.inputs:
-        for dim in program.slots[number].shape:
-            name = str(dim)
-            if name in bounds and name not in given:
-                given[name] = RunSize(name, Size.named(f"dim{len(given)}", *bounds[name]))
+    for name in solvers(dim for number in program.inputs for dim in program.slots[number].shape):
+        if name in bounds:
+            given[name] = RunSize(name, Size.named(f"dim{len(given)}", *bounds[name]))
     sizes: Sizes = {name: each.size for name, each in given.items()}
     _replace(program, sizes)
     _check_inputs(program)

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, InvalidModel, Unsupported, UsageError
 from smelt.ir.dims import is_symbolic, names_of, size_of, symbols_of
+from smelt.ir.solved_dims import misfit_of, solve, solvers
 from smelt.program.computed_sizes import computed_sizes, computed_symbols, is_open
 from smelt.program.dot_dims import DotDims
 from smelt.program.instruction import AT_RUN_TIME, AttributeValue, Body, Dim, Program
@@ -91,12 +92,8 @@ def check_sizes_known(program: Program, advice: str = "", *, settled: bool = Fal
     It names the first value with that size, because the others derive from it. ``advice`` says how
     to bind the inputs. ``settled``: ``specialize`` will not compute further sizes.
     """
-    bound: set[str | None] = {
-        dim.value
-        for slot in program.inputs
-        for dim in program.slots[slot].shape
-        if is_symbolic(dim)
-    }
+    dims = [dim for slot in program.inputs for dim in program.slots[slot].shape]
+    bound: set[str | None] = {dim.value for dim in dims if is_symbolic(dim)} | {*solvers(dims)}
     errors = unknown_sizes(program, bound, advice, settled)
     if errors:
         raise ErrorList(errors)
@@ -144,14 +141,16 @@ def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
 
     Raises UsageError E670 if the shapes do not fit the inputs.
     """
-    sizes: dict[str, int] = {}
-    for number, shape in zip(program.inputs, shapes, strict=True):
-        slot = program.slots[number]
+    slots = [program.slots[number] for number in program.inputs]
+    for slot, shape in zip(slots, shapes, strict=True):
         if len(shape) != len(slot.shape):
             raise misfit(slot.name, shape, slot.shape)
-        for dim, size in zip(slot.shape, shape, strict=True):
-            if is_symbolic(dim) and dim.value is not None and _is_name(dim):
-                sizes.setdefault(dim.value, size)
+    dims = [dim for slot in slots for dim in slot.shape]
+    sizes = solve(dims, [size for shape in shapes for size in shape])
+    for slot, shape in zip(slots, shapes, strict=True):
+        why = misfit_of(slot.shape, shape, sizes)
+        if why:
+            raise misfit(slot.name, shape, slot.shape, why)
     static = _with_sizes(program, sizes)
     for number, shape in zip(program.inputs, shapes, strict=True):
         if static.slots[number].shape != shape:
@@ -214,12 +213,17 @@ def _no_size(dim: Dim, sizes: Mapping[str, int]) -> UsageError:
     )
 
 
-def misfit(name: str, shape: Sequence[int], expected: Sequence[Dim]) -> UsageError:
+def misfit(
+    name: str,
+    shape: Sequence[int],
+    expected: Sequence[Dim],
+    why: str = "equal names stand for equal sizes, and numbers are fixed",
+) -> UsageError:
     """Return the error E670 for an input whose shape differs from ``expected``."""
     wanted = ", ".join(str(dim) for dim in expected)
     return UsageError(
         "E670",
         f"input {name!r} of shape {list(shape)} does not fit [{wanted}]",
-        why="equal names stand for equal sizes, and numbers are fixed",
+        why=why,
         fix="give an array of that shape",
     )

@@ -17,7 +17,8 @@ Run = Callable[..., Sequence[Value]]
 def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
     """Return ``inputs`` by name after checking them, with defaults for inputs that are None.
 
-    Raises UsageError E632 for a wrong count, element type, rank or size.
+    Raises UsageError E632 for a wrong count, element type, rank or size, E670 for sizes that the
+    model does not take.
     """
     expected = len(interface.inputs)
     if len(inputs) != expected:
@@ -39,6 +40,11 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
             value = np.asarray(key_data(value))
             _check(port, value)
         fed[port.name] = value
+    if interface.check is not None:
+        arrays = (
+            value if isinstance(value, np.ndarray) else np.empty(()) for value in fed.values()
+        )
+        interface.check(tuple(array.shape for array in arrays))
     return fed
 
 

@@ -18,7 +18,8 @@ from typing import TypeVar
 
 import onnx_ir as ir
 
-from smelt.errors import InvalidModel, SmeltError
+from smelt.errors import InvalidModel, SmeltError, UsageError
+from smelt.ir.size_constraints import broken_by
 from smelt.runtime.interface import Interface
 from smelt.runtime.named_inputs import Chosen
 from smelt.runtime.size_demands import are_met, demands_of
@@ -67,11 +68,12 @@ def fitting(
     dim, because size 1 broadcasts and so hides dependences. ``model`` is the model that is run, if
     known.
     """
-    if not interface.symbols() or _runs(run, trials[-1]):
+    taken = not any(_broken(interface, sizes) for sizes in trials)
+    if not interface.symbols() or (taken and _runs(run, trials[-1])):
         return list(trials)
     for guess in itertools.islice(guesses(interface, given), TRIED):
         guessed = [guess.at(sizes) for sizes in trials]
-        if _runs(run, guessed[-1]):
+        if not any(_broken(interface, each) for each in guessed) and _runs(run, guessed[-1]):
             return guessed
     found = climb(interface, trials[-1], given, run, model)
     first = next(found, None)
@@ -83,7 +85,12 @@ def fitting(
         {**next(others).sizes, **{name: sizes[name] for name in batch if name in sizes}}
         for sizes in trials[:-1]
     ]
-    return [*again, dict(first.sizes)]
+    return [*(each for each in again if not _broken(interface, each)), dict(first.sizes)]
+
+
+def _broken(interface: Interface, sizes: Sizes) -> str:
+    """Return the constraint of the model that ``sizes`` break; empty if none."""
+    return broken_by(interface.check.constraints, sizes) if interface.check is not None else ""
 
 
 def _runs(run: Callable[[Sizes], object], sizes: Sizes) -> bool:
@@ -120,7 +127,7 @@ def climb(
     for found in _candidates(interface, base, given, lengths):
         if tried == TRIED or time.monotonic() > deadline:
             return
-        if are_met(demands, found.sizes):
+        if are_met(demands, found.sizes) and not _broken(interface, found.sizes):
             tried += 1
             if _runs(run, found.sizes):
                 yield found
@@ -169,8 +176,8 @@ def run_fitting(
     chosen = choose(sizes)
     try:
         return run(chosen), chosen
-    except InvalidModel as error:
-        if error.code != "E321":
+    except (InvalidModel, UsageError) as error:
+        if error.code not in ("E321", "E670"):
             raise
         for guess in itertools.islice(guesses(interface, sizes), TRIED):
             with suppress(SmeltError):  # given arrays may bind the dim to another size

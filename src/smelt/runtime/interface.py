@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from smelt.ir.complex_pairs import complex_type_of
 from smelt.ir.defaults import default_of
 from smelt.ir.dims import Place, size_of, symbols_of, unnamed_dims
 from smelt.ir.opaque_types import opaque_type_of
+from smelt.ir.size_constraints import SizeCheck, check_of
 
 Dim = int | ir.SymbolicDim
 Value = np.ndarray | list[np.ndarray] | dict[Any, Any] | None
@@ -57,10 +58,14 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """The inputs and outputs of a model, in order."""
+    """The inputs and outputs of a model, in order.
+
+    ``check`` refuses sizes of inputs that the model does not take; None if it takes all.
+    """
 
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    check: SizeCheck | None = field(default=None, repr=False, compare=False)
 
     def symbols(self) -> tuple[str, ...]:
         """Return the names of the inputs' symbolic dims, each once, in order of appearance."""
@@ -82,6 +87,7 @@ def interface_of(model: ir.Model) -> Interface:
     return Interface(
         tuple(_port(value, default_of(value), unnamed) for value in model.graph.inputs),
         tuple(_port(value, None, {}) for value in model.graph.outputs),
+        check_of(model),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from smelt.errors import UsageError
 from smelt.ir.dims import size_of
+from smelt.ir.solved_dims import solve
 from smelt.runtime.interface import Interface, Port
 
 RunBounds: TypeAlias = Mapping[str, tuple[int, int]]
@@ -18,15 +19,13 @@ RunBounds: TypeAlias = Mapping[str, tuple[int, int]]
 def sizes_of(
     interface: Interface, arrays: Sequence[np.ndarray], bounds: RunBounds
 ) -> dict[str, int]:
-    """Return the size of each named dim in ``arrays``, one array for each input.
+    """Return the size of each symbol in ``bounds``, from one array for each input.
 
     Raises UsageError E670 if sizes disagree or are out of ``bounds``.
     """
-    found: dict[str, int] = {}
-    for port, array in zip(interface.inputs, arrays, strict=True):
-        for dim, size in zip(port.shape or (), array.shape, strict=True):
-            if str(dim) in bounds:
-                found.setdefault(str(dim), size)
+    dims = [dim for port in interface.inputs for dim in port.shape or ()]
+    solved = solve(dims, [size for array in arrays for size in array.shape])
+    found = {name: size for name, size in solved.items() if name in bounds}
     for port, array in zip(interface.inputs, arrays, strict=True):
         wanted = tuple(size_of(dim, found) for dim in port.shape or ())
         if wanted != array.shape:

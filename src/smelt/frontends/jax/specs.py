@@ -18,6 +18,7 @@ import numpy as np
 
 from smelt.errors import UsageError
 from smelt.frontends.jax import compat, multiples, prng
+from smelt.frontends.jax.size_texts import InPython, read_size, spelled
 
 _FLOATS = {"f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": ml_dtypes.bfloat16}
 _COMPLEX = {"c64": np.complex64, "c128": np.complex128}
@@ -56,6 +57,16 @@ def resolve(
     with compat.x64(x64):
         structs = [_struct(leaf, scope, x64, known) for leaf in leaves]
     return jax.tree.unflatten(tree, structs), structs
+
+
+def constraints_on(structs: Sequence[Any], texts: Sequence[str]) -> list[str]:
+    """The constraints ``texts``, or without them those of the caller's own scope, in Python's
+    spelling."""
+    dims = (dim for struct in structs for dim in struct.shape if compat.is_symbolic(dim))
+    first = next(dims, None)
+    given = texts or (() if first is None else compat.constraints_of(first))
+    compared = [InPython().visit(_compared(text)) for text in given]
+    return [ast.unparse(ast.fix_missing_locations(each)) for each in compared]
 
 
 def _is_bare_shape(node: Any) -> bool:
@@ -105,14 +116,14 @@ def _constraints(texts: Iterable[str]) -> list[str]:
     """Return ``texts`` in JAX's spelling, without those that are multiples."""
     compared = [_compared(text) for text in texts]
     known = multiples.multiples_of(compared)
-    spelled = []
+    texts_of_jax = []
     for each in compared:
         divided = multiples.divided(each)
         if divided is None or divided[0] not in known:
             inner = multiples.bounded(each, known)
-            left, right = (_spelled(side) for side in (inner.left, *inner.comparators))
-            spelled.append(f"{left} {_RELATIONS[type(inner.ops[0])]} {right}")
-    return spelled
+            left, right = (spelled(side) for side in (inner.left, *inner.comparators))
+            texts_of_jax.append(f"{left} {_RELATIONS[type(inner.ops[0])]} {right}")
+    return texts_of_jax
 
 
 _RELATIONS: dict[type[ast.cmpop], str] = {ast.Eq: "==", ast.GtE: ">=", ast.LtE: "<="}
@@ -123,7 +134,7 @@ def _compared(text: str) -> ast.Compare:
     for relation, operator in (("==", ast.Eq()), (">=", ast.GtE()), ("<=", ast.LtE())):
         left, found, right = text.partition(relation)
         if found:
-            return ast.Compare(_size(left), [operator], [_size(right)])
+            return ast.Compare(read_size(left), [operator], [read_size(right)])
     raise UsageError(
         "E104", f"{text!r} is no constraint", fix="for instance 'B >= 1' or 'S % 8 == 0'"
     )
@@ -222,7 +233,7 @@ def _dims(
     texts: Sequence[str], scope: compat.SymbolicScope, known: multiples.Multiples
 ) -> tuple[Any, ...]:
     """Return the dims of ``texts`` in ``scope``; raises E104."""
-    dims = ", ".join(_spelled(multiples.inner(_size(text), known)) for text in texts)
+    dims = ", ".join(spelled(multiples.inner(read_size(text), known)) for text in texts)
     try:
         shape = compat.symbolic_shape(f"({dims},)" if texts else "()", scope)
     except (ValueError, TypeError) as error:
@@ -231,69 +242,3 @@ def _dims(
     if any(isinstance(dim, int) and dim < 0 for dim in shape):
         raise UsageError("E104", f"the dims {', '.join(texts)!r} hold a negative size")
     return shape
-
-
-def _size(text: str) -> ast.expr:
-    """Return the size ``text`` as Python's syntax tree; raises UsageError E104."""
-    try:
-        tree = ast.parse(text.strip().replace("^", "**"), mode="eval").body
-    except (SyntaxError, ValueError):
-        raise _no_size(text.strip()) from None
-    names = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-    if any(map(multiples.is_quotient, names)):
-        raise _no_size(text.strip(), "names that end in __over_ and a number are reserved")
-    return tree
-
-
-def _no_size(text: str, why: str = "") -> UsageError:
-    return UsageError(
-        "E104",
-        f"{text!r} is no size",
-        why=why,
-        fix="use a number, a name, or + - * // % ** max() min() of such",
-    )
-
-
-def _spelled(tree: ast.expr) -> str:
-    """Return ``tree`` in the spelling of ``jax.export``; raises UsageError E104."""
-    try:
-        return _spell(tree)
-    except ValueError:
-        raise _no_size(ast.unparse(tree)) from None
-
-
-_SPELLED = {
-    ast.Add: "{} + {}",
-    ast.Sub: "{} - {}",
-    ast.Mult: "{}*{}",
-    ast.FloorDiv: "floordiv({}, {})",
-    ast.Mod: "mod({}, {})",
-    ast.Pow: "{}^{}",
-}
-
-
-def _spell(tree: ast.expr) -> str:
-    """Return ``tree`` in the spelling of ``jax.export``, or raise ValueError."""
-    match tree:
-        case ast.Constant(value=int(number)) if not isinstance(number, bool):
-            return str(number)
-        case ast.Name(id=name):
-            return name
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return f"-1*{_factor(operand)}"
-        case ast.BinOp(left=left, op=(ast.Mult() | ast.Pow()) as op, right=right):
-            return _SPELLED[type(op)].format(_factor(left), _factor(right))
-        case ast.BinOp(left=left, op=ast.Sub(), right=right):
-            return f"{_spell(left)} - {_factor(right)}"
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _SPELLED:
-            return _SPELLED[type(op)].format(_spell(left), _spell(right))
-        case ast.Call(func=ast.Name(id=("max" | "min" | "floordiv" | "mod") as name), args=args):
-            return f"{name}({', '.join(_spell(arg) for arg in args)})"
-    raise ValueError(ast.unparse(tree))
-
-
-def _factor(tree: ast.expr) -> str:
-    """Return ``tree`` as a factor; JAX reads no parentheses, so a sum raises ValueError."""
-    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Add | ast.Sub):
-        raise ValueError(ast.unparse(tree))
-    return _spell(tree)

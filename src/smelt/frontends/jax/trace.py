@@ -52,6 +52,7 @@ from smelt.ir.build import Builder
 from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.empty_dims import note_never_empty, write_never_empty
 from smelt.ir.shapes import ShapeInference
+from smelt.ir.size_constraints import note_constraints
 from smelt.operators import register_all
 from smelt.spans import span
 
@@ -130,7 +131,9 @@ def trace(
     parameters = choose(state, input_params)
     of_sizes = partial(traced, fn, arguments, parameters, x64, strict)
     with callers_names():
-        structs, _ = specs.resolve(arguments.specs, constraints, x64)
+        texts = tuple(constraints)
+        structs, leaves = specs.resolve(arguments.specs, texts, x64)
+        said = specs.constraints_on(leaves, texts)
         case = with_patches(of_sizes, structs, functions, strict)
     for leaf in leaves_of(case):
         modules.check_drawn(leaf.closed, state)
@@ -155,6 +158,7 @@ def trace(
     _describe(model.graph.inputs, held.without(meant.invars))
     _describe(model.graph.outputs, meant.outvars)
     write_never_empty(model)
+    note_constraints(model, said)
     if checkpoint is not None:
         fill_weights(model, checkpoint, **(filling or {}))
     return model

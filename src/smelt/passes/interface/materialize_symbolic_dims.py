@@ -19,6 +19,7 @@ from smelt.ir import scope
 from smelt.ir.dims import Place, size_of, symbols_of, unnamed_dims
 from smelt.ir.interface_change import DimBound
 from smelt.ir.rewrite import Rewriter
+from smelt.ir.size_constraints import bind_constraints
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
 
@@ -56,7 +57,8 @@ def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
     """Replace symbolic dims by ``sizes`` in all declared and inferred shapes.
 
     Returns the number of changed inputs and outputs. Raises UsageError E633 for a name that no
-    input has, and for a size that is not a whole number of 0 or more.
+    input has, for a size that is not a whole number of 0 or more, and for one that breaks a
+    constraint of the model.
     """
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
@@ -65,6 +67,7 @@ def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
             )
     unnamed = unnamed_dims(model.graph.inputs)
     _check_known(model, sizes, unnamed.values())
+    bind_constraints(model, sizes)
     interface = {*model.graph.inputs, *model.graph.outputs}
     changed = _bind_unnamed(unnamed, sizes)
     for value in scope.values(model):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.ir.complex_pairs import COMPLEX
 from smelt.ir.dim_texts import symbolic_dim
+from smelt.ir.size_constraints import SizeCheck
 from smelt.program.instruction import Program
 from smelt.runtime.input_ranges import Range, index_range
 from smelt.runtime.interface import Interface, Port, interface_of
@@ -42,6 +43,8 @@ def to_json(name: str, model: ir.Model, program: Program, files: Mapping[str, by
         "inputs": [_entry(*pair) for pair in zip(interface.inputs, limits, strict=True)],
         "outputs": [_entry(port, None) for port in interface.outputs],
     }
+    if interface.check is not None:
+        document["constraints"] = list(interface.check.constraints)
     for word, sizes in (("sizes", program.given), ("lengths", program.told)):
         bounds = bounds_of(sizes)
         if bounds:
@@ -105,7 +108,7 @@ def from_json(data: bytes, file: str) -> Told | None:
             for entry in document["inputs"]
             if "range" in entry
         }
-        interface = Interface(inputs, outputs)
+        interface = Interface(inputs, outputs, _check(inputs, document.get("constraints")))
         sizes, lengths = (_bounds(document.get(word, [])) for word in ("sizes", "lengths"))
         digests = {str(file): str(told) for file, told in document.get("files", {}).items()}
         return Told(str(document["name"]), interface, ranges, sizes, lengths, digests)
@@ -113,6 +116,12 @@ def from_json(data: bytes, file: str) -> Told | None:
         raise UsageError(
             "E616", f"{file!r} is damaged", why=repr(error), fix="compile the model again"
         ) from error
+
+
+def _check(inputs: Sequence[Port], constraints: list[str] | None) -> SizeCheck | None:
+    if constraints is None:
+        return None
+    return SizeCheck([(port.name, port.shape) for port in inputs], constraints)
 
 
 def _bounds(entries: list[Any]) -> RunBounds:

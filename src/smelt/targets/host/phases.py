@@ -14,6 +14,7 @@ from smelt.ir.declared import declared
 from smelt.ir.defaults import default_of
 from smelt.ir.dims import binding_advice
 from smelt.ir.shapes import ShapeInference
+from smelt.ir.size_constraints import check_of
 from smelt.native.computed import is_computed_once_bound
 from smelt.native.types import C_TYPES
 from smelt.program.broken_branches import end_broken_branches
@@ -204,7 +205,8 @@ def runner_of(plan: HostPlan) -> HostRunner | AnySizesRunner:
         return program.parts
     if _options(plan).views and is_static(program):
         shows = views_of(program)
-    return HostRunner(program, _defaults(plan.model), plan.memory, program.compiled, shows)
+    defaults, check = _defaults(plan.model), check_of(plan.model)
+    return HostRunner(program, defaults, plan.memory, program.compiled, shows, check)
 
 
 def _defaults(model: ir.Model) -> dict[int, Array]:

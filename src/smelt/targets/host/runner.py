@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from smelt.errors import InvalidModel, Unsupported, UsageError
+from smelt.ir.size_constraints import SizeCheck
 from smelt.program.broken_branches import end_broken_branches
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan, plan_memory
@@ -71,7 +72,7 @@ class HostRunner:
     ``shows`` returns results as views of inputs. ``compiled`` runs compiled forms, several calls in
     parallel. NumPy runs one call at a time, because calls share its arena. ``defaults`` are the
     arrays of inputs that may be None; ``layout`` is the memory layout of a static program, if
-    known.
+    known; ``check`` refuses sizes that the model does not take.
     """
 
     def __init__(
@@ -81,11 +82,13 @@ class HostRunner:
         layout: Layout | None = None,
         compiled: Compiled | None = None,
         shows: Caller | None = None,
+        check: SizeCheck | None = None,
     ) -> None:
         self.program = program
         self._static = layout
         self.defaults = defaults
         self.compiled = compiled
+        self._check = check
         self._fast: Caller | None = shows
         self._shows = shows is not None
         self._lock = threading.Lock()
@@ -101,6 +104,8 @@ class HostRunner:
                 return results
         arrays = self._arrays(inputs)
         shapes = tuple(array.shape for array in arrays)
+        if self._check is not None:
+            self._check(shapes)
         caller = self.compiled.caller(shapes) if self.compiled is not None else None
         if caller is None:
             return self._by_numpy(shapes, arrays)

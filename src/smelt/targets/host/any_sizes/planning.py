@@ -13,6 +13,7 @@ from smelt.ir import scope
 from smelt.ir.declared import DECLARED
 from smelt.ir.dims import symbols_of
 from smelt.ir.inferred_facts import forget_noted_elements, is_computed
+from smelt.ir.solved_dims import solvers
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.pipelines import EXPANDED, EXPANDED_OPERATORS
@@ -44,10 +45,10 @@ def forget_sizes(model: ir.Model) -> None:
 def with_own_dims(model: ir.Model) -> ir.Model:
     """Return ``model`` with new symbols for input dims that are expressions of unknown symbols.
 
-    A symbol is unknown if no input has it as a dim of its own.
+    A symbol is unknown if no input tells its size.
     """
     dims = [dim for value in model.graph.inputs for dim in value.shape or ()]
-    told = {str(dim) for dim in dims}
+    told = {str(dim) for dim in dims} | {*solvers(dims)}
     if all(symbols_of(dim) <= told for dim in dims):
         return model
     forget_sizes(model)

@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel, UsageError
 from smelt.ir.dims import symbols_of
+from smelt.ir.size_constraints import check_of
 from smelt.program.instruction import Slot
 from smelt.program.specialize import misfit
 from smelt.targets.host.any_sizes.model import AnySizes, Planner
@@ -27,6 +28,7 @@ class AnySizesRunner:
     def __init__(self, model: ir.Model, planner: Planner, defaults: Mapping[int, Array]) -> None:
         self._run = AnySizes(model.clone(), planner)
         self._defaults = defaults
+        self._check = check_of(model)
         self._slots = [
             Slot(value.dtype or ir.DataType.FLOAT, tuple(value.shape or ()), value.name or "")
             for value in model.graph.inputs
@@ -63,6 +65,8 @@ class AnySizesRunner:
             if self._ranked[i] and not _fits(slot, array.shape, sizes):
                 raise misfit(slot.name, array.shape, slot.shape)
             arrays.append(array)
+        if self._check is not None:
+            self._check(tuple(array.shape for array in arrays))
         return arrays
 
 

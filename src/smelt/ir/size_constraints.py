@@ -1,0 +1,173 @@
+"""Constraints on symbolic dims, such as ``S % 4 == 0``, that the source of a model was traced with.
+
+What JAX computes may be wrong for other sizes, so each run checks them. They are kept in the
+metadata of the model, which files keep, too.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import onnx_ir as ir
+
+from smelt.errors import UsageError
+from smelt.ir.dim_texts import symbolic_dim
+from smelt.ir.dims import size_of, symbols_of
+from smelt.ir.empty_dims import is_never_empty
+from smelt.ir.solved_dims import is_one_symbol, misfit_of, solve
+
+_KEY = "smelt.size_constraints"
+_RELATION = re.compile(r"(.+?)(==|>=|<=)(.+)")
+_HOLDS: Mapping[str, Callable[[int, int], bool]] = {
+    "==": operator.eq,
+    ">=": operator.ge,
+    "<=": operator.le,
+}
+
+Dims = Sequence[int | ir.SymbolicDim]
+
+KEPT = 64
+"""The most sets of shapes that a check remembers."""
+
+
+def note_constraints(model: ir.Model, texts: Iterable[str]) -> None:
+    """Note that runs of ``model`` keep these constraints, each as ``S % 4 == 0`` in Python."""
+    lines = dict.fromkeys(text.strip() for text in texts)
+    if lines:
+        model.metadata_props[_KEY] = "\n".join(lines)
+    else:
+        model.metadata_props.pop(_KEY, None)
+
+
+def constraints_of(model: ir.Model) -> tuple[str, ...]:
+    """Return the noted constraints."""
+    noted = model.metadata_props.get(_KEY, "")
+    return tuple(line for line in noted.splitlines() if _RELATION.fullmatch(line))
+
+
+def broken_by(constraints: Iterable[str], sizes: Mapping[str, int]) -> str:
+    """Return the first constraint that ``sizes`` break; empty if none.
+
+    A constraint on a symbol that has no size is not checked.
+    """
+    for text in constraints:
+        left, relation, right = sides_of(text)
+        one, other = (size_of(symbolic_dim(side), sizes) for side in (left, right))
+        if isinstance(one, int) and isinstance(other, int) and not _HOLDS[relation](one, other):
+            return text
+    return ""
+
+
+def bind_constraints(model: ir.Model, sizes: Mapping[str, int]) -> None:
+    """Write ``sizes`` into the noted constraints, and drop those without further symbols.
+
+    Raises UsageError E633 if the sizes break one.
+    """
+    constraints = constraints_of(model)
+    broken = broken_by(constraints, sizes)
+    if broken:
+        raise UsageError(
+            "E633",
+            f"the model does not take {_told(sizes, broken)}",
+            why=f"the function was traced with {broken}",
+            fix="bind the dim to another size, or trace without this constraint",
+        )
+    left = []
+    for text in constraints:
+        if not _symbols(text) & sizes.keys():
+            left.append(text)
+            continue
+        one, relation, other = sides_of(text)
+        sides = [size_of(symbolic_dim(side), sizes) for side in (one, other)]
+        if not all(isinstance(side, int) for side in sides):
+            left.append(f"{sides[0]} {relation} {sides[1]}")
+    note_constraints(model, left)
+
+
+class SizeCheck:
+    """Checks the shapes of the inputs of a run; see ``check_of``."""
+
+    def __init__(self, inputs: Sequence[tuple[str, Dims | None]], constraints: Sequence[str]):
+        self.inputs = tuple(inputs)
+        self.constraints = tuple(constraints)
+        self._passed: set[tuple[tuple[int, ...], ...]] = set()
+
+    def __call__(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+        """Raise UsageError E670 if ``shapes`` break a constraint or do not fit an expression.
+
+        Inputs of other ranks than declared are not looked at.
+        """
+        if shapes in self._passed:
+            return
+        self._check(shapes)
+        if len(self._passed) >= KEPT:
+            self._passed.clear()
+        self._passed.add(shapes)
+
+    def _check(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+        given = [
+            (name, dims, shape)
+            for (name, dims), shape in zip(self.inputs, shapes, strict=True)
+            if dims is not None and len(dims) == len(shape)
+        ]
+        flat = [dim for _, dims, _ in given for dim in dims]
+        sizes = solve(flat, [size for _, _, shape in given for size in shape])
+        for name, dims, shape in given:
+            why = misfit_of(dims, shape, sizes)
+            if why:
+                raise _refused(name, dims, shape, why)
+        broken = broken_by(self.constraints, sizes)
+        if broken:
+            name, dims, shape = next(each for each in given if _is_about(broken, each[1]))
+            why = f"{_told(sizes, broken)}, and the function was traced with {broken}"
+            raise _refused(name, dims, shape, why)
+
+
+def check_of(model: ir.Model) -> SizeCheck | None:
+    """Return the check of the sizes of each run of ``model``, or None if there is nothing to check.
+
+    Only sizes that smelt traced are checked; the names of dims in other files may be wrong.
+    """
+    constraints = constraints_of(model)
+    inputs = [
+        (value.name or "", None if value.shape is None else value.shape.dims)
+        for value in model.graph.inputs
+    ]
+    dims = [dim for _, own in inputs for dim in own or ()]
+    expressions = is_never_empty(model) and any(
+        symbols_of(dim) and not is_one_symbol(dim) for dim in dims
+    )
+    return SizeCheck(inputs, constraints) if constraints or expressions else None
+
+
+def _refused(name: str, dims: Dims, shape: Sequence[int], why: str) -> UsageError:
+    return UsageError(
+        "E670",
+        f"input {name!r} of shape {list(shape)} does not fit [{', '.join(map(str, dims))}]",
+        why=why,
+        fix="give arrays of sizes that the model takes, for instance padded ones",
+    )
+
+
+def _is_about(constraint: str, dims: Dims) -> bool:
+    return any(_symbols(constraint) & symbols_of(dim) for dim in dims)
+
+
+def sides_of(text: str) -> tuple[str, str, str]:
+    """Return the left side, the relation (``==``, ``>=``, ``<=``) and the right side."""
+    found = _RELATION.fullmatch(text)
+    assert found is not None  # ``constraints_of`` keeps no other line
+    left, relation, right = found.groups()
+    return left.strip(), relation, right.strip()
+
+
+def _symbols(text: str) -> frozenset[str]:
+    left, _, right = sides_of(text)
+    return symbols_of(symbolic_dim(left)) | symbols_of(symbolic_dim(right))
+
+
+def _told(sizes: Mapping[str, int], text: str) -> str:
+    """Return the sizes that the constraint ``text`` is about: ``S=5``."""
+    return ", ".join(f"{name}={sizes[name]}" for name in sorted(_symbols(text) & sizes.keys()))

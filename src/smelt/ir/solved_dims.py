@@ -1,0 +1,98 @@
+"""Solve the dims of inputs for their symbols: a size of 6 in place of ``2*S`` makes S 3.
+
+A dim that is one symbol gives it its size. A dim that is linear in one unknown symbol, as ``2*S``,
+``S + 1`` and ``3*S + T`` with a known T, is solved for it. Others, as ``floor(S/2)``, are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import onnx_ir as ir
+
+from smelt.ir.dims import is_symbolic, size_of, symbols_of
+from smelt.ir.onnx_ir_private import expression_of
+
+Dim = int | ir.SymbolicDim
+
+
+def is_one_symbol(dim: Dim) -> bool:
+    """True for a dim that is a symbol by itself, or whose text is no expression."""
+    return is_symbolic(dim) and dim.value is not None and symbols_of(dim) <= {dim.value}
+
+
+def solvers(dims: Iterable[Dim]) -> dict[str, ir.SymbolicDim]:
+    """Return each symbol that the sizes of ``dims`` determine, with the dim that tells its size.
+
+    In this order, the other symbols of each dim are known.
+    """
+    symbolic = [dim for dim in dims if is_symbolic(dim)]
+    found: dict[str, ir.SymbolicDim] = {}
+    for dim in filter(is_one_symbol, symbolic):
+        found.setdefault(str(dim), dim)
+    left = [dim for dim in symbolic if not is_one_symbol(dim)]
+    before = -1
+    while before < len(found):
+        before = len(found)
+        for dim in left:
+            unknown = symbols_of(dim) - found.keys()
+            if len(unknown) == 1 and _linear(dim, name := next(iter(unknown))) is not None:
+                found[name] = dim
+    return found
+
+
+def solve(dims: Sequence[Dim], sizes: Sequence[int]) -> dict[str, int]:
+    """Return the sizes of the symbols of ``dims``, which have these ``sizes``.
+
+    Sizes are not checked: where ``2*S`` is 5, S is 2, so ``2*S`` is then 4.
+    """
+    given = {str(dim): size for dim, size in zip(reversed(dims), reversed(sizes), strict=True)}
+    found: dict[str, int] = {}
+    for name, dim in solvers(dims).items():
+        if is_one_symbol(dim):
+            found[name] = given[name]
+        else:
+            coefficient, rest = _known_linear(dim, name)
+            size = size_of(ir.SymbolicDim(str(rest)), found)
+            assert isinstance(size, int)
+            found[name] = (given[str(dim)] - size) // coefficient
+    return found
+
+
+def misfit_of(dims: Sequence[Dim], sizes: Sequence[int], known: Mapping[str, int]) -> str:
+    """Return why ``sizes`` do not fit expressions among ``dims``; empty if they do.
+
+    ``known`` are the sizes of symbols that ``solve`` returned.
+    """
+    for dim, size in zip(dims, sizes, strict=True):
+        if isinstance(dim, int) or is_one_symbol(dim) or not symbols_of(dim) <= known.keys():
+            continue
+        names = sorted(symbols_of(dim))
+        told = ", ".join(f"{name}={known[name]}" for name in names)
+        if any(known[name] < 0 for name in names):
+            return f"{dim} is {size} only where {told}, and no size is below 0"
+        wanted = size_of(dim, known)
+        if wanted != size:
+            return f"{dim} is {wanted} where {told}, not {size}"
+    return ""
+
+
+def _linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any] | None:
+    """Return ``(k, rest)`` of ``dim`` as ``k*name + rest`` with a whole k; None otherwise."""
+    expression = expression_of(dim)
+    symbol = next((each for each in expression.free_symbols if each.name == name), None)
+    if symbol is None:
+        return None
+    expression = expression.expand()
+    coefficient = expression.coeff(symbol)
+    rest = expression - coefficient * symbol
+    if not coefficient.is_Integer or coefficient == 0 or symbol in rest.free_symbols:
+        return None
+    return int(coefficient), rest
+
+
+def _known_linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any]:
+    found = _linear(dim, name)
+    assert found is not None
+    return found
