@@ -63,8 +63,7 @@ def settle(
 
 
 def _check_inputs(program: Program) -> None:
-    """Raise Unsupported E411 for an input dim that is an expression of symbols no input has
-    alone."""
+    """Raise Unsupported E411 for an input dim whose symbols a run cannot solve."""
     for number in program.inputs:
         slot = program.slots[number]
         for dim in slot.shape:
@@ -72,7 +71,7 @@ def _check_inputs(program: Program) -> None:
                 raise Unsupported(
                     "E411",
                     f"the size {dim} of input {slot.name!r} does not tell what it is made of",
-                    why="no dim of an input is one of its symbols alone, so a run cannot solve it",
+                    why="a run solves dims that are linear in one unknown symbol, as 2*S and S + 1",
                     fix="give that dim a name of its own, or bind its symbols to one size each",
                 )
 

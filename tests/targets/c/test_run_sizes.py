@@ -279,8 +279,8 @@ def test_a_dim_without_bounds_is_refused() -> None:
 def test_a_size_that_no_run_can_solve_is_refused() -> None:
     model = text.parse("g (float[N] x) => (float[N] y) { y = Add(x, x) }", 18)
     for value in (*model.graph.inputs, *model.graph.outputs):
-        value.shape = ir.Shape([ir.SymbolicDim("2*N")])
-    with pytest.raises(SmeltError, match="E411 the size 2\\*N of input 'x'"):
+        value.shape = ir.Shape([ir.SymbolicDim("N*N")])
+    with pytest.raises(SmeltError, match="E411 the size N\\*N of input 'x'"):
         smelt.compile(model, target="c", dims={"N": (1, 4)})
 
 

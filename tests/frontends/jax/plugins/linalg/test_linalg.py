@@ -119,6 +119,57 @@ def test_qr_of_matrices_that_may_be_wide_or_tall(check, mode, constraints):
     check(fn, "f32[B,4]", constraints=constraints, sizes=sizes, rtol=2e-3, atol=2e-4)
 
 
+TWO_ROWS = np.float32(
+    [
+        *([[3, 1], [2, 5]], [[1, 2], [3, 4.0001]], [[0, 1], [1, 0]], [[-0.0, 1], [1, 1]]),
+        *([[1e-30, 1], [1, 1]], [[1e20, 1], [1, 1e-20]], [[3e38, 3e38], [-3e38, 3e38]]),
+        *([[0, 0], [0, 0]], [[1, 2], [2, 4]], [[0, 1], [0, 2]], [[0, 0], [1, 2]]),
+        *([[1, 2], [np.nan, 3]], [[np.inf, 1], [1, 1]], [[1, np.inf], [1, 1]]),
+    ]
+)
+"""Ordinary, ill-conditioned, of extreme sizes, singular, and not finite."""
+
+
+def test_systems_of_two_rows_are_written_out_and_as_exact_as_jax(check):
+    inverse = check(jnp.linalg.inv, "f32[B,2,2]", inputs=[[TWO_ROWS]], rtol=1e-6)
+    sides = np.broadcast_to(np.float32([[1], [2]]), (len(TWO_ROWS), 2, 1))
+    check(jnp.linalg.solve, "f32[B,2,2]", "f32[B,2,1]", inputs=[[TWO_ROWS, sides]], rtol=1e-6)
+    check(jnp.linalg.solve, "f32[2,2]", "f32[2]", inputs=[[TWO_ROWS[0], sides[0, :, 0]]])
+    check(jnp.linalg.inv, "f32[B,1,1]", inputs=[[TWO_ROWS[:, :1, 1:]]], rtol=1e-6)
+    assert {node.domain for node in inverse.graph} == {""}
+    assert len(inverse.graph) <= 32
+
+
+def extended_kalman_filter(x, p, z):
+    """Return the state and covariance after one step of a filter with range and bearing."""
+
+    def moved(s):
+        return jnp.stack(
+            [s[0] + 0.1 * s[2] * jnp.cos(s[3]), s[1] + s[2] * jnp.sin(s[3]), s[2], s[3]]
+        )
+
+    def seen(s):
+        return jnp.stack([jnp.sqrt(s[0] ** 2 + s[1] ** 2), jnp.arctan2(s[1], s[0])])
+
+    f, h = jax.jacfwd(moved)(x), jax.jacfwd(seen)(moved(x))
+    p = f @ p @ f.T + 0.01 * jnp.eye(4)
+    gain = p @ h.T @ jnp.linalg.inv(h @ p @ h.T + jnp.diag(jnp.array([0.1, 0.05])))
+    return moved(x) + gain @ (z - seen(moved(x))), (jnp.eye(4) - gain @ h) @ p
+
+
+def test_a_kalman_filter_is_one_graph_of_standard_operators(check):
+    x, z = np.float32([1, 2, 0.5, 0.3]), np.float32([2.2, 1.1])
+    model = check(
+        extended_kalman_filter,
+        *("f32[4]", "f32[4,4]", "f32[2]"),
+        inputs=[[x, np.eye(4, dtype=np.float32), z]],
+        rtol=1e-4,
+    )
+    smaller = smelt.optimize(model)
+    assert {node.domain for node in smaller.graph.all_nodes()} == {""}
+    assert smaller.graph.num_nodes() <= 125
+
+
 def host(fn, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     narrow = [array.astype(np.float32) for array in arrays]
     return smelt.compile(fn, *specs(arrays, "f32"), target="host")(*narrow)

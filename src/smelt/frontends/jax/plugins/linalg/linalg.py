@@ -10,9 +10,12 @@ from jax import lax
 
 from smelt.errors import Unsupported
 from smelt.frontends.jax.compat import make_jaxpr, struct
+from smelt.frontends.jax.library_functions import SOLVE
 from smelt.frontends.jax.lowering import Lowering
 from smelt.frontends.jax.operand import Operand
+from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.registry import lowers
+from smelt.frontends.jax.replacement import Function
 
 REAL = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
@@ -81,6 +84,46 @@ def custom_linear_solve(
     constants = cx.operands[before : before + const_lengths.solve]
     right = cx.operands[sum(const_lengths) :]
     return cx.inline(jaxprs.solve, [*constants, *right])
+
+
+def _solve(original: Function) -> Function:
+    """Return JAX's solver of ``a @ x = b``, which ``inv`` calls, too, with one and two rows written
+    out.
+
+    Two rows are 27 nodes then. By LU factors they are local functions of 128 nodes.
+    """
+
+    def solve(a: Any, b: Any) -> Any:
+        if a.dtype not in (jnp.float32, jnp.float64) or a.shape not in ((1, 1), (2, 2)):
+            return original(a, b)
+        return b / a[0] if a.shape == (1, 1) else _solve_two_rows(a, b)
+
+    return solve
+
+
+def _solve_two_rows(a: Any, b: Any) -> Any:
+    """Solve by elimination with the pivot that LAPACK takes.
+
+    So the residual is that of JAX, and so are the results for singular matrices; Cramer's rule
+    would lose both.
+    """
+    columns = b if b.ndim == 2 else b[:, None]
+    first, second = lax.split(a, (1, 1), 0)
+    (first_0, first_1), (second_0, second_1) = (
+        lax.split(row, (1, 1), 1) for row in (first, second)
+    )
+    b_first, b_second = lax.split(columns, (1, 1), 0)
+    swapped = abs(second_0) > abs(first_0)
+    pivot, beside = jnp.where(swapped, second_0, first_0), jnp.where(swapped, second_1, first_1)
+    low_0, low_1 = jnp.where(swapped, first_0, second_0), jnp.where(swapped, first_1, second_1)
+    b_top, b_low = jnp.where(swapped, b_second, b_first), jnp.where(swapped, b_first, b_second)
+    factor = jnp.where(pivot == 0, low_0, low_0 / pivot)
+    below = (b_low - factor * b_top) / (low_1 - factor * beside)
+    above = (b_top - beside * below) / pivot
+    return jnp.concatenate([above, below]).reshape(b.shape)
+
+
+register(Patch(SOLVE.target, _solve, parameters=SOLVE.parameters))
 
 
 def check_real(a: ir.Value) -> None:
