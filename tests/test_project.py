@@ -22,6 +22,16 @@ OF_DEVELOPERS = ("dev", "bench", "wild")
 """Tools, which constraints.txt pins; nobody's results depend on them."""
 
 
+LONGEST = {"src": 300, "tests": 500}
+"""The most lines of a Python file, which CONTRIBUTING.md states."""
+
+
+@pytest.mark.parametrize("folder", LONGEST)
+def test_no_file_is_longer_than_the_style_allows(folder: str) -> None:
+    files = {path: path.read_bytes().count(b"\n") for path in (ROOT / folder).rglob("*.py")}
+    assert [str(path) for path, lines in files.items() if lines > LONGEST[folder]] == []
+
+
 def required(*, extras: bool) -> list[Requirement]:
     """What an installation needs, or what the extras for users add to it."""
     if not extras:

@@ -28,8 +28,8 @@ from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.interface.image_input_preprocess import put_channels_first
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
-from smelt.passes.opset import bring_to_opset, raise_where_needed
-from smelt.passes.run import Observer, PassReport, count_nodes, run
+from smelt.passes.opset import bring_to_opset, raise_where_needed, without_gaps
+from smelt.passes.run import Observer, count_nodes, run
 from smelt.spans import span
 from smelt.targets.backend import rules_of
 from smelt.targets.base import Artifact, Target
@@ -38,7 +38,7 @@ from smelt.targets.options import read_options
 from smelt.targets.phases import run_phases
 from smelt.targets.registry import find_target
 from smelt.targets.selection import select
-from smelt.targets.support import computes_of, kernels_of
+from smelt.targets.support import computes_dft, computes_of, kernels_of
 
 if TYPE_CHECKING:
     import onnx
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 Verify: TypeAlias = Literal["off", "final", "each"]
-
-MOST_TURNS = 4
-"""The most rounds of replacing operators that ONNX Runtime lacks; passes may recreate them."""
 
 HIGHEST_OPSET = 23
 """The highest opset to which passes raise models; JAX functions are converted to it, too."""
@@ -159,27 +156,13 @@ def optimize_model(
             asked = {report.text for report in reports if report.stats.interface}
             reports += [raised, *run(cx, language.without(steps, asked), watching)]
         if for_runtime:
-            reports += _without_gaps(cx, steps, reports, watching)
+            reports += without_gaps(cx, steps, reports, watching)
         cx.shapes.restore_interface()
         if verify != "off":
             checker.finish(model)
             reports.evidence = checker.evidence
         told.note(nodes_after=cx.index().count)
     return reports
-
-
-def _without_gaps(
-    cx: PassContext, steps: language.Steps, reports: Reports, watching: Sequence[Observer]
-) -> list[PassReport]:
-    """Replace operators that ONNX Runtime lacks and rerun ``steps``, except interface changes."""
-    asked = {report.text for report in reports if report.stats.interface}
-    made: list[PassReport] = []
-    for _ in range(MOST_TURNS):
-        found = list(run(cx, language.parse("replace-runtime-gaps"), watching))
-        if not any(report.stats.fired for report in found):
-            break
-        made += [*found, *run(cx, language.without(steps, asked), watching)]
-    return made
 
 
 @explains_memory("optimize")
@@ -233,7 +216,7 @@ def compile_model(
     own = read_options(chosen, options)
     steps = language.parse_all(pipeline, chosen.passes)
     with paused_collector():
-        told = {"x64": x64, "strict": strict, "dft": _computes_dft(chosen), **(tracing or {})}
+        told = {"x64": x64, "strict": strict, "dft": computes_dft(chosen), **(tracing or {})}
         model = source_model(source, specs, opset, told)
         if model.functions and not chosen.functions:
             with span("inline"):
@@ -265,11 +248,6 @@ def compile_model(
     return artifact
 
 
-def _computes_dft(target: Target) -> bool:
-    """True if ``target`` declares what it computes, with Fourier transforms of its own."""
-    return target.computes is not None and target.kernels is not None and "DFT" in target.kernels
-
-
 def _ready(part: ir.Model, target: Target, fallback: Target | None) -> None:
     """Prepare ``part``, which ``target`` does not support, for ``fallback``."""
     assert fallback is not None
@@ -299,15 +277,12 @@ def source_model(
 
 
 def _evaluator(model: ir.Model) -> Any:
+    """Return what computes nodes of constants: NumPy, and the kernels of ``host``."""
     from smelt.runtime.fold import evaluator
 
-    return evaluator(model, _by_kernels)
+    def by_kernels(*call: Any) -> list[np.ndarray] | None:
+        from smelt.targets.host.fold_node import compute_node  # imported on first use
 
+        return compute_node(*call)
 
-def _by_kernels(
-    node: ir.Node, inputs: Sequence[np.ndarray | None], opset: int
-) -> list[np.ndarray] | None:
-    """Compute a node with the kernels of ``host``, which are imported on first use."""
-    from smelt.targets.host.fold_node import compute_node
-
-    return compute_node(node, inputs, opset)
+    return evaluator(model, by_kernels)

@@ -8,7 +8,7 @@ cost is linear in nodes plus rewrites.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -71,6 +71,29 @@ class RuleStats:
         self.example.setdefault((rule, reason), node.name or node.op_type)
         if opset:
             self.needs[opset] += 1
+
+
+def replace_or_miss(
+    rewriter: Rewriter,
+    stats: RuleStats,
+    rule: str,
+    node: ir.Node,
+    values: Sequence[ir.Value | None],
+    builder: Builder,
+    fired: str,
+) -> bool:
+    """Replace the results of ``node`` by ``values``, which ``builder`` made; count it as ``fired``.
+
+    If the rewriter refuses, count a miss of ``rule``, discard what was built and return False.
+    """
+    try:
+        rewriter.replace(node, values, trust_shape=True, rule=rule)
+    except Refused as refused:
+        builder.discard()
+        stats.miss(rule, str(refused), node)
+        return False
+    stats.fired[fired] += 1
+    return True
 
 
 class Worklist:

@@ -1,21 +1,25 @@
-"""Raise the opset of a model: to the lowest that rules support, or to what a missed rule needs.
+"""Raise the opset of a model, and replace what ONNX Runtime lacks, around a pipeline.
 
-The pass ``raise-opset`` does the work, so reports, observers and verification see it.
+Passes do the work, so reports, observers and verification see it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import onnx_ir as ir
 
 from smelt.errors import ErrorList
 from smelt.ir.raise_opset import LOWEST_GOAL
 from smelt.ir.raise_opset import raise_opset as raise_model
+from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.interface.raise_opset import Opset, raise_opset
 from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport, run
+
+MOST_TURNS = 4
+"""The most rounds of replacing operators that ONNX Runtime lacks; passes may recreate them."""
 
 
 def bring_to_opset(
@@ -67,3 +71,20 @@ def raise_where_needed(
             continue  # an operator of the model has no form there
         return report if report.changed else None
     return None
+
+
+def without_gaps(
+    cx: PassContext,
+    steps: language.Steps,
+    reports: Iterable[PassReport],
+    watching: Sequence[Observer],
+) -> list[PassReport]:
+    """Replace operators that ONNX Runtime lacks and rerun ``steps``, except interface changes."""
+    asked = {report.text for report in reports if report.stats.interface}
+    made: list[PassReport] = []
+    for _ in range(MOST_TURNS):
+        found = list(run(cx, language.parse("replace-runtime-gaps"), watching))
+        if not any(report.stats.fired for report in found):
+            break
+        made += [*found, *run(cx, language.without(steps, asked), watching)]
+    return made

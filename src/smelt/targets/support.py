@@ -103,3 +103,8 @@ def schema_types(domain: str, op_type: str) -> frozenset[ir.DataType] | None:
     if schema is None or not schema.inputs:
         return None
     return frozenset(TYPES[text] for text in schema.inputs[0].types if text in TYPES) or None
+
+
+def computes_dft(target: Target) -> bool:
+    """True if ``target`` declares what it computes, with Fourier transforms of its own."""
+    return target.computes is not None and target.kernels is not None and "DFT" in target.kernels

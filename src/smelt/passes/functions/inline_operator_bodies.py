@@ -22,7 +22,7 @@ from smelt.ir.inlining import inline
 from smelt.ir.operator_body import body_of, has_body
 from smelt.ir.opset import opset_of
 from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.worklist import RuleStats
+from smelt.ir.worklist import RuleStats, replace_or_miss
 from smelt.operators import find
 from smelt.operators.declare import Operator
 from smelt.operators.expand import expand_node
@@ -68,13 +68,7 @@ def _expand(rewriter: Rewriter, node: ir.Node, operator: Operator, stats: RuleSt
         raised = needed if opset_of(rewriter.model) < needed else 0
         stats.miss(NAME, "it has no body for these operands", node, raised)
         return
-    try:
-        rewriter.replace(node, results, trust_shape=True, rule=NAME)
-    except Refused as refused:
-        b.discard()
-        stats.miss(NAME, str(refused), node)
-        return
-    stats.fired[node.op_type] += 1
+    replace_or_miss(rewriter, stats, NAME, node, results, b, node.op_type)
 
 
 def _is_typed(node: ir.Node) -> bool:

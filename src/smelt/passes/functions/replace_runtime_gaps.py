@@ -17,8 +17,8 @@ import onnx_ir as ir
 
 from smelt.ir.element_type import ElementTypes
 from smelt.ir.opset import opset_of
-from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.worklist import RuleStats
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats, replace_or_miss
 from smelt.operators.expand import expand_node
 from smelt.operators.lacking import stand_in
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
@@ -53,10 +53,4 @@ def _replace(rewriter: Rewriter, node: ir.Node, types: ElementTypes, stats: Rule
     results = expand_node(b, node, operator)
     if results is None:
         return
-    try:
-        rewriter.replace(node, results, trust_shape=True, rule=NAME)
-    except Refused as refused:
-        b.discard()
-        stats.miss(NAME, str(refused), node)
-        return
-    stats.fired[node.op_type] += 1
+    replace_or_miss(rewriter, stats, NAME, node, results, b, node.op_type)

@@ -22,8 +22,8 @@ import onnx_ir as ir
 
 from smelt.ir import constants, opset, scope
 from smelt.ir.build import Builder
-from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.worklist import RuleStats
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats, replace_or_miss
 from smelt.passes.base import EXACT, PassContext, graph_pass
 from smelt.passes.quantize.quantized_constant import quantized
 from smelt.passes.simplify.const_elimination import NEVER
@@ -145,11 +145,5 @@ class _Folder:
 
     def replace(self, node: ir.Node, values: Sequence[ir.Value | None], builder: Builder) -> bool:
         """Replace the results of ``node`` by ``values``; record a miss if the rewriter refuses."""
-        try:
-            self.rewriter.replace(node, values, trust_shape=True, rule=NAME)
-        except Refused as refused:
-            self.stats.miss(NAME, str(refused), node)
-            builder.discard()
-            return False
-        self.stats.fired[f"{node.op_type} of constants"] += 1
-        return True
+        fired = f"{node.op_type} of constants"
+        return replace_or_miss(self.rewriter, self.stats, NAME, node, values, builder, fired)

@@ -26,8 +26,8 @@ import onnx_ir as ir
 
 from smelt.ir import constants, scope
 from smelt.ir.build import Builder
-from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.worklist import RuleStats
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats, replace_or_miss
 from smelt.passes.base import EXACT, PassContext, graph_pass
 from smelt.passes.quantize.groups import Groups, has_groups
 from smelt.passes.quantize.quantization import Quantization, type_without_zero_point
@@ -144,14 +144,8 @@ class _Nullifier:
         return q is not None and self.is_middle(q)
 
     def replace(self, node: ir.Node, new: ir.Value, what: str, builder: Builder) -> None:
-        """Replace ``node`` by ``new``; record a miss if the rewriter refuses."""
-        try:
-            self.rewriter.replace(node, [new], trust_shape=True, rule=NAME)
-        except Refused as refused:
-            self.stats.miss(NAME, str(refused), node)
-            builder.discard()
-        else:
-            self.stats.fired[what] += 1
+        """Replace the result of ``node`` by ``new``; record a miss if the rewriter refuses."""
+        replace_or_miss(self.rewriter, self.stats, NAME, node, [new], builder, what)
 
 
 def _quantized(node: ir.Node, q: Quantization, middle: np.ndarray, builder: Builder) -> ir.Value:

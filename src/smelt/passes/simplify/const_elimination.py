@@ -29,8 +29,8 @@ import onnx_ir as ir
 from smelt.ir import constants, opset, scope
 from smelt.ir.build import Builder
 from smelt.ir.floats import is_float
-from smelt.ir.rewrite import Refused, Rewriter
-from smelt.ir.worklist import RuleStats
+from smelt.ir.rewrite import Rewriter
+from smelt.ir.worklist import RuleStats, replace_or_miss
 from smelt.operators.rounding import ROUNDED_ALIKE
 from smelt.passes.base import EXACT, PassContext, graph_pass, rounding
 from smelt.passes.simplify.constant_regions import region_around
@@ -147,13 +147,8 @@ class _Folder:
         self, node: ir.Node, values: Sequence[ir.Value | None], what: str, builder: Builder
     ) -> None:
         """Replace the results of ``node`` by ``values``; record a miss if the rewriter refuses."""
-        try:
-            self.rewriter.replace(node, values, trust_shape=True, rule="const_elimination")
-        except Refused as refused:
-            self.stats.miss("const_elimination", str(refused), node)
-            builder.discard()
-            return
-        self.stats.fired[what] += 1
+        rule = "const_elimination"
+        replace_or_miss(self.rewriter, self.stats, rule, node, values, builder, what)
 
     def arrays(self, node: ir.Node) -> Sequence[np.ndarray] | None:
         """Return the results of ``node``; None if they are not constant or must not be computed."""

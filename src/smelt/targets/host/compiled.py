@@ -12,14 +12,10 @@ import os
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeAlias
 
-import numpy as np
-
 from smelt.errors import ErrorList, SmeltError, Unsupported
-from smelt.ir.packed import packed, unpacked
 from smelt.native.call_blas import call_blas
 from smelt.native.call_lapack import call_lapack
 from smelt.native.convolve_by_panels import convolve_by_panels
@@ -38,8 +34,9 @@ from smelt.runtime.jit import blas
 from smelt.runtime.jit.background import background
 from smelt.runtime.jit.build import built, is_kept, library_key
 from smelt.runtime.jit.cache import Cache
-from smelt.runtime.jit.caller import Caller, Entry, Port, caller, extension
+from smelt.runtime.jit.caller import Caller, Entry, caller, extension
 from smelt.runtime.jit.pool import parallel_for
+from smelt.targets.host.call_ports import packing, ports_of
 from smelt.targets.host.kept import Kept, note_of, recall, remember
 
 Shapes: TypeAlias = tuple[tuple[int, ...], ...]
@@ -260,48 +257,18 @@ def _caller(program: Program, kept: Kept, library: ctypes.CDLL, threads: int) ->
         library[BIND_THREADS](parallel_for())
     run = ctypes.cast(library[FUNCTION], ctypes.c_void_p).value
     assert run is not None
-    inputs, outputs = _ports(program, program.inputs), _ports(program, program.outputs)
+    inputs, outputs = ports_of(program, program.inputs), ports_of(program, program.outputs)
     needed, short = kept.memory_bytes, kept.is_short
     made = caller(Entry(run, library, inputs, outputs, kept.weights, needed, short))
     few_bits = any(
         program.slots[slot].dtype.bitwidth < 8 for slot in (*program.inputs, *program.outputs)
     )
-    return _packing(program, made) if few_bits else made
-
-
-def _packing(program: Program, call: Caller) -> Caller:
-    """Wrap ``call`` to pack inputs of sub-byte elements and unpack such results."""
-    inputs, outputs = (
-        [program.slots[slot] for slot in slots] for slots in (program.inputs, program.outputs)
-    )
-
-    def packing(*given: np.ndarray) -> tuple[np.ndarray, ...] | None:
-        if len(given) != len(inputs):
-            return None
-        pairs = zip(given, inputs, strict=True)
-        results = call(*(packed(array, slot.dtype) for array, slot in pairs))
-        if results is None:
-            return None
-        found = zip(results, outputs, strict=True)
-        return tuple(unpacked(array, slot.dtype, slot.sizes) for array, slot in found)
-
-    return packing
+    return packing(program, made) if few_bits else made
 
 
 def _library(text: str) -> ctypes.CDLL:
     with built(text) as path:
         return ctypes.CDLL(str(path))
-
-
-def _ports(program: Program, slots: Sequence[int]) -> list[Port]:
-    """Return the ports of the library; sub-byte elements are packed bytes."""
-    described = (program.slots[slot] for slot in slots)
-    return [
-        Port(np.dtype(slot.dtype.numpy()), slot.sizes)
-        if slot.dtype.bitwidth >= 8
-        else Port(np.dtype(np.uint8), (slot.nbytes,))
-        for slot in described
-    ]
 
 
 def _is_short(program: Program) -> bool:

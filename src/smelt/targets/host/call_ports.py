@@ -1,0 +1,41 @@
+"""Arrays of callers as a compiled library takes them: sub-byte elements are packed bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from smelt.ir.packed import packed, unpacked
+from smelt.program.instruction import Program
+from smelt.runtime.jit.caller import Caller, Port
+
+
+def ports_of(program: Program, slots: Sequence[int]) -> list[Port]:
+    """Return the ports of the library; sub-byte elements are packed bytes."""
+    described = (program.slots[slot] for slot in slots)
+    return [
+        Port(np.dtype(slot.dtype.numpy()), slot.sizes)
+        if slot.dtype.bitwidth >= 8
+        else Port(np.dtype(np.uint8), (slot.nbytes,))
+        for slot in described
+    ]
+
+
+def packing(program: Program, call: Caller) -> Caller:
+    """Wrap ``call`` to pack inputs of sub-byte elements and unpack such results."""
+    inputs, outputs = (
+        [program.slots[slot] for slot in slots] for slots in (program.inputs, program.outputs)
+    )
+
+    def packing(*given: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        if len(given) != len(inputs):
+            return None
+        pairs = zip(given, inputs, strict=True)
+        results = call(*(packed(array, slot.dtype) for array, slot in pairs))
+        if results is None:
+            return None
+        found = zip(results, outputs, strict=True)
+        return tuple(unpacked(array, slot.dtype, slot.sizes) for array, slot in found)
+
+    return packing
