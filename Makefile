@@ -64,7 +64,7 @@ bench: setup ## smelt beside other optimizers in one run: speed, nodes left, lat
 docs: setup ## write the generated pages of docs/
 	$(BIN)/python -m smelt.cli.docs
 
-picture: setup ## take the picture of a report again: docs/report.png (needs Chromium)
+picture: setup ## make docs/report.png and docs/layer.svg again (needs Chromium)
 	PYTHONPATH=tests $(BIN)/python -m examples.report_picture
 
 site: .venv/.docs ## the documentation as a site in build/site, which loads nothing from elsewhere

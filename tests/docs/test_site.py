@@ -15,6 +15,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+EXTRA = ("extra_css", "extra_javascript")
 DECISION = re.compile(r"decisions/\d{3}-[a-z0-9-]+\.md")
 CODE = re.compile(r"^( *)```.*?^\1```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -69,7 +70,9 @@ def test_nothing_is_loaded_from_elsewhere_by_the_settings() -> None:
     chosen = settings()
     assert chosen["theme"]["font"] is False
     assert chosen["strict"] is True
-    assert not {"extra_javascript", "extra_css"} & chosen.keys()
+    theme = DOCS / ".theme"
+    assert all((theme / name).is_file() for key in EXTRA for name in chosen[key])
+    assert (DOCS / chosen["theme"]["logo"]).is_file()
     assert not any("```mermaid" in (DOCS / page).read_text(encoding="utf-8") for page in PAGES)
 
 
@@ -107,6 +110,23 @@ def test_built_pages_load_nothing_from_elsewhere(site: Path) -> None:
         names = [name for names in loaded for name in names if name]
         assert not [name for name in names if "//" in name and not name.startswith("data:")], file
     assert all("Content-Security-Policy" in page.read_text(encoding="utf-8") for page in pages)
+
+
+@pytest.mark.slow
+def test_each_error_and_each_pass_has_a_page(site: Path) -> None:
+    from smelt.error_codes import FAMILIES
+    from smelt.passes.registry import passes
+
+    codes = {code for _, known in FAMILIES.values() for code in known}
+    assert {page.stem for page in (site / "errors").glob("*.html")} == codes
+    names = {each.spelling for each in passes().values()}
+    assert {page.stem for page in (site / "passes").glob("*.html")} == names
+    for folder, listed in (("errors", codes), ("passes", names)):
+        text = (site / f"{folder}.html").read_text(encoding="utf-8")
+        assert [name for name in listed if f'href="{folder}/{name}.html"' not in text] == []
+    for name in names:
+        text = (site / "passes" / f"{name}.html").read_text(encoding="utf-8")
+        assert text.count('class="diagram"') >= 2, name
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def reporting(
     """
     from smelt.check.report.html_report import HtmlReport
 
-    report = HtmlReport("standard input" if title == STANDARD else title)
+    report = HtmlReport("standard input" if title == STANDARD else title.rpartition("/")[2])
     if picture is not None:
         check_destination(picture, "picture", path, *outputs, *reads)
     if path is None:

@@ -165,11 +165,15 @@ def test_modules_come_from_names_and_from_scopes_of_pytorch_and_jax():
     assert path_of(node) == ("encoder", "layer.0", "act")
     node.metadata_props["pkg.torch.onnx.name_scopes"] = "['', 'enc', 'enc.act', 'gelu']"
     assert path_of(node) == ("enc", "act")
+    node.metadata_props["pkg.torch.onnx.name_scopes"] = "['', '_empty_nn_module_stack_of_it', 'x']"
+    assert path_of(node) == ()
     node.metadata_props["pkg.torch.onnx.name_scopes"] = "__import__('os')"
     assert path_of(node) == ()
     flax = ir.node("Relu", [], name="node_Relu_0")
     stamp(flax, Origin(("net.py:8 in Block.__call__ [Net/block_0/Dense_0]",)))
     assert path_of(flax) == ("Net", "block_0", "Dense_0")
+    stamp(flax, Origin(("net.py:8 in Block.__call__ [Net/block_0/relu]",)))
+    assert path_of(flax) == ("Net", "block_0")
     stamp(flax, Origin(("net.py:8 in <lambda>",)))
     assert path_of(flax) == ()
     assert len(path_of(ir.node("Relu", [], name="a/" * 10_000))) < 50

@@ -83,8 +83,10 @@ def test_what_depends_on_constants_only():
 def test_weights_and_attributes_stand_on_a_node():
     graph = graph_of(parse(VARIED["convolutions"]))
     nodes = {node["op"]: node for node in graph["nodes"]}
-    assert nodes["Conv"]["lines"][0] == "W 4x3x1x1 · kernel_shape [1,1]".replace("x", "\u00d7")
-    assert nodes["Conv"]["lines"][1] == "pads [0,1,0,1] · strides [1,2]"
+    assert nodes["Conv"]["lines"] == [
+        "W 4x3x1x1 · pads [0,1,0,1]".replace("x", "\u00d7"),
+        "strides [1,2]",
+    ]
     assert nodes["Reshape"]["lines"] == ["shape [0, -1]"]
     assert nodes["Relu"]["lines"] == []
 
@@ -118,6 +120,7 @@ def test_kinds_of_operators(op, kind):
         ({"Conv": 2, "Relu": 2}, "convolution"),
         ({"Gemm": 1}, "projection"),
         ({"LayerNormalization": 1, "Add": 1}, "normalization"),
+        ({"Gather": 2, "Add": 1, "LayerNormalization": 1}, "embedding"),
         ({"Shape": 3, "Gather": 3, "Concat": 1}, "3 Gather, 3 Shape"),
         ({}, ""),
     ],

@@ -72,7 +72,7 @@ def summary_of(operators: Counter[str]) -> str:
     }
     found = [name for name, present in parts.items() if present]
     if not found and kinds["normalization"]:
-        found = ["normalization"]
+        found = ["embedding" if counts["Gather"] else "normalization"]
     if found:
         return " + ".join(found)
     most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:2]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from smelt.check.report.shown import shown
-from smelt.ir import opset, text
+from smelt.ir import constants, opset, text
 from smelt.operators import find
 
 WIDTH = 30
@@ -34,7 +34,7 @@ def lines_of(node: ir.Node, version: int, weight: Weight) -> list[str]:
             parts.append(f"{name} {about}")
     for name, attr in node.attributes.items():
         given = text.attribute(attr)
-        if given is not None and attr.value != _default(node, name, version):
+        if given is not None and not _is_usual(node, name, version):
             parts.append(f"{name} {_type_name(name, given)}")
     return _lines([_cut(part) for part in parts])
 
@@ -65,8 +65,20 @@ def _formal_names(domain: str, op_type: str, version: int) -> list[str]:
     return [name.rstrip("?") for name in known.inputs] if known is not None else []
 
 
-def _default(node: ir.Node, name: str, version: int) -> object:
-    return opset.default_attribute(node.op_type, name, version, node.domain)
+def _is_usual(node: ir.Node, name: str, version: int) -> bool:
+    """True if an attribute has its default, or says what is so without it.
+
+    Strides and dilations of 1, pads of 0, and the size of a kernel whose weight is constant.
+    """
+    value = node.attributes[name].value
+    if name in ("strides", "dilations"):
+        return all(item == 1 for item in value)
+    if name == "pads":
+        return not any(value)
+    if name == "kernel_shape" and len(node.inputs) > 1:
+        return constants.is_constant(node.inputs[1])
+    default = opset.default_attribute(node.op_type, name, version, node.domain)
+    return bool(value == default)
 
 
 def _type_name(name: str, given: str) -> str:

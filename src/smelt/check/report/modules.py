@@ -26,10 +26,16 @@ PIECE = 40
 DEPTH = 24
 """The deepest nesting of modules that is kept; names may have any number of slashes."""
 
+_MODULE = re.compile(r"[A-Z]|.*\d$")
+"""The name of a module or a layer, and of no function: ``Dense``, ``layers_0``."""
+
 Tree: TypeAlias = "int | dict[str, Any]"
 Path: TypeAlias = tuple[str, ...]
 
 _SCOPES = "pkg.torch.onnx.name_scopes"
+
+_NO_MODULE = "_empty_nn_module_stack"
+"""How PyTorch names the scope of nodes that no module made."""
 
 _STACK = re.compile(r" in .* \[([^\]]+)\]$")
 """The name stack at the end of ``file:line in function [Net/block_0/Dense_0]``."""
@@ -46,6 +52,8 @@ def path_of(node: ir.Node) -> Path:
     stack = _STACK.search(origin.sources[0]) if origin is not None and origin.sources else None
     if stack is not None:
         parts = stack[1][:2000].split("/")
+        if not _MODULE.match(parts[-1]):  # a function such as relu, which many modules call
+            parts.pop()
     else:
         parts = (node.name or "")[:2000].strip("/").split("/")[:-1]
     return tuple(shown(part, 60) for part in parts[:DEPTH] if part)
@@ -62,7 +70,7 @@ def _of_scopes(text: str) -> Path:
     path: list[str] = []
     outer = ""
     for name in [str(name) for name in names[:-1]][:DEPTH]:
-        if name:
+        if name and not name.startswith(_NO_MODULE):
             path.append(shown(name.removeprefix(f"{outer}."), 60))
             outer = name
     return tuple(path)

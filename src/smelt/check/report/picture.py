@@ -127,7 +127,7 @@ def _heading(document: dict[str, Any], part: Part) -> Iterator[str]:
     said = f"{whole[0]} nodes became {whole[1]}"
     if part.path:
         name = "/".join(part.path)
-        if re.fullmatch(r"(block|part) \d+ of \d+", part.path[-1]):
+        if re.fullmatch(r"((block|part) \d+ of )?\d+", part.path[-1]):
             name = f"{summary_of(Counter(nodes[n]['op'] for n in part.before))}, {name}"
         where = f"{name} of {where}"
         said = f"{part.counts[0]} nodes became {part.counts[1]}; in the whole model, {said}"

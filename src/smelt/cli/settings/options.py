@@ -12,7 +12,7 @@ from typer.models import OptionInfo
 
 PER_RUN = frozenset(
     (
-        *("output", "report", "trace", "reduce"),
+        *("output", "report", "picture", "trace", "reduce"),
         *("json", "markdown", "snippet", "list"),
         *("check", "ray", "no-config"),
     )

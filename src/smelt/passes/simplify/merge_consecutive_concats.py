@@ -1,7 +1,7 @@
 """Merge nested Concats along the same axis into one, and drop empty pieces.
 
     before   a, b ─> Concat(1) ─┐
-                              c ─┴─> Concat(1) ─> y      after   a, b, c ─> Concat(1) ─> y
+                           c ─┴─> Concat(1) ─> y         after   a, b, c ─> Concat(1) ─> y
 
 Needs    (1) the same axis, by number or by a known rank. An empty piece has a known size of 0 along
          the axis, and at least one other piece remains.

@@ -3,7 +3,7 @@
 
 export const data = JSON.parse(document.getElementById("data").textContent);
 
-const OPEN_AT_FIRST = 110; // items that a side shows before anybody opens a group
+const OPEN_AT_FIRST = 70; // items that a side shows before anybody opens a group
 const MOST_ENDS = 40; // inputs or outputs that stand alone
 
 export function makeSide(key, graph) {
@@ -98,7 +98,7 @@ function connect(from, to) {
 }
 
 // Opens groups from the outside in, on both sides alike, while both have room for what is in them.
-// Groups of one name but for its number, such as layers, open all or not at all.
+// Groups of one name but for its number, such as layers, open all or not at all; small ones come first.
 function openSome(sides) {
   const room = new Map(sides.map((side) => [side, OPEN_AT_FIRST - side.root.kids.length]));
   const waiting = [[sides[0].root, sides[1].root]];
@@ -108,7 +108,8 @@ function openSome(sides) {
       const name = group.name.replace(/\d+/g, "#");
       alike.set(name, [...(alike.get(name) ?? []), group]);
     }
-    for (const groups of alike.values()) {
+    const count = (groups) => groups.reduce((sum, { kids }) => sum + kids.length, 0);
+    for (const groups of [...alike.values()].sort((a, b) => count(a) - count(b))) {
       const both = groups.flatMap((group) => (group.twin ? [group, group.twin] : [group]));
       const needed = (side) => both.reduce((sum, { side: of, kids }) => sum + (of === side ? kids.length : 0), 0);
       if (both.some(isHeap) || sides.some((side) => needed(side) > room.get(side))) continue;

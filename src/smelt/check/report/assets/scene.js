@@ -7,7 +7,7 @@ const LETTER = { title: 7.6, line: 6.7 };
 const PAD = { x: 14, top: 36, bottom: 14 };
 export const HEAD = 24, LINE = 16; // pixels of a title and of a line below it
 
-const UNNAMED = /^(block|part) \d+ of \d+$/;
+const UNNAMED = /^((block|part) \d+ of )?\d+$/; // names that do not say what a group is
 
 // What stands on an item: its title, then its lines, the last of which is faint.
 export function words(item) {
@@ -90,7 +90,7 @@ const upperEdge = (item) => item.y - item.h / 2;
 function finish({ item, isInner, ends, extra, place }) {
   const { w, h, routes } = place(extra);
   const inner = isInner ? { x: PAD.x, y: PAD.top } : { x: 0, y: 0 };
-  const title = isInner ? words(item)[0].length * LETTER.title + 40 : 0;
+  const title = isInner ? words(item)[0].length * LETTER.title + 56 : 0;
   const width = Math.max(w + 2 * inner.x, title);
   inner.x = (width - w) / 2;
   item.inner = inner;
