@@ -359,6 +359,16 @@ POOLS = [
 ]
 
 
+@pytest.mark.parametrize(("dtype", "least"), [("uint8", 0), ("int8", -128), ("float", -np.inf)])
+@pytest.mark.parametrize("attributes", ["dilations=[2,2]", "strides=[2,1], storage_order=1"])
+def test_the_place_of_a_maximum_is_none_of_the_padding(agree, dtype, least, attributes) -> None:
+    node = f"y, i = MaxPool<kernel_shape=[2,2], pads=[1,1,1,1], {attributes}>(x)"
+    graph = f"g ({dtype}[1,2,5,4] x) => ({dtype}[a,b,c,d] y, int64[a,b,c,d] i) {{ {node} }}"
+    x = np.full((1, 2, 5, 4), least, np.dtype({"float": "float32"}.get(dtype, dtype)))
+    x[0, 1, 2, 1:3] = 3
+    agree(text.parse(graph, 13), x)
+
+
 @pytest.mark.parametrize("node", POOLS)
 def test_pools(agree, node: str) -> None:
     x = np.random.default_rng(0).standard_normal((2, 3, 7, 6)).astype(np.float32) - 3

@@ -36,7 +36,10 @@ def max_pool(call: Call) -> Step:
 
 
 def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
-    """Return the step of a MaxPool with indices."""
+    """Return the step of a MaxPool with indices: the first place of the maximum in the input.
+
+    Padding holds ``fill``, which elements may equal, so its places are ruled out.
+    """
     shape = call.input(0).shape
     plane = np.arange(prod(windows.sizes), dtype=np.int64)
     column_major = call.integer("storage_order") == 1
@@ -44,6 +47,8 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
     numbers = np.zeros(windows.padded, dtype=np.int64)
     windows.pad(plane, numbers, 0)
     where = windows.view(numbers).reshape(-1, *windows.outputs)
+    ones = windows.pad(np.ones(windows.sizes, np.bool_), np.zeros(windows.padded, np.bool_), 0)
+    inside = windows.view(ones).reshape(-1, *windows.outputs)
     starts = np.arange(prod(shape[:2])).reshape(*shape[:2], *(1 for _ in windows.sizes))
     starts = starts * prod(windows.sizes)
 
@@ -51,7 +56,11 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
         source = windows.pad(x, scratch[0], fill) if scratch else x
         seen = windows.view(source).reshape(*shape[:2], -1, *windows.outputs)
         best = np.argmax(seen, axis=2, keepdims=True)
-        np.copyto(out, np.take_along_axis(seen, best, 2)[:, :, 0])
+        top = np.take_along_axis(seen, best, 2)
+        if scratch:
+            ties = (seen == top) & inside
+            best = np.where(ties.any(axis=2, keepdims=True), ties.argmax(2, keepdims=True), best)
+        np.copyto(out, top[:, :, 0])
         chosen = np.take_along_axis(where[None, None], best, 2)[:, :, 0]
         np.copyto(indices, chosen + starts)
 
