@@ -117,8 +117,8 @@ CODES: Mapping[str, ErrorCode] = {
         "the model fails as it runs",
         "The model loads, but an operator meets inputs that it does not allow, for "
         "instance an index beyond its table or shapes that do not fit at the chosen "
-        "sizes.",
-        "--dim B=2,8, or give inputs that the model accepts",
+        "sizes. Commands that make up inputs try further sizes first.",
+        "give inputs that the model accepts, or the sizes of dims that it accepts: --dim T=64",
     ),
     "E322": ErrorCode(
         "a subgraph does not fit its node",

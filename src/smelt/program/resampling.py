@@ -21,6 +21,7 @@ from smelt.operators.formula import Arrays, Number
 from smelt.operators.formula.symbolic import Writer
 
 CROP = "tf_crop_and_resize"
+SYMMETRIC = "half_pixel_symmetric"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +98,16 @@ def coordinates(sampling: Sampling, size: int, count: int) -> Any:
     """Return the source coordinate of each result row."""
     F: Any = np.float32 if sampling.in_float32 else np.float64  # noqa: N806 - a type
     scale = F(count) / F(size) if sampling.scale is None else F(sampling.scale)
-    length = F(count) if sampling.scale is None else scale * F(size)
-    numbers = (np.arange(count, dtype=F), F(size), F(count), scale, length)
+    known = sampling.scale is None and not sampling.in_float32
+    length = F(count) if known else scale * F(size)
+    # ONNX Runtime adds the offset of this mode in float64, and rounds the sum.
+    terms: Any = np.float64 if sampling.coordinates == SYMMETRIC else F
+    numbers = (np.arange(count, dtype=terms), F(size), F(count), scale, length)
     with np.errstate(all="ignore"):
-        return place_of(
+        places: Any = place_of(
             Arrays(), sampling.coordinates, *numbers, F(sampling.start), F(sampling.end)
         )
+    return places.astype(F)
 
 
 def hangs_on_rounding(sampling: Sampling, size: int, count: int) -> bool:
@@ -168,8 +173,13 @@ def nearest_of(m: Writer[Number], rounding: str, at: Number) -> Number:
         case "ceil":
             return m.op("Ceil", at)
         case "round_prefer_ceil":
-            return m.op("Where", at - below >= 0.5, below + 1, below)
-    return m.op("Where", at - below > 0.5, below + 1, below)
+            return m.op("Where", at - below >= 0.5 - HALF_WAY, below + 1, below)
+    return m.op("Where", at - below > 0.5 + HALF_WAY, below + 1, below)
+
+
+HALF_WAY = 1e-6
+"""Distance from the middle between two rows within which a coordinate counts as the middle, as in
+ONNX Runtime."""
 
 
 def weight_of(m: Writer[Number], mode: str, distance: Number, cubic: float) -> Number:
