@@ -6,6 +6,29 @@ import numpy as np
 import pytest
 from c_library import Library, assert_same, compile_text, ops, random_inputs
 
+from smelt.native.kernels.vector_dot import panel_for, panel_workspace, vectors_for
+
+TILES = {1: (8, 64), 2: (4, 64), 3: (4, 64), 4: (2, 32), 64: (2, 32)}
+"""Vectors of a micro-kernel and columns of a packed panel, by rows of the left side."""
+
+
+@pytest.mark.parametrize("rows", TILES)
+def test_few_rows_have_more_vectors_and_wider_panels(rows: int) -> None:
+    assert (vectors_for(rows), panel_for(rows)) == TILES[rows]
+
+
+COPIES = [(31, 999, 1, 0), (32, 65, 1, 896), (32, 64, 1, 0), (1, 32, 1, 0), (1, 31, 1, 896),
+          (1, 32, 2, 896)]  # fmt: skip
+"""Rows, columns and stride of a right side of 7 rows, and bytes of scratch for its copy."""
+
+
+@pytest.mark.parametrize(("rows", "columns", "stride", "scratch"), COPIES)
+def test_a_right_side_is_copied_for_many_rows(
+    rows: int, columns: int, stride: int, scratch: int
+) -> None:
+    assert panel_workspace(rows, columns, 7, stride) == scratch
+
+
 EINSUMS = {
     "matrices": ("ij,jk->ik", "[5,6]", "[6,7]", "[5,7]"),
     "wide": ("ij,jk->ik", "[9,33]", "[33,130]", "[9,130]"),

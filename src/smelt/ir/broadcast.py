@@ -193,7 +193,7 @@ def _expanded(infer: Infer) -> Infer:
         x, target = node.inputs[:2]
         if x is None or target is None or context.get_symbolic_value(target) is not None:
             return
-        length = target.shape[0] if target.shape is not None and len(target.shape) == 1 else None
+        length = target.shape[0] if target.shape else None
         if x.shape is None or not isinstance(length, int):
             node.outputs[0].shape = None
             return

@@ -40,5 +40,5 @@ def _length(node: ir.Node) -> int | None:
     window = node.inputs[2] if len(node.inputs) > 2 else None
     if given or window is None:
         return _number(node, 3)
-    size = window.shape[0] if window.shape is not None and len(window.shape) == 1 else None
+    size = window.shape[0] if window.shape else None
     return size if isinstance(size, int) else None
