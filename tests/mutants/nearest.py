@@ -62,10 +62,11 @@ def _readers() -> Mapping[str, set[str]]:
 
 
 def of_room(module: str) -> list[str]:
-    """The test files of the room of ``module``: first those that mirror its readers, then those
-    that mirror readers of these, and so on."""
+    """The test files of the room of ``module``: first those of its own folder, then those that
+    mirror its readers, then those that mirror readers of these, and so on."""
     folder, seen, latest = room(module), {module}, {module}
-    found: dict[Path, None] = {}
+    own = TESTS.joinpath(*module.split(".")[1:-1])
+    found = dict.fromkeys(sorted(own.rglob("test_*.py")) if own != folder else [])
     while latest:
         latest = {reader for name in latest for reader in _readers()[name]} - seen
         seen |= latest

@@ -9,7 +9,7 @@ from smelt.passes.attention.fuse_rotary_embedding import fuse_rotary_embedding
 
 STEPS = (
     "int64[1] o = {0}, int64[1] i = {1}, int64[1] t = {2}, int64[1] e = {9}, int64[1] a = {3}, "
-    "int64[1] m = {-1}, int64[4] whole = {0,0,3,4}"
+    "int64[1] m = {-1}, int64[4] whole = {0,0,3,6}, int64[1] h3 = {3}"
 )
 EVERY_SECOND = "p = Slice(x, o, e, a, t) q = Slice(x, i, e, a, t) "
 PRODUCTS = (
@@ -17,14 +17,14 @@ PRODUCTS = (
     "r = Add(ps, qc) "
 )
 STACKED = "u = Unsqueeze(l, m) v = Unsqueeze(r, m) w = Concat<axis=-1>(u, v) y = Reshape(w, whole)"
-ANGLES = "float[2,1,3,2] cos, float[2,1,3,2] sin"
+ANGLES = "float[2,1,3,3] cos, float[2,1,3,3] sin"
 AFTER = (
-    f"g (float[2,5,3,4] x, {ANGLES}) => (float[2,5,3,4] y) <int64[1] h = {{1}}> "
+    f"g (float[2,5,3,6] x, {ANGLES}) => (float[2,5,3,6] y) <int64[1] h = {{1}}> "
     "{ c = Squeeze(cos, h) s = Squeeze(sin, h) y = RotaryEmbedding<interleaved=1>(x, c, s) }"
 )
 
 
-def graph(body: str, x: str = "2,5,3,4", angles: str = ANGLES, y: str = "2,5,3,4") -> str:
+def graph(body: str, x: str = "2,5,3,6", angles: str = ANGLES, y: str = "2,5,3,6") -> str:
     return f"g (float[{x}] x, {angles}) => (float[{y}] y) <{STEPS}> {{ {body} }}"
 
 
@@ -32,8 +32,8 @@ def test_every_second_number() -> None:
     check_rewrite(fuse_rotary_embedding, graph(EVERY_SECOND + PRODUCTS + STACKED), AFTER)
 
 
-APART = "int64[5] by_two = {0,0,0,2,2}, int64[1] four = {4}, int64[2] one = {1,1}"
-COMPLEX = "float[2,1,3,2,1] cos, float[2,1,3,2,1] sin"
+APART = "int64[5] by_two = {0,0,0,3,2}, int64[1] four = {4}, int64[2] one = {1,1}"
+COMPLEX = "float[2,1,3,3,1] cos, float[2,1,3,3,1] sin"
 OF_A_PAIR = {
     "split and squeezed": (
         "d, f = Split<axis=4>(z, one) p = Squeeze(d, m) q = Squeeze(f, m) ",
@@ -50,15 +50,15 @@ OF_A_PAIR = {
 
 @pytest.mark.parametrize(("cuts", "ends", "angles"), OF_A_PAIR.values(), ids=OF_A_PAIR.keys())
 def test_a_last_dim_of_two(cuts: str, ends: str, angles: str) -> None:
-    source = f"g (float[2,5,3,4] x, {angles}) => (float[2,5,3,4] y) <{STEPS}, {APART}>"
+    source = f"g (float[2,5,3,6] x, {angles}) => (float[2,5,3,6] y) <{STEPS}, {APART}>"
     one = "c0 = Squeeze(cos, m) s0 = Squeeze(sin, m)" if angles is COMPLEX else ""
     names = "c0, s0" if one else "cos, sin"
     first, second = names.split(", ")
     check_rewrite(
         fuse_rotary_embedding,
         f"{source} {{ z = Reshape(x, by_two) {cuts + PRODUCTS + ends} }}",
-        f"g (float[2,5,3,4] x, {angles}) => (float[2,5,3,4] y) <{STEPS}, {APART}, "
-        f"int64[4] again = {{0,0,0,4}}> {{ z = Reshape(x, by_two) xx = Reshape(z, again) {one} "
+        f"g (float[2,5,3,6] x, {angles}) => (float[2,5,3,6] y) <{STEPS}, {APART}, "
+        f"int64[4] again = {{0,0,0,6}}> {{ z = Reshape(x, by_two) xx = Reshape(z, again) {one} "
         f"c = Squeeze({first}, i) s = Squeeze({second}, i) "
         "y = RotaryEmbedding<interleaved=1>(xx, c, s) }",
     )
@@ -66,11 +66,11 @@ def test_a_last_dim_of_two(cuts: str, ends: str, angles: str) -> None:
 
 def test_heads_that_are_merged_at_once() -> None:
     body = EVERY_SECOND + PRODUCTS + STACKED.replace("whole)", "rows)")
-    source = graph(body, y="2,5,12").replace(STEPS, f"{STEPS}, int64[3] rows = {{0,0,-1}}")
+    source = graph(body, y="2,5,18").replace(STEPS, f"{STEPS}, int64[3] rows = {{0,0,-1}}")
     check_rewrite(
         fuse_rotary_embedding,
         source,
-        f"g (float[2,5,3,4] x, {ANGLES}) => (float[2,5,12] y) "
+        f"g (float[2,5,3,6] x, {ANGLES}) => (float[2,5,18] y) "
         "<int64[1] h = {1}, int64[3] rows = {0,0,-1}> { c = Squeeze(cos, h) s = Squeeze(sin, h) "
         "r = RotaryEmbedding<interleaved=1>(x, c, s) y = Reshape(r, rows) }",
     )
@@ -79,7 +79,7 @@ def test_heads_that_are_merged_at_once() -> None:
 ALONE = "d, f = Split<axis=4>(z, one) p = Squeeze(d, m) q = Squeeze(f, m) "
 KEPT = {
     "halves, stacked as neighbours": graph(
-        "p = Slice(x, o, t, a) q = Slice(x, t, e, a) " + PRODUCTS + STACKED
+        "p = Slice(x, o, h3, a) q = Slice(x, h3, e, a) " + PRODUCTS + STACKED
     ),
     "the second first": graph(
         EVERY_SECOND.replace("p =", "k =").replace("q =", "p =").replace("k =", "q =")
@@ -94,7 +94,7 @@ KEPT = {
     ),
     "another angle for the second": graph(
         EVERY_SECOND + PRODUCTS.replace("Mul(p, sin)", "Mul(p, other)") + STACKED,
-        angles=f"{ANGLES}, float[2,1,3,2] other",
+        angles=f"{ANGLES}, float[2,1,3,3] other",
     ),
     "stacked along another axis": graph(
         EVERY_SECOND
@@ -102,14 +102,14 @@ KEPT = {
         + "u = Unsqueeze(l, a) v = Unsqueeze(r, a) w = Concat<axis=3>(u, v) y = Reshape(w, whole)"
     ),
     "a dim that another size merges, said by a 0": graph(
-        EVERY_SECOND + PRODUCTS + STACKED.replace("whole)", "pairs)"), y="2,5,3,2,2"
+        EVERY_SECOND + PRODUCTS + STACKED.replace("whole)", "pairs)"), y="2,5,3,3,2"
     ).replace(STEPS, f"{STEPS}, int64[5] pairs = {{0,0,0,0,2}}"),
     "angles of each head": graph(
-        EVERY_SECOND + PRODUCTS + STACKED, angles="float[5,3,2] cos, float[5,3,2] sin"
+        EVERY_SECOND + PRODUCTS + STACKED, angles="float[5,3,3] cos, float[5,3,3] sin"
     ),
-    "angles that add batches": graph(EVERY_SECOND + PRODUCTS + STACKED, x="1,5,3,4", angles=ANGLES),
+    "angles that add batches": graph(EVERY_SECOND + PRODUCTS + STACKED, x="1,5,3,6", angles=ANGLES),
     "one number on its own": graph(EVERY_SECOND + PRODUCTS + STACKED).replace(
-        "(float[2,5,3,4] y)", "(float[2,5,3,4] y, float[2,5,3,2] l)"
+        "(float[2,5,3,6] y)", "(float[2,5,3,6] y, float[2,5,3,3] l)"
     ),
     "doubles": graph(EVERY_SECOND + PRODUCTS + STACKED).replace("float[", "double["),
 }
