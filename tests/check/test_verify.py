@@ -165,7 +165,7 @@ def test_failing_where_the_source_works_is_a_mismatch():
 def test_inputs_outside_the_source_are_left_out_unless_all_are():
     fixed = model("g (float[B] x) => (float[2,N] y) <int64[2] s = {2,-1}> { y = Reshape(x, s) }")
     report = verify(fixed, fixed, dims={"B": (3, 4)}, modes=("normal",))
-    assert report.trials[0].skipped
+    assert "Reshape" in report.trials[0].skipped
     assert report.ok
     with pytest.raises(InvalidModel):
         verify(fixed, fixed, dims={"B": (3, 5)})

@@ -166,6 +166,14 @@ def test_what_cannot_be_a_check_is_refused(smelt, write, small, options, code):
     assert not small.exists()
 
 
+@pytest.mark.parametrize(
+    ("status", "words"), {"7": "7", "failure": "any other than 0", "timeout": "timeout"}.items()
+)
+def test_a_check_that_ends_otherwise_is_told(smelt, write, small, status, words):
+    result = smelt("reduce", write(), "--check", "true", "--check-status", status, "-o", small)
+    assert f"CMD ended with 0, and {words} was asked for" in result.stderr
+
+
 def optimize_with(optimize, steps, model, **options):
     return optimize(model, **{**options, "pipeline": steps})
 

@@ -2,7 +2,8 @@
 
 No file of the working tree changes: a loader compiles other code from the same text. The settings
 are environment variables, so processes that a test starts follow them, too; each begins with
-``sitecustomize.py``, which ``environment`` writes into a folder.
+``sitecustomize.py``, which ``environment`` writes into a folder. Their names do not begin with
+``SMELT_``: smelt warns of such names that it does not know, which fails tests of its output.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from types import ModuleType
 from mutants.blocks import RECORD, marked
 from mutants.sites import Site, mutated
 
-MUTANT = "SMELT_MUTANT"
-RECORDS = "SMELT_MUTANTS_RECORDS"
-RECORDED = "SMELT_MUTANTS_RECORDED"
+MUTANT = "MUTANTS_SITE"
+RECORDS = "MUTANTS_RECORDS"
+RECORDED = "MUTANTS_RECORDED"
 TESTS = Path(__file__).parents[1]
 
 reached: dict[str, bytearray] = {}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from mutants import importing
 
-CHOSEN = "SMELT_MUTANTS_TESTS"
-SECONDS = "SMELT_MUTANTS_SECONDS"
+CHOSEN = "MUTANTS_TESTS"
+SECONDS = "MUTANTS_SECONDS"
 
 
 def _spent() -> float:
