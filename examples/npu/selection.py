@@ -49,7 +49,7 @@ def unit(m: Match, b: Builder, relu: bool) -> Replacement:
         return Miss("an operand is not dequantized by constants")
     weights = m.array(w[0], None)
     if weights is None or weights.dtype != np.int8 or x[0].dtype != ir.DataType.INT8 or w[2].any():
-        return Miss("the weights are no constant int8 around 0, or the operand is no int8")
+        return Miss("the weights are not constant int8 around 0, or the operand is no int8")
     if x[1].size > 1 or end[0].size > 1 or end[1].dtype != np.int8:
         return Miss("the operand or the result has scales for channels, or is no int8")
     conv = node.op_type == "Conv"
@@ -70,7 +70,7 @@ def unit(m: Match, b: Builder, relu: bool) -> Replacement:
         return Miss("the weights have scales for blocks")
     bias = _bias(m, node, x[1] * w[1].reshape(-1), channels)
     if bias is None:
-        return Miss("the bias is no constant")
+        return Miss("the bias is not constant")
     more = _window(node, weights.shape[2:]) if conv else {}
     if more is None:
         return Miss("automatic padding")

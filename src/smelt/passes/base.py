@@ -53,7 +53,7 @@ class Exactness:
         if self.relative:
             text += f", {self.relative} of each result"
         if self.kind == "exact" and not self.zero_sign:
-            text += " but for the sign of zeros"
+            text += " except for the sign of zeros"
         return f"{text}: {self.note}" if self.note else text
 
 

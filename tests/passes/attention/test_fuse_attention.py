@@ -479,8 +479,8 @@ def test_a_mask_that_replaces_scores_before_a_bias_is_added(mask: str) -> None:
 
 
 NEO_KEPT = {
-    "what hides a score is not below all scores": neo(NEO_MASKS["shown"], low="-1e3"),
-    "what is added may be infinite, or hide all keys of a row": neo(
+    "the masking number is not below all scores": neo(NEO_MASKS["shown"], low="-1e3"),
+    "the bias may be infinite, or hide all keys of a row": neo(
         NEO_MASKS["shown"], biases=", float[3,5,7] t"
     ),
 }

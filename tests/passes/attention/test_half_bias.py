@@ -95,7 +95,7 @@ def test_a_table_of_each_head_and_windows_that_are_hidden_by_a_hundred() -> None
 
 KEPT = {
     "a mask of each head": graph(CHOICE, "bool[N,3,5,7] m"),
-    "scores that are replaced, where a row may be hidden whole": graph(
+    "scores that are replaced, where the mask may hide all keys of a row": graph(
         "w = Where(m, s, low)", MASK
     ),
     "scores that are replaced, then a mask": graph(

@@ -228,7 +228,7 @@ HEAD = '<ir_version: 10, opset_import: ["" : 23, "smelt" : 1, "of.nobody" : 1]>\
 PRODUCT = "smelt.DotGeneral<lhs_contracting=[1], rhs_contracting=[0]{}>(a, b)"
 TROPICAL = PRODUCT.format(', semiring="max_plus"')
 TOLD = {
-    "ONNX multiplies over numbers only": "g (float[3,4] a, float[4,5] b) => (float[3,5] y) "
+    "ONNX supports the semiring sum_product only": "g (float[3,4] a, float[4,5] b) => (float[3,5] y) "
     f"{{ y = {TROPICAL} }}",
     "the dtype or rank of an operand is unknown": "g (float[3,4] c, float[4,5] b) => (float[3,5] y) "
     f"{{ a = of.nobody.Hidden(c) y = {PRODUCT.format('')} }}",

@@ -68,7 +68,7 @@ def test_zero_points_that_are_absent_or_differ(pair: str) -> None:
 
 HEAD = "g (float[4] x, int8[1] p) => "
 KEPT = {
-    "the integers are returned": f"{HEAD}(float[4] y, int8[4] q) {GIVEN}> {{"
+    "the integers are an output": f"{HEAD}(float[4] y, int8[4] q) {GIVEN}> {{"
     " q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }",
     "integers are computed with": f"{HEAD}(float[4] y, bool[4] b) {GIVEN}> {{"
     " q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) b = Greater(q, z) }",

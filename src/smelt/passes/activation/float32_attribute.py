@@ -14,7 +14,7 @@ def as_float32(array: np.ndarray | None) -> float | Miss:
     float64 that float32 would round.
     """
     if array is None or not array.size or array.dtype.kind not in "fV":
-        return Miss("the factor is no constant of floats")
+        return Miss("the factor is not a floating-point constant")
     first = array.reshape(-1)[0]
     number = float(first)
     if not np.isfinite(number) or not bool(np.all(array == first)):

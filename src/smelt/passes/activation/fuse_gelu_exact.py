@@ -66,7 +66,7 @@ _gate_by_erfc = op("Erfc", _minus, domain="smelt")
 def gelu(m: Match, b: Builder) -> Replacement:
     """Replace the matched arithmetic by Gelu."""
     if m["x"].dtype == ir.DataType.DOUBLE:  # keeps 4
-        return Miss("the body of Gelu has its constants in float32")
+        return Miss("ONNX defines Gelu with float32 constants")
     return b.op("Gelu", m["x"])
 
 
@@ -75,7 +75,7 @@ fuse_gelu_exact = rule_pass(
     __doc__,
     [gelu],
     exactness=rounding(
-        4, "of x: results of negative x, whose terms cancel, have no bound of their own"
+        4, "in ulp of x: for negative x, terms cancel, so results have no relative bound"
     ),
     source="Core ML MIL: common::fuse_gelu_exact",
 )

@@ -56,7 +56,7 @@ _sigmoid = op("Sigmoid", _argument(2 * math.sqrt(2 / math.pi)))
 def gelu_tanh(m: Match, b: Builder) -> Replacement:
     """Replace the matched arithmetic by the tanh form of Gelu."""
     if m["x"].dtype == ir.DataType.DOUBLE:  # keeps 2
-        return Miss("the body of Gelu has its constants in float32")
+        return Miss("ONNX defines Gelu with float32 constants")
     return b.op("Gelu", m["x"], approximate="tanh")
 
 
@@ -65,7 +65,7 @@ fuse_gelu_tanh_approximation = rule_pass(
     __doc__,
     [gelu_tanh],
     exactness=rounding(
-        4, "of x: results of negative x, whose terms cancel, have no bound of their own"
+        4, "in ulp of x: for negative x, terms cancel, so results have no relative bound"
     ),
     source="Core ML MIL: common::fuse_gelu_tanh_approximation",
 )

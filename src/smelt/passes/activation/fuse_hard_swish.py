@@ -70,6 +70,6 @@ fuse_hard_swish = rule_pass(
     __doc__,
     [clipped_product, gated],
     exactness=rounding(
-        4, "of x: results near x = -3, whose terms cancel, have no bound of their own"
+        4, "in ulp of x: near x = -3, terms cancel, so results have no relative bound"
     ),
 )

@@ -40,7 +40,7 @@ def larger(m: Match, b: Builder) -> Replacement:
     if isinstance(alpha, Miss):
         return alpha
     if alpha > 1 or alpha == 0:  # needs 2
-        return Miss(f"max(x, {alpha} * x) is no LeakyRelu")
+        return Miss(f"max(x, {alpha} * x) is not a LeakyRelu")
     return _leaky_relu(m, b, alpha)
 
 

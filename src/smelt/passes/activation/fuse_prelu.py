@@ -56,7 +56,7 @@ def _prelu(m: Match, b: Builder, *, negated: bool) -> Replacement:
     if x.dtype not in KERNELS or (m.opset < 16 and x.dtype == KERNELS[2]):  # keeps 2
         return Miss(f"PRelu of {x.dtype} has no kernel")
     if array is None or not bool(np.all(np.isfinite(array))):  # keeps 1
-        return Miss("a slope is not finite")
+        return Miss("the slope is not a constant of finite numbers")
     if x.shape is None or array.ndim > len(x.shape):  # needs 1
         return Miss("the slope would widen the result")
     dims = x.shape.dims[len(x.shape) - array.ndim :]

@@ -46,6 +46,6 @@ fuse_sigmoid = rule_pass(
     "fuse_sigmoid",
     __doc__,
     [sigmoid],
-    exactness=rounding(4, "of 1: a small result, which nothing reads alone, may become 0"),
+    exactness=rounding(4, "in ulp of 1: a small result may become 0"),
     before=("fuse_swish",),
 )

@@ -24,7 +24,7 @@ def equal_slopes(m: Match, b: Builder) -> Replacement:
         return Miss(f"LeakyRelu of {m['x'].dtype} has no kernel")
     slope, x = m["slope"].shape, m["x"].shape
     if slope is None or x is None or len(slope) > len(x):  # keeps 1
-        return Miss("a slope of a higher rank raises that of the result")
+        return Miss("the slope has a higher rank than x")
     alpha = as_float32(m.array("slope", limit=None))  # needs 1
     return alpha if isinstance(alpha, Miss) else b.op("LeakyRelu", m["x"], alpha=alpha)
 

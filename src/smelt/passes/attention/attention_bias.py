@@ -39,7 +39,7 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     mask = m.get("mask") if hidden is None else hidden
     least = m.scalar("least") if m.get("least") is not None else -math.inf
     if least is None or not least <= (LOW if m["q"].dtype == ir.DataType.FLOAT else -math.inf):
-        return Miss("scores are raised to more than what hides one")
+        return Miss("the lower bound of the scores is above a masked score")
     if m.get("then") is not None:
         return _bias_behind_mask(m, b)
     added = _added(m, b)
@@ -50,7 +50,7 @@ def bias_of(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     if added is not None:
         added = _finite(_hidden_by_number(added, m, b), m, b)
         if added is None:
-            return Miss("what is added may be infinite, or hide all keys of a row")
+            return Miss("the bias may be infinite, or hide all keys of a row")
     if mask is not None:
         if not _missing_of(mask, m):
             return Miss("the mask is not proved to broadcast to the scores")
@@ -91,9 +91,9 @@ def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     """
     hidden, then, low = m.get("hidden"), m["then"], m.scalar("low")
     if m["q"].dtype != ir.DataType.FLOAT:
-        return Miss("a row may be hidden whole")
+        return Miss("the mask may hide all keys of a row")
     if low is None or not -math.inf < low <= LOW:  # fuse_attention needs 7
-        return Miss("what hides a score is not below all scores")
+        return Miss("the masking number is not below all scores")
     mask = m["mask"] if hidden is None else hidden
     if not (_missing_of(mask, m) and _missing_of(then, m)):
         return Miss("the mask is not proved to broadcast to the scores")
@@ -101,7 +101,7 @@ def _bias_behind_mask(m: Match, b: Builder) -> tuple[ir.Value, ...] | Miss:
     chosen = b.op("Where", mask, *((zero, bottom) if hidden is None else (bottom, zero)))
     added = _finite(b.op("Add", chosen, then), m, b)
     if added is None:
-        return Miss("what is added may be infinite, or hide all keys of a row")
+        return Miss("the bias may be infinite, or hide all keys of a row")
     return _as_operand(added, m, b)
 
 
@@ -111,7 +111,7 @@ def _as_operand(added: ir.Value, m: Match, b: Builder) -> tuple[ir.Value, ...] |
     if missing is None:
         return Miss("the mask is not proved to broadcast to the scores")
     if missing[1] and not _as_many(m["keys"], m["v"]):
-        return Miss("it is not proved that there are as many values as keys")
+        return Miss("the numbers of keys and values are not proved equal")
     (bias,) = _expanded(added, missing, m, b)
     heads = bias.shape is not None and len(bias.shape) == 3
     return (b.op("Unsqueeze", bias, b.const_i64([0])) if heads else bias,)
@@ -155,9 +155,9 @@ def _hidden(
     low, half = m.scalar("low"), m["q"].dtype != ir.DataType.FLOAT
     least = LOWEST if half else LOW if added is not None else LOW_ENOUGH
     if low is None or not low <= least:  # fuse_attention needs 7
-        return Miss("what hides a score is not below all scores")
+        return Miss("the masking number is not below all scores")
     if (half or low == -math.inf) and not _shows_each_row(mask, shown, m):  # fuse_attention keeps 1
-        return Miss("a row may be hidden whole")
+        return Miss("the mask may hide all keys of a row")
     numbers = np.float16 if half else np.float32
     lowest = -math.inf if half else max(low, FLOOR) if low <= LOW else FLOOR
     bottom = b.constant(np.asarray(lowest, numbers))

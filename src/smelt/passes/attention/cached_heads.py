@@ -27,10 +27,10 @@ def cached_heads(m: Match, b: Builder) -> Replacement:
     heads = [head for head, _ in sizes if isinstance(head, int)]
     widths = [width for _, width in sizes if isinstance(width, int)]
     if len(heads) < 3 or len(widths) < 3 or heads[1] != heads[2]:
-        return Miss("heads and their sizes are not numbers")
+        return Miss("the head count or head size is not constant")
     one = all(shape[2] == 1 for shape in known)
     if not _is_moved(node.outputs[0], one) or not all(_is_made(value, one) for value in operands):
-        return Miss("heads are not split off before, and merged behind")
+        return Miss("the heads are not split before and merged after the attention")
     rows = [_rows(value, heads[i] * widths[i], one, b) for i, value in enumerate(operands)]
     numbers = [ir.AttrInt64("q_num_heads", heads[0]), ir.AttrInt64("kv_num_heads", heads[1])]
     inputs = [*rows, *node.inputs[3:]]

@@ -19,16 +19,16 @@ def causal(m: Match, b: Builder) -> Replacement:
         return None
     queries, keys = _rows(m["q"]), _rows(m["k"])
     if queries is None or keys is None or not same_dim(queries, keys):
-        return Miss("it is not proved that there are as many keys as queries")
+        return Miss("the numbers of queries and keys are not proved equal")
     causal = is_causal(bias, queries, m.constants)  # fuse_attention needs 8
     if causal is None:
         return None
     if not causal:
         return Miss("the mask is a triangle, but not the causal mask")
     if not _fitting_heads(node, m["q"], m["k"]):
-        return Miss("heads of keys are not proved to be those of queries, or to be shared by them")
+        return Miss("the heads of keys are not proved to match the heads of queries")
     if len(node.outputs) > 1:
-        return Miss("keys, values or scores are handed on")
+        return Miss("keys, values or scores are further outputs")
     kept = [a for a in node.attributes.values() if a.name != "is_causal"]
     attributes = [*kept, ir.AttrInt64("is_causal", 1)]
     return b.add(ir.Node("", "Attention", [m["q"], m["k"], m["v"]], attributes))[0]

@@ -73,7 +73,7 @@ def _in_half(softmax: ir.Node, m: Match, b: Builder) -> Replacement:
     scores, bias = add.inputs if _hides_no_row(add.inputs[1], m) else add.inputs[::-1]
     relative = half_bias(bias, m, b) if scores is not None and bias is not None else None
     if relative is None:
-        return Miss("a row of half precision may have no key")
+        return Miss("a row of float16 may have no key")
     if relative is bias:
         return m["p"]
     return b.like(softmax, b.op("Add", scores, relative))
@@ -95,10 +95,10 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     add = walk.up(softmax.inputs[0], "Add")
     found = _hidden(add, m) if add is not None else None
     if found is None:
-        return Miss("what is added to the scores is no choice between 0 and -inf")
+        return Miss("the added mask is not a choice between 0 and -inf")
     scores, choice = found
     if m.opset < BOOLS:  # needs 3
-        return Miss(f"ReduceMax takes bools from opset {BOOLS} on", opset=BOOLS)
+        return Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
     mask = choice.inputs[0]
     rank = rank_of_merged(m, mask)
     if mask is None or rank is None or not is_for_all_heads(mask):  # needs 4
@@ -117,7 +117,7 @@ def _softmax(m: Match, walk: Walk) -> ir.Node | Miss:
     """Return the Softmax that computes the weights; a Miss if its dtype or axis does not fit."""
     node, shape = walk.up(m["p"], "Softmax"), m["p"].shape
     if node is None or shape is None or m["p"].dtype not in (ir.DataType.FLOAT, HALF):
-        return Miss("it guards no softmax of float32 or float16")
+        return Miss("the checked value is not a softmax of float32 or float16")
     if opset.attribute(node, "axis", m.opset) not in (-1, len(shape) - 1):  # needs 1
         return Miss("the softmax is not over the keys")
     return node
@@ -174,5 +174,5 @@ drop_softmax_guard = rule_pass(
     "drop_softmax_guard",
     __doc__,
     [guard_without_mask, guard_of_mask, masked_again, rows_masked_again],
-    exactness=rounding(4, "a row whose scores are no finite numbers shows it"),
+    exactness=rounding(4, "a row with NaN or infinite scores becomes NaN"),
 )

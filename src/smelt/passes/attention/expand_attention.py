@@ -55,7 +55,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     ]
     copied = [_copied(value, q, b) for value in present]
     if None in copied:  # needs 2
-        return Miss("keys have other heads than queries")
+        return Miss("the head counts of keys and queries do not fit")
     k, v = (value for value in copied if value is not None)
     size, width = (each.shape[3] if each.shape is not None else None for each in (q, v))
     if not isinstance(size, int) or q.dtype is None or (heads and not isinstance(width, int)):
@@ -81,19 +81,19 @@ def _unfit(
 ) -> Miss | None:
     """Return a Miss that names the feature of the Attention that the expansion does not support."""
     if given.get("qk_matmul_output_mode", 0):  # keeps 1
-        return Miss("it does more than weigh values by a softmax")
+        return Miss("qk_matmul_output_mode is not 0")
     dtype = m["q"].dtype
     if given.get("softmax_precision") not in (None, 0, dtype and int(dtype)):
-        return Miss("the softmax is in another type than what it weighs")
+        return Miss("the softmax has another type than the operands")
     cached = None not in past
     if not cached and past != [None, None]:  # keeps 1
-        return Miss("it reads keys or values of the past, not both")
+        return Miss("the Attention reads past keys or past values, not both")
     if cached and given.get("is_causal"):  # keeps 1
-        return Miss("runtimes differ in what is causal with a past")
+        return Miss("runtimes count causal positions differently with past keys")
     if not all(scope.is_dead(value) for value in m.root.outputs[3 if cached else 1 :]):  # needs 1
-        return Miss("keys, values or scores are handed on")
+        return Miss("keys, values or scores are further outputs")
     if bias is not None and (not bias.shape or bias.dtype != dtype):  # needs 4
-        return Miss("the mask is no bias, or its rank is not known")
+        return Miss("the mask is not a bias of the operands' type, or its rank is unknown")
     return None
 
 

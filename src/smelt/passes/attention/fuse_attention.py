@@ -132,14 +132,14 @@ def attention(m: Match, b: Builder) -> Replacement:
     if not all(
         is_positive(dim, empty) or is_of_a_convolution(dim, graph) for dim in sizes
     ):  # needs 6
-        return Miss("a size may be 0, of which runtimes have no attention")
+        return Miss("a size may be 0, and runtimes support no empty attention")
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):  # needs 3
         return Miss("the softmax is not over the keys")
     cap = m.scalar("cap") if m.get("cap") is not None else 0.0
     if cap is None or (cap and not TINY < cap < 1 / TINY):
         return Miss("scores are not capped by one positive number")
     if cap and any(m.get(name) is not None for name in ("mask", "hidden", "bias")):  # needs 10
-        return Miss("scores are capped before a mask, which older runtimes cap, too")
+        return Miss("a mask or bias follows the cap, and older runtimes cap it, too")
     by_head = factor_by_head(m)
     scale = _scale(m) if by_head is None else 1.0
     if scale is not None and any(m.get(name) is not None for name in LATE):
@@ -206,13 +206,13 @@ def heads_inside(m: Match, b: Builder) -> Replacement:
         return None
     rows = [rows_of(m[name]) for name in ("q", "k", "v")]
     if any(row is None for row in rows) or not result:
-        return Miss("heads and their sizes are not numbers, or are not merged again")
+        return Miss("the head count or head size is not constant, or heads are not merged")
     q, k, v = (row for row in rows if row is not None)
     if k.heads != v.heads:
         return Miss("keys and values have different heads")
     first = m.get("turned") is not None
     if m.get("moved") is None and not first and q.heads != 1:
-        return Miss("heads are merged with what is not beside them")
+        return Miss("the heads are merged without a Transpose")
     if result[-1] != q.heads * v.size or q.length is None:
         return Miss("the result is not one row of all heads for each query")
     by_query = len(result) == 3 and same_dim(result[0 if first else 1], q.length)
@@ -268,7 +268,7 @@ def scaled_operand(m: Match, b: Builder) -> Replacement:
             return Miss("the factor raises the rank")
         operands.append(b.like(moved, value, *moved.inputs[1:]) if moved is not None else value)
     if len(m.root.outputs) > 1:
-        return Miss("keys or scores are handed on")
+        return Miss("keys or scores are further outputs")
     kept = [a for a in m.root.attributes.values() if a.name != "scale"]
     attributes = [*kept, ir.AttrFloat32("scale", scale)]
     inputs = [*operands, m["v"], m.get("bias")]
@@ -282,6 +282,6 @@ fuse_attention = rule_pass(
         *(window_mask, stacked_heads, attention, normed_heads, heads_inside, cached_heads),
         *(scores_by_products, scaled_operand, causal, grouped),
     ],
-    exactness=rounding(32, "sums go in blocks; a score that overflows shows through a mask"),
+    exactness=rounding(32, "runtimes sum in blocks; a masked score that overflows becomes visible"),
     after=("fuse_softmax",),
 )

@@ -130,14 +130,14 @@ def _unfit(m: Match, concat: ir.Node | None, source: ir.Value, interleaved: bool
     """Return a Miss if the shape, dtype, axis or pairing of x does not fit the operator."""
     x, rank = m["x"], 4
     if x.shape is None or len(x.shape) != rank or not isinstance(x.shape[3], int):
-        return Miss("it is not B,H,S,D or B,S,H,D with a number for D")
+        return Miss("x is not B,H,S,D or B,S,H,D with a constant D")
     axis = concat.attributes.get_int("axis", 0) if concat is not None else -1
     if axis not in (-1, 3) or x.dtype not in TYPES:  # needs 2
-        return Miss("the halves are of another axis, or the type has no kernel")
+        return Miss("the halves are along another axis, or the type has no kernel")
     if is_interleaved(x, m["low"], m["high"], source, m.constants) is not interleaved:  # needs 3
         return Miss("the parts are not the pairs of the last dim")
     if not same_shape(x.shape, m.root.outputs[0].shape):  # keeps 2
-        return Miss("angles add dims to x")
+        return Miss("the angles broadcast x to another shape")
     return None
 
 
@@ -147,7 +147,7 @@ def heads_last(m: Match, b: Builder) -> Replacement:
     shape = m["x"].shape
     heads, size = (shape[2], shape[3]) if shape is not None and len(shape) == 4 else (None, None)
     if not isinstance(heads, int) or not isinstance(size, int):  # needs 6
-        return Miss("heads and their sizes are not numbers")
+        return Miss("the head count or head size is not constant")
     flat = b.op("Reshape", m["x"], b.const_i64([0, 0, heads * size]))
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
     rotated = rotary_of([flat, *m.root.inputs[1:]], attributes, b)
@@ -165,9 +165,9 @@ def heads_of_one_position(m: Match, b: Builder) -> Replacement:
         return None
     heads, one, size = shape.dims[1:]
     if not isinstance(heads, int) or not isinstance(size, int):  # needs 6
-        return Miss("heads and their sizes are not numbers")
+        return Miss("the head count or head size is not constant")
     if rows.shape[2] != heads * size or not same_dim(rows.shape[1], one):
-        return Miss("the heads are not those of the rows")
+        return Miss("the heads do not match the rows")
     if one != 1 and heads != 1:
         return Miss("there may be more than one position")
     attributes = [*m.root.attributes.values(), ir.AttrInt64("num_heads", heads)]
@@ -214,7 +214,7 @@ def rest_of_a_head(m: Match, b: Builder) -> Replacement:
     parts = [numbers_of(value, whole, m.constants) for value in (front, m["back"])]
     size, turned = whole.shape[3], len(parts[0] or ())
     if parts != [range(turned), range(turned, size)] or not turned:
-        return Miss("it is not the first numbers of a head that are turned")
+        return Miss("the rotated part is not the beginning of each head")
     if (
         m.root.attributes.get_int("axis", 0) not in (-1, 3)
         or "rotary_embedding_dim" in node.attributes
@@ -227,7 +227,7 @@ def rest_of_a_head(m: Match, b: Builder) -> Replacement:
     if apart is None or not same_shape(apart.shape, front.shape) or not isinstance(heads, int):
         return None
     if node.attributes.get_int("num_heads", 0) != heads:
-        return Miss("the heads are not those of the rows")
+        return Miss("the heads do not match the rows")
     flat = b.op("Reshape", whole, b.const_i64([0, 0, heads * size]))
     rotated = rotary_of([flat, *node.inputs[1:]], attributes, b)
     return b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
@@ -240,5 +240,5 @@ fuse_rotary_embedding = rule_pass(
         *(turned_pairs, turned_part, products_of_halves, products_of_neighbours, factor_behind),
         *(rest_of_a_head, heads_last, heads_of_one_position),
     ],
-    exactness=rounding(4, "a product and a sum may be rounded once"),
+    exactness=rounding(4, "a product and a sum may be rounded together"),
 )

@@ -64,7 +64,7 @@ def softmax(m: Match, b: Builder) -> Replacement:
 def log_softmax(m: Match, b: Builder) -> Replacement:
     """Replace ``(x - max) - log(sum(exp(x - max)))`` by LogSoftmax."""
     if m["x"].dtype == ir.DataType.DOUBLE:
-        return Miss("runtimes pass over NaN in LogSoftmax of doubles")
+        return Miss("runtimes ignore NaN in LogSoftmax of doubles")
     return _fused(m, b, "LogSoftmax")
 
 
@@ -77,9 +77,9 @@ def shifted(m: Match, b: Builder) -> Replacement:
     axis = int(opset.attribute(node, "axis", m.opset)) % len(x.shape)
     taken = [m.node(name) for name in ("max", "squares") if m.get(name) is not None]
     if any(axis != _axis(each, m.constants) for each in taken):  # needs 1
-        return Miss("the maximum is not over the axis of the softmax alone")
+        return Miss("the maximum is not only over the axis of the softmax")
     if not _is_kept(m.get("max_moved") or m["max"], x, axis):
-        return Miss("the max does not stand against the axis that it reduced")
+        return Miss("the max does not broadcast along its reduced axis")
     return b.like(node, x)
 
 
@@ -98,7 +98,7 @@ def _fused(m: Match, b: Builder, op_type: str) -> Replacement:
     for name in ("max", "sum"):
         value = m.get(f"{name}_moved") or m[name]
         if not _is_kept(value, x, axis):
-            return Miss(f"the {name} does not stand against the axis that it reduced")
+            return Miss(f"the {name} does not broadcast along its reduced axis")
     return b.op(op_type, x, axis=axis)
 
 

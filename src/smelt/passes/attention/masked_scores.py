@@ -140,6 +140,6 @@ def scores_by_products(m: Match, b: Builder) -> Replacement:
     if choice is None or choice.value.dtype != ir.DataType.FLOAT:
         return None
     if not choice.number <= LOW_ENOUGH:
-        return Miss("what hides a score is not below all scores")
+        return Miss("the masking number is not below all scores")
     weights = b.like(m.node("weights"), b.op("Add", choice.value, added_instead(choice, b)))
     return b.op("MatMul", weights, m["v"])

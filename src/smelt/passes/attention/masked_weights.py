@@ -54,7 +54,7 @@ def rows_masked_again(m: Match, b: Builder) -> Replacement:
     if rank is None or not is_for_all_heads(mask):
         return Miss("the mask differs between heads, or heads are not merged")
     if m.opset < BOOLS:
-        return Miss(f"ReduceMax takes bools from opset {BOOLS} on", opset=BOOLS)
+        return Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
     return with_zero_rows(m, b, _weights(found, b), mask, rank, found.hides)
 
 

@@ -54,7 +54,7 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
     """Replace the stacked products by an interleaved RotaryEmbedding."""
     pairs = m["pairs"]
     if pairs.shape is None or pairs.dtype not in TYPES or not _fits(m):
-        return Miss("the parts are not the neighbours of the last dim, or have no kernel")
+        return Miss("the parts are not neighbours along the last dim, or have no kernel")
     x, cos, sin = pairs, m["cos"], m["sin"]
     if len(pairs.shape) == 5:
         half = pairs.shape[3]
@@ -63,16 +63,16 @@ def products_of_neighbours(m: Match, b: Builder) -> Replacement:
         x = b.op("Reshape", pairs, b.const_i64([0, 0, 0, 2 * half]))
     if m.get("first") is None:
         if any(each.shape is None or each.shape[-1:] != (1,) for each in (cos, sin)):
-            return Miss("the angles are not one for each pair")
+            return Miss("there is not one angle for each pair")
         cos, sin = (b.op("Squeeze", each, b.const_i64([-1])) for each in (cos, sin))
     if not _broadcasts(x, m["stack"]):
-        return Miss("angles add dims to x")
+        return Miss("the angles broadcast x to another shape")
     turned = rotated(x, m, b, cos, sin, True)
     if isinstance(turned, Miss) or same_shape(x.shape, m.root.outputs[0].shape):
         return turned
     target = m.constants.ints(m.root.inputs[1])
     if target is None or 0 in target[3:]:
-        return Miss("no constant says the shape")
+        return Miss("no constant can state the shape")
     return b.op("Reshape", turned, b.const_i64(target))
 
 

@@ -93,15 +93,15 @@ def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 4):
         return Miss("the softmax is not over the keys")
     if not all(x is m["scores"] or _is_small(x) for x in _scaled(m)):
-        return Miss("the factor of the scores is not one for all sequences")
+        return Miss("the factor of the scores differs between sequences")
     empty = said_empty(b.model.graph)
     if not all(is_positive(dim, empty) for dims in shapes for dim in dims):
-        return Miss("a size may be 0, of which runtimes have no attention")
+        return Miss("a size may be 0, and runtimes support no empty attention")
     alike = ((q, k, (0, 1, 3, 4)), (k, v, (0, 1, 2, 3)))
     if not all(same_dim(x[i], y[i]) for x, y, axes in alike for i in axes):
         return Miss("batches, heads and keys are not proved equal")
     if not all(isinstance(dim, int) for dims in shapes for dim in dims[3:]):
-        return Miss("heads and their sizes are not numbers")
+        return Miss("the head count or head size is not constant")
     return None
 
 
@@ -159,11 +159,11 @@ def _together(bias: ir.Value, batches: Sequence[Dim], m: Match, b: Builder) -> i
     if len(shape) < 4:
         return bias
     if len(shape) == 4:
-        return bias if shape[0] == 1 else Miss("the bias is not one for all sequences")
+        return bias if shape[0] == 1 else Miss("the bias differs between sequences")
     if len(shape) == 5 and shape[0] == 1 and shape[1] == 1:
         return b.op("Squeeze", bias, b.const_i64([0]))
     if len(shape) > 5 or not all(map(same_dim, shape[:2], batches)):
-        return Miss("the bias is neither one for all sequences nor one for each")
+        return Miss("the bias is neither shared by all sequences nor one for each")
     joined = _reshaped(bias, [dim_product(shape[:2]), *shape[2:]], b)
     return joined if joined is not None else Miss("no input tells the sizes of the bias")
 

@@ -36,12 +36,12 @@ def window_mask(m: Match, b: Builder) -> Replacement:
         return Miss("the softmax is not over the keys")
     mask, windows = m["mask"].shape, apart[1]
     if mask is None or len(mask) != 5 or mask[0] != 1 or mask[1] != windows:
-        return Miss("the mask is not one of each window")
+        return Miss("there is not one mask for each window")
     if not all(same_dim(mask[axis], apart[axis]) for axis in (3, 4)) or mask[2] not in (
         1,
         apart[2],
     ):
-        return Miss("the mask is not one of each window")
+        return Miss("there is not one mask for each window")
     if early := not_yet(m, "Attention"):
         return early
     times = told_shape([apart[0], 1, 1, 1, 1], b.graph, b)
@@ -50,6 +50,6 @@ def window_mask(m: Match, b: Builder) -> Replacement:
     images = b.op("Expand", m["mask"], times)
     flat = [-1, *(dim for dim in mask.dims[2:] if isinstance(dim, int))]
     if len(flat) < 4 or 0 in flat:
-        return Miss("windows of a size that is not known")
+        return Miss("the window size is unknown")
     masked = b.op("Add", scores, b.op("Reshape", images, b.const_i64(flat)))
     return b.op("MatMul", b.like(m.node("weights"), masked), m["v"])

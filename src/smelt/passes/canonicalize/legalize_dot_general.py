@@ -42,7 +42,7 @@ def dot_general(m: Match, b: Builder) -> Replacement:
     """Replace a DotGeneral of the semiring sum_product by ONNX operators."""
     attributes = OPERATOR.attributes_of(m.root)
     if attributes["semiring"] != "sum_product":  # needs 2
-        return Miss("ONNX multiplies over numbers only")
+        return Miss("ONNX supports the semiring sum_product only")
     result = legalize(b, m["lhs"], m["rhs"], attributes)
     return Miss("the dtype or rank of an operand is unknown") if result is None else result
 

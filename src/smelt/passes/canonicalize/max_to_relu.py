@@ -26,7 +26,7 @@ def max_with_zero(m: Match, b: Builder) -> Replacement:
         return Miss("x is not floating-point")
     zeros = m.array("zero")
     if zeros is None or np.signbit(zeros).any():  # keeps 2
-        return Miss("negative numbers become -0, and 0 in a Relu")
+        return Miss("Max with -0 gives -0 for negative numbers, Relu gives 0")
     return b.op("Relu", m["x"])
 
 
@@ -34,5 +34,5 @@ max_to_relu = rule_pass(
     "max_to_relu",
     __doc__,
     [max_with_zero],
-    exactness=exact_but_zero_sign("ONNX leaves open which zero Max returns"),
+    exactness=exact_but_zero_sign("ONNX does not define the sign of a zero result of Max"),
 )

@@ -44,13 +44,13 @@ def through_image(m: Match, b: Builder) -> Replacement:
         return None
     axis = first.index(inserted)
     if axis < 2 or not _takes_away(m, second.index(axis)):
-        return Miss("another dim is squeezed than the spatial one that was inserted")
+        return Miss("the removed dim is not the inserted spatial dim")
     row = _row_that_meets(m, axis)
     if isinstance(row, Miss):
         return row
     kernel = _slice(m, axis, row, b)  # needs 1
     if kernel is None:
-        return Miss("the kernel is higher than 1, and not constant")
+        return Miss("the kernel has several rows and is not constant")
     x = _transposed(m["x"], first, inserted, b)
     attributes = _attributes_without_dim(m.node("conv"), axis - 2)
     y = b.add(ir.Node("", "Conv", _given(x, kernel, m.get("bias")), attributes))[0]
@@ -110,7 +110,7 @@ def _row_that_meets(m: Match, axis: int) -> int | Miss:
     rows = (1 + before + after - (dilation * (size - 1) + 1)) // stride + 1
     living = PaddedAxis(1, rows, stride, size, dilation, before).living()
     if rows != 1 or not living:  # keeps 1
-        return Miss("the result has not one row, or only of padding")
+        return Miss("the result does not have one row, or no kernel row meets the input")
     return living.start
 
 
@@ -144,7 +144,7 @@ compose_conv1d = rule_pass(
     "compose_conv1d",
     __doc__,
     [through_image],
-    exactness=rounding(4, "zeros around the one row are no longer added between the others"),
+    exactness=rounding(4, "products with padded zeros are no longer added"),
     before=("fuse_conv_bias", "fuse_conv_batchnorm", "fuse_conv_scale"),
     source="Core ML MIL: common::compose_conv1d",
 )

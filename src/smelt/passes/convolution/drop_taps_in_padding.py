@@ -42,10 +42,10 @@ def taps_in_padding(m: Match, b: Builder) -> Replacement:
         return None
     taps, pads = living
     if min(pads) < 0:
-        return Miss("what is left would begin inside the input")
+        return Miss("the pads would become negative")
     weights = m.array("w", limit=None)
     if weights is None:  # needs 1
-        return Miss("the weights are no constant")
+        return Miss("the weights are not constant")
     kept = (slice(None), slice(None), *(slice(each.start, each.stop) for each in taps))
     dropped = np.ones(weights.shape, np.bool_)
     dropped[kept] = False

@@ -36,7 +36,7 @@ _STATISTICS = ("scale", "shift", "mean", "variance")
 def conv_batchnorm(m: Match, b: Builder) -> Replacement:
     """Replace a convolution and its BatchNormalization by a convolution with new constants."""
     if _trains(m.root, m.opset):  # keeps 1
-        return Miss("the normalization trains")
+        return Miss("the BatchNormalization is in training mode")
     conv = Convolution.of(m)
     if isinstance(conv, Miss):
         return conv

@@ -42,7 +42,7 @@ def dilated_conv(m: Match, b: Builder) -> Replacement:
         return Miss("the convolution has strides")
     found = exit_of(walk, entry, m.opset)
     if found is None:
-        return Miss("the images are not proved to be woven together as they were parted")
+        return Miss("batch to space is not proved to undo space to batch")
     source, padding = _padded(entry, m.constants, m.opset)
     pads = _pads(conv, entry, padding, m.opset)
     crops = _crops(walk, found, pads, m.constants)

@@ -40,7 +40,7 @@ _source = one_of(_pad, op("Transpose", _pad, name="moved", shared=True))
 def pad_inside(m: Match, b: Builder) -> Replacement:
     """Replace the Pad and its reader by the reader with larger pads."""
     if _is_pooled(m.node("padded").outputs[0]):  # keeps 6
-        return Miss("a MaxPool would be alone to read the Pad, which ONNX Runtime gets wrong")
+        return Miss("a MaxPool reads the Pad, too: ONNX Runtime is wrong for it as the only reader")
     pads = _spatial_pads(m, said_empty(b.model.graph))  # needs 1
     if isinstance(pads, Miss):
         return pads
@@ -75,15 +75,15 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     node, x = m.node("padded"), m["x"]
     inputs = [*node.inputs, None, None, None]
     if opset.attribute(node, "mode", m.opset) != "constant" or x.shape is None:  # keeps 2
-        return Miss("it does not pad with a constant, or the rank is not known")
+        return Miss("the mode of the Pad is not constant, or the rank is unknown")
     if not all(is_positive(dim, empty) for dim in x.shape.dims[1:]):  # keeps 1
-        return Miss("a size may be 0 before the padding, where runtimes refuse to convolve")
+        return Miss("a size may be 0 before the padding, and runtimes refuse an empty image")
     if inputs[2] is not None and not m.constants.is_number(inputs[2], 0):
-        return Miss("it does not pad with 0")
+        return Miss("the Pad does not insert zeros")
     rank, pads = len(x.shape), m.ints(inputs[1])
     axes = tuple(range(rank)) if inputs[3] is None else m.ints(inputs[3])
     if pads is None or axes is None or len(pads) != 2 * len(axes) or min(pads, default=0) < 0:
-        return Miss("the pads are not known, or crop")
+        return Miss("the pads are unknown or negative")
     perm = tuple(range(rank))
     if m.get("moved") is not None:
         perm = tuple(opset.attribute(m.node("moved"), "perm", m.opset) or perm[::-1])
@@ -91,7 +91,7 @@ def _spatial_pads(m: Match, empty: Iterable[str]) -> list[int] | Miss:
     for index, axis in enumerate(axes):
         around[perm.index(axis % rank)] = (pads[index], pads[index + len(axes)])
     if any(around[:2][0]) or any(around[:2][1]):  # keeps 4
-        return Miss("it pads the batch or the channels")
+        return Miss("the Pad extends the batch or the channels")
     return [begin for begin, _ in around[2:]] + [end for _, end in around[2:]]
 
 
@@ -101,7 +101,7 @@ def _uncounted(m: Match, pads: list[int], counted: bool) -> Miss | None:
     if not counts and not counted:
         return Miss("the pool does not count its own padding")
     if opset.attribute(m.root, "ceil_mode", m.opset):
-        return Miss("a pool that rounds up may reach behind the padding")
+        return Miss("a pool that rounds sizes up may reach beyond the padding")
     kernel = opset.attribute(m.root, "kernel_shape", m.opset)
     if any(pad >= size for pad, size in zip(pads, [*kernel, *kernel], strict=True)):
         return Miss("the padding is not smaller than the kernel")
@@ -112,6 +112,6 @@ fuse_pad_conv = rule_pass(
     "fuse_pad_conv",
     __doc__,
     [pad_inside],
-    exactness=exact_but_zero_sign("a sum of -0 alone has no zeros of the padding in it"),
+    exactness=exact_but_zero_sign("without explicit zeros, a sum of -0 stays -0"),
     source="Core ML MIL: common::fuse_pad_conv",
 )

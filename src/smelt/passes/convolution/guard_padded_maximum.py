@@ -49,9 +49,9 @@ def pool_of_zeros(m: Match, b: Builder) -> Replacement:
     if opset.attribute(pool, "ceil_mode", m.opset):
         return Miss("the pool rounds sizes up")
     if any(not scope.is_dead(places) for places in pool.outputs[1:]):  # keeps 2
-        return Miss("something reads the places of the maxima")
+        return Miss("the indices of the maxima are read")
     if _is_harmless(m, pad):  # keeps 1
-        return Miss("no number is below 0")
+        return Miss("no element is below 0")
     kept = [a for a in pool.attributes.values() if a.name not in ("auto_pad", "pads")]
     attributes = [*kept, ir.AttrString("auto_pad", "VALID")]
     (result,) = b.add(ir.Node("", "MaxPool", pool.inputs, attributes))

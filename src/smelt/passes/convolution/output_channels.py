@@ -74,7 +74,7 @@ class Convolution:
         """Return the weight with output channel ``m`` times ``factor[m]``, or a Miss."""
         array = self.match.array(self.weight, limit=None)
         if array is None:
-            return Miss("the weight is no constant")
+            return Miss("the weight is not constant")
         ones = (1,) * (self.rank - 2)
         if self.node.op_type == "Conv":
             scaled = round_product(array, factor.reshape(-1, 1, *ones), self.dtype)

@@ -66,7 +66,7 @@ def _expand(rewriter: Rewriter, node: ir.Node, operator: Operator, stats: RuleSt
         types = [value.dtype for value in node.inputs if value is not None and value.dtype]
         needed = max(operator.opset, *map(first_opset, types))
         raised = needed if opset_of(rewriter.model) < needed else 0
-        stats.miss(NAME, "it has no body for these operands", node, raised)
+        stats.miss(NAME, "the operator has no function body for these operands", node, raised)
         return
     replace_or_miss(rewriter, stats, NAME, node, results, b, node.op_type)
 
@@ -82,10 +82,10 @@ def _inline(
     """Replace ``node`` by the function body of ONNX's schema; record a miss if there is none."""
     body = body_of(node, version, imported)
     if body is None:  # needs 2
-        stats.miss(NAME, "it has no body for these operands", node)
+        stats.miss(NAME, "the operator has no function body for these operands", node)
         return
     if isinstance(body, int):
-        stats.miss(NAME, f"its body is in operators of opset {body}", node, body)
+        stats.miss(NAME, f"its function body has operators of opset {body}", node, body)
         return
     for domain, opset in body.opset_imports.items():
         rewriter.model.opset_imports.setdefault(domain, opset)

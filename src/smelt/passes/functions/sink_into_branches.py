@@ -118,9 +118,11 @@ class _Sinker:
         """Clone ``node`` into both branches; raises Refused if it has subgraphs or too many nodes
         moved."""
         if scope.carries_graphs(node) and node.op_type != "If":  # keeps 2
-            raise Refused(f"a {node.op_type} reads what differs in rank")
+            raise Refused(
+                f"a {node.op_type} reads a tensor whose rank differs between the branches"
+            )
         if len(self.moved) >= self.most:  # needs 2
-            raise Refused(f"more than {MOST_MOVED} nodes read what differs in rank")
+            raise Refused(f"more than {MOST_MOVED} nodes read tensors whose rank differs")
         self.moved.append(node)
         results = []
         for place, builder in enumerate(self.builders):
@@ -135,7 +137,7 @@ class _Sinker:
         """Raise Refused if a graph output has no fixed rank, or if the limit of rewrites is
         reached."""
         if any(value.is_graph_output() for value in self.open):  # keeps 1
-            raise Refused("a result of the graph has another rank in each branch")
+            raise Refused("a graph output has another rank in each branch")
         limit = self.rewriter.limit
         if limit is not None and self.rewriter.count + len(self.moved) >= limit:
             raise Refused(f"the limit of {limit} rewrites is reached")

@@ -49,7 +49,7 @@ class Asked:
 @graph_pass(
     "update_output_dtypes",
     __doc__,
-    exactness=assumes("the types that are asked for hold the results"),
+    exactness=assumes("the requested types hold the results"),
     default=False,  # needs 1
     options_type=Asked,
     source="Core ML MIL: common::update_output_dtypes",
@@ -91,7 +91,7 @@ def _asked(dtypes: Sequence[str], outputs: Sequence[ir.Value]) -> dict[ir.Value,
             raise _refused(f"{name}:{item}", f"the types are {', '.join(DTYPES)}")
         dtype = DTYPES[item.lower()]
         if asked.setdefault(by_name[name], dtype) != dtype:
-            raise _refused(f"{name}:{item}", "another type is asked for, too")
+            raise _refused(f"{name}:{item}", "two types are requested for one output")
     return asked
 
 

@@ -33,11 +33,11 @@ def zip_map_to_tensor(
         if node is None or (node.domain, node.op_type) != (ML, "ZipMap") or rewriter.exhausted:
             continue
         if value.uses() or node.graph is not graph:  # keeps 2
-            stats.miss("zip_map_to_tensor", "its dictionaries are read in the model", node)
+            stats.miss("zip_map_to_tensor", "the model itself reads the dictionaries", node)
             continue
         scores = node.inputs[0]
         if scores is None or scores.shape is None or len(scores.shape) != 2:  # needs 2
-            stats.miss("zip_map_to_tensor", "the scores are not known to be rows", node)
+            stats.miss("zip_map_to_tensor", "the scores are not known to be of rank 2", node)
             continue
         keys = _keys(node)
         stats.interface += [

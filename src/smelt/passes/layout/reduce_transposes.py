@@ -37,7 +37,7 @@ from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.layout.transposed_ops import commute
 
 ROUNDED_ELSEWHERE = "group that rounds otherwise elsewhere"
-OTHER_PLACES = rounding(4, "kernels sum along another axis, or end a row, in another order")
+OTHER_PLACES = rounding(4, "kernels sum in another order along another axis or at the end of a row")
 
 ROUNDS = 8
 """Limit of rounds: a region next to a changed one is weighed again in another round."""

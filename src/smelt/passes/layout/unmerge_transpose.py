@@ -59,14 +59,14 @@ def _split_otherwise(m: Match, b: Builder, perm: Sequence[int]) -> Replacement:
     moved, result = m.node("moved").outputs[0].shape, m.root.outputs[0].shape
     groups = merged_groups(result.dims, moved.dims) if result is not None and moved else None
     if groups is None or result is None:  # needs 3
-        return Miss("the dims are not split as they were")
+        return Miss("the dims are not split as they were merged")
     order = [group for _, group in sorted(zip(perm, groups, strict=True))]
     dims = [result[axis] for group in order for axis in group]
     sizes = [_size(dim, axis, m["x"]) for axis, dim in enumerate(dims)]
     others = [dim for dim, size in zip(dims, sizes, strict=True) if size != -1]
     counted = -1 not in sizes or all(map(is_positive, others))
     if sizes.count(-1) > 1 or 0 in dims or not counted:  # needs 2, 3
-        return Miss("the dims of the result are not numbers")
+        return Miss("the dims of the result are not constant")
     starts = np.cumsum([0, *(len(group) for group in order)])
     axes = [int(starts[index]) + i for index in perm for i in range(len(order[index]))]
     return b.op("Transpose", b.op("Reshape", m["x"], b.const_i64(sizes)), perm=axes)

@@ -33,7 +33,7 @@ def scale_and_offset(m: Match, b: Builder) -> Replacement:
     """Replace ``x * s + c`` or ``x * s - c`` by BatchNormalization with mean 0 and variance 1."""
     x = m["x"]
     if m.array("x", limit=None) is not None or x.shape is None or len(x.shape) < 3:  # needs 1
-        return Miss("x is no tensor of rank 3 or more")
+        return Miss("x is constant, or not known to be of rank 3 or more")
     channels = x.shape[1]
     if not isinstance(channels, int) or channels < 2:  # keeps 1, 2
         return Miss("x is not known to have several channels")

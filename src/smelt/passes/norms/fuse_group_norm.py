@@ -46,9 +46,9 @@ def groups(m: Match, b: Builder) -> Replacement:
     count, channels = grouped.shape[1], x.shape[1]
     # needs 3
     if not isinstance(count, int) or not isinstance(channels, int) or channels % max(count, 1):
-        return Miss("the numbers of channels and groups are not known to fit")
+        return Miss("the groups are not proved to divide the channels")
     if not same_dim(x.shape[0], grouped.shape[0]):
-        return Miss("the batch is not known to stay")
+        return Miss("the batch dim is not proved to stay the same")
     if not adds_nothing(m) or not is_filled(m, "scale", 1):  # needs 2, keeps 1
         return Miss("there is a scale for each group")
     if norm.op_type == "LayerNormalization":

@@ -91,7 +91,7 @@ def _widened(result: ir.Value, form: NormForm, m: Match, b: Builder) -> Replacem
     casts = [node for node in scope.consumers(out) if node.op_type == "Cast"]
     read = len(casts) == len(list(scope.consumers(out))) and not out.is_graph_output()
     if not read or any(node.outputs[0].dtype != narrow for node in casts):  # keeps 5
-        return Miss("a normalization is read in a wider type than what it normalizes")
+        return Miss("the normalization is read in a wider type than its operand has")
     if form.scale is not None or form.bias is not None or out.dtype is None:
         return Miss("a scale or a bias in a wider type would be rounded")
     return b.op("Cast", result, to=int(out.dtype))
@@ -128,7 +128,7 @@ def absorb_bias(m: Match, b: Builder) -> Replacement:
     term = _parameter(m, "term", b)
     if term is None and m.node("norm").op_type == "InstanceNormalization":
         is_bare = m.get("moved") is None and is_filled(m, "scale", 1)
-        return _as_layer(m, b, "term") if is_bare else Miss("the term is not one number a channel")
+        return _as_layer(m, b, "term") if is_bare else Miss("the term is not one for each channel")
     if term is None:
         return Miss("the term varies along an axis that the bias does not have")
     return _replaced(m, b, m["scale"], term)

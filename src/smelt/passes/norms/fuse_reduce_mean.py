@@ -38,9 +38,9 @@ def sum_over_count(m: Match, b: Builder) -> Replacement:
     axes = opset.reduction_axes(m.node("sum"), m.constants)
     count = _count(m["x"], axes)
     if axes is None or count is None:  # needs 1
-        return Miss("the number of terms is not known, or 0")
+        return Miss("the number of summed elements is unknown or 0")
     if not _divides(m.array("constant"), count, m.root.op_type):  # keeps 1, 3
-        return Miss("the constant is not the number of terms, or no float")
+        return Miss("the constant is not the number of summed elements, or not a float")
     return _mean(m, b, axes)
 
 
@@ -62,11 +62,11 @@ def sum_over_computed_count(m: Match, b: Builder) -> Replacement:
     sizes = [m["x"].shape[axis] for axis in axes]
     count = size_of(m["count"], b.shapes)
     if count is None or m["x"].dtype not in COUNTED:
-        return Miss("the divisor is no number of elements")
+        return Miss("the divisor is not a number of elements")
     if not same_dim(count, dim_product(sizes)):
-        return Miss("the divisor is another number than that of the terms")
+        return Miss("the divisor is not the number of summed elements")
     if not all(map(is_positive, sizes)):
-        return Miss("there may be no terms")
+        return Miss("the sum may be empty")
     return _mean(m, b, axes)
 
 

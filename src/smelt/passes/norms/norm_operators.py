@@ -52,7 +52,7 @@ def normalize(deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
         return _over_last(x, deviation, m, b)
     if axes == (1,) and isinstance(channels := x.shape[1], int):
         if channels < FEW_CHANNELS:
-            return Miss("two Transposes cost more than the norm of few channels saves")
+            return Miss("for so few channels, two Transposes cost more than the fused norm saves")
         perm = [0, *range(2, rank), 1]
         normal = _over_last(b.op("Transpose", x, perm=perm), deviation, m, b)
         return normal if isinstance(normal, Miss) else _back(normal, perm, b)
@@ -65,13 +65,13 @@ def normalize(deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
 def _over_groups(x: ir.Value, deviation: Deviation, b: Builder) -> ir.Value | Miss:
     """Normalize each group as one channel: ONNX Runtime has no kernel for GroupNormalization."""
     if not deviation.centred:
-        return Miss("a normalization of groups is centred")
+        return Miss("a normalization of groups must subtract the mean")
     if not _has_channels(x, -1):
         return Miss("runtimes have no InstanceNormalization of this type")
     assert x.shape is not None
     assert deviation.groups is not None
     if 0 in x.shape.dims:
-        return Miss("x is empty, and no Reshape tells the groups")
+        return Miss("x is empty, so no Reshape can state the groups")
     rank = len(x.shape)
     perm = [0, rank - 1, *range(1, rank - 1)]
     moved = b.op("Transpose", x, perm=perm)

@@ -84,7 +84,7 @@ class Selection:
     "add_fp16_cast",
     __doc__,
     # needs 1
-    exactness=assumes("float16 holds every value that is computed, to 11 bits", ulp=1 << 13),
+    exactness=assumes("all computed values fit float16, to 11 bits", ulp=1 << 13),
     options_type=Selection,
     default=False,
     source="Core ML MIL: common::add_fp16_cast",
@@ -108,7 +108,7 @@ def add_fp16_cast(
             if chosen is None:
                 continue
             if versions[graph] < FIRST_WITH_CASTS:
-                stats.miss("node in float16", "Cast names types otherwise before opset 6", node)
+                stats.miss("node in float16", "Cast names its type by a text before opset 6", node)
                 continue
             reason = narrow.convert(node, *chosen)
             if reason is None:

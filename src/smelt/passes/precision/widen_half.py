@@ -70,7 +70,7 @@ class Types:
 @graph_pass(
     "widen_half",
     __doc__,
-    exactness=rounding(64, "nothing is rounded to half of the bits in between"),
+    exactness=rounding(64, "intermediate results keep the bits of float32"),
     default=False,
     options_type=Types,
 )
@@ -129,12 +129,12 @@ def _of_values(model: ir.Model, half: frozenset[ir.DataType]) -> str | None:
         return "functions have to be inlined first"
     for value in every_value(model):
         if value.dtype in half and not isinstance(value.type, ir.TensorType):
-            return "there are sequences or optional values of such numbers"
+            return "there are sequences or optional values of these types"
     inner = _inner_values(model, half)
     for graph in scope.graphs(model):
         kept = (v for v in graph.outputs if v.dtype in half and v not in inner)
         if graph is not model.graph and any(True for _ in kept):
-            return "a graph below returns an input or a constant as it is"
+            return "a subgraph returns an input or a constant directly"
     return None
 
 

@@ -47,7 +47,7 @@ def product(m: Match, b: Builder) -> Replacement:
     if x.shape is None or y.shape is None or x.dtype != y.dtype:
         return None
     if x.dtype not in MULTIPLIED:  # needs 3
-        return Miss("the operands are not known to be floats that ONNX Runtime multiplies")
+        return Miss("ONNX Runtime has no MatMul for the type of the operands")
     equation = _equation(m.root, [len(x.shape), len(y.shape)])
     if equation is None or not _sizes_agree(equation, x.shape, y.shape):  # needs 2, needs 4
         return Miss("a label occurs twice in a term, or its sizes are not proved equal")
@@ -57,10 +57,10 @@ def product(m: Match, b: Builder) -> Replacement:
         if (way := _as_matrices([equation.terms[i] for i in order], equation.out, order))
     ]
     if not ways:  # needs 1
-        return Miss("it is no product of matrices")
+        return Miss("the equation is not a product of matrices")
     way = min(ways, key=lambda each: each.moves)
     if way.moves > 1 and not _is_beside_softmax(m.root):  # keeps 1
-        return Miss("it takes more than one Transpose")
+        return Miss("the product needs more than one Transpose")
     left, right = (
         _moved(b, (x, y)[i], equation.terms[i], to)
         for i, to in zip(way.order, way.operands, strict=True)

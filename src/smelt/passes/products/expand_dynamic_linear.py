@@ -36,7 +36,7 @@ def dynamic_gemm(m: Match, b: Builder) -> Replacement:
         return Miss("weight and bias are constant")
     alpha = opset.attribute(m.root, "alpha", m.opset)
     if alpha == 0 or (abs(alpha) < 1 and dtype == ir.DataType.FLOAT16):  # keeps 3
-        return Miss("the product may overflow before alpha makes it small")
+        return Miss("the product may overflow before alpha scales it")
     product = b.op("MatMul", _turned(m, b, "x", "transA"), _turned(m, b, "weight", "transB"))
     result = _scaled(b, product, alpha, dtype)
     beta = opset.attribute(m.root, "beta", m.opset)

@@ -44,7 +44,7 @@ def gemm_plus(m: Match, b: Builder) -> Replacement:
         return Miss("the term would widen the result, or is not floating-point")
     node = m.node("gemm")
     if is_integer_product(node):  # keeps 2
-        return Miss("the Gemm is of dequantized operands, and the term is not")
+        return Miss("the operands of the Gemm are dequantized, but the term is not")
     negated = m.root.op_type == "Sub" and m.root.inputs[1] is gemm
     bias = _bias(m, b, 1.0 if m.root.op_type == "Add" or negated else -1.0, negated)
     if isinstance(bias, Miss):
@@ -63,7 +63,7 @@ def _bias(m: Match, b: Builder, sign: float, negated: bool) -> ir.Value | Miss:
         return term
     array = m.array(term, limit=None)
     if array is None:  # needs 2
-        return Miss("the term is no constant")
+        return Miss("the term is not constant")
     exact = sign * array.astype(np.float64)
     old = m.array("c", limit=None)
     if old is not None:

@@ -40,7 +40,7 @@ def linear_times(m: Match, b: Builder) -> Replacement:
     if weight is None or scale is None or dtype is None or not dtype.is_floating_point():  # keeps 6
         return None
     if scope.num_uses(m["weight"]) > 1:  # keeps 5
-        return Miss("the weight is read elsewhere")
+        return Miss("the weight has other readers")
     transposed = bool(_attribute(m, "transB"))
     columns = _columns(m["product"], weight, scale, transposed)
     if columns is None:  # keeps 3
@@ -81,7 +81,7 @@ def _scaled_bias(m: Match, factor: np.ndarray) -> np.ndarray | Miss | None:
         return None
     array = m.array("bias", limit=None)
     if array is None:
-        return Miss("the bias is no constant")
+        return Miss("the bias is not constant")
     if np.broadcast(array, factor).size > max(array.size, factor.size):
         return Miss("the new bias would be larger than the old one")
     with np.errstate(all="ignore"):

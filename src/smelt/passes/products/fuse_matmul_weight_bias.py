@@ -44,7 +44,7 @@ def matmul_plus(m: Match, b: Builder) -> Replacement:
         return b.op("Gemm", x, weight, bias, alpha=-1.0)
     array = m.array(bias, limit=None)
     if array is None:
-        return Miss("the term that is subtracted is no constant")
+        return Miss("the subtracted term is not constant")
     return b.op("Gemm", x, weight, b.constant(-array))
 
 

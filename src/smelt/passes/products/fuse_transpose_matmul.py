@@ -91,7 +91,7 @@ def flipped_product(m: Match, b: Builder) -> Replacement:
     if left is None or right is None or len(left) != len(right) or len(left) < 2:
         return None
     if not swaps_matrices(m.root):  # keeps 1
-        return Miss("the Transpose behind does not swap two axes")
+        return Miss("the outer Transpose does not swap the last two axes")
     turned = [(*perm[:-2], perm[-1], perm[-2]) for perm in (right, left)]
     operands = [
         b.op("Transpose", x, perm=perm) for x, perm in zip((m["b"], m["a"]), turned, strict=True)

@@ -51,7 +51,7 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
     rank = _rows_of(flatten)
     lead = x.shape.dims[:rank]
     if len(result) <= len(lead) or not all(map(same_dim, lead, result.dims)):  # needs 1
-        return Miss("the dims before the last are not restored")
+        return Miss("the leading dims are not restored")
     value = x
     if rank < len(x.shape) - 1:
         value = b.op("Reshape", x, b.const_i64([0] * rank + [math.prod(_ints(x.shape, rank))]))
@@ -64,7 +64,7 @@ def flat_chain(m: Match, b: Builder) -> Replacement:
         return value
     target = constant_shape(value.shape, result)
     if target is None:
-        return Miss("no constant says the shape of the result")
+        return Miss("no constant can state the shape of the result")
     return b.op("Reshape", value, b.const_i64(target))
 
 
@@ -149,7 +149,7 @@ def _unflattened(layer: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Value 
         else:
             operands.append(_row(value, array, b))
     if None in operands:
-        return Miss("a constant is more than a row")
+        return Miss("a constant is not a row")
     return b.like(layer, *operands)
 
 
@@ -157,7 +157,7 @@ def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Val
     """Return a Gemm as MatMul and Add on an unflattened ``x``, or a Miss."""
     # needs 2
     if opset.attribute(gemm, "transA", m.opset) or opset.attribute(gemm, "alpha", m.opset) != 1:
-        return Miss("the Gemm transposes or scales what it multiplies")
+        return Miss("the Gemm transposes its first operand or scales the product")
     weight, term = gemm.inputs[1], gemm.inputs[2] if len(gemm.inputs) > 2 else None
     if opset.attribute(gemm, "transB", m.opset):
         array = m.array(weight, limit=None)
@@ -169,7 +169,7 @@ def _product_of_gemm(gemm: ir.Node, x: ir.Value, m: Match, b: Builder) -> ir.Val
     array = m.array(term, limit=None)
     row = _row(term, array, b) if array is not None else None
     if row is None or opset.attribute(gemm, "beta", m.opset) != 1:
-        return Miss("the term of the Gemm is scaled, or more than a row")
+        return Miss("the bias of the Gemm is scaled, or is not a row")
     return b.op("Add", product, row)
 
 

@@ -118,7 +118,7 @@ class _Folder:
             return
         read = sum(array.nbytes for array in operands if array is not None)
         if sum(array.nbytes for array in result) > max(read, GROW_LIMIT):  # keeps 4
-            self.stats.miss(NAME, "the result is larger than what it is made of", node)
+            self.stats.miss(NAME, "the result is larger than its operands", node)
             return
         builder = self.rewriter.builder(node, [node], NAME)
         sources = [value for value in node.inputs if value is not None]

@@ -56,7 +56,7 @@ def quantized_sum(m: Match, b: Builder) -> Replacement:
         return Miss("the scales are not of one floating-point type")
     single = [place for place in (1, 0) if arrays[place].ndim == 0]
     if not single:  # needs 1
-        return Miss("neither operand has one scale")
+        return Miss("neither operand has a single scale")
     if any(arrays[place] == 1 for place in single):  # keeps 2
         return None
     chosen = single[0]
@@ -78,7 +78,7 @@ def _flaw(
     info = float_info(dtype.numpy())
     for scales in (old, [array.astype(np.float64) for array in new]):
         if not all(is_normal(array, dtype) for array in scales):  # needs 2
-            return "a scale is no positive normal number, or would become none"
+            return "an old or new scale is not a positive normal number"
         x, y, z = (array.reshape(-1) for array in scales)
         reach = steps[0] * x.max(initial=0) + steps[1] * y.max(initial=0)
         if 2 * reach > float(info.max):

@@ -144,10 +144,10 @@ def _flaw(quantize: ir.Node, tree: _Tree, cx: PassContext, options: Groups) -> s
     if quantize.graph is None or cx.index().opsets[quantize.graph] < MIN_OPSET:
         return f"the opset is below {MIN_OPSET}"
     if options.keep_groups and _is_in_pairs(quantize, tree):  # keeps 5
-        return "a runtime may turn the pairs around the move to uint8"
+        return "a runtime may change the pairs around the move to uint8"
     # keeps 6
     if options.keep_groups and any(move.op_type in NEW_TO_INTEGERS for move in tree.moves):
-        return "a runtime may have the move for floats alone"
+        return "a runtime may support the move for floats only"
     return _flaw_of_numbers(quantize, tree, cx.constants)
 
 
@@ -164,20 +164,20 @@ def _flaw_of_numbers(quantize: ir.Node, tree: _Tree, constants: Constants) -> st
     """Return why moved integers might differ from the quantized floats; None if they are equal."""
     q = Quantization.of(quantize)
     if q is None:
-        return "it is not known how the integers are quantized"
+        return "the quantization parameters are unknown"
     for move in tree.moves:
         if q.integer not in MOVES[move.op_type]:  # keeps 4
-            return f"{move.op_type} may not take {q.integer}"
+            return f"{move.op_type} may have no kernel for {q.integer}"
     for leaf in tree.leaves:
         dq = Quantization.of(leaf)
         if dq is None:
-            return "it is not known how the integers are quantized"
+            return "the quantization parameters are unknown"
         if dq.block_size or q.block_size:  # keeps 2
             return "each block has its own scale"
         if dq.axis is not None:
             axis = _axis_after(tree, dq.axis)
             if axis is None:
-                return "the axis of the scales does not survive the move"
+                return "the move does not keep the axis of the scales"
             dq = replace(dq, axis=axis)
         flaw = round_trip_flaw(dq, q, constants)  # needs 1, keeps 3
         if flaw is not None:

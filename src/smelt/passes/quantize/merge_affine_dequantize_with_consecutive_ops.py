@@ -38,7 +38,7 @@ def move_of_dequantize(m: Match, b: Builder) -> Replacement:
     if not constants.is_constant(data):
         return None
     if not scope.has_one_use(data):  # keeps 1
-        return Miss("the integers are read elsewhere too")
+        return Miss("the integers have other readers")
     quantization, shape = Quantization.of(node), static_shape(m.root.outputs[0])
     if quantization is None or shape is None:  # needs 1
         return Miss("the shape after the move, or the quantization, is not known")
@@ -46,7 +46,7 @@ def move_of_dequantize(m: Match, b: Builder) -> Replacement:
     if axis is not None:
         axis = moved_axis(m.root, axis)
         if axis is None:  # keeps 2
-            return Miss("the axis of the scales does not survive the move")
+            return Miss("the move does not keep the axis of the scales")
     parameters = _moved_parameters(m, b, quantization, axis, shape)
     array = m.array(data, limit=None)
     if parameters is None or array is None or array.size != math.prod(shape):

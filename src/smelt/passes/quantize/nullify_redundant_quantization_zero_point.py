@@ -94,7 +94,7 @@ class _Nullifier:
         """Replace ``node`` by one without a zero point of 0."""
         if node.op_type == "QuantizeLinear" and type_without_zero_point(node) != q.integer:
             # keeps 1
-            self.stats.miss(NAME, f"the zero point says that the result is {q.integer}", node)
+            self.stats.miss(NAME, f"the zero point sets the type of the result, {q.integer}", node)
             return
         kept = list(node.attributes.values())
         builder = self.rewriter.builder(node, [node], NAME)
@@ -111,7 +111,7 @@ class _Nullifier:
             return
         array = self.constants.get(data, limit=None)
         if array is None or not scope.has_one_use(data):  # needs 2
-            self.stats.miss(NAME, "the integers are read elsewhere too", node)
+            self.stats.miss(NAME, "the integers have other readers", node)
             return
         moved = array.astype(np.int64) - _middle(q.integer)
         builder = self.rewriter.builder(node, [node], NAME)

@@ -21,11 +21,11 @@ def quantized(array: np.ndarray, quantize: ir.Node, constants: Constants) -> np.
     scales = q.scales(constants) if q is not None else None
     zero_points = q.zero_points(constants) if q is not None else None
     if q is None or scales is None or zero_points is None:
-        return "the scale or the zero point is not constant, or the result is no integer"
+        return "the scale or the zero point is not constant, or the result is not an integer"
     if not q.real <= FLOATS:
-        return "the constant or its scale is not in a floating-point type that is divided in"
+        return "the constant or its scale is not float32, float16 or bfloat16"
     if not all(is_normal(scales, dtype) for dtype in q.real):
-        return "a scale is no positive normal number"
+        return "a scale is not a positive normal number"
     if bool(np.isnan(array).any()):
         return "the constant holds NaN"
     scale, zero_point = (_per_element(item, q, array.shape) for item in (scales, zero_points))

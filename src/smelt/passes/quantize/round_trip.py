@@ -32,12 +32,12 @@ def round_trip_flaw(dq: Quantization, q: Quantization, constants: Constants) -> 
     if scales is None:
         return "the scale is not constant"
     if not is_normal(scales, dtype):
-        return "a scale is no positive normal number, or its reciprocal is none"
+        return "a scale or its reciprocal is not a positive normal number"
     info = float_info(dtype.numpy())
     roundoff = float(info.eps) / 2
     steps = largest_steps(dq, constants)
     if np.any(steps * ((1 + roundoff) ** 3 - 1) >= 0.5):
-        return f"{dtype} does not tell all steps of {dq.integer} apart"
+        return f"{dtype} cannot distinguish all values of {dq.integer}"
     if np.any(steps * scales * (1 + roundoff) > float(info.max)):
         return "dequantized values may overflow"
     return None

@@ -73,7 +73,7 @@ class _Change:
         while pending:
             value = pending.pop()
             if value.is_graph_output():  # keeps 1
-                return "the integers are returned"
+                return "the integers are an output"
             for use in value.uses():
                 reader = use.node
                 if reader.domain or use.idx != 0:

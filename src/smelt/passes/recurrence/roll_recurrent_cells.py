@@ -185,7 +185,7 @@ def _obstacle(cx: PassContext, steps: Steps) -> str | None:
     """Return why ``steps`` cannot become one operator; None if they can."""
     first, last = steps.cells[0], steps.cells[-1]
     if first.result.dtype != ir.DataType.FLOAT:
-        return "the elements are no float32"
+        return "the elements are not float32"
     if first.result.shape is None or len(first.result.shape) not in (1, 2):
         return "the rank of the state is not 1 or 2"
     given = [v for v in (first.state, first.memory) if v and not is_zero(v, cx.constants)]
@@ -196,7 +196,7 @@ def _obstacle(cx: PassContext, steps: Steps) -> str | None:
     if len(first.result.shape) == 2:
         rows = first.input().shape
         if rows is None or not same_dim(rows[0], first.result.shape[0]):
-            return "the state has another batch than the sequence"
+            return "the batch sizes of state and sequence differ"
     nodes = set().union(*(cell.nodes for cell in steps.cells))
     results = {cell.result for cell in steps.cells} | {last.next_memory}
     for node in nodes:  # keeps 1

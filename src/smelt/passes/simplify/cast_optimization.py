@@ -37,9 +37,9 @@ def cast_of_cast(m: Match, b: Builder) -> Replacement:
     if not holds(middle, x.dtype):  # needs 1
         return Miss(f"{middle.name.lower()} does not hold every {x.dtype.name.lower()}")
     if end not in (*FLOATS, *INTEGERS, ir.DataType.BOOL):
-        return Miss(f"casts to {end.name.lower()} depend on more than the value")
+        return Miss(f"casts to {end.name.lower()} depend on the source type")
     if x.dtype in FLOATS and end in INTEGERS:  # keeps 1
-        return Miss("runtimes differ on NaN and large numbers that become integers")
+        return Miss("runtimes cast NaN and large numbers to different integers")
     return x if end == x.dtype else b.op("Cast", x, to=int(end))
 
 

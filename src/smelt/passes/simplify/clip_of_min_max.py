@@ -82,5 +82,7 @@ clip_of_min_max = rule_pass(
     "clip_of_min_max",
     __doc__,
     [ranges],
-    exactness=exact_but_zero_sign("ONNX leaves open which zero Max, Min and Clip return"),
+    exactness=exact_but_zero_sign(
+        "ONNX does not define the sign of a zero result of Max, Min and Clip"
+    ),
 )

@@ -49,7 +49,7 @@ _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *scope.GRAPH_CARRIERS})
 
 ROUNDED = ", rounded"
-NUMPY_ROUNDS = rounding(8, "what is folded, NumPy rounds, not the kernels of a runtime")
+NUMPY_ROUNDS = rounding(8, "NumPy computes folded results, not the kernels of a runtime")
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class _Folder:
         if self.cx.evaluate is None:
             return None
         if time.process_time() > self.stop_at:
-            why = f"the {self.options.seconds:g} s for folding are over"
+            why = f"the limit of {self.options.seconds:g} s for folding is reached"
             self.stats.miss("const_elimination", why, node)
             return None
         read = [self.cx.constants.get(value, limit=None) for value in node.inputs]

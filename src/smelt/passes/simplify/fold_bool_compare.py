@@ -55,7 +55,7 @@ def compared_truth(m: Match, b: Builder) -> Replacement:
     if p.dtype != ir.DataType.BOOL or constant is None or constant.size != 1:  # needs 1, keeps 2
         return None
     if not _is_number(constant):
-        return Miss("the constant is no number")
+        return Miss("the constant is not a number")
     truths = np.asarray([False, True]).astype(constant.dtype)
     number = constant.reshape(())
     compare = COMPARED[m.root.op_type]
@@ -64,7 +64,7 @@ def compared_truth(m: Match, b: Builder) -> Replacement:
     if holds == [False, True]:
         return p
     # needs 2, keeps 1
-    return b.op("Not", p) if holds == [True, False] else Miss("it does not tell 0 from 1")
+    return b.op("Not", p) if holds == [True, False] else Miss("the result is the same for 0 and 1")
 
 
 def _is_number(array: np.ndarray) -> bool:
@@ -84,7 +84,11 @@ def chosen_truth(m: Match, b: Builder) -> Replacement:
     holds = [bool(side.reshape(()).item()) for side in sides if side is not None]
     if holds == [True, False]:
         return m["p"]
-    return b.op("Not", m["p"]) if holds == [False, True] else Miss("it does not tell 0 from 1")
+    return (
+        b.op("Not", m["p"])
+        if holds == [False, True]
+        else Miss("the result is the same for 0 and 1")
+    )
 
 
 @rule(op(list(COMPARED), var("a"), var("b")))

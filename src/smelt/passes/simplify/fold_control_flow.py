@@ -123,7 +123,7 @@ class _Folder:
                 values.append(None)
             elif shape is None or dtype is None or dtype == ir.DataType.STRING:
                 builder.discard()
-                raise Refused("the dims of what is stacked are not known")  # keeps 1
+                raise Refused("the dims of a scan output are unknown")  # keeps 1
             else:
                 values.append(builder.constant(np.zeros((0, *shape), dtype.numpy())))
         try:
@@ -136,7 +136,7 @@ class _Folder:
     def one_trip(self, node: ir.Node, body: ir.Graph) -> None:
         """Inline the body of the Loop once, with iteration 0 and condition true."""
         if any(v is None for v in node.inputs[2:]):
-            raise Refused("a value that it carries is absent at first")
+            raise Refused("a carried value has no initial value")
         self.check(node, body, body.inputs[2:], body.outputs[1:])
         builder = self.rewriter.builder(node, [node], "one_trip")
         first = [
@@ -156,7 +156,7 @@ class _Folder:
         if not all(map(_is_one, scanned, axes)) or None in states:  # needs 3
             return
         if any(_axes(node, "scan_output_axes", 0)):
-            raise Refused("what it stacks is not stacked in front")
+            raise Refused("a scan output is not stacked along axis 0")
         self.check(node, body, body.inputs, body.outputs)
         builder = self.rewriter.builder(node, [node], "one_step")
         given = [value for value in states if value is not None]
@@ -179,9 +179,9 @@ class _Folder:
         """Raise Refused unless ``body`` can run in the graph around it."""
         # keeps 2
         if not all(isinstance(v.type, _KNOWN) for v in (*node.outputs, *body.inputs)):
-            raise Refused(f"the {node.op_type} carries an optional")
+            raise Refused(f"the {node.op_type} has an optional value")
         if any(scope.carries_graphs(inner) for inner in body) and not _is_static(inputs):
-            raise Refused("dims within its body have symbols of their own")
+            raise Refused("the body has symbolic dims of its own")
         for output, inner in zip(node.outputs, outputs, strict=True):
             if output.dtype != inner.dtype:
                 raise Refused("the dtype of a result is not known")

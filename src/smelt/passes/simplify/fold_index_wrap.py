@@ -38,9 +38,9 @@ def gathered(m: Match, b: Builder) -> Replacement:
     """Replace the index of a Gather by i, clipped to ``[-n, n)`` if it was clipped."""
     count, data = m.scalar("count"), m["data"]
     if not isinstance(count, int) or data.shape is None:
-        return Miss("the number that is added to an index is not known")
+        return Miss("the number added to negative indices is unknown")
     if data.shape[opset.attribute(m.root, "axis", m.opset)] != count:  # needs 2, keeps 1
-        return Miss("what is added to an index is not the size of the axis")
+        return Miss("the number added to negative indices is not the size of the axis")
     index = m["i"] if m.get("inside") is None else _clipped(m, b)
     return index if isinstance(index, Miss) else b.like(m.root, data, index)
 
@@ -58,9 +58,9 @@ def _clipped(m: Match, b: Builder) -> ir.Value | Miss:
     if m["i"].dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return Miss("the index is neither int32 nor int64")
     if not isinstance(count, int) or count < 1:
-        return Miss("the number that is added to an index is not known")
+        return Miss("the number added to negative indices is unknown")
     if (m.scalar("low"), m.scalar("high")) != (0, count - 1):
-        return Miss("the Clip does not leave just the rows that there are")
+        return Miss("the Clip does not go from the first row to the last")
     return b.op("Clip", m["i"], b.const_like(-count, m["i"]), m["high"])
 
 

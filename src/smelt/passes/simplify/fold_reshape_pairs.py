@@ -68,7 +68,7 @@ class _Graph:
             ends = self.ends(region)
             if ends is None:
                 first = next(iter(region.nodes))
-                self.stats.miss("fold_reshape_pairs", "read in its other shape", first)
+                self.stats.miss("fold_reshape_pairs", "another node reads a reshaped result", first)
             elif ends:
                 self.fold(region, ends)
 

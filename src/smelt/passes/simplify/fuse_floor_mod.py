@@ -42,11 +42,11 @@ def floor_mod(m: Match, b: Builder) -> Replacement:
     """Replace the remainder and its correction by Mod."""
     dtype, n, added = m["x"].dtype, m.array("n"), m.array("added")
     if dtype is None or not dtype.is_integer() or not dtype.is_signed():  # keeps 1
-        return Miss("it is no remainder of signed integers")
+        return Miss("the operands are not signed integers")
     if n is None or not bool(np.all(n > 0)):  # needs 1, keeps 3
         return Miss("the divisor is not above 0")
     if added is None or not np.array_equal(n, added):
-        return Miss("another number than the divisor is added")
+        return Miss("the added number is not the divisor")
     return b.op("Mod", m["x"], m["n"])
 
 

@@ -38,7 +38,7 @@ def reshape_of_reduction(m: Match, b: Builder) -> Replacement:
     else:
         made = tuple(dim for axis, dim in enumerate(dims) if axis not in axes)
     if not same_dims(made, result):  # needs 1
-        return Miss("the reduction itself has no result of this shape")
+        return Miss("the reduction cannot return this shape itself")
     attributes = [attr for name, attr in node.attributes.items() if name != "keepdims"]
     attributes.append(ir.AttrInt64("keepdims", int(keeps)))
     return b.add(ir.Node("", node.op_type, node.inputs, attributes))[0]

@@ -56,7 +56,7 @@ def dims_side_by_side(m: Match, b: Builder) -> Replacement:
             start=start or None,
             end=end if end < len(tensor.shape) else None,
         )
-    return Miss("the elements are no dims of one tensor, side by side")
+    return Miss("the elements are not consecutive dims of one tensor")
 
 
 def _tensors(node: ir.Node) -> Iterator[ir.Value]:

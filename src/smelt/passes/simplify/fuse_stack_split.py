@@ -34,7 +34,7 @@ def split_of_concat(m: Match, b: Builder) -> Replacement:
         return None
     values, parts = tuple(concat.inputs), m.root.outputs
     if len(values) != len(parts):
-        return Miss("there are not as many parts as joined values")
+        return Miss("the numbers of parts and of joined values differ")
     for value, part in zip(values, parts, strict=True):
         if value is None or value.shape is None or part.shape is None:
             return Miss("the sizes of the parts are not known")
@@ -51,9 +51,11 @@ def one_of_a_stack(m: Match, b: Builder) -> Replacement:
     if stack is None or m.root.attributes.get_int("axis", 0) % rank != stack.axis:
         return None
     if index is None or index.ndim:  # keeps 3
-        return Miss("the index is not one constant number")
+        return Miss("the index is not a constant scalar")
     count = len(stack.values)
-    return stack.values[int(index)] if -count <= index < count else Miss("no value has the index")
+    return (
+        stack.values[int(index)] if -count <= index < count else Miss("the index is out of range")
+    )
 
 
 fuse_stack_split = rule_pass(

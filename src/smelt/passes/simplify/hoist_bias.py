@@ -42,7 +42,7 @@ def bias_of_split_rows(m: Match, b: Builder) -> Replacement:
     if product is None or not scope.has_one_use(m["product"]):  # keeps 3
         return None
     if is_integer_product(product):  # keeps 2
-        return Miss("the product is of dequantized operands, and the constant is not")
+        return Miss("the operands of the product are dequantized, but the constant is not")
     if before is None or after is None or c is None or len(after) != len(before) + 1:
         return Miss("the Reshape does not split one dim")
     heads, size = after[-2], after[-1]

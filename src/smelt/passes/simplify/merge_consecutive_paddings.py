@@ -37,10 +37,10 @@ def pad_of_pad(m: Match, b: Builder) -> Replacement:
     if min((*inner, *outer), default=0) < 0:  # keeps 2
         return Miss("a pad crops")
     if modes[0] == "constant" and not _same_value(m, first, second):
-        return Miss("they pad with different values")
+        return Miss("the two Pads insert different values")
     rank = len(inner) // 2
     if modes[0] in ("reflect", "wrap") and _axes(inner, rank) & _axes(outer, rank):
-        return Miss(f"both pad an axis with {modes[0]}")
+        return Miss(f"both Pads extend the same axis with {modes[0]}")
     total = [p + q for p, q in zip(inner, outer, strict=True)]
     return b.like(second, m["x"], b.const_i64(total), _input(second, 2))
 

@@ -124,6 +124,8 @@ merge_consecutive_relus = rule_pass(
     "merge_consecutive_relus",
     __doc__,
     [done_already, clip_of_clip],
-    exactness=exact_but_zero_sign("ONNX leaves open which zero Max, Min and Clip return"),
+    exactness=exact_but_zero_sign(
+        "ONNX does not define the sign of a zero result of Max, Min and Clip"
+    ),
     source="Core ML MIL: common::merge_consecutive_relus",
 )

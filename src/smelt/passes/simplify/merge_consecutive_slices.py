@@ -33,7 +33,7 @@ def slice_of_slice(m: Match, b: Builder) -> Replacement:
     x = m["x"]
     inner, outer = cuts_of(m.node("inner"), m.constants), cuts_of(m.root, m.constants)
     if inner is None or outer is None or x.shape is None:  # needs 1
-        return Miss("a Slice is not by constants")
+        return Miss("the bounds of a Slice are not constant")
     cuts = dict(inner)
     for axis, cut in outer.items():
         size = x.shape[axis]
@@ -41,7 +41,7 @@ def slice_of_slice(m: Match, b: Builder) -> Replacement:
         if axis in inner:
             merged = _merged(size if isinstance(size, int) else None, inner[axis], cut)
             if merged is None:
-                return Miss("the size of an axis that both cut is not known")
+                return Miss("the size of an axis that both Slices cut is unknown")
             both = merged
         cuts[axis] = both
     return _sliced(b, x, cuts)
@@ -60,10 +60,10 @@ def slice_of_concat(m: Match, b: Builder) -> Replacement:
         return None
     size = total[axis]
     if not isinstance(size, int):
-        return Miss("the size of what is joined is not known")
+        return Miss("the size of the Concat along the axis is unknown")
     rows = rows_taken(size, cuts[axis])
     if not rows:
-        return Miss("the Slice takes nothing")
+        return Miss("the Slice is empty")
     start = 0
     for piece in joined.inputs:
         dim = piece.shape[axis] if piece is not None and piece.shape is not None else None

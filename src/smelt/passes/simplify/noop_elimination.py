@@ -113,7 +113,7 @@ def pad_nothing(m: Match, b: Builder) -> Replacement:
     """Drop a Pad whose pads are all 0."""
     pads = m.ints(m.root.inputs[1])
     if pads is None or any(pads):  # keeps 2
-        return Miss("pads that add up to nothing may still move elements") if pads else None
+        return Miss("the pads are not all 0") if pads else None
     return m["x"]
 
 
@@ -130,7 +130,7 @@ def clip_nothing(m: Match, b: Builder) -> Replacement:
     absent = bounds[0] is None and bounds[1] is None
     integer = m["x"].dtype is not None and m["x"].dtype.is_integer()
     if absent and integer and _parts_casts(m.root):
-        return Miss("it keeps ONNX Runtime from merging the Casts around it")
+        return Miss("the Clip keeps ONNX Runtime from merging the Casts around it")
     return m["x"] if absent and integer else None
 
 
@@ -146,7 +146,7 @@ def dropout_at_inference(m: Match, b: Builder) -> Replacement:
     """Drop a Dropout that is not in training mode."""
     training = m.root.inputs[2] if len(m.root.inputs) > 2 else None
     if training is not None and m.scalar(training) is not False:
-        return Miss("it may be training")
+        return Miss("the Dropout may be in training mode")
     if len(m.root.outputs) > 1:
         return (m["x"], None)
     return m["x"]
@@ -176,12 +176,12 @@ def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
     """Drop a Resize that keeps the size and does not crop."""
     mode = m.root.attributes.get("coordinate_transformation_mode")
     if mode is not None and mode.as_string() == "tf_crop_and_resize":
-        return Miss("it may crop")
+        return Miss("the Resize may crop")
     scales, sizes = (*m.root.inputs[2:4], None, None)[:2]
     if sizes is not None:
         policy = m.root.attributes.get("keep_aspect_ratio_policy")
         if policy is not None and policy.as_string() != "stretch":
-            return Miss("it may take another size than it is given")
+            return Miss("the Resize may keep the aspect ratio instead of the given sizes")
         return m["x"]
     factors = m.array(scales) if scales is not None else None
     if factors is None or not factors.size or not np.all(factors == 1):
@@ -189,7 +189,7 @@ def resize_to_its_own_size(m: Match, b: Builder) -> Replacement:
     return m["x"]
 
 
-ZERO_ADDED = exact_but_zero_sign("x + 0 is 0 where x is -0, and so is a sum of x alone")
+ZERO_ADDED = exact_but_zero_sign("x + 0 is +0 where x is -0")
 ADD_ZERO = frozenset({"add_zero", "subtract_zero", "sum_of_one", "reduce_nothing"})
 """Rules whose left side adds a zero, which changes -0 to +0."""
 

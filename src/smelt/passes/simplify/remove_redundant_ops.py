@@ -32,7 +32,7 @@ FEW = 128
 """Constants of up to this many bytes are compared by their elements."""
 
 OTHER_ORDER = "equal node, operands in another order"
-EITHER_ZERO = exact_but_zero_sign("ONNX leaves open which zero Max(x, y) and Max(y, x) return")
+EITHER_ZERO = exact_but_zero_sign("ONNX does not define the sign of a zero result of Max(x, y)")
 
 
 @graph_pass(

@@ -53,7 +53,7 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
         axes = inserted(fewer.shape, more.shape)
         if axes:
             return b.op(op_type, x, b.const_i64(axes))
-    return Miss("no constant says the shape")
+    return Miss("no constant can state the shape")
 
 
 @rule(op("Expand", var("x"), var("shape")), same_shape=True)
@@ -72,7 +72,7 @@ def symbolic_expand(m: Match, b: Builder) -> Replacement:
         elif index >= raised and same_dim(source[index - raised], element):
             target.append(1)
         else:
-            return Miss("an unknown dim is not one of the input")
+            return Miss("an unknown dim is not a dim of the input")
     return b.op("Expand", m["x"], b.const_i64(target))
 
 
@@ -84,9 +84,9 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
     if sizes is None or source is None or m.constants.get(sizes) is not None:
         return None
     if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
-        return Miss("it may take another size than it is given")  # keeps 2
+        return Miss("the Resize may keep the aspect ratio instead of the given sizes")  # keeps 2
     if node.attributes.get_string("coordinate_transformation_mode") == "tf_crop_and_resize":
-        return Miss("it may crop")
+        return Miss("the Resize may crop")
     elements = b.shapes.elements(sizes)
     given = node.attributes.get("axes")
     axes = [a % len(source) for a in given.as_ints()] if given else list(range(len(source)))
@@ -95,7 +95,7 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
     other = [(a, n) for a, n in zip(axes, elements, strict=True) if not same_dim(source[a], n)]
     numbers = [n for _, n in other if isinstance(n, int)]
     if not other or len(numbers) < len(other):
-        return Miss("an unknown size is not one of the input") if other else None
+        return Miss("an unknown size is not a dim of the input") if other else None
     if m.opset < AXES_OPSET:
         return Miss(f"Resize has axes from opset {AXES_OPSET} on")
     kept = [a for a in node.attributes.values() if a.name != "axes"]

@@ -47,7 +47,7 @@ def known_choice(m: Match, b: Builder) -> Replacement:
     if mask.all():  # needs 1
         return m["a"]
     # keeps 1
-    return m["b"] if not mask.any() else Miss("the condition is true at some places only")
+    return m["b"] if not mask.any() else Miss("the condition is true for some elements only")
 
 
 @rule(op("Where", var("condition"), var("a"), var("a")))
@@ -96,7 +96,7 @@ def integers_by_products(m: Match, b: Builder) -> Replacement:
     """
     y, c = m.root.outputs[0], m["c"]
     if c.dtype != ir.DataType.BOOL or y.dtype not in (ir.DataType.INT32, ir.DataType.INT64):
-        return Miss("of floats, 0 times infinity is NaN")  # keeps 3
+        return Miss("for floats, 0 times infinity is NaN")  # keeps 3
     return b.op("Where", c, m["a"], m["b"])
 
 
@@ -118,7 +118,7 @@ def something_there(m: Match, b: Builder) -> Replacement:
     if size is None:
         return None
     if not is_positive(size):  # needs 1
-        return Miss("the size may be 0, and this asks whether it is")
+        return Miss("the size may be 0, which this Where checks")
     return m["a"]
 
 
@@ -134,14 +134,14 @@ def infinite_where_masked(m: Match, b: Builder) -> Replacement:
     if np.prod(shape, dtype=np.int64) > max(mask.size, infinite.size):  # keeps 2
         return Miss("the sum would need a larger constant")
     if not m.options.assume_finite:
-        return Miss("what the mask hides may be NaN or infinite (--assume-finite)")
+        return Miss("masked elements may be NaN or infinite (allowed by --assume-finite)")
     masked = mask if m.root.inputs[1] is m["infinite"] else ~mask
     term = np.where(masked, infinite, np.asarray(-0.0, dtype=infinite.dtype))
     return b.op("Add", m["x"], b.constant(term))
 
 
-ONE_OPERAND = exact_but_zero_sign("ONNX Runtime's Where makes +0 of -0; its operand keeps it")
-HIDDEN_IS_FINITE = assumes("what a mask hides is neither infinite nor NaN")
+ONE_OPERAND = exact_but_zero_sign("ONNX Runtime's Where turns -0 into +0")
+HIDDEN_IS_FINITE = assumes("masked elements are neither infinite nor NaN")
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def unit_dims(m: Match, b: Builder) -> Replacement:
         return None
     after = _through(m.root, put, axes)
     if after is None or not _ends_in_a_reshape(m.root.outputs[0], after):
-        return Miss("no Reshape behind takes the dims away")
+        return Miss("no later Reshape removes the dims")
     x = m["x"] if others is None else b.op("Reshape", m["x"], b.const_i64(others[1]))
     if m.root.op_type == "Transpose":
         perm = permutation(m.root)

@@ -36,9 +36,9 @@ def cut_first(m: Match, b: Builder) -> Replacement:
     axis = int(opset.attribute(m.root, "axis", m.opset)) % len(pieces)
     inner = _size_of_a_piece(shape, pieces, axis)
     if inner is None:  # needs 1
-        return Miss("it is not the first of the dims into which one dim is split")
+        return Miss("the Split is not along the first dim that the Reshape makes of one dim")
     if not all(map(_is_for_reshapes, parts)):  # needs 2
-        return Miss("something else than a Reshape reads a part")
+        return Miss("a part has a reader other than a Reshape")
     sizes = [part.shape[axis] for part in parts if part.shape is not None]
     numbers = [size * inner for size in sizes if isinstance(size, int)]
     if len(numbers) < len(parts):
@@ -55,7 +55,7 @@ def cut_first(m: Match, b: Builder) -> Replacement:
         constant_shape(value.shape, part.shape) for value, part in zip(cut, parts, strict=True)
     ]
     if any(target is None for target in targets):
-        return Miss("no constant says the shape of a part")
+        return Miss("no constant can state the shape of a part")
     return tuple(
         b.op("Reshape", value, b.const_i64(target or ()))
         for value, target in zip(cut, targets, strict=True)

@@ -47,7 +47,11 @@ def one_of_a_sequence(m: Match, b: Builder) -> Replacement:
     items, position = _items(m, m["sequence"]), m.scalar("position")
     if items is None or position is None:  # needs 1 2
         return Miss("the sequence or the position is not known")
-    return items[int(position)](b) if _is_within(position, len(items)) else Miss("there is none")
+    return (
+        items[int(position)](b)
+        if _is_within(position, len(items))
+        else Miss("the position is outside the sequence")
+    )
 
 
 @rule(op("ConcatFromSequence", _sequence), same_shape=True, needs=_MAKERS)

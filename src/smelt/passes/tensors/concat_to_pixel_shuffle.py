@@ -43,7 +43,7 @@ def turns_of_turns(m: Match, b: Builder) -> Replacement:
     if len(found) < size:
         return None
     if any(each.axis != 5 - outer.axis or len(each.values) != size for each in found):
-        return Miss("the inner values do not take turns along the other spatial axis")
+        return Miss("the inner values are not interleaved along the other spatial axis")
     if against := m.replaces(walk):  # keeps 1
         return against
     if y.dtype not in RUNNABLE:  # keeps 2

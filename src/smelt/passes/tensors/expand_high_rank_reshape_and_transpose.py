@@ -58,7 +58,7 @@ def high_rank_transpose(m: Match, b: Builder) -> Replacement:
     if dims is None or perm is None or len(dims) <= limit:  # keeps 1
         return None
     if result is None or len(result) > limit:  # needs 1
-        return Miss("the result itself has too high a rank")
+        return Miss("the rank of the result is above the limit")
     sizes, order = _fewer(dims, perm)
     if len(_unknown(sizes)) > 1 or len(_unknown(result)) > 1:
         return Miss("more than one dim is not known")

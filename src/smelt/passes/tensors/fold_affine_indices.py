@@ -57,11 +57,11 @@ def tuples_of_places(m: Match, b: Builder) -> Replacement:
     axes = [_counted_axis(part) for part in parts] if parts is not None else [None]
     along = [axis for axis in axes if axis is not None]
     if len(along) < len(axes) or sorted(set(along)) != along:  # needs 1
-        return Miss("indices are not proved to count the places of the data in order")
+        return Miss("the indices are not proved to be 0, 1, 2, ... along axes in order")
     dims = indices.shape.dims[:-1]
     added = [axis for axis in range(len(dims)) if axis not in along]
     if any(dims[axis] != 1 for axis in added):
-        return Miss("what is read is copied")
+        return Miss("the GatherND repeats elements")
     cut = [
         axis for axis, counted in enumerate(along) if not same_dim(data.shape[axis], dims[counted])
     ]
@@ -69,7 +69,7 @@ def tuples_of_places(m: Match, b: Builder) -> Replacement:
         return b.op("Unsqueeze", data, b.const_i64(added)) if added else data
     shape = told_shape([*dims, *data.shape.dims[len(along) :]], b.graph, b)
     if shape is None:
-        return Miss("no input tells how many places are read")
+        return Miss("no input tells the number of indices")
     for axis in cut:
         end = told_size(dims[along[axis]], b.graph, b)
         data = b.op("Slice", data, b.const_i64([0]), end, b.const_i64([axis]))
@@ -178,9 +178,9 @@ def same_row(m: Match, b: Builder) -> Replacement:
         others = [other for i, other in enumerate(m.root.inputs) if i != index]
         missing = _missing(result, others)
         if array is None or missing is None or any(missing):  # needs 3
-            return Miss("the table is no constant, or other operands lack dims of the result")
+            return Miss("the table is not constant, or other operands lack dims of the result")
         if not 0 <= form.start < array.shape[0]:  # keeps 1
-            return Miss("there is no such row")
+            return Miss("the index is outside the table")
         inputs = list(m.root.inputs)
         inputs[index] = b.constant(array[form.start])
         return b.add(ir.Node("", m.root.op_type, inputs, m.root.attributes.values()))[0]

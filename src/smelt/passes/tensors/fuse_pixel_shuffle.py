@@ -67,7 +67,7 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
         return None
     size = apart[form.block[0]]
     if not isinstance(size, int) or size < 2 or apart[form.block[1]] != size:
-        return Miss("the block is no square of a known size")
+        return Miss("the block is not a square of known size")
     if y.dtype not in RUNNABLE:  # needs 3
         return Miss(f"runtimes have no {form.op_type} of {y.dtype}")
     small = [apart[0], apart[form.channels] * size**2, *(apart[axis] for axis in form.image)]
@@ -75,11 +75,11 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
     before, after = (small, large) if form.op_type == "DepthToSpace" else (large, small)
     given, result = _operand(x.shape, before), _operand(ir.Shape(after), y.shape)
     if given is None or result is None:
-        return Miss("no constant says the sizes")  # needs 2
+        return Miss("no constant can state the sizes")  # needs 2
     channels = apart[form.channels]
     by_channel = form.op_type == "SpaceToDepth" and form.mode == "CRD" and channels != 1
     if by_channel and (not isinstance(channels, int) or b.kernels is not None):  # needs 4
-        return Miss("channels come first, in which order the operator does not count")
+        return Miss("the channels come first, but SpaceToDepth counts the block first")
     value = b.op("Reshape", x, b.const_i64(given)) if given else x
     mode = form.mode if form.op_type == "DepthToSpace" else None
     value = b.op(form.op_type, value, blocksize=size, mode=mode)

@@ -52,7 +52,7 @@ def guarded(m: Match, b: Builder) -> Replacement:
     if array is not None and numbers is not None:
         counted = np.where(array < 0, array + numbers, array)
         if counted.size and counted.min() < 0:
-            return Miss("an index lies before the start")
+            return Miss("an index is before the start of the axis")
         return b.like(m.root, data, b.constant(counted))
     if numbers is not None:
         count = b.constant(numbers)

@@ -49,11 +49,11 @@ def _compared(m: Match) -> OneHot | Miss:
     """Return the indices that are compared with 0, 1, 2 and so on, or a Miss."""
     column, positions = m["column"], m.array("positions", limit=None)
     if column.dtype is None or not column.dtype.is_integer() or column.shape is None:
-        return Miss("what is compared is no integer")
+        return Miss("the compared indices are not integers")
     if positions is None or not positions.ndim or positions.ndim > len(column.shape):
-        return Miss("what is compared is no row of positions")
+        return Miss("the indices are not compared with a row of positions")
     if column.shape[-1] != 1 or positions.size != positions.shape[-1]:
-        return Miss("what is compared is no column with a row")
+        return Miss("the comparison is not of a column with a row")
     if not np.array_equal(positions.reshape(-1), np.arange(positions.size)):
         return Miss("the positions are not 0, 1, 2 and so on")
     return OneHot(column, signed=False, unit=True)

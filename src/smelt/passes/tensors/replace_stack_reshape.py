@@ -29,7 +29,7 @@ def merged_to_the_right(m: Match, b: Builder) -> Replacement:
     if stack is None or before is None or after is None or stack.axis == len(before) - 1:
         return None
     if not same_dims(merged(before, stack.axis, stack.axis + 1), after):  # keeps 2
-        return Miss("it is not proved to merge the new axis with the next one")
+        return Miss("the Reshape is not proved to merge the new axis with the next one")
     if against := m.replaces(walk):  # keeps 1
         return against
     return b.op("Concat", *stack.values, axis=stack.axis)

@@ -57,7 +57,7 @@ def row_padding_of(walk: Walk, axis: int, constants: Constants) -> RowPadding | 
         _, nodes, times = source
         rows = _rows(nodes[-1], axis, size, constants)
         if rows is None or (times > 1 and len(rows) != 1):
-            return "a piece is not a slice along the axis alone, by constants"
+            return "a piece is not a constant slice along the axis only"
         side = found.before if index < middles[0] else found.after
         if len(side) + len(rows) * times > MOST:
             return "there are too many rows for an edge"

@@ -64,7 +64,7 @@ def places_joined(m: Match, b: Builder) -> Replacement:
     moved = ir.Shape([dims[i] for i in perm])
     split, joined = constant_shape(x.shape, ir.Shape(dims)), constant_shape(moved, y.shape)
     if split is None or joined is None:  # keeps 2
-        return Miss("no constant says the shape")
+        return Miss("no constant can state the shape")
     if against := m.replaces(walk):  # keeps 1
         return against
     moved_x = b.op("Transpose", b.op("Reshape", x, b.const_i64(split)), perm=perm)

@@ -55,10 +55,10 @@ def joined_edges(m: Match, b: Builder) -> Replacement:
         return Miss(f"runtimes have no Pad of {y.dtype}")
     assert rows.x.shape is not None
     if 0 in rows.x.shape.dims:
-        return Miss("runtimes have no Pad of nothing by its edges")
+        return Miss("runtimes cannot pad an empty tensor by its edges")
     if mode == "wrap":
         if not all(is_positive(dim) for dim in rows.x.shape.dims):
-            return Miss("a dim may be 0, where runtimes do not wrap")
+            return Miss("a dim may be 0, and runtimes cannot wrap an empty tensor")
         if m.opset < WRAPS:
             reason = f"the model has opset {m.opset}; wrap needs {WRAPS}"
             return Miss(reason, opset=WRAPS)
@@ -75,12 +75,16 @@ def _mode(rows: RowPadding) -> str | Miss:
     first, last = list(range(len(before))), list(range(len(after)))
     if before == [i + 1 for i in reversed(first)] and after == [size - 2 - i for i in last]:
         longest = max(len(before), len(after))
-        return "reflect" if longest < size else Miss("there are more rows than beside an edge")
+        return (
+            "reflect"
+            if longest < size
+            else Miss("there are more rows than the tensor has beside its edge")
+        )
     if not any(before) and all(row == size - 1 for row in after):
         return "edge"
     if before == [size - len(before) + i for i in first] and after == last:
         return "wrap"
-    return Miss("the rows are not those that a Pad makes")
+    return Miss("the rows are not in the order of any mode of Pad")
 
 
 use_reflection_padding = rule_pass(
