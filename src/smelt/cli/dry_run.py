@@ -31,26 +31,26 @@ def show_dry_run(
     The text on standard output, passed back as ``--pipeline``, runs the same passes without options
     such as ``--fast-math`` that add passes.
     """
-    from smelt.passes.laid_out import laid_out
+    from smelt.passes.indented_text import indented_text
     from smelt.targets.preview import preview
 
     seen = preview(pipeline, target, options)
     if as_json:
         print_json({"schema": "smelt.dry-run/1", **seen.to_json()})
         return
-    print(laid_out(seen.steps))
+    print(indented_text(seen.steps))
     _show_rest(seen)
 
 
 def _show_rest(seen: Preview) -> None:
     """Print on standard error the target's own passes, its phases, and passes without effect."""
     from smelt.cli.passes import makes
-    from smelt.passes.laid_out import laid_out
+    from smelt.passes.indented_text import indented_text
     from smelt.targets.phases import phases
 
     if seen.own:
         note(f"\ntarget {seen.target.name if seen.target else ''} adds passes of its own:\n")
-        note(laid_out(seen.own))
+        note(indented_text(seen.own))
     if seen.target is not None:
         note(f"\nphases of target {seen.target.name}:")
         for name, what in phases(seen.target).items():

@@ -67,10 +67,10 @@ def _show_pass(facts: Facts) -> None:
 
 
 def _stage(topic: Topic) -> Facts:
-    from smelt.passes.laid_out import laid_out
+    from smelt.passes.indented_text import indented_text
     from smelt.passes.pipeline import parse
 
-    return {"name": topic.name, "pipeline": laid_out(parse(topic.name))}
+    return {"name": topic.name, "pipeline": indented_text(parse(topic.name))}
 
 
 def _show_stage(facts: Facts) -> None:
@@ -114,10 +114,12 @@ def _show_target(facts: Facts) -> None:
     if options:
         print("\nOptions (--option NAME=VALUE), types and defaults\n" + table(options))
     if facts["passes"]:
-        from smelt.passes.laid_out import laid_out
+        from smelt.passes.indented_text import indented_text
         from smelt.passes.pipeline import parse
 
-        print("\nPasses after those of the pipeline\n" + laid_out(parse(facts["passes"]), "  "))
+        print(
+            "\nPasses after those of the pipeline\n" + indented_text(parse(facts["passes"]), "  ")
+        )
     print("\nPhases\n" + table([(f"  {name}", what) for name, what in facts["phases"].items()]))
 
 

@@ -14,7 +14,7 @@ FIRST: Mapping[str, int] = {
 }
 
 
-def not_yet(m: Match, op_type: str) -> Miss | None:
+def opset_miss(m: Match, op_type: str) -> Miss | None:
     """Return a Miss that names the needed opset if the model's opset lacks ``op_type``, else
     None."""
     first = FIRST[op_type]

@@ -11,7 +11,7 @@ from smelt import operators
 from smelt.errors import UsageError
 from smelt.ir import opset
 from smelt.passes import pipeline as language
-from smelt.passes.mentions import mentions
+from smelt.passes.operator_uses import operator_uses
 from smelt.passes.registry import passes
 from smelt.program.lower.registry import lowering_of
 from smelt.targets.base import Target
@@ -67,7 +67,7 @@ def about_operator(domain: str, op_type: str) -> Facts:
     """Return the signature of an operator, the targets that support it, and the
     passes that use it.
     """
-    found = mentions(domain, op_type, passes().values())
+    found = operator_uses(domain, op_type, passes().values())
     return {
         "domain": domain,
         "name": op_type,

@@ -20,9 +20,9 @@ from smelt.ir.rule import Match, Miss
 from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
 from smelt.passes.attention.causal_mask import FLOOR, LOW, on_diagonal
-from smelt.passes.attention.finite_bias import finite_bias
-from smelt.passes.attention.half_bias import LOWEST, half_bias
-from smelt.passes.told_size import told_shape
+from smelt.passes.attention.mask_relative_to_row_max import LOWEST, mask_relative_to_row_max
+from smelt.passes.attention.raise_bias_to_floor import raise_bias_to_floor
+from smelt.passes.size_from_inputs import shape_from_inputs
 
 LOW_ENOUGH = -1e9
 """No score is this low: as a replacement it hides a score; as an addend it would only round the
@@ -121,8 +121,8 @@ def _finite(added: ir.Value, m: Match, b: Builder) -> ir.Value | None:
     """Return ``added`` without values that ONNX Runtime treats specially; None if that costs too
     much."""
     if m["q"].dtype == ir.DataType.FLOAT:
-        return finite_bias(added, m, b, m.get("least") is not None)
-    return half_bias(added, m, b)
+        return raise_bias_to_floor(added, m, b, m.get("least") is not None)
+    return mask_relative_to_row_max(added, m, b)
 
 
 def _added(m: Match, b: Builder) -> ir.Value | None:
@@ -180,7 +180,7 @@ def _expanded(
     if not any(missing) or queries is None or keys is None:
         return (bias,)
     dims = [queries[2] if missing[0] else 1, keys[3] if missing[1] else 1]
-    shape = told_shape([1, 1, *dims], b.graph, b)
+    shape = shape_from_inputs([1, 1, *dims], b.graph, b)
     if shape is None:
         whole = [
             b.op("Shape", value, start=i, end=i + 1) for value, i in ((m["q"], 2), (m["keys"], 3))

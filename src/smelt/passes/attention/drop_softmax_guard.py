@@ -38,7 +38,7 @@ from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.walk import Walk, producer_of
 from smelt.passes.attention.causal_mask import FLOOR
-from smelt.passes.attention.half_bias import half_bias, is_relative
+from smelt.passes.attention.mask_relative_to_row_max import is_relative, mask_relative_to_row_max
 from smelt.passes.attention.masked_weights import masked_again, rows_masked_again
 from smelt.passes.attention.rows_without_keys import (
     BOOLS,
@@ -71,7 +71,9 @@ def _in_half(softmax: ir.Node, m: Match, b: Builder) -> Replacement:
     if add is None or add.inputs[0] is None or add.inputs[1] is None:
         return m["p"]
     scores, bias = add.inputs if _hides_no_row(add.inputs[1], m) else add.inputs[::-1]
-    relative = half_bias(bias, m, b) if scores is not None and bias is not None else None
+    relative = (
+        mask_relative_to_row_max(bias, m, b) if scores is not None and bias is not None else None
+    )
     if relative is None:
         return Miss("a row of float16 may have no key")
     if relative is bias:

@@ -69,18 +69,18 @@ from smelt.ir.pattern import OneOf, Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import is_positive, same_dim, same_shape
 from smelt.passes.attention.attention_bias import bias_of
+from smelt.passes.attention.axial_attention import axial_attention
 from smelt.passes.attention.cached_heads import cached_heads
 from smelt.passes.attention.causal_attention import causal
+from smelt.passes.attention.conv_sizes import is_conv_size
 from smelt.passes.attention.factor_by_head import factor_by_head, times_by_head
 from smelt.passes.attention.grouped_heads import grouped
 from smelt.passes.attention.masked_scores import scores_by_products
 from smelt.passes.attention.normed_heads import normed_heads
 from smelt.passes.attention.split_heads import rows_of
-from smelt.passes.attention.stacked_heads import stacked_heads
 from smelt.passes.attention.window_mask import window_mask
-from smelt.passes.attention.window_rows import is_of_a_convolution
 from smelt.passes.base import rounding, rule_pass
-from smelt.passes.first_opsets import not_yet
+from smelt.passes.first_opsets import opset_miss
 
 TINY = 1e-30
 """Scales between this and its inverse are normal float32 numbers."""
@@ -129,9 +129,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     empty = said_empty(b.model.graph)
     sizes = [dim for value in (q, keys, v) for dim in value.shape or ()]
     graph = b.model.graph
-    if not all(
-        is_positive(dim, empty) or is_of_a_convolution(dim, graph) for dim in sizes
-    ):  # needs 6
+    if not all(is_positive(dim, empty) or is_conv_size(dim, graph) for dim in sizes):  # needs 6
         return Miss("a size may be 0, and runtimes support no empty attention")
     if opset.attribute(m.node("weights"), "axis", m.opset) not in (-1, 3):  # needs 3
         return Miss("the softmax is not over the keys")
@@ -151,7 +149,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     bias = bias_of(m, b)
     if isinstance(bias, Miss):
         return bias
-    if early := not_yet(m, "Attention"):  # needs 1
+    if early := opset_miss(m, "Attention"):  # needs 1
         return early
     k = b.op("Transpose", keys, perm=[0, 1, 3, 2])
     q = q if by_head is None else times_by_head(q, by_head, m, b)
@@ -279,7 +277,7 @@ fuse_attention = rule_pass(
     "fuse_attention",
     __doc__,
     [
-        *(window_mask, stacked_heads, attention, normed_heads, heads_inside, cached_heads),
+        *(window_mask, axial_attention, attention, normed_heads, heads_inside, cached_heads),
         *(scores_by_products, scaled_operand, causal, grouped),
     ],
     exactness=rounding(32, "runtimes sum in blocks; a masked score that overflows becomes visible"),

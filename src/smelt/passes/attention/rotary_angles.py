@@ -16,7 +16,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.cut_dims import equal_if_broadcast
 from smelt.ir.same_shape import Dim, same_dim
-from smelt.passes.told_size import told_size
+from smelt.passes.size_from_inputs import size_from_inputs
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Angles:
     def _size(self, axis: int, b: Builder) -> ir.Value:
         """Return the size of x along ``axis``, read off a graph input if possible, so that layers
         share it."""
-        told = told_size(self.shape[axis], self.x.graph, b)
+        told = size_from_inputs(self.shape[axis], self.x.graph, b)
         return told if told is not None else b.op("Shape", self.x, start=axis, end=axis + 1)
 
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 from smelt.ir.build import Builder
 from smelt.ir.rule import Match, Miss
 from smelt.passes.attention.rotary_angles import angles_of
-from smelt.passes.first_opsets import not_yet
+from smelt.passes.first_opsets import opset_miss
 
 TYPES = (ir.DataType.FLOAT, ir.DataType.FLOAT16)
 """Dtypes for which ONNX Runtime has a RotaryEmbedding kernel."""
@@ -22,7 +22,7 @@ def rotated(
     angles = angles_of(x, cos, sin)
     if angles is None:  # fuse_rotary_embedding needs 5
         return Miss("angles are not the same for all heads, or not one row for each position")
-    if early := not_yet(m, "RotaryEmbedding"):  # fuse_rotary_embedding needs 1
+    if early := opset_miss(m, "RotaryEmbedding"):  # fuse_rotary_embedding needs 1
         return early
     given = angles.operands(b)
     order = [ir.AttrInt64("interleaved", 1)] if interleaved else []

@@ -13,8 +13,8 @@ from smelt.ir.build import Builder
 from smelt.ir.pattern import const, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim, same_shape
-from smelt.passes.first_opsets import not_yet
-from smelt.passes.told_size import told_shape
+from smelt.passes.first_opsets import opset_miss
+from smelt.passes.size_from_inputs import shape_from_inputs
 
 _apart = op("Reshape", var("scores"), rest=True, name="apart")
 _masked = op("Add", _apart, const(name="mask"), commutative=True)
@@ -42,9 +42,9 @@ def window_mask(m: Match, b: Builder) -> Replacement:
         apart[2],
     ):
         return Miss("there is not one mask for each window")
-    if early := not_yet(m, "Attention"):
+    if early := opset_miss(m, "Attention"):
         return early
-    times = told_shape([apart[0], 1, 1, 1, 1], b.graph, b)
+    times = shape_from_inputs([apart[0], 1, 1, 1, 1], b.graph, b)
     if times is None:
         return Miss("no input tells how many images there are")
     images = b.op("Expand", m["mask"], times)

@@ -29,7 +29,7 @@ from smelt.ir.pattern import one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.walk import Walk
 from smelt.passes.base import rounding, rule_pass
-from smelt.passes.first_opsets import not_yet
+from smelt.passes.first_opsets import opset_miss
 from smelt.passes.norms.norm_form import NormForm, read_multiplied_out, read_product
 from smelt.passes.norms.norm_operators import (
     OVER_CHANNELS,
@@ -184,7 +184,7 @@ def _as_layer(m: Match, b: Builder, name: str) -> Replacement:
     value = _parameter(m, name, b, range(2, rank)) if rank > 2 else None
     if x.shape is None or value is None:
         return Miss(f"the {name} varies along an axis that no parameter has")
-    if early := not_yet(m, "LayerNormalization"):
+    if early := opset_miss(m, "LayerNormalization"):
         return early
     sizes = [size for size in x.shape.dims[2:] if isinstance(size, int)]
     if len(sizes) < rank - 2 or x.dtype is None:

@@ -13,7 +13,7 @@ from smelt.ir import opset
 from smelt.ir.build import Builder
 from smelt.ir.rule import Match, Miss
 from smelt.ir.same_shape import Dim, same_dim
-from smelt.passes.first_opsets import not_yet
+from smelt.passes.first_opsets import opset_miss
 from smelt.passes.norms.moments import Deviation
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 
@@ -39,7 +39,7 @@ def normalize(deviation: Deviation, m: Match, b: Builder) -> ir.Value | Miss:
     x, axes = deviation.x, deviation.axes
     if x.dtype not in FLOATS or x.shape is None:
         return Miss("x is not known to be floating-point, or has an unknown rank")
-    if not deviation.centred and (early := not_yet(m, "RMSNormalization")):
+    if not deviation.centred and (early := opset_miss(m, "RMSNormalization")):
         return early
     if x.dtype == ir.DataType.DOUBLE and float(np.float32(deviation.epsilon)) != deviation.epsilon:
         return Miss("a float32 attribute cannot hold the epsilon")
@@ -113,7 +113,7 @@ def _over_last(x: ir.Value, deviation: Deviation, m: Match, b: Builder) -> ir.Va
     """Return a LayerNormalization or RMSNormalization over the last axes, or a Miss."""
     assert x.shape is not None
     assert x.dtype is not None
-    if early := not_yet(m, "LayerNormalization"):
+    if early := opset_miss(m, "LayerNormalization"):
         return early
     axis = len(x.shape) - len(deviation.axes)
     sizes = [size for size in x.shape.dims[axis:] if isinstance(size, int)]

@@ -23,7 +23,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.convolution.rounded_product import round_to
-from smelt.passes.quantize.groups import is_integer_product
+from smelt.passes.quantize.quantized_groups import is_integer_product
 
 # keeps 4
 _gemm = op("Gemm", var("a"), var("b"), optional(const(name="c", limit=None)), name="gemm")

@@ -38,7 +38,7 @@ from smelt.ir.walk import producer_of
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
 from smelt.passes.convolution.rounded_product import round_to
-from smelt.passes.quantize.groups import is_integer_product
+from smelt.passes.quantize.quantized_groups import is_integer_product
 
 MOVES = frozenset({"Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose"})
 Offsets = dict[int, tuple[ir.Node, np.ndarray]]

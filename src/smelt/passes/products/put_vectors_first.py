@@ -30,7 +30,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.walk import producer_of
 from smelt.passes.base import rounding, rule_pass
 from smelt.passes.products.fuse_transpose_matmul import GEMM, swaps_matrices
-from smelt.passes.quantize.groups import is_dequantized
+from smelt.passes.quantize.quantized_groups import is_dequantized
 
 SMALL = 256
 """Number of matrix elements from which the product with a column is faster."""

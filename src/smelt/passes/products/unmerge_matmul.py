@@ -30,7 +30,7 @@ from smelt.ir.walk import Walk, producer_of
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
-from smelt.passes.told_size import told_shape
+from smelt.passes.size_from_inputs import shape_from_inputs
 
 PARTS_OF_SHAPE = 15
 """The first opset whose Shape can return some of the dims."""
@@ -194,7 +194,11 @@ class _Lift:
         sizes = constant_shape(value.shape, ir.Shape(dims))
         if sizes is not None:
             return self.b.op("Reshape", value, self.b.const_i64(sizes))
-        told = told_shape(dims, self.b.graph, self.b) if self.m.opset >= PARTS_OF_SHAPE else None
+        told = (
+            shape_from_inputs(dims, self.b.graph, self.b)
+            if self.m.opset >= PARTS_OF_SHAPE
+            else None
+        )
         return self.b.op("Reshape", value, told) if told is not None else None
 
 

@@ -32,9 +32,9 @@ from smelt.ir.known_forms import is_known
 from smelt.ir.rewrite import Refused, Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, PassContext, graph_pass
-from smelt.passes.quantize.groups import Groups, is_pair
-from smelt.passes.quantize.moved_axis import RESHAPES, moved_axis
+from smelt.passes.quantize.axis_after_move import RESHAPES, axis_after_move
 from smelt.passes.quantize.quantization import Quantization
+from smelt.passes.quantize.quantized_groups import Groups, is_pair
 from smelt.passes.quantize.quantized_split import QuantizedSplit
 from smelt.passes.quantize.round_trip import round_trip_flaw
 
@@ -189,7 +189,7 @@ def _axis_after(tree: _Tree, axis: int) -> int | None:
     """Return the position of ``axis`` of the only leaf after all moves; None if a move loses it."""
     moved: int | None = axis
     for move in reversed(tree.moves):
-        moved = moved_axis(move, moved) if moved is not None else None
+        moved = axis_after_move(move, moved) if moved is not None else None
     return moved
 
 

@@ -25,7 +25,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import static_shape
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.layout.merge_consecutive_transposes import permutation
-from smelt.passes.quantize.moved_axis import RESHAPES, moved_axis
+from smelt.passes.quantize.axis_after_move import RESHAPES, axis_after_move
 from smelt.passes.quantize.quantization import Quantization
 
 _dequantized = op("DequantizeLinear", var("data"), rest=True, name="dq")
@@ -44,7 +44,7 @@ def move_of_dequantize(m: Match, b: Builder) -> Replacement:
         return Miss("the shape after the move, or the quantization, is not known")
     axis = quantization.axis
     if axis is not None:
-        axis = moved_axis(m.root, axis)
+        axis = axis_after_move(m.root, axis)
         if axis is None:  # keeps 2
             return Miss("the move does not keep the axis of the scales")
     parameters = _moved_parameters(m, b, quantization, axis, shape)

@@ -29,8 +29,8 @@ from smelt.ir.build import Builder
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats, replace_or_miss
 from smelt.passes.base import EXACT, PassContext, graph_pass
-from smelt.passes.quantize.groups import Groups, has_groups
 from smelt.passes.quantize.quantization import Quantization, type_without_zero_point
+from smelt.passes.quantize.quantized_groups import Groups, has_groups
 
 NAME = "nullify_redundant_quantization_zero_point"
 

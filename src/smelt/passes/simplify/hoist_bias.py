@@ -24,7 +24,7 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.quantize.groups import is_integer_product
+from smelt.passes.quantize.quantized_groups import is_integer_product
 
 _split = op("Reshape", var("product"), var("shape"), name="split")  # keeps 3
 

@@ -41,8 +41,8 @@ from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of
 from smelt.operators.elementwise import BROADCASTING
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.tensors.row_places import counts_rows
-from smelt.passes.told_size import told_shape, told_size
+from smelt.passes.size_from_inputs import shape_from_inputs, size_from_inputs
+from smelt.passes.tensors.counts_rows import counts_rows
 
 _ALL = tuple(sorted(BROADCASTING))
 
@@ -67,11 +67,11 @@ def tuples_of_places(m: Match, b: Builder) -> Replacement:
     ]
     if not cut:
         return b.op("Unsqueeze", data, b.const_i64(added)) if added else data
-    shape = told_shape([*dims, *data.shape.dims[len(along) :]], b.graph, b)
+    shape = shape_from_inputs([*dims, *data.shape.dims[len(along) :]], b.graph, b)
     if shape is None:
         return Miss("no input tells the number of indices")
     for axis in cut:
-        end = told_size(dims[along[axis]], b.graph, b)
+        end = size_from_inputs(dims[along[axis]], b.graph, b)
         data = b.op("Slice", data, b.const_i64([0]), end, b.const_i64([axis]))
     # The Reshape states the sizes: shape inference gives the Slice the smaller of two sizes.
     return b.op("Reshape", data, shape)
@@ -96,7 +96,7 @@ def places_of_rows(m: Match, b: Builder) -> Replacement:
     source = flat.inputs[0] if flat is not None else None
     if source is None or not counts_rows(indices, rows, source, m.constants):  # needs 1
         return None
-    shape = told_shape(result.dims, b.graph, b)
+    shape = shape_from_inputs(result.dims, b.graph, b)
     return Miss("no input tells a size") if shape is None else b.op("Reshape", source, shape)
 
 
@@ -124,7 +124,7 @@ def uniform_operand(m: Match, b: Builder) -> Replacement:
         if missing is None:
             return Miss("the shapes of operands are not known")
         dims = [dim if gap else 1 for dim, gap in zip(result.dims, missing, strict=True)]
-        sizes = told_shape(dims, b.graph, b)
+        sizes = shape_from_inputs(dims, b.graph, b)
         if sizes is None:
             return Miss("no input tells a size of the result")
         small = b.add(ir.Node("", m.root.op_type, inputs, m.root.attributes.values()))[0]

@@ -30,7 +30,7 @@ from smelt.ir.constants import Constants
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
 from smelt.passes.base import EXACT, Options, PassContext, graph_pass
-from smelt.passes.tensors.row_moves import Chain, Move, chain_of, move_to
+from smelt.passes.tensors.moves_as_indices import Chain, Move, chain_of, move_to
 
 MOST_ROWS = 64 * 1024 // 4
 """Limit of indices, of 4 bytes each, in a constant."""

@@ -28,7 +28,7 @@ from smelt.ir.same_shape import Dim
 from smelt.ir.slices import cuts_of
 from smelt.passes.base import EXACT, rule_pass
 from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
-from smelt.passes.tensors.row_moves import row_bytes
+from smelt.passes.tensors.moves_as_indices import row_bytes
 from smelt.passes.tensors.stack import concat_axis
 
 LEAST = 16

@@ -17,13 +17,13 @@ from smelt.ir.build import Builder
 from smelt.ir.constants import Constants
 from smelt.ir.rule import Match
 from smelt.ir.walk import producer_of
-from smelt.passes.attention.finite_bias import bounds_of
+from smelt.passes.attention.raise_bias_to_floor import bounds_of
 
 LOWEST = -65504
 """The lowest finite float16."""
 
 
-def half_bias(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
+def mask_relative_to_row_max(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
     """Return ``bias`` with 0 as the largest element of each row that might hide all its keys.
 
     A row of nothing but -inf becomes NaN, like its softmax. A bias proved to be above half of the
@@ -50,7 +50,7 @@ def half_bias(bias: ir.Value, m: Match, b: Builder) -> ir.Value | None:
 
 
 def is_relative(bias: ir.Value | None, constants: Constants) -> bool:
-    """True if ``bias`` is already the result of ``half_bias``."""
+    """True if ``bias`` is already the result of ``mask_relative_to_row_max``."""
     node = producer_of(bias, "Sub")
     highest = producer_of(node.inputs[1], "ReduceMax") if node is not None else None
     if node is None or highest is None or len(highest.inputs) < 2:

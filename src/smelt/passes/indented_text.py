@@ -9,7 +9,7 @@ from smelt.passes.pipeline import Fixpoint, Steps
 STEP = "  "
 
 
-def laid_out(steps: Steps, indent: str = "") -> str:
+def indented_text(steps: Steps, indent: str = "") -> str:
     """Return ``steps`` as canonical pipeline text of several lines; ``parse`` reads it back."""
     return "\n".join(_lines(steps, indent))
 

@@ -17,7 +17,7 @@ _PROSE = re.compile(r"(?<=[a-z,(] )[A-Z]\w+")
 
 
 @dataclass(frozen=True)
-class Mentions:
+class OperatorUses:
     """The passes that match an operator, the passes that make it, and others that mention it."""
 
     looked_for: tuple[Pass, ...]
@@ -25,7 +25,7 @@ class Mentions:
     named: tuple[Pass, ...]
 
 
-def mentions(domain: str, op_type: str, passes: Iterable[Pass]) -> Mentions:
+def operator_uses(domain: str, op_type: str, passes: Iterable[Pass]) -> OperatorUses:
     """Sort ``passes`` by what they do with the operator ``domain.op_type``.
 
     A pass looks for the operator if a pattern of its rules or the "before" picture of its page has
@@ -41,7 +41,7 @@ def mentions(domain: str, op_type: str, passes: Iterable[Pass]) -> Mentions:
             made.append(pass_)
         if pass_ not in (*looked_for[-1:], *made[-1:]) and op_type in page.prose:
             named.append(pass_)
-    return Mentions(tuple(looked_for), tuple(made), tuple(named))
+    return OperatorUses(tuple(looked_for), tuple(made), tuple(named))
 
 
 @cache

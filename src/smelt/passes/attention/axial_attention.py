@@ -26,8 +26,8 @@ from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import Dim, is_positive, same_dim
 from smelt.ir.sizes import dim_product
 from smelt.ir.walk import producer_of
-from smelt.passes.first_opsets import not_yet
-from smelt.passes.told_size import told_size
+from smelt.passes.first_opsets import opset_miss
+from smelt.passes.size_from_inputs import size_from_inputs
 
 BESIDE, FIRST = (0, 1, 3, 2, 4), (0, 3, 2, 1, 4)
 """Permutations that move heads before the sequence, by one axis or two; each is its own inverse."""
@@ -57,7 +57,7 @@ def _attention(perm: tuple[int, ...]) -> OneOf:
 
 
 @rule(one_of(_attention(BESIDE), _attention(FIRST)))
-def stacked_heads(m: Match, b: Builder) -> Replacement:
+def axial_attention(m: Match, b: Builder) -> Replacement:
     """Replace attention with two batch axes by attention with one, in plain operators."""
     operands = [_batches_first(m[name], m, b) for name in ("q", "k", "v")]
     shapes = [value.shape.dims for value in operands if value.shape is not None]
@@ -76,7 +76,7 @@ def stacked_heads(m: Match, b: Builder) -> Replacement:
     moved = [value for value in joined if value is not None]
     if len(moved) < 3:
         return Miss("no input tells the length of a sequence")
-    if early := not_yet(m, "Attention"):
+    if early := opset_miss(m, "Attention"):
         return early
     apart = [*q[:3], _width(v)]
     merged = _reshaped(_mixed(moved, together, m, b), [dim_product(q[:2]), *apart[2:]], b)
@@ -179,7 +179,7 @@ def _reshaped(value: ir.Value, dims: Iterable[Dim], b: Builder) -> ir.Value | No
         return b.op("Reshape", value, b.const_i64(numbers))
     open_dims = [axis for axis, dim in enumerate(dims) if not isinstance(dim, int)]
     sizes = [
-        b.const_i64([-1]) if axis == open_dims[0] else told_size(dim, b.graph, b)
+        b.const_i64([-1]) if axis == open_dims[0] else size_from_inputs(dim, b.graph, b)
         for axis, dim in enumerate(dims)
     ]
     known = [size for size in sizes if size is not None]

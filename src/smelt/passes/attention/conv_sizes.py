@@ -14,7 +14,7 @@ FIRST_NODES = 1000
 should not take longer."""
 
 
-def is_of_a_convolution(dim: Dim, graph: ir.Graph) -> bool:
+def is_conv_size(dim: Dim, graph: ir.Graph) -> bool:
     """True if ``dim`` is a spatial size of the result of a Conv near the beginning of ``graph``.
 
     ONNX Runtime refuses an input that is smaller than the kernel, so the size is at least 1

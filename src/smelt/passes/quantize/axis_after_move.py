@@ -14,7 +14,7 @@ RESHAPES = ("Flatten", "Reshape", "Squeeze", "Unsqueeze")
 """Operators that keep the order of all elements."""
 
 
-def moved_axis(node: ir.Node, axis: int) -> int | None:
+def axis_after_move(node: ir.Node, axis: int) -> int | None:
     """Return the axis of the result of a Transpose or reshape that has the indices of ``axis``
     before.
 

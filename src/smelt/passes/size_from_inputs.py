@@ -12,7 +12,7 @@ from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim, same_dim
 
 
-def told_size(dim: Dim, graph: ir.Graph | None, b: Builder) -> ir.Value | None:
+def size_from_inputs(dim: Dim, graph: ir.Graph | None, b: Builder) -> ir.Value | None:
     """Return an int64 vector of one element that holds ``dim``, or None if no input tells it.
 
     An unknown ``dim`` is read by Shape off an input of ``graph`` that declares it, or that declares
@@ -49,11 +49,11 @@ def _symbol_and_more(dim: ir.SymbolicDim) -> tuple[ir.SymbolicDim | None, int]:
     return (ir.SymbolicDim(*names), int(more)) if more.is_Integer else (None, 0)
 
 
-def told_shape(dims: Sequence[Dim], graph: ir.Graph | None, b: Builder) -> ir.Value | None:
+def shape_from_inputs(dims: Sequence[Dim], graph: ir.Graph | None, b: Builder) -> ir.Value | None:
     """Return an int64 vector of all ``dims``; None if no input tells one of them."""
     numbers = [dim for dim in dims if isinstance(dim, int)]
     if len(numbers) == len(dims):
         return b.const_i64(numbers)
-    sizes = [told_size(dim, graph, b) for dim in dims]
+    sizes = [size_from_inputs(dim, graph, b) for dim in dims]
     known = [size for size in sizes if size is not None]
     return b.op("Concat", *known, axis=0) if len(known) == len(sizes) else None

@@ -54,7 +54,7 @@ DEEP = 16
 """Limit of operators between a bias and its constants; models have about five."""
 
 
-def finite_bias(bias: ir.Value, m: Match, b: Builder, clamped: bool) -> ir.Value | None:
+def raise_bias_to_floor(bias: ir.Value, m: Match, b: Builder, clamped: bool) -> ir.Value | None:
     """Return ``bias`` without the lowest float; None if that would cost too much.
 
     A row of nothing but -inf still gives NaN, where runtimes would return zeros, unless sums are
