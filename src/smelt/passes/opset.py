@@ -68,7 +68,7 @@ def raise_where_needed(
         try:
             [report] = run(cx, (Step(raise_opset, Opset(goal, names)),), watching)
         except ErrorList:
-            continue  # an operator of the model has no form there
+            continue  # an operator of the model has no form in that opset
         return report if report.changed else None
     return None
 

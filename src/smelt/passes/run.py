@@ -123,7 +123,7 @@ class _Run:
             observer.before_pass(step, self.cx.model)
         before = self.cx.index().count
         text, is_idle = str(step), step.pass_.is_idle(self.cx)
-        # To read the clock of the process takes longer than an idle pass.
+        # Reading the process clock takes longer than an idle pass.
         started = 0.0 if is_idle else time.process_time()
         with span(step.pass_.spelling, "pass", text=text, nodes_before=before) as told:
             stats = step.pass_.run(self.cx, step.options)

@@ -72,4 +72,4 @@ def test_of_a_convolution_beside() -> None:
 
 
 def test_what_it_needs_is_written() -> None:
-    assert "a Conv that leaves" in fuse_attention.page
+    assert "sizes that a Conv leaves" in fuse_attention.page

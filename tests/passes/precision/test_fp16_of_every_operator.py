@@ -86,7 +86,7 @@ def at_each_version(case: Case) -> Iterator[onnx.ModelProto]:
     """Return the model of ``case`` at each opset where one of its operators was added or
     changed."""
     nodes = case.model.graph.node
-    newest = next(item.version for item in case.model.opset_import if not item.domain)
+    newest = next((item.version for item in case.model.opset_import if not item.domain), 0)
     versions = {v for node in nodes for v in opset.versions(node.op_type) if 6 <= v <= newest}
     for version in sorted(versions):
         model = onnx.ModelProto()

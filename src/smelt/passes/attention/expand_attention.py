@@ -118,7 +118,7 @@ def _weights(
     ``constant`` is the bias as an array, if it is known; ``seen`` is the causal mask, if there is
     one.
     """
-    assert scores.dtype is not None  # that of q, which was asked for
+    assert scores.dtype is not None  # the dtype of q, checked before
     lowest = float(float_info(scores.dtype.numpy()).min)
     weights = b.op("Softmax", _without_later(scores, seen, lowest, b), axis=-1)
     if bias is None or not _may_leave_none(constant, causal=seen is not None):

@@ -54,10 +54,10 @@ def fuse_attention_cache(
         y, present_keys, present_values = b.add(fused)
         made = ((node, y), (keys.node, present_keys), (values.node, present_values))
         for replaced, value in made:
-            if rewriter.exhausted:  # the others still compute by themselves
+            if rewriter.exhausted:  # the remaining nodes still read their old operands
                 break
             rewriter.replace(replaced, (value,))
-        stats.fired["past and present inside"] += 1
+        stats.fired["cache joined inside"] += 1
 
 
 def _cached(cx: PassContext) -> Iterator[tuple[ir.Node, _Joined, _Joined]]:

@@ -57,7 +57,7 @@ def _copied(value: ir.Value, walk: Walk) -> _Copied | None:
     turned = walk.up(value, "Transpose")
     if turned is not None and permutation(turned) != _HEADS_AND_ROWS:
         return None
-    # Of one group, the Reshape that merges it is a Squeeze, and it may be the one that is copied.
+    # With one group, the merging Reshape is a Squeeze, and the group dim may be the copied one.
     merge = walk.up(turned.inputs[0] if turned is not None else value, "Reshape", "Squeeze")
     merged = merge.outputs[0].shape if merge is not None else None
     expand = walk.up(merge.inputs[0], "Expand") if merge is not None else None

@@ -72,7 +72,7 @@ def _masked_twice(m: Match) -> Choice | None:
     first = _mask_of(softmax.inputs[0], m)
     if first is None or not _is_same(first, again):
         return None
-    # One value has broadcast with the scores before; an equal constant may repeat the weights.
+    # The same value was broadcast to the scores before; an equal constant may widen the weights.
     of_one_value = isinstance(first.condition, ir.Value)
     return first if of_one_value or same_shape(again.value.shape, m["w"].shape) else None
 

@@ -70,7 +70,7 @@ def raise_bias_to_floor(bias: ir.Value, m: Match, b: Builder, clamped: bool) -> 
     if clamped:
         return b.op("Max", bias, b.constant(np.asarray(FLOOR, np.float32)))
     highest = b.op("ReduceMax", bias, b.const_i64([-1]), keepdims=1)
-    no_key = b.op("Mul", highest, b.constant(np.zeros((), np.float32)))  # NaN, where it is infinite
+    no_key = b.op("Mul", highest, b.constant(np.zeros((), np.float32)))  # NaN if -inf
     return b.op("Add", b.op("Mul", bias, b.constant(np.asarray(RAISED, np.float32))), no_key)
 
 
@@ -128,7 +128,7 @@ def _is_within(value: ir.Value | None, m: Match, depth: int) -> bool:
 
 
 def _bounds(value: ir.Value | None, m: Match, depth: int) -> _Range | None:
-    """Return what ``bounds_of`` returns, at a recursion depth of ``depth``.
+    """Return the bounds as ``bounds_of`` does, at recursion depth ``depth``.
 
     Rounding keeps order, so bounds are rounded the same way as elements.
     """

@@ -50,7 +50,7 @@ class Angles:
             return [b.op("Squeeze", value, axes) for value in whole]
         rows = [b.op("Reshape", value, b.const_i64([-1, half])) for value in (self.cos, self.sin)]
         if not all(self._has_all_rows(value) for value in (self.cos, self.sin)):
-            # Of a table that is too short, an Expand fails, but not each runtime's Gather.
+            # For a table that is too short, Expand fails; Gather does not in every runtime.
             target = b.op("Concat", *self._sizes(b), b.const_i64([half]), axis=0)
             return [b.op("Expand", value, target) for value in rows]
         return [*rows, self._positions(b)]

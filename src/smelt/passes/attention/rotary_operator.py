@@ -31,7 +31,7 @@ def rotated(
     heads, size = angles.heads, angles.size
     if not isinstance(heads, int):
         return Miss("the number of heads is not known")
-    flat = b.op("Reshape", x, b.const_i64([0, 0, heads * size]))  # of B,S,H,D
+    flat = b.op("Reshape", x, b.const_i64([0, 0, heads * size]))  # B,S,H,D to B,S,H*D
     rotated = rotary_of([flat, *given], [*order, ir.AttrInt64("num_heads", heads)], b)
     return b.op("Reshape", rotated, b.const_i64([0, 0, heads, size]))
 

@@ -176,10 +176,10 @@ def _plan(lhs: ir.Value, rhs: ir.Value, parts: Groups) -> Plan | None:
     left, right = _dims(lhs, left_perm), _dims(rhs, right_perm)
     nb, nk = len(parts.lhs_batch), len(parts.lhs_contracting)
     nl, nr = len(parts.lhs_free), len(parts.rhs_free)
-    # Without batch dims, MatMul takes any number of free dims on the left, and none on either.
+    # Without batch dims, MatMul supports any number of free dims on the left, and vectors.
     batch, rows = [1] * nb, [1] * nl if nb == 0 else [nl]
-    # ONNX Runtime 1.31 loses a Transpose before a MatMul with a vector when it optimizes, so then
-    # the vector becomes a column.
+    # ONNX Runtime 1.31 drops a Transpose before a MatMul with a vector by mistake when it
+    # optimizes, so the vector becomes a column then.
     straight = left_perm == tuple(sorted(left_perm))
     columns = [] if nb == 0 and nr == 0 and straight else [nr]
     try:

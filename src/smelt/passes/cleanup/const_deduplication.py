@@ -52,7 +52,7 @@ def const_deduplication(
     """Merge equal constants of the main graph with its subgraphs, and of each function."""
     _Search(rewriter, stats, options.const_threshold, cx.model.graph).graph(cx.model.graph)
     for function in cx.model.functions.values():
-        # A function has no initializers that could serve two branches.
+        # A function has no initializers that two branches could share.
         _Search(rewriter, stats, options.const_threshold, None).graph(function.graph)
 
 
@@ -103,7 +103,7 @@ def _sample(value: ir.Value) -> bytes:
         return tensor.tobytes()
     if isinstance(tensor, LazyConcat):
         return tensor.sample(SAMPLED)
-    # A flat iterator copies nothing else, even of weights that are views of others.
+    # A flat iterator copies only the sample, even if the weight is a view of another.
     return tensor.numpy().flat[:: max(1, size // SAMPLED)].tobytes()
 
 

@@ -57,7 +57,7 @@ def loop_invariant_elimination(
     if not cx.index().has(*_FORMS):
         return
     if opset.opset_of(cx.model) < 9:
-        return  # Scan had another form.
+        return  # Scan had another signature before opset 9.
     for graph in reversed(cx.index().graphs):
         for node in graph:
             if node.op_type not in _FORMS or node.domain or node in rewriter.dead:
@@ -138,8 +138,8 @@ class _Carrier:
             for index, value in zip(left, builder.add(new), strict=True):
                 value.type, value.shape = node.outputs[index].type, node.outputs[index].shape
                 results[index] = value
-            # The body belongs to the new node, so that it does not die with the old one. It stays
-            # in the graph all the time, or names in it would seem free.
+            # The new node owns the body, which must not die with the old node. The body is never
+            # detached, so that its names stay taken.
             node.attributes.pop("body")
         self.rewriter.replace(node, results, trust_shape=True, rule="loop_invariant_elimination")
 

@@ -39,7 +39,7 @@ def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.
     tiny = float(float_info(dtype).smallest_normal)
     if low >= tiny:
         return rounded
-    small = rounded < tiny  # not by magnitude, which would be a copy of the whole weight
+    small = rounded < tiny  # np.abs would copy the whole weight
     small &= rounded > -tiny
     with np.errstate(all="ignore"):
         given = array[small].astype(np.float64) * np.broadcast_to(factor, array.shape)[small]
@@ -79,7 +79,7 @@ def _multiply(source: np.ndarray, factors: np.ndarray, out: np.ndarray) -> tuple
     count, width = source.shape
     step = max(1, BLOCK // width)
     narrow = factors.astype(out.dtype)
-    # A product of two numbers of one type is rounded once in that type, too.
+    # If both factors have the result's type, its product is rounded once, too.
     exact = source.dtype == out.dtype and bool((narrow == factors).all())
     factors = narrow if exact else factors
     wide, sizes = np.empty((step, width)), np.empty((step, width), out.dtype)

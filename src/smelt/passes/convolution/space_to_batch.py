@@ -122,7 +122,7 @@ def _roles(layout: Layout, dims: Sequence[Dim]) -> tuple[list[int], list[int]] |
             return None
         if walked.setdefault(axis, part.axis) != part.axis:
             return None
-    # Axes of size 1 have no parts; which of them is which makes no difference.
+    # Axes of size 1 have no parts, so their order does not matter.
     idle = iter(axis for axis in range(len(dims)) if axis not in walked.values())
     return [walked[axis] if axis in walked else next(idle) for axis in range(len(dims))], blocks
 

@@ -48,7 +48,7 @@ def _replace(rewriter: Rewriter, node: ir.Node, types: ElementTypes, stats: Rule
     operator = stand_in(node, types, of_source=False)  # needs 1, 2, keeps 1
     if operator is None or rewriter.exhausted:
         return
-    types.note(node.inputs)  # values of functions have none
+    types.note(node.inputs)  # values of functions have no types of their own
     b = rewriter.builder(node, [node], NAME)
     results = expand_node(b, node, operator)
     if results is None:

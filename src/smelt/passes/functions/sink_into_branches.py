@@ -167,7 +167,7 @@ class _Sinker:
         builder = self.rewriter.builder(self.node, [self.node, *self.moved], NAME)
         new = ir.Node("", "If", self.node.inputs, attributes, num_outputs=len(wanted))
         made = dict(zip(wanted, builder.add(new), strict=True))
-        for name in BRANCHES:  # they belong to the new node, and do not die with this one
+        for name in BRANCHES:  # the new node owns the branches; they must not die with this one
             self.node.attributes.pop(name)
         for node in (*reversed(self.moved), self.node):
             for value in node.outputs:

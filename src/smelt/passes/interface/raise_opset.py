@@ -25,7 +25,7 @@ from smelt.passes.base import EXACT, PassContext, graph_pass, rounding
 OTHER_KERNELS = {"AveragePool": 19}
 """Operators that ONNX Runtime computes by another kernel, with other rounding, from an opset on."""
 
-ROUNDED_OTHERWISE = "operator of another kernel"
+ROUNDED_OTHERWISE = "operator with another kernel"
 BY_OTHER_KERNELS = rounding(4, "ONNX Runtime sums an AveragePool in another order from opset 19 on")
 
 
@@ -57,7 +57,7 @@ def raise_opset(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: 
     passed = {name for name, version in OTHER_KERNELS.items() if before < version <= options.to}
     moved = sum(not n.domain and n.op_type in passed for n in scope.nodes(cx.model))
     raise_model(cx.model, options.to)  # needs 1
-    # All of it is one edit: an operator in the form of another opset is no valid model.
+    # This counts as one edit, because a model with operators of two opsets is invalid.
     rewriter.count += 1
     stats.fired["opset raised"] += 1
     if moved:

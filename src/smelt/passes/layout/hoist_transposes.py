@@ -91,7 +91,7 @@ def _chain(split: ir.Node, perm: Perm) -> list[ir.Node]:
         value = _operand_below(node)
         if value is not None:
             chain.insert(0, node)
-    while chain and chain[0].op_type == "Add":  # nothing is won by going before a sum
+    while chain and chain[0].op_type == "Add":  # moving before a sum gains nothing
         chain.pop(0)
     return chain
 

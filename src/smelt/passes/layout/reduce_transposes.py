@@ -36,7 +36,7 @@ from smelt.passes.layout.commuted import Commuted, Perm, inverse, is_identity
 from smelt.passes.layout.merge_consecutive_transposes import permutation
 from smelt.passes.layout.transposed_ops import commute
 
-ROUNDED_ELSEWHERE = "group that rounds otherwise elsewhere"
+ROUNDED_ELSEWHERE = "group with other rounding"
 OTHER_PLACES = rounding(4, "kernels sum in another order along another axis or at the end of a row")
 
 ROUNDS = 8
@@ -171,7 +171,7 @@ class _Graph:
             outside = outside or value.is_graph_output()
         if not outside:  # keeps 2
             return
-        # Copies for old members, which are about to die, die with them.
+        # Transposes for old nodes of the region die with these nodes.
         builder = self.rewriter.builder(node, [node], "reduce_transposes")
         given: list[ir.Value | None] = []
         for value, freed in zip(node.outputs, new, strict=True):

@@ -36,7 +36,7 @@ def _reduction(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) ->
     old_axes = sorted(perm[axis] for axis in axes)
     result = perm if opset.keeps_dims(node) else without_axes(perm, old_axes)
     if len(axes) == len(perm):
-        result = tuple(range(len(result)))  # all dims that are left are 1
+        result = tuple(range(len(result)))  # all remaining dims are 1
     return Commuted(result, _with_axes(node, old_axes))
 
 

@@ -105,7 +105,7 @@ class MomentReader:
             return None
         magnitude = self.walk.up(node.inputs[0], "Abs")
         base = magnitude.inputs[0] if magnitude is not None else node.inputs[0]
-        # An exponent of higher rank would shift the axes of what reads the square.
+        # An exponent of higher rank would shift the axes for readers of the square.
         return base if base is not None and same_shape(base.shape, node.outputs[0].shape) else None
 
     @attempt

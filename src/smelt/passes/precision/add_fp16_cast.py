@@ -55,7 +55,7 @@ SCATTERS = frozenset({"ScatterElements", "ScatterND"})
 WIDE_VARIABLES = {
     "BatchNormalization": {"T1", "T2", "U"},  # scale, bias and statistics
     "Dropout": {"T1"},  # the ratio
-    "GridSample": {"T2"},  # places in the image
+    "GridSample": {"T2"},  # coordinates in the image
     "OneHot": {"T1", "T2"},  # indices and the depth
     "Resize": {"T2"},  # the region
 }

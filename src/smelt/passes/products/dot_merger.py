@@ -140,6 +140,6 @@ def _merge(layers: list[_Layer], rewriter: Rewriter) -> None:
     sizes = b.const_i64([weight.shape.numpy()[1] for weight in weights])
     parts = b.ops("Split", result, sizes, outputs=len(layers), axis=-1)
     for layer, part in zip(layers, parts, strict=True):
-        if rewriter.exhausted:  # the others still compute by themselves
+        if rewriter.exhausted:  # the remaining layers still compute their own products
             break
         rewriter.replace(layer.last, (part,), trust_shape=True)

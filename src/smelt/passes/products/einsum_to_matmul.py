@@ -114,7 +114,7 @@ def _as_matrices(terms: Sequence[Labels], out: Labels, order: tuple[int, int]) -
         stack + rows + columns,
     )
     if [*map(len, operands)] != [*map(len, terms)]:
-        return None  # labels of one operand are summed over
+        return None  # a label of one operand only is summed
     pairs = zip((*operands, result), (*terms, out), strict=True)
     return _Way(order, operands, result, sum(to != labels for to, labels in pairs))
 

@@ -145,7 +145,7 @@ def _spread(
         before, after = layer.node.outputs[0].shape, layer.moves[-1].outputs[0].shape
         if kinds != ["Unsqueeze"] or axis != rank - 1 or not before or not after:
             return None
-        if before[-1] != after[-1] or before[-1] == 1:  # the axis is no other one
+        if before[-1] != after[-1] or before[-1] == 1:  # the Unsqueeze must keep the last axis
             return None
         rank -= len(after) - len(before)
         axis = rank - 1

@@ -117,7 +117,7 @@ class _Nullifier:
         builder = self.rewriter.builder(node, [node], NAME)
         integers = builder.constant(moved.astype(OTHER_SIGN[q.integer].numpy()), data.name)
         new = builder.like(node, integers, node.inputs[1])
-        self.replace(node, new, "constant of the other sign", builder)
+        self.replace(node, new, "constant of other signedness", builder)
 
     def change_pair(self, node: ir.Node, q: Quantization) -> None:
         """Change the signedness of a QuantizeLinear and of all DequantizeLinears that read it."""
@@ -132,7 +132,7 @@ class _Nullifier:
         for reader in readers:
             builder = self.rewriter.builder(reader, [node, reader], NAME)
             new = builder.like(reader, integers, reader.inputs[1])
-            self.replace(reader, new, "pair of the other sign", builder)
+            self.replace(reader, new, "pair of other signedness", builder)
         if scope.is_dead(integers):
             above.discard()
 

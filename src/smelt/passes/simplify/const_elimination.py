@@ -139,7 +139,7 @@ class _Folder:
         old = node.outputs[0]
         value = builder.tensor(tensor, old.name)
         self.replace(node, [value], "Constant to initializer", builder)
-        if node in self.rewriter.dead:  # the name is free: another run finds the same
+        if node in self.rewriter.dead:  # reuse the freed name, so that another run is stable
             name, old.name = old.name, None
             value.name = name
 

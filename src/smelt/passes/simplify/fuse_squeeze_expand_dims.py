@@ -34,7 +34,7 @@ def there_and_back(m: Match, b: Builder) -> Replacement:
     x, inner = m["x"], m.node("inner")
     if same_shape(x.shape, m.root.outputs[0].shape):
         return x
-    # Both sets of axes count in the shape that has them all.
+    # Both sets of axes refer to the wider shape.
     narrow, wide = (inner.outputs[0], x) if inner.op_type == "Squeeze" else (x, inner.outputs[0])
     first, second = (axes_in(node, wide, narrow, m.constants) for node in (inner, m.root))
     if first is None or second is None:  # needs 1
@@ -56,7 +56,7 @@ def axes_in(
     if not axes and node.op_type == "Squeeze":
         shape = static_shape(wide)
         if shape is None or "axes" in node.attributes or any(node.inputs[1:]):  # needs 2
-            # Runtimes differ on what an empty list of axes means.
+            # Runtimes differ on the meaning of an empty list of axes.
             return None
         return frozenset(axis for axis, dim in enumerate(shape) if dim == 1)
     rank = len(wide.shape) if wide.shape is not None else None

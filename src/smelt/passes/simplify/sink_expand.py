@@ -48,7 +48,7 @@ def _expanded_to_one_of(expand: ir.Node, others: list[ir.Value | None]) -> bool:
     """True if ``expand`` expands to the Shape of one of ``others``, to which the operator
     broadcasts too."""
     shape = producer_of(expand.inputs[1], "Shape")
-    if shape is None or shape.attributes:  # of a part of the dims
+    if shape is None or shape.attributes:  # start or end: only some of the dims
         return False
     return any(other is shape.inputs[0] for other in others)
 

@@ -95,6 +95,6 @@ def _split(parts: list[_Part], rewriter: Rewriter) -> None:
     sizes = b.const_i64([part.end - part.start for part in ordered])
     results = b.ops("Split", first.node.inputs[0], sizes, outputs=len(parts), axis=first.axis)
     for part, result in zip(ordered, results, strict=True):
-        if rewriter.exhausted:  # the others still cut by themselves
+        if rewriter.exhausted:  # the remaining Slices still read the whole value
             break
         rewriter.replace(part.node, (result,), trust_shape=True)

@@ -87,7 +87,7 @@ def _count(node: ir.Node, body: ir.Graph, rounds: int, rewriter: Rewriter) -> No
         value.type, value.shape = node.outputs[index].type, node.outputs[index].shape
         if index >= stacked and value.shape is not None and len(value.shape):
             value.shape = ir.Shape([rounds, *value.shape.dims[1:]])
-    # The body belongs to the new node, so that it does not die with the old one.
+    # The new node owns the body; it must not die with the old node.
     node.attributes.pop("body")
     rewriter.replace(node, list(loop.outputs), trust_shape=True, rule=RULE)
     producer = condition.producer()
@@ -167,7 +167,7 @@ class _Counter:
         return found
 
     def found(self, value: ir.Value) -> Line | None:
-        """Return what ``line`` returns, from the producer of ``value``."""
+        """Return the line of ``value``, from its constant, its state or its producer."""
         number = self.constants.scalar(value)
         if number is not None:
             return (0, int(number)) if float(number).is_integer() else None

@@ -140,7 +140,7 @@ def _mod(node: ir.Node, operands: Operands) -> Bounds | None:
         return None
     largest = max(abs(divisor[0]), abs(divisor[1])) - 1
     if node.attributes.get_int("fmod", 0):
-        # The sign is that of the dividend.
+        # The result has the sign of the dividend.
         return (0 if dividend[0] >= 0 else -largest), (0 if dividend[1] <= 0 else largest)
     return (0, largest) if divisor[0] > 0 else (-largest, 0)
 
