@@ -173,7 +173,7 @@ MUTANTS: list[Mutant] = [
     *_mutants(
         "elementwise",
         "select-optimization",
-        ("known_choice", "if not mask.any() else Miss", "if mask.size else Miss"),
+        ("where_of_constant_condition", "if not mask.any() else Miss", "if mask.size else Miss"),
     ),
     *_mutants(
         "elementwise",

@@ -78,13 +78,13 @@ def _turned(x: Pattern, source: Var) -> Op:
 
 
 @rule(_turned(_x, _x))  # keeps 1
-def turned_pairs(m: Match, b: Builder) -> Replacement:
+def rotated_pairs(m: Match, b: Builder) -> Replacement:
     """Replace a rotation of all elements of x."""
     return _of_turned(m, b, m["x"])
 
 
 @rule(_turned(op("Slice", _whole, rest=True, name="x"), _whole))  # keeps 1
-def turned_part(m: Match, b: Builder) -> Replacement:
+def rotated_slice(m: Match, b: Builder) -> Replacement:
     """Replace a rotation of x, where x and its parts are slices of ``whole``."""
     return _of_turned(m, b, m["whole"])
 
@@ -181,7 +181,7 @@ def heads_of_one_position(m: Match, b: Builder) -> Replacement:
     op("RotaryEmbedding", op("Mul", _x, const(name="factor"), commutative=True), rest=True),
     needs=("Attention",),
 )
-def factor_behind(m: Match, b: Builder) -> Replacement:
+def factor_after_rotation(m: Match, b: Builder) -> Replacement:
     """Move a factor of x behind the operator, so that an Attention can absorb it."""
     factor = m.scalar("factor")
     if factor is None or not same_shape(m["x"].shape, m.root.outputs[0].shape):
@@ -206,7 +206,7 @@ _rotary = op(
         _high(_whole, "back"),
     )
 )
-def rest_of_a_head(m: Match, b: Builder) -> Replacement:
+def partial_rotation(m: Match, b: Builder) -> Replacement:
     """Set ``rotary_embedding_dim`` if only the first elements of each head are rotated."""
     whole, front, node = m["whole"], m["front"], m.node("rotary")
     if whole.shape is None or len(whole.shape) != 4 or not isinstance(whole.shape[3], int):
@@ -237,8 +237,14 @@ fuse_rotary_embedding = rule_pass(
     "fuse_rotary_embedding",
     __doc__,
     [
-        *(turned_pairs, turned_part, products_of_halves, products_of_neighbours, factor_behind),
-        *(rest_of_a_head, heads_last, heads_of_one_position),
+        *(
+            rotated_pairs,
+            rotated_slice,
+            products_of_halves,
+            products_of_neighbours,
+            factor_after_rotation,
+        ),
+        *(partial_rotation, heads_last, heads_of_one_position),
     ],
     exactness=rounding(4, "a product and a sum may be rounded together"),
 )

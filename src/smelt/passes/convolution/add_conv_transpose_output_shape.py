@@ -20,7 +20,7 @@ from smelt.passes.base import EXACT, rule_pass
 
 
 @rule(op("ConvTranspose", var("x"), var("weight"), rest=True), min_opset=11)
-def note_output_shape(m: Match, b: Builder) -> Replacement:
+def add_output_shape(m: Match, b: Builder) -> Replacement:
     """Add ``output_shape`` if the pads that ONNX computes from it equal the given ones."""
     if "output_shape" in m.root.attributes:
         return None
@@ -57,7 +57,7 @@ def _listed(m: Match, name: str, default: list[int]) -> list[int]:
 add_conv_transpose_output_shape = rule_pass(
     "add_conv_transpose_output_shape",
     __doc__,
-    [note_output_shape],
+    [add_output_shape],
     exactness=EXACT,
     default=False,
     source="Core ML MIL: common::add_conv_transpose_output_shape",

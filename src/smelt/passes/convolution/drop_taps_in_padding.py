@@ -30,7 +30,7 @@ from smelt.passes.tensors.stack import dims_of
 
 
 @rule(op("Conv", var("x"), var("w"), rest=True), min_opset=11, same_shape=True)
-def taps_in_padding(m: Match, b: Builder) -> Replacement:
+def padded_taps(m: Match, b: Builder) -> Replacement:
     """Replace the convolution by one with fewer taps and smaller pads."""
     given = opset.attribute(m.root, "pads", m.opset)
     if not given or not any(given):
@@ -94,6 +94,6 @@ def _cropped(m: Match, b: Builder, weights: np.ndarray, pads: list[int]) -> ir.V
 drop_taps_in_padding = rule_pass(
     "drop_taps_in_padding",
     __doc__,
-    [taps_in_padding],
+    [padded_taps],
     exactness=rounding(4, "zeros are no longer added, and kernels sum in other blocks"),
 )

@@ -19,7 +19,7 @@ from smelt.passes.simplify.merge_consecutive_reshapes import constant_shape
 
 
 @rule(op("Transpose", var("x")), same_shape=True)
-def moves_ones(m: Match, b: Builder) -> Replacement:
+def moved_unit_dims(m: Match, b: Builder) -> Replacement:
     """Replace the Transpose by a Reshape to a constant shape."""
     x, perm = m["x"], permutation(m.root)
     if perm is None or x.shape is None:
@@ -36,7 +36,7 @@ def moves_ones(m: Match, b: Builder) -> Replacement:
 transpose_to_reshape = rule_pass(
     "transpose_to_reshape",
     __doc__,
-    [moves_ones],
+    [moved_unit_dims],
     exactness=EXACT,
     after=("reduce_transposes", "fuse_attention"),
 )

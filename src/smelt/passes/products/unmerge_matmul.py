@@ -45,7 +45,7 @@ _BY_ELEMENT = ("Add", "Sub", "Mul", "Div", "Max", "Min")
 
 
 @rule(op("Reshape", var("merged"), rest=True), needs=("MatMul",))
-def split_again(m: Match, b: Builder) -> Replacement:
+def unmerged_product(m: Match, b: Builder) -> Replacement:
     """Rebuild the product and its neighbours with batches and heads as separate dims."""
     result, merged = m.root.outputs[0].shape, m["merged"].shape
     if producer_of(m["merged"], "MatMul", "Softmax", *_BY_ELEMENT) is None:
@@ -205,7 +205,7 @@ class _Lift:
 unmerge_matmul = rule_pass(
     "unmerge_matmul",
     __doc__,
-    [split_again],
+    [unmerged_product],
     exactness=EXACT,
     before=("fuse_attention",),
 )

@@ -36,7 +36,7 @@ DEEP = 4
 
 
 @rule(op(["Concat", *_PICKS], var("read"), rest=True), min_opset=START_OPSET, same_shape=True)
-def dims_side_by_side(m: Match, b: Builder) -> Replacement:
+def consecutive_dims(m: Match, b: Builder) -> Replacement:
     """Replace a vector of dims by Shape with start and end."""
     result = m.root.outputs[0]
     if result.dtype != ir.DataType.INT64 or result.shape is None or len(result.shape) != 1:
@@ -82,4 +82,4 @@ def _place(elements: Sequence[Dim], shape: ir.Shape | None) -> int | None:
     return None
 
 
-fuse_shape_slice = rule_pass("fuse_shape_slice", __doc__, [dims_side_by_side], exactness=EXACT)
+fuse_shape_slice = rule_pass("fuse_shape_slice", __doc__, [consecutive_dims], exactness=EXACT)

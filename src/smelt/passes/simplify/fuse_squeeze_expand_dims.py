@@ -29,7 +29,7 @@ _unsqueeze = op("Unsqueeze", var("x"), rest=True, name="inner", shared=True)
     min_opset=1,
     same_shape=True,
 )
-def there_and_back(m: Match, b: Builder) -> Replacement:
+def squeeze_and_unsqueeze(m: Match, b: Builder) -> Replacement:
     """Drop a Squeeze and an Unsqueeze that cancel."""
     x, inner = m["x"], m.node("inner")
     if same_shape(x.shape, m.root.outputs[0].shape):
@@ -68,7 +68,7 @@ def axes_in(
 fuse_squeeze_expand_dims = rule_pass(
     "fuse_squeeze_expand_dims",
     __doc__,
-    [there_and_back],
+    [squeeze_and_unsqueeze],
     exactness=EXACT,
     source="Core ML MIL: common::fuse_squeeze_expand_dims",
 )

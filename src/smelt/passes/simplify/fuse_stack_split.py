@@ -18,7 +18,7 @@ from smelt.ir.pattern import op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
 from smelt.ir.same_shape import same_dim
 from smelt.passes.base import EXACT, rule_pass
-from smelt.passes.simplify.fuse_squeeze_expand_dims import there_and_back
+from smelt.passes.simplify.fuse_squeeze_expand_dims import squeeze_and_unsqueeze
 from smelt.passes.tensors.stack import concat_axis, stack_of
 
 _joined = op("Concat", var("first"), rest=True, name="joined", shared=True)  # keeps 1
@@ -44,7 +44,7 @@ def split_of_concat(m: Match, b: Builder) -> Replacement:
 
 
 @rule(op("Gather", op("Concat", var("first"), rest=True, name="stack", shared=True), var("index")))
-def one_of_a_stack(m: Match, b: Builder) -> Replacement:
+def gather_of_stack(m: Match, b: Builder) -> Replacement:
     """Replace a Gather of one stacked value by that value."""
     stack, index = stack_of(m["stack"], m.constants, m.walk()), m.array("index")
     rank = len(m["stack"].shape) if m["stack"].shape is not None else 0
@@ -61,7 +61,7 @@ def one_of_a_stack(m: Match, b: Builder) -> Replacement:
 fuse_stack_split = rule_pass(
     "fuse_stack_split",
     __doc__,
-    [split_of_concat, one_of_a_stack, there_and_back],
+    [split_of_concat, gather_of_stack, squeeze_and_unsqueeze],
     exactness=EXACT,
     source="Core ML MIL: common::fuse_stack_split",
 )

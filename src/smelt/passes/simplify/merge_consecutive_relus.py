@@ -46,7 +46,7 @@ UNCHANGED_AFTER = {
         )
     )
 )
-def done_already(m: Match, b: Builder) -> Replacement:
+def repeated_activation(m: Match, b: Builder) -> Replacement:
     """Drop an operator that returns its operand unchanged."""
     return m["inner"]
 
@@ -123,7 +123,7 @@ def _constant(b: Builder, number: float, like: ir.Value) -> ir.Value:
 merge_consecutive_relus = rule_pass(
     "merge_consecutive_relus",
     __doc__,
-    [done_already, clip_of_clip],
+    [repeated_activation, clip_of_clip],
     exactness=exact_but_zero_sign(
         "ONNX does not define the sign of a zero result of Max, Min and Clip"
     ),

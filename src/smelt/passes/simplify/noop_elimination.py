@@ -86,7 +86,7 @@ ALWAYS = [
 
 
 @rule(op("CastLike", _x, var("like")))
-def cast_like_what_it_is(m: Match, b: Builder) -> Replacement:
+def cast_like_its_own_type(m: Match, b: Builder) -> Replacement:
     """Drop a CastLike to the type that x already has."""
     known = m["x"].dtype
     return m["x"] if known is not None and known == m["like"].dtype else None
@@ -200,7 +200,7 @@ noop_elimination = rule_pass(
         *NEUTRAL,
         *ALWAYS,
         cast_to_its_own_type,
-        cast_like_what_it_is,
+        cast_like_its_own_type,
         whole_slice,
         pad_nothing,
         clip_nothing,

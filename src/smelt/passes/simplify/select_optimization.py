@@ -39,7 +39,7 @@ _infinite = const(name="infinite", limit=None)
 
 
 @rule(op("Where", _mask, var("a"), var("b")))  # needs 2
-def known_choice(m: Match, b: Builder) -> Replacement:
+def where_of_constant_condition(m: Match, b: Builder) -> Replacement:
     """Replace a Where with a constant condition by the chosen operand."""
     mask = m.array("mask", limit=None)
     if mask is None:
@@ -51,7 +51,7 @@ def known_choice(m: Match, b: Builder) -> Replacement:
 
 
 @rule(op("Where", var("condition"), var("a"), var("a")))
-def no_choice(m: Match, b: Builder) -> Replacement:
+def where_of_equal_operands(m: Match, b: Builder) -> Replacement:
     """Replace a Where of two equal operands by the operand."""
     return m["a"]
 
@@ -67,7 +67,7 @@ _opposite = op("Where", _negated, var("miss"), var("hit"), name="inner", shared=
         op("Where", _negated, one_of(_again, _opposite), var("a")),
     )
 )  # needs 2
-def known_where_not_so(m: Match, b: Builder) -> Replacement:
+def nested_where_if_false(m: Match, b: Builder) -> Replacement:
     """Simplify an inner Where with the same condition in the branch where it is False."""
     return b.op("Where", m["condition"], m["a"], m["miss"])
 
@@ -78,7 +78,7 @@ def known_where_not_so(m: Match, b: Builder) -> Replacement:
         op("Where", _negated, var("a"), one_of(_again, _opposite)),
     )
 )  # needs 2
-def known_where_so(m: Match, b: Builder) -> Replacement:
+def nested_where_if_true(m: Match, b: Builder) -> Replacement:
     """Simplify an inner Where with the same condition in the branch where it is True."""
     return b.op("Where", m["condition"], m["hit"], m["a"])
 
@@ -109,7 +109,7 @@ _zero = const(0, ulp=0)
         op("Where", op("Less", _zero, var("size"), shared=True), var("a"), var("b")),
     )
 )
-def something_there(m: Match, b: Builder) -> Replacement:
+def positive_size_condition(m: Match, b: Builder) -> Replacement:
     """Replace a choice by ``size > 0`` by the operand for a size that is never 0.
 
     ``jnp.var`` guards the mean of an empty tensor in this way.
@@ -155,8 +155,8 @@ select_optimization = rule_pass(
     "select_optimization",
     __doc__,
     [
-        *(known_choice, no_choice, something_there),
-        *(known_where_not_so, known_where_so, integers_by_products, infinite_where_masked),
+        *(where_of_constant_condition, where_of_equal_operands, positive_size_condition),
+        *(nested_where_if_false, nested_where_if_true, integers_by_products, infinite_where_masked),
     ],
     exactness=ONE_OPERAND,
     declares=lambda options, stats: HIDDEN_IS_FINITE if options.assume_finite else ONE_OPERAND,

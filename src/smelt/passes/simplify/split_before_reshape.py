@@ -27,7 +27,7 @@ from smelt.passes.simplify.merge_consecutive_reshapes import RESHAPES, constant_
 
 
 @rule(op("Split", op("Reshape", var("x"), rest=True, name="apart"), rest=True))  # keeps 1
-def cut_first(m: Match, b: Builder) -> Replacement:
+def split_of_reshape(m: Match, b: Builder) -> Replacement:
     """Split the unreshaped value and reshape each part."""
     shape, pieces = m["x"].shape, m["apart"].shape
     parts = [part for part in m.root.outputs if part.shape is not None]
@@ -95,7 +95,7 @@ def _is_for_reshapes(part: ir.Value) -> bool:
 split_before_reshape = rule_pass(
     "split_before_reshape",
     __doc__,
-    [cut_first],
+    [split_of_reshape],
     exactness=EXACT,
     before=("merge_consecutive_reshapes",),
 )

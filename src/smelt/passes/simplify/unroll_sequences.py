@@ -42,7 +42,7 @@ _sequence = var("sequence")  # keeps 1
 
 
 @rule(op("SequenceAt", _sequence, var("position")), min_opset=11, same_shape=True, needs=_MAKERS)
-def one_of_a_sequence(m: Match, b: Builder) -> Replacement:
+def element_of_a_sequence(m: Match, b: Builder) -> Replacement:
     """Replace SequenceAt by the tensor at that position."""
     items, position = _items(m, m["sequence"]), m.scalar("position")
     if items is None or position is None:  # needs 1 2
@@ -197,7 +197,7 @@ unroll_sequences = rule_pass(
     "unroll_sequences",
     __doc__,
     [
-        one_of_a_sequence,
+        element_of_a_sequence,
         joined_sequence,
         length_of_a_sequence,
         element_of_an_optional,

@@ -30,7 +30,7 @@ RUNNABLE = (
 
 
 @rule(op("Reshape", var("wide"), rest=True), same_shape=True)
-def turns_of_turns(m: Match, b: Builder) -> Replacement:
+def nested_interleavings(m: Match, b: Builder) -> Replacement:
     """Replace two nested interleavings by Concat and DepthToSpace."""
     y = m.root.outputs[0]
     walk = m.walk()
@@ -59,7 +59,7 @@ def turns_of_turns(m: Match, b: Builder) -> Replacement:
 concat_to_pixel_shuffle = rule_pass(
     "concat_to_pixel_shuffle",
     __doc__,
-    [turns_of_turns],
+    [nested_interleavings],
     exactness=EXACT,
     source="Core ML MIL: common::concat_to_pixel_shuffle",
 )

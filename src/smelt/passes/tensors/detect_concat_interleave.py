@@ -23,7 +23,7 @@ from smelt.passes.tensors.interleave import interleaving_of
 
 
 @rule(op(["Reshape", "Flatten"], var("wide"), rest=True))
-def values_take_turns(m: Match, b: Builder) -> Replacement:
+def interleaved_values(m: Match, b: Builder) -> Replacement:
     """Replace an interleaving by ConcatInterleave."""
     walk = m.walk()
     found = interleaving_of(m.root.outputs[0], m.constants, walk)  # needs 2, keeps 2, 3
@@ -37,7 +37,7 @@ def values_take_turns(m: Match, b: Builder) -> Replacement:
 detect_concat_interleave = rule_pass(
     "detect_concat_interleave",
     __doc__,
-    [values_take_turns],
+    [interleaved_values],
     exactness=EXACT,
     makes=(OPERATOR.key,),  # needs 1
     after=("concat_to_pixel_shuffle", "replace_stack_reshape"),

@@ -48,7 +48,7 @@ _ALL = tuple(sorted(BROADCASTING))
 
 
 @rule(op("GatherND", var("data"), var("indices")))
-def tuples_of_places(m: Match, b: Builder) -> Replacement:
+def gather_nd_of_positions(m: Match, b: Builder) -> Replacement:
     """Replace a GatherND whose index tuples count along axes by an Unsqueeze of the data."""
     data, indices = m["data"], m["indices"]
     if m.root.attributes.get_int("batch_dims", 0) or data.shape is None or indices.shape is None:
@@ -85,7 +85,7 @@ def _counted_axis(part: Affine) -> int | None:
 
 
 @rule(op("Gather", var("rows"), var("indices")))
-def places_of_rows(m: Match, b: Builder) -> Replacement:
+def gather_of_all_rows(m: Match, b: Builder) -> Replacement:
     """Replace a Gather of all rows in order by a Reshape."""
     rows, indices, result = m["rows"], m["indices"], m.root.outputs[0].shape
     if rows.shape is None or indices.shape is None or result is None:
@@ -190,6 +190,6 @@ def same_row(m: Match, b: Builder) -> Replacement:
 fold_affine_indices = rule_pass(
     "fold_affine_indices",
     __doc__,
-    [tuples_of_places, places_of_rows, uniform_operand, same_row],
+    [gather_nd_of_positions, gather_of_all_rows, uniform_operand, same_row],
     exactness=EXACT,
 )

@@ -21,7 +21,7 @@ from smelt.passes.tensors.stack import dims_of, merged, same_dims, stack_of
 
 
 @rule(op(["Reshape", "Flatten"], var("stack"), rest=True))
-def merged_to_the_right(m: Match, b: Builder) -> Replacement:
+def stack_merged_with_next_axis(m: Match, b: Builder) -> Replacement:
     """Replace the stack and the Reshape by a Concat."""
     walk = m.walk()
     stack = stack_of(m["stack"], m.constants, walk)  # needs 1, 2
@@ -38,7 +38,7 @@ def merged_to_the_right(m: Match, b: Builder) -> Replacement:
 replace_stack_reshape = rule_pass(
     "replace_stack_reshape",
     __doc__,
-    [merged_to_the_right],
+    [stack_merged_with_next_axis],
     exactness=EXACT,
     source="Core ML MIL: common::replace_stack_reshape",
 )

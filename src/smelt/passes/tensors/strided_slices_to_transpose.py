@@ -39,7 +39,7 @@ MOST_AXES = 4
 
 
 @rule(op("Concat", op("Slice", var("x"), rest=True), rest=True), same_shape=True)
-def places_joined(m: Match, b: Builder) -> Replacement:
+def joined_strided_slices(m: Match, b: Builder) -> Replacement:
     """Replace the Slices and the Concat by Reshape, Transpose and Reshape."""
     x, y, axis = m["x"], m.root.outputs[0], concat_axis(m.root)
     walk = m.walk()
@@ -129,7 +129,7 @@ def _kept_bytes(dims: Sequence[Dim], perm: Sequence[int], dtype: ir.DataType | N
 strided_slices_to_transpose = rule_pass(
     "strided_slices_to_transpose",
     __doc__,
-    [places_joined],
+    [joined_strided_slices],
     exactness=EXACT,
     after=("merge_consecutive_slices",),
 )
