@@ -98,7 +98,7 @@ HELD = {
     "a fold when the time is over": Held(
         const_elimination,
         "g () => (float[2] y) <float[2] a = {1, 2}> { y = Exp(a) }",
-        {"seconds": -1e9}, {}, "are over",
+        {"seconds": -1e9}, {}, "for folding is reached",
     ),
 }  # fmt: skip
 
