@@ -61,15 +61,13 @@ class StructuredTrial(Trial):
         return found
 
     def _far(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Where ``y`` is further from ``x`` than rounding goes: a step of a quantized model."""
+        """Where ``y`` is further from ``x`` than rounding of floats goes."""
         if x.dtype.kind != "f":
             return np.asarray(x != y)
         close = 0.03 if self.half else 2e-4
         finite = np.abs(x[np.isfinite(x)])
         scale = max(1.0, float(finite.max())) if finite.size else 1.0
-        bad = ~np.isclose(x, y, close, close * scale, equal_nan=True)
-        rounded = self.kind is quantized and bad.mean() < 0.1
-        return bad & False if rounded and np.all(np.abs(x - y) < 0.1 * scale) else bad
+        return ~np.isclose(x, y, close, close * scale, equal_nan=True)
 
 
 if __name__ == "__main__":

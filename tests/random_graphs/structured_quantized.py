@@ -1,4 +1,8 @@
-"""Quantized graphs of products and convolutions."""
+"""Quantized graphs of products and convolutions.
+
+No scale is a round number: with round ones, many sums lie halfway between two steps, where the
+order of float operations decides the rounding.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,10 @@ def quantized_weight(b: Builder, shape: tuple[int, ...], axis: int) -> str:
     q = b.const(b.numbers.integers(info.min, info.max + 1, shape).astype(kind))
     if b.chance(0.5):
         return b.op(
-            "DequantizeLinear", q, b.const(np.float32(0.01)), b.const(np.array(b.pick(0, 3), kind))
+            "DequantizeLinear",
+            q,
+            b.const(np.float32(0.010093)),
+            b.const(np.array(b.pick(0, 3), kind)),
         )
     count = shape[axis]
     scale = b.const((b.numbers.random(count) * 0.02 + 0.002).astype(np.float32))
@@ -38,8 +45,8 @@ def quantized_weight(b: Builder, shape: tuple[int, ...], axis: int) -> str:
 
 
 def qdq(b: Builder, x: str) -> str:
-    g = grid(b, b.pick(np.int8, np.uint8), b.pick(0.02, 0.05))
-    again = g if b.chance(0.8) else Grid(b.const(np.float32(0.04)), g.zero)
+    g = grid(b, b.pick(np.int8, np.uint8), b.pick(0.020149, 0.050227))
+    again = g if b.chance(0.8) else Grid(b.const(np.float32(0.040351)), g.zero)
     return b.op("DequantizeLinear", b.op("QuantizeLinear", x, *g), *again)
 
 
@@ -74,11 +81,11 @@ def _qdq_conv(b: Builder, x: str, channels: int, outer: int) -> str:
 
 
 def _qlinear_conv(b: Builder, x: str, channels: int, outer: int) -> str:
-    g, h = (grid(b, np.uint8, step) for step in (0.03, 0.1))
+    g, h = (grid(b, np.uint8, step) for step in (0.030203, 0.10079))
     kind = b.pick(np.int8, np.uint8)
     w = b.const(b.numbers.integers(0, 100, (outer, channels, 2, 2)).astype(kind))
     size = b.pick((), (outer,))
-    scales = b.const(np.full(size, 0.01, np.float32))
+    scales = b.const(np.full(size, 0.010093, np.float32))
     zeros = b.const(np.full(size, 0 if kind is np.int8 else 1, kind))
     operands = [b.op("QuantizeLinear", x, *g), *g, w, scales, zeros, *h]
     if b.chance(0.5):
@@ -91,7 +98,7 @@ def _conv_integer(b: Builder, x: str, channels: int, outer: int) -> str:
     w = b.const(b.numbers.integers(0, 100, (outer, channels, 2, 2)).astype(np.uint8))
     y = b.op("ConvInteger", q, w, zero, b.const(np.array(50, np.uint8)), pads=[0, 1, 1, 0])
     y = b.op("Mul", b.op("Cast", y, to=TensorProto.FLOAT), scale)
-    return b.op("Mul", y, b.const(np.float32(0.01)))
+    return b.op("Mul", y, b.const(np.float32(0.010093)))
 
 
 def _quantized_rows(b: Builder) -> None:
@@ -112,9 +119,9 @@ def _qdq_matmul(b: Builder, x: str, size: int, outer: int) -> str:
 
 def _qlinear_matmul(b: Builder, x: str, size: int, outer: int) -> str:
     kind = b.pick(np.int8, np.uint8)
-    g, h = (grid(b, kind, step) for step in (0.03, 0.1))
+    g, h = (grid(b, kind, step) for step in (0.030203, 0.10079))
     w = b.const(b.numbers.integers(0, 100, (size, outer)).astype(kind))
-    weights = Grid(b.const(np.float32(0.01)), b.const(np.array(50, kind)))
+    weights = Grid(b.const(np.float32(0.010093)), b.const(np.array(50, kind)))
     y = b.op("QLinearMatMul", b.op("QuantizeLinear", x, *g), *g, w, *weights, *h)
     return b.op("DequantizeLinear", y, *h)
 
@@ -124,6 +131,6 @@ def _matmul_integer(b: Builder, x: str, size: int, outer: int) -> str:
     kind = b.pick(np.int8, np.uint8)
     w = b.const(b.numbers.integers(0, 100, (size, outer)).astype(kind))
     y = b.op("MatMulInteger", q, w, zero, b.const(np.array(50, kind)))
-    factor = b.op("Mul", scale, b.const(np.float32(0.01)))
+    factor = b.op("Mul", scale, b.const(np.float32(0.010093)))
     y = b.op("Mul", b.op("Cast", y, to=TensorProto.FLOAT), factor)
     return b.op("Add", y, b.weight(outer)) if b.chance(0.5) else y

@@ -19,7 +19,6 @@ from smelt.native.kernels.quantized.finish import Finish, finish_less_zero_point
 from smelt.native.kernels.quantized.held import hold
 from smelt.native.kernels.quantized.held import tables as excess_tables
 from smelt.native.kernels.quantized.operands import (
-    constant,
     less_zero_point,
     places_of,
     refuse_operands,
@@ -48,7 +47,7 @@ def _refuse(instance: Instance) -> str | None:
         return "weights that do not fit the group"
     if tuple(kernel) != instance.ints("kernel_shape") or 0 in kernel:
         return "a kernel_shape that is not that of the weights"
-    return refuse_sums(_weights(instance), constant(instance, places_of(instance).bias), (2, 3))
+    return refuse_sums(instance, _weights(instance), (2, 3))
 
 
 def _weights(instance: Instance) -> np.ndarray:
@@ -204,7 +203,7 @@ def _emit_pixels(
     holds = layout.excess is not None
     is_wide = finish.is_small
     vectors = WIDE_VECTORS if is_wide else VECTORS
-    tile = convolution_tile(cx, rows, positions, finish.is_bytes, holds, is_wide)
+    tile = convolution_tile(cx, rows, positions, finish, holds)
     places = _places_table(cx, band)
     image, *weights = operands
     body.line(f"ptrdiff_t count = 0, at[{vectors}], to[{vectors}], wide[{vectors}];")

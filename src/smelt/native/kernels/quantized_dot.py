@@ -26,7 +26,6 @@ from smelt.native.kernels.quantized.finish import SPARE, Finish, finish_less_zer
 from smelt.native.kernels.quantized.lanes import MOST_SUMS
 from smelt.native.kernels.quantized.matrix_tile import matrix_tile
 from smelt.native.kernels.quantized.operands import (
-    constant,
     less_zero_point,
     places_of,
     refuse_operands,
@@ -56,7 +55,7 @@ def _refuse(instance: Instance) -> str | None:
     zero = instance.slot(place.w_zero) if place.w_zero >= 0 else None
     if zero is not None and len(zero.shape) > 1:
         return "zero points of rows of the weights"
-    return refuse_sums(less_zero_point(instance, 1), constant(instance, place.bias), (0,))
+    return refuse_sums(instance, less_zero_point(instance, 1), (0,))
 
 
 def _quads(instance: Instance) -> int:
@@ -108,7 +107,7 @@ def quantized_dot(cx: KernelContext) -> None:
     if not by_column:
         row_loop, column_loop = column_loop, row_loop
     for part in parts_of_run(rows, ROWS):
-        tile = matrix_tile(cx, part.length, wide, finish.is_bytes, vectors)
+        tile = matrix_tile(cx, part.length, wide, finish, vectors)
         with row_loop("i", part.first + part.length * part.count, part.first, part.length):
             left = _emit_left(cx, part.length, depth, flip, wide)
             with column_loop("j", columns, step=f"{vectors} * SUMS"):

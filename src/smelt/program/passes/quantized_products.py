@@ -89,11 +89,13 @@ def _operands(
 
 
 def _bias(values: Values, slot: int, x: Quantized, w: Weights, count: int) -> np.ndarray | None:
-    """Return the bias in quantization steps of the sums; None if it is not constant or too long."""
+    """Return the bias: int32 in quantization steps of the sums, or float32 as it stands.
+
+    None if it is not constant, not finite or too long.
+    """
     if slot < 0:
         return np.zeros(count, np.int32)
     made = values.made_by.get(slot)
-    step = np.float64(x.step.scale) * w.scales.astype(np.float64)
     array = values.program.constants.get(slot)
     if array is None and made is not None and made.op == "DequantizeLinear":
         array, scale = values.constant(made, 0), values.constant(made, 1)
@@ -102,15 +104,12 @@ def _bias(values: Values, slot: int, x: Quantized, w: Weights, count: int) -> np
             return None
         if scale.size not in (1, array.size) or array.dtype != np.int32:
             return None
+        step = np.float64(x.step.scale) * w.scales.astype(np.float64)
         ratio = scale.reshape(-1).astype(np.float64) / step
-        near = np.abs(ratio - 1).max() < NEAR
-        steps = array.reshape(-1) * (1.0 if near else ratio)
-    elif array is not None and array.dtype == np.float32:
-        steps = array.reshape(-1) / step
-    else:
+        if not np.abs(ratio - 1).max() < NEAR:
+            array = array.astype(np.float32) * np.broadcast_to(scale.reshape(-1), array.shape)
+    elif array is None or array.dtype != np.float32:
         return None
     if array.size not in (1, count) or array.size != max(array.shape[-1:], default=1):
         return None
-    whole = np.rint(np.broadcast_to(steps, (count,)))
-    fits = np.isfinite(whole).all() and np.abs(whole).max(initial=0) < 2**31
-    return whole.astype(np.int32) if fits else None
+    return np.broadcast_to(array.reshape(-1), (count,)) if np.isfinite(array).all() else None

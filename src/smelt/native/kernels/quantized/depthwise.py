@@ -128,7 +128,7 @@ def layout_of(instance: Instance, window: Window, weights: np.ndarray) -> Layout
     """Return the layout for weights ``[group, filter, 1, position]``."""
     filters = int(np.prod(weights.shape[:2]))
     scaled = None if is_fixed(instance) else requantization(instance, filters)
-    stored = AS_SUMS if scaled is None else as_bytes(scaled.factors)
+    stored = AS_SUMS if scaled is None else as_bytes(scaled)
     return Layout(band(window), stored, filters)
 
 
@@ -185,8 +185,10 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
                 start = f"{y.name} + (n * {group * filters} + o) * {window.pixels}"
                 body.line(f"{y.type.name} *out = {start} + h * {size.wide};")
                 given = f"plane, rows * {size.pitch}, {packed} + o * {taps.weights[0].size}"
-                ends = f", {finish.factors}[o], last" if finish.is_bytes else ""
-                body.line(f"{tile}({given}, {finish.bias}[o]{ends}, results);")
+                arrays = [each for each in (finish.bias, finish.factors, finish.fractions) if each]
+                ends = ", ".join(f"{array}[o]" for array in arrays)
+                after = ", last" if finish.is_bytes else ""
+                body.line(f"{tile}({given}, {ends}{after}, results);")
                 _emit_results(cx, size, finish)
 
 

@@ -11,6 +11,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.fixed_point import FixedPoint, fixed_point, is_fixed
 from smelt.native.kernels.quantized.lanes import MOST_SUMS, are_small, declare
 from smelt.native.kernels.quantized.operands import (
+    bias_steps,
     constant,
     is_given,
     places_of,
@@ -20,20 +21,28 @@ from smelt.native.kernels.quantized.operands import (
 from smelt.native.types import C_TYPES
 from smelt.native.writer import Writer
 
+TILE_OF_BYTES = """    const int32_t *restrict bias, ARRAYS,
+    const int32_t *restrict last, unsigned char *restrict out, ptrdiff_t pitch,
+    const ptrdiff_t *restrict to, const ptrdiff_t *restrict wide)"""
+"""The last parameters of micro-kernels that store bytes."""
+
 SPARE = 8 * MOST_SUMS
 """The elements that vectors may read past the last."""
 
 
 @dataclass(frozen=True)
 class Finish:
-    """How sums are stored: the C names of arrays ``bias`` and ``factors``, empty where unused.
+    """How sums are stored: the C names of the arrays ``bias``, ``factors`` and ``fractions``, empty
+    where unused.
 
-    There are no ``factors`` if sums are the result, or if they are requantized in ``fixed`` point.
-    If factors are small (``is_small``), products by them fit 32 bits.
+    There are no ``factors`` if sums are the result, or if they are requantized in ``fixed`` point;
+    no ``fractions`` if the bias is whole steps. If factors are small (``is_small``), products by
+    them fit 32 bits.
     """
 
     bias: str
     factors: str
+    fractions: str = ""
     fixed: FixedPoint | None = None
     is_small: bool = False
 
@@ -57,8 +66,26 @@ class Finish:
     def arguments(self, channel: str, out: str, pitch: str, ends: str = "to, wide") -> str:
         """Return the arguments of a micro-kernel of bytes whose first row or column is of
         ``channel``."""
-        given = f"{self.bias} + {channel}, {self.factors} + {channel}, last"
-        return f"{given}, (unsigned char *)({out}), {pitch}, {ends}"
+        arrays = [each for each in (self.bias, self.factors, self.fractions) if each]
+        given = ", ".join(f"{array} + {channel}" for array in arrays)
+        return f"{given}, last, (unsigned char *)({out}), {pitch}, {ends}"
+
+    @property
+    def parameters(self) -> str:
+        """The last parameters of a micro-kernel of bytes, in the order of ``arguments``."""
+        names = ["factors", *(["fractions"] if self.fractions else [])]
+        arrays = ", ".join(f"const float *restrict {name}" for name in names)
+        return TILE_OF_BYTES.replace("ARRAYS", arrays)
+
+    @property
+    def names(self) -> str:
+        """The names of those parameters."""
+        return f"bias, factors,{' fractions,' if self.fractions else ''} last, out, pitch, to, wide"
+
+    def scaled(self, sums: str, factor: str, fraction: str) -> str:
+        """Return the C of a sum as a float, with its fraction of a step if there is one, by its
+        factor: ``(REAL(s0_0) + fractions[0]) * factors[0]``."""
+        return f"({sums} + {fraction}) * {factor}" if self.fractions else f"{sums} * {factor}"
 
 
 def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> Finish:
@@ -70,8 +97,7 @@ def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> 
     scaled = requantization(cx, count)
     if scaled is None and more is None:
         return Finish("", "")
-    given = constant(cx, places_of(cx).bias)
-    bias = np.zeros(count, np.int64) if given is None else given.reshape(-1).astype(np.int64)
+    bias = np.rint(bias_steps(cx)).astype(np.int64)
     bias = bias if more is None else bias + more
     start = np.zeros(count + SPARE, np.int32)
     start[:count] = bias.astype(np.int32)
@@ -79,13 +105,18 @@ def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> 
     if scaled is None:
         return Finish(name, "")
     if is_fixed(cx):
-        return Finish(name, "", fixed_point(cx, scaled.exact.tolist(), scaled.zero, scaled.signed))
-    factors = np.zeros(count + SPARE, np.float32)
-    factors[:count] = scaled.factors
+        return Finish(name, "", fixed=fixed_point(cx, scaled))
     zero, flip = scaled.last
     cx.body.line(f"static const int32_t last[] = {{ {zero}, {flip} }};")
-    held = cx.constant(factors, C_TYPES[ir.DataType.FLOAT])
-    return Finish(name, held, is_small=are_small(factors))
+    factors, fractions = (_padded_floats(cx, each) for each in (scaled.factors, scaled.fractions))
+    return Finish(name, factors, fractions, is_small=are_small(scaled.factors))
+
+
+def _padded_floats(cx: KernelContext, array: np.ndarray | None) -> str:
+    """Return the name of a constant with ``SPARE`` zeros at its end; "" for no array."""
+    if array is None:
+        return ""
+    return cx.constant(np.pad(array, (0, SPARE)), C_TYPES[ir.DataType.FLOAT])
 
 
 def finish_less_zero_point(cx: KernelContext, sums: np.ndarray, flip: int, start: str) -> Finish:

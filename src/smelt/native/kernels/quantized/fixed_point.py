@@ -8,7 +8,6 @@ give. Integer CPUs without a floating-point unit need no float library.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +15,7 @@ import onnx_ir as ir
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.operands import Requantization
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Program
 from smelt.program.quantized import ADD, MEAN, MUL, SOFTMAX
@@ -83,27 +83,36 @@ def multiplier_of(factor: float) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The C names of arrays of multipliers and shifts, one per filter or column; zero point and
-    minimum."""
+    """The C names of arrays of multipliers, shifts and, if they differ, zero points, one per filter
+    or column; zero point and minimum."""
 
     multipliers: str
     shifts: str
     zero: int
     low: int
+    zeros: str = ""
 
     def byte(self, value: str, channel: str) -> str:
         """Return C that requantizes a sum to a byte."""
         scale = f"{self.multipliers}[{channel}], {self.shifts}[{channel}]"
-        return f"fixed_byte({value}, {scale}, {self.zero}, {self.low})"
+        zero = f"{self.zeros}[{channel}]" if self.zeros else self.zero
+        return f"fixed_byte({value}, {scale}, {zero}, {self.low})"
 
 
-def fixed_point(cx: KernelContext, factors: Sequence[float], zero: int, signed: bool) -> FixedPoint:
-    """Return the arrays for ``factors``, and declare them and ``fixed_byte``."""
+def fixed_point(cx: KernelContext, scaled: Requantization) -> FixedPoint:
+    """Return the arrays for the factors, and declare them and ``fixed_byte``.
+
+    Where factors are above 1, fractions of a step of the sums come to steps of the result, which
+    the zero points take.
+    """
     declare(cx)
-    pairs = np.array([multiplier_of(float(factor)) for factor in factors], np.int32)
+    pairs = np.array([multiplier_of(float(factor)) for factor in scaled.exact], np.int32)
     type_ = C_TYPES[ir.DataType.INT32]
     multipliers, shifts = (cx.constant(pairs[:, i].copy(), type_) for i in range(2))
-    return FixedPoint(multipliers, shifts, zero, -128 if signed else 0)
+    low, fractions = -128 if scaled.signed else 0, scaled.fractions
+    moved = np.zeros(1) if fractions is None else np.rint(fractions * scaled.exact)
+    zeros = cx.constant((moved + scaled.zero).astype(np.int32), type_) if moved.any() else ""
+    return FixedPoint(multipliers, shifts, scaled.zero, low, zeros)
 
 
 def declare(cx: KernelContext) -> None:

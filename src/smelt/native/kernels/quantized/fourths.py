@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from smelt.native.kernels.quantized.lanes import are_small, within
+from smelt.native.kernels.quantized.operands import Requantization
 
 STORE_BYTES = """#if SUMS > 1 && !defined(TURNED)
 typedef unsigned char all_bytes __attribute__((vector_size(4 * SUMS), may_alias));
@@ -26,20 +25,20 @@ typedef unsigned char all_bytes __attribute__((vector_size(4 * SUMS), may_alias)
 #endif
 #endif
 static IF_CALLED inline void NAME(unsigned char *p, sums a, sums b, sums c, sums d,
-    float factor, const int32_t *last)
+    float factor,PARAMETER const int32_t *last)
 {
 #if SUMS > 1
     const int32_t zero = last[0];
-    const pairs ab = PACKED_PAIRS(NEAREST(WITHIN(REAL(a) * factor)) + zero,
-        NEAREST(WITHIN(REAL(b) * factor)) + zero);
-    const pairs cd = PACKED_PAIRS(NEAREST(WITHIN(REAL(c) * factor)) + zero,
-        NEAREST(WITHIN(REAL(d) * factor)) + zero);
+    const pairs ab = PACKED_PAIRS(NEAREST(WITHIN((REAL(a)FRACTION) * factor)) + zero,
+        NEAREST(WITHIN((REAL(b)FRACTION) * factor)) + zero);
+    const pairs cd = PACKED_PAIRS(NEAREST(WITHIN((REAL(c)FRACTION) * factor)) + zero,
+        NEAREST(WITHIN((REAL(d)FRACTION) * factor)) + zero);
     const all_bytes bytes = (all_bytes)PACKED_BYTES(ab, cd);
     *(sums *)p = (sums)TURNED(bytes) ^ last[1];
 #else
     const sums all[] = { a, b, c, d };
     for (ptrdiff_t i = 0; i < 4; ++i)
-        p[i] = byte_of((float)all[i] * factor, last);
+        p[i] = byte_of(((float)all[i]FRACTION) * factor, last);
 #endif
 }
 """
@@ -105,16 +104,21 @@ class Stored:
     name: str
 
 
-def as_bytes(factors: np.ndarray) -> Stored:
-    """Return how sums are stored as bytes: times ``factors``, with a limit to 32 bits if these are
-    large."""
-    name = "store_four" if are_small(factors) else "store_four_limited"
+def as_bytes(scaled: Requantization) -> Stored:
+    """Return how sums are stored as bytes: plus ``fractions`` of a step if there are any, times
+    ``factors``, with a limit to 32 bits if these are large."""
+    name = "store_four" if are_small(scaled.factors) else "store_four_limited"
+    given, parameter, term = "", "", ""
+    if scaled.fractions is not None:
+        name += "_fractions"
+        given, parameter, term = " fraction,", " float fraction,", " + fraction"
+    text = STORE_BYTES.replace("NAME", name).replace("WITHIN", within(scaled.factors))
     return Stored(
         type="unsigned char",
         size=1,
-        parameters="int32_t bias, float factor, const int32_t *last",
-        call=f"{name}(results + p, {{}}, factor, last);",
-        text=STORE_BYTES.replace("NAME", name).replace("WITHIN", within(factors)),
+        parameters=f"int32_t bias, float factor,{parameter} const int32_t *last",
+        call=f"{name}(results + p, {{}}, factor,{given} last);",
+        text=text.replace("PARAMETER", parameter).replace("FRACTION", term),
         name=name,
     )
 

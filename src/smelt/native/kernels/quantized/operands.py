@@ -2,6 +2,9 @@
 
 Sums are multiplied by ``x_scale * w_scale / y_scale``, computed in float in this order like in ONNX
 Runtime, then clamped to the bytes of the result, rounded to even, and shifted by the zero point.
+
+A bias is int32, in steps of the sums (``x_scale * w_scale``), or float32. The whole steps of a
+float32 bias are added to the integer sums, and its fractions of a step to the sums as floats.
 """
 
 from __future__ import annotations
@@ -88,13 +91,29 @@ def refuse_operands(instance: Instance) -> str | None:
     return None
 
 
-def refuse_sums(weights: np.ndarray, bias: np.ndarray | None, axis: tuple[int, ...]) -> str | None:
-    """Return a refusal if sums over ``axis`` of products with bytes, plus a bias, may exceed 32
+def refuse_sums(instance: Instance, weights: np.ndarray, axis: tuple[int, ...]) -> str | None:
+    """Return a refusal if sums over ``axis`` of products with bytes, plus the bias, may exceed 32
     bits."""
-    most = np.abs(weights.astype(np.int64)).sum(axis).max(initial=0) * LARGEST
-    if bias is not None:
-        most += np.abs(bias.astype(np.int64)).max(initial=0)
-    return "sums that may exceed 32 bits" if most >= 2**31 else None
+    most = float(np.abs(weights.astype(np.int64)).sum(axis).max(initial=0)) * LARGEST
+    most += float(np.abs(bias_steps(instance)).max(initial=0))
+    return None if most + 1 < 2**31 else "sums that may exceed 32 bits"
+
+
+def bias_steps(instance: Instance) -> np.ndarray:
+    """Return the bias in steps of the sums, as float64: ``[1]`` or ``[channel]``.
+
+    The steps of a float32 bias are whole numbers if these stand for the same float32.
+    """
+    places = places_of(instance)
+    bias = constant(instance, places.bias)
+    if bias is None or places.scales is None:
+        return np.zeros(1)
+    if bias.dtype != np.float32:
+        return bias.reshape(-1).astype(np.float64)
+    x, w = (np.asarray(constant(instance, i), np.float64).reshape(-1) for i in places.scales[:2])
+    steps = bias.reshape(-1) / (x * w)
+    whole = np.rint(steps)
+    return np.where((whole * (x * w)).astype(np.float32) == bias.reshape(-1), whole, steps)
 
 
 def less_zero_point(instance: Instance, axis: int) -> np.ndarray:
@@ -124,11 +143,13 @@ def zero_text(cx: KernelContext) -> str:
 class Requantization:
     """The factors of a requantization, one per filter or column, in float and ``exact`` in double.
 
-    ``zero`` and ``signed`` describe the result.
+    ``fractions`` of a step are added to the sums before; None if all are 0. ``zero`` and ``signed``
+    describe the result.
     """
 
     factors: np.ndarray
     exact: np.ndarray
+    fractions: np.ndarray | None
     zero: int
     signed: bool
 
@@ -148,11 +169,14 @@ def requantization(instance: Instance, count: int) -> Requantization | None:
     x, w, y = (np.asarray(array, np.float32).reshape(-1) for array in arrays)
     factors = (x * w / y).astype(np.float32)
     exact = x.astype(np.float64) * w / y
+    steps = bias_steps(instance)
+    fractions = np.broadcast_to((steps - np.rint(steps)).astype(np.float32), (count,))
     zero = constant(instance, places.y_zero)
     dtype = instance.program.slots[instance.instruction.outputs[0]].dtype
     return Requantization(
         np.broadcast_to(factors, (count,)),
         np.broadcast_to(exact, (count,)),
+        fractions if fractions.any() else None,
         0 if zero is None else int(zero.reshape(-1)[0]),
         dtype == ir.DataType.INT8,
     )

@@ -7,15 +7,11 @@ to all lanes.
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.finish import Finish
 from smelt.native.kernels.quantized.held import add_excess, declare_held
 from smelt.native.kernels.quantized.quads import declare
 from smelt.native.kernels.quantized.wide_tile import declare_twos, emit_wide
 from smelt.native.writer import Writer
-
-BYTES = """    const int32_t *restrict bias, const float *restrict factors,
-    const int32_t *restrict last, unsigned char *restrict out, ptrdiff_t pitch,
-    const ptrdiff_t *restrict to, const ptrdiff_t *restrict wide)"""
-"""The last parameters of micro-kernels that store bytes."""
 
 ROWS, VECTORS = 6, 2
 """Twelve vectors of sums, two of pixels and one of weights fit in sixteen registers."""
@@ -32,15 +28,13 @@ def convolution_tile(
     cx: KernelContext,
     rows: int,
     positions: int,
-    is_bytes: bool,
+    finish: Finish,
     holds: bool = False,
-    is_wide: bool = False,
 ) -> str:
     """Return the name of a function
     ``(quads, plane, places, image, at, whole, apart, first, excess, steps, bias, ...)``.
 
-    The last parameters are ``results``, or with ``is_bytes``: ``factors, last, out, pitch, to,
-    wide``.
+    The last parameters are ``results``, or the ``names`` of ``finish`` if it makes bytes.
 
     - ``image`` has ``quads`` groups of four channels, ``plane`` bytes apart.
     - ``places`` has the offset of each kernel position from each of both vectors ``at``,
@@ -52,10 +46,11 @@ def convolution_tile(
       vector ``wide`` elements from ``to`` on.
     """
     name = f"filters_{rows}" + (f"_at_{positions}" if positions > 1 else "_pointwise")
+    is_bytes, is_wide = finish.is_bytes, finish.is_small
     name += ("_bytes" if is_bytes else "") + ("_held" if holds else "")
-    name += "_by_four" if is_wide else ""
-    rest = "bias, factors, last, out, pitch, to, wide" if is_bytes else "bias, results"
-    last = BYTES if is_bytes else RESULTS
+    name += ("_by_four" if is_wide else "") + ("_fractions" if finish.fractions else "")
+    rest = finish.names if is_bytes else "bias, results"
+    last = finish.parameters if is_bytes else RESULTS
     out = Writer()
 
     def function(kind: str, head: str, weights: str) -> None:
@@ -66,14 +61,14 @@ def convolution_tile(
             out.line(EXCESS)
         out.line(last)
         with out.block(""):
-            _convolve(out, rows, positions, is_bytes, kind)
+            _convolve(out, rows, positions, finish, kind)
 
     out.line("#if QUADS")
     function("whole", "APART WITH_QUADS", "int8_t")
     out.line("#endif")
     if is_wide:
         declare_twos(cx)
-        emit_wide(out, f"{name}_doubled", IMAGE, BYTES, rows, positions)
+        emit_wide(out, f"{name}_doubled", IMAGE, finish, rows, positions)
     if holds:
         out.line("#if HOLDS")
         function("held", "APART", "int8_t")
@@ -127,7 +122,7 @@ def _call(out: Writer, name: str, weights: str, rest: str, is_wide: bool) -> Non
         out.line(f"    {name}({more[0]}, {weights}, {more[1]});")
 
 
-def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, kind: str) -> None:
+def _convolve(out: Writer, rows: int, positions: int, finish: Finish, kind: str) -> None:
     """Write the body of a micro-kernel; the first of two halves is read from one byte before the
     group."""
     halves = 2 if kind == "halves" else 1
@@ -156,31 +151,32 @@ def _convolve(out: Writer, rows: int, positions: int, is_bytes: bool, kind: str)
             out.line("step = plane - step;")
     if kind == "held":
         add_excess(out, rows, [f"at[{v}]" for v in range(VECTORS)])
-    if not is_bytes:
+    if not finish.is_bytes:
         end_in_sums(out, rows)
         return
     out.line("/* Whole vectors lie together. */")
     with out.block("if (SUMS > 1 && wide[0] == SUMS && wide[1] == SUMS)"):
         for m in range(0, rows - 1, 2):
-            given = ", ".join(_scaled(each) for each in (m, m + 1))
+            given = ", ".join(_scaled(finish, each) for each in (m, m + 1))
             out.line(f"store_rows({given}, last, out + to[0], pitch);")
             out.line("out += 2 * pitch;")
         if rows % 2:
-            _store_row(out, rows - 1)
+            _store_row(out, finish, rows - 1)
     with out.block("else"):
         for m in range(rows):
-            _store_row(out, m)
+            _store_row(out, finish, m)
             out.line("out += pitch;")
 
 
-def _scaled(row: int) -> str:
+def _scaled(finish: Finish, row: int) -> str:
     """Return both vectors of a row, times its factor."""
-    return ", ".join(f"REAL(s{row}_{v}) * factors[{row}]" for v in range(VECTORS))
+    factor, fraction = f"factors[{row}]", f"fractions[{row}]"
+    return ", ".join(finish.scaled(f"REAL(s{row}_{v})", factor, fraction) for v in range(VECTORS))
 
 
-def _store_row(out: Writer, row: int) -> None:
+def _store_row(out: Writer, finish: Finish, row: int) -> None:
     ends = "last, out + to[0], wide[0], out + to[1], wide[1]"
-    out.line(f"store_two({_scaled(row)}, {ends});")
+    out.line(f"store_two({_scaled(finish, row)}, {ends});")
 
 
 def _step(out: Writer, rows: int, place: str, kind: str) -> None:

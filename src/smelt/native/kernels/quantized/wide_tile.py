@@ -6,6 +6,7 @@ Where the CPU has int8 dot products of such vectors, each does the work of two o
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.finish import Finish
 from smelt.native.kernels.quantized.quads import declare
 from smelt.native.writer import Writer
 
@@ -36,8 +37,8 @@ typedef long long four_longs __attribute__((vector_size(32)));
     __builtin_ia32_packuswb512_mask(a, b, (two_bytes_of)zero, 18446744073709551615u)
 #define MIXED_SUMS(v, ...) __builtin_shuffle(v, __extension__(two_sums){ __VA_ARGS__ })
 #endif
-#define NEAR_SUMS(s, factor) (two_sums)__builtin_ia32_cvtps2dq512_mask( \\
-    __builtin_convertvector(s, two_reals) * (factor), zero, ALL_LANES, 4) + last[0]
+#define TWO_REALS(s) __builtin_convertvector(s, two_reals)
+#define NEAR_SUMS(v) (two_sums)__builtin_ia32_cvtps2dq512_mask(v, zero, ALL_LANES, 4) + last[0]
 #endif
 """
 """``BOTH`` reads at two places; a lane of ``PACKED_FOUR`` has four neighbours of each vector.
@@ -48,13 +49,14 @@ VECTORS = 4
 """The vectors of pixels of the micro-kernel."""
 
 
-def emit_wide(out: Writer, name: str, head: str, rest: str, rows: int, positions: int) -> None:
-    """Write the function ``name`` with parameters ``head``, the weights as bytes, and ``rest``."""
+def emit_wide(out: Writer, name: str, head: str, finish: Finish, rows: int, positions: int) -> None:
+    """Write the function ``name`` with parameters ``head``, the weights as bytes, and those of
+    ``finish``."""
     in_loop = positions > 1
     out.line("#if QUADS == 2")
     out.line(f"static APART WITH_QUADS void {name}({head}")
     out.line("    const int8_t *restrict w,")
-    out.line(rest)
+    out.line(finish.parameters)
     with out.block(""):
         out.line("const two_sums zero = { 0 };")
         for m in range(rows):
@@ -69,7 +71,7 @@ def emit_wide(out: Writer, name: str, head: str, rest: str, rows: int, positions
             with out.block(loop if in_loop else ""):
                 _multiply(out, rows, " + places[p]" if in_loop else "")
             out.line("i0 += plane, i1 += plane, i2 += plane, i3 += plane;")
-        _store(out, rows)
+        _store(out, finish, rows)
     out.line("#endif")
 
 
@@ -84,16 +86,21 @@ def _multiply(out: Writer, rows: int, place: str) -> None:
     out.line(f"w += {4 * rows};")
 
 
-def _store(out: Writer, rows: int) -> None:
+def _store(out: Writer, finish: Finish, rows: int) -> None:
     """Write the store of rows two at a time; the last one of an odd number is used twice."""
     out.line("unsigned char bytes[64];")
     out.line("const int whole = wide[0] + wide[1] + wide[2] + wide[3] == 4 * SUMS;")
     for m in range(0, rows, 2):
         last = min(m + 1, rows - 1)
         with out.block(""):
-            near = [f"NEAR_SUMS(s{row}_{v}, factors[{row}])" for row in (m, last) for v in range(2)]
-            out.line(f"const two_sums packed = (two_sums)PACKED_FOUR(PACKED_TWO({near[0]},")
-            out.line(f"    {near[1]}), PACKED_TWO({near[2]}, {near[3]}));")
+            near = [
+                finish.scaled(f"TWO_REALS(s{row}_{v})", f"factors[{row}]", f"fractions[{row}]")
+                for row in (m, last)
+                for v in range(2)
+            ]
+            out.line("const two_sums packed = (two_sums)PACKED_FOUR(")
+            out.line(f"    PACKED_TWO(NEAR_SUMS({near[0]}), NEAR_SUMS({near[1]})),")
+            out.line(f"    PACKED_TWO(NEAR_SUMS({near[2]}), NEAR_SUMS({near[3]})));")
             order = "0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15"
             out.line(f"*(two_sums *)bytes = MIXED_SUMS(packed, {order}) ^ last[1];")
             for row in range(1 + (last > m)):
