@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
-from smelt.native.kernels.recurrence_together import emit_together, is_together, start
+from smelt.native.kernels.recurrence_together import emit_together, is_flat, is_together, start
 from smelt.native.kernels.recurrent_cells import (
     gru_end,
     gru_gates,
@@ -23,10 +23,12 @@ from smelt.program.storage import Needs
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the bytes of a step's gates, and of GRU's reset state, for one sample or all."""
+    """Return the bytes of a step's gates, and of GRU's reset state, for one sample or all; flat
+    cells have a copy of the gates."""
     _, batch, rows = instance.shape(0)
-    samples = batch if is_together(instance) else 1
-    return Needs(workspace=samples * (rows + instance.shape(1)[0]) * instance.type(0).size)
+    together = is_together(instance)
+    each = rows + instance.shape(1)[0] + (rows if together and is_flat(instance) else 0)
+    return Needs(workspace=(batch if together else 1) * each * instance.type(0).size)
 
 
 @kernel("Recurrence", kinds=FLOAT, needs=_needs)

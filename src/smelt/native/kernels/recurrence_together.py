@@ -16,20 +16,30 @@ from smelt.native.kernels.recurrent_cells import (
     lstm_cell,
     rnn_cell,
 )
-from smelt.native.kernels.vector_dot import PANEL, Matrices, emit_packed, pack
+from smelt.native.kernels.vector import MOST_LANES
+from smelt.native.kernels.vector_dot import Matrices, emit_packed, pack
 from smelt.native.kernels.vector_tile import Beside, Finish
+
+FLAT = 4 * MOST_LANES
+"""Units from which on the vectors of one sample are full enough."""
 
 
 def is_together(instance: Instance) -> bool:
-    """True for floats, constant weights that fill panels, and equal numbers of steps."""
+    """True for floats, constant weights, and equal numbers of steps."""
     numbers = (*instance.shape(0), *instance.shape(1))
     return (
         all(type(number) is int and number > 0 for number in numbers)
         and instance.type(0).name == "float"
         and instance.slot(6) is None
         and instance.instruction.inputs[1] in instance.program.constants
-        and instance.shape(1)[0] >= PANEL
     )
+
+
+def is_flat(instance: Instance) -> bool:
+    """True if the cells of all samples are computed in one loop: where the units of one sample do
+    not fill vectors. The gates are then stored gate by gate, not sample by sample."""
+    batch, hidden = instance.shape(0)[1], instance.shape(1)[0]
+    return batch > 1 and hidden < FLAT and hidden % MOST_LANES > 0 and instance.slot(4) is None
 
 
 def start(cx: KernelContext, name: str, output: int, given: int, hidden: int) -> None:
@@ -52,6 +62,7 @@ def emit_together(cx: KernelContext) -> None:
     steps, batch, rows = cx.shape(0)
     hidden, cell = cx.shape(1)[0], str(cx.attributes["cell"])
     x, y = cx.input(0), cx.output(0)
+    samples, units = (1, batch * hidden) if is_flat(cx) else (batch, hidden)
     body.line(f"{t.name} *all = {cx.scratch(t)};")
     with body.loop("b", batch):
         start(cx, "h", 1, 2, hidden)
@@ -63,17 +74,41 @@ def emit_together(cx: KernelContext) -> None:
         for products, write in _TOGETHER[cell](cx, hidden):
             for product in products:
                 emit_packed(cx, product)
-            with body.loop("b", batch):
-                body.line(f"{t.name} *h = {cx.output(1).name} + b * {hidden};")
+            with body.loop("b", samples):
+                body.line(f"{t.name} *h = {cx.output(1).name} + b * {units};")
                 if cell == "LSTM":
-                    body.line(f"{t.name} *c = {cx.output(2).name} + b * {hidden};")
-                write()
+                    body.line(f"{t.name} *c = {cx.output(2).name} + b * {units};")
+                write(units)
         source = f"{cx.output(1).name}, {batch * hidden * t.size}"
         body.line(f"memcpy({y.name} + {now} * {batch * hidden}, {source});")
 
 
-Stage: TypeAlias = tuple[list[Matrices], Callable[[], None]]
-"""Products of all samples, and the function that writes the rest for one sample."""
+Stage: TypeAlias = tuple[list[Matrices], Callable[[int], None]]
+"""Products of all samples, and the function that writes the cells of some units: those of one
+sample, or of all."""
+
+
+def _gates(cx: KernelContext, name: str, source: str, stride: int, count: int, *, to: int) -> None:
+    """Point ``name`` at ``count`` gates of a sample, whose rows lie ``stride`` apart in ``source``.
+
+    If cells are flat, at a copy of all samples', gate by gate, ``to`` units behind the products::
+
+        float *gates = all + 60;
+        for (ptrdiff_t g = 0; g < 4; ++g) {
+            for (ptrdiff_t i = 0; i < 2; ++i) {
+                for (ptrdiff_t j = 0; j < 6; ++j)
+                    gates[(g * 2 + i) * 6 + j] = all[i * 24 + g * 6 + j];
+    """
+    _, batch, rows = cx.shape(0)
+    hidden, t, body = cx.shape(1)[0], cx.type(0).name, cx.body
+    if not is_flat(cx):
+        kind = t if source == "all" else f"const {t}"
+        body.line(f"{kind} *{name} = {source} + b * {stride};")
+        return
+    body.line(f"{t} *{name} = all + {batch * (rows + hidden + to * hidden)};")
+    with body.loops(("g", "i", "j"), (count, batch, hidden)):
+        place = f"(g * {batch} + i) * {hidden} + j"
+        body.line(f"{name}[{place}] = ({source})[i * {stride} + g * {hidden} + j];")
 
 
 def _product(
@@ -95,9 +130,9 @@ def _simple_together(cx: KernelContext, hidden: int) -> list[Stage]:
     state = cx.output(1).name
     product = _product(cx, state, (0, rows), "all", Beside("given", rows, 1))
 
-    def write() -> None:
-        cx.body.line(f"const {cx.type(0).name} *gates = all + b * {rows};")
-        (lstm_cell if cx.attributes["cell"] == "LSTM" else rnn_cell)(cx, hidden)
+    def write(units: int) -> None:
+        _gates(cx, "gates", "all", rows, rows // hidden, to=0)
+        (lstm_cell if cx.attributes["cell"] == "LSTM" else rnn_cell)(cx, units)
 
     return [([product], write)]
 
@@ -113,29 +148,28 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
     gates = _product(cx, state, (0, 2 * hidden), "all", Beside("given", rows, 1))
     inputs = Beside(f"given + {2 * hidden}", rows, 1)
 
-    def begin() -> None:
-        cx.body.line(f"{t} *gates = all + b * {2 * hidden}, *reset = {first} + b * {hidden};")
-        gru_gates(cx, hidden)
+    def begin(units: int) -> None:
+        _gates(cx, "gates", "all", 2 * hidden, 2, to=0)
+        cx.body.line(f"{t} *reset = {first} + b * {hidden};")
+        gru_gates(cx, units)
         if not apart:
-            gru_reset(cx, hidden)
-
-    def end(argument: str) -> None:
-        cx.body.line(f"const {t} *last = {argument};")
-        gru_end(cx, hidden)
+            gru_reset(cx, units)
 
     if apart:
         by_column = Beside(bias.name, 0, 1) if bias else None
         product = _product(cx, state, (2 * hidden, hidden), first, by_column)
 
-        def whole() -> None:
-            begin()
-            end(f"given + b * {rows} + {2 * hidden}")
+        def whole(units: int) -> None:
+            begin(units)
+            _gates(cx, "last", f"given + {2 * hidden}", rows, 1, to=2)
+            gru_end(cx, units)
 
         return [([gates, product], whole)]
 
-    def rest() -> None:
-        cx.body.line(f"const {t} *gates = all + b * {2 * hidden};")
-        end(f"{last} + b * {hidden}")
+    def rest(units: int) -> None:
+        flat = f"all + {batch * (rows + hidden)}" if is_flat(cx) else f"all + b * {2 * hidden}"
+        cx.body.line(f"const {t} *gates = {flat}, *last = {last} + b * {hidden};")
+        gru_end(cx, units)
 
     product = _product(cx, first, (2 * hidden, hidden), last, inputs)
     return [([gates], begin), ([product], rest)]
