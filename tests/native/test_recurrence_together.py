@@ -9,8 +9,8 @@ from c_library import Library, random_inputs, with_constants
 import smelt
 from smelt.runtime.onnxruntime import OnnxRuntime
 
-HIDDEN = 33
-"""One more than a panel has columns."""
+UNITS = (33, 6)
+"""One more than a panel has columns, and fewer than a vector has elements."""
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 CASES = {
@@ -29,19 +29,23 @@ CASES = {
 """Operator, samples, attributes and directions."""
 
 
-def _graph(op: str, batch: int, attributes: str, directions: int) -> str:
-    g = GATES[op] * HIDDEN
-    cell = f", float[{directions},{batch},{HIDDEN}] c" if op == "LSTM" else ""
+def _graph(hidden: int, op: str, batch: int, attributes: str, directions: int) -> str:
+    g = GATES[op] * hidden
+    cell = f", float[{directions},{batch},{hidden}] c" if op == "LSTM" else ""
     results = "float[A,B,C,D] y, float[E,F,G] last" + (", float[H,I,J] cell" if cell else "")
     return (
-        f"g (float[5,{batch},4] x, float[{directions},{g},4] w, float[{directions},{g},{HIDDEN}] r,"
-        f" float[{directions},{2 * g}] b, float[{directions},{batch},{HIDDEN}] h{cell}) =>"
+        f"g (float[5,{batch},4] x, float[{directions},{g},4] w, float[{directions},{g},{hidden}] r,"
+        f" float[{directions},{2 * g}] b, float[{directions},{batch},{hidden}] h{cell}) =>"
         f" ({results}) {{ y, last{', cell' if cell else ''} = "
-        f"{op}<hidden_size = {HIDDEN}{attributes}>(x, w, r, b, , h{', c' if cell else ''}) }}"
+        f"{op}<hidden_size = {hidden}{attributes}>(x, w, r, b, , h{', c' if cell else ''}) }}"
     )
 
 
-GRAPHS = {name: _graph(*case) for name, case in CASES.items()}
+GRAPHS = {
+    f"{name}, {hidden} units": _graph(hidden, *case)
+    for hidden in UNITS
+    for name, case in CASES.items()
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,7 @@ def test_c_agrees_with_onnx_runtime(library: Library, name: str) -> None:
     library.check(name, random_inputs(library.models[name].source), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["lstm both ways", "gru reset after the product"])
+@pytest.mark.parametrize("name", [f"lstm both ways, {n} units" for n in UNITS])
 def test_this_process_agrees_with_onnx_runtime(name: str) -> None:
     """With the widest vectors that this CPU has."""
     model = with_constants(GRAPHS[name], 21, "w r b")

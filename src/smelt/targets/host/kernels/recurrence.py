@@ -34,8 +34,8 @@ def recurrence(call: Call) -> Step:
 
     A sample of length 0 ends in zero, as in ONNX Runtime; ONNX does not define it.
     """
-    steps, batch, _ = call.input(0).shape
-    cell, reverse = call.text("cell"), call.attributes["reverse"]
+    steps = len(call.input(0))
+    cell, reverse = call.text("cell"), bool(call.attributes["reverse"])
     advance = {"RNN": _rnn, "GRU": _gru, "LSTM": _lstm}[cell](call, _functions(call))
     given = len(call.inputs)
 
@@ -46,21 +46,41 @@ def recurrence(call: Call) -> Step:
         c = rest[0] if rest else h
         if rest:
             c[...] = 0 if cell_first is None else cell_first
-        end = np.full(batch, steps) if lengths is None else np.clip(lengths, 0, steps)
+        constants = (weights, peepholes, bias)
         if lengths is not None:
-            h[end == 0] = c[end == 0] = 0
-        y[...] = 0
-        samples = np.arange(batch)
-        for s in range(steps):
-            now = samples[s < end]
-            at = end[now] - 1 - s if reverse else np.full(len(now), s)
-            state, kept = advance(gates[at, now], h[now], c[now], weights, peepholes, bias)
-            if rest:
-                c[now] = kept
-            h[now] = state
-            y[at, now] = state
+            _run_apart(advance, gates, y, (h, c), np.clip(lengths, 0, steps), constants, reverse)
+            return
+        state, kept = h, c
+        for s in range(steps)[:: -1 if reverse else 1]:
+            state, kept = advance(gates[s], state, kept, *constants)
+            y[s] = state
+        c[...] = kept
+        h[...] = state
 
     return Step(run)
+
+
+def _run_apart(
+    advance: Advance,
+    gates: Array,
+    y: Array,
+    states: tuple[Array, Array],
+    end: Array,
+    constants: tuple[Array, Array | None, Array | None],
+    reverse: bool,
+) -> None:
+    """Run samples of different lengths, those that have not ended in each step."""
+    h, c = states
+    h[end == 0] = c[end == 0] = 0
+    y[...] = 0
+    samples = np.arange(len(end))
+    for s in range(len(gates)):
+        now = samples[s < end]
+        at = end[now] - 1 - s if reverse else np.full(len(now), s)
+        state, kept = advance(gates[at, now], h[now], c[now], *constants)
+        c[now] = kept
+        h[now] = state
+        y[at, now] = state
 
 
 Advance = Callable[
@@ -80,11 +100,19 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
     def advance(
         x: Array, h: Array, c: Array, w: Array, p: Array | None, b: Array | None
     ) -> tuple[Array, Array]:
-        i, o, forget, fresh = np.split(x + h @ w, 4, axis=-1)
-        pi, po, pf = np.split(p, 3) if p is not None else (0, 0, 0)
+        sums = x + h @ w
+        size = h.shape[-1]
+        fresh = g(sums[:, 3 * size :])
+        if p is None:
+            gates = f(sums[:, : 3 * size])
+            enter, out, keep = (gates[:, i * size : (i + 1) * size] for i in range(3))
+            c = (1 - enter if coupled else keep) * c + enter * fresh
+            return out * last(c), c
+        i, o, forget, _ = np.split(sums, 4, axis=-1)
+        pi, po, pf = np.split(p, 3)
         enter = f(i + pi * c)
         keep = 1 - enter if coupled else f(forget + pf * c)
-        c = keep * c + enter * g(fresh)
+        c = keep * c + enter * fresh
         return f(o + po * c) * last(c), c
 
     return advance
