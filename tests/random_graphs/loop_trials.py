@@ -30,6 +30,7 @@ from smelt.targets.c.contract import bounds_of
 
 SIZES = ({"N": 2, "M": 3}, {"N": 4, "M": 1})
 WAYS = ("optimize", "dims", "onnx", "ort", "numpy", "native", "c")
+INVALID = "invalid"
 CHUNK = 50
 CLOSE = 1e-4
 
@@ -162,13 +163,16 @@ def outcomes(
     flags: Sequence[str],
     make: Callable[[int], Trial] = Trial,
 ) -> Iterator[tuple]:
-    """The seed, the way, and what is wrong or the error, of the models that ``make`` draws."""
+    """The seed, the way, and what is wrong or the error, of the models that ``make`` draws.
+
+    A draw that ONNX Runtime refuses is no model: its only outcome has the way ``INVALID``.
+    """
     trials = []
     for seed in seeds:
         try:
             trials.append(make(seed))
         except SmeltError as error:
-            yield seed, "source", error
+            yield seed, INVALID, error
     for trial in trials:
         for way in ways:
             try:
@@ -196,12 +200,15 @@ def run_trials(description: str | None, make: Callable[[int], Trial]) -> int:
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--flags", default="-std=c99 -O1 -DSMELT_NO_DISPATCH")
     given = parser.parse_args()
-    wrong: dict[str, set[int]] = {way: set() for way in ("source", *WAYS)}
+    wrong: dict[str, set[int]] = {way: set() for way in WAYS}
+    invalid: list[int] = []
     refused: Counter[tuple[str, str]] = Counter()
     for start in range(given.start, given.stop, CHUNK):
         seeds = range(start, min(start + CHUNK, given.stop))
         for seed, way, found in outcomes(seeds, given.ways.split(","), given.flags.split(), make):
-            if reason := refusal(found):
+            if way == INVALID:
+                invalid.append(seed)
+            elif reason := refusal(found):
                 refused[way, reason] += 1
             elif found:
                 wrong[way].add(seed)
@@ -209,7 +216,7 @@ def run_trials(description: str | None, make: Callable[[int], Trial]) -> int:
                 print(f"seed {seed}, {way}: {what}", flush=True)
         print(f"seeds up to {seeds.stop} are done", flush=True)
     seeds_wrong = {way: sorted(found) for way, found in wrong.items() if found}
-    print(f"{given.stop - given.start} seeds, wrong: {seeds_wrong}")
+    print(f"{given.stop - given.start} seeds, wrong: {seeds_wrong}, invalid: {invalid}")
     for (way, reason), count in refused.most_common(30):
         print(f"{count:6} {way}: {reason}")
     return 1 if seeds_wrong else 0

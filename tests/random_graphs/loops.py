@@ -131,12 +131,16 @@ def _gathered(w: Writer) -> None:
 
 
 def _function(w: Writer) -> None:
-    """A function with a loop in it and an attribute, called twice, on matrices of other sizes."""
-    inside = Writer(w.rng.getrandbits(32))
+    """A function with a loop in it and an attribute, called twice, on matrices of other sizes.
+
+    It shares no name with the model: ONNX Runtime takes a name in a loop of a function for the
+    value of the model that has it.
+    """
+    name = w.name("F")
+    inside = Writer(w.rng.getrandbits(32), f"{name}_")
     inside.scopes[0].floats.append("given")
     _loop(inside)
     last = inside.scopes[0].floats[-1]
-    name = w.name("F")
     lines = [f"{c} = Constant<value = {_tensor(text)}>()" for c, text in CONSTANTS.items()]
     lines += [*inside.scopes[0].lines, f"given_back = Concat<axis: int = @axis>({last}, {last})"]
     w.functions.append(

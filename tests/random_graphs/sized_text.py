@@ -40,10 +40,11 @@ class Scope:
 
 
 class Writer:
-    """Writes one model; every choice comes from ``rng``."""
+    """Writes one model; every choice comes from ``rng``. Names begin with ``mark``."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, mark: str = "") -> None:
         self.rng = random.Random(seed)
+        self.mark = mark
         self.count = 0
         self.scopes = [Scope([], [*EDGES[1:4]], [])]
         self.functions: list[str] = []
@@ -55,7 +56,7 @@ class Writer:
 
     def name(self, prefix: str = "r") -> str:
         self.count += 1
-        return f"{prefix}{self.count}"
+        return f"{self.mark}{prefix}{self.count}"
 
     def do(self, call: str, prefix: str = "r") -> str:
         """One node; the name of its result."""

@@ -154,3 +154,21 @@ def test_a_protobuf_is_saved_as_it_is(tmp_path):
     with pytest.raises(InvalidModel):
         save(proto, tmp_path / "m.onnx")
     assert onnx.load(tmp_path / "m.onnx") == saved
+
+
+def test_values_in_a_loop_of_a_function_are_written_without_types():
+    """ONNX Runtime may take such a type for that of a value of the main graph with that name."""
+    model = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 20, "own" : 1]> '
+        "g (float[2] x) => (float[2] r) { r = own.twice(x) }"
+        '<domain: "own", opset_import: ["" : 20]> twice (x) => (y) { '
+        "n = Constant<value = int64 {2}>() t = Constant<value = bool {1}>() "
+        "y = Loop(n, t, x)<body = b (int64 i, bool c, float[2] s) => (bool d, float[2] z) "
+        "{ r = Add(i, n) f = CastLike(r, s) z = Add(s, f) d = Identity(c) }> }"
+    )
+    typed = onnx.helper.make_tensor_value_info("r", onnx.TensorProto.INT64, [])
+    model.functions[0].node[2].attribute[0].g.value_info.append(typed)
+    written = to_proto(ir.from_proto(model))
+    assert not written.functions[0].node[2].attribute[0].g.value_info
+    (result,) = ReferenceEvaluator(written).run(None, {"x": np.zeros(2, np.float32)})
+    np.testing.assert_array_equal(result, [5, 5])

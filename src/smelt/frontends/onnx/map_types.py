@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
 import onnx_ir as ir
@@ -43,12 +43,26 @@ def proto_of(model: ir.Model) -> onnx.ModelProto:
     """Return ``model`` as protobuf, with the removed types restored."""
     with silent_onnx_ir():
         proto = ir.to_proto(model)
+    for function in proto.functions:
+        _drop_inner_types(function.node)
     noted = {value.name: opaque_type_of(value) for value in scope.values(model)}
     types = {name: type_ for name, type_ in noted.items() if type_ is not None}
     for info in _infos(scopes(proto)) if types else ():
         if info.name in types:
             info.type.ParseFromString(types[info.name].data)
     return proto
+
+
+def _drop_inner_types(nodes: Iterable[onnx.NodeProto]) -> None:
+    """Drop the types of values in the subgraphs of a function's ``nodes``.
+
+    ONNX Runtime inlines functions under new names, but takes such a type for that of the value of
+    the main graph that has the old name, and refuses the model if the two differ.
+    """
+    for attribute in (attribute for node in nodes for attribute in node.attribute):
+        for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            del graph.value_info[:]
+            _drop_inner_types(graph.node)
 
 
 def _infos(found: Scopes) -> Iterator[onnx.ValueInfoProto]:
