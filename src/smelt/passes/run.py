@@ -125,10 +125,10 @@ class _Run:
         text, is_idle = str(step), step.pass_.is_idle(self.cx)
         # Reading the process clock takes longer than an idle pass.
         started = 0.0 if is_idle else time.process_time()
-        with span(step.pass_.spelling, "pass", text=text, nodes_before=before) as told:
+        with span(step.pass_.spelling, "pass", text=text, nodes_before=before) as running:
             stats = step.pass_.run(self.cx, step.options)
             after = self.cx.index().count
-            told.note(nodes_after=after, rewrites=stats.rewrites)
+            running.note(nodes_after=after, rewrites=stats.rewrites)
         seconds = 0.0 if is_idle else time.process_time() - started
         self.edits += stats.rewrites - stats.unseen
         if not stats.rewrites or (step.pass_.rule_set is not None and not stats.skipped):

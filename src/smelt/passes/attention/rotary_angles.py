@@ -80,8 +80,8 @@ class Angles:
     def _size(self, axis: int, b: Builder) -> ir.Value:
         """Return the size of x along ``axis``, read off a graph input if possible, so that layers
         share it."""
-        told = size_from_inputs(self.shape[axis], self.x.graph, b)
-        return told if told is not None else b.op("Shape", self.x, start=axis, end=axis + 1)
+        size = size_from_inputs(self.shape[axis], self.x.graph, b)
+        return size if size is not None else b.op("Shape", self.x, start=axis, end=axis + 1)
 
 
 def angles_of(x: ir.Value, cos: ir.Value, sin: ir.Value) -> Angles | None:

@@ -40,7 +40,7 @@ DTYPES: Mapping[str, ir.DataType] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedDtypes:
     """``dtypes``: ``name:type`` for some outputs, or one type for each output."""
 
     dtypes: tuple[str, ...] = ()
@@ -51,15 +51,15 @@ class Asked:
     __doc__,
     exactness=assumes("the requested types hold the results"),
     default=False,  # needs 1
-    options_type=Asked,
+    options_type=RequestedDtypes,
     source="Core ML MIL: common::update_output_dtypes",
 )
 def update_output_dtypes(
-    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Asked
+    cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: RequestedDtypes
 ) -> None:
     """Add a Cast to each output whose requested type differs from its own."""
     graph = cx.model.graph
-    for value, dtype in _asked(options.dtypes, graph.outputs).items():
+    for value, dtype in _requested(options.dtypes, graph.outputs).items():
         if value.dtype == dtype or rewriter.exhausted:  # keeps 2
             continue
         if value.dtype not in _NUMBERS:
@@ -72,7 +72,7 @@ def update_output_dtypes(
         stats.fired["output cast"] += 1
 
 
-def _asked(dtypes: Sequence[str], outputs: Sequence[ir.Value]) -> dict[ir.Value, ir.DataType]:
+def _requested(dtypes: Sequence[str], outputs: Sequence[ir.Value]) -> dict[ir.Value, ir.DataType]:
     """Return the requested type of each output; raises UsageError E603 for a bad request."""
     if dtypes and not any(":" in item for item in dtypes):
         if len(dtypes) != len(outputs):
@@ -83,16 +83,16 @@ def _asked(dtypes: Sequence[str], outputs: Sequence[ir.Value]) -> dict[ir.Value,
     else:
         pairs = [(name, item) for name, _, item in (text.rpartition(":") for text in dtypes)]
     by_name = {value.name: value for value in outputs}
-    asked: dict[ir.Value, ir.DataType] = {}
+    requested: dict[ir.Value, ir.DataType] = {}
     for name, item in pairs:
         if name not in by_name:
             raise _refused(name, f"the outputs are {', '.join(str(n) for n in by_name)}")
         if item.lower() not in DTYPES:
             raise _refused(f"{name}:{item}", f"the types are {', '.join(DTYPES)}")
         dtype = DTYPES[item.lower()]
-        if asked.setdefault(by_name[name], dtype) != dtype:
+        if requested.setdefault(by_name[name], dtype) != dtype:
             raise _refused(f"{name}:{item}", "two types are requested for one output")
-    return asked
+    return requested
 
 
 def _refused(what: str, why: str) -> UsageError:

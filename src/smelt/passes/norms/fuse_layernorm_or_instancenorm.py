@@ -3,12 +3,11 @@
     before   x ─> x - mean ─> / sqrt(var + epsilon) ─> * scale ─> + bias ─> y
     after    x ─> LayerNormalization(scale, bias) ─> y
 
-| normalized axes | operator |
-|---|---|
-| the last ones | LayerNormalization (RMSNormalization if no mean is subtracted) |
-| those of an image | InstanceNormalization (LayerNormalization if scale or bias has these axes) |
-| groups of channels | InstanceNormalization between Reshapes (``fuse-group-norm`` fuses these) |
-| 64 or more channels, or an image with channels last | the operator between two Transposes |
+    last axes                LayerNormalization; RMSNormalization if no mean is subtracted
+    axes of an image         InstanceNormalization; LayerNormalization if scale or bias has them
+    groups of channels       InstanceNormalization between Reshapes (see ``fuse-group-norm``)
+    64 or more channels,
+    or channels last         one of these operators between two Transposes
 
 Needs    (1) opset 17 (RMSNormalization 23); (2) known sizes where there is no scale yet; (3) one
          positive epsilon that a float32 attribute holds exactly.

@@ -70,7 +70,7 @@ class Selection:
     skip_nodes: tuple[str, ...] = ()
     only_nodes: tuple[str, ...] = ()
 
-    def takes(self, node: ir.Node) -> bool:
+    def selects(self, node: ir.Node) -> bool:
         """True if the options let ``node`` be computed in float16."""
         if node.domain or node.op_type in KEPT or node.op_type in self.skip_ops_by_type:
             return False
@@ -102,7 +102,7 @@ def add_fp16_cast(
     for graph in list(scope.graphs(cx.model)):
         for node in list(graph):
             narrow.note_cast(node)
-            if not options.takes(node):
+            if not options.selects(node):
                 continue
             chosen = _float_places(node, versions[graph])
             if chosen is None:

@@ -194,12 +194,12 @@ class _Lift:
         sizes = constant_shape(value.shape, ir.Shape(dims))
         if sizes is not None:
             return self.b.op("Reshape", value, self.b.const_i64(sizes))
-        told = (
+        target = (
             shape_from_inputs(dims, self.b.graph, self.b)
             if self.m.opset >= PARTS_OF_SHAPE
             else None
         )
-        return self.b.op("Reshape", value, told) if told is not None else None
+        return self.b.op("Reshape", value, target) if target is not None else None
 
 
 unmerge_matmul = rule_pass(

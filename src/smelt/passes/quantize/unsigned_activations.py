@@ -81,8 +81,8 @@ class _Change:
                 if reader.op_type in MOVES:
                     pending += reader.outputs
                     continue
-                told = Quantization.of(reader) if reader.op_type == "DequantizeLinear" else None
-                if told is None or self.zero_point(told) is None:  # needs 2
+                read = Quantization.of(reader) if reader.op_type == "DequantizeLinear" else None
+                if read is None or self.zero_point(read) is None:  # needs 2
                     return "something else reads the integers"
         return ""
 

@@ -44,7 +44,7 @@ def symbolic_reshape(m: Match, b: Builder) -> Replacement:
     zero_is_zero = m.root.attributes.get_int("allowzero", 0) == 1
     result = m.root.outputs[0].shape
     if result is not None and len(result) == len(elements):
-        elements = [_told(n, d) for n, d in zip(elements, result, strict=True)]
+        elements = [_known_dim(n, d) for n, d in zip(elements, result, strict=True)]
     target = reshape_operand(m["x"].shape, elements, zero_is_zero)
     if target is not None:
         return b.op("Reshape", m["x"], b.const_i64(target))
@@ -104,7 +104,7 @@ def symbolic_resize(m: Match, b: Builder) -> Replacement:
     return b.add(ir.Node("", "Resize", inputs, attributes))[0]
 
 
-def _told(element: Dim, dim: Dim) -> Dim:
+def _known_dim(element: Dim, dim: Dim) -> Dim:
     """Return the dim of the result if the element is unknown, or is -1 for a known dim; else the
     element."""
     is_number = isinstance(element, int)

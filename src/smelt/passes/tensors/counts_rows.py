@@ -56,8 +56,8 @@ def _counts_pairs(indices: ir.Value, source: ir.Value, proof: AffineProof) -> bo
         if product is None or not _is_counter(inner, outer[1], indices, proof):
             continue
         for counter, size in (product.inputs, product.inputs[::-1]):
-            told = told_dim(size)
-            if told is not None and same_dim(told, shape[1]):
+            known = told_dim(size)
+            if known is not None and same_dim(known, shape[1]):
                 return _is_counter(counter, outer[0], indices, proof)
     return False
 
