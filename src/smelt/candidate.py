@@ -7,7 +7,7 @@ compiles.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -59,6 +59,47 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Call:
+    """How a JAX function is called: the types of its inputs by position and by name, the values of
+    static arguments, and whether 64-bit types are on (None: as JAX is configured).
+    """
+
+    positional: Sequence[str] = ()
+    keyword: Mapping[str, str] = field(default_factory=dict)
+    static: Mapping[str, Any] = field(default_factory=dict)
+    x64: bool | None = None
+
+    @property
+    def typed(self) -> bool:
+        """True if the inputs have types, so that the function can be traced."""
+        return bool(self.positional or self.keyword)
+
+    def bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return ``function`` as a function of arrays in the order of its model's inputs.
+
+        Each array is cast to its type; without types, arrays are passed unchanged.
+        """
+
+        def run(*arrays: Any) -> Any:
+            from smelt.frontends.jax import compat, prng, specs
+
+            texts = (*self.positional, *self.keyword.values())
+            values = list(arrays)
+            if texts:
+                values = [specs.typed(a, text) for a, text in zip(arrays, texts, strict=True)]
+            count = len(values) - len(self.keyword)
+            named = dict(zip(self.keyword, values[count:], strict=True))
+            with compat.x64(compat.has_x64() if self.x64 is None else self.x64):
+                return prng.without_keys(function(*values[:count], **named, **self.static))
+
+        return run
+
+
+AS_IS = Call()
+"""A call with arrays as they are given."""
+
+
+@dataclass(frozen=True)
 class Way:
     """How models run: with or without ONNX Runtime's graph optimizations, and the threads."""
 
@@ -70,19 +111,24 @@ def candidate(
     source: Source,
     name: str,
     target: str | None = None,
-    specs: tuple[Sequence[str], Mapping[str, str]] = ((), {}),
+    how: Call = AS_IS,
     dims: Mapping[str, int] | None = None,
     way: Way = Way(),
 ) -> Candidate:
     """Return ``source`` as a Candidate, compiled for ``target`` if given.
 
-    ``specs`` are the types of a function's inputs. ``dims`` are bound when a target compiles.
-    Raises UsageError E637 for a target of a compiled folder, E608 for specs of a model.
+    ``how`` says how a function is called. ``dims`` are bound when a target compiles. Raises
+    UsageError E637 for a target of a compiled folder, E608 for types or static values of a model.
     """
     if callable(source) and not isinstance(source, ir.Model):
-        return _of_function(source, name, target, specs, dims, way)
-    if any(specs):
-        raise UsageError("E608", "input specs belong to a JAX function, not to an ONNX model")
+        return _of_function(source, name, target, how, dims, way)
+    if how.typed or how.static:
+        raise UsageError(
+            "E608",
+            f"types of inputs and static values are given for {name}",
+            why=f"they say how a JAX function is called, and {name} is a model",
+            fix="leave out --static, and the type in --input",
+        )
     if isinstance(source, str | Path) and Path(source).is_dir():
         return _of_folder(source, name, target, way)
     model = as_model(source)
@@ -212,13 +258,13 @@ def _of_function(
     function: Callable[..., Any],
     name: str,
     target: str | None,
-    specs: tuple[Sequence[str], Mapping[str, str]],
+    how: Call,
     dims: Mapping[str, int] | None,
     way: Way,
 ) -> Candidate:
-    """Return a function as a candidate; with specs it is traced to a model."""
-    positional, keyword = specs
-    if not positional and not keyword:
+    """Return a function as a candidate; with types of inputs it is traced to a model."""
+    run = partial(call, function if how == AS_IS else how.bound(function))
+    if not how.typed:
         if target is not None:
             raise UsageError(
                 "E608",
@@ -226,13 +272,10 @@ def _of_function(
                 why="its inputs have no types",
                 fix="give the type of each argument: --input 'f32[B,4]'",
             )
-        return Candidate(name, lambda sizes: partial(call, function))
-    model = trace(function, *positional, kwargs=dict(keyword))
-
-    def run(*values: Value) -> list[Value]:
-        named = dict(zip(keyword, values[len(positional) :], strict=True))
-        return call(function, *values[: len(positional)], **named)
-
+        return Candidate(name, lambda sizes: run)
+    model = trace(
+        function, *how.positional, kwargs=dict(how.keyword), static=how.static, x64=how.x64
+    )
     if target is None:
         interface = interface_of(model)
         return Candidate(name, lambda sizes: on_complex(interface, run), interface, _maker(model))

@@ -192,6 +192,8 @@ def compile_model(
     pipeline: str = "default",
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     opset: int | None = None,
+    keep_opset: bool = False,
+    verify: Verify = "off",
     x64: bool | None = None,
     tracing: Mapping[str, Any] | None = None,
     observers: Iterable[Observer] = (),
@@ -203,10 +205,11 @@ def compile_model(
 
     ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``. ``dims``
     binds symbolic dims to sizes, or bounds them, as in ``{"B": (1, 16)}``, for targets that plan
-    memory ahead. ``observers`` watch the passes. ``options`` are the target's own. Nodes that the
-    target does not support go to ``fallback``, or to the target's own fallback; ``strict`` forbids
-    that, and a trace that skips checks or prints. Raises Unsupported with everything unsupported,
-    before any file exists.
+    memory ahead. ``opset`` raises the ONNX opset first; ``keep_opset`` runs no pass that needs a
+    newer one. ``verify`` compares the passes as ``optimize_model`` does. ``observers`` watch the
+    passes. ``options`` are the target's own. Nodes that the target does not support go to
+    ``fallback``, or to the target's own fallback; ``strict`` forbids that, and a trace that skips
+    checks or prints. Raises Unsupported with everything unsupported, before any file exists.
     """
     chosen = find_target(target)
     if not isinstance(dims or {}, Mapping):
@@ -228,11 +231,13 @@ def compile_model(
                 least, checked = int(is_never_empty(model)), chosen.limits.bounded_dims
                 note_bounds(model, ranges, least, checked=checked)
         operators = frozenset(operator.key for operator in chosen.operators)
-        highest = min(HIGHEST_OPSET, chosen.limits.opset[1])
+        highest = 0 if keep_opset else min(HIGHEST_OPSET, chosen.limits.opset[1])
         with sizes_from_zero(model):
             reports = optimize_model(
                 model,
                 pipeline=steps,
+                verify=verify,
+                dims={name: n for name, n in (dims or {}).items() if isinstance(n, tuple)} or None,
                 operators=operators,
                 kernels=kernels_of(chosen, other),
                 computes=computes_of(chosen, other),
@@ -245,6 +250,8 @@ def compile_model(
             ready = partial(_ready, target=chosen, fallback=other)
             artifact = run_phases(model, chosen, own, other, ready)
     artifact.report.setdefault("passes", [report.to_json() for report in reports])
+    if reports.evidence is not None:
+        artifact.report["evidence"] = reports.evidence.to_json()
     return artifact
 
 

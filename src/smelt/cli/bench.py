@@ -11,18 +11,19 @@ import typer
 
 from smelt.cli import completion
 from smelt.cli.arguments import STANDARD, bind_dims, is_function, opened_source
-from smelt.cli.command import Dims, Json, command, note, print_json
+from smelt.cli.command import Dim, Json, command, note, print_json
 from smelt.cli.given import Given, GivenFile, GivenInputs, read_given
 from smelt.cli.kernels import bench_kernels
 from smelt.cli.layout import table
 from smelt.cli.progress import progress
+from smelt.cli.tracing import Calling
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from smelt.benchmark import Benchmark
-    from smelt.candidate import Candidate
+    from smelt.candidate import Call, Candidate
     from smelt.runtime.latency import Timing
 
 SECONDS = 3.0
@@ -48,7 +49,7 @@ def bench(
     ] = None,
     inputs: Given = None,
     input_file: GivenFile = None,
-    dim: Dims = None,
+    dim: Dim = None,
     runs: Annotated[int | None, typer.Option(min=1, help="Rounds; each runs all once.")] = None,
     seconds: Annotated[
         float | None, typer.Option(min=0.0, help="Seconds to measure for; 3 without --runs.")
@@ -61,6 +62,8 @@ def bench(
         typer.Option("--kernels", help="Time each kernel of one folder of target c instead."),
     ] = False,
     as_json: Json = False,
+    *,
+    calling: Calling,
 ) -> None:
     """Time models, compiled or not, interleaved on the same inputs, and compare each with the
     first.
@@ -76,7 +79,7 @@ def bench(
     from smelt.runtime.latency import MOST_ROUNDS
 
     given = read_given(inputs, input_file, function=any(is_function(_split(s)[0]) for s in sources))
-    sizes = bind_dims(dim)
+    sizes, how = bind_dims(dim), calling.call(*given.specs)
     limit = seconds if seconds is not None else (float("inf") if runs else SECONDS)
     if kernels:
         if len(sources) != 1 or target:
@@ -84,7 +87,7 @@ def bench(
         bench_kernels(sources[0], given, rounds=runs or MOST_ROUNDS, seconds=limit, as_json=as_json)
         return
     with progress("reading") as shown:
-        candidates = _candidates(sources, target or [], given, sizes, threads, shown.say)
+        candidates = _candidates(sources, target or [], how, sizes, threads, shown.say)
         result = benchmark(
             candidates,
             _values(candidates, given),
@@ -107,7 +110,7 @@ def _split(source: str) -> tuple[str, str | None]:
 def _candidates(
     sources: Sequence[str],
     targets: Sequence[str],
-    given: GivenInputs,
+    how: Call,
     sizes: Mapping[str, int],
     threads: int,
     say: Any,
@@ -116,7 +119,7 @@ def _candidates(
 
     Raises UsageError E637 for a target in both places, or if two models come from standard input.
     """
-    from smelt.candidate import Way, candidate
+    from smelt.candidate import AS_IS, Way, candidate
 
     way = Way(optimized=True, threads=threads)
     asked = [(source, *_split(source)) for source in sources]
@@ -128,10 +131,10 @@ def _candidates(
             raise UsageError("E637", f"{source!r} names a target, and --target does, too")
         say(f"reading {base}")
         opened = opened_source(base)
-        specs = given.specs if is_function(base) else ((), {})
+        called = how if is_function(base) else AS_IS
         for target in (own,) if own else targets or (None,):
             name = f"{base}@{target}" if target else base
-            found.append(candidate(opened, name, target, specs, sizes, way))
+            found.append(candidate(opened, name, target, called, sizes, way))
     return found
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smelt.cli.arguments import STANDARD, one_document, parse_dims, read_model, write_model
-from smelt.cli.command import Dims, Json, Model, Pipeline, Seed, command, note, print_json
+from smelt.cli.command import Json, Model, Seed, TrialDims, command, note, print_json
 from smelt.cli.progress import progress
 from smelt.cli.reporting import Report, reporting
+from smelt.cli.rewriting import Rewriting
 from smelt.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 @command
 def bisect(
     model: Model,
-    pipeline: Pipeline = "default",
-    dim: Dims = None,
+    dim: TrialDims = None,
     seed: Seed = 0,
     reduce: Annotated[
         str | None,
@@ -32,6 +32,8 @@ def bisect(
     ] = None,
     report: Report = None,
     as_json: Json = False,
+    *,
+    rewriting: Rewriting,
 ) -> None:
     """Find the first pass and rewrite of a pipeline after which the model computes another result.
 
@@ -50,14 +52,20 @@ def bisect(
         work: ir.Model, limit: int | None, watching: Iterable[Observer]
     ) -> list[PassReport]:
         also = page.observers if limit is None and watched else []
-        return optimize_model(work, pipeline=pipeline, rewrites=limit, observers=[*watching, *also])
+        return optimize_model(
+            work,
+            pipeline=rewriting.stages(),
+            rewrites=limit,
+            observers=[*watching, *also],
+            **rewriting.limits(),
+        )
 
     dims, reduction = parse_dims(dim) or None, None
     with (
         reporting(report, model, STANDARD, reduce, reads=[model]) as page,
         progress(f"bisecting {model}") as shown,
     ):
-        source = read_model(model, keep_opset=True)
+        source = read_model(model, opset=rewriting.opset, keep_opset=True)
         culprit = search(source, optimize, dims, seed)
         page.report.culprit = culprit
         if culprit is not None and reduce is not None:

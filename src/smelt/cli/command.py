@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
 
@@ -32,39 +32,42 @@ from smelt.ir.out_of_memory import is_out_of_memory
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A file, or - for stdin.")]
 Output = Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
-X64 = Annotated[
-    bool, typer.Option("--x64", help="Trace with 64-bit types, as JAX_ENABLE_X64=1 does.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
-Dims = Annotated[
-    list[str] | None,
-    typer.Option("--dim", metavar="NAME=SIZE[,SIZE]", help="Sizes of a symbolic dim; repeatable."),
-]
-RunDims = Annotated[
-    list[str] | None,
+Verify = Annotated[
+    Literal["off", "final", "each"],
     typer.Option(
-        "--dim",
-        metavar="NAME=SIZE|LOW..HIGH",
-        help="The size of a symbolic dim, or the least and the greatest of a run; repeatable.",
+        "--verify",
+        help="Compare the numbers of the result with those of the source: at the end, or after each"
+        " pass, too.",
     ),
 ]
-BoundDims = Annotated[
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Dim = Annotated[
+    list[str] | None,
+    typer.Option("--dim", metavar="NAME=SIZE", help="The size of a symbolic dim. Repeatable."),
+]
+TrialDims = Annotated[
     list[str] | None,
     typer.Option(
         "--dim",
         metavar="NAME=SIZE[,SIZE]",
-        help="With one size, bind a symbolic dim to it in the result; several are only verified at."
-        " Repeatable.",
+        help="Sizes of a symbolic dim to compare at. Repeatable.",
     ),
 ]
-Pipeline = Annotated[
-    str,
+CompiledDims = Annotated[
+    list[str] | None,
     typer.Option(
-        "--pipeline",
-        metavar="TEXT|@FILE",
-        help="The passes to run, or a file of them.",
-        autocompletion=completion.pipelines,
+        "--dim",
+        metavar="NAME=SIZE|LOW..HIGH",
+        help="Fix a symbolic dim at one size, or bound it. Repeatable.",
+    ),
+]
+OptimizedDims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim",
+        metavar="NAME=SIZE[,SIZE]",
+        help="Fix a symbolic dim at one size. Several sizes are only for --verify. Repeatable.",
     ),
 ]
 Target = Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from smelt.cli.given import read_samples
@@ -45,32 +45,3 @@ def trials(
 
     open_ = interface_of(artifact.model).symbols()
     return {name: n for name, n in sizes.items() if isinstance(n, int) or name in open_}
-
-
-def called(
-    function: Callable[..., Any],
-    positional: Sequence[str],
-    keyword: Mapping[str, str],
-    static: Mapping[str, Any],
-    x64: bool | None,
-) -> Callable[..., Any]:
-    """Return ``function`` as a function of arrays in the order of its model's inputs.
-
-    ``positional`` and ``keyword`` hold the specs as text; each array is cast to its spec. Without
-    specs, arrays are passed unchanged.
-    """
-
-    def run(*arrays: Any) -> Any:
-        from smelt.frontends.jax import compat, prng, specs
-
-        texts = (*positional, *keyword.values())
-        values = list(arrays)
-        if texts:
-            values = [specs.typed(a, text) for a, text in zip(arrays, texts, strict=True)]
-        count = len(values) - len(keyword)
-        named = dict(zip(keyword, values[count:], strict=True))
-        with compat.x64(compat.has_x64() if x64 is None else x64):
-            result = function(*values[:count], **named, **static)
-            return prng.without_keys(result)
-
-    return run

@@ -6,19 +6,20 @@ import inspect
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smelt.cli.arguments import STANDARD, bounded_dims, parse_options
-from smelt.cli.command import X64, Pipeline, RunDims, Target, command, note, print_json
+from smelt.cli.command import CompiledDims, Target, Verify, command, note, print_json
 from smelt.cli.comparing import compared, trials
 from smelt.cli.dry_run import show_dry_run
-from smelt.cli.given import Samples
+from smelt.cli.given import Samples, check_samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
+from smelt.cli.rewriting import Rewriting
 from smelt.cli.source import Source
-from smelt.cli.tracing import Input, Static
+from smelt.cli.tracing import Calling, Input
 from smelt.cli.tuning import Tuning
 from smelt.cli.watching import Watching
 from smelt.cli.weights import Weights
@@ -39,8 +40,7 @@ def compile_(
     ] = None,
     target: Target = "onnx",
     specs: Input = None,
-    static: Static = None,
-    dim: RunDims = None,
+    dim: CompiledDims = None,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", metavar="NAME=VALUE", help="An option of the target; repeatable."),
@@ -52,11 +52,7 @@ def compile_(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse what cannot be taken or would be left out.")
     ] = False,
-    pipeline: Pipeline = "default",
-    verify: Annotated[
-        Literal["off", "final"],
-        typer.Option(help="Run the result here and compare it with the source; then write it."),
-    ] = "off",
+    verify: Verify = "off",
     samples: Samples = None,
     print_after_phase: Annotated[
         str | None,
@@ -70,9 +66,9 @@ def compile_(
         bool,
         typer.Option("--verify-phases", help="Check the graph, the program and the memory plan."),
     ] = False,
-    opset: Annotated[int | None, typer.Option(help="Raise the ONNX opset to this first.")] = None,
-    x64: X64 = False,
     *,
+    calling: Calling,
+    rewriting: Rewriting,
     weights: Weights,
     tuning: Tuning,
     watching: Watching,
@@ -84,16 +80,15 @@ def compile_(
     from smelt.compiler import compile_model
     from smelt.targets.watch import watching_phases
 
-    if samples and verify == "off":
-        raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
+    check_samples(samples, verify)
     if fallback and strict:
         raise UsageError("E637", "--strict forbids a --fallback", fix="leave one of them out")
     options = {**_own_options(option), **weights.stored()}
     if watching.dry_run:
-        show_dry_run(pipeline, watching.as_json, target, options)
+        show_dry_run(rewriting.stages(), watching.as_json, target, options)
         return
     sizes = bounded_dims(dim)
-    given = Source.read(source, specs, static, x64, weights.tracing())
+    given = Source.read(source, specs, calling, weights.tracing())
     doing = f"reading {source}{size_of(source)}"
     watchers = _watchers(print_after_phase, verify_phases, watching.print_limit)
     with (
@@ -103,16 +98,17 @@ def compile_(
         make = compile_model if tuning.tune is None else partial(tuning.compile, seen.shown.say)
         artifact = make(
             given.model,
-            *given.positional,
+            *given.how.positional,
             target=target,
-            pipeline=pipeline,
+            pipeline=rewriting.stages(),
+            verify="each" if verify == "each" else "off",
             dims=sizes or None,
-            opset=opset,
-            x64=given.x64,
+            x64=given.how.x64,
             tracing=given.tracing() or None,
             observers=seen.observers,
             fallback=fallback,
             strict=strict,
+            **rewriting.of_target(),
             **options,
         )
         seen.report.artifact = artifact

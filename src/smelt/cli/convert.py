@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from smelt.cli.arguments import find_function, one_document, write_model
-from smelt.cli.command import X64, Output, Pipeline, Target, command, note, print_json
-from smelt.cli.comparing import called, compared
+from smelt.cli.arguments import bounded_dims, find_function, one_document, write_model
+from smelt.cli.command import CompiledDims, Output, Target, Verify, command, note, print_json
+from smelt.cli.comparing import compared, trials
 from smelt.cli.dry_run import show_dry_run
+from smelt.cli.given import Samples, check_samples
+from smelt.cli.rewriting import Rewriting
 from smelt.cli.tracing import (
+    Calling,
     ChannelsFirst,
     Constraints,
     Input,
     InputNames,
     InputParams,
     OutputNames,
-    Static,
-    parse_inputs,
     parse_names,
-    parse_static,
 )
 from smelt.cli.watching import Watching
 from smelt.cli.weights import Weights
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
-    from smelt.check.verification import Report
-    from smelt.targets.base import Artifact
+    from smelt.candidate import Call
 
 
 SAME_INPUTS = {*("kwargs", "static", "input_names", "output_names", "constraints", "x64", "strict")}
@@ -44,32 +43,25 @@ def convert(
     ],
     output: Output,
     specs: Input = None,
-    static: Static = None,
     input_name: InputNames = None,
     output_name: OutputNames = None,
     input_param: InputParams = None,
     channels_first: ChannelsFirst = None,
     constraint: Constraints = None,
-    opset: Annotated[int | None, typer.Option(help="ONNX opset of the result.")] = None,
-    x64: X64 = False,
     strict: Annotated[
         bool,
         typer.Option("--strict", help="Fail on checks and prints, which are skipped otherwise."),
     ] = False,
-    pipeline: Pipeline = "default",
     target: Target = "onnx",
-    keep_bf16: Annotated[
-        bool,
-        typer.Option("--keep-bf16", help="Keep bfloat16 that ONNX Runtime has no kernels for."),
-    ] = False,
-    verify: Annotated[
-        Literal["off", "final"],
-        typer.Option(help="Compare the model with the function, or the file; then write it."),
-    ] = "off",
+    verify: Verify = "off",
+    dim: CompiledDims = None,
+    samples: Samples = None,
     external_data: Annotated[
         bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
     ] = False,
     *,
+    calling: Calling,
+    rewriting: Rewriting,
     weights: Weights,
     watching: Watching,
 ) -> None:
@@ -81,43 +73,46 @@ def convert(
     from smelt.frontends.stablehlo.detect import is_exported
 
     if watching.dry_run:
-        show_dry_run(pipeline, watching.as_json, target)
+        show_dry_run(rewriting.stages(), watching.as_json, target)
         return
     one_document(watching.as_json, output)
     if external_data and output == "-":
         raise UsageError("E637", "weights beside the model need a file, not standard output")
-    positional, keyword = parse_inputs(specs)
+    check_samples(samples, verify)
+    sizes = bounded_dims(dim)
+    how = calling.typed(specs)
     tracing = {
-        "kwargs": keyword,
-        "static": parse_static(static),
+        "kwargs": how.keyword,
+        "static": how.static,
         "input_names": parse_names(input_name, "--input-name"),
         "output_names": parse_names(output_name, "--output-name"),
         "input_params": input_param or (),
         "channels_first": channels_first or (),
         "constraints": constraint or (),
-        "x64": x64 or None,
+        "x64": how.x64,
         "strict": strict,
         **weights.tracing(),
     }
-    kept: dict[str, Any] = {"keep_bfloat16": True} if keep_bf16 else {}
     found = function if is_exported(function) else find_function(function)
     with watching.over(f"tracing {function}", function, output) as seen:
         artifact = compile_model(
             found,
-            *positional,
+            *how.positional,
             target=target,
-            pipeline=pipeline,
-            opset=opset,
+            pipeline=rewriting.stages(),
+            verify="each" if verify == "each" else "off",
+            dims=sizes or None,
             tracing=tracing,
             observers=seen.observers,
+            **rewriting.of_target(),
             **weights.stored(),
-            **kept,
         )
         seen.report.artifact = artifact
         verified = None
         if verify != "off":
             seen.shown.say("comparing")
-            verified = _verified(found, positional, tracing, artifact)
+            reference = _reference(found, how, tracing)
+            verified = compared(reference, artifact, trials(artifact, sizes), samples)
             seen.report.verification = verified
             verified.check()
         seen.shown.say(f"writing {output}")
@@ -132,10 +127,8 @@ def convert(
             note(f"verified {verified.summary()}")
 
 
-def _verified(
-    source: Any, positional: Sequence[str], tracing: Mapping[str, Any], artifact: Artifact
-) -> Report:
-    """Compare ``artifact`` with the function, or with its trace, and return the Report.
+def _reference(source: Any, how: Call, tracing: Mapping[str, Any]) -> Any:
+    """Return what the model is compared with: the function, or its trace.
 
     The trace is the reference if its inputs differ from the function's: parameters as inputs,
     images in another layout, or weights of a checkpoint.
@@ -143,9 +136,6 @@ def _verified(
     from smelt.compiler import trace
 
     asked = {name for name, given in tracing.items() if given}
-    reference: Any = source
     if callable(source) and asked <= SAME_INPUTS:
-        reference = called(source, positional, tracing["kwargs"], tracing["static"], tracing["x64"])
-    else:
-        reference = trace(source, *positional, **tracing)
-    return compared(reference, artifact, {}, None)
+        return how.bound(source)
+    return trace(source, *how.positional, **tracing)

@@ -42,6 +42,18 @@ Samples = Annotated[
     ),
 ]
 
+
+def check_samples(samples: list[str] | None, verify: str) -> None:
+    """Raise UsageError E637 for ``--inputs`` of a command that does not compare anything."""
+    if samples and verify == "off":
+        raise UsageError(
+            "E637",
+            "--inputs is given without --verify",
+            why="the arrays in it are only used to compare the result with the source",
+            fix="add --verify final",
+        )
+
+
 _SPEC = re.compile(r"\s*\w+\s*\[.*\]\s*", re.DOTALL)
 _RANDOM = re.compile(r"random(?::(\d{1,18}))?")
 _NAMED = re.compile(r"([^=]+)=(.+)", re.DOTALL)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from smelt.cli.arguments import bind_dims, read_model
-from smelt.cli.command import Dims, Json, Model, command, print_json
+from smelt.cli.command import Dim, Json, Model, command, print_json
 from smelt.cli.inspect_text import SHOWN, producer, sections
 from smelt.cli.layout import printable
 from smelt.cli.progress import progress, size_of
@@ -27,7 +27,7 @@ def inspect(
         Literal["nodes", "weights"] | None,
         typer.Option("--list", help="Only these, one a line, the columns separated by tabs."),
     ] = None,
-    dim: Dims = None,
+    dim: Dim = None,
     snippet: Annotated[
         bool, typer.Option("--snippet", help="Print a test of the structure instead.")
     ] = False,

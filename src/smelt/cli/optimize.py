@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smelt.cli.arguments import one_document, read_model, split_dims, write_model
-from smelt.cli.command import BoundDims, Output, Pipeline, command, note, print_json
+from smelt.cli.command import OptimizedDims, Output, Verify, command, note, print_json
 from smelt.cli.dry_run import show_dry_run
-from smelt.cli.given import Samples, read_samples
+from smelt.cli.given import Samples, check_samples, read_samples
 from smelt.cli.layout import table
 from smelt.cli.progress import size_of
+from smelt.cli.rewriting import Rewriting
 from smelt.cli.watching import Watching
-from smelt.errors import UsageError
 
 if TYPE_CHECKING:
     from smelt.check.pass_reports import Reports
@@ -29,41 +29,15 @@ MISSES_SHOWN = 12
 def optimize(
     model: Annotated[str, typer.Argument(metavar="IN", help="A file, or - for stdin.")],
     output: Output,
-    pipeline: Pipeline = "default",
-    verify: Annotated[
-        Literal["off", "final", "each"],
-        typer.Option(help="Compare numbers with the input: never, at the end, after each pass."),
-    ] = "off",
-    dim: BoundDims = None,
+    verify: Verify = "off",
+    dim: OptimizedDims = None,
     samples: Samples = None,
-    opset: Annotated[
-        int | None, typer.Option(help="Raise the ONNX opset to this, and no further.")
-    ] = None,
-    keep_opset: Annotated[
-        bool,
-        typer.Option(
-            "--keep-opset",
-            help="Do not raise the opset where a pass needs it; below 13 it is raised to that.",
-        ),
-    ] = False,
-    fast_math: Annotated[
-        bool, typer.Option("--fast-math", help="Also run rewrites that lose accuracy.")
-    ] = False,
-    assume_finite: Annotated[
-        bool,
-        typer.Option(
-            "--assume-finite", help="Also run rewrites that assume values without NaN and infinity."
-        ),
-    ] = False,
-    keep_bf16: Annotated[
-        bool,
-        typer.Option("--keep-bf16", help="Keep bfloat16 that ONNX Runtime has no kernels for."),
-    ] = False,
     stats: Annotated[bool, typer.Option("--stats", help="Show what each pass did.")] = False,
     provenance: Annotated[
         bool, typer.Option("--provenance", help="Record in each node where it comes from.")
     ] = False,
     *,
+    rewriting: Rewriting,
     watching: Watching,
 ) -> None:
     """Run a pipeline of passes over an ONNX model.
@@ -72,37 +46,31 @@ def optimize(
     """
     from smelt.cli.runtime_notes import runtime_notes
     from smelt.cli.summary import snapshot, summary
-    from smelt.compiler import HIGHEST_OPSET, optimize_model
+    from smelt.compiler import optimize_model
     from smelt.ir import scope
     from smelt.ir.provenance import write_to_metadata
 
-    asked = {"fast-math": fast_math, "assume-finite": assume_finite}
-    stages = ",".join([pipeline, *(stage for stage, wanted in asked.items() if wanted)])
     bound, dims = split_dims(dim)
-    steps = _bound_first(bound, stages)
+    steps = _bound_first(bound, rewriting.stages())
     if watching.dry_run:
         show_dry_run(steps, watching.as_json)
         return
     one_document(watching.as_json, output)
-    if samples and verify == "off":
-        raise UsageError("E637", "--inputs are for a comparison", fix="add --verify final")
+    check_samples(samples, verify)
     doing = f"reading {model}{size_of(model)}"
     with watching.over(doing, model, output, reads=[model]) as seen:
         given = read_samples(samples)
-        work = read_model(model, opset=opset, keep_opset=True)
+        work = read_model(model, opset=rewriting.opset, keep_opset=True)
         seen.shown.say("inferring shapes")
         before = snapshot(work)
-        highest = 0 if keep_opset else HIGHEST_OPSET
         reports = optimize_model(
             work,
             pipeline=steps,
             verify=verify,
             dims=dims,
             samples=given,
-            opset=opset,
-            highest_opset=highest,
-            keep_bfloat16=keep_bf16,
             observers=seen.observers,
+            **rewriting.limits(),
         )
         seen.report.evidence = reports.evidence
         if provenance:

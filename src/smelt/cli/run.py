@@ -9,10 +9,11 @@ import typer
 
 from smelt.cli import completion
 from smelt.cli.arguments import STANDARD, bind_dims, is_function, opened_source
-from smelt.cli.command import Dims, Json, Seed, command, note, print_json
+from smelt.cli.command import Dim, Json, Seed, command, note, print_json
 from smelt.cli.given import Given, GivenFile, GivenInputs, read_given
 from smelt.cli.layout import table
 from smelt.cli.progress import progress, size_of
+from smelt.cli.tracing import Calling
 from smelt.errors import UsageError
 
 if TYPE_CHECKING:
@@ -44,13 +45,15 @@ def run(
     ],
     inputs: Given = None,
     input_file: GivenFile = None,
-    dim: Dims = None,
+    dim: Dim = None,
     target: RunTarget = None,
     seed: Seed = 0,
     output: Annotated[
         str | None, typer.Option("-o", "--output", help="The .npz of results, or - for stdout.")
     ] = None,
     as_json: Json = False,
+    *,
+    calling: Calling,
 ) -> None:
     """Run a model once and show its outputs.
 
@@ -65,7 +68,7 @@ def run(
     opened = opened_source(source)
     dims = bind_dims(dim)
     with progress(f"reading {source}{size_of(source)}") as shown:
-        chosen_source = candidate(opened, source, target, given.specs, dims)
+        chosen_source = candidate(opened, source, target, calling.call(*given.specs), dims)
         shown.say(f"compiling for {target}" if target else "opening")
         results, chosen = _run(chosen_source, opened, given, dims, seed)
         if output is not None:

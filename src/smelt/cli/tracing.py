@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smelt.errors import UsageError
+
+if TYPE_CHECKING:
+    from smelt.candidate import Call
 
 Input = Annotated[
     list[str] | None,
@@ -17,12 +21,6 @@ Input = Annotated[
         "--input",
         metavar="[NAME=]SPEC",
         help="Type of an argument, as 'f32[B,28,28,1]'; with a name, of one by keyword.",
-    ),
-]
-Static = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--static", metavar="NAME=VALUE", help="An argument that is no input; repeatable."
     ),
 ]
 InputNames = Annotated[
@@ -51,6 +49,36 @@ Constraints = Annotated[
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)
 _WORDS = {"true": True, "false": False, "none": None}
 _UNCLEAR = frozenset({"yes", "no", "on", "off", "y", "n", "t", "f", "maybe", "null", "nil"})
+
+
+@dataclass(frozen=True)
+class Calling:
+    """The options that say how a function is called; ``command`` makes each field an option."""
+
+    static: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--static",
+            metavar="NAME=VALUE",
+            help="The value of a function's argument that is not an input. Repeatable.",
+        ),
+    ] = None
+    x64: Annotated[
+        bool,
+        typer.Option(
+            "--x64", help="Run and trace functions with 64-bit types, as JAX_ENABLE_X64=1."
+        ),
+    ] = False
+
+    def call(self, positional: Sequence[str], keyword: Mapping[str, str]) -> Call:
+        """Return the call with inputs of these types; raises UsageError E636."""
+        from smelt.candidate import Call
+
+        return Call(positional, keyword, parse_static(self.static), self.x64 or None)
+
+    def typed(self, specs: Sequence[str] | None) -> Call:
+        """Return the call with the types that ``--input`` gives; raises UsageError E636."""
+        return self.call(*parse_inputs(specs))
 
 
 def parse_inputs(items: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:

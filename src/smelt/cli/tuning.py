@@ -40,6 +40,7 @@ class Tuning:
         *specs: Any,
         target: str,
         pipeline: str,
+        verify: str,
         dims: Mapping[str, int | tuple[int, int]] | None,
         opset: int | None,
         x64: bool | None,
@@ -63,6 +64,13 @@ class Tuning:
                 "E637",
                 "--tune times sessions of ONNX Runtime",
                 fix="--target ort, and no --fallback",
+            )
+        if verify != "off":
+            raise UsageError(
+                "E637",
+                "--tune and --verify each are given together",
+                why="--tune compiles the model many times",
+                fix="--verify final compares the fastest with the source",
             )
         tracing = {"x64": x64, "strict": strict, **(tracing or {})}
         model = source_model(source, specs, opset, tracing)

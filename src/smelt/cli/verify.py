@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smelt.cli.arguments import STANDARD, find_function, is_function, parse_dims, read_model
-from smelt.cli.command import X64, Dims, Json, Seed, command, print_json
-from smelt.cli.comparing import called
+from smelt.cli.command import Json, Seed, TrialDims, command, print_json
 from smelt.cli.given import Samples, read_samples
 from smelt.cli.progress import progress
 from smelt.cli.reporting import Report, reporting
 from smelt.cli.timing import Timing, Trace, timed
-from smelt.cli.tracing import Input, Static, parse_inputs, parse_static
+from smelt.cli.tracing import Calling, Input
 from smelt.errors import ExitStatus, UsageError
+
+if TYPE_CHECKING:
+    from smelt.candidate import Call
 
 
 @command
@@ -28,15 +29,13 @@ def verify(
         ),
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="What should compute the same.")],
-    dim: Dims = None,
+    dim: TrialDims = None,
     samples: Samples = None,
     seed: Seed = 0,
     rtol: Annotated[float | None, typer.Option(help="Relative error allowed.")] = None,
     atol: Annotated[float | None, typer.Option(help="Absolute error allowed.")] = None,
     ulp: Annotated[float | None, typer.Option(help="Units in the last place allowed.")] = None,
     specs: Input = None,
-    static: Static = None,
-    x64: X64 = False,
     edges: Annotated[
         bool, typer.Option("--edges", help="Also NaN, infinities, denormals.")
     ] = False,
@@ -44,6 +43,8 @@ def verify(
     trace: Trace = None,
     report: Report = None,
     as_json: Json = False,
+    *,
+    calling: Calling,
 ) -> None:
     """Run two models, compiled folders or functions on the same inputs and compare them.
 
@@ -62,7 +63,7 @@ def verify(
         raise UsageError("E637", "a tolerance cannot be negative")
     if samples and dim:
         raise UsageError("E637", "--inputs says the sizes, so --dim cannot")
-    if (specs or static or x64) and not (is_function(a) or is_function(b)):
+    if (specs or calling != Calling()) and not (is_function(a) or is_function(b)):
         what = "--input, --static and --x64 say how a function is called, and both sides are models"
         raise UsageError("E637", what, fix="name the function: smelt verify pkg.mod:fn model.onnx")
     given = any(bound is not None for bound in bounds)
@@ -71,8 +72,8 @@ def verify(
         reporting(report, f"{b} against {a}", STANDARD, reads=[a, b]) as page,
         progress(f"comparing {b} with {a}"),
     ):
-        how = Calling(specs, static, x64)
-        sides = how.side(a), how.side(b)
+        how = calling.typed(specs)
+        sides = _side(a, how), _side(b, how)
         found = run(
             *sides,
             dims=parse_dims(dim),
@@ -94,20 +95,11 @@ def verify(
         raise typer.Exit(int(ExitStatus.MISMATCH))
 
 
-@dataclass(frozen=True)
-class Calling:
-    """How functions are called: specs of the inputs, static arguments, 64-bit types."""
+def _side(source: str, how: Call) -> Any:
+    """Return what ``source`` names: a function of arrays, the path of a folder, or a model."""
+    from smelt.candidate import AS_IS
 
-    specs: list[str] | None
-    static: list[str] | None
-    x64: bool
-
-    def side(self, source: str) -> Any:
-        """Return what ``source`` names: a function of arrays, the path of a folder, or a model."""
-        if not is_function(source):
-            return source if Path(source).is_dir() else read_model(source, as_is=True)
-        function = find_function(source)
-        if not (self.specs or self.static or self.x64):
-            return function
-        positional, keyword = parse_inputs(self.specs)
-        return called(function, positional, keyword, parse_static(self.static), self.x64 or None)
+    if not is_function(source):
+        return source if Path(source).is_dir() else read_model(source, as_is=True)
+    function = find_function(source)
+    return function if how == AS_IS else how.bound(function)

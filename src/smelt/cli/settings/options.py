@@ -13,7 +13,9 @@ from typer.models import OptionInfo
 PER_RUN = frozenset(
     (
         *("output", "report", "picture", "trace", "reduce"),
-        *("json", "markdown", "snippet", "list"),
+        *("json", "markdown", "snippet", "list", "dry-run", "timing"),
+        *("print-changed", "print-after", "print-limit"),
+        *("weights", "weight-name"),
         *("check", "ray", "no-config"),
     )
 )
@@ -57,7 +59,8 @@ def options_of(command: str, function: Callable[..., Any]) -> tuple[Option, ...]
     hints = get_type_hints(function, include_extras=True)
     found = []
     for parameter in inspect.signature(function).parameters.values():
-        option = _option(command, parameter, hints.get(parameter.name))
+        # A field of a group of options has its hint in the signature alone.
+        option = _option(command, parameter, hints.get(parameter.name, parameter.annotation))
         if option is not None and option.name not in PER_RUN:
             found.append(option)
     return tuple(found)

@@ -1,0 +1,76 @@
+"""The options of every command that runs passes over a model: which passes run, and their limits.
+
+::
+
+    @command
+    def bisect(model: Model, *, rewriting: Rewriting) -> None:
+        optimize_model(..., pipeline=rewriting.stages(), **rewriting.limits())
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from smelt.cli import completion
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """The options; ``command`` turns each field into one of the command line."""
+
+    pipeline: Annotated[
+        str,
+        typer.Option(
+            "--pipeline",
+            metavar="PASS,...|@FILE",
+            help="The passes and stages to run in order, or a file that lists them.",
+            autocompletion=completion.pipelines,
+        ),
+    ] = "default"
+    fast_math: Annotated[
+        bool, typer.Option("--fast-math", help="Also run rewrites that lose accuracy.")
+    ] = False
+    assume_finite: Annotated[
+        bool,
+        typer.Option(
+            "--assume-finite", help="Also run rewrites that assume values without NaN and infinity."
+        ),
+    ] = False
+    opset: Annotated[
+        int | None,
+        typer.Option(
+            "--opset", metavar="N", help="The ONNX opset of the result; an older model is raised."
+        ),
+    ] = None
+    keep_opset: Annotated[
+        bool,
+        typer.Option(
+            "--keep-opset",
+            help="Run no pass that needs a newer opset. A model below opset 13 is raised to 13.",
+        ),
+    ] = False
+    keep_bf16: Annotated[
+        bool,
+        typer.Option(
+            "--keep-bf16",
+            help="Keep bfloat16 where ONNX Runtime has no kernel; else it becomes float32.",
+        ),
+    ] = False
+
+    def stages(self) -> str:
+        """Return the pipeline, followed by the stages that the flags add."""
+        added = {"fast-math": self.fast_math, "assume-finite": self.assume_finite}
+        return ",".join([self.pipeline, *(stage for stage, wanted in added.items() if wanted)])
+
+    def limits(self) -> dict[str, Any]:
+        """Return the options of ``optimize_model`` for the opset and for bfloat16."""
+        kept = {"highest_opset": 0} if self.keep_opset else {}
+        return {"opset": self.opset, "keep_bfloat16": self.keep_bf16, **kept}
+
+    def of_target(self) -> dict[str, Any]:
+        """Return the options of ``compile_model``; targets without ONNX Runtime refuse bfloat16."""
+        kept = {"keep_bfloat16": True} if self.keep_bf16 else {}
+        return {"opset": self.opset, **({"keep_opset": True} if self.keep_opset else {}), **kept}
