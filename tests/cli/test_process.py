@@ -1,6 +1,8 @@
 """What only a process shows: start-up, imports, pipes, and no tracebacks."""
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -62,3 +64,50 @@ def test_a_mistake_of_the_user_shows_no_traceback(arguments):
     assert result.stdout == ""
     assert result.stderr.startswith("E6")
     assert "Traceback" not in result.stderr
+
+
+WAITING = """
+import sys, time
+from smelt import compiler
+def wait(*arguments, **options):
+    print("now", flush=True)
+    time.sleep(60)
+compiler.optimize_model = wait
+from smelt.cli.main import run
+run()
+"""
+
+
+def test_ctrl_c_says_what_is_left_and_has_the_status_of_shells(write, tmp_path):
+    output = tmp_path / "out.onnx"
+    output.write_bytes(b"the old file")
+    words = [sys.executable, "-c", WAITING, "optimize", str(write()), "-o", str(output)]
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout.readline() == "now\n"
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert told.strip() == f"stopped by Ctrl-C: {output} is unchanged"
+    assert process.returncode == 130
+    assert output.read_bytes() == b"the old file"
+
+
+ZSH = """
+autoload -Uz compinit && compinit -u -d "$ZDOTDIR/dump"
+eval "$(env _SMELT_COMPLETE=source_zsh smelt)"
+_arguments() { print -r -- "$@" }
+words=(smelt compile m.onnx --target h) CURRENT=5
+_smelt_completion
+"""
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+def test_zsh_completes_the_names_of_targets(tmp_path):
+    command = tmp_path / "smelt"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m smelt "$@"\n')
+    command.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "ZDOTDIR": str(tmp_path), "PATH": path}
+    found = call("zsh", "-f", "-c", ZSH, env=environment)
+    assert '"host"' in found.stdout, found

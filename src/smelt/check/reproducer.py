@@ -65,7 +65,7 @@ def write_reproducer(
             write_atomically(root / MODEL, data)
     if pipeline is not None:
         write_atomically(root / PIPELINE, f"{pipeline}\n".encode())
-    line = shlex.join(["smelt", *command])
+    line = shlex.join([sys.executable, "-m", "smelt", *command])
     imports = f"PYTHONPATH={shlex.quote(os.pathsep.join(path))}:. " if path else ""
     script = (
         f'#!/bin/sh\n# Replays the failure.\ncd "$(dirname "$0")" && {imports}exec {line} "$@"\n'

@@ -34,32 +34,51 @@ def batch(
     context: typer.Context,
     models: Annotated[
         list[str],
-        typer.Argument(metavar="GLOB", help="Models, folders, or patterns such as 'm/**/*.onnx'."),
+        typer.Argument(
+            metavar="MODELS", help="Models, folders, or patterns such as 'm/**/*.onnx'."
+        ),
     ],
     action: Annotated[
         Literal["optimize", "verify", "compile"],
-        typer.Option("--do", help="The command; verify compares with the model in the folder."),
+        typer.Option(
+            "--do",
+            help="The command to run. verify compares each model with the one of that name in the"
+            " folder.",
+        ),
     ],
-    output: Annotated[str, typer.Option("-o", "--output", help="The folder of the results.")],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder for the results.")
+    ],
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Models at a time; 1, or on Ray as many as there are CPUs."),
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="The number of models to process at once. The default is 1, on Ray the number of"
+            " CPUs.",
+        ),
     ] = None,
     timeout: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="End a model that takes longer.")
+        float | None, typer.Option(metavar="SECONDS", help="Give up on a model after SECONDS.")
     ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Try again what failed.")] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Also process the models that failed before.")
+    ] = False,
     ray: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="A Ray cluster to work on; local starts one."),
+        typer.Option(
+            metavar="ADDRESS", help="Work on this Ray cluster; local starts one on this machine."
+        ),
     ] = None,
     report: Report = None,
     as_json: Json = False,
 ) -> None:
-    """Run a command over many models, each in a process of its own; -- OPTIONS are the command's.
+    """Run a command over many models, each in its own process.
 
-    Called again, it processes only what is missing. The exit status is 0 if all models are done, 1
-    if some failed.
+    Options behind -- go to the command. A second call processes only the models that have no
+    result yet. The exit status is 1 if a model failed.
+
+    Example: smelt batch 'models/*.onnx' --do optimize -o out -- --verify final
     """
     from smelt.batch import plan, run
 

@@ -37,39 +37,57 @@ def bench(
         list[str],
         typer.Argument(
             metavar="A [B ...]",
-            help="Models, folders of `smelt compile`, functions; A@c is A compiled for c.",
+            help="Models, folders that `smelt compile` wrote, or functions. A@c is A compiled for"
+            " c.",
         ),
     ],
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help="Compile each for this target first; repeatable.",
+            metavar="TARGET",
+            help="Compile each for this target first. Repeatable.",
             autocompletion=completion.targets,
         ),
     ] = None,
     inputs: Given = None,
     input_file: GivenFile = None,
     dim: Dim = None,
-    runs: Annotated[int | None, typer.Option(min=1, help="Rounds; each runs all once.")] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Stop after N rounds. A round runs each candidate once."
+        ),
+    ] = None,
     seconds: Annotated[
-        float | None, typer.Option(min=0.0, help="Seconds to measure for; 3 without --runs.")
+        float | None,
+        typer.Option(
+            min=0.0, metavar="SECONDS", help="Stop after SECONDS. The default is 3 without --runs."
+        ),
     ] = None,
     threads: Annotated[
-        int, typer.Option(min=1, help="Threads of ONNX Runtime and BLAS; C has one.")
+        int,
+        typer.Option(
+            min=1, metavar="N", help="The threads of ONNX Runtime and BLAS. Target c uses one."
+        ),
     ] = 1,
     kernels: Annotated[
         bool,
-        typer.Option("--kernels", help="Time each kernel of one folder of target c instead."),
+        typer.Option(
+            "--kernels",
+            help="Time the kernels of one folder of target c, compiled with --option profile=true.",
+        ),
     ] = False,
     as_json: Json = False,
     *,
     calling: Calling,
 ) -> None:
-    """Time models, compiled or not, interleaved on the same inputs, and compare each with the
-    first.
+    """Time models on the same inputs and compare each with the first.
 
-    Models run in ONNX Runtime with its graph optimizations on. A difference is reported only if it
-    is beyond the noise of the rounds.
+    The models take turns, so that noise of the machine hits all alike. A model that is not
+    compiled runs in ONNX Runtime with its graph optimizations. A difference within the noise is
+    reported as noise.
+
+    Example: smelt bench model.onnx out.onnx model.onnx@c --dim B=1
     """
     if "numpy" not in sys.modules:
         # BLAS reads these variables when it is loaded; values that the user has set are kept.

@@ -28,16 +28,20 @@ def bisect(
     seed: Seed = 0,
     reduce: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Write the smallest model on which the pass is wrong."),
+        typer.Option(
+            metavar="FILE", help="Also write the smallest model on which the pass is wrong."
+        ),
     ] = None,
     report: Report = None,
     as_json: Json = False,
     *,
     rewriting: Rewriting,
 ) -> None:
-    """Find the first pass and rewrite of a pipeline after which the model computes another result.
+    """Find the rewrite that makes a model compute wrong numbers.
 
-    The exit status is 1 if such a rewrite is found.
+    The exit status is 1 if there is such a rewrite.
+
+    Example: smelt bisect model.onnx --dim B=2 --reduce small.onnx
     """
     from smelt.check.bisect import bisect as search
     from smelt.check.bisect import still_wrong

@@ -20,7 +20,9 @@ from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 import typer
 
 from smelt.cli import completion
+from smelt.cli.terminal import painted_error
 from smelt.errors import (
+    ErrorList,
     ExitStatus,
     InternalError,
     ResourceLimit,
@@ -30,8 +32,15 @@ from smelt.errors import (
 )
 from smelt.ir.out_of_memory import is_out_of_memory
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A file, or - for stdin.")]
-Output = Annotated[str, typer.Option("-o", "--output", help="The file, or - for stdout.")]
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="An ONNX file, or - for standard input.")
+]
+Output = Annotated[
+    str,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="The file to write, or - for standard output."
+    ),
+]
 Verify = Annotated[
     Literal["off", "final", "each"],
     typer.Option(
@@ -40,8 +49,11 @@ Verify = Annotated[
         " pass, too.",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the random inputs.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the random inputs.")]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document on standard output, also for errors."),
+]
 Dim = Annotated[
     list[str] | None,
     typer.Option("--dim", metavar="NAME=SIZE", help="The size of a symbolic dim. Repeatable."),
@@ -72,7 +84,11 @@ OptimizedDims = Annotated[
 ]
 Target = Annotated[
     str,
-    typer.Option(help="A name that `smelt targets` lists.", autocompletion=completion.targets),
+    typer.Option(
+        metavar="TARGET",
+        help="The target; `smelt targets` lists all.",
+        autocompletion=completion.targets,
+    ),
 ]
 
 R = TypeVar("R")
@@ -103,6 +119,9 @@ def command(function: Callable[..., R]) -> Callable[..., R]:
             # The reader closed the pipe; discard what Python still has to flush.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(int(ExitStatus.DONE)) from None
+        except KeyboardInterrupt:
+            print(f"\nstopped by Ctrl-C: {_kept(kwargs)}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
         except Exception as error:
             if isinstance(error, typer.Exit) or type(error).__module__.startswith("typer."):
                 raise
@@ -113,6 +132,21 @@ def command(function: Callable[..., R]) -> Callable[..., R]:
     if groups:
         guarded.__signature__ = _spread(function, groups)  # type: ignore[attr-defined]
     return guarded
+
+
+INTERRUPTED = 130
+"""The exit status of a command that Ctrl-C stopped, as shells give it."""
+
+kept: ContextVar[str] = ContextVar("smelt.kept", default="")
+"""What a command has kept if it is stopped now; empty if it writes files at its end alone."""
+
+
+def _kept(arguments: Mapping[str, Any]) -> str:
+    """Return in words what a command with these arguments leaves behind when it is stopped."""
+    output = arguments.get("output")
+    if kept.get():
+        return kept.get()
+    return f"{output} is unchanged" if output else "nothing was written"
 
 
 def _spread(function: Callable[..., Any], groups: Mapping[str, Any]) -> inspect.Signature:
@@ -148,8 +182,11 @@ def report_error(error: SmeltError, as_json: bool) -> None:
     """Print ``error`` as text on standard error, or as a JSON document on standard output."""
     if as_json:
         print_json({"schema": "smelt.error/1", "error": error.to_json()})
-    else:
-        print(error, file=sys.stderr)
+        return
+    errors = error.errors if isinstance(error, ErrorList) else (error,)
+    codes = dict.fromkeys(each.code for each in errors)
+    text = "\n".join([str(error), *(f"  see   smelt explain {code}" for code in codes)])
+    print(painted_error(text, sys.stderr), file=sys.stderr)
 
 
 def _unexpected(error: Exception) -> SmeltError:

@@ -33,24 +33,49 @@ if TYPE_CHECKING:
 
 @command
 def compile_(
-    source: Annotated[str, typer.Argument(metavar="MODEL|PKG.MOD:FN", help="What to compile.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL|PKG.MOD:FN",
+            help="An ONNX file, - for standard input, or a JAX function as"
+            " package.module:function.",
+        ),
+    ],
     output: Annotated[
         str | None,
-        typer.Option("-o", "--output", help="The folder of the files; for targets that make some."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FOLDER",
+            help="The folder to write. The target host writes no files and needs none.",
+        ),
     ] = None,
     target: Target = "onnx",
     specs: Input = None,
     dim: CompiledDims = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("--option", metavar="NAME=VALUE", help="An option of the target; repeatable."),
+        typer.Option(
+            "--option",
+            metavar="NAME=VALUE",
+            help="An option of the target; `smelt explain TARGET` lists them. Repeatable.",
+        ),
     ] = None,
     fallback: Annotated[
         str | None,
-        typer.Option(metavar="TARGET", help="The target of what the first one cannot take."),
+        typer.Option(
+            metavar="TARGET",
+            help="Compile the nodes that --target does not support for this target.",
+        ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse what cannot be taken or would be left out.")
+        bool,
+        typer.Option(
+            "--strict",
+            help="Fail on nodes that the target does not support, and on run-time checks and"
+            " prints of"
+            " a function, instead of using a fallback or dropping them.",
+        ),
     ] = False,
     verify: Verify = "off",
     samples: Samples = None,
@@ -59,12 +84,16 @@ def compile_(
         typer.Option(
             "--print-after-phase",
             metavar="PHASE,...",
-            help="Show what select, schedule, allocate or emit made; or all.",
+            help="Print the result of the phases select, schedule, allocate or emit, or of all.",
         ),
     ] = None,
     verify_phases: Annotated[
         bool,
-        typer.Option("--verify-phases", help="Check the graph, the program and the memory plan."),
+        typer.Option(
+            "--verify-phases",
+            help="Check the invariants of the graph, the Program and the memory plan after each"
+            " phase.",
+        ),
     ] = False,
     *,
     calling: Calling,
@@ -75,7 +104,9 @@ def compile_(
 ) -> None:
     """Compile an ONNX model or a JAX function for a target.
 
-    --dim binds a symbolic dim to a size, or bounds it, which targets with planned memory need.
+    Some targets, such as c, plan their memory: --dim gives them sizes or bounds of symbolic dims.
+
+    Example: smelt compile model.onnx --target c --dim B=1 -o out
     """
     from smelt.compiler import compile_model
     from smelt.targets.watch import watching_phases

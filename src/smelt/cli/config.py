@@ -24,13 +24,18 @@ def config(
         str | None,
         typer.Argument(
             metavar="[COMMAND]",
-            help="Only the settings of this command.",
+            help="Show only the settings of this command.",
             autocompletion=completion.commands,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the value of each setting, and whether a file, the environment or nobody set it."""
+    """Show all settings and where their values come from.
+
+    A setting is an option that smelt.toml, pyproject.toml or a variable SMELT_* can set.
+
+    Example: smelt config optimize
+    """
     from smelt.cli.main import COMMANDS, known_options
     from smelt.cli.settings.files import find_files
     from smelt.cli.settings.resolve import files_wanted, resolve, strangers

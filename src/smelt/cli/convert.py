@@ -39,7 +39,10 @@ SAME_INPUTS = {*("kwargs", "static", "input_names", "output_names", "constraints
 def convert(
     function: Annotated[
         str,
-        typer.Argument(metavar="PKG.MOD:FN|FILE", help="The function, or what jax.export wrote."),
+        typer.Argument(
+            metavar="PKG.MOD:FN|FILE",
+            help="A JAX function as package.module:function, or a file that jax.export wrote.",
+        ),
     ],
     output: Output,
     specs: Input = None,
@@ -50,14 +53,20 @@ def convert(
     constraint: Constraints = None,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Fail on checks and prints, which are skipped otherwise."),
+        typer.Option(
+            "--strict",
+            help="Fail if the function has run-time checks or prints, instead of dropping them.",
+        ),
     ] = False,
     target: Target = "onnx",
     verify: Verify = "off",
     dim: CompiledDims = None,
     samples: Samples = None,
     external_data: Annotated[
-        bool, typer.Option("--external-data", help="Write the weights into a file of their own.")
+        bool,
+        typer.Option(
+            "--external-data", help="Write the weights into a second file next to the model."
+        ),
     ] = False,
     *,
     calling: Calling,
@@ -65,9 +74,11 @@ def convert(
     weights: Weights,
     watching: Watching,
 ) -> None:
-    """Trace a JAX function and save it as an optimized ONNX model.
+    """Convert a JAX function to an optimized ONNX model.
 
-    One --input for each argument of the function, in order; NAME=SPEC for those by keyword.
+    Give one --input for each argument of the function.
+
+    Example: smelt convert net:apply --input 'f32[B,64]' -o net.onnx
     """
     from smelt.compiler import compile_model
     from smelt.frontends.stablehlo.detect import is_exported

@@ -13,6 +13,7 @@ from smelt.cli.command import Json, command, print_json
 from smelt.cli.layout import table
 from smelt.cli.progress import progress
 from smelt.cli.reporting import Report, reporting
+from smelt.cli.terminal import painted_diff
 from smelt.errors import ExitStatus, UsageError
 
 if TYPE_CHECKING:
@@ -24,18 +25,24 @@ WEIGHTS_SHOWN = 8
 
 @command
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="The model before, or - for stdin.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The model after, or - for stdin.")],
-    stat: Annotated[bool, typer.Option("--stat", help="Only the counts, not the text.")] = False,
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="The model before, or - for standard input.")
+    ],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The model after, or - for standard input.")
+    ],
+    stat: Annotated[
+        bool, typer.Option("--stat", help="Print only the counts, not the text.")
+    ] = False,
     report: Report = None,
     as_json: Json = False,
 ) -> None:
-    """Show what differs between two models: versions, interface, operators, weights, and the text.
+    """Show the differences between two models.
 
-    The text is a unified diff of ONNX text, with inferred types and without large weights. A node
-    counts as the same if it has the same operator, attributes, inputs and outputs, wherever it
-    stands. A renamed dim, or a size that was open and is fixed, is a change of the interface. The
-    exit status is 1 if anything differs but the order of nodes.
+    Prints the changes of versions, inputs, outputs, operators and weights, then a unified diff of
+    the ONNX text. The order of nodes does not count. The exit status is 1 if the models differ.
+
+    Example: smelt diff model.onnx out.onnx --stat
     """
     from smelt.check.model_diff import model_diff
 
@@ -55,11 +62,11 @@ def diff(
     if as_json:
         print_json({"schema": "smelt.diff/1", **found.to_json()})
     elif found:
-        print("\n".join([*_counts(found), *([] if stat else _text(a, b, found))]))
+        print(painted_diff("\n".join([*_counts(found), *([] if stat else _text(a, b, found))])))
     else:
         print("the same nodes, in another order" if found.reordered else "the same nodes")
         if found.text and not found.reordered and not stat:
-            print("\n".join(_text(a, b, found)))
+            print(painted_diff("\n".join(_text(a, b, found))))
     if found:
         raise typer.Exit(int(ExitStatus.MISMATCH))
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", help="Print the pipeline written out; read and write nothing."),
+    typer.Option("--dry-run", help="Print the passes that would run; read and write nothing."),
 ]
 
 

@@ -24,13 +24,16 @@ def explain(
         str,
         typer.Argument(
             metavar="CODE|PASS|STAGE|TARGET|OPERATOR",
-            help="Such as E101, fuse-swish, c or Resize.",
+            help="A name such as E101, fuse-swish, default, c or Resize.",
             autocompletion=completed,
         ),
     ],
     as_json: Json = False,
 ) -> None:
-    """Explain an error code, a pass, a stage of pipelines, a target or an operator."""
+    """Explain an error code, a pass, a stage, a target or an operator.
+
+    Example: smelt explain E401
+    """
     from smelt.cli.topics import find_topics
 
     found, *others = find_topics(topic)

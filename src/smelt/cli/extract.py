@@ -22,7 +22,8 @@ def extract(
         typer.Option(
             "--inputs",
             metavar="NAME[,NAME]",
-            help="Values that the part takes; without it, the inputs it needs.",
+            help="The values that become inputs. By default, the inputs of the model that the"
+            " outputs need.",
         ),
     ] = None,
     outputs: Annotated[
@@ -30,15 +31,17 @@ def extract(
         typer.Option(
             "--outputs",
             metavar="NAME[,NAME]",
-            help="Values that the part gives; without it, the outputs of the model.",
+            help="The values that become outputs. By default, the outputs of the model.",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the part of a model that computes some values from others.
+    """Write the part of a model between given values.
 
-    Any values of the main graph can begin and end it; weights and functions that it does not need
-    are left out.
+    Inputs and outputs of the part can be any values of the main graph. Weights and functions that
+    the part does not use are left out.
+
+    Example: smelt extract model.onnx --inputs h1 --outputs h5 -o part.onnx
     """
     from smelt.frontends.onnx.extract import extract as take_out
     from smelt.ir.extraction import named_values

@@ -23,13 +23,19 @@ Given = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
-        metavar="[NAME=]WHAT",
-        help="A file (.npy, .npz, .pb), random[:SEED] or zeros; for a function its type, too.",
+        metavar="[NAME=]VALUE",
+        help="An input: a file (.npy, .npz, .pb), random, random:SEED or zeros. For a function"
+        " also a"
+        " type, such as f32[2,4]. Repeatable.",
     ),
 ]
 GivenFile = Annotated[
     list[str] | None,
-    typer.Option("--inputs", metavar="FILE", help="A .npz file (or .pb) with inputs by name."),
+    typer.Option(
+        "--inputs",
+        metavar="FILE",
+        help="A .npz or .pb file with several inputs by name. Repeatable.",
+    ),
 ]
 
 Samples = Annotated[
@@ -37,8 +43,9 @@ Samples = Annotated[
     typer.Option(
         "--inputs",
         metavar="FILE",
-        help="Compare on the inputs in a .npz file (or .pb), by name; repeatable. An axis in front"
-        " counts samples.",
+        help="Compare on the inputs in this .npz or .pb file, given by name. A further axis in"
+        " front"
+        " holds several samples. Repeatable.",
     ),
 ]
 

@@ -25,17 +25,25 @@ def inspect(
     model: Model,
     listed: Annotated[
         Literal["nodes", "weights"] | None,
-        typer.Option("--list", help="Only these, one a line, the columns separated by tabs."),
+        typer.Option(
+            "--list",
+            help="Print only the nodes or the weights: one per line, tabs between columns.",
+        ),
     ] = None,
     dim: Dim = None,
     snippet: Annotated[
-        bool, typer.Option("--snippet", help="Print a test of the structure instead.")
+        bool,
+        typer.Option(
+            "--snippet", help="Print Python code that asserts the structure of the model."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the interface, operators, work, weights, depth and quantization of a model.
+    """Show inputs, outputs, operators, work and weights of a model.
 
-    A multiply-add is two FLOPs; sizes that are symbolic give a formula, or with --dim a number.
+    A multiply-add counts as two FLOPs. Symbolic dims give formulas; --dim gives numbers.
+
+    Example: smelt inspect model.onnx --dim B=1
     """
     from smelt.inspection import inspect as facts_of
 

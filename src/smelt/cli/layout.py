@@ -8,7 +8,9 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
+
+from smelt.cli.terminal import painted
 
 NARROW = 12
 """The least width of a column of text."""
@@ -22,12 +24,15 @@ def width() -> int | None:
 
 
 def table(
-    rows: Sequence[tuple[Any, ...]], header: tuple[str, ...] = (), limit: int | None = None
+    rows: Sequence[tuple[Any, ...]],
+    header: tuple[str, ...] = (),
+    limit: int | None = None,
+    stream: TextIO | None = None,
 ) -> str:
     """Return rows as columns of text, numbers right-aligned, with lines of at most ``limit``.
 
     ``limit`` defaults to the width of the terminal. Cells wrap behind spaces and commas, never
-    inside a word.
+    inside a word. The header is bold if ``stream`` (standard output) gets colours.
     """
     lines = [header, *rows] if header else list(rows)
     if not lines:
@@ -37,7 +42,10 @@ def table(
         max(max(map(len, _pieces(str(line[i])))) for line in lines) for i in range(len(widths))
     ]
     widths = fitted(widths, limit or width(), floors)
-    return "\n".join(text for line in lines for text in _wrapped(line, widths))
+    texts = [_wrapped(line, widths) for line in lines]
+    if header:
+        texts[0] = [painted(text, "bold", stream or sys.stdout) for text in texts[0]]
+    return "\n".join(text for part in texts for text in part)
 
 
 def printable(item: object) -> str:

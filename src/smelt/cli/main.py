@@ -12,13 +12,13 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from inspect import cleandoc
-from typing import Annotated, Any
+from typing import Annotated, Any, cast, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
+from smelt.cli import help_text
 from smelt.cli.batch import batch
 from smelt.cli.bench import bench
 from smelt.cli.bisect import bisect
@@ -40,6 +40,7 @@ from smelt.cli.run import run as run_command
 from smelt.cli.settings.options import Option, all_options
 from smelt.cli.settings.resolve import applied, as_arguments, defaults, read_settings
 from smelt.cli.targets import targets
+from smelt.cli.terminal import When, color
 from smelt.cli.tune import tune
 from smelt.cli.verify import verify
 from smelt.distribution import neighbour_warning
@@ -66,6 +67,9 @@ COMMANDS: Mapping[str, Callable[..., None]] = {
     "config": config,
 }
 
+WIDEST = 28
+"""The most columns of the names of options; a longer name has a line of its own."""
+
 ANYWHERE = ("--quiet", "--verbose", "--with-weights", "--no-plugins", "--no-config")
 """Options of smelt itself that are also accepted behind the command."""
 
@@ -76,6 +80,16 @@ _SPEC = re.compile(r"\w+\[[^\]]*\]")
 
 class Command(TyperCommand):
     """A command that adds ``--no-NAME`` for each flag, because a file may set the flag."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the line ``Usage:`` behind the name of the command."""
+        return help_text.usage(self.params)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments and the options with their descriptions."""
+        for title, rows in help_text.sections(ctx, self.get_params(ctx)):
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=WIDEST)
 
     def make_parser(self, ctx: Any) -> Any:
         """Return the parser with an additional ``--no-NAME`` for each flag."""
@@ -133,19 +147,20 @@ class Commands(TyperGroup):
         passed = options.get("args", args[0] if args else None)
         given = list(sys.argv[1:] if passed is None else passed)
         own, rest = parted(given)
-        anywhere = [option for option in ANYWHERE if option in own]
-        given = [*anywhere, *(_with_value(arg) for arg in own if arg not in ANYWHERE), *rest]
         as_json = "--json" in own
-        options |= {"args": given, "standalone_mode": not as_json}
         try:
+            anywhere = [option for option in ANYWHERE if option in own]
+            own = _without_color([arg for arg in own if arg not in ANYWHERE])
+            given = [*anywhere, *map(_with_value, own), *rest] or ["--help"]
+            options |= {"args": given, "standalone_mode": False}
             options["default_map"] = defaults_for(given)
             status = super().main(**options)
         except SmeltError as error:
             report_error(error, as_json)
             status = int(error.status)
         except TyperException as error:
-            refusal = UsageError("E643", error.format_message(), fix="`smelt COMMAND --help`")
-            report_error(refusal, as_json=True)
+            refusal = refused(error)
+            report_error(refusal, as_json)
             status = int(refusal.status)
         sys.exit(status or 0)
 
@@ -183,28 +198,56 @@ def _with_value(argument: str) -> str:
     return argument if value is None else f"{argument}={value}"
 
 
-def _paragraphs(function: Callable[..., None]) -> str:
-    """Return the docstring of a command with one line a paragraph, so that the
-    terminal wraps it.
+def _without_color(given: list[str]) -> list[str]:
+    """Return ``given`` without ``--color WHEN``, which is put into effect; raises UsageError E643.
+
+    The option may stand behind the command, too, and holds for errors of the command line itself.
     """
-    told = cleandoc(function.__doc__ or "")
-    return "\n\n".join(" ".join(part.split()) for part in told.split("\n\n"))
+    left: list[str] = []
+    words = iter(given)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name != "--color":
+            left.append(word)
+            continue
+        when = value if equals else next(words, "")
+        if when not in get_args(When):
+            raise UsageError(
+                "E643",
+                f"{when!r} is not a value of --color",
+                why=f"the values are {', '.join(get_args(When))}",
+                fix="--color never",
+            )
+        color.set(cast(When, when))
+    return left
 
 
-PLAIN = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-"""True if output must have no terminal escapes, such as colours and bold."""
+def refused(error: TyperException) -> UsageError:
+    """Return a mistake in the arguments as UsageError E643, in the form of all other errors."""
+    what, _, near = error.format_message().partition(" Did you mean ")
+    what, _, options_near = what.partition(" (Possible options: ")
+    near = near.rstrip("?.") or options_near.rstrip(")")
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "smelt"
+    form = context.command.get_usage(context) if context is not None else ""
+    return UsageError(
+        "E643",
+        what[:1].lower() + what[1:].rstrip("."),
+        why=" ".join(form.split()).replace("Usage: ", "the form is: "),
+        fix=f"did you mean {near}?" if near else f"`{path} --help` lists all options",
+    )
+
 
 app = typer.Typer(
     name="smelt",
     cls=Commands,
-    rich_markup_mode=None if PLAIN else "rich",
+    rich_markup_mode=None,
     help="A retargetable tensor-graph compiler: JAX or ONNX in; ONNX, C or a program out.",
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for name, function in COMMANDS.items():
-    app.command(name, cls=CLASSES.get(name, Command), help=_paragraphs(function))(function)
+    app.command(name, cls=CLASSES.get(name, Command), help=help_text.paragraphs(function))(function)
 
 
 def _version(wanted: bool) -> None:
@@ -228,6 +271,13 @@ def _be_verbose(wanted: bool) -> bool:
 def _be_quiet(wanted: bool) -> bool:
     quiet_mode.set(wanted)
     return wanted
+
+
+def _in_color(when: When) -> When:
+    """Put the value from a settings file or a variable into effect, unless an option was given."""
+    if color.get() == "auto":
+        color.set(when)
+    return when
 
 
 def _keep_weights(wanted: bool) -> bool:
@@ -259,7 +309,9 @@ def options(
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", callback=_be_verbose, help="Report skipped items on stderr."),
+        typer.Option(
+            "--verbose", callback=_be_verbose, help="Report what was skipped, on standard error."
+        ),
     ] = False,
     with_weights: Annotated[
         bool,
@@ -280,6 +332,15 @@ def options(
     no_config: Annotated[
         bool, typer.Option("--no-config", help="Read no smelt.toml and no pyproject.toml.")
     ] = False,
+    colors: Annotated[
+        When,
+        typer.Option(
+            "--color",
+            callback=_in_color,
+            metavar="auto|always|never",
+            help="Colour the output. auto: on a terminal, unless NO_COLOR is set.",
+        ),
+    ] = "auto",
 ) -> None:
     """Options of smelt itself."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,22 +28,31 @@ MISSES_SHOWN = 12
 
 @command
 def optimize(
-    model: Annotated[str, typer.Argument(metavar="IN", help="A file, or - for stdin.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="An ONNX file, or - for standard input.")
+    ],
     output: Output,
     verify: Verify = "off",
     dim: OptimizedDims = None,
     samples: Samples = None,
-    stats: Annotated[bool, typer.Option("--stats", help="Show what each pass did.")] = False,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Print a table: what each pass changed, and its time.")
+    ] = False,
     provenance: Annotated[
-        bool, typer.Option("--provenance", help="Record in each node where it comes from.")
+        bool,
+        typer.Option(
+            "--provenance", help="Record in the metadata of each node which nodes it was made from."
+        ),
     ] = False,
     *,
     rewriting: Rewriting,
     watching: Watching,
 ) -> None:
-    """Run a pipeline of passes over an ONNX model.
+    """Make an ONNX model faster and smaller.
 
-    The output is written in one step at the end; if the command fails, an existing file stays.
+    The file is replaced in one step at the end. If the command fails, an existing file stays.
+
+    Example: smelt optimize model.onnx -o out.onnx --verify final
     """
     from smelt.cli.runtime_notes import runtime_notes
     from smelt.cli.summary import snapshot, summary
@@ -87,7 +97,8 @@ def optimize(
         print_json({"schema": "smelt.optimize/2", **facts, **seen.clock.facts()})
         return
     if stats:
-        note(table(_rows(reports), ("pass", "ms", "nodes", "rewrites", "rules")))
+        header = ("pass", "ms", "nodes", "rewrites", "rules")
+        note(table(_rows(reports), header, stream=sys.stderr))
     note(f"{output}: {before.nodes:,} nodes became {after.nodes:,}")
     note(summary(before, after, model, output))
     told = [*map(str, changes)] or ["opset, inputs and outputs: unchanged"]

@@ -18,10 +18,13 @@ WIDE = 200
 
 @command
 def passes(
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a Markdown table.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List all passes, what each does to results, and whether it runs by default."""
+    """List all passes, and how each changes numbers.
+
+    Example: smelt passes
+    """
     from smelt.passes.registry import broken
     from smelt.passes.registry import passes as registered
 

@@ -8,9 +8,12 @@ from smelt.cli.layout import table
 
 @command
 def plugins(as_json: Json = False) -> None:
-    """List passes, targets, lowerings, operators and C kernels that installed packages add.
+    """List what other installed packages add to smelt.
 
-    Each is imported to test that it works, except with --no-plugins.
+    A package can add passes, targets, lowerings, operators and C kernels. Each is imported to
+    test that it works, except with --no-plugins.
+
+    Example: smelt plugins
     """
     from smelt.check.plugins import plugins as installed
 

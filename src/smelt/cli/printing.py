@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +17,7 @@ import typer
 
 from smelt.cli import completion
 from smelt.cli.command import note
+from smelt.cli.terminal import painted_diff
 
 if TYPE_CHECKING:
     from smelt.passes.run import Observer
@@ -28,7 +30,7 @@ PrintChanged = Annotated[
     typer.Option(
         "--print-changed",
         metavar="[=PASS,...]",
-        help="Show what each pass changes, or those named, as a diff of ONNX text.",
+        help="Print a diff of the ONNX text after each pass, or after the named passes.",
         autocompletion=completion.passes,
     ),
 ]
@@ -37,12 +39,15 @@ PrintAfter = Annotated[
     typer.Option(
         "--print-after",
         metavar="[=PASS,...]",
-        help="Show the model after each run of each pass, or of those named.",
+        help="Print the model after each pass, or after the named passes.",
         autocompletion=completion.passes,
     ),
 ]
 PrintLimit = Annotated[
-    int, typer.Option("--print-limit", min=0, help="Lines of each of these; 0 shows all.")
+    int,
+    typer.Option(
+        "--print-limit", min=0, metavar="N", help="The most lines per print; 0 prints all of them."
+    ),
 ]
 
 LINES = 200
@@ -57,6 +62,9 @@ def printed(changed: str | None, after: str | None, limit: int) -> Iterator[list
         return
     from smelt.check.print_passes import PrintPasses, wanted_passes
 
-    printer = PrintPasses(note, wanted_passes(changed), wanted_passes(after), limit)
+    def write(text: str) -> None:
+        note(painted_diff(text, sys.stderr))
+
+    printer = PrintPasses(write, wanted_passes(changed), wanted_passes(after), limit)
     yield [printer]
     printer.finish()

@@ -22,7 +22,9 @@ def reduce(
         str,
         typer.Option(
             metavar="CMD",
-            help="Run on each candidate, whose path is put in for {} or comes last.",
+            help="The command to run on each smaller model. {} stands for the path of the model;"
+            " without"
+            " {}, the path is the last argument.",
         ),
     ],
     output: Output,
@@ -31,24 +33,34 @@ def reduce(
         typer.Option(
             "--check-status",
             metavar="N|same|failure|timeout",
-            help="The exit status that means: still there. same: that of MODEL, if not 0.",
+            help="The exit status of CMD that means that the failure is still there. same: the"
+            " status"
+            " of CMD on MODEL.",
         ),
     ] = "same",
     text: Annotated[
-        str, typer.Option("--check-text", help="What CMD has to print as well, to be still there.")
+        str,
+        typer.Option(
+            "--check-text", metavar="TEXT", help="A text that CMD must also print while it fails."
+        ),
     ] = "",
     timeout: Annotated[
-        float, typer.Option(min=0.01, help="Seconds after which CMD is stopped.")
+        float, typer.Option(min=0.01, metavar="SECONDS", help="End CMD after SECONDS.")
     ] = 60.0,
     runs: Annotated[
-        int | None, typer.Option(min=1, help="Runs of CMD at most; the best so far is written.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Run CMD at most N times and write the smallest model so far."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a model smaller as long as CMD still fails on it as it does on MODEL.
+    """Make a model as small as possible while a command fails on it.
 
-    Nodes, outputs, branches, sizes and weights go; every candidate is a valid model. A crash and
-    a timeout are exit statuses too: --check "smelt verify {} other.onnx" looks for a mismatch.
+    Removes nodes, outputs, branches and weights, and makes dims smaller, as long as CMD fails on
+    the smaller model as it fails on MODEL. A crash or a timeout of CMD also counts as failure.
+
+    Example: smelt reduce model.onnx --check "python crash.py {}" -o small.onnx
     """
     from smelt.check.command_check import CommandCheck
     from smelt.check.reduce import reduce as shrink

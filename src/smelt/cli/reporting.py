@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
 Report = Annotated[
     str | None,
-    typer.Option("--report", metavar="FILE", help="Show what was done on a page of HTML."),
+    typer.Option(
+        "--report", metavar="FILE", help="Write a page of HTML that shows what the command did."
+    ),
 ]
 
 Picture = Annotated[

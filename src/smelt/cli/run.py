@@ -28,7 +28,8 @@ RunTarget = Annotated[
     str | None,
     typer.Option(
         "--target",
-        help="Compile for this target first, and run that.",
+        metavar="TARGET",
+        help="Compile for this target first, and run the result.",
         autocompletion=completion.targets,
     ),
 ]
@@ -40,7 +41,8 @@ def run(
         str,
         typer.Argument(
             metavar="MODEL|FOLDER|PKG.MOD:FN",
-            help="A model, a folder of `smelt compile`, a function, or - for stdin.",
+            help="A model, a folder that `smelt compile` wrote, a function, or - for standard"
+            " input.",
         ),
     ],
     inputs: Given = None,
@@ -49,16 +51,24 @@ def run(
     target: RunTarget = None,
     seed: Seed = 0,
     output: Annotated[
-        str | None, typer.Option("-o", "--output", help="The .npz of results, or - for stdout.")
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Write the outputs to this .npz file, or - for standard output.",
+        ),
     ] = None,
     as_json: Json = False,
     *,
     calling: Calling,
 ) -> None:
-    """Run a model once and show its outputs.
+    """Run a model once and print a summary of its outputs.
 
-    Inputs that are not given are random: the same on each run, and the same as in `smelt verify`.
-    Dims whose size is not given are 1.
+    Inputs that you do not give are random, and equal on each run. Symbolic dims that you do not
+    give are 1.
+
+    Example: smelt run model.onnx --input x=x.npy --dim B=4 -o y.npz
     """
     from smelt.candidate import candidate
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,7 +65,8 @@ def summary(before: Snapshot, after: Snapshot, source: str, result: str) -> str:
         rows.append(("file, bytes", *sizes))
     cells = [("", "before", "after"), *((name, f"{a:,}", f"{b:,}") for name, a, b in rows)]
     wide = [max(len(row[column]) for row in cells) for column in (1, 2)]
-    return table([(name, a.rjust(wide[0]), b.rjust(wide[1])) for name, a, b in cells])
+    header, *lines = [(name, a.rjust(wide[0]), b.rjust(wide[1])) for name, a, b in cells]
+    return table(lines, header, stream=sys.stderr)
 
 
 def _operators(before: Counter[str], after: Counter[str]) -> Iterator[tuple[str, int, int]]:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @command
 def targets(as_json: Json = False) -> None:
-    """List the installed targets and what they take."""
+    """List the installed targets and their limits.
+
+    Example: smelt targets
+    """
     from smelt.targets.registry import find_target, target_names
 
     listed: list[dict[str, Any]] = []

@@ -27,11 +27,13 @@ from smelt.spans import Recorder, recording
 if TYPE_CHECKING:
     from smelt.spans.timing import Total
 
-Timing = Annotated[bool, typer.Option("--timing", help="Show what each phase and each pass took.")]
+Timing = Annotated[
+    bool, typer.Option("--timing", help="Print the time of each phase and each pass.")
+]
 Trace = Annotated[
     str | None,
     typer.Option(
-        "--trace", metavar="FILE", help="Write a trace for Perfetto or chrome://tracing (JSON)."
+        "--trace", metavar="FILE", help="Write a trace (JSON) for Perfetto or chrome://tracing."
     ),
 ]
 
@@ -84,7 +86,8 @@ def _tell(clock: Clock, trace: str | None, as_json: bool, *, failing: bool) -> N
     is only noted.
     """
     if clock.timing and not as_json:
-        note(table(_rows(clock.recorder), ("phase", "ms", "%", "CPU ms", "runs", "nodes")))
+        header = ("phase", "ms", "%", "CPU ms", "runs", "nodes")
+        note(table(_rows(clock.recorder), header, stream=sys.stderr))
     if trace is None:
         return
     try:

@@ -19,31 +19,50 @@ Input = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
-        metavar="[NAME=]SPEC",
-        help="Type of an argument, as 'f32[B,28,28,1]'; with a name, of one by keyword.",
+        metavar="[NAME=]TYPE",
+        help="The type of an argument, such as 'f32[B,28,28,1]', in the order of the arguments."
+        " NAME=TYPE for a keyword argument. Repeatable.",
     ),
 ]
 InputNames = Annotated[
     list[str] | None,
-    typer.Option("--input-name", metavar="[OLD=]NAME", help="Names of all inputs, or new ones."),
+    typer.Option(
+        "--input-name",
+        metavar="[OLD=]NAME",
+        help="Name an input: all of them in order, or OLD=NAME for one. Repeatable.",
+    ),
 ]
 OutputNames = Annotated[
     list[str] | None,
-    typer.Option("--output-name", metavar="[OLD=]NAME", help="Names of all outputs, or new ones."),
+    typer.Option(
+        "--output-name",
+        metavar="[OLD=]NAME",
+        help="Name an output: all of them in order, or OLD=NAME for one. Repeatable.",
+    ),
 ]
 InputParams = Annotated[
     list[str] | None,
     typer.Option(
-        "--input-param", metavar="PATTERN", help="Parameters that become inputs; repeatable."
+        "--input-param",
+        metavar="PATTERN",
+        help="Make the parameters that match PATTERN inputs of the model. Repeatable.",
     ),
 ]
 ChannelsFirst = Annotated[
     list[str] | None,
-    typer.Option("--channels-first", metavar="NAME", help="An NHWC image to take or give as NCHW."),
+    typer.Option(
+        "--channels-first",
+        metavar="NAME",
+        help="An input or output in NHWC layout that becomes NCHW in the model. Repeatable.",
+    ),
 ]
 Constraints = Annotated[
     list[str] | None,
-    typer.Option("--constraint", metavar="TEXT", help="About symbolic dims, as 'S % 8 == 0'."),
+    typer.Option(
+        "--constraint",
+        metavar="TEXT",
+        help="A fact about symbolic dims, such as 'S % 8 == 0'. Repeatable.",
+    ),
 ]
 
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w*)\s*=(.*)", re.DOTALL)

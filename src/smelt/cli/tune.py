@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from smelt.cli.command import Json, Target, command, note, print_json
+from smelt.cli.command import Json, Target, command, kept, note, print_json
 from smelt.cli.progress import progress
 from smelt.errors import UsageError
 
@@ -16,18 +16,31 @@ from smelt.errors import UsageError
 def tune(
     output: Annotated[
         str,
-        typer.Option("-o", "--output", help="The table; what it holds already is not repeated."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="The JSON file to write. Kernels that an existing file has are not timed again.",
+        ),
     ],
     target: Target = "ort",
-    threads: Annotated[int, typer.Option(min=1, help="Threads of each kernel.")] = 1,
+    threads: Annotated[
+        int, typer.Option(min=1, metavar="N", help="The threads of each kernel.")
+    ] = 1,
     seconds: Annotated[
-        float | None, typer.Option(min=0.0, help="Stop after so long; a later run goes on.")
+        float | None,
+        typer.Option(
+            min=0.0, metavar="SECONDS", help="Stop after SECONDS; run the command again to go on."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure the costs by which a target chooses, and write them as JSON.
+    """Time the kernels of a target on this machine.
 
-    `smelt compile --target ort --option costs=FILE` uses them.
+    Pass the file to `smelt compile --target ort --option costs=FILE`: the target then chooses
+    among equivalent operators by these times instead of its built-in estimates.
+
+    Example: smelt tune --target ort -o costs.json --seconds 60
     """
     from smelt.targets.registry import find_target
 
@@ -37,6 +50,7 @@ def tune(
     path = Path(output)
     if not path.absolute().parent.is_dir():
         raise UsageError("E614", f"cannot write to {output!r}", why="no such folder")
+    kept.set(f"{output} has the times so far; the same command goes on")
     limit = float("inf") if seconds is None else seconds
     with progress("measuring") as shown:
         document = chosen.tune(path, threads=threads, seconds=limit, say=shown.say)

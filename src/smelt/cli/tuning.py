@@ -22,16 +22,24 @@ class Tuning:
     tune: Annotated[
         float | None,
         typer.Option(
-            "--tune", metavar="SECONDS", min=0.0, help="Time ways to run it here; for target ort."
+            "--tune",
+            metavar="SECONDS",
+            min=0.0,
+            help="Spend SECONDS on timing variants on this machine and keep the fastest. For"
+            " target ort.",
         ),
     ] = None
     tune_dim: Annotated[
         list[str] | None,
         typer.Option(
-            "--tune-dim", metavar="NAME=SIZE", help="A symbolic dim while --tune times; else 1."
+            "--tune-dim",
+            metavar="NAME=SIZE",
+            help="The size of a symbolic dim while --tune measures; 1 by default. Repeatable.",
         ),
     ] = None
-    threads: Annotated[int, typer.Option(min=1, help="Threads that --tune times with.")] = 1
+    threads: Annotated[
+        int, typer.Option(min=1, metavar="N", help="The threads that --tune runs the model with.")
+    ] = 1
 
     def compile(
         self,

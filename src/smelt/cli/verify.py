@@ -25,19 +25,33 @@ def verify(
     a: Annotated[
         str,
         typer.Argument(
-            metavar="A", help="A model, a folder of `smelt compile`, or a function as pkg.mod:fn."
+            metavar="A",
+            help="The reference: a model, a folder that `smelt compile` wrote, or a function as"
+            " package.module:function.",
         ),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="What should compute the same.")],
+    b: Annotated[
+        str, typer.Argument(metavar="B", help="The model, folder or function to compare with A.")
+    ],
     dim: TrialDims = None,
     samples: Samples = None,
     seed: Seed = 0,
-    rtol: Annotated[float | None, typer.Option(help="Relative error allowed.")] = None,
-    atol: Annotated[float | None, typer.Option(help="Absolute error allowed.")] = None,
-    ulp: Annotated[float | None, typer.Option(help="Units in the last place allowed.")] = None,
+    rtol: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="The relative error to allow.")
+    ] = None,
+    atol: Annotated[
+        float | None, typer.Option(metavar="NUMBER", help="The absolute error to allow.")
+    ] = None,
+    ulp: Annotated[
+        float | None,
+        typer.Option(metavar="NUMBER", help="The error to allow in units in the last place (ulp)."),
+    ] = None,
     specs: Input = None,
     edges: Annotated[
-        bool, typer.Option("--edges", help="Also NaN, infinities, denormals.")
+        bool,
+        typer.Option(
+            "--edges", help="Also compare on inputs with NaN, infinities and denormal numbers."
+        ),
     ] = False,
     timing: Timing = False,
     trace: Trace = None,
@@ -46,11 +60,12 @@ def verify(
     *,
     calling: Calling,
 ) -> None:
-    """Run two models, compiled folders or functions on the same inputs and compare them.
+    """Compare what two models, folders or functions compute.
 
-    Without a tolerance, the error that rounding explains is allowed, as measured on A. --input,
-    --static and --x64 say how a function is called, as for `smelt convert`. The exit status is 1 if
-    they differ.
+    Both run on the same inputs. Without a tolerance, an error is allowed that rounding explains:
+    it is measured on A, by moving its inputs by one ulp. The exit status is 1 if they differ.
+
+    Example: smelt verify model.onnx out.onnx --dim B=1,8
     """
     from smelt.check.compare import Tolerance
     from smelt.check.verify import MODES

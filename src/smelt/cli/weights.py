@@ -33,23 +33,28 @@ class Weights:
         typer.Option(
             "--weights",
             metavar="CKPT|int4|int8",
-            help="What fills abstract weights: safetensors, npz, orbax. Or the type that products"
-            " read their weights in, for target ort.",
+            help="A checkpoint (safetensors, npz, orbax) with numbers for weights that have only a"
+            " type. Or, for target ort, int4 or int8: the type to store matrix weights in.",
         ),
     ] = None
     weight_name: Annotated[
         list[str] | None,
         typer.Option(
-            "--weight-name", metavar="WEIGHT=NAME", help="The name in the checkpoint; repeatable."
+            "--weight-name",
+            metavar="WEIGHT=NAME",
+            help="The NAME that a WEIGHT of the model has in the checkpoint. Repeatable.",
         ),
     ] = None
     cast_weights: Annotated[
-        bool, typer.Option("--cast-weights", help="Round floats of a checkpoint to the model's.")
+        bool,
+        typer.Option(
+            "--cast-weights", help="Round the floats of the checkpoint to the model's types."
+        ),
     ] = False
     extra_weights: Annotated[
         bool,
         typer.Option(
-            "--extra-weights", help="Ignore checkpoint entries that the model has no weight for."
+            "--extra-weights", help="Ignore entries of the checkpoint that the model does not use."
         ),
     ] = False
 

@@ -9,8 +9,11 @@ from smelt.error_codes.code import ErrorCode
 CODES: Mapping[str, ErrorCode] = {
     "E401": ErrorCode(
         "the target needs fixed shapes",
-        "The target plans all memory before a run, so every dim needs a number or bounds.",
-        "--dim B=1, or --dim B=1..16 for a target that takes bounds, such as c",
+        "The target plans all memory before a run, so it needs a number for every dim, or bounds. "
+        "With `--dim B=1..16` it plans memory for 16 and runs any size from 1 to 16. `smelt "
+        "explain TARGET` says whether a target takes bounds. A size that depends on data, such as "
+        "the result of NonZero, has bounds of its own and needs no option.",
+        "--dim B=1, or --dim B=1..16 for c and other targets that take bounds",
     ),
     "E402": ErrorCode(
         "the target lacks an element type",

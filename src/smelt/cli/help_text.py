@@ -1,0 +1,64 @@
+"""The page that ``smelt COMMAND --help`` prints: two columns of plain text within 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import cleandoc
+from typing import Any
+
+from typer.core import TyperArgument, TyperOption
+
+NAMES = {"int": "N", "int range": "N", "float": "NUMBER", "float range": "NUMBER"}
+"""The name of a value by its type, for options that name it nowhere else."""
+
+
+def paragraphs(function: Callable[..., None]) -> str:
+    """Return the docstring of a command with one line a paragraph, so that the terminal wraps."""
+    told = cleandoc(function.__doc__ or "")
+    return "\n\n".join(" ".join(part.split()) for part in told.split("\n\n"))
+
+
+def usage(params: Sequence[Any]) -> list[str]:
+    """Return the words behind the name of the command: ``[OPTIONS]`` and its arguments."""
+    arguments = [each.metavar or each.name for each in params if isinstance(each, TyperArgument)]
+    return ["[OPTIONS]", *arguments]
+
+
+def sections(context: Any, params: Sequence[Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the titles and rows of the page: the arguments, then the options."""
+    arguments = [
+        (each.metavar or each.name, each.help or "") for each in _of(params, TyperArgument)
+    ]
+    options = [
+        (_spelling(context, each), _described(context, each))
+        for each in _of(params, TyperOption)
+        if not each.hidden
+    ]
+    return [(name, rows) for name, rows in (("Arguments", arguments), ("Options", options)) if rows]
+
+
+def _of(params: Sequence[Any], kind: type) -> list[Any]:
+    return [each for each in params if isinstance(each, kind)]
+
+
+def _spelling(context: Any, option: TyperOption) -> str:
+    """Return the names of ``option`` and its value, such as ``-o, --output FILE``."""
+    names = ", ".join(sorted(option.opts, key=len))
+    if option.is_flag:
+        return names
+    if option.metavar is not None:
+        joint = "" if option.metavar.startswith("[=") else " "
+        return f"{names}{joint}{option.metavar}"
+    kind = option.display_type(context).strip("<>")
+    return f"{names} {NAMES.get(kind, kind if '|' in kind else 'TEXT')}"
+
+
+def _described(context: Any, option: TyperOption) -> str:
+    """Return the help of ``option``, followed by its default or by ``[required]``."""
+    if option.required:
+        return f"{option.help}  [required]"
+    default = option.get_default(context)
+    if option.is_flag or default in (None, "", []):
+        return option.help or ""
+    shown = f"{default:g}" if isinstance(default, float) else default
+    return f"{option.help}  [default: {shown}]"
