@@ -18,8 +18,8 @@ setup: .venv/.installed ## install smelt and its tools into .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: setup ## compile real models and print what became of them
-	$(BIN)/python -m examples.demo
+demo: setup ## nine real models in one table; a second call takes seconds
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m examples.demo
 
 test: setup ## format, lint, types, layers, then the tests that CI runs, and what they cover
 	@mkdir -p build
