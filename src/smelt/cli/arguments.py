@@ -56,7 +56,12 @@ def write_model(model: ir.Model, destination: str, **options: Any) -> None:
 def one_document(as_json: bool, destination: str | None) -> None:
     """Raise UsageError E637 if both the model and ``--json`` go to standard output."""
     if as_json and destination == STANDARD:
-        raise UsageError("E637", "standard output cannot take both the model and --json")
+        raise UsageError(
+            "E637",
+            "the model and the JSON document of --json both go to standard output",
+            why="a reader could not tell one from the other",
+            fix="write the model to a file: -o FILE",
+        )
 
 
 def find_function(reference: str) -> Callable[..., Any]:
@@ -81,7 +86,12 @@ def find_function(reference: str) -> Callable[..., Any]:
         raise _not_imported(reference, error) from error
     if not callable(found):
         kind = type(found).__name__
-        raise UsageError("E635", f"{reference!r} is no function, its type is {kind}")
+        raise UsageError(
+            "E635",
+            f"{reference!r} is not a function",
+            why=f"it is of type {kind}, which cannot be called",
+            fix="name a function as package.module:function",
+        )
     return found  # type: ignore[no-any-return]
 
 
@@ -101,21 +111,26 @@ def _not_imported(reference: str, error: Exception) -> UsageError:
     if package and package != file.partition(".")[0] and not file.endswith(".py"):
         return UsageError(
             "E635",
-            f"cannot import {reference!r}: it needs the package {package}, which is not installed",
+            f"cannot import {reference!r}",
             fix=f"pip install {package}",
+            why=f"it imports the package {package}, which is not installed",
         )
     if not function and not file.endswith(".py") and isinstance(error, ModuleNotFoundError):
         return UsageError(
             "E635",
-            f"there is no file {reference!r}, nor a Python module of that name",
+            f"there is no file and no Python module {reference!r}",
             fix="check the path, or name a function as package.module:function",
+            why="a model is a path; a function is written package.module:function",
         )
     fix = "name a function as package.module:function, importable from this folder"
     if file.endswith(".py"):
         module = ".".join(Path(file).with_suffix("").parts)
         fix = f"name the module, not its file: {module}:{function or 'FUNCTION'}"
     return UsageError(
-        "E635", f"cannot import {reference!r}: {type(error).__name__}: {error}", fix=fix
+        "E635",
+        f"cannot import {reference!r}: {type(error).__name__}: {error}",
+        fix=fix,
+        why="Python raises this error when it imports the module of the function",
     )
 
 
@@ -130,10 +145,18 @@ def parse_dims(items: Sequence[str] | None) -> dict[str, tuple[int, ...]]:
         numbers = sizes.split(",")
         if not _NAME.fullmatch(name) or not all(number.strip().isdecimal() for number in numbers):
             raise UsageError(
-                "E636", f"--dim {item!r} is not NAME=SIZE[,SIZE]", fix="for instance: --dim B=1,3"
+                "E636",
+                f"--dim {item!r} is not NAME=SIZE[,SIZE]",
+                fix="for instance: --dim B=1,3",
+                why="sizes are whole numbers, separated by commas",
             )
         if name in dims:
-            raise UsageError("E636", f"--dim {name} is given twice", fix=f"--dim {name}=1,3")
+            raise UsageError(
+                "E636",
+                f"--dim {name} is given twice",
+                fix=f"--dim {name}=1,3",
+                why="several sizes of one dim go into one option",
+            )
         dims[name] = tuple(int(number) for number in numbers)
     return dims
 
@@ -152,12 +175,22 @@ def bounded_dims(items: Sequence[str] | None) -> dict[str, int | tuple[int, int]
             single.append(item)
             continue
         if name in bounds:
-            raise UsageError("E636", f"--dim {name} is given twice", fix="leave one of them out")
+            raise UsageError(
+                "E636",
+                f"--dim {name} is given twice",
+                fix="leave one of them out",
+                why="one dim has one size, or one pair of bounds",
+            )
         bounds[name] = (int(ends[1]), int(ends[2]))
     bound = bind_dims(single)
     twice = [name for name in bound if name in bounds]
     if twice:
-        raise UsageError("E636", f"--dim {twice[0]} is given twice", fix="leave one of them out")
+        raise UsageError(
+            "E636",
+            f"--dim {twice[0]} is given twice",
+            fix="leave one of them out",
+            why="one dim has one size, or one pair of bounds",
+        )
     return bounds | bound
 
 
@@ -179,7 +212,10 @@ def bind_dims(items: Sequence[str] | None) -> dict[str, int]:
     for name, sizes in dims.items():
         if len(sizes) != 1:
             raise UsageError(
-                "E636", f"--dim {name} takes one size here", fix=f"--dim {name}={sizes[0]}"
+                "E636",
+                f"--dim {name} has several sizes",
+                fix=f"--dim {name}={sizes[0]}",
+                why="this command runs at one size of each dim",
             )
     return {name: sizes[0] for name, sizes in dims.items()}
 
@@ -190,7 +226,12 @@ def parse_options(items: Sequence[str] | None) -> Mapping[str, Any]:
     for item in items or ():
         name, equals, text = item.partition("=")
         if not name.replace("-", "_").isidentifier():
-            raise UsageError("E636", f"--option {item!r} is not NAME=VALUE")
+            raise UsageError(
+                "E636",
+                f"--option {item!r} is not NAME=VALUE",
+                why="an option of a target has a name and a value; a flag has the name alone",
+                fix="for instance: --option name=my_model",
+            )
         options[name.replace("-", "_")] = _value(text) if equals else True
     return options
 

@@ -101,7 +101,12 @@ def bench(
     limit = seconds if seconds is not None else (float("inf") if runs else SECONDS)
     if kernels:
         if len(sources) != 1 or target:
-            raise UsageError("E637", "--kernels takes one folder of target c, and no --target")
+            raise UsageError(
+                "E637",
+                "--kernels is given with --target or with several models",
+                why="it times the kernels of one folder that is already compiled",
+                fix="smelt bench FOLDER --kernels",
+            )
         bench_kernels(sources[0], given, rounds=runs or MOST_ROUNDS, seconds=limit, as_json=as_json)
         return
     with progress("reading") as shown:
@@ -142,11 +147,21 @@ def _candidates(
     way = Way(optimized=True, threads=threads)
     asked = [(source, *_split(source)) for source in sources]
     if [base for _, base, _ in asked].count(STANDARD) > 1:
-        raise UsageError("E637", "only one model can come from standard input")
+        raise UsageError(
+            "E637",
+            "two models are read from standard input",
+            why="standard input holds one model",
+            fix="give a path for the others",
+        )
     found: list[Candidate] = []
     for source, base, own in asked:
         if own is not None and targets:
-            raise UsageError("E637", f"{source!r} names a target, and --target does, too")
+            raise UsageError(
+                "E637",
+                f"{source!r} names a target, and --target is given",
+                why="both would choose the target of this model",
+                fix="leave one of them out",
+            )
         say(f"reading {base}")
         opened = opened_source(base)
         called = how if is_function(base) else AS_IS

@@ -169,10 +169,19 @@ def _explained(error: Exception) -> SmeltError:
         return error
     if is_out_of_memory(error) or isinstance(error, RecursionError | MemoryError):
         what = "the model needs more memory or is nested deeper than this process allows"
-        return ResourceLimit("E512", what, why=type(error).__name__)
+        return ResourceLimit(
+            "E512",
+            what,
+            why=type(error).__name__,
+            fix="use a machine with more memory, or a smaller model (smelt extract)",
+        )
     if isinstance(error, OSError):
-        place = f"{error.filename!r}: " if error.filename else ""
-        return UsageError("E639", f"{place}{error.strerror or error}")
+        return UsageError(
+            "E639",
+            f"cannot use {error.filename!r}" if error.filename else "cannot read or write a file",
+            why=error.strerror or str(error),
+            fix="check that the path exists and that you may read and write it",
+        )
     if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
         return not_installed(error.name, EXTRAS[error.name], "this")
     return _unexpected(error)

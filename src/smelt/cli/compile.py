@@ -113,7 +113,12 @@ def compile_(
 
     check_samples(samples, verify)
     if fallback and strict:
-        raise UsageError("E637", "--strict forbids a --fallback", fix="leave one of them out")
+        raise UsageError(
+            "E637",
+            "--strict and --fallback are given together",
+            fix="leave one of them out",
+            why="--strict refuses nodes that --fallback would compile for another target",
+        )
     options = {**_own_options(option), **weights.stored()}
     if watching.dry_run:
         show_dry_run(rewriting.stages(), watching.as_json, target, options)
@@ -227,7 +232,12 @@ def _own_options(items: list[str] | None) -> Mapping[str, Any]:
     options = parse_options(items)
     for name in inspect.signature(compile_model).parameters:
         if name in options:
-            raise UsageError("E636", f"{name!r} is no option of a target", fix=f"--{name}")
+            raise UsageError(
+                "E636",
+                f"--option {name} is not an option of a target",
+                fix=f"--{name}",
+                why="every target has it, so it is an option of the command",
+            )
     return options
 
 
@@ -242,7 +252,12 @@ def _saved(artifact: Artifact, output: str | None) -> list[Path]:
         return artifact.save(output)
     if artifact.files and not find_target(artifact.target).in_process:
         names = ", ".join(artifact.files)
-        raise UsageError("E637", f"there is no folder for {names}", fix="-o FOLDER")
+        raise UsageError(
+            "E637",
+            f"no folder is given for {names}",
+            fix="-o FOLDER",
+            why="the target writes files",
+        )
     return []
 
 

@@ -42,7 +42,12 @@ def config(
 
     if of is not None and of not in COMMANDS:
         fix = did_you_mean(of, COMMANDS, "`smelt --help` lists the commands")
-        raise UsageError("E643", f"there is no command {of!r}", fix=fix)
+        raise UsageError(
+            "E643",
+            f"there is no command {of!r}",
+            fix=fix,
+            why="the argument is the name of a command, such as optimize",
+        )
     without = context.find_root().params.get("no_config")
     files = find_files() if files_wanted(("--no-config",) if without else ()) else ()
     options = known_options()

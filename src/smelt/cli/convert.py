@@ -88,7 +88,12 @@ def convert(
         return
     one_document(watching.as_json, output)
     if external_data and output == "-":
-        raise UsageError("E637", "weights beside the model need a file, not standard output")
+        raise UsageError(
+            "E637",
+            "--external-data is given, and the model goes to standard output",
+            why="the weights are written into a second file next to the model",
+            fix="-o FILE",
+        )
     check_samples(samples, verify)
     sizes = bounded_dims(dim)
     how = calling.typed(specs)

@@ -14,6 +14,16 @@ def check_destination(path: str, word: str, *files: str | None) -> None:
     """
     if Path(path).is_dir() or not Path(path).parent.is_dir():
         why = "it is a folder, not a file" if Path(path).is_dir() else "no such folder"
-        raise UsageError("E614", f"cannot write to {path!r}", why=why)
+        raise UsageError(
+            "E614",
+            f"cannot write to {path!r}",
+            why=why,
+            fix="create the folder first, or choose another path",
+        )
     if Path(path).resolve() in {Path(file).resolve() for file in files if file}:
-        raise UsageError("E637", f"the {word} would take the place of {path!r}")
+        raise UsageError(
+            "E637",
+            f"the {word} would overwrite {path!r}",
+            why="the command reads or writes that file, too",
+            fix=f"choose another path for the {word}",
+        )

@@ -47,7 +47,12 @@ def diff(
     from smelt.check.model_diff import model_diff
 
     if a == b == STANDARD:
-        raise UsageError("E637", "only one model can come from standard input")
+        raise UsageError(
+            "E637",
+            "both models are read from standard input",
+            why="standard input holds one model",
+            fix="give a path for one of them",
+        )
     printing = (STANDARD,) if as_json else ()
     with (
         reporting(report, " and ".join(_names(a, b)), *printing, reads=(a, b)) as page,

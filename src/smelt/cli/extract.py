@@ -49,7 +49,12 @@ def extract(
 
     one_document(as_json, output)
     if not inputs and not outputs:
-        raise UsageError("E637", "nothing says where the part begins or ends", fix="--outputs NAME")
+        raise UsageError(
+            "E637",
+            "neither --inputs nor --outputs is given",
+            fix="--outputs NAME",
+            why="without them, the part is the whole model",
+        )
     with progress(f"reading {model}{size_of(model)}") as shown:
         read = read_model(model, as_is=True)
         before = len(read.graph)

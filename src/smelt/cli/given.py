@@ -86,10 +86,20 @@ class GivenInputs:
         names = [port.name for port in interface.inputs]
         if len(self.ordered) > len(names):
             what = f"{len(self.ordered)} inputs are given, the model takes {len(names)}"
-            raise UsageError("E632", what, why=f"it takes {wants(interface)}")
+            raise UsageError(
+                "E632",
+                what,
+                why=f"it takes {wants(interface)}",
+                fix="leave out the inputs that are too many",
+            )
         placed = dict(zip(names, self.ordered, strict=False))
         for name in placed.keys() & self.named.keys():
-            raise UsageError("E636", f"input {name!r} is given by name and by place")
+            raise UsageError(
+                "E636",
+                f"input {name!r} is given by name and by position",
+                why="an --input without a name is the next input in order",
+                fix=f"give all inputs by name: --input {name}=FILE",
+            )
         return {**placed, **self.named}
 
     def arguments(self, function: Callable[..., Any], name: str) -> list[Any]:
@@ -103,8 +113,9 @@ class GivenInputs:
         if any(isinstance(item, MadeUp) for item in (*self.ordered, *self.named.values())):
             raise UsageError(
                 "E632",
-                f"no values can be made up for {name}: it says nothing of its types",
+                f"no inputs can be made up for {name}",
                 fix="--input 'f32[2,3]' for each argument, or files",
+                why="the function does not declare the types of its arguments",
             )
         try:
             bound = inspect.signature(function).bind(*self.ordered, **self.named)
@@ -133,6 +144,7 @@ def read_samples(files: Sequence[str] | None) -> list[dict[str, np.ndarray]] | N
             "E636",
             f"the array in {unnamed[0]!r} has no name",
             fix="save it by name: np.savez('data.npz', x=x)",
+            why="inputs in a file are matched to those of the model by name",
         )
     tensors = [arrays for file, arrays in read.items() if file.endswith(".pb")]
     whole = [arrays for file, arrays in read.items() if not file.endswith(".pb")]
@@ -156,7 +168,12 @@ def read_given(
         arrays = read_arrays(file)
         if "" in arrays:
             fix = f"--input NAME={file}"
-            raise UsageError("E636", f"the array in {file!r} has no name", fix=fix)
+            raise UsageError(
+                "E636",
+                f"the array in {file!r} has no name",
+                fix=fix,
+                why="inputs in a file are matched to those of the model by name",
+            )
         for name, array in arrays.items():
             _add(given, name, array)
     for item in items or ():
@@ -172,7 +189,12 @@ def _read(given: GivenInputs, item: str, function: bool) -> None:
         if not name:
             given.specs[0].append(what)
         elif name in given.specs[1]:
-            raise UsageError("E636", f"--input {name} is given twice")
+            raise UsageError(
+                "E636",
+                f"--input {name} is given twice",
+                why="an argument has one type",
+                fix="leave one of them out",
+            )
         else:
             given.specs[1][name] = what
         return
@@ -218,5 +240,10 @@ def _value(name: str, what: str, item: str) -> np.ndarray | MadeUp:
 
 def _add(given: GivenInputs, name: str, value: np.ndarray | MadeUp) -> None:
     if name in given.named:
-        raise UsageError("E636", f"input {name!r} is given twice")
+        raise UsageError(
+            "E636",
+            f"input {name!r} is given twice",
+            why="an input has one value",
+            fix="leave one of them out",
+        )
     given.named[name] = value

@@ -48,7 +48,12 @@ def inspect(
     from smelt.inspection import inspect as facts_of
 
     if listed and snippet:
-        raise UsageError("E637", "--list and --snippet print different things", fix="leave one out")
+        raise UsageError(
+            "E637",
+            "--list and --snippet are given together",
+            fix="leave one out",
+            why="each replaces the whole output",
+        )
     with progress(f"reading {model}{size_of(model)}") as shown:
         read = read_model(model, as_is=True)
         shown.say("inferring shapes")

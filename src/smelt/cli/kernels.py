@@ -33,8 +33,9 @@ def bench_kernels(
     if not Path(folder).is_dir():
         raise UsageError(
             "E637",
-            f"--kernels times a folder of target c; {folder!r} is none",
+            f"{folder!r} is not a folder",
             fix="smelt compile MODEL --target c --option profile=true -o out/",
+            why="--kernels times the kernels of a folder that target c wrote",
         )
     read(Path(folder))
     opened = candidate(folder, folder)

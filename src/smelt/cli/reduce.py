@@ -94,7 +94,10 @@ def _wanted(status: str) -> Wanted:
         return int(status)
     except ValueError as error:
         raise UsageError(
-            "E636", f"--check-status {status!r} is no exit status", fix="--check-status 1"
+            "E636",
+            f"--check-status {status!r} is not an exit status",
+            fix="--check-status 1",
+            why="it is a number, or one of same, failure and timeout",
         ) from error
 
 

@@ -78,7 +78,12 @@ def reporting(
         _draw(report, picture)
         return
     if path == STANDARD in outputs:
-        raise UsageError("E637", "standard output cannot take both the report and the result")
+        raise UsageError(
+            "E637",
+            "the report and the result both go to standard output",
+            why="a reader could not tell one from the other",
+            fix="--report report.html",
+        )
     if path != STANDARD:
         check_destination(path, "report", *outputs, *reads)
     with recording() as report.recorder:

@@ -73,7 +73,12 @@ def run(
     from smelt.candidate import candidate
 
     if as_json and output == STANDARD:
-        raise UsageError("E637", "standard output cannot take both the results and --json")
+        raise UsageError(
+            "E637",
+            "the outputs and the JSON document of --json both go to standard output",
+            why="a reader could not tell one from the other",
+            fix="write the outputs to a file: -o FILE.npz",
+        )
     given = read_given(inputs, input_file, function=is_function(source))
     opened = opened_source(source)
     dims = bind_dims(dim)
@@ -95,7 +100,12 @@ def _run(
     if source.interface is not None:
         return run_once(source, given.by_name(source.interface), dims, seed)
     if dims:
-        raise UsageError("E637", "--dim belongs to symbolic dims, which arrays do not have")
+        raise UsageError(
+            "E637",
+            "--dim is given for a function of arrays",
+            why="arrays have sizes, and a function without types has no symbolic dims",
+            fix="leave out --dim, or give types: --input 'f32[B,4]'",
+        )
     arguments = given.arguments(opened, source.name)
     return source.named(source.open({})(*arguments)), None
 

@@ -67,7 +67,12 @@ def timed(timing: bool, trace: str | None, as_json: bool, *files: str | None) ->
     block: E614 if the trace has no folder, E637 if it equals one of the files.
     """
     if trace == STANDARD:
-        raise UsageError("E637", "a trace needs a file, not standard output")
+        raise UsageError(
+            "E637",
+            "--trace - is given",
+            why="a trace is a file for a viewer, and standard output has the result of the command",
+            fix="--trace trace.json",
+        )
     if trace is not None:
         check_destination(trace, "trace", *files)
     with recording() as recorder:

@@ -66,4 +66,5 @@ def find_topics(name: str) -> list[Topic]:
         "E638",
         f"there is no error code, pass, stage, target or operator {name!r}",
         fix=did_you_mean(name, (topic.spelling for topic in every), LISTS),
+        why="no topic has this name in any spelling",
     )

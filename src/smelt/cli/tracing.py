@@ -113,7 +113,12 @@ def parse_inputs(items: Sequence[str] | None) -> tuple[list[str], dict[str, str]
             continue
         name, spec = found.groups()
         if name in keyword:
-            raise UsageError("E636", f"--input {name} is given twice")
+            raise UsageError(
+                "E636",
+                f"--input {name} is given twice",
+                why="an argument has one type",
+                fix="leave one of them out",
+            )
         keyword[name] = spec
     return positional, keyword
 
@@ -132,9 +137,15 @@ def parse_static(items: Sequence[str] | None) -> dict[str, Any]:
                 "E636",
                 f"--static {item!r} is not NAME=VALUE",
                 fix="for instance: --static train=false",
+                why="a static argument is given by its name",
             )
         if name in values:
-            raise UsageError("E636", f"--static {name} is given twice")
+            raise UsageError(
+                "E636",
+                f"--static {name} is given twice",
+                why="an argument has one value",
+                fix="leave one of them out",
+            )
         values[name] = _value(name, text)
     return values
 
@@ -148,6 +159,7 @@ def _value(name: str, text: str) -> Any:
             "E636",
             f"--static {name}={text} is neither true nor false",
             fix=f"""write {name}=true or {name}=false, and text in quotes: '{name}="{text}"'""",
+            why="Python reads it as text, and any text counts as true",
         )
     try:
         return ast.literal_eval(text)
@@ -167,7 +179,17 @@ def parse_names(items: Sequence[str] | None, option: str) -> list[str] | dict[st
         return list(items)
     if not all(renaming):
         what = f"{option} is given as NAME and as OLD=NAME"
-        raise UsageError("E636", what, fix="name all in order, or give OLD=NAME for each")
+        raise UsageError(
+            "E636",
+            what,
+            fix="name all in order, or give OLD=NAME for each",
+            why="names without OLD= are taken for all of them in order",
+        )
     if len({old for old, _, _ in pairs}) < len(pairs):
-        raise UsageError("E636", f"{option} gives two new names for one old name")
+        raise UsageError(
+            "E636",
+            f"{option} gives two new names for one old name",
+            why="a value has one name",
+            fix="leave one of them out",
+        )
     return {old: new for old, _, new in pairs}

@@ -46,10 +46,20 @@ def tune(
 
     chosen = find_target(target)
     if chosen.tune is None:
-        raise UsageError("E664", f"target {chosen.name!r} chooses by nothing that is measured")
+        raise UsageError(
+            "E664",
+            f"target {chosen.name!r} has no costs to measure",
+            why="it does not choose among equivalent operators by time",
+            fix="smelt tune --target ort -o costs.json",
+        )
     path = Path(output)
     if not path.absolute().parent.is_dir():
-        raise UsageError("E614", f"cannot write to {output!r}", why="no such folder")
+        raise UsageError(
+            "E614",
+            f"cannot write to {output!r}",
+            why="the folder does not exist",
+            fix="create the folder first, or choose another path",
+        )
     kept.set(f"{output} has the times so far; the same command goes on")
     limit = float("inf") if seconds is None else seconds
     with progress("measuring") as shown:

@@ -70,8 +70,9 @@ class Tuning:
         if target != "ort" or fallback is not None:
             raise UsageError(
                 "E637",
-                "--tune times sessions of ONNX Runtime",
-                fix="--target ort, and no --fallback",
+                "--tune is given for a target other than ort, or with --fallback",
+                fix="--target ort, without --fallback",
+                why="it times sessions of ONNX Runtime",
             )
         if verify != "off":
             raise UsageError(

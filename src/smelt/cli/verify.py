@@ -72,15 +72,34 @@ def verify(
     from smelt.check.verify import verify as run
 
     if a == b == STANDARD:
-        raise UsageError("E637", "only one model can come from standard input")
+        raise UsageError(
+            "E637",
+            "both sides are read from standard input",
+            why="standard input holds one model",
+            fix="give a path for one of them",
+        )
     bounds = (ulp, rtol, atol)
     if any(bound is not None and not bound >= 0 for bound in bounds):
-        raise UsageError("E637", "a tolerance cannot be negative")
+        raise UsageError(
+            "E637",
+            "a tolerance is negative, or NaN",
+            why="an error is never below zero, so every result would differ",
+            fix="--rtol 1e-5",
+        )
     if samples and dim:
-        raise UsageError("E637", "--inputs says the sizes, so --dim cannot")
+        raise UsageError(
+            "E637",
+            "--inputs and --dim are given together",
+            why="the arrays of --inputs have sizes already",
+            fix="leave out --dim",
+        )
     if (specs or calling != Calling()) and not (is_function(a) or is_function(b)):
-        what = "--input, --static and --x64 say how a function is called, and both sides are models"
-        raise UsageError("E637", what, fix="name the function: smelt verify pkg.mod:fn model.onnx")
+        raise UsageError(
+            "E637",
+            "--input, --static or --x64 is given for two models",
+            fix="name the function: smelt verify pkg.mod:fn model.onnx",
+            why="these options say how a function is called",
+        )
     given = any(bound is not None for bound in bounds)
     with (
         timed(timing, trace, as_json, a, b, report) as clock,

@@ -76,7 +76,13 @@ class Weights:
         names = parse_names(self.weight_name, "--weight-name")
         if isinstance(names, list):
             what = f"--weight-name {names[0]} names no weight"
-            raise UsageError("E636", what, fix="--weight-name kernel=dense.weight")
+            raise UsageError(
+                "E636",
+                what,
+                fix="--weight-name kernel=dense.weight",
+                why="it is written WEIGHT=NAME: the weight of the model, then its name in the "
+                "checkpoint",
+            )
         if checkpoints:
             filling = {
                 "names": names,
@@ -86,7 +92,13 @@ class Weights:
             return {"checkpoint": checkpoints[0], "filling": filling}
         if names or self.cast_weights or self.extra_weights:
             what = "--weight-name, --cast-weights and --extra-weights are about a checkpoint"
-            raise UsageError("E637", what, fix="add --weights CKPT")
+            raise UsageError(
+                "E637",
+                "an option about a checkpoint is given without a checkpoint",
+                fix="add --weights CKPT",
+                why="--weight-name, --cast-weights and --extra-weights say how a checkpoint is "
+                "read",
+            )
         return {}
 
     def _told_apart(self) -> tuple[list[str], list[str]]:
@@ -103,5 +115,10 @@ class Weights:
                 )
         for found in (types, checkpoints):
             if len(found) > 1:
-                raise UsageError("E636", f"--weights is given twice: {' and '.join(found)}")
+                raise UsageError(
+                    "E636",
+                    f"--weights gives {' and '.join(found)}",
+                    why="a model has one checkpoint and one storage type",
+                    fix="leave one of them out",
+                )
         return types, checkpoints

@@ -65,9 +65,10 @@ def _read(path: Path) -> SettingsFile | None:
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(
             "E680",
-            f"{path.name} cannot be read: {error}",
+            f"cannot read {path.name}",
             at=str(path),
-            fix="mend the file, or leave the files out with --no-config",
+            fix="correct the file, or ignore settings files with --no-config",
+            why=str(error),
         ) from error
     if path.name == OWN:
         return SettingsFile(path, table)
@@ -75,7 +76,13 @@ def _read(path: Path) -> SettingsFile | None:
     if not isinstance(tool, dict) or "smelt" not in tool:
         return None
     if not isinstance(tool["smelt"], dict):
-        raise UsageError("E680", "tool.smelt is no table", at=str(path), fix="[tool.smelt]")
+        raise UsageError(
+            "E680",
+            "tool.smelt is not a table",
+            at=str(path),
+            fix="[tool.smelt]",
+            why="settings are keys of a table",
+        )
     return SettingsFile(path, tool["smelt"])
 
 
@@ -96,7 +103,11 @@ def settings_in(file: SettingsFile, options: Sequence[Option]) -> dict[str, tupl
         elif key in commands and not any(option.name == key for option in options):
             what = f"{key!r} is a command, and its settings are a table"
             raise UsageError(
-                "E681", what, at=f"{file.path}: {key}", fix=f"{key} = {{NAME = VALUE}}"
+                "E681",
+                what,
+                at=f"{file.path}: {key}",
+                fix=f"{key} = {{NAME = VALUE}}",
+                why=f"{key} is a command, and the settings of a command are a table",
             )
         else:
             general |= _set(file, key, value, _named(key, options, file))

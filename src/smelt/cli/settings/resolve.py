@@ -50,7 +50,13 @@ def files_wanted(arguments: Sequence[str]) -> bool:
     without = truth(said) if said else False
     if without is None:
         what = f"{said!r} is no value of 'no-config'"
-        raise UsageError("E682", what, at=NO_CONFIG, why="it takes true or false")
+        raise UsageError(
+            "E682",
+            what,
+            at=NO_CONFIG,
+            why="it is true or false",
+            fix="SMELT_NO_CONFIG=1, or unset it",
+        )
     return not without and "--no-config" not in arguments
 
 
