@@ -96,6 +96,7 @@ def _for(candidate: Candidate, interface: Interface, chosen: Chosen) -> Chosen:
             "E632",
             f"{candidate.name} does not take the inputs of the first",
             why=f"it takes {wants(interface)}; {len(chosen.values)} are given to the first",
+            fix="compare models with the same inputs; `smelt diff` shows the difference",
         )
     pairs = zip(interface.inputs, chosen.values, strict=True)
     arrays = {port.name: value for port, value in pairs if isinstance(value, np.ndarray)}

@@ -151,7 +151,12 @@ def run(
     """
     given = {} if inputs is None else inputs
     if not isinstance(given, Mapping):
-        raise UsageError("E632", "inputs are arrays by name", fix="a dict: {'x': array}")
+        raise UsageError(
+            "E632",
+            "the inputs are not a dict of arrays",
+            fix="a dict: {'x': array}",
+            why="the names say which input each array is for",
+        )
     return run_once(candidate(source, "the source", target, dims=dims), given, dims, seed)[0]
 
 
@@ -167,7 +172,12 @@ def run_once(
     Raises UsageError E634 for a function without specs, whose inputs have no names.
     """
     if source.interface is None:
-        raise UsageError("E634", f"{source.name} says nothing of its inputs", fix="call it")
+        raise UsageError(
+            "E634",
+            f"{source.name} does not declare its inputs",
+            fix="call it",
+            why="a function without types does not name its inputs",
+        )
     rest = MadeUp("random", seed)
     interface, tried = source.interface, list[Chosen]()
 
@@ -247,6 +257,7 @@ def _of_folder(folder: str | Path, name: str, target: str | None, way: Way) -> C
             "E637",
             f"{str(folder)!r} is compiled for {saved.target!r} already",
             fix="leave out the target, or give the model",
+            why="a folder is compiled for one target",
         )
     if saved.model is not None:
         return _of_model(saved.model, saved.model, name, None, None, way)

@@ -101,9 +101,21 @@ class ResourceLimit(SmeltError):
 
 
 class InternalError(SmeltError):
-    """A fault of smelt itself."""
+    """A mistake in smelt itself; ``why`` and ``fix`` say so if they are not given."""
 
     status = ExitStatus.INTERNAL
+
+    def __init__(
+        self,
+        code: str,
+        what: str,
+        *,
+        at: str | Sequence[str] = (),
+        why: str = "",
+        fix: str = "",
+    ) -> None:
+        why = why or "this is a mistake of smelt, not of yours"
+        super().__init__(code, what, at=at, why=why, fix=fix or "please report it with the model")
 
 
 class ErrorList(SmeltError):

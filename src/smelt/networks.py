@@ -72,21 +72,47 @@ def compile_einsum(
     given = _dtype(dtype)
     if not algebra.takes(given):
         fix = "semiring='or_and'" if given.kind == "b" else "another dtype=, or another semiring="
-        raise UsageError("E656", f"the semiring {algebra} is not defined on {given}", fix=fix)
+        raise UsageError(
+            "E656",
+            f"the semiring {algebra} is not defined on {given}",
+            fix=fix,
+            why="its operators are not defined for this element type",
+        )
     dims = [_dims(shape) for shape in shapes]
     try:
         parsed = parse(str(equation), [len(shape) for shape in dims])
     except ValueError as error:
-        raise UsageError("E655", "the equation does not fit", why=str(error)) from error
+        raise UsageError(
+            "E655",
+            "the equation does not fit",
+            why=str(error),
+            fix="give an equation with one term for each operand, such as 'ij,jk->ik'",
+        ) from error
     try:
         parsed = with_ones_apart(parsed, dims)
     except ValueError as error:
-        raise UsageError("E656", "the shapes do not fit the equation", why=str(error)) from error
+        raise UsageError(
+            "E656",
+            "the shapes do not fit the equation",
+            why=str(error),
+            fix="give each operand one dim for each letter of its term; equal letters are equal "
+            "sizes",
+        ) from error
     if max(map(len, (*parsed.terms, parsed.out))) > MOST_DIMS:
-        raise UsageError("E656", f"arrays have at most {MOST_DIMS} dims")
+        raise UsageError(
+            "E656",
+            f"an array of the equation has more than {MOST_DIMS} dims",
+            why="ONNX and NumPy limit the number of dims",
+            fix="split the equation so that no array has more dims",
+        )
     sizes = sizes_of(parsed.terms, dims)
     if memory_limit is not None and not (isinstance(memory_limit, int) and memory_limit > 0):
-        raise UsageError("E658", f"{memory_limit!r} is no number of elements", fix="1 or more")
+        raise UsageError(
+            "E658",
+            f"memory_limit={memory_limit!r} is not a number of elements",
+            fix="1 or more",
+            why="the limit is a whole number of 1 or more",
+        )
     if memory_limit is None:
         slices = Slices((), parsed, find_path(parsed, sizes, optimize))
     else:
@@ -142,7 +168,12 @@ def _dtype(dtype: Any) -> np.dtype:
         ir.DataType.from_numpy(found)
         return found
     except TypeError as error:
-        raise UsageError("E656", f"{dtype!r} is no element type") from error
+        raise UsageError(
+            "E656",
+            f"{dtype!r} is not an element type",
+            why="it names no element type of NumPy or ml_dtypes",
+            fix="dtype='float32'",
+        ) from error
 
 
 def _dims(shape: Sequence[int | str]) -> list[Dim]:
@@ -153,12 +184,19 @@ def _dims(shape: Sequence[int | str]) -> list[Dim]:
         return [ir.SymbolicDim(n) if isinstance(n, str) else _size(index(n)) for n in shape]
     except TypeError as error:
         fix = "a tuple of numbers or names for each operand"
-        raise UsageError("E656", f"{shape!r} is no shape", fix=fix) from error
+        raise UsageError(
+            "E656", f"{shape!r} is not a shape", fix=fix, why="a shape is a tuple of sizes"
+        ) from error
 
 
 def _size(size: int) -> int:
     if size < 0:
-        raise UsageError("E656", f"{size} is no size of a dim")
+        raise UsageError(
+            "E656",
+            f"{size} cannot be the size of a dim",
+            why="the size of a dim is a whole number of 0 or more, or a name",
+            fix="give a number or a name",
+        )
     return size
 
 

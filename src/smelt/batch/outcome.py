@@ -102,10 +102,22 @@ def _difference(document: Mapping[str, Any]) -> dict[str, Any]:
     a, b = document["names"]
     if document["interface"]:
         what = f"{b!r} does not have the interface of {a!r}"
-        return Mismatch("E700", what, at=document["interface"][:8]).to_json()
+        return Mismatch(
+            "E700",
+            what,
+            at=document["interface"][:8],
+            why="names, types, order and ranks of inputs and outputs must be equal",
+            fix="compare models of one interface; `smelt diff` shows the difference",
+        ).to_json()
     what = f"{b!r} does not compute what {a!r} computes"
     places = document["problems"][:8]
-    return Mismatch("E702", what, at=places, why=f"allowed: {document['tolerance']}").to_json()
+    return Mismatch(
+        "E702",
+        what,
+        at=places,
+        why=f"allowed: {document['tolerance']}",
+        fix="`smelt bisect` finds the rewrite at fault",
+    ).to_json()
 
 
 READERS = {"optimize": _optimized, "compile": _compiled, "verify": _verified}

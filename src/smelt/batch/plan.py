@@ -67,9 +67,19 @@ def plan(
     timeout.
     """
     if action not in get_args(Action):
-        raise UsageError("E637", f"{action!r} is none of {', '.join(get_args(Action))}")
+        raise UsageError(
+            "E637",
+            f"a batch cannot run {action!r}; it runs {', '.join(get_args(Action))}",
+            why="a batch runs one of these commands",
+            fix="--do optimize",
+        )
     if timeout is not None and not timeout > 0:
-        raise UsageError("E637", f"a timeout of {timeout} seconds is none", fix="--timeout 600")
+        raise UsageError(
+            "E637",
+            f"a timeout cannot be {timeout} seconds",
+            fix="--timeout 600",
+            why="a timeout is a number of seconds above 0",
+        )
     _refuse_taken(options)
     target = _absolute(folder)
     texts = [os.fspath(pattern) for pattern in patterns]
@@ -92,7 +102,12 @@ def _models(patterns: Iterable[str], folder: Path) -> list[Path]:
         paths = [path for match in _matches(pattern) for path in _files(match)]
         if not paths:
             what = f"no model matches {pattern!r}"
-            raise UsageError("E690", what, fix="a path, or a pattern such as 'models/**/*.onnx'")
+            raise UsageError(
+                "E690",
+                what,
+                fix="a path, or a pattern such as 'models/**/*.onnx'",
+                why="no file with a model matches",
+            )
         found.update(dict.fromkeys(map(_absolute, paths)))
     models = [path for path in sorted(found) if not path.is_relative_to(folder)]
     if not models:
@@ -100,6 +115,7 @@ def _models(patterns: Iterable[str], folder: Path) -> list[Path]:
             "E690",
             f"all models that match lie in {os.fspath(folder)!r}, the folder of the results",
             fix="-o another/folder",
+            why="the folder of the results holds results, not sources",
         )
     return models
 
@@ -147,6 +163,7 @@ def _refuse_clashes(jobs: Iterable[Job]) -> None:
                 f"two models would have one result, {job.output!r}",
                 at=(first.model, job.model),
                 fix="rename one, or give each a batch of its own",
+                why="a result is named by the path of its model below the folder that they share",
             )
 
 
@@ -155,10 +172,16 @@ def _refuse_taken(options: Iterable[str]) -> None:
     for option in options:
         if option.partition("=")[0] in ONE_FILE:
             what = f"each model would write the same file with {option!r}"
-            raise UsageError("E692", what, fix="before --: --report FILE, of all models")
+            raise UsageError(
+                "E692",
+                what,
+                fix="before --: --report FILE, of all models",
+                why="each model would overwrite the file of the one before",
+            )
         if option.partition("=")[0] in TAKEN or (option[:2] == "-o" and len(option) > 2):
             raise UsageError(
                 "E692",
-                f"{option!r} is given by the batch itself",
+                f"{option!r} stands behind --, and the batch sets it",
                 fix="before --: -o FOLDER of the results, --json for one document",
+                why="a batch chooses the files of each model",
             )

@@ -52,7 +52,12 @@ def attend(
             return known
         Path(place).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        refusal = UsageError("E639", f"{error.filename!r}: {error.strerror}")
+        refusal = UsageError(
+            "E639",
+            f"cannot use {error.filename!r}",
+            why=error.strerror or str(error),
+            fix="check that the path exists and that you may read it",
+        )
         return failed(job, "", refusal, time.monotonic() - begin)
     output = [place] if batch.action == "verify" else ["-o", place]
     arguments = [batch.action, job.model, *output, *batch.options, *ALWAYS]
@@ -64,7 +69,12 @@ def attend(
     if found is None or (status and "error" not in found):
         return failed(job, key, _ended(status, err), time.monotonic() - begin)
     if status and found["error"]["code"] == "E643":
-        raise UsageError("E643", found["error"]["what"], fix=f"`smelt {batch.action} --help`")
+        raise UsageError(
+            "E643",
+            found["error"]["what"],
+            fix=f"`smelt {batch.action} --help`",
+            why=f"the options behind -- are those of `smelt {batch.action}`",
+        )
     return Outcome(job.name, job.output, key, status, time.monotonic() - begin, **found)
 
 
@@ -92,7 +102,12 @@ def call(
                     raise Interrupted from None
                 if limit is not None and time.monotonic() > limit:
                     what = f"the model took more than {timeout:g} seconds"
-                    raise ResourceLimit("E511", what, fix="a longer --timeout") from None
+                    raise ResourceLimit(
+                        "E511",
+                        what,
+                        fix="a longer --timeout",
+                        why="the batch ends a model at this time",
+                    ) from None
             else:
                 return process.returncode, out.decode(), err.decode(errors="replace")
     finally:
@@ -130,7 +145,12 @@ def _ended(status: int, err: str) -> SmeltError:
             fix="fewer --jobs, if memory ran out" if name == "SIGKILL" else "report the model",
         )
     what = f"the command ended with status {status} and without a document"
-    return InternalError("E901", what, why=words[-1] if words else "")
+    return InternalError(
+        "E901",
+        what,
+        why=words[-1] if words else "",
+        fix="run the command on this model alone, and report what it prints",
+    )
 
 
 def failed(job: Job, key: str, error: SmeltError, seconds: float) -> Outcome:

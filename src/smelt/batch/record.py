@@ -58,8 +58,9 @@ def opened(folder: Path, action: str) -> Iterator[Record]:
         except BlockingIOError as error:
             raise UsageError(
                 "E693",
-                f"another batch is at work in {os.fspath(folder)!r}",
+                f"another batch is running in {os.fspath(folder)!r}",
                 fix="wait for it, or choose another folder",
+                why="two batches would overwrite each other's results",
             ) from error
         stream.seek(0)
         yield Record(stream, action)

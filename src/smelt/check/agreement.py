@@ -110,7 +110,12 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
     unknown = sorted(set(given) - set(symbols))
     if unknown:
         known = ", ".join(symbols) or "none"
-        raise UsageError("E633", f"there is no dim {unknown[0]!r}", why=f"symbolic dims: {known}")
+        raise UsageError(
+            "E633",
+            f"there is no dim {unknown[0]!r}",
+            why=f"symbolic dims: {known}",
+            fix="`smelt inspect` shows the symbolic dims",
+        )
     fixed = fixed_sizes(a, b) if b is not None else {}
     choices: dict[str, tuple[int, ...]] = {}
     for index, symbol in enumerate(symbols):
@@ -124,7 +129,12 @@ def trial_sizes(a: Interface, b: Interface | None, dims: Dims | None) -> list[di
         else:
             choices[symbol] = (chosen,) if isinstance(chosen, int) else tuple(chosen)
         if not choices[symbol] or min(choices[symbol]) < 0:
-            raise UsageError("E633", f"the sizes of {symbol!r} are {list(choices[symbol])}")
+            raise UsageError(
+                "E633",
+                f"{list(choices[symbol])} cannot be the sizes of {symbol!r}",
+                why="sizes are numbers from 0 on, and at least one",
+                fix=f"--dim {symbol}=1,3",
+            )
     count = max((len(sizes) for sizes in choices.values()), default=1)
     return [{name: sizes[k % len(sizes)] for name, sizes in choices.items()} for k in range(count)]
 

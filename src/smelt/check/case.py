@@ -43,5 +43,10 @@ def of_sizes(cases: Sequence[Case], dims: Mapping[str, int | Sequence[int]]) -> 
     ]
     if not fit:
         sizes = " ".join(f"{name}={','.join(map(str, each))}" for name, each in allowed.items())
-        raise UsageError("E632", f"none of the given inputs has the sizes {sizes}")
+        raise UsageError(
+            "E632",
+            f"none of the given inputs has the sizes {sizes}",
+            why="the model has fixed sizes, and no sample fits them",
+            fix="give inputs of these sizes",
+        )
     return fit

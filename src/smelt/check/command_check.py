@@ -47,11 +47,17 @@ class CommandCheck:
             self.arguments = shlex.split(self.command)
         except ValueError as error:
             raise UsageError(
-                "E636", f"the check {self.command!r} is no command", why=str(error)
+                "E636",
+                f"the check {self.command!r} cannot be split into words",
+                why=str(error),
+                fix='close all quotes: --check "smelt verify {} other.onnx"',
             ) from error
         if not self.arguments:
             raise UsageError(
-                "E636", "the check is empty", fix='--check "smelt verify {} other.onnx"'
+                "E636",
+                "the check is empty",
+                fix='--check "smelt verify {} other.onnx"',
+                why="--check is a command to run",
             )
 
     def __call__(self, model: ir.Model) -> bool:

@@ -76,7 +76,13 @@ class VerifyFinal(Verifier):
         with _timed(self.evidence):
             problems = self._problems(model)
         if problems:
-            error = Mismatch("E702", "the pipeline changed the result", at=problems[:8])
+            error = Mismatch(
+                "E702",
+                "the pipeline changed the result",
+                at=problems[:8],
+                why="the error is larger than the passes declare",
+                fix="`smelt bisect` finds the rewrite at fault",
+            )
             error.why = f"the passes that changed something declare {together(self.declared)}"
             text = to_text(self.steps)
             raise _with_reproducer(error, self.source, text, self.seed, self.dims)
@@ -136,7 +142,14 @@ class VerifyEach(Verifier):
             source, text = self.source, to_text(self.steps)
             what = f"up to pass {spelling}, the result has drifted away from the source"
             why = f"each pass kept to what it declares, which is {finding.declared} together"
-        error = Mismatch("E701", what, at=[*places, *finding.problems][:8], why=why)
+        error = Mismatch(
+            "E701",
+            what,
+            at=[*places, *finding.problems][:8],
+            why=why,
+            fix="`smelt bisect` finds the rewrite at fault; leave the pass out until it is "
+            "repaired",
+        )
         return _with_reproducer(error, source, text, self.seed, self.dims)
 
 

@@ -69,7 +69,14 @@ def expect_graph(
     if problem:
         shown = lines(graph)
         more = [f"... {len(shown) - SHOWN} more"] if len(shown) > SHOWN else []
-        raise Mismatch("E706", problem, at=[*shown[:SHOWN], *more])
+        raise Mismatch(
+            "E706",
+            problem,
+            at=[*shown[:SHOWN], *more],
+            why="the graph does not have the chain that is expected",
+            fix="change the expectation, or look for the pass that changed the graph "
+            "(--print-changed)",
+        )
 
 
 def _graph(model: ir.Model, function: str) -> ir.Graph:
@@ -79,7 +86,13 @@ def _graph(model: ir.Model, function: str) -> ir.Graph:
     if len(found) != 1:
         names = ", ".join(f"{f.domain}.{f.name}" for f in model.functions.values())
         what = f"{len(found)} functions of the model are called {function!r}"
-        raise Mismatch("E706", what, at=f"functions: {names or 'none'}")
+        raise Mismatch(
+            "E706",
+            what,
+            at=f"functions: {names or 'none'}",
+            why="a chain in a function needs the function to be in the model",
+            fix="name a function of the model",
+        )
     return found[0].graph
 
 
@@ -157,8 +170,9 @@ def _chain(text: str) -> list[Step]:
         if match is None:
             raise UsageError(
                 "E642",
-                f"{part!r} is no step of a chain",
+                f"{part!r} is not a step of a chain",
                 fix=f"such as 'Conv:Bx28x28x32{ARROW}Relu{TIMES}2'",
+                why="a step is an operator, perhaps with shapes and a count",
             )
         step = Step(match["op"], match["shape"] or "")
         found += [step] * int(match["count"] or 1)

@@ -40,7 +40,12 @@ def cases_of(
             chosen = choose_inputs(interface, arrays, None, fixed)
             cases.append(Case(chosen.values, chosen.sizes, f"{name}{index}"))
     if not cases:
-        raise UsageError("E632", "there are no samples to compare on")
+        raise UsageError(
+            "E632",
+            "there are no samples to compare on",
+            why="the list of samples is empty",
+            fix="give at least one dict of arrays by name",
+        )
     return cases
 
 
@@ -88,8 +93,9 @@ def _with_defaults(interface: Interface, arrays: Sample) -> Sample:
     if missing:
         raise UsageError(
             "E632",
-            f"the inputs lack {', '.join(map(repr, missing))}",
+            f"there are no arrays for {', '.join(map(repr, missing))}",
             at=[f"there is {name!r}" for name in arrays][:8],
             why=f"the model takes {wants(interface)}",
+            fix="add the missing arrays by name",
         )
     return {**defaults, **arrays}

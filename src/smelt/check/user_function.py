@@ -42,6 +42,7 @@ def call(function: Callable[..., Any], *inputs: Value, **named: Value) -> list[V
             f"your function raised {type(error).__name__}",
             at=f"{own[-1].filename}:{own[-1].lineno}" if own else "",
             why=message or "it gives no reason",
+            fix="call the function by itself with arrays of these shapes and types",
         ) from error
 
 

@@ -200,7 +200,12 @@ def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, 
 def _on_pairs(first: Subject, second: Subject, inputs: Sequence[Value]) -> Sequence[Value]:
     if isinstance(inputs, Mapping):
         what = "inputs= takes one array an input, in order"
-        raise UsageError("E632", what, fix="samples=[{name: array}] takes them by name")
+        raise UsageError(
+            "E632",
+            what,
+            fix="samples=[{name: array}] takes them by name",
+            why="inputs are given in order, one array each",
+        )
     interface = first.interface or second.interface
     return inputs if interface is None else all_as_pairs(interface.inputs, inputs)
 
@@ -260,8 +265,9 @@ def made_up_cases(
     if not makers or not interfaces:
         raise UsageError(
             "E634",
-            "neither side is an ONNX model, so no inputs can be made up",
+            "no inputs can be made up: neither side is an ONNX model",
             fix="give inputs=[...], one array an input",
+            why="functions do not declare the types of their arguments",
         )
     other: Interface | None = interfaces[1] if len(interfaces) > 1 else None
     if any(port.default is not None for port in interfaces[0].inputs):

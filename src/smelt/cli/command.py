@@ -211,7 +211,6 @@ def _unexpected(error: Exception) -> SmeltError:
     return InternalError(
         "E901",
         f"an unexpected {type(error).__name__}: {error}",
-        why="this is a mistake of smelt, not of yours",
         fix=fix,
     )
 

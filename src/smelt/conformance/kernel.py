@@ -49,8 +49,10 @@ def check_kernel(kernel: CKernel) -> None:
             if not np.allclose(got, wanted, rtol=1e-5, atol=1e-6, equal_nan=True):
                 raise Mismatch(
                     "E705",
-                    f"the C kernel of {operator.domain}.{operator.name} is not its reference",
+                    f"the C kernel of {operator.domain}.{operator.name} does not compute what "
+                    "its reference computes",
                     why=f"it gives {got.reshape(-1)[:4]} for {np.asarray(wanted).reshape(-1)[:4]}",
+                    fix="correct the kernel, or the reference of the operator",
                 )
 
 

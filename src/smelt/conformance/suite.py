@@ -51,8 +51,9 @@ def conform_all(target: Target, cases: Sequence[Case] = CASES) -> Conformance:
             "E705",
             f"target {target.name!r} does not conform",
             at=wrong,
-            fix="mend what is broken; let cases of your own run what none here does:"
-            " conform_all(target, (*CASES, Case(name, graph)))",
+            fix="correct these problems; add cases of your own for what none of these runs: "
+            "conform_all(target, (*CASES, Case(name, graph)))",
+            why="the problems above are against the rules of docs/add-a-target.md",
         )
     return found
 
@@ -187,4 +188,9 @@ def _check_files(target: Target, case: Case, artifact: Artifact) -> None:
 
 
 def _broken(target: Target, case: Case, why: str) -> Mismatch:
-    return Mismatch("E705", f"target {target.name!r} does not conform: {case.name}", why=why)
+    return Mismatch(
+        "E705",
+        f"target {target.name!r} does not conform: {case.name}",
+        why=why,
+        fix="correct the target, or let it refuse what it cannot do: `accepts`",
+    )

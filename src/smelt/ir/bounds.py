@@ -41,6 +41,7 @@ def note_bounds(
                 "E633",
                 f"no input or output has a dim called {name!r}",
                 why=f"the symbolic dims are {others or 'none'}",
+                fix="`smelt inspect` shows the symbolic dims",
             )
         if not (least if name in given else 0) <= low <= high or (name in given and high < 1):
             raise UsageError(

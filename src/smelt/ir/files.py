@@ -29,7 +29,12 @@ def destination(path: str | Path) -> Path:
     try:
         return Path(path)
     except TypeError as error:
-        raise UsageError("E614", f"cannot write to {path!r}", why="it is no path") from error
+        raise UsageError(
+            "E614",
+            f"cannot write to {path!r}",
+            why="the path is empty or holds a NUL character",
+            fix="give the path of a file",
+        ) from error
 
 
 def write_atomically(path: str | Path, content: Content) -> Path:
@@ -144,18 +149,18 @@ def _put(content: Content, stream: BinaryIO) -> None:
 
 def _refusal(path: Path, error: OSError) -> SmeltError:
     """Return the error for an OSError: E505 if the disk is full, else E630."""
-    what = f"cannot write {os.fspath(path)!r}: "
+    what = f"cannot write {os.fspath(path)!r}"
     if error.errno in FULL:
         return ResourceLimit(
             "E505",
-            f"{what}the disk is full",
+            f"{what}: the disk is full",
             why=error.strerror or "",
-            fix="free some space, or write to another disk; what stood there is as it was",
+            fix="free some space, or write to another disk; an existing file is unchanged",
         )
     fix = "choose a destination in an existing folder that you may write to"
     if error.errno == errno.EFBIG:
         fix = "raise the limit on the size of files (`ulimit -f`), or write to a disk that has none"
-    return UsageError("E630", f"{what}{error.strerror or error}", fix=fix)
+    return UsageError("E630", what, why=error.strerror or str(error), fix=fix)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -122,6 +122,7 @@ def _interface_names(interface: Iterable[ir.Value]) -> set[str]:
                 "E304",
                 f"two inputs or outputs of the model are called {value.name!r}",
                 why="callers tell them apart by name",
+                fix="rename one of them",
             )
         if value.name:
             taken.add(value.name)

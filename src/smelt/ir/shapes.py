@@ -123,7 +123,13 @@ class ShapeInference:
         except ShapeInferenceError as error:
             at = f"node {error.node_name!r} ({error.op_type})"
             why = error.message
-            raise InvalidModel("E317", "shapes contradict each other", at=at, why=why) from error
+            raise InvalidModel(
+                "E317",
+                "shapes contradict each other",
+                at=at,
+                why=why,
+                fix="correct the declared shape, or remove it: smelt infers it",
+            ) from error
 
     def _forget_names_of_results(self, graphs: Iterable[ir.Graph]) -> None:
         """Remove names of output dims in ``graphs`` that no input dim has.

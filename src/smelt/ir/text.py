@@ -34,7 +34,12 @@ def parse(text: str, opset: int = 23, **domains: int) -> ir.Model:
     try:
         return ir.from_onnx_text(text)
     except Exception as error:
-        raise InvalidModel("E310", f"not ONNX text: {str(error).strip()}") from error
+        raise InvalidModel(
+            "E310",
+            "the text is not ONNX text",
+            why=str(error).strip(),
+            fix="see the grammar in onnx/docs/Syntax.md",
+        ) from error
 
 
 def _domains_in(text: str) -> list[str]:

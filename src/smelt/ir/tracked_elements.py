@@ -42,6 +42,8 @@ def check_sizes(context: ShapeInferenceContext, node: ir.Node, value: ir.Value) 
                     "E501",
                     f"a value would have {_written(dim)} elements along one axis",
                     at=f"node {node.name!r} ({node.op_type}), value {value.name!r}",
+                    why="sizes are 64-bit numbers",
+                    fix="correct the inputs of the node that set the size",
                 )
         elif dim.value is not None and len(dim.value) > LONGEST and not dim.value.isidentifier():
             value.shape = ir.Shape([_shortened(context, each) for each in value.shape.dims])

@@ -132,7 +132,13 @@ def _check_inputs(operator: Definition, node: ir.Node) -> None:
     for name, value in zip(operator.inputs, given, strict=False):
         if value is None and not name.endswith("?"):
             at = f"node {node.name!r} ({operator.domain}.{operator.name})"
-            raise InvalidModel("E330", f"input {name!r} is missing", at=at)
+            raise InvalidModel(
+                "E330",
+                f"input {name!r} is missing",
+                at=at,
+                why="the operator cannot do without this input",
+                fix=f"give the node a value for {name!r}",
+            )
 
 
 def _is_typed(operator: Definition, node: ir.Node) -> bool:

@@ -170,6 +170,7 @@ def find_path(
             "E658",
             f"no path was found whose results have at most {memory_limit} elements",
             fix="allow more with memory_limit=, or try optimize='dp'",
+            why="each order of the contractions has a larger result",
         )
     return found
 
@@ -192,7 +193,12 @@ def _pairs(path: Path) -> list[tuple[int, ...]]:
     try:
         return [tuple(int(i) for i in pair) for pair in path]
     except (TypeError, ValueError) as error:
-        raise UsageError("E658", f"{path!r} is no path", fix="pairs of numbers") from error
+        raise UsageError(
+            "E658",
+            f"{path!r} is not a path",
+            fix="pairs of numbers",
+            why="a path is a list of pairs of operand numbers",
+        ) from error
 
 
 def _finder(name: str) -> Finder:
@@ -208,7 +214,9 @@ def _finder(name: str) -> Finder:
             added: Finder = paths.get_path_fn(name)
             return added
     why = f"opt_einsum has no finder of paths named {name!r}"
-    raise UsageError("E658", why, fix="auto, greedy, dp, ...")
+    raise UsageError(
+        "E658", why, fix="auto, greedy, dp, ...", why="it is not a way that opt_einsum knows"
+    )
 
 
 def check_path(path: Path, count: int) -> None:
@@ -216,9 +224,17 @@ def check_path(path: Path, count: int) -> None:
     left = count
     for pair in path:
         if len(set(pair)) != 2 or not all(0 <= i < left for i in pair):
-            raise UsageError("E658", f"{pair} names no two of {left} operands")
+            raise UsageError(
+                "E658",
+                f"{pair} does not name two of {left} operands",
+                why="after each step, the operands left are numbered from 0 on",
+                fix=f"choose two different numbers below {left}",
+            )
         left -= 1
     if left != 1:
         raise UsageError(
-            "E658", f"the path leaves {left} operands", fix="name pairs until one is left"
+            "E658",
+            f"the path leaves {left} operands",
+            fix="name pairs until one is left",
+            why="a path contracts all operands to one",
         )

@@ -48,9 +48,10 @@ def check_operator(operator: Operator) -> None:
         name = f"{_shown(operator.name)} of domain {_shown(operator.domain)}"
         raise UsageError(
             "E644",
-            f"operator {name} is declared wrong",
+            f"the declaration of operator {name} is wrong",
             at=wrong,
             fix="docs/add-an-operator.md shows how",
+            why="the fields above do not have the types or values that an Operator needs",
         )
 
 

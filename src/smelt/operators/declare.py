@@ -154,6 +154,7 @@ class Definition:
                 f"{self.name} has other inputs or outputs than it is declared with",
                 at=f"node {node.name!r} ({self.domain}.{self.name})",
                 why=f"it takes ({', '.join(self.inputs)}) and returns ({', '.join(self.outputs)})",
+                fix="give the node these inputs and outputs",
             )
 
     def attributes_of(self, node: ir.Node) -> Attributes:
@@ -167,7 +168,13 @@ class Definition:
         at = f"node {node.name!r} ({self.domain}.{self.name})"
         for name in node.attributes:
             if name not in declared:
-                raise InvalidModel("E330", f"{self.name} has no attribute {name!r}", at=at)
+                raise InvalidModel(
+                    "E330",
+                    f"{self.name} has no attribute {name!r}",
+                    at=at,
+                    why="the declaration of the operator does not list it",
+                    fix="remove the attribute from the node",
+                )
         return {name: _value(node, attribute, at) for name, attribute in declared.items()}
 
 
@@ -193,10 +200,22 @@ def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:
     given = node.attributes.get(attribute.name)
     if given is None:
         if attribute.required:
-            raise InvalidModel("E330", f"attribute {attribute.name!r} is missing", at=at)
+            raise InvalidModel(
+                "E330",
+                f"attribute {attribute.name!r} is missing",
+                at=at,
+                why="the operator declares no default for it",
+                fix=f"set the attribute {attribute.name!r} on the node",
+            )
         return attribute.default
     if given.type != attribute.type or given.is_ref():
         what = f"attribute {attribute.name!r} is not of type {attribute.type.name}"
-        raise InvalidModel("E330", what, at=at)
+        raise InvalidModel(
+            "E330",
+            what,
+            at=at,
+            why="the declaration of the operator gives the type of each attribute",
+            fix="set the attribute to a value of that type",
+        )
     value: AttributeValue | list[int] | list[float] | list[str] = given.value
     return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]

@@ -118,6 +118,7 @@ class _Attachment:
                 f"the body of operator {self.open[0]} needs itself, or never ends",
                 at=" -> ".join(self.open[-4:]),
                 fix="build the body of ONNX operators, or of extension operators that have bodies",
+                why="bodies are expanded until only operators of ONNX are left",
             )
         function = built_function(self.model, operator, node, instance)
         if function is not None and self.attach_below(function.graph, function.opset_imports):

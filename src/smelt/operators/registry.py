@@ -69,8 +69,9 @@ def checked(name: str, loaded: object) -> list[Operator]:
     if not all(isinstance(item, Operator) for item in found):
         raise UsageError(
             "E641",
-            f"entry point {name!r} of {ENTRY_POINTS} is no operator",
+            f"entry point {name!r} of {ENTRY_POINTS} does not name an operator",
             fix="let it name an Operator or a sequence of them",
+            why="smelt loads the objects that these entry points name",
         )
     return [item for item in found if isinstance(item, Operator)]
 

@@ -66,17 +66,28 @@ class Semiring:
         for role, name, known in (("plus", self.plus, PLUS), ("times", self.times, TIMES)):
             if name not in known:
                 raise UsageError(
-                    "E657", f"{name!r} is no {role} of a semiring", fix=f"one of {', '.join(known)}"
+                    "E657",
+                    f"{name!r} cannot be the {role} of a semiring",
+                    fix=f"one of {', '.join(known)}",
+                    why="the operator is not one that smelt knows in this place",
                 )
         if (self.times in ("And", "Or")) != self.is_of_truths:
             why = f"{self.plus} and {self.times} are not of the same elements"
-            raise UsageError("E657", "plus and times do not go together", why=why)
+            raise UsageError(
+                "E657",
+                "these operators for plus and times do not form a semiring",
+                why=why,
+                fix=f"choose one of {', '.join(SEMIRINGS)}",
+            )
         for number in (self.zero, self.one):
             if not isinstance(number, int | float | np.number) or isinstance(
                 number, np.complexfloating
             ):
                 raise UsageError(
-                    "E657", f"{number!r} is no zero or one of a semiring", fix="a number"
+                    "E657",
+                    f"{number!r} is not a number",
+                    fix="a number",
+                    why="the neutral elements are numbers",
                 )
         for role, neutral, combine in (
             ("zero", self.zero, PLUS[self.plus].ufunc),
@@ -87,7 +98,12 @@ class Semiring:
             if not np.array_equal(found, sample):
                 name = self.plus if role == "zero" else self.times
                 why = f"{name}({neutral}, x) gives {found.tolist()} of x in {sample.tolist()}"
-                raise UsageError("E657", f"{neutral} is not the {role} of a semiring", why=why)
+                raise UsageError(
+                    "E657",
+                    f"{neutral} is not the {role} of a semiring",
+                    why=why,
+                    fix="give the neutral element of the operator, or leave it out",
+                )
 
     @property
     def is_of_truths(self) -> bool:
@@ -202,8 +218,9 @@ def semiring_of(text: object) -> Semiring:
     except ValueError as error:
         raise UsageError(
             "E657",
-            f"{text!r} is no semiring",
+            f"{text!r} is not a semiring",
             fix=f"one of {', '.join(SEMIRINGS)}, or plus,times,zero,one as in Max,Mul,0,1",
+            why="no semiring has this name",
         ) from error
 
 

@@ -101,14 +101,24 @@ def _read(text: str) -> str:
     comment)."""
     if not isinstance(text, str):
         what = f"a pipeline is a text, not {type(text).__name__} {text!r:.60}"
-        raise UsageError("E602", what, fix="name passes, such as 'default'")
+        raise UsageError(
+            "E602",
+            what,
+            fix="name passes, such as 'default'",
+            why="a pipeline is text: passes and stages, separated by commas",
+        )
     if not text.startswith("@"):
         return text
     path = Path(text[1:])
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError("E606", f"cannot read the pipeline file {path}", why=str(error)) from error
+        raise UsageError(
+            "E606",
+            f"cannot read the pipeline file {path}",
+            why=str(error),
+            fix="check the path behind @, and that you may read the file",
+        ) from error
     return " ".join(line.split("#")[0] for line in lines)
 
 
@@ -194,6 +204,7 @@ class _Parser:
             f"the pipeline is not well formed: expected {expected}",
             at=f"{self.text[: self.at]}>>>{self.text[self.at :]}",
             fix="for instance: canonicalize,fixpoint(simplify,fuse){max=8}",
+            why="the text breaks off or holds another character at the mark >>>",
         )
 
 
@@ -267,7 +278,12 @@ def _print_value(value: object) -> str:
 
 
 def _bad_option(owner: str, key: str, why: str) -> UsageError:
-    return UsageError("E603", f"{owner} cannot take the option {key!r}", why=why)
+    return UsageError(
+        "E603",
+        f"{owner} cannot take the option {key!r}",
+        why=why,
+        fix="`smelt explain PASS` lists the options of a pass",
+    )
 
 
 def check_order(steps: Steps) -> None:
@@ -288,6 +304,7 @@ def check_order(steps: Steps) -> None:
                 "E604",
                 f"{pass_.spelling} must come {order} {other}",
                 fix=f"swap them, or leave one out: `smelt explain {pass_.spelling}` says why",
+                why="each of the two passes declares which passes it must come before or after",
             )
 
 

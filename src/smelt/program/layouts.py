@@ -203,9 +203,10 @@ class _Converter:
         if layout is not None and layout.rank != len(described.shape):
             raise UsageError(
                 "E660",
-                f"{layout.order!r} is no layout of {described.name!r}",
+                f"the layout {layout.order!r} does not fit {described.name!r}",
                 at=f"an operand or result of {reader}",
                 why=f"it is of {layout.rank} dims, the tensor of {len(described.shape)}",
+                fix="give a layout with one letter for each dim of the tensor",
             )
         self.made.slots[slot] = replace(described, layout=layout)
 

@@ -40,8 +40,9 @@ class Memory:
         if not whole or self.align < 1 or (self.size is not None and self.size < 0):
             raise UsageError(
                 "E660",
-                f"{self} is no memory",
+                f"{self} is not a valid memory",
                 why="a size is a number of bytes from 0 on, an alignment one from 1 on",
+                fix="Memory(name, size=0 or more, alignment=1 or more)",
             )
 
 
@@ -116,7 +117,12 @@ def plan_spaces(
     by_space: dict[str, list[Storage]] = {memory.name: [] for memory in memories}
     for storage in assignment.arena:
         if storage.space not in by_space:
-            raise UsageError("E660", f"there is no memory called {storage.space!r}")
+            raise UsageError(
+                "E660",
+                f"there is no memory called {storage.space!r}",
+                why="the target does not declare it",
+                fix="add a Memory of this name to the target, or use one that it has",
+            )
         by_space[storage.space].append(storage)
     offsets: dict[int, int] = {}
     used, bounds = {}, {}

@@ -56,6 +56,7 @@ def _attend(job: Job, batch: Batch, known: Outcome | None, version: str) -> Outc
             "E695",
             f"a machine of the cluster has smelt {__version__}, this one {version}",
             fix=f"install smelt {version} on every machine",
+            why="results of two versions may differ",
         )
     return attend(job, batch, known)
 
@@ -74,5 +75,12 @@ def _outcome(reference: Any, job: Job) -> Outcome:
     except ray.exceptions.RayError as error:
         what = "the worker of Ray that had the model died"
         why = str(error).strip().partition("\n")[0][:200]
-        return failed(job, "", ResourceLimit("E520", what, why=why), 0.0)
+        return failed(
+            job,
+            "",
+            ResourceLimit(
+                "E520", what, why=why, fix="start the cluster again, or run without --ray"
+            ),
+            0.0,
+        )
     return found

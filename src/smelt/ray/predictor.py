@@ -87,7 +87,12 @@ class Predictor:
         """
         if not isinstance(batch, Mapping):
             what = f"a batch is a dict of arrays, not a {type(batch).__name__}"
-            raise UsageError("E697", what, fix='map_batches(..., batch_format="numpy")')
+            raise UsageError(
+                "E697",
+                what,
+                fix='map_batches(..., batch_format="numpy")',
+                why="a predictor takes columns as NumPy arrays",
+            )
         with self._lock:  # A compiled model has one arena.
             if self._loaded is None:
                 self._loaded = self._load()
@@ -176,7 +181,12 @@ def _unpack(files: Mapping[str, bytes], folder: Path) -> None:
 
 def _stranger(kind: str, name: str, known: Mapping[str, Port]) -> UsageError:
     fix = did_you_mean(name, known, f"the model has {', '.join(known)}")
-    return UsageError("E697", f"the model has no {kind} {name!r}", fix=fix)
+    return UsageError(
+        "E697",
+        f"the model has no {kind} {name!r}",
+        fix=fix,
+        why="columns are matched to inputs and outputs by name",
+    )
 
 
 def _column(batch: Columns, name: str) -> np.ndarray:

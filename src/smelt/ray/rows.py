@@ -51,7 +51,12 @@ def rows_of(columns: Columns) -> int:
     counts = {name: len(column) for name, column in columns.items()}
     if len(set(counts.values())) > 1:
         told = ", ".join(f"{name}: {count}" for name, count in counts.items())
-        raise UsageError("E697", f"the columns have different numbers of rows: {told}")
+        raise UsageError(
+            "E697",
+            f"the columns have different numbers of rows: {told}",
+            why="row n of each column belongs to one sample",
+            fix="give columns of equal length",
+        )
     return next(iter(counts.values()), 0)
 
 
@@ -69,8 +74,9 @@ def run_by_rows(
     if size and rows % size and not pad:
         raise UsageError(
             "E697",
-            f"{rows} rows are no multiple of {size}, the batch that the model takes",
+            f"{rows} rows are not a multiple of {size}, the batch size of the model",
             fix=f"batch_size={size} in map_batches, or pad=True",
+            why="the model is compiled for one batch size",
         )
     parts = [
         _cut(run(_padded(part, size)), rows_of(part), size or max(rows, 1))

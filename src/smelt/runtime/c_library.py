@@ -184,7 +184,12 @@ class CLibrary:
             )
         if status == ERROR_SINGULAR:
             why = "the model checks that it is not"
-            raise InvalidModel("E331", "a matrix is singular", why=why)
+            raise InvalidModel(
+                "E331",
+                "a matrix is singular",
+                why=why,
+                fix="give inputs for which the matrix can be inverted",
+            )
         if status:
             raise InternalError("E962", f"the compiled model returned the error {status}")
         sizes |= dict(zip(self.lengths, lengths, strict=True))

@@ -26,6 +26,7 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
             "E632",
             f"the model takes {expected} inputs, {len(inputs)} were given",
             fix=f"give an array for each of {', '.join(port.name for port in interface.inputs)}",
+            why="inputs are given in order, one array each",
         )
     fed: dict[str, Value] = {}
     for port, given in zip(interface.inputs, inputs, strict=True):
@@ -33,7 +34,12 @@ def feed(interface: Interface, inputs: Sequence[Value]) -> dict[str, Value]:
         if value is None:
             if not _may_be_left_out(port):
                 what = f"input {port.name!r} has no default and was left out"
-                raise UsageError("E632", what, fix=f"give an array for {port.name!r}")
+                raise UsageError(
+                    "E632",
+                    what,
+                    fix=f"give an array for {port.name!r}",
+                    why="the input has no default value",
+                )
             fed[port.name] = port.default.numpy() if port.default is not None else None
             continue
         if not isinstance(value, list | dict):
@@ -89,7 +95,7 @@ def _check(port: Port, array: np.ndarray) -> None:
     if fix:
         given = f"{array.dtype}[{','.join(map(str, array.shape))}]"
         what = f"input {port.name!r} is {port}, but {given} was given"
-        raise UsageError("E632", what, fix=fix)
+        raise UsageError("E632", what, fix=fix, why="the model declares this type and shape")
 
 
 def _wrong_shape(expected: Sequence[int | ir.SymbolicDim], given: Sequence[int]) -> str:

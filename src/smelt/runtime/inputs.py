@@ -95,13 +95,26 @@ def shape_at(port: Port, sizes: Mapping[str, int]) -> tuple[int, ...]:
     except KeyError as error:
         name = str(error.args[0])
         raise UsageError(
-            "E633", f"the dim {name!r} of {port.name!r} has no size", fix=f"--dim {name}=1,3"
+            "E633",
+            f"the dim {name!r} of {port.name!r} has no size",
+            fix=f"--dim {name}=1,3",
+            why="inputs are made up for a given size of each dim",
         ) from error
     except ValueError as error:
-        raise UsageError("E633", f"input {port.name!r} has no shape: {error}") from error
+        raise UsageError(
+            "E633",
+            f"the shape of input {port.name!r} cannot be computed",
+            why=str(error),
+            fix="choose sizes for which the shape can be computed: --dim NAME=SIZE",
+        ) from error
     wide = port.dtype.bitwidth if port.dtype not in (None, ir.DataType.STRING) else 64
     if int(np.prod(shape, dtype=object)) * wide > SIZE_LIMIT * 8:
-        raise UsageError("E633", f"input {port.name!r} would take more than 2 GiB: {list(shape)}")
+        raise UsageError(
+            "E633",
+            f"input {port.name!r} would take more than 2 GiB: {list(shape)}",
+            why="made-up inputs stay below that, so that a check does not exhaust memory",
+            fix="choose smaller sizes: --dim NAME=SIZE",
+        )
     return shape
 
 

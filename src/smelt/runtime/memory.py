@@ -46,8 +46,10 @@ def _check(model: ir.Model, limit: int) -> None:
             if size > limit:
                 raise ResourceLimit(
                     "E510",
-                    f"to run the model takes {size:,} bytes for one value; the limit is {limit:,}",
+                    f"the model needs {size:,} bytes for one value; the limit is {limit:,}",
                     at=f"node {node.name!r} ({node.op_type}), value {value.name!r}",
+                    why="a value of this size would exhaust the memory of the machine",
+                    fix="run the model at smaller sizes",
                 )
 
 

@@ -92,7 +92,12 @@ def _array(name: str, given: object) -> np.ndarray | None:
     try:
         return np.asarray(key_data(given))
     except ValueError as error:
-        raise UsageError("E632", f"{name!r} is given what is no array", why=str(error)) from error
+        raise UsageError(
+            "E632",
+            f"the value of {name!r} is not an array",
+            why=str(error),
+            fix="give a NumPy array, or numbers in nested lists",
+        ) from error
 
 
 def in_words(array: np.ndarray) -> str:
@@ -199,7 +204,12 @@ def _check_dims(interface: Interface, sizes: Mapping[str, int]) -> None:
     for name in sizes:
         if name not in symbols:
             why = f"symbolic dims: {', '.join(symbols) or 'none'}"
-            raise UsageError("E633", f"there is no dim {name!r}", why=why)
+            raise UsageError(
+                "E633",
+                f"there is no dim {name!r}",
+                why=why,
+                fix="`smelt inspect` shows the symbolic dims",
+            )
 
 
 def _make(
@@ -213,7 +223,12 @@ def _make(
     for seed in {item.seed for item in wanted.values() if item.kind == "random"}:
         if make is None:
             missing = ", ".join(wanted)
-            raise UsageError("E632", f"no values can be made up for {missing}")
+            raise UsageError(
+                "E632",
+                f"no inputs can be made up for {missing}",
+                why="the model does not say how to make values of these inputs",
+                fix="give arrays for them",
+            )
         drawn = make(sizes, seed, "normal")
         pairs = zip(interface.inputs, drawn, strict=True)
         made |= {p.name: v for p, v in pairs if wanted.get(p.name) == MadeUp("random", seed)}
@@ -228,7 +243,12 @@ def _make(
 
 def _zeros(port: Port, sizes: Mapping[str, int]) -> np.ndarray:
     if port.kind != "tensor" or port.dtype is None:
-        raise UsageError("E632", f"input {port.name!r} is {port}, of which there are no zeros")
+        raise UsageError(
+            "E632",
+            f"no zeros can be made up for input {port.name!r} of type {port}",
+            why="zeros exist for tensors of numbers, booleans and text alone",
+            fix=f"give a file: --input {port.name}=FILE.npz",
+        )
     dtype = np.dtype(object) if port.dtype == ir.DataType.STRING else port.dtype.numpy()
     empty = np.zeros(shape_at(port, sizes), dtype)
     return np.full(empty.shape, "", object) if port.dtype == ir.DataType.STRING else empty

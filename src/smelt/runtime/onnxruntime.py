@@ -167,10 +167,21 @@ def _open(
 def load_error(message: str) -> SmeltError:
     """Return the error for ONNX Runtime's ``message`` when it opens a model."""
     if any(words in message for words in NO_MEMORY):
-        return ResourceLimit("E510", "the model needs more memory than there is", why=message)
+        return ResourceLimit(
+            "E510",
+            "there is not enough memory to open the model",
+            why=message,
+            fix="free memory, or run the model on a larger machine",
+        )
     if any(part in message for part in NO_KERNEL):
         return _no_kernel(message)
-    return InvalidModel("E320", "ONNX Runtime refuses the model", why=message)
+    return InvalidModel(
+        "E320",
+        "ONNX Runtime refuses the model",
+        why=message,
+        fix="`smelt inspect` shows the operators; another version of ONNX Runtime may have the "
+        "kernel",
+    )
 
 
 def _no_kernel(message: str) -> Unsupported:
@@ -189,9 +200,24 @@ def run_error(message: str, *, stopped: bool = False) -> SmeltError:
     the time limit.
     """
     if stopped:
-        return ResourceLimit("E511", "the run was stopped at its time limit", why=message)
+        return ResourceLimit(
+            "E511",
+            "the run took longer than its time limit",
+            why=message,
+            fix="run the model at smaller sizes",
+        )
     if any(words in message for words in NO_MEMORY):
-        return ResourceLimit("E510", "the run needs more memory than there is", why=message)
+        return ResourceLimit(
+            "E510",
+            "there is not enough memory to run the model",
+            why=message,
+            fix="run the model at smaller sizes",
+        )
     if "NOT_IMPLEMENTED" in message:
         return _no_kernel(message)
-    return InvalidModel("E321", "the model fails as it runs", why=message)
+    return InvalidModel(
+        "E321",
+        "the model fails while it runs",
+        why=message,
+        fix="check that the inputs fit the model, above all those that hold sizes or indices",
+    )

@@ -78,10 +78,20 @@ def _as_array(result: Value) -> Value:
 def _load_error(error: Exception) -> SmeltError:
     if isinstance(error, NotImplementedError | FileNotFoundError | KeyError):
         return Unsupported("E220", NO_KERNEL, why=str(error), fix=WITHOUT_RUNNING)
-    return InvalidModel("E320", "the reference evaluator refuses the model", why=str(error))
+    return InvalidModel(
+        "E320",
+        "the reference evaluator refuses the model",
+        why=str(error),
+        fix="install onnxruntime, which runs more operators",
+    )
 
 
 def _run_error(error: Exception) -> SmeltError:
     if isinstance(error, NotImplementedError):
         return Unsupported("E220", NO_KERNEL, why=str(error), fix=WITHOUT_RUNNING)
-    return InvalidModel("E321", "the model fails as it runs", why=str(error))
+    return InvalidModel(
+        "E321",
+        "the model fails while it runs",
+        why=str(error),
+        fix="check that the inputs fit the model, above all those that hold sizes or indices",
+    )

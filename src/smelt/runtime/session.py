@@ -70,7 +70,12 @@ class SessionAdvice:
                 )
             if not _is_taken(name, value):
                 what = f"a session takes no option {name}={value!r}"
-                raise UsageError("E663", what, why=f"it is {TAKES[name]}")
+                raise UsageError(
+                    "E663",
+                    what,
+                    why=f"it is {TAKES[name]}",
+                    fix="`smelt explain ort` lists the options of a session",
+                )
         given: dict[str, Any] = dict(document)
         return SessionAdvice(**{**given, "without": tuple(given.get("without", ()))})
 

@@ -34,6 +34,7 @@ def rules_of(target: Target[Any, Any], own: Any) -> Sequence[Rule]:
             "E649",
             f"`select` of target {target.name!r} returned {repr(rules)[:60]}",
             fix="return a tuple of rules",
+            why="select(options) gives the rules that choose operators of the target",
         )
     return rules
 

@@ -104,8 +104,9 @@ class Artifact:
             if self.load is None:
                 raise UsageError(
                     "E616",
-                    f"what target {self.target!r} makes does not run on this machine",
+                    f"the artifact of target {self.target!r} does not run here",
                     fix="choose another target; `smelt targets` lists them",
+                    why=f"the target {self.target!r} writes files for another machine",
                 )
             self._runner = self.load()
         return self._runner
@@ -167,7 +168,9 @@ class Artifact:
                 why = error.strerror or str(error)
                 why = "it is a file, not a folder" if root.is_file() else why
                 what = f"cannot write to {str(root)!r}"
-                raise UsageError("E614", what, why=why) from error
+                raise UsageError(
+                    "E614", what, why=why, fix="choose a folder that you may write to"
+                ) from error
             raise
 
 

@@ -72,6 +72,7 @@ def check_artifact(target: Target[Any, Any], artifact: object) -> Artifact:
             f"`emit` of target {target.name!r} returned an Artifact that cannot be kept",
             at=wrong,
             fix="name files by relative paths, and give them bytes",
+            why="files and report are written to a folder as they are",
         )
     return artifact
 
@@ -138,6 +139,7 @@ def checked_load(target: Target[Any, Any], artifact: Artifact) -> Callable[[], R
                 "E649",
                 f"`load` of target {target.name!r} returned {repr(run)[:40]}",
                 fix="return a function of one array an input, which returns one an output",
+                why="load returns what runs the artifact on this machine",
             )
         return CheckedRunner(target, model, run)
 

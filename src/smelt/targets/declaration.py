@@ -62,9 +62,10 @@ def check_target(target: Target[Any, Any]) -> None:
     if wrong:
         raise UsageError(
             "E649",
-            f"target {_shown(target.name)} is declared wrong",
+            f"the declaration of target {_shown(target.name)} is wrong",
             at=wrong,
             fix="docs/add-a-target.md shows how",
+            why="the fields above do not have the types or values that a Target needs",
         )
 
 

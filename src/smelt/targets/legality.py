@@ -104,6 +104,7 @@ def _not_accepted(target: Target[Any, Any], node: ir.Node, own: Any) -> str:
             f"`accepts` of target {target.name!r} returned {repr(answer)[:40]}",
             at=f"node {node.name!r} ({node.op_type})",
             fix="return True, or False, or the reason why not as text",
+            why="accepts says of a node whether the target supports it",
         )
     return answer if isinstance(answer, str) else "" if answer else "it does not accept this node"
 

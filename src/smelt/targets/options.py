@@ -23,8 +23,9 @@ def read_options(target: Target, given: Mapping[str, Any]) -> Any:
             wanted = getattr(kinds[name], "__name__", str(kinds[name]))
             raise UsageError(
                 "E660",
-                f"target {target.name!r} takes no option {name}={value!r}",
+                f"{value!r} is not a value of the option {name} of target {target.name}",
                 why=f"{name} is of type {wanted}",
+                fix=f"`smelt explain {target.name}` lists the options with their types",
             )
     return None if target.options is None else target.options(**given)
 

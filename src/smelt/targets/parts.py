@@ -132,7 +132,12 @@ def _chain(interface: Interface, steps: Sequence[Step], outputs: Sequence[int]) 
 
     def run(*inputs: Value) -> tuple[Value, ...]:
         if len(inputs) != len(interface.inputs):
-            raise UsageError("E671", f"{len(inputs)} arrays for {len(interface.inputs)} inputs")
+            raise UsageError(
+                "E671",
+                f"{len(inputs)} arrays for {len(interface.inputs)} inputs",
+                why="each input takes one array",
+                fix="pass one array per input; `smelt inspect` shows the inputs",
+            )
         known: dict[int, Value] = {}
         for number, (port, given) in enumerate(zip(interface.inputs, inputs, strict=True)):
             known[number] = port.default.numpy() if given is None and port.default else given

@@ -112,6 +112,7 @@ def _price(target: Target[Any, Any], own: Any, nodes: Sequence[ir.Node]) -> floa
             f"`cost` of target {target.name!r} returned {repr(price)[:40]}",
             at=f"a region of {len(nodes)} nodes from {nodes[0].name!r} on",
             fix="return a number: above 0, the region goes to the fallback",
+            why="cost compares a region on this target with the same region on the fallback",
         )
     return float(price)
 

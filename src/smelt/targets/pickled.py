@@ -30,6 +30,7 @@ def pickled(artifact: Artifact) -> Pickled:
             "E616",
             f"an artifact for {artifact.target!r} cannot be pickled",
             fix="save it to a folder, and open that with smelt.load_artifact",
+            why="its class keeps objects that belong to this process",
         )
     data = to_proto(artifact.model, keep_bare=True).SerializeToString()
     return remade, (artifact.target, data, artifact.plan.options, artifact.report)

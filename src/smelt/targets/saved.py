@@ -16,7 +16,12 @@ def open_saved(folder: str | Path) -> Saved:
     Raises UsageError E616 if no target does.
     """
     if not isinstance(folder, str | Path):
-        raise UsageError("E616", f"{folder!r} is no path", fix="name the folder of Artifact.save")
+        raise UsageError(
+            "E616",
+            f"{folder!r} is not a path",
+            fix="name the folder of Artifact.save",
+            why="the argument is a path as text or as pathlib.Path",
+        )
     root = Path(folder)
     whole = open_parts(root, _of_target)
     if whole is not None:
@@ -44,7 +49,8 @@ def _of_target(folder: Path, name: str) -> Saved:
     if saved is None:
         raise UsageError(
             "E616",
-            f"the folder {str(folder)!r} holds nothing that target {name!r} can run",
+            f"target {name!r} cannot open the folder {str(folder)!r}",
             fix="compile the model again, or run the artifact without saving it",
+            why="the target writes no files that it can open again",
         )
     return saved

@@ -67,10 +67,20 @@ def bind(
     modules.check_traceable(fn)
     twice = sorted(keyword.keys() & static.keys())
     if twice:
-        raise UsageError("E109", f"{twice[0]!r} is given as an input and as a static value")
+        raise UsageError(
+            "E109",
+            f"{twice[0]!r} is given as an input and as a static value",
+            why="an argument is either an input of the model or a constant",
+            fix="leave one of them out",
+        )
     for name in (*keyword, *static):
         if not isinstance(name, str):
-            raise UsageError("E109", f"{name!r} is no name of a parameter")
+            raise UsageError(
+                "E109",
+                f"{name!r} is not a name of a parameter",
+                why="keyword arguments are given by the name of a parameter",
+                fix="use the name in the signature of the function",
+            )
     count = len(positional)
     names, mismatch = positional_names(fn, count, {**keyword, **static})
     specs = (*positional, *keyword.values())

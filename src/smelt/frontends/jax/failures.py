@@ -90,9 +90,10 @@ def explain(
         # A signature may lie, so it is blamed only for calls that fail.
         return UsageError(
             "E109",
-            f"the function cannot be called with these arguments: {mismatch}",
+            "the function cannot be called with these arguments",
             fix="give one spec for each argument; those after a static one by keyword,"
             " as kwargs={NAME: SPEC} or --input NAME=SPEC",
+            why=str(mismatch),
         )
     if is_own(error):
         raise error

@@ -36,10 +36,11 @@ def check_traceable(fn: Any) -> None:
         is_jaxpr = isinstance(fn, compat.ClosedJaxpr)
         raise UsageError(
             "E109",
-            f"a {type(fn).__name__} is no function",
+            f"a {type(fn).__name__} cannot be called",
             fix="give jax.extend.core.jaxpr_as_fun(closed_jaxpr)"
             if is_jaxpr
             else "give a callable",
+            why="trace calls its first argument with abstract arrays",
         )
 
 

@@ -82,7 +82,12 @@ class Parameters:
         """Raise UsageError E110 for an unread pattern, or an array that is also a constant."""
         for pattern in self.patterns:
             if not any(fnmatchcase(name, pattern) for name in kept):
-                raise UsageError("E110", f"the function never reads what {pattern!r} matches")
+                raise UsageError(
+                    "E110",
+                    f"the function uses no parameter that matches {pattern!r}",
+                    why="input_params names arrays that the function holds and uses",
+                    fix="remove the pattern, or correct it",
+                )
         fixed = {compat.identity(constant) for constant in _constants(closed)}
         for name, array in self.arrays.items():
             if compat.identity(array) in fixed:

@@ -109,7 +109,12 @@ def _scope_of(constraints: tuple[str, ...]) -> compat.SymbolicScope:
         return compat.SymbolicScope(_constraints(constraints))
     except ValueError as error:
         told = multiples.in_callers_names(str(error))
-        raise UsageError("E104", f"constraints {list(constraints)} are wrong: {told}") from error
+        raise UsageError(
+            "E104",
+            f"the constraints {list(constraints)} are not valid",
+            why=told,
+            fix="write each as a comparison, such as 'S % 8 == 0' or 'B >= 1'",
+        ) from error
 
 
 def _constraints(texts: Iterable[str]) -> list[str]:
@@ -136,7 +141,10 @@ def _compared(text: str) -> ast.Compare:
         if found:
             return ast.Compare(read_size(left), [operator], [read_size(right)])
     raise UsageError(
-        "E104", f"{text!r} is no constraint", fix="for instance 'B >= 1' or 'S % 8 == 0'"
+        "E104",
+        f"{text!r} is not a constraint",
+        fix="for instance 'B >= 1' or 'S % 8 == 0'",
+        why="a constraint compares two expressions of symbolic dims",
     )
 
 
@@ -238,7 +246,17 @@ def _dims(
         shape = compat.symbolic_shape(f"({dims},)" if texts else "()", scope)
     except (ValueError, TypeError) as error:
         what = f"the dims {', '.join(texts)!r} are wrong"
-        raise UsageError("E104", what, why=str(error).splitlines()[0]) from error
+        raise UsageError(
+            "E104",
+            what,
+            why=str(error).splitlines()[0],
+            fix="write the type as 'f32[B,28,28,1]': an element type and sizes or names",
+        ) from error
     if any(isinstance(dim, int) and dim < 0 for dim in shape):
-        raise UsageError("E104", f"the dims {', '.join(texts)!r} hold a negative size")
+        raise UsageError(
+            "E104",
+            f"the dims {', '.join(texts)!r} hold a negative size",
+            why="a dim has 0 elements or more",
+            fix="give sizes of 0 or more, or names",
+        )
     return shape

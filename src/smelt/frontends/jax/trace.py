@@ -198,7 +198,12 @@ def _lower(
 def _check_opset(opset: int) -> None:
     if opset not in OPSETS:
         what = f"opset {opset} is not one of {OPSETS[0]} to {OPSETS[-1]}"
-        raise UsageError("E107", what, fix=f"give opset={OPSETS[0]} to opset={OPSETS[-1]}")
+        raise UsageError(
+            "E107",
+            what,
+            fix=f"give opset={OPSETS[0]} to opset={OPSETS[-1]}",
+            why="smelt writes operators of these opsets alone",
+        )
 
 
 def _empty_model(name: str, inputs: list[str], opset: int) -> ir.Model:

@@ -78,6 +78,7 @@ def weights_of(
                 "E115",
                 f"no argument of the function has a name like {pattern!r}",
                 fix=f"its arguments are {', '.join(arguments.parameters) or 'none'}",
+                why="weights= takes patterns of argument names",
             )
     leaves: dict[int, Any] = {}
     paths: dict[int, str] = {}

@@ -102,8 +102,9 @@ def check_size(size: int) -> None:
     if size > MAX_FILE:
         raise ResourceLimit(
             "E504",
-            f"the model takes {size:,} bytes; a protobuf holds at most 2 GiB",
+            f"the model takes {size:,} bytes",
             fix="save it to a file with external_data=True: weights then go beside it",
+            why="a protobuf holds at most 2 GiB",
         )
 
 

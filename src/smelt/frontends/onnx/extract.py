@@ -61,11 +61,26 @@ def _check_names(
     errors: list[SmeltError] = []
     for word, names in (("input", inputs or ()), ("output", outputs or ())):
         twice = [name for name in dict.fromkeys(names) if list(names).count(name) > 1]
-        errors += [UsageError("E618", f"the {word} {name!r} is given twice") for name in twice]
+        errors += [
+            UsageError(
+                "E618",
+                f"the {word} {name!r} is given twice",
+                why="each value is one input or output of the part",
+                fix="name it once",
+            )
+            for name in twice
+        ]
         unknown = [name for name in dict.fromkeys(names) if name not in values]
         errors += [_unknown(model, values, name) for name in unknown]
     if outputs is not None and not outputs:
-        errors.append(UsageError("E618", "a part without outputs computes nothing"))
+        errors.append(
+            UsageError(
+                "E618",
+                "the part has no outputs",
+                why="the list of outputs is empty",
+                fix="name at least one output",
+            )
+        )
     if len(errors) == 1:
         raise errors[0]
     if errors:
@@ -86,6 +101,7 @@ def _unknown(model: ir.Model, values: dict[str, ir.Value], name: str) -> UsageEr
         "E618",
         f"the model has no value {name!r}",
         fix=did_you_mean(name, values, "`smelt inspect MODEL` shows inputs and outputs"),
+        why="a part begins and ends at values of the main graph",
     )
 
 

@@ -39,7 +39,12 @@ def inline_functions(model: ir.Model) -> None:
     try:
         InlinePass()(model)
     except ValueError as error:
-        raise InvalidModel("E302", "the functions cannot be inlined", why=str(error)) from error
+        raise InvalidModel(
+            "E302",
+            "the functions cannot be inlined",
+            why=str(error),
+            fix="load the model with inline=False, or export it without functions",
+        ) from error
 
 
 class _Expansion:

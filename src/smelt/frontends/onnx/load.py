@@ -117,7 +117,12 @@ def clone(model: ir.Model) -> ir.Model:
     try:
         copy = clone_model(model)
     except (ValueError, RuntimeError) as error:
-        raise InvalidModel("E302", "the model cannot be copied", why=_root(error)) from error
+        raise InvalidModel(
+            "E302",
+            "the model cannot be copied",
+            why=_root(error),
+            fix="save the model and load the file",
+        ) from error
     leave_messages_alone(copy)
     return copy
 
@@ -139,7 +144,12 @@ def _from_proto(read: Read) -> ir.Model:
     except SmeltError:
         raise
     except (ValueError, TypeError, KeyError, RecursionError, ir.serde.SerdeError) as error:
-        raise InvalidModel("E302", "the model cannot be read", why=_root(error)) from error
+        raise InvalidModel(
+            "E302",
+            "the model cannot be read",
+            why=_root(error),
+            fix="check it by onnx.checker.check_model, and export it again",
+        ) from error
     leave_messages_alone(model)
     note_map_types(model, map_types)
     map_weights(model, read.folder, read.inside)

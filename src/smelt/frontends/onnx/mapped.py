@@ -61,7 +61,12 @@ class _Files:
             data = self.maps[location] = map_file(self.folder / location)
         if start + tensor.nbytes > len(data):
             why = f"{tensor.nbytes:,} bytes from {start:,} in a file of {len(data):,}"
-            raise InvalidModel("E314", "external data ends before its tensor does", why=why)
+            raise InvalidModel(
+                "E314",
+                "external data ends before its tensor does",
+                why=why,
+                fix="copy the weight file again, whole",
+            )
         return _over(data, start, tensor)
 
 
@@ -74,7 +79,12 @@ def map_file(path: Path) -> Data:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-        raise ResourceLimit("E512", f"cannot map {path.name!r}", why=why) from error
+        raise ResourceLimit(
+            "E512",
+            f"cannot map {path.name!r}",
+            why=why,
+            fix="free memory, or run on a larger machine",
+        ) from error
 
 
 def _over(data: Data, start: int, tensor: ir.ExternalTensor) -> ir.TensorProtocol:

@@ -47,10 +47,11 @@ def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
     except TypeError as error:
         raise InvalidModel(
             "E301",
-            f"{type(source).__name__} {str(source)[:60]!r} is no ONNX model",
+            f"{type(source).__name__} {str(source)[:60]!r} is not an ONNX model",
             fix="smelt.trace(function, *specs) makes one of a JAX function"
             if callable(source)
             else "give a path, bytes, a ModelProto or an onnx_ir.Model",
+            why="it is not a path, bytes or a model",
         ) from error
     return _parse(Inside(_read_file(path)), repr(path.name), path.parent)
 
@@ -60,20 +61,34 @@ def _read_file(path: Path) -> Data:
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise UsageError("E609", f"{str(path)!r} is not a file")
+            raise UsageError(
+                "E609",
+                f"{str(path)!r} is not a file",
+                why="the path exists and is a folder or a device",
+                fix="give the path of the .onnx file",
+            )
         if status.st_size > MAX_FILE:
             raise ResourceLimit(
                 "E503",
-                f"{path.name!r} has {status.st_size:,} bytes; a protobuf holds at most 2 GiB",
+                f"{path.name!r} has {status.st_size:,} bytes",
                 fix="save its weights as external data",
+                why="a protobuf holds at most 2 GiB",
             )
         return map_file(path) if status.st_size >= WORTH else path.read_bytes()
     except OSError as error:
         raise UsageError(
-            "E609", f"cannot read {str(path)!r}", why=error.strerror or str(error)
+            "E609",
+            f"cannot read {str(path)!r}",
+            why=error.strerror or str(error),
+            fix="check the path, and that you may read the file",
         ) from error
     except ValueError as error:
-        raise UsageError("E609", f"cannot read {str(path)!r}", why=str(error)) from error
+        raise UsageError(
+            "E609",
+            f"cannot read {str(path)!r}",
+            why=str(error),
+            fix="check the path: it holds a NUL character or the like",
+        ) from error
 
 
 def _parse(inside: Inside, name: str, folder: Path | None) -> Read:
@@ -100,8 +115,16 @@ def _reason(data: Data, error: Exception) -> str:
 def _checked(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
     if not proto.HasField("graph"):
         raise InvalidModel(
-            "E302", f"{name} holds no graph", why="it parses as protobuf, but describes no model"
+            "E302",
+            f"{name} does not hold a graph",
+            why="it parses as protobuf, but describes no model",
+            fix="give the file of an ONNX model, such as model.onnx",
         )
     if not proto.opset_import:
-        raise InvalidModel("E306", f"{name} imports no operator set")
+        raise InvalidModel(
+            "E306",
+            f"{name} imports no operator set",
+            why="the operator set says what each operator means",
+            fix="set opset_import, for instance by exporting the model again",
+        )
     return proto

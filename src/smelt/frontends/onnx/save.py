@@ -101,7 +101,12 @@ def save(
     path = destination(path)
     with span("save", file=str(path)):
         if path.is_dir() or not path.parent.is_dir():
-            raise UsageError("E614", f"cannot write to {str(path)!r}", why="no such folder")
+            raise UsageError(
+                "E614",
+                f"cannot write to {str(path)!r}",
+                why="the folder does not exist",
+                fix="create the folder first, or choose another path",
+            )
         if not isinstance(model, ir.Model):
             model = load(model, as_is=True)
         if external_data is None:

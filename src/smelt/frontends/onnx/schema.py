@@ -53,6 +53,7 @@ def _check_node(node: ir.Node, version: int, types: Types) -> None:
             f"opset {version} has no operator {node.op_type}",
             at=place(node),
             fix="the model may need a newer opset, or the operator lacks its domain",
+            why="the operator set does not define it",
         )
     for why in misfits(node, signature):
         raise _wrong(node, why)
@@ -120,7 +121,13 @@ def _say(dtype: ir.DataType) -> str:
 
 
 def _wrong(node: ir.Node, why: str) -> InvalidModel:
-    return InvalidModel("E308", "a node does not fit its operator", at=place(node), why=why)
+    return InvalidModel(
+        "E308",
+        "a node does not fit its operator",
+        at=place(node),
+        why=why,
+        fix="export the model again, or correct the node",
+    )
 
 
 def _first_that_takes(node: ir.Node, index: int, dtype: ir.DataType, opset: int) -> int | None:

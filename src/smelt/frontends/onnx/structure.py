@@ -20,7 +20,12 @@ def check_depth(model: ir.Model) -> None:
     while pending:
         graph, depth = pending.pop()
         if depth > MAX_DEPTH:
-            raise InvalidModel("E312", f"graphs are nested more than {MAX_DEPTH} deep")
+            raise InvalidModel(
+                "E312",
+                f"graphs are nested more than {MAX_DEPTH} deep",
+                why="deeper nesting would exceed the stack of Python",
+                fix="export the model again without nested control flow",
+            )
         pending += [(inner, depth + 1) for node in graph for inner in scope.subgraphs(node)]
 
 
@@ -63,6 +68,7 @@ def _sort(graph: ir.Graph) -> None:
             "the graph has a cycle",
             at=f"among the nodes {stuck}" if stuck else f"within a subgraph of {graph.name!r}",
             why="a value would be needed to compute itself",
+            fix="export the model again, or correct the node",
         ) from error
 
 
@@ -126,6 +132,8 @@ def _not_imported(node: ir.Node) -> InvalidModel:
     name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
     return InvalidModel(
         "E306",
-        f"operator {name} is of a domain that the model does not import",
+        f"the domain of operator {name} is not imported",
         at=f"node {node.name!r}",
+        why="the imported version says what the operator means",
+        fix="add the domain to opset_import",
     )

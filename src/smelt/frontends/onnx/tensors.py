@@ -70,24 +70,56 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None, inside: Inside) 
         dtype = ir.DataType(tensor.data_type)
     except ValueError as error:
         why = f"{tensor.data_type} is no ONNX data type"
-        raise InvalidModel("E311", "a tensor has no element type", at=at, why=why) from error
+        raise InvalidModel(
+            "E311",
+            "a tensor has no element type",
+            at=at,
+            why=why,
+            fix="export the model again, or correct the node",
+        ) from error
     if dtype == ir.DataType.UNDEFINED:
-        raise InvalidModel("E311", "a tensor has no element type", at=at)
+        raise InvalidModel(
+            "E311",
+            "a tensor has no element type",
+            at=at,
+            why="its data_type is UNDEFINED",
+            fix="export the model again, or correct the node",
+        )
     if tensor.HasField("segment"):
         why = "it holds a piece of a larger one, which no model format puts together"
-        raise InvalidModel("E311", "a tensor is not whole", at=at, why=why)
+        raise InvalidModel(
+            "E311", "a tensor is incomplete", at=at, why=why, fix="copy or download the file again"
+        )
     if any(dim < 0 for dim in tensor.dims):
-        raise InvalidModel("E311", "a tensor has a negative dimension", at=at)
+        raise InvalidModel(
+            "E311",
+            "a tensor has a negative dimension",
+            at=at,
+            why="the size of a dimension is a number of elements",
+            fix="export the model again, or correct the node",
+        )
     count = math.prod(tensor.dims)
     if count > MAX_ELEMENTS:
-        raise ResourceLimit("E501", f"a tensor claims {count:,} elements", at=at)
+        raise ResourceLimit(
+            "E501",
+            f"a tensor declares {count:,} elements",
+            at=at,
+            why="no machine has the memory for them",
+            fix="export the model again: the dims of the tensor are wrong",
+        )
     if inside.holds(tensor):
         check_data(tensor, dtype, count, at, inside.raw(tensor))
     elif tensor.data_location == onnx.TensorProto.EXTERNAL:
         present = [name for name in FIELDS if holds(tensor, name)]
         if present:
             why = f"it holds {present[0]}, too"
-            raise InvalidModel("E314", "external data are given inside, too", at=at, why=why)
+            raise InvalidModel(
+                "E314",
+                "a tensor has its data in the model and in an external file",
+                at=at,
+                why=why,
+                fix="export the model again with its data in one place",
+            )
         _check_external(tensor, (count * dtype.bitwidth + 7) // 8, folder, at)
     else:
         raw = tensor.raw_data if tensor.HasField("raw_data") else None
@@ -101,22 +133,41 @@ def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, 
     unknown = sorted(set(entries) - EXTERNAL_KEYS)
     if unknown or "location" not in entries:
         why = f"unknown key {unknown[0]!r}" if unknown else "it has no location"
-        raise InvalidModel("E314", "external data is not described as ONNX demands", at=at, why=why)
+        raise InvalidModel(
+            "E314",
+            "external data is not described as ONNX demands",
+            at=at,
+            why=why,
+            fix="export the model again",
+        )
     if folder is None:
         raise UsageError(
             "E613",
-            "the model keeps weights in files beside it, but came without a folder",
+            "the model keeps weights in other files, and its folder is not known",
             at=at,
             fix="load it from its path",
+            why="the paths of weight files are relative to the folder of the model",
         )
     offset, length = (_number(entries.get(key, ""), key, at) for key in ("offset", "length"))
     if length is not None and length != nbytes:
         why = f"length says {length:,} bytes, the dims need {nbytes:,}"
-        raise InvalidModel("E314", "external data has the wrong length", at=at, why=why)
+        raise InvalidModel(
+            "E314",
+            "external data has the wrong length",
+            at=at,
+            why=why,
+            fix="copy the weight file again, or export the model again",
+        )
     size = _confined_size(folder, entries["location"], at)
     if (offset or 0) + nbytes > size:
         why = f"{nbytes:,} bytes from {offset or 0:,} in a file of {size:,}"
-        raise InvalidModel("E314", "external data ends before its tensor does", at=at, why=why)
+        raise InvalidModel(
+            "E314",
+            "external data ends before its tensor does",
+            at=at,
+            why=why,
+            fix="copy the weight file again, whole",
+        )
 
 
 def _number(text: str, key: str, at: str) -> int | None:
@@ -124,7 +175,13 @@ def _number(text: str, key: str, at: str) -> int | None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         why = f"{key} is {text[:40]!r}"
-        raise InvalidModel("E314", "external data is not described as ONNX demands", at=at, why=why)
+        raise InvalidModel(
+            "E314",
+            "external data is not described as ONNX demands",
+            at=at,
+            why=why,
+            fix="export the model again",
+        )
     return int(text)
 
 
@@ -142,7 +199,13 @@ def _confined_size(folder: Path, location: str, at: str) -> int:
             status = os.lstat(path)
         except OSError as error:
             why = f"{location!r}: {error.strerror}"
-            raise InvalidModel("E314", "external data is missing", at=at, why=why) from error
+            raise InvalidModel(
+                "E314",
+                "a file of external data is missing",
+                at=at,
+                why=why,
+                fix="copy the weight file into the folder of the model",
+            ) from error
         if stat.S_ISLNK(status.st_mode):
             raise _escape(location, at, f"{part!r} is a symbolic link")
     if not stat.S_ISREG(status.st_mode):

@@ -32,7 +32,10 @@ def program_of(source: Any) -> Program:
             source = jax.export.deserialize(bytearray(source))
         except Exception as error:
             raise InvalidModel(
-                "E302", "the exported function cannot be read", why=str(error)
+                "E302",
+                "the exported function cannot be read",
+                why=str(error),
+                fix="write the file by jax.export.export(...)(...).serialize()",
             ) from error
     return Program(source)
 

@@ -23,7 +23,12 @@ def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol
     """
     place = Path(path)
     if not place.exists():
-        raise UsageError("E609", f"there is no file or folder {str(place)!r}")
+        raise UsageError(
+            "E609",
+            f"there is no checkpoint {str(place)!r}",
+            why="--weights is the path of a checkpoint",
+            fix="check the path",
+        )
     if place.is_dir() and is_orbax(place):
         return open_orbax(place)
     files = shards(place)
@@ -33,7 +38,12 @@ def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol
             for name, tensor in open_safetensors(file).items():
                 if name in found:
                     why = f"{name!r} stands in two of its files"
-                    raise InvalidModel("E341", f"cannot read {place.name!r}", why=why)
+                    raise InvalidModel(
+                        "E341",
+                        f"cannot read {place.name!r}",
+                        why=why,
+                        fix="give a checkpoint of safetensors, npz or orbax",
+                    )
                 found[name] = tensor
         return found
     if place.is_file() and place.open("rb").read(4) == b"PK\x03\x04":

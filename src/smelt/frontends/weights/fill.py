@@ -72,7 +72,12 @@ def fill_weights(
     """
     if not isinstance(model, ir.Model):
         what = f"{type(model).__name__} is no model in memory"
-        raise InvalidModel("E301", what, fix="smelt.load(path) reads one of a file")
+        raise InvalidModel(
+            "E301",
+            what,
+            fix="smelt.load(path) reads one of a file",
+            why="fill_weights changes the weights of a model in memory",
+        )
     waiting = absent_weights(model)
     if not waiting:
         raise UsageError(

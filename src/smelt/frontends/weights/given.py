@@ -27,8 +27,9 @@ def tensors_of(checkpoint: object) -> dict[str, ir.TensorProtocol]:
     if not isinstance(checkpoint, Mapping):
         raise InvalidModel(
             "E341",
-            f"{type(checkpoint).__name__} is no checkpoint",
+            f"{type(checkpoint).__name__} is not a checkpoint",
             fix="give the path of one, or arrays by name",
+            why="it is not a path and not a dict of arrays",
         )
     return {name: _as_tensor(name, leaf) for name, leaf in _leaves(checkpoint, ())}
 

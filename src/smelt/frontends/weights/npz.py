@@ -36,7 +36,12 @@ def open_npz(path: Path) -> dict[str, ir.TensorProtocol]:
             for member in archive.infolist():
                 found[member.filename.removesuffix(".npy")] = _tensor(path, archive, member, data)
     except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
-        raise InvalidModel("E341", f"cannot read {path.name!r}", why=str(error)) from error
+        raise InvalidModel(
+            "E341",
+            f"cannot read {path.name!r}",
+            why=str(error),
+            fix="write it by numpy.savez, without pickled objects",
+        ) from error
     return found
 
 

@@ -67,7 +67,12 @@ def open_orbax(folder: Path) -> dict[str, ir.TensorProtocol]:
         with orbax.PyTreeCheckpointer() as checkpointer:
             tree = checkpointer.metadata(place.absolute()).item_metadata.tree
     except (ValueError, OSError, KeyError, AttributeError) as error:
-        raise InvalidModel("E341", f"cannot read {folder.name!r}", why=str(error)) from error
+        raise InvalidModel(
+            "E341",
+            f"cannot read {folder.name!r}",
+            why=str(error),
+            fix="check that the folder is a complete orbax checkpoint, and that orbax is installed",
+        ) from error
     found: dict[str, ir.TensorProtocol] = {}
     for keys, leaf in _leaves(tree, ()):
         name = ".".join(keys)

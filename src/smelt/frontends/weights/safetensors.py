@@ -125,4 +125,6 @@ def _tensor(name: str, entry: Mapping[str, Any], data: Any, start: int) -> ir.Te
 
 
 def _damaged(path: Path, why: str) -> InvalidModel:
-    return InvalidModel("E341", f"cannot read {path.name!r}", why=why)
+    return InvalidModel(
+        "E341", f"cannot read {path.name!r}", why=why, fix="copy or download the file again"
+    )

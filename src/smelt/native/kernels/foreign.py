@@ -52,20 +52,27 @@ class CKernel:
     def __post_init__(self) -> None:
         """Check the declaration."""
         if not isinstance(self.operator, Operator) or bool(self.text) == (self.kernel is not None):
-            raise UsageError("E647", "a CKernel has an Operator, and either a text or a kernel")
+            raise UsageError(
+                "E647",
+                "a CKernel lacks its Operator, or has not exactly one of text and kernel",
+                why="the operator says what the kernel computes, the text or the kernel how",
+                fix="CKernel(operator, text=...) or CKernel(operator, kernel=...)",
+            )
         if not self.examples:
             raise UsageError(
                 "E647",
                 f"the C kernel of {self.called} has no example",
                 fix="give it inputs to test it on: examples=(((array,), {}),)",
+                why="smelt compares the kernel with its reference on the examples",
             )
         wrong = [*problems(self.text, self.operator)] if self.text else []
         if wrong:
             raise UsageError(
                 "E647",
-                f"the C kernel of {self.called} is declared wrong",
+                f"the declaration of the C kernel of {self.called} is wrong",
                 at=wrong,
                 fix="name inputs as {0}, {1} and attributes as {alpha}, or give it a `kernel`",
+                why="the text or the fields have the mistakes above",
             )
 
     @property

@@ -37,6 +37,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
             f"a matrix is singular: pivot {place} of its factor is {diagonals[*batch, place]}",
             at=f"matrix {batch}" if batch else "",
             why="the model checks that it is not",
+            fix="give inputs for which the matrix can be inverted",
         )
     return (u,)
 

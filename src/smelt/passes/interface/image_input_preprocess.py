@@ -82,9 +82,19 @@ def put_channels_first(model: ir.Model, names: Sequence[str] | str) -> None:
         if name not in inputs and name not in outputs:
             what = f"channels_first names {name!r}, which is neither an input nor an output"
             known = ", ".join(str(n) for n in (*inputs, *outputs))
-            raise UsageError("E108", what, fix=f"the model has {known}")
+            raise UsageError(
+                "E108",
+                what,
+                fix=f"the model has {known}",
+                why="it is not an input or output of the model",
+            )
     if len(set(listed)) < len(listed):
-        raise UsageError("E108", "channels_first names an input or output twice")
+        raise UsageError(
+            "E108",
+            "channels_first names an input or output twice",
+            why="each name is moved to NCHW once",
+            fix="name it once",
+        )
     cx = PassContext.of(model)
     chosen = Images(
         tuple(name for name in listed if name in inputs),
@@ -107,7 +117,12 @@ def _find(name: str, values: Sequence[ir.Value], kind: str) -> ir.Value:
 
 
 def _refused(name: str | None, why: str) -> UsageError:
-    return UsageError("E603", f"image-input-preprocess cannot take {name!r}", why=why)
+    return UsageError(
+        "E603",
+        f"image-input-preprocess cannot change the layout of {name!r}",
+        why=why,
+        fix="name an input or output of the model with 3 dims or more",
+    )
 
 
 def _take_channels_first(value: ir.Value, rewriter: Rewriter, stats: RuleStats) -> None:

@@ -63,7 +63,10 @@ def bind_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
     for name, size in sizes.items():
         if not isinstance(size, int) or isinstance(size, bool) or size < 0:
             raise UsageError(
-                "E633", f"the dim {name!r} cannot be {size!r}", fix="give a whole number, 0 or more"
+                "E633",
+                f"the dim {name!r} cannot be {size!r}",
+                fix="give a whole number, 0 or more",
+                why="the size of a dim is a number of elements",
             )
     unnamed = unnamed_dims(model.graph.inputs)
     _check_known(model, sizes, unnamed.values())
@@ -97,8 +100,9 @@ def _parse(dims: tuple[str, ...]) -> dict[str, int]:
         if not name or not size.isdigit():  # needs 1
             raise UsageError(
                 "E603",
-                f"materialize-symbolic-dims cannot take {item!r}",
+                f"{item!r} is not a binding for materialize-symbolic-dims",
                 why="a binding is NAME=SIZE with a size of 0 or more",
+                fix="for instance: materialize-symbolic-dims{dims=B=1}",
             )
         sizes[name] = int(size)
     return sizes
@@ -117,6 +121,7 @@ def _check_known(model: ir.Model, sizes: Mapping[str, int], unnamed: Iterable[st
                 "E633",
                 f"no input has a dim called {name!r}",
                 why=f"the symbolic dims are {', '.join(known) or 'none'}",
+                fix="`smelt inspect` shows the symbolic dims",
             )
 
 

@@ -96,7 +96,12 @@ def _requested(dtypes: Sequence[str], outputs: Sequence[ir.Value]) -> dict[ir.Va
 
 
 def _refused(what: str, why: str) -> UsageError:
-    return UsageError("E603", f"update-output-dtypes cannot take {what!r}", why=why)
+    return UsageError(
+        "E603",
+        f"update-output-dtypes cannot use {what!r}",
+        why=why,
+        fix="`smelt explain update-output-dtypes` shows the form of its options",
+    )
 
 
 def _cast(cx: PassContext, value: ir.Value, dtype: ir.DataType) -> None:

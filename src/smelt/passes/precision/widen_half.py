@@ -59,7 +59,12 @@ class Types:
     def __post_init__(self) -> None:
         for name in self.types:
             if name not in HALF:
-                raise UsageError("E603", f"widen-half takes no types={name}", why=", ".join(HALF))
+                raise UsageError(
+                    "E603",
+                    f"widen-half cannot widen {name}",
+                    why=", ".join(HALF),
+                    fix="for instance: widen-half{types=bfloat16}",
+                )
 
     @property
     def chosen(self) -> frozenset[ir.DataType]:

@@ -42,6 +42,7 @@ class RankLimit:
                 "E603",
                 f"expand-high-rank-reshape-and-transpose cannot take max_rank={self.max_rank}",
                 why="its steps are Transposes of rank 4",
+                fix="give a max_rank of 4 or more",
             )
 
 

@@ -158,6 +158,7 @@ def _run(command: Sequence[str], folder: Path, limit: float) -> tuple[int, str]:
                 f"the C compiler took more than {limit:.0f} seconds",
                 at=" ".join(command),
                 fix="name another compiler in the environment variable CC",
+                why="the compiler may hang, or the machine is busy",
             ) from error
         raise
     finally:

@@ -39,6 +39,7 @@ def measure(
             "E616",
             f"the library in {str(folder)!r} {what}",
             fix="compile the model again with --option profile=true",
+            why="kernels are timed by clocks that --option profile=true compiles in",
         )
     ticks = (ctypes.c_uint64 * steps).in_dll(ctypes.CDLL(str(library.library)), f"{name}_ticks")
     end = time.perf_counter() + seconds

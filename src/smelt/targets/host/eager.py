@@ -33,9 +33,19 @@ def run(program: Program, *inputs: Array, watch: Watch | None = None) -> tuple[A
     """
     if not isinstance(program, Program):
         what = f"{type(program).__name__} is no Program"
-        raise UsageError("E671", what, fix="smelt.program.lower.lower(model) makes one of a model")
+        raise UsageError(
+            "E671",
+            what,
+            fix="smelt.program.lower.lower(model) makes one of a model",
+            why="eager execution runs a Program",
+        )
     if len(inputs) != len(program.inputs):
-        raise UsageError("E671", f"{len(inputs)} arrays for {len(program.inputs)} inputs")
+        raise UsageError(
+            "E671",
+            f"{len(inputs)} arrays for {len(program.inputs)} inputs",
+            why="each input takes one array",
+            fix="pass one array per input of the Program",
+        )
     described = (program.slots[slot] for slot in program.inputs)
     arrays = [taken(slot, array) for slot, array in zip(described, inputs, strict=True)]
     static = specialize(program.copy(), tuple(array.shape for array in arrays))
@@ -44,7 +54,10 @@ def run(program: Program, *inputs: Array, watch: Watch | None = None) -> tuple[A
             results = _run(static, watch, *arrays)
     except IndexError as error:
         raise InvalidModel(
-            "E321", "an index is out of range as the program runs", why=str(error)
+            "E321",
+            "an index is out of range as the program runs",
+            why=str(error),
+            fix="check the inputs that hold indices: each must be within its axis",
         ) from error
     return tuple(np.array(result, order="C") for result in results)
 

@@ -96,7 +96,11 @@ def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
         return None
     if not (folder / MODEL).is_file():
         raise UsageError(
-            "E616", f"{MODEL!r} is missing in {str(folder)!r}", fix="compile the model again"
+            "E616",
+            f"there is no {MODEL!r} in {str(folder)!r}",
+            fix="compile the model again",
+            why="a folder of target host holds the model, which it compiles again when it is "
+            "opened",
         )
     threads = mark.get("threads", 1)
     options = Options(

@@ -52,6 +52,7 @@ class Options:
         if not 1 <= self.threads <= MOST_THREADS:
             raise UsageError(
                 "E660",
-                f"target 'host' takes no option threads={self.threads}",
+                f"{self.threads} is not a value of the option threads of target host",
                 why=f"it is a number from 1 to {MOST_THREADS}",
+                fix="--option threads=1",
             )

@@ -128,7 +128,10 @@ class HostRunner:
                     results = run(*arrays)
             except IndexError as error:
                 raise InvalidModel(
-                    "E321", "an index is out of range as the model runs", why=str(error)
+                    "E321",
+                    "an index is out of range as the model runs",
+                    why=str(error),
+                    fix="check the inputs that hold indices: each must be within its axis",
                 ) from error
             except ValueError as error:
                 raise InvalidModel(
@@ -161,7 +164,12 @@ class HostRunner:
     def _arrays(self, inputs: Sequence[Array | None]) -> list[Array]:
         slots = self.program.inputs
         if len(inputs) != len(slots):
-            raise UsageError("E671", f"{len(inputs)} arrays for {len(slots)} inputs")
+            raise UsageError(
+                "E671",
+                f"{len(inputs)} arrays for {len(slots)} inputs",
+                why="each input takes one array",
+                fix="pass one array per input; `smelt inspect` shows the inputs",
+            )
         return [
             taken(self.program.slots[slot], self.defaults.get(i) if value is None else value)
             for i, (slot, value) in enumerate(zip(slots, inputs, strict=True))

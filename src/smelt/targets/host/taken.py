@@ -15,7 +15,12 @@ def taken(slot: Slot, value: Array | None) -> Array:
     Raises UsageError E671 for a missing value or another dtype.
     """
     if value is None:
-        raise UsageError("E671", f"input {slot.name!r} is missing and has no default")
+        raise UsageError(
+            "E671",
+            f"input {slot.name!r} is missing and has no default",
+            why="None stands for an input that the model gives a default",
+            fix=f"pass an array for {slot.name!r}",
+        )
     array = np.array(value, order="C", copy=None)
     expected = np.dtype(slot.dtype.numpy())
     if array.dtype != expected:
@@ -23,5 +28,6 @@ def taken(slot: Slot, value: Array | None) -> Array:
             "E671",
             f"input {slot.name!r} has dtype {array.dtype}, not {expected}",
             fix=f"pass array.astype({str(expected)!r})",
+            why="arrays are not converted on the way in",
         )
     return array

@@ -21,6 +21,7 @@ class Options:
         if not self.name.strip(".") or set(self.name) & set("/\\\0:"):
             raise UsageError(
                 "E660",
-                f"target 'onnx' takes no option name={self.name!r}",
+                f"{self.name!r} is not a value of the option name of target onnx",
                 why="it is the name of a file, without a folder",
+                fix="--option name=model",
             )

@@ -53,4 +53,9 @@ class Options:
 
 
 def _wrong(option: str, why: str) -> UsageError:
-    return UsageError("E660", f"target 'ort' takes no option {option}", why=why)
+    return UsageError(
+        "E660",
+        f"target ort cannot be compiled for with {option}",
+        why=why,
+        fix="`smelt explain ort` lists the options with their types",
+    )

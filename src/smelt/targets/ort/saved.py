@@ -55,9 +55,19 @@ def read_advice(folder: str | Path) -> SessionAdvice:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise UsageError("E663", f"{str(path)!r} is no JSON", why=str(error)) from error
+        raise UsageError(
+            "E663",
+            f"{str(path)!r} is not JSON",
+            why=str(error),
+            fix="compile the model again, or restore the file",
+        ) from error
     if not isinstance(document, dict):
-        raise UsageError("E663", f"{str(path)!r} holds no options", why="it is no object")
+        raise UsageError(
+            "E663",
+            f"{str(path)!r} does not hold session options",
+            why="it is no object",
+            fix="compile the model again, or restore the file",
+        )
     try:
         return SessionAdvice.from_json(document)
     except UsageError as error:

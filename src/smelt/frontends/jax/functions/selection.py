@@ -46,7 +46,12 @@ def _classes(item: Any) -> list[type]:
         check_class(item)
         return [item]
     if not isinstance(item, str):
-        raise UsageError("E111", f"functions= names {item!r}, which is no class and no pattern")
+        raise UsageError(
+            "E111",
+            f"functions= holds {item!r}, which is not a class and not a pattern",
+            why="functions= takes classes, patterns of module names, and 'repeated'",
+            fix="functions=[MyModule], or functions='repeated'",
+        )
     found = [cls for cls in _modules() if _matches(cls, item)]
     if not found:
         raise UsageError(

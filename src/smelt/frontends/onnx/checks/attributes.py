@@ -82,8 +82,20 @@ def _check_text(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> None:
             text.decode()
         except UnicodeDecodeError as error:
             what = f"the attribute {attribute.name!r} is no UTF-8 text"
-            raise InvalidModel("E315", what, at=place(node)) from error
+            raise InvalidModel(
+                "E315",
+                what,
+                at=place(node),
+                why="ONNX demands text in UTF-8",
+                fix="export the model again, or correct the node",
+            ) from error
 
 
 def _wrong(node: onnx.NodeProto, why: str) -> InvalidModel:
-    return InvalidModel("E324", "an attribute is malformed", at=place(node), why=why)
+    return InvalidModel(
+        "E324",
+        "an attribute is malformed",
+        at=place(node),
+        why=why,
+        fix="export the model again, or correct the node",
+    )

@@ -59,9 +59,10 @@ def _check_pair(
         return
     raise InvalidModel(
         "E309",
-        "element types do not go together",
+        "the element types do not agree",
         at=place(node),
         why=f"{words} have the types {first} and {second}",
+        fix="export the model again with types that agree, or put a Cast between them",
     )
 
 
@@ -168,7 +169,13 @@ def _ends(
 
 
 def _unfit(node: ir.Node, why: str) -> InvalidModel:
-    return InvalidModel("E322", "a subgraph does not fit its node", at=place(node), why=why)
+    return InvalidModel(
+        "E322",
+        "a subgraph does not fit its node",
+        at=place(node),
+        why=why,
+        fix="give the subgraph the inputs and outputs that the node needs",
+    )
 
 
 _FITS: Mapping[str, Callable[[ir.Node, int], Iterable[Fit]]] = {

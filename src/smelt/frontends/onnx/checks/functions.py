@@ -27,10 +27,22 @@ def check_functions(proto: onnx.ModelProto) -> None:
         at = f"function {function.name!r}"
         if not function.name or not function.domain:
             missing = "domain" if function.name else "name"
-            raise InvalidModel("E325", f"a function has no {missing}", at=at)
+            raise InvalidModel(
+                "E325",
+                f"a function has no {missing}",
+                at=at,
+                why="nodes call a function by its domain and name",
+                fix=f"give the function a {missing}",
+            )
         if key in seen:
             why = f"{len(seen)} functions before it hold one of this domain and name"
-            raise InvalidModel("E323", "two functions have one name", at=at, why=why)
+            raise InvalidModel(
+                "E323",
+                "two functions have one name",
+                at=at,
+                why=why,
+                fix="rename or remove one of them",
+            )
         seen.add(key)
         defaults = [attribute.name for attribute in function.attribute_proto]
         _check_parameters("inputs", function.input, at)
@@ -39,17 +51,31 @@ def check_functions(proto: onnx.ModelProto) -> None:
         written = {*function.input, *(name for node in function.node for name in node.output)}
         for name in function.output:
             if name not in written:
-                raise InvalidModel("E305", f"value {name!r} is never written", at=at)
+                raise InvalidModel(
+                    "E305",
+                    f"the output {name!r} of a function is not computed",
+                    at=at,
+                    why="an output of a function is the result of one of its nodes",
+                    fix="add the node that computes it, or remove the output",
+                )
 
 
 def _check_parameters(kind: str, names: Iterable[str], at: str) -> None:
     names = list(names)
     if not all(names):
-        raise InvalidModel("E325", f"one of the {kind} of a function has no name", at=at)
+        raise InvalidModel(
+            "E325",
+            f"one of the {kind} of a function has no name",
+            at=at,
+            why="nodes of the body refer to values by name",
+            fix="export the model again, or correct the node",
+        )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         what = f"a function has two {kind} of one name"
-        raise InvalidModel("E323", what, at=at, why=f"both are called {twice!r}")
+        raise InvalidModel(
+            "E323", what, at=at, why=f"both are called {twice!r}", fix="rename one of them"
+        )
 
 
 def check_calls(model: ir.Model) -> None:
@@ -116,6 +142,7 @@ def _check_call(node: ir.Node, function: ir.Function) -> None:
                 "a node does not fit its function",
                 at=f"node {node.name!r} ({node.op_type})",
                 why=f"it has {given} {kind}, the function has {known}",
+                fix="give the node as many as the function declares",
             )
 
 
@@ -141,12 +168,22 @@ def _check_depth(called: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]
             pending += [item for item in called[key] if item not in height]
         if height[root] > MAX_CALLS:
             what = f"functions call each other more than {MAX_CALLS} deep"
-            raise InvalidModel("E312", what, at=f"function {root[1]!r}")
+            raise InvalidModel(
+                "E312",
+                what,
+                at=f"function {root[1]!r}",
+                why="deeper calls would exceed the stack of Python",
+                fix="inline the functions when you export the model",
+            )
 
 
 def _circular(key: ir.OperatorIdentifier, path: Iterable[ir.OperatorIdentifier]) -> InvalidModel:
     circle = [name for _, name, _ in path]
     circle = circle[circle.index(key[1]) :]
     return InvalidModel(
-        "E316", f"function {key[1]!r} calls itself", at=" -> ".join([*circle, key[1]])
+        "E316",
+        f"function {key[1]!r} calls itself",
+        at=" -> ".join([*circle, key[1]]),
+        why="ONNX allows no recursion in functions",
+        fix="export the model again without the recursion",
     )

@@ -30,9 +30,20 @@ def _check_node(node: onnx.NodeProto) -> None:
     # Protobuf returns text that is not UTF-8 as bytes.
     for name in (*node.input, *node.output, node.name, node.op_type, node.domain):
         if isinstance(name, bytes):
-            raise InvalidModel("E315", f"the name {name[:40]!r} is no UTF-8 text")
+            raise InvalidModel(
+                "E315",
+                f"the name {name[:40]!r} is not UTF-8 text",
+                why="ONNX demands names in UTF-8",
+                fix="export the model again with other names",
+            )
     if not node.op_type:
-        raise InvalidModel("E325", "a node names no operator", at=place(node))
+        raise InvalidModel(
+            "E325",
+            "a node names no operator",
+            at=place(node),
+            why="its op_type is empty",
+            fix="export the model again, or correct the node",
+        )
 
 
 def _check_named(graph: onnx.GraphProto, at: str) -> None:
@@ -46,7 +57,13 @@ def _check_named(graph: onnx.GraphProto, at: str) -> None:
     for kind, names in kinds:
         for index, name in enumerate(names):
             if not name:
-                raise InvalidModel("E325", f"{kind} has no name", at=f"{at}: number {index}")
+                raise InvalidModel(
+                    "E325",
+                    f"{kind} has no name",
+                    at=f"{at}: number {index}",
+                    why="nodes refer to values by name",
+                    fix="export the model again, or correct the node",
+                )
 
 
 def _written(scope: Scope) -> Iterator[tuple[str, str | onnx.NodeProto]]:
@@ -79,9 +96,10 @@ def _check_unique(scope: Scope) -> None:
         if name in seen:
             raise InvalidModel(
                 "E304",
-                f"value {name!r} is written twice",
+                f"two nodes or inputs define the value {name!r}",
                 at=f"{scope}: {_said(seen[name])}, then {_said(writer)}",
                 why="each value of a graph has one writer",
+                fix="rename one of the two results",
             )
         seen[name] = writer
 
@@ -110,8 +128,9 @@ def _check_not_hidden(scope: Scope, positions: dict[Scope, dict[str, int]]) -> N
                 if name and visible.get(name, inner.position) < inner.position:
                     raise InvalidModel(
                         "E304",
-                        f"value {name!r} is written twice",
+                        f"the value {name!r} is defined in a graph and in one around it",
                         at=f"{scope}: {place(node)}; and in {outer} around it",
                         why="a graph within another reads values of the outer one by name",
+                        fix="rename the value in the inner graph",
                     )
         inner, outer = outer, outer.outer

@@ -34,7 +34,13 @@ def check_sparse(sparse: onnx.SparseTensorProto) -> None:
     elif indices.data_location != onnx.TensorProto.EXTERNAL:
         why = _fault_of_order(_positions(sparse), math.prod(dims))
     if why:
-        raise InvalidModel("E311", "a sparse tensor is inconsistent", at=at, why=why)
+        raise InvalidModel(
+            "E311",
+            "a sparse tensor is inconsistent",
+            at=at,
+            why=why,
+            fix="export the model again, or correct the node",
+        )
 
 
 def _positions(sparse: onnx.SparseTensorProto) -> np.ndarray | None:
@@ -80,11 +86,23 @@ def _dense(sparse: onnx.SparseTensorProto) -> onnx.TensorProto:
     at = f"sparse tensor {sparse.values.name!r} {list(sparse.dims)}"
     if onnx.TensorProto.EXTERNAL in (sparse.values.data_location, sparse.indices.data_location):
         why = "sparse tensors are read from the model only"
-        raise InvalidModel("E314", "a sparse tensor is in a file of its own", at=at, why=why)
+        raise InvalidModel(
+            "E314",
+            "a sparse tensor has its data in an external file",
+            at=at,
+            why=why,
+            fix="export the model again with dense weights",
+        )
     values = numpy_helper.to_array(sparse.values)
     count = math.prod(sparse.dims)
     if count * values.itemsize > MAX_BYTES:
-        raise ResourceLimit("E501", f"a sparse tensor stands for {count:,} elements", at=at)
+        raise ResourceLimit(
+            "E501",
+            f"a sparse tensor has {count:,} elements",
+            at=at,
+            why="smelt stores its elements densely",
+            fix="export the model again with a smaller tensor",
+        )
     whole = np.zeros(count, values.dtype)
     whole[_positions(sparse)] = values
     return numpy_helper.from_array(whole.reshape(tuple(sparse.dims)), sparse.values.name)

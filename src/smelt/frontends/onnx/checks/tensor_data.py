@@ -53,7 +53,13 @@ def check_data(
     given, expected, unit = _lengths(tensor, dtype, count, field, raw)
     if given != expected:
         what = f"a tensor holds {given:,} {unit} where its dims need {expected:,}"
-        raise InvalidModel("E311", what, at=at, fix=_DAMAGED)
+        raise InvalidModel(
+            "E311",
+            what,
+            at=at,
+            fix=_DAMAGED,
+            why="the data does not have the form that ONNX gives for the element type",
+        )
     _check_range(tensor, dtype, field, at, raw)
 
 

@@ -33,7 +33,13 @@ def check_value_types(scopes: Scopes) -> None:
             why = _fault(info.type)
             if why:
                 at = f"{outer}: value {info.name!r}"
-                raise InvalidModel("E318", "a declared type says nothing", at=at, why=why)
+                raise InvalidModel(
+                    "E318",
+                    "a declared type has no element type",
+                    at=at,
+                    why=why,
+                    fix="declare an element type, or remove the declaration",
+                )
 
 
 def _fault(declared: onnx.TypeProto) -> str:
@@ -75,6 +81,7 @@ def check_inputs(model: ir.Model) -> None:
                 "E318",
                 f"the input {value.name!r} has no type",
                 fix="export the model again with typed inputs",
+                why="ONNX demands an element type for each input of a model",
             )
         if value.const_value is not None:
             _check_default(value, value.const_value)
@@ -99,7 +106,12 @@ def _check_default(value: ir.Value, default: ir.TensorProtocol) -> None:
     what = f"the default of the input {value.name!r} does not fit it"
     if default.dtype != value.dtype:
         why = f"the input is {value.dtype}, the default {default.dtype}"
-        raise InvalidModel("E309", what, why=why)
+        raise InvalidModel(
+            "E309",
+            what,
+            why=why,
+            fix="export the model again with types that agree, or put a Cast between them",
+        )
     shape = value.shape
     fits = shape is None or (
         len(shape) == len(default.shape)
@@ -110,4 +122,6 @@ def _check_default(value: ir.Value, default: ir.TensorProtocol) -> None:
     )
     if not fits:
         why = f"the input is {shape}, the default {default.shape}"
-        raise InvalidModel("E317", what, why=why)
+        raise InvalidModel(
+            "E317", what, why=why, fix="correct the declared shape, or remove it: smelt infers it"
+        )

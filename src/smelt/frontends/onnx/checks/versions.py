@@ -45,6 +45,7 @@ def _check_unique(imports: Iterable[onnx.OperatorSetIdProto], owner: str) -> Non
                 "E319",
                 f"{owner} imports the domain {domain or 'ai.onnx'!r} at two versions",
                 why=f"{seen[domain]} and {item.version}",
+                fix="import the domain once",
             )
 
 

@@ -60,7 +60,12 @@ def _walk(proto: onnx.ModelProto) -> Iterator[Scope]:
     while pending:
         scope = pending.pop()
         if scope.depth > MAX_DEPTH:
-            raise InvalidModel("E312", f"graphs are nested more than {MAX_DEPTH} deep")
+            raise InvalidModel(
+                "E312",
+                f"graphs are nested more than {MAX_DEPTH} deep",
+                why="deeper nesting would exceed the stack of Python",
+                fix="export the model again without nested control flow",
+            )
         yield scope
         for position, node in enumerate(scope.nodes):
             for attribute in node.attribute:

@@ -120,7 +120,12 @@ class Rounds:
 
 def _given(array: Array | None) -> Array:
     if array is None:
-        raise UsageError("E671", "a state of a Loop or Scan is missing")
+        raise UsageError(
+            "E671",
+            "a state of a Loop or Scan is missing",
+            why="each state needs a value before the first iteration",
+            fix="pass an array for each input of the model",
+        )
     return array
 
 

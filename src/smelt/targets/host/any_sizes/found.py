@@ -50,7 +50,12 @@ def _boxes(node: ir.Node, given: Arrays) -> Sequence[Array]:
 def _present(node: ir.Node, given: Arrays, position: int) -> Array:
     array = given[position] if position < len(given) else None
     if array is None:
-        raise UsageError("E671", f"input {position} of {node.op_type} is missing")
+        raise UsageError(
+            "E671",
+            f"input {position} of {node.op_type} is missing",
+            why="the operator computes its result from this input",
+            fix="pass an array for each input of the model",
+        )
     return array
 
 

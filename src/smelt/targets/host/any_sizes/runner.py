@@ -50,14 +50,22 @@ class AnySizesRunner:
                 results = self._run(*arrays)
         except IndexError as error:
             raise InvalidModel(
-                "E321", "an index is out of range as the model runs", why=str(error)
+                "E321",
+                "an index is out of range as the model runs",
+                why=str(error),
+                fix="check the inputs that hold indices: each must be within its axis",
             ) from error
         return _fresh(results, arrays)
 
     def _arrays(self, inputs: Sequence[Array | None]) -> list[Array]:
         """Return the checked inputs of a call; raises UsageError E670 or E671."""
         if len(inputs) != len(self._slots):
-            raise UsageError("E671", f"{len(inputs)} arrays for {len(self._slots)} inputs")
+            raise UsageError(
+                "E671",
+                f"{len(inputs)} arrays for {len(self._slots)} inputs",
+                why="each input takes one array",
+                fix="pass one array per input; `smelt inspect` shows the inputs",
+            )
         sizes: dict[str, int] = {}
         arrays = []
         for i, (slot, value) in enumerate(zip(self._slots, inputs, strict=True)):

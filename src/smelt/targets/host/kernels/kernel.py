@@ -161,7 +161,12 @@ def _imaginary(shape: tuple[int, ...], dtype: np.dtype) -> Array:
         strides.append(step)
         step *= max(size, 1)
     if step >= 2**63:
-        raise ResourceLimit("E501", f"a value of the dims {list(shape)} has {step:,} bytes")
+        raise ResourceLimit(
+            "E501",
+            f"a value of the dims {list(shape)} has {step:,} bytes",
+            why="addresses within a value are 64-bit numbers",
+            fix="run the model at smaller sizes",
+        )
     return as_strided(dense, shape, tuple(reversed(strides))).view(dtype)
 
 
