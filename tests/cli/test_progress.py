@@ -61,7 +61,7 @@ def test_long_lines_that_are_printed_meanwhile_stay_whole(write, tmp_path):
         MODEL.replace("a = Identity(x)  h = MatMul(a,", f"{name} = Identity(x)  h = MatMul({name},")
     )
     shown = on_terminal(0.01, "optimize", model, "-o", tmp_path / "o.onnx", "--print-changed")
-    assert f"-  {name} = Identity(x)  # float[B,4]\r\n" in shown
+    assert f"\x1b[31m-  {name} = Identity(x)  # float[B,4]\x1b[0m\r\n" in shown
 
 
 def test_a_short_run_shows_only_its_result(write, tmp_path):
