@@ -1,0 +1,106 @@
+"""The options of smelt itself, such as ``--quiet``: what each puts into effect."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Annotated
+
+import typer
+
+from smelt.cli.command import quiet as quiet_mode
+from smelt.cli.terminal import When, color
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from smelt import __version__
+
+        print(f"smelt {__version__}")
+        raise typer.Exit
+
+
+def _be_verbose(wanted: bool) -> bool:
+    if wanted:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("smelt: %(message)s"))
+        log = logging.getLogger("smelt")
+        log.handlers = [handler]
+        log.setLevel(logging.INFO)
+    return wanted
+
+
+def _be_quiet(wanted: bool) -> bool:
+    quiet_mode.set(wanted)
+    return wanted
+
+
+def _in_color(when: When) -> When:
+    """Put the value from a settings file or a variable into effect, unless an option was given."""
+    if color.get() == "auto":
+        color.set(when)
+    return when
+
+
+def _keep_weights(wanted: bool) -> bool:
+    if wanted:
+        from smelt.check.reproducer import real_weights
+
+        real_weights.set(True)
+    return wanted
+
+
+def _leave_plugins_out(wanted: bool) -> bool:
+    if wanted:
+        from smelt.extensions import plugins_off
+
+        plugins_off.set(True)
+    return wanted
+
+
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", callback=_be_quiet, help="Print only results, warnings and errors."
+        ),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", callback=_be_verbose, help="Report what was skipped, on standard error."
+        ),
+    ] = False,
+    with_weights: Annotated[
+        bool,
+        typer.Option(
+            "--with-weights",
+            callback=_keep_weights,
+            help="Write the real weights into reproducers, not random ones.",
+        ),
+    ] = False,
+    no_plugins: Annotated[
+        bool,
+        typer.Option(
+            "--no-plugins",
+            callback=_leave_plugins_out,
+            help="Ignore targets, passes and operators of other packages.",
+        ),
+    ] = False,
+    no_config: Annotated[
+        bool, typer.Option("--no-config", help="Read no smelt.toml and no pyproject.toml.")
+    ] = False,
+    colors: Annotated[
+        When,
+        typer.Option(
+            "--color",
+            callback=_in_color,
+            metavar="auto|always|never",
+            help="Colour the output. auto: on a terminal, unless NO_COLOR is set.",
+        ),
+    ] = "auto",
+) -> None:
+    """Options of smelt itself."""
