@@ -147,6 +147,7 @@ def not_installed(package: str, extra: str, what: str) -> UsageError:
     return UsageError(
         "E631",
         f"{what} needs the package {package}, which is not installed",
+        why=f"it is not among the dependencies of smelt itself; the extra {extra!r} has it",
         fix=install(extra),
     )
 

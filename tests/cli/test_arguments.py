@@ -113,7 +113,7 @@ def test_the_file_of_a_module_is_told_as_a_module(given, meant):
 
 
 def test_a_file_that_is_missing_is_told_as_such():
-    with pytest.raises(UsageError, match="there is no file 'net"):
+    with pytest.raises(UsageError, match="there is no file and no Python module 'net"):
         find_function("net.jaxexport")
 
 
@@ -133,7 +133,7 @@ def test_a_module_that_needs_a_missing_package_names_it(tmp_path, monkeypatch):
     with pytest.raises(UsageError) as caught:
         find_function("needy:model")
     assert caught.value.fix == "pip install surely_absent"
-    assert "needs the package surely_absent" in caught.value.what
+    assert "imports the package surely_absent" in caught.value.why
     with pytest.raises(UsageError) as caught:
         find_function("nowhere_at_all.part:model")
     assert "package.module:function" in caught.value.fix

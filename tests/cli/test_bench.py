@@ -96,9 +96,9 @@ def test_kernels_of_a_folder_are_timed_into_its_report(smelt, write, tmp_path, d
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("{model}", "--kernels"), "times a folder of target c"),
-        (("{model}", "{model}", "--kernels"), "takes one folder"),
-        (("{model}", "--target", "c", "--kernels"), "no --target"),
+        (("{model}", "--kernels"), "is not a folder"),
+        (("{model}", "{model}", "--kernels"), "smelt bench FOLDER --kernels"),
+        (("{model}", "--target", "c", "--kernels"), "--kernels is given with --target"),
     ],
 )
 def test_kernels_are_those_of_one_folder(smelt, write, arguments, told):

@@ -30,7 +30,7 @@ SHARED = {
         WRITES_WHAT_PASSES_MADE,
     ),
     **dict.fromkeys(("--timing", "--trace"), TIMES_PHASES),
-    "--report": (*TIMES_PHASES, "bisect", "batch"),
+    "--report": (*TIMES_PHASES, "bisect", "batch", "diff"),
     "--seed": ("verify", "run", "bisect"),
     "--target": ("convert", "compile", "run", "bench", "tune"),
     "--threads": ("compile", "bench", "tune"),

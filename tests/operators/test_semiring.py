@@ -23,13 +23,13 @@ def test_any_other_one_is_written_by_its_parts() -> None:
 
 
 WRONG = {
-    "no_such": "is no semiring",
-    "Max,Add,low,0": "is no semiring",
-    "Sub,Mul,0,1": "is no plus",
-    "Max,Div,0,1": "is no times",
+    "no_such": "is not a semiring",
+    "Max,Add,low,0": "is not a semiring",
+    "Sub,Mul,0,1": "cannot be the plus",
+    "Max,Div,0,1": "cannot be the times",
     "Add,Mul,1,1": "1.0 is not the zero",
     "Max,Add,-inf,1": "1.0 is not the one",
-    "Max,And,0,1": "do not go together",
+    "Max,And,0,1": "do not form a semiring",
 }
 
 
@@ -42,7 +42,7 @@ def test_what_is_none_is_refused(text: str, why: str) -> None:
 
 @pytest.mark.parametrize("zero", ["low", 0j, None])
 def test_zero_and_one_are_numbers(zero: float) -> None:
-    with pytest.raises(UsageError, match="is no zero or one") as caught:
+    with pytest.raises(UsageError, match="is not a number") as caught:
         Semiring("Max", "Add", zero, 0)
     assert caught.value.code == "E657"
 

@@ -25,5 +25,5 @@ def test_what_does_not_fit_is_not_made_up_instead(given: object) -> None:
 
 
 def test_arrays_without_names_are_refused() -> None:
-    with pytest.raises(UsageError, match="inputs are arrays by name"):
+    with pytest.raises(UsageError, match="the inputs are not a dict of arrays"):
         smelt.run(text.parse(MODEL), [np.float32(3)])

@@ -86,7 +86,7 @@ def test_what_is_no_spec_is_sent_to_static(leaf):
         ({"static": {"x": 1}}, "multiple values for argument 'x'"),
         ({"kwargs": {"z": "f32[]"}}, "missing a required argument: 'y'"),
         ({"kwargs": {"y": "f32[]", "z": "f32[]"}}, "unexpected keyword argument 'z'"),
-        ({"kwargs": {3: "f32[]"}}, "3 is no name of a parameter"),
+        ({"kwargs": {3: "f32[]"}}, "3 is not a name of a parameter"),
     ],
 )
 def test_arguments_that_the_function_does_not_take_are_refused(given, says):

@@ -146,7 +146,12 @@ class HtmlReport:
         """
         document = self.document()
         if "before" not in document:
-            raise UsageError("E637", "there is no model to draw", fix="run passes first")
+            raise UsageError(
+                "E637",
+                "there is no model to draw",
+                fix="run passes first",
+                why="a picture shows a model before and after passes",
+            )
         return picture_of(document)
 
     def _repr_html_(self) -> str:
