@@ -1,5 +1,7 @@
 """``smelt inspect``: sections for people, lines and JSON for programs."""
 
+from pathlib import Path
+
 import onnx
 import pytest
 from known_networks import resnet50
@@ -121,3 +123,20 @@ def test_wrong_arguments_are_refused(smelt, write, arguments, code):
     assert result.stderr.startswith(code)
     assert result.stdout == ""
     assert smelt("inspect", write(), "--list", "nonsense").exit_code == 2
+
+
+EXPORTS = sorted((Path(__file__).parents[1] / "models").rglob("*.onnx"))
+
+
+@pytest.mark.parametrize("model", EXPORTS, ids=lambda path: path.stem)
+def test_an_export_is_readable_at_80_columns(smelt, model):
+    # A name that is longer than its column stays whole, and makes its line longer.
+    lines = smelt("inspect", model, COLUMNS="80").stdout.splitlines()
+    assert len(lines) > 10
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_list_of_passes_fits_the_terminal(smelt, columns):
+    lines = smelt("passes", COLUMNS=str(columns)).stdout.splitlines()
+    assert max(map(len, lines)) <= columns

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smelt.cli.command import Json, command, print_json
 from smelt.cli.layout import table, width
+from smelt.cli.terminal import painted
 
 if TYPE_CHECKING:
     from smelt.passes.base import Pass
+
+NARROW = 130
+"""The width below which each pass has lines of its own instead of a row of the table."""
 
 WIDE = 200
 """The width from which the table also has the columns "makes" and "source"."""
@@ -45,10 +51,22 @@ def passes(
             for p in listed
         ]
         limit = width()
+        rows += [(name, "?", "no", reason, "", "") for name, reason in broken().items()]
+        if limit is not None and limit < NARROW:
+            print("\n".join(_entry(row, limit) for row in rows))
+            return
         shown = 6 if limit is not None and limit >= WIDE else 4
         header = ("pass", "results", "default", "summary", "makes", "source")
-        rows += [(name, "?", "no", reason, "", "") for name, reason in broken().items()]
         print(table([row[:shown] for row in rows], header[:shown]))
+
+
+def _entry(row: tuple[str, ...], limit: int) -> str:
+    """Return a pass as lines of at most ``limit`` columns: its name and facts, then its summary."""
+    name, results, default, what, *_ = row
+    facts = f"{results}, by default" if default == "yes" else results
+    layout = {"initial_indent": "    ", "subsequent_indent": "    ", "break_on_hyphens": False}
+    lines = [line for text in (what, f"({facts})") for line in textwrap.wrap(text, limit, **layout)]
+    return "\n".join([painted(name, "bold", sys.stdout), *lines])
 
 
 def _default(pass_: Pass) -> str:
