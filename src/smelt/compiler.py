@@ -119,12 +119,9 @@ def optimize_model(
     it has no kernel, unless ``keep_bfloat16``.
     """
     if verify not in ("off", "final", "each"):
-        raise UsageError(
-            "E607",
-            f"verify={verify!r} is not one of off, final and each",
-            why="these are the times at which results are compared",
-            fix="verify='final'",
-        )
+        what = f"verify={verify!r} is not one of off, final and each"
+        why = "these are the times at which results are compared"
+        raise UsageError("E607", what, why=why, fix="verify='final'")
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
     if steps and "freeze-defaults" not in map(str, steps):
         warn_of_defaults(model)
@@ -218,12 +215,8 @@ def compile_model(
     """
     chosen = find_target(target)
     if not isinstance(dims or {}, Mapping):
-        raise UsageError(
-            "E633",
-            f"dims cannot be {dims!r}",
-            fix='give sizes by name: {"B": 1}',
-            why="dims maps names of symbolic dims to sizes",
-        )
+        why, fix = "dims maps names of symbolic dims to sizes", 'give sizes by name: {"B": 1}'
+        raise UsageError("E633", f"dims cannot be {dims!r}", why=why, fix=fix)
     named = None if strict else fallback or chosen.fallback
     other = None if named is None else find_target(named)
     own = read_options(chosen, options)
@@ -286,12 +279,10 @@ def source_model(
     if is_exported(source) or (callable(source) and not isinstance(source, ir.Model)):
         return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
     if specs or tracing.keys() - {"x64", "strict", "dft"}:
-        raise UsageError(
-            "E608",
-            "input specs or a checkpoint are given for an ONNX model",
-            why="a model has types and weights of its own",
-            fix="leave out the specs and the checkpoint; smelt.fill_weights fills a model",
-        )
+        what = "input specs or a checkpoint are given for an ONNX model"
+        why = "a model has types and weights of its own"
+        fix = "leave out the specs and the checkpoint; smelt.fill_weights fills a model"
+        raise UsageError("E608", what, why=why, fix=fix)
     if isinstance(source, ir.Model):
         return onnx_frontend.adopt(source, opset)
     return onnx_frontend.load(source, opset=opset, keep_opset=True)

@@ -130,7 +130,7 @@ WRONG = {
     "dim.B = 1979-05-27": ("E682", "an array"),
     "[optimize\n": ("E680", "line 1"),
     '"\\u001b[31m" = 1': ("E681", "\\x1b[31m"),
-    "x = 1\nx = 2": ("E680", "cannot be read"),
+    "x = 1\nx = 2": ("E680", "cannot read"),
 }
 
 

@@ -101,7 +101,7 @@ def test_batches_that_do_not_fit_are_refused(write, batch, told):
 def test_a_rest_is_refused_where_it_may_not_be_padded(write):
     predict = Predictor(write(FIXED), pad=False)
     assert len(predict({"x": ROWS[:8]})["y"]) == 8
-    with pytest.raises(UsageError, match="no multiple of 4"):
+    with pytest.raises(UsageError, match="not a multiple of 4"):
         predict({"x": ROWS})
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from smelt.cli.command import Json, command, print_json
-from smelt.cli.layout import table, width
+from smelt.cli.layout import prose, table, width
 from smelt.cli.terminal import painted
 
 if TYPE_CHECKING:
@@ -64,9 +63,8 @@ def _entry(row: tuple[str, ...], limit: int) -> str:
     """Return a pass as lines of at most ``limit`` columns: its name and facts, then its summary."""
     name, results, default, what, *_ = row
     facts = f"{results}, by default" if default == "yes" else results
-    layout = {"initial_indent": "    ", "subsequent_indent": "    ", "break_on_hyphens": False}
-    lines = [line for text in (what, f"({facts})") for line in textwrap.wrap(text, limit, **layout)]
-    return "\n".join([painted(name, "bold", sys.stdout), *lines])
+    indented = [prose(f"    {text}", limit) for text in (what, f"({facts})")]
+    return "\n".join([painted(name, "bold", sys.stdout), *indented])
 
 
 def _default(pass_: Pass) -> str:

@@ -15,10 +15,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, get_type_hints
 
 from smelt.errors import UsageError
 from smelt.passes.base import Pass
+from smelt.passes.option_text import bad_option, parse_value, print_value
 from smelt.passes.pipelines import STAGES
 from smelt.passes.registry import find_pass, installed
 
@@ -43,7 +44,7 @@ class Step:
             return self.pass_.spelling
         defaults = type(self.options)()
         given = [
-            f"{field.name.replace('_', '-')}={_print_value(getattr(self.options, field.name))}"
+            f"{field.name.replace('_', '-')}={print_value(getattr(self.options, field.name))}"
             for field in dataclasses.fields(self.options)
             if getattr(self.options, field.name) != getattr(defaults, field.name)
         ]
@@ -169,10 +170,10 @@ class _Parser:
         options = self.block()
         unknown = set(options) - {"max"}
         if unknown:
-            raise _bad_option("fixpoint", sorted(unknown)[0], "its only option is max=N")
+            raise bad_option("fixpoint", sorted(unknown)[0], "its only option is max=N")
         rounds = options.get("max", str(MAX_ROUNDS))
         if not rounds.isdigit() or int(rounds) < 1:
-            raise _bad_option("fixpoint", "max", f"{rounds!r} is no positive number")
+            raise bad_option("fixpoint", "max", f"{rounds!r} is no positive number")
         return Fixpoint(steps, int(rounds))
 
     def block(self) -> dict[str, str]:
@@ -240,7 +241,7 @@ def _with_options(pass_: Pass, given: dict[str, str]) -> Step:
     bad."""
     if pass_.options_type is None:
         if given:
-            raise _bad_option(pass_.spelling, next(iter(given)), "it has no options")
+            raise bad_option(pass_.spelling, next(iter(given)), "it has no options")
         return Step(pass_)
     types = get_type_hints(pass_.options_type)
     values: dict[str, Any] = {}
@@ -248,42 +249,9 @@ def _with_options(pass_: Pass, given: dict[str, str]) -> Step:
         name = key.replace("-", "_")
         if name not in types:
             known = ", ".join(field.replace("_", "-") for field in types)
-            raise _bad_option(pass_.spelling, key, f"its options are {known}")
-        values[name] = _parse_value(pass_.spelling, key, value, types[name])
+            raise bad_option(pass_.spelling, key, f"its options are {known}")
+        values[name] = parse_value(pass_.spelling, key, value, types[name])
     return Step(pass_, pass_.options_type(**values))
-
-
-def _parse_value(owner: str, key: str, value: str, kind: Any) -> Any:
-    """Convert the text of one option to the type ``kind`` of its field; raises UsageError E603."""
-    kinds = [k for k in get_args(kind) if k is not type(None)]
-    if kinds and get_origin(kind) is not tuple:
-        kind = kinds[0]
-    try:
-        if kind is bool:
-            return {"true": True, "false": False}[value.lower()]
-        if get_origin(kind) is tuple:
-            return tuple(get_args(kind)[0](item) for item in value.split(",") if item)
-        return kind(value)
-    except (KeyError, ValueError, TypeError) as error:
-        name = getattr(kind, "__name__", str(kind))
-        raise _bad_option(owner, key, f"{value!r} is no {name}") from error
-
-
-def _print_value(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return ",".join(str(item) for item in value)
-    return str(value)
-
-
-def _bad_option(owner: str, key: str, why: str) -> UsageError:
-    return UsageError(
-        "E603",
-        f"{owner} cannot take the option {key!r}",
-        why=why,
-        fix="`smelt explain PASS` lists the options of a pass",
-    )
 
 
 def check_order(steps: Steps) -> None:
