@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 import os
 from collections.abc import Iterator
 
 import coverage_floor
 import cpu_times
+import made_once
 import pytest
+import run_status
 from mutants import guarding
 
 # JAX computes what models are compared with. Most of its tests' time was spent in optimizing
@@ -35,8 +36,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     os.environ.pop("COLUMNS", None)
     os.unsetenv("COLUMNS")
-    cpu_times.register(config)
-    guarding.register(config)
+    for plugin in (run_status, coverage_floor, cpu_times, guarding):
+        plugin.register(config)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,22 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(cpu_times.OPTION, type=int, help=what)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run that covers less than its floor."""
-    percent, floor = coverage_floor.covered(session), session.config.getoption("coverage_floor")
-    if percent is None:
-        return
-    reporter = session.config.pluginmanager.getplugin("terminalreporter")
-    reporter.write_line(f"\ncoverage: {percent:.2f} % of the lines of src/, floor {floor:g} %")
-    if percent < floor and session.exitstatus == pytest.ExitCode.OK:
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Let the collector forget the tests themselves: eleven thousand are there to the end."""
-    gc.collect()
-    gc.freeze()
+    """Once all tests and what they import are there: make once what they share."""
+    made_once.share()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+import run_status
 
 KEY = "guards"
 OWN = re.compile(r"tests/passes/\w+/test_(\w+)\.py::")
@@ -71,16 +72,12 @@ class Guarding:
                 self.partly.add(found[1])
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Fail for guards that no test needs."""
         options = session.config.option
         is_part = options.keyword or any("::" in argument for argument in session.config.args)
-        if hasattr(session.config, "workerinput") or is_part or session.exitstatus != 0:
-            return
-        if lines := list(self.unneeded()):
-            reporter = session.config.pluginmanager.getplugin("terminalreporter")
-            reporter.write_line("\n".join(["", *lines]))
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if not hasattr(session.config, "workerinput") and not is_part and exitstatus == 0:
+            run_status.fail(session, self.unneeded())
 
     def unneeded(self) -> Iterator[str]:
         """What to say of each guard that the tests of its pass do not need."""
