@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax_surface.by_path import BY_PATH
@@ -159,7 +158,7 @@ def narrowed(entry: Entry, arguments: Arguments) -> Iterator[tuple[str, Argument
 
 def call(entry: Entry, arguments: Arguments) -> Any:
     """What JAX gives, None if it refuses."""
-    values = [jnp.asarray(v) if isinstance(v, np.ndarray) else v for v in arguments.values]
+    values = [jax.device_put(v) if isinstance(v, np.ndarray) else v for v in arguments.values]
     try:
         with jax_computes():
             return jax.block_until_ready(entry.function(*values, **arguments.keywords))

@@ -41,7 +41,7 @@ def on_arrays(entry: Entry, arguments: Arguments) -> Callable[..., Any]:
 def computed(function: Callable[..., Any], inputs: list[np.ndarray]) -> list[np.ndarray]:
     """What JAX gives."""
     with jax_computes():
-        return [np.asarray(leaf) for leaf in function(*map(jnp.asarray, inputs))]
+        return [np.asarray(leaf) for leaf in function(*map(jax.device_put, inputs))]
 
 
 def with_results(function: Callable[..., Any], tried: Iterable[Trial]) -> Cases:

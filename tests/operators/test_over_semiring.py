@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import onnx
@@ -85,7 +86,7 @@ def test_sums_and_products_of_numbers_stay(model: ir.Model) -> None:
         smelt.compile(smelt.over_semiring(model, "sum_product"), engine="numpy", target="host")(
             *inputs()
         ),
-        network(*map(jnp.asarray, inputs())),
+        network(*map(jax.device_put, inputs())),
         strict=True,
     ):
         np.testing.assert_allclose(found, wanted, rtol=1e-5)

@@ -118,5 +118,5 @@ def test_one_run(
             inputs = random_inputs(model, {"B": size, "S": size + 1}, seed=size, mode=mode)
             (got,) = run(*inputs)
             np.testing.assert_allclose(
-                got, function(*map(jnp.asarray, inputs)), rtol=1e-5, atol=1e-6
+                got, function(*map(jax.device_put, inputs)), rtol=1e-5, atol=1e-6
             )

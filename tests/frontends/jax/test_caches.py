@@ -127,7 +127,7 @@ def _arrays(specs: Sequence[str]) -> list[Any]:
 
 
 def _assert_run(models: Sequence[Any], fn: Callable[..., Any], arrays: Sequence[Any]) -> None:
-    expected = jax.tree.leaves(fn(*map(jnp.asarray, arrays)))
+    expected = jax.tree.leaves(fn(*map(jax.device_put, arrays)))
     for model in models:
         assert {node.domain for node in scope.nodes(model)} == {""}
         results = open_runner(model, "onnxruntime")(*arrays)
@@ -205,7 +205,7 @@ def test_one_step_with_a_cache_on_every_target(target: str) -> None:
     for place in (0, 3, 5, 9, -2):
         caches = rng.standard_normal((2, 2, 2, 6, 4)).astype(np.float32)
         arrays = [np.array([3, 7], np.int32), *caches, np.zeros((2, 6), np.int32), np.int32(place)]
-        for ours, theirs in zip(artifact(*arrays), step(*map(jnp.asarray, arrays)), strict=True):
+        for ours, theirs in zip(artifact(*arrays), step(*map(jax.device_put, arrays)), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
@@ -232,6 +232,6 @@ def test_windows_at_a_computed_place_on_every_target(name: str, target: str) -> 
     x = np.random.default_rng(0).standard_normal((5, 8)).astype(np.float32)
     for place in (0, 2, 4, 7, -1, -9, 2**31 - 1, -(2**31)):
         (got,) = artifact(x, np.int32(place))
-        expected = fn(jnp.asarray(x), jnp.int32(place))
+        expected = fn(jax.device_put(x), jnp.int32(place))
         assert got.dtype == expected.dtype
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)

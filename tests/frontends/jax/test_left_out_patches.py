@@ -151,7 +151,7 @@ def test_a_function_that_changed_is_traced_as_it_is(
         trace(fn, "f32[2,5,4]")
     told = [record.getMessage() for record in caplog.records]
     assert len([text for text in told if changed.target in text]) == 1, told
-    expected = jax.tree.leaves(fn(jnp.asarray(x)))
+    expected = jax.tree.leaves(fn(jax.device_put(x)))
     for got, wanted in zip(run(optimize(model), [x]), expected, strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5)
 

@@ -113,7 +113,7 @@ def agree(fn, spec, shape, options, x64=False):
     x = rng.standard_normal(shape).astype(np.float64 if x64 else np.float32)
     artifact = smelt.compile(fn, spec, x64=x64, **options)
     with jax.enable_x64(x64):
-        expected = [np.asarray(leaf) for leaf in jax.tree.leaves(fn(jnp.asarray(x)))]
+        expected = [np.asarray(leaf) for leaf in jax.tree.leaves(fn(jax.device_put(x)))]
     for got, want in zip(artifact(x), expected, strict=True):
         atol = (1e-12 if x64 else 5e-6) * np.abs(want).max(initial=1.0)
         np.testing.assert_allclose(got, want, rtol=0, atol=atol)

@@ -85,7 +85,7 @@ def test_calls_take_and_give_complex_arrays(name):
             else x.astype(spec.partition("[")[0][0] + ("16" if wide else "8"))
         )
         with jax.enable_x64(wide):
-            expected = np.asarray(fn(jnp.asarray(x)))
+            expected = np.asarray(fn(jax.device_put(x)))
         (got,) = artifact(x)
         assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
         np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6)
