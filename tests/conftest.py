@@ -10,6 +10,7 @@ import cpu_times
 import made_once
 import pytest
 import run_status
+import sampling
 from mutants import guarding
 
 # JAX computes what models are compared with. Most of its tests' time was spent in optimizing
@@ -36,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     os.environ.pop("COLUMNS", None)
     os.unsetenv("COLUMNS")
-    for plugin in (run_status, coverage_floor, cpu_times, guarding):
+    for plugin in (run_status, sampling, coverage_floor, cpu_times, guarding):
         plugin.register(config)
 
 

@@ -19,7 +19,7 @@ _RNG = np.random.default_rng(0)
 
 
 def _weight(*shape: int) -> Any:
-    return jnp.asarray(_RNG.standard_normal(shape) * 0.3, jnp.float32)
+    return jax.device_put((_RNG.standard_normal(shape) * 0.3).astype(np.float32))
 
 
 def _layer(key_heads: int, wide: int) -> dict[str, Any]:

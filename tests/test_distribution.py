@@ -90,7 +90,10 @@ def test_the_wheel_holds_the_module_and_its_data(built: Path) -> None:
     assert sources <= names
 
 
-@pytest.mark.parametrize("pattern", ["smelt_compiler-*.whl", "smelt_compiler-*.tar.gz"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["smelt_compiler-*.whl", pytest.param("smelt_compiler-*.tar.gz", marks=pytest.mark.slow)],
+)
 def test_what_was_built_installs_and_optimizes(built: Path, tmp_path: Path, pattern: str) -> None:
     [archive] = built.glob(pattern)
     python = sys.executable

@@ -11,6 +11,7 @@ import onnx
 import onnx_ir as ir
 import onnxruntime as ort
 import pytest
+from sampling import is_tried
 
 import smelt
 from smelt import operators
@@ -105,7 +106,7 @@ def without_phases(name: str, results: Sequence[np.ndarray]) -> list[np.ndarray]
 @pytest.mark.parametrize("operator", WITH_BODY, ids=lambda operator: operator.name)
 def test_a_saved_operator_runs_in_another_runtime(operator: Operator, tmp_path: Path) -> None:
     arrays = ARRAYS.get(operator.name, tuple(uniform(2, 3) for _ in operator.inputs))
-    for opset in (operator.opset, HIGHEST):
+    for opset in (operator.opset, *[HIGHEST][: is_tried(operator.name, 4)]):
         model = model_of(operator, arrays, opset)
         expected = operator.reference(arrays, operator.attributes_of(model.graph[0]))
         path = smelt.save(model, tmp_path / f"{opset}.onnx")

@@ -52,7 +52,7 @@ def filled(shapes: Any, seed: int = 0) -> Any:
             values = rng.uniform(0.5, 1.0, shape.shape)
         else:
             values = rng.standard_normal(shape.shape) / np.sqrt(np.prod(shape.shape[:-1]))
-        return jnp.asarray(values, shape.dtype)
+        return jax.device_put(np.asarray(values, shape.dtype))
 
     return jax.tree.map(lambda v: drawn(v) if hasattr(v, "shape") else v, shapes)
 

@@ -34,6 +34,15 @@ def compiled(shape: list[int], axis: int, dtype: str, target: str, **attributes:
     return smelt.compile(text.parse(source), target=target)
 
 
+def there_and_back(x: np.ndarray, axis: int, target: str) -> list[np.ndarray]:
+    """The transform of ``x`` and the inverse one, by one program."""
+    dtype, sizes = "double" if x.dtype == np.float64 else "float", ",".join(map(str, x.shape))
+    result = ",".join("ABCD"[: x.ndim])
+    source = f"""g ({dtype}[{sizes}] x) => ({dtype}[{result}] y, {dtype}[{result}] z)
+        <int64 a = {{{axis}}}> {{ y = DFT(x, , a) z = DFT<inverse = 1>(x, , a) }}"""
+    return smelt.compile(text.parse(source), target=target)(x)
+
+
 def as_complex(x: np.ndarray) -> np.ndarray:
     return x[..., 0] + 1j * x[..., 1] if x.shape[-1] == 2 else x[..., 0].astype(complex)
 
@@ -52,10 +61,10 @@ def test_there_and_back(name: str, target: str) -> None:
     dtype = "double" if name == "columns" else "float"
     x = np.random.default_rng(0).standard_normal([*shape, 2])
     x = x if dtype == "double" else x.astype(np.float32)
-    (there,) = compiled(shape, axis, dtype, target)(x)
-    assert_close(there, np.fft.fft(as_complex(x.astype(np.float64)), axis=axis))
-    (back,) = compiled(shape, axis, dtype, target, inverse=1)(there)
-    assert_close(back, as_complex(x.astype(np.float64)))
+    there, back = there_and_back(x, axis, target)
+    z = as_complex(x.astype(np.float64))
+    assert_close(there, np.fft.fft(z, axis=axis))
+    assert_close(back, np.fft.ifft(z, axis=axis))
 
 
 @pytest.mark.parametrize("target", ["c", "host"])
@@ -101,9 +110,8 @@ def test_of_a_large_prime(shape: list[int], axis: int, target: str) -> None:
     """One row, columns, rows that fill vectors, few rows far from each other, and side by side."""
     x = np.random.default_rng(0).standard_normal([*shape, 2]).astype(np.float32)
     z = as_complex(x.astype(np.float64))
-    (there,) = compiled(shape, axis, "float", target)(x)
+    there, back = there_and_back(x, axis, target)
     assert_close(there, np.fft.fft(z, axis=axis))
-    (back,) = compiled(shape, axis, "float", target, inverse=1)(x)
     assert_close(back, np.fft.ifft(z, axis=axis))
 
 
@@ -119,23 +127,19 @@ def test_of_other_lengths(shape: list[int], axis: int, change: str, target: str)
     """Real numbers to half of their spectrum, and back, even and odd, cut or filled with zeros."""
     x = np.random.default_rng(0).standard_normal([*shape, 1])
     length = shape[axis] + LENGTHS[change]
-    (half,) = transformed(x, axis, length, target, onesided=1)
-    assert_close(half, np.fft.rfft(x[..., 0], length, axis))
     whole = 2 * shape[axis] - 2 + LENGTHS[change]
     pair = np.random.default_rng(1).standard_normal([*shape, 2])
-    (back,) = transformed(pair, axis, whole, target, onesided=1, inverse=1)
+    sizes, result = ",".join(map(str, shape)), ",".join("ABCD"[: x.ndim])
+    source = f"""g (double[{sizes},1] x, double[{sizes},2] z)
+        => (double[{result}] half, double[{result}] back, double[{result}] full)
+        <int64 n = {{{length}}}, int64 m = {{{whole}}}, int64 a = {{{axis}}}> {{
+        half = DFT<onesided = 1>(x, n, a)
+        back = DFT<onesided = 1, inverse = 1>(z, m, a)
+        full = DFT(x, n, a) }}"""
+    half, back, full = smelt.compile(text.parse(source), target=target)(x, pair)
+    assert_close(half, np.fft.rfft(x[..., 0], length, axis))
     assert_close(back, np.fft.irfft(as_complex(pair), whole, axis).astype(complex))
-    (full,) = transformed(x, axis, length, target)
     assert_close(full, np.fft.fft(x[..., 0], length, axis))
-
-
-def transformed(x: np.ndarray, axis: int, length: int, target: str, **attributes: int):
-    listed = ", ".join(f"{name} = {value}" for name, value in attributes.items())
-    call, sizes = f"DFT<{listed}>" if listed else "DFT", ",".join(map(str, x.shape))
-    result = ",".join("ABCD"[: x.ndim])
-    source = f"""g (double[{sizes}] x) => (double[{result}] y)
-        <int64 n = {{{length}}}, int64 a = {{{axis}}}> {{ y = {call}(x, n, a) }}"""
-    return smelt.compile(text.parse(source), target=target)(x)
 
 
 @pytest.mark.parametrize("engine", ["numpy", "native"])

@@ -11,23 +11,23 @@ import pytest
 from smelt.targets.base import Artifact
 from smelt.targets.host.kernels.elementwise import BLOCK, in_blocks
 
-ROWS, COLUMNS = 512, 1536
+ROWS, COLUMNS = 256, 1536
 MIB = 1 << 20
-X = "float[512,1536] x"
+X = "float[256,1536] x"
 UNARY = (
     *("Exp", "Tanh", "Sigmoid", "Erf", "Relu", "Softplus", "Softsign", "Selu", "Elu", "LeakyRelu"),
     *("HardSigmoid", "HardSwish", "Mish", "Gelu", "Celu", "ThresholdedRelu", "Softmax", "Round"),
 )
 GRAPHS = {
-    **{op: f"g ({X}) => (float[512,1536] y) {{ y = {op}(x) }}" for op in UNARY},
-    "PRelu": f"g ({X}, float[1536] w) => (float[512,1536] y) {{ y = PRelu(x, w) }}",
-    "Where": f"g ({X}, bool[512,1] w) => (float[512,1536] y) {{ y = Where(w, x, x) }}",
-    "Add": f"g ({X}, float[512,1] w) => (float[512,1536] y) {{ y = Add(x, w) }}",
-    "MatMul": f"g ({X}, float[1536,64] w) => (float[512,64] y) {{ y = MatMul(x, w) }}",
-    "a chain": f"""g ({X}, float[1536,1536] w) => (float[512,1536] y) {{
+    **{op: f"g ({X}) => (float[256,1536] y) {{ y = {op}(x) }}" for op in UNARY},
+    "PRelu": f"g ({X}, float[1536] w) => (float[256,1536] y) {{ y = PRelu(x, w) }}",
+    "Where": f"g ({X}, bool[256,1] w) => (float[256,1536] y) {{ y = Where(w, x, x) }}",
+    "Add": f"g ({X}, float[256,1] w) => (float[256,1536] y) {{ y = Add(x, w) }}",
+    "MatMul": f"g ({X}, float[1536,64] w) => (float[256,64] y) {{ y = MatMul(x, w) }}",
+    "a chain": f"""g ({X}, float[1536,1536] w) => (float[256,1536] y) {{
         a = MatMul(x, w) b = Gelu(a) c = Add(b, x) y = Mish(c) }}""",
     "ReduceSum": f"g ({X}) => (float[1,1] y) {{ y = ReduceSum<keepdims=1>(x) }}",
-    "Transpose": f"g ({X}) => (float[1536,512] y) {{ y = Transpose(x) }}",
+    "Transpose": f"g ({X}) => (float[1536,256] y) {{ y = Transpose(x) }}",
 }
 
 
@@ -45,8 +45,9 @@ def test_a_call_allocates_its_results_and_little_more(compile_host, graph: str) 
     returned = sum(array.nbytes for array in results)
     del results
     gc.collect()
-    # Whatever other threads allocate meanwhile is counted, too, so the least of some runs counts.
-    assert min(peak_of(artifact, inputs) for _ in range(4)) <= returned + MIB
+    # Whatever other threads allocate meanwhile is counted, too, so one of some runs has to do.
+    peaks = (peak_of(artifact, inputs) for _ in range(4))
+    assert any(peak <= returned + MIB for peak in peaks)
 
 
 def peak_of(artifact: Artifact, inputs: list[np.ndarray]) -> int:

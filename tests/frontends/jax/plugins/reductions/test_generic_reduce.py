@@ -41,7 +41,7 @@ COMPUTATIONS = {
 
 
 @pytest.mark.parametrize("fn", COMPUTATIONS.values(), ids=COMPUTATIONS.keys())
-@pytest.mark.parametrize("shape", ["3,5,4", "1,1,1", "2,0,3", "3,S,2", "B,S,2"])
+@pytest.mark.parametrize("shape", ["3,5,4", "1,1,1", "2,0,3", "B,S,2"])
 def test_computations_of_ones_own(check, fn, shape):
     check(fn, f"f32[{shape}]", rtol=1e-4, atol=1e-5)
 
@@ -135,12 +135,11 @@ RUNNING = [lax.cumsum, lax.cumprod, lax.cummax, lax.cummin, lax.cumlogsumexp]
 
 
 @pytest.mark.parametrize("fn", RUNNING, ids=lambda fn: fn.__name__)
-@pytest.mark.parametrize("reverse", [False, True])
-@pytest.mark.parametrize("shape", ["3,7", "S,3", "2,B", "0,3", "1,1"])
-def test_running_in_both_directions(check, fn, reverse, shape):
+@pytest.mark.parametrize("shape", ["3,7", "S,3", "0,3", "1,1"])
+def test_running_in_both_directions(check, fn, shape):
 
     def run(x):
-        return [fn(x, axis, reverse) for axis in (0, 1)]
+        return [fn(x, axis, reverse) for axis in (0, 1) for reverse in (False, True)]
 
     check(run, f"f32[{shape}]", rtol=1e-4, atol=1e-5)
     if fn is not lax.cumlogsumexp:
