@@ -14,7 +14,7 @@ import run_status
 
 KEY = "guards"
 OWN = re.compile(r"tests/passes/\w+/test_(\w+)\.py::")
-RUNS = 3
+RUNS = 6
 """Runs of the pass that one test gives; the others try the same graph at other opsets."""
 
 
