@@ -58,6 +58,7 @@ class Predictor:
         pad: bool = True,
         threads: int = 1,
     ) -> None:
+        """Keep the model and the settings; loading waits for the first batch."""
         self._source = _portable(model)
         self._target = target
         self._dims = dict(dims or {})
@@ -120,6 +121,8 @@ class _Loaded:
     """A loaded model, the column of each input, and the selected outputs."""
 
     def __init__(self, interface: Interface, run: Run, columns: Mapping[str, str]) -> None:
+        """Map inputs to columns; raises UsageError E697 for an input that the model does not
+        have."""
         self.ports = {port.name: port for port in interface.inputs}
         self.outputs = {port.name: port for port in interface.outputs}
         self.columns = {name: columns.get(name, name) for name in self.ports}

@@ -124,6 +124,8 @@ class _Search:
     def __init__(
         self, rewriter: Rewriter, stats: RuleStats, threshold: int, top: ir.Graph | None
     ) -> None:
+        """Prepare a walk that merges constants of at least ``threshold`` elements; ``top`` may be
+        None."""
         self.rewriter = rewriter
         self.stats = stats
         self.threshold = threshold

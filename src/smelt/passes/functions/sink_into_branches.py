@@ -65,6 +65,8 @@ class _Sinker:
     """One If; ``open`` holds its results, and results of moved nodes, whose rank may differ."""
 
     def __init__(self, node: ir.Node, rewriter: Rewriter, most: int) -> None:
+        """Find the results of the If ``node`` whose rank may differ; ``most`` limits the moved
+        nodes."""
         self.node = node
         self.rewriter = rewriter
         self.most = most

@@ -72,6 +72,7 @@ class _Graph:
     def __init__(
         self, graph: ir.Graph, cx: PassContext, rewriter: Rewriter, stats: RuleStats
     ) -> None:
+        """Prepare the analysis of one graph."""
         self.graph = graph
         self.cx = cx
         self.rewriter = rewriter

@@ -95,6 +95,7 @@ class _Folder:
     def __init__(
         self, cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: Limits
     ) -> None:
+        """Set up the folder; its time limit starts now."""
         self.cx = cx
         self.rewriter = rewriter
         self.stats = stats
