@@ -139,7 +139,9 @@ def test_the_public_names_are_on_the_page_of_the_api(site: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(browser.CHROMIUM is None, reason="needs a browser: apt-get install chromium")
-def test_search_works_from_a_server_and_a_folder_and_asks_no_other_machine(site: Path, tmp_path: Path) -> None:
+def test_search_works_from_a_server_and_a_folder_and_asks_no_other_machine(
+    site: Path, tmp_path: Path
+) -> None:
     handler = functools.partial(Silent, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
 
 from smelt.operators.elementwise import ROWS
 
@@ -40,6 +41,7 @@ COLOURS = {name: colour for name, (colour, _) in KINDS.items()} | dict.fromkeys(
 _PATTERNS = {name: re.compile(pattern) for name, (_, pattern) in KINDS.items()}
 
 
+@cache
 def kind_of(op: str) -> str:
     """Return the kind of the operator ``op``, which may begin with its domain."""
     name = op.rpartition(".")[2]

@@ -39,7 +39,8 @@ class Places:
             if group is not None:
                 found[node] = group
         for node in reversed(list(sources)):
-            found.setdefault(node, _shared(found[r] for r in _readers(node) if r in found))
+            if node not in found:
+                found[node] = _shared(found[r] for r in _readers(node) if r in found)
         return found
 
     def _of_sources(self, numbers: Sequence[int]) -> Path | None:
@@ -50,14 +51,16 @@ class Places:
 
 def _shared(paths: Iterable[Path]) -> Path:
     """Return the longest path that at least half of ``paths`` begin with."""
-    every = list(paths)
+    left = every = list(paths)
+    if len(every) == 1:
+        return every[0]
     path: Path = ()
-    left = every
     while True:
         names = Counter(each[len(path)] for each in left if len(each) > len(path))
-        if not names or 2 * names.most_common(1)[0][1] < len(every):
+        most = max(names, key=names.__getitem__, default="")
+        if not names or 2 * names[most] < len(every):
             return path
-        path = (*path, names.most_common(1)[0][0])
+        path = (*path, most)
         left = [each for each in left if each[: len(path)] == path]
 
 

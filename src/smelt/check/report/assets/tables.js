@@ -7,20 +7,23 @@ const heading = (text, note) => el("h2", {}, text, note ? el("small", {}, note) 
 
 const linkTo = (text, onclick) => el("button", { class: "link", onclick }, text);
 
-// The name of a pass, which leads to the first node that it made, else to one that it removed.
-function passName(run, links) {
-  for (const side of ["after", "before"]) {
-    const number = data[side]?.nodes.findIndex((node) => node.pass === run.pass) ?? -1;
-    if (number >= 0) return linkTo(run.pass, () => links.toNode(side, number));
-  }
-  return run.pass;
+// The first node that each pass made, else the first that it removed, by the name of the pass.
+function nodesOfPasses() {
+  const found = new Map();
+  for (const side of ["after", "before"])
+    data[side]?.nodes.forEach((node, number) => {
+      if (node.pass && !found.has(node.pass)) found.set(node.pass, [side, number]);
+    });
+  return found;
 }
 
 export function passesTab(links) {
   const changed = data.passes.filter((run) => run.rewrites);
   const idle = data.passes.filter((run) => !run.rewrites);
+  const places = nodesOfPasses();
+  const named = ({ pass }) => (places.has(pass) ? linkTo(pass, () => links.toNode(...places.get(pass))) : pass);
   const rows = (runs) => runs.map((run) => [
-    el("span", { title: run.summary }, el("b", {}, passName(run, links)), el("div", { class: "faint" }, run.summary)),
+    el("span", { title: run.summary }, el("b", {}, named(run)), el("div", { class: "faint" }, run.summary)),
     run.rewrites,
     el("span", { class: "together" }, `${run.nodes[0]} → ${run.nodes[1]}`),
     fired(run.rules),
