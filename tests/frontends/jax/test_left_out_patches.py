@@ -50,7 +50,7 @@ def _summed(x: Any) -> Any:
 
 
 USERS: dict[LibraryFunction, Callable[[], Fn]] = {
-    library_functions.PLACE_OF: lambda: jax.vmap(jax.vmap(eqx.nn.Linear(4, 3, key=KEY))),
+    library_functions.SOURCE_INFO: lambda: jax.vmap(jax.vmap(eqx.nn.Linear(4, 3, key=KEY))),
     library_functions.SCAN_LENGTH: lambda: _summed,
     library_functions.SEARCH_SORTED: lambda: lambda x: jnp.searchsorted(x[0, :, 0], x),
     library_functions.INDICES: lambda: lambda x: x[x.shape[0] // 2, 1:, -1],

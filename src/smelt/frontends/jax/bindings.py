@@ -55,7 +55,7 @@ class Binding:
     optional: bool = False
     parameters: tuple[str, ...] = ()
 
-    def in_place_of(self, original: Function) -> Function:
+    def replacement_for(self, original: Function) -> Function:
         """Return the function that a trace calls instead of ``original``."""
         bind: Function = self.primitive_of(original).bind
         if self.arguments is None:
@@ -87,7 +87,7 @@ def binds(binding: Binding) -> Binding:
     patches.register(
         patches.Patch(
             binding.target,
-            binding.in_place_of,
+            binding.replacement_for,
             binding.optional,
             binding.parameters,
             owner=f"{binding.primitive!r} of {binding.abstract.__module__}",

@@ -88,7 +88,7 @@ def refusal(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> str:
     return ""
 
 
-def taken_from(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> int | None:
+def supporting_opset(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> int | None:
     """Return the first opset after ``opset`` in which ``op_type`` takes ``inputs``, or None."""
     later = range(opset + 1, OPSETS.stop)
     return next((each for each in later if not refusal(op_type, inputs, each)), None)

@@ -14,10 +14,10 @@ from smelt.errors import SmeltError, Unsupported, UsageError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.references import is_reference
 from smelt.frontends.jax.size_advice import (
-    as_multiples,
-    in_whole_numbers,
+    float_range_advice,
+    mirroring_advice,
+    multiples_advice,
     to_decide,
-    which_is_enough,
     which_is_greater,
 )
 from smelt.frontends.jax.source_lines import defined_at, is_own, raised_at
@@ -114,7 +114,7 @@ def _undecided(error: Exception) -> Unsupported | None:
     if isinstance(error, compat.InconclusiveDim) and "inconclusive" in str(error):
         return Unsupported(
             "E112",
-            _asked_in(error),
+            _comparison_in(error),
             at=raised_at(error),
             why="it is not the same for every size that the symbols stand for, as far as is known",
             fix=to_decide(str(error)),
@@ -136,13 +136,13 @@ def _raised(
     """Return E113 for any other exception, with a fix where one is known."""
     kind = type(error).__name__
     link = _LINK.search(str(error))
-    counted = in_whole_numbers(str(error)) if has_open_sizes else ""
+    counted = float_range_advice(str(error)) if has_open_sizes else ""
     advice = [
         right_call,
         counted or ADVICE.get(kind, "") or _by_message(str(error)),
         which_is_greater(str(error)),
-        which_is_enough(str(error)),
-        as_multiples(str(error)),
+        mirroring_advice(str(error)),
+        multiples_advice(str(error)),
         f"see {link.group().rstrip('.')}" if link else "",
     ]
     return UsageError(
@@ -162,7 +162,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def _asked_in(error: Exception) -> str:
+def _comparison_in(error: Exception) -> str:
     """Return the line of the message with the size comparison, without JAX's prefix for slices."""
     lines = (line.removeprefix("Details: ") for line in str(error).strip().splitlines())
     return next(line for line in lines if "inconclusive" in line)

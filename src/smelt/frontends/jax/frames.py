@@ -17,7 +17,7 @@ from smelt.frontends.jax.compat import Equation, Jaxpr, Literal
 _SMELT = str(Path(__file__).parents[2]) + os.sep
 
 
-PLACE_OF = "jax._src.api_util:fun_sourceinfo"
+SOURCE_INFO = "jax._src.api_util:fun_sourceinfo"
 """The JAX function that returns the file and line in which a function is written."""
 
 

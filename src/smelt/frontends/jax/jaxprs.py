@@ -74,7 +74,7 @@ def traced(
     def call(given: Sequence[Any], values: Sequence[Any]) -> Any:
         function, copies = parameters.function(fn, values)
         result = arguments.call(function, given)
-        modules.check_written(copies)
+        modules.check_unchanged(copies)
         failures.check_returned(fn, compat.leaves(result))
         return result
 

@@ -24,7 +24,7 @@ class LibraryFunction:
 NORMALIZED = ("x", "mean", "var")
 SCALED = ("reduction_axes", "feature_axes", "dtype")
 
-PLACE_OF = LibraryFunction(frames.PLACE_OF, ("fun",))
+SOURCE_INFO = LibraryFunction(frames.SOURCE_INFO, ("fun",))
 SCAN_LENGTH = LibraryFunction(
     "jax._src.lax.control_flow.loops:_infer_scan_length", ("xs_flat", "xs_avals", "length")
 )

@@ -56,7 +56,7 @@ def right_call(fn: Any) -> str:
     )
 
 
-def check_written(copies: Sequence[Copy]) -> None:
+def check_unchanged(copies: Sequence[Copy]) -> None:
     """Raise Unsupported E102 if a module wrote a variable that the next call would read.
 
     Normalized weights are allowed, because the module computes them again; so are values that it
@@ -78,13 +78,13 @@ def _may_change(variable: Any) -> bool:
     return isinstance(variable, nnx.Param | nnx.RngState | nnx.Intermediate)
 
 
-def check_drawn(closed: compat.ClosedJaxpr, state: State) -> None:
+def check_not_random(closed: compat.ClosedJaxpr, state: State) -> None:
     """Raise Unsupported E102 if a result depends on the key of a random stream."""
     keys = {compat.identity(key) for key in state.keys}
     pairs = zip(closed.jaxpr.constvars, closed.consts, strict=True)
-    drawn = {variable for variable, constant in pairs if compat.identity(constant) in keys}
+    random = {variable for variable, constant in pairs if compat.identity(constant) in keys}
     for equation in live_equations(closed.jaxpr) if keys else ():
-        if any(_is_drawn(atom, drawn, keys) for atom in equation.invars):
+        if any(_is_random(atom, random, keys) for atom in equation.invars):
             raise Unsupported(
                 "E102",
                 "a module draws random numbers from a stream that it counts along",
@@ -94,7 +94,7 @@ def check_drawn(closed: compat.ClosedJaxpr, state: State) -> None:
             )
 
 
-def _is_drawn(atom: compat.Atom, drawn: Set[Any], keys: Set[Hashable]) -> bool:
+def _is_random(atom: compat.Atom, random: Set[Any], keys: Set[Hashable]) -> bool:
     if isinstance(atom, compat.Literal):
         return compat.identity(atom.val) in keys
-    return atom in drawn
+    return atom in random

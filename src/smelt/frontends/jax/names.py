@@ -81,7 +81,7 @@ def renamed(names: Sequence[str], given: Given | None, kind: str) -> list[str]:
     return result
 
 
-def check_apart(inputs: Sequence[str], outputs: Sequence[str]) -> None:
+def check_disjoint(inputs: Sequence[str], outputs: Sequence[str]) -> None:
     """Raise UsageError E108 if an input and an output have the same name."""
     both = sorted(set(inputs) & set(outputs))
     if both:

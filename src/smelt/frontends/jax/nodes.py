@@ -14,7 +14,7 @@ from smelt.errors import Unsupported
 from smelt.frontends.jax.compat import Dim, is_symbolic
 from smelt.frontends.jax.constants import ConstantPool
 from smelt.frontends.jax.dims import reshape_numbers
-from smelt.frontends.jax.element_types import NARROW, moved_as, refusal, taken_from
+from smelt.frontends.jax.element_types import NARROW, moved_as, refusal, supporting_opset
 from smelt.frontends.jax.functions.library import Library
 from smelt.frontends.jax.symbols import Symbols
 from smelt.ir.build import Attribute, Builder
@@ -115,7 +115,7 @@ class Nodes(ABC):
     ) -> None:
         why = "" if domain else refusal(op_type, inputs, self.opset)
         if why:
-            later = taken_from(op_type, inputs, self.opset)
+            later = supporting_opset(op_type, inputs, self.opset)
             fix = f"trace for opset {later}; or " if later else ""
             raise self.unsupported(why, f"{fix}compute in a wider type, and convert what comes out")
 

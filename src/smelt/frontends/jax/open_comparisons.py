@@ -27,22 +27,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from smelt.frontends.jax import compat
-from smelt.frontends.jax.askers import Asker, asker_of, asking_frame
+from smelt.frontends.jax.callers import Caller, caller_of, calling_frame
 from smelt.frontends.jax.compat import InconclusiveDim, SymbolicDim, is_symbolic
 from smelt.frontends.jax.extremes import is_respelled
 from smelt.frontends.jax.least_sizes import least
-from smelt.frontends.jax.looked_up import numbers_looked_among
 from smelt.frontends.jax.replacement import Function, Replacement
 from smelt.frontends.jax.residues import is_zero, known_remainders
 from smelt.frontends.jax.symbols import parse
+from smelt.frontends.jax.table_lookups import integer_keys
 
 _ASSUMED: ContextVar[frozenset[str]] = ContextVar("assumed", default=frozenset())
 
 
 @contextmanager
-def assuming(different: str) -> Iterator[None]:
-    """Treat the equality ``different``, such as ``N == 4``, as false within the ``with`` block."""
-    token = _ASSUMED.set(_ASSUMED.get() | {different})
+def assuming_false(equality: str) -> Iterator[None]:
+    """Treat ``equality``, such as ``N == 4``, as false within the ``with`` block."""
+    token = _ASSUMED.set(_ASSUMED.get() | {equality})
     try:
         yield
     finally:
@@ -57,36 +57,36 @@ def _equal(original: Function) -> Function:
             return True
         if is_respelled(self, other):
             return True
-        frame = asking_frame()
-        if asker_of(frame) is Asker.JAX:
+        frame = calling_frame()
+        if caller_of(frame) is Caller.JAX:
             return False
         return jnp.equal(self, other) if _is_array(other) else _answer(self, other, "==", frame)
 
     return equal
 
 
-def _different(original: Function) -> Function:
+def _not_equal(original: Function) -> Function:
     """Return ``!=`` for sizes: exact, or InconclusiveDim; arrays compare at run time."""
 
-    def different(self: Any, other: Any) -> Any:
+    def not_equal(self: Any, other: Any) -> Any:
         if not original(self, other) or is_respelled(self, other):
             return False
-        frame = asking_frame()
-        if asker_of(frame) is Asker.JAX:
+        frame = calling_frame()
+        if caller_of(frame) is Caller.JAX:
             return True
         if _is_array(other):
             return jnp.not_equal(self, other)
         return not _answer(self, other, "!=", frame)
 
-    return different
+    return not_equal
 
 
 def _truth(original: Function) -> Function:
     """Return ``bool`` for sizes: whether a size differs from 0."""
 
     def truth(self: Any) -> bool:
-        frame = asking_frame()
-        return asker_of(frame) is Asker.JAX or not _answer(self, 0, "!=", frame)
+        frame = calling_frame()
+        return caller_of(frame) is Caller.JAX or not _answer(self, 0, "!=", frame)
 
     return truth
 
@@ -95,9 +95,9 @@ def _hash(original: Function) -> Function:
     """Return ``hash`` for sizes: a size looked up in a table hashes like the key that it equals."""
 
     def hashed(self: Any) -> int:
-        frame = asking_frame()
-        if asker_of(frame) is Asker.USER:
-            for number in numbers_looked_among(frame):
+        frame = calling_frame()
+        if caller_of(frame) is Caller.USER:
+            for number in integer_keys(frame):
                 if _answer(self, number, "==", frame):
                     return hash(number)
         return int(original(self))
@@ -110,7 +110,7 @@ def _always(_: Any) -> bool:
     return True
 
 
-def _answer(size: Any, other: Any, asked: str, frame: FrameType) -> bool:
+def _answer(size: Any, other: Any, comparison: str, frame: FrameType) -> bool:
     """Return whether ``size`` equals ``other``; raises InconclusiveDim if the symbols leave it
     open."""
     if isinstance(other, float) and other.is_integer():
@@ -125,8 +125,8 @@ def _answer(size: Any, other: Any, asked: str, frame: FrameType) -> bool:
         return answer
     if f"{size} == {other}" in _ASSUMED.get():
         return False
-    if asker_of(frame) is Asker.USER or _is_divided(size) or _is_divided(other):
-        compared = f"'{size}' {asked} '{other}'"
+    if caller_of(frame) is Caller.USER or _is_divided(size) or _is_divided(other):
+        compared = f"'{size}' {comparison} '{other}'"
         raise InconclusiveDim(f"Symbolic dimension comparison {compared} is inconclusive.")
     if not is_symbolic(other) and other > 1:
         warnings.warn(
@@ -222,7 +222,7 @@ ORDERED = tuple(Replacement(SymbolicDim, name, _ordered(name)) for name in _COMP
 
 REPLACEMENTS = (
     Replacement(SymbolicDim, "__eq__", _equal),
-    Replacement(SymbolicDim, "__ne__", _different),
+    Replacement(SymbolicDim, "__ne__", _not_equal),
     Replacement(SymbolicDim, "__hash__", _hash),
     Replacement(SymbolicDim, "__bool__", _truth, absent=_always),
     *ORDERED,

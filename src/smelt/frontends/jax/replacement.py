@@ -48,7 +48,7 @@ class Replacement:
     def __hash__(self) -> int:
         return self._hash
 
-    def instead_of(self, function: Function) -> Function:
+    def dispatcher(self, function: Function) -> Function:
         """Return the dispatcher installed for ``function``; the last one is kept for the next
         trace."""
         made = self._made.get(function)
@@ -83,7 +83,7 @@ class _Attribute:
         if self.users:
             function = self.original
             for each in self.users:
-                function = each.instead_of(function)
+                function = each.dispatcher(function)
             setattr(self.owner, self.name, function)
         elif self.is_own:
             setattr(self.owner, self.name, self.held)

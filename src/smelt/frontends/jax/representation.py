@@ -139,10 +139,10 @@ class _Conversion:
             return closed
         known = self._converted.get(id(closed))
         if known is None:
-            known = self._converted[id(closed)] = closed, self._kept(closed)
+            known = self._converted[id(closed)] = closed, self._cached(closed)
         return known[1]
 
-    def _kept(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
+    def _cached(self, closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
         """Return ``closed`` converted, cached as long as JAX keeps that inner jaxpr alive.
 
         Random draws, for example, use the same few inner jaxprs in every trace.

@@ -7,24 +7,24 @@ from types import BuiltinFunctionType
 from typing import Any
 
 from smelt.frontends.jax import frames
-from smelt.frontends.jax.library_functions import PLACE_OF
+from smelt.frontends.jax.library_functions import SOURCE_INFO
 from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
 
 
-def _place_of(original: Function) -> Function:
+def _source_info(original: Function) -> Function:
     """Return a replacement of ``fun_sourceinfo`` that does not print functions without code.
 
     JAX prints such a function, for example an equinox module with all of its layers, to find out
     whether it is a builtin of Python.
     """
 
-    def place_of(fn: Any) -> Any:
+    def source_info(fn: Any) -> Any:
         wrapped = inspect.unwrap(frames.without_partials(fn))
         unnamed = not hasattr(wrapped, "__code__") and not isinstance(wrapped, BuiltinFunctionType)
         return frames.NO_PLACE if unnamed else original(fn)
 
-    return place_of
+    return source_info
 
 
-register(Patch(PLACE_OF.target, _place_of, parameters=PLACE_OF.parameters))
+register(Patch(SOURCE_INFO.target, _source_info, parameters=SOURCE_INFO.parameters))

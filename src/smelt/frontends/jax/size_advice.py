@@ -119,18 +119,18 @@ def which_is_greater(message: str) -> str:
     return f"if {found.group()} is a size, say which by a constraint, {which}"
 
 
-def which_is_enough(message: str) -> str:
+def mirroring_advice(message: str) -> str:
     """Return the constraint to state if ``message`` is about mirroring an axis of an open size."""
     found = _MIRRORED.search(message)
     return f"say so by a constraint, '{found[1]} >= {int(found[2]) + 1}'" if found else ""
 
 
-def in_whole_numbers(message: str) -> str:
+def float_range_advice(message: str) -> str:
     """Return the advice for a range with float bounds if ``message`` is about one; else empty."""
     return COUNTED if _RANGE.search(message) else ""
 
 
-def as_multiples(message: str) -> str:
+def multiples_advice(message: str) -> str:
     """Return which dims to give as multiples if ``message`` contains quotients of sizes."""
     divisors: dict[str, int] = {}
     for found in _DIVISION.finditer(message):

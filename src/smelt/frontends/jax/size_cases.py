@@ -22,9 +22,9 @@ from smelt.errors import SmeltError
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.compat import SymbolicScope
 from smelt.frontends.jax.multiples import callers_symbol, in_callers_names
-from smelt.frontends.jax.open_comparisons import assuming
+from smelt.frontends.jax.open_comparisons import assuming_false
 from smelt.frontends.jax.size_advice import Way, as_python, ways_of
-from smelt.frontends.jax.size_examples import examples, few_left, of_numbers, stated
+from smelt.frontends.jax.size_examples import examples, of_numbers, remaining_sizes, stated
 from smelt.frontends.jax.symbols import symbols_in
 
 LIMIT = 16
@@ -156,7 +156,7 @@ class _Search:
         if said is None:
             return None
         try:
-            with assuming(way.assumed) if way.assumed else nullcontext():
+            with assuming_false(way.assumed) if way.assumed else nullcontext():
                 return self._stating(said, structs, asked)
         except SmeltError as error:
             if self._raises_for_numbers(error, way, structs, scope):
@@ -169,7 +169,7 @@ class _Search:
                     stacklevel=6,
                 )
                 return None
-            few = few_left(way.text, said)
+            few = remaining_sizes(way.text, said)
             if not few:
                 return error
         ways = tuple(Way(text, (text,)) for text in few)

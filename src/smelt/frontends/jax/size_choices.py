@@ -36,13 +36,13 @@ def lower(
         branch = cx.branch(name=name)
         values = [result.value for result in lower(branch, inner, operands, types)]
         graphs[name] = branch.finish(list(zip(values, types, strict=True)))
-    goes = _goes(cx, case.ways[0])
-    chosen = cx.ops("If", goes, outputs=len(types), **graphs)
+    satisfied = _satisfied(cx, case.ways[0])
+    chosen = cx.ops("If", satisfied, outputs=len(types), **graphs)
     pairs = zip(chosen, types, strict=True)
     return [Operand(value, tuple(aval.shape)) for value, aval in pairs]
 
 
-def _goes(cx: Lowering, way: Way) -> ir.Value:
+def _satisfied(cx: Lowering, way: Way) -> ir.Value:
     """Return a bool value: whether the sizes satisfy ``way``."""
     left, compared, right = sides(way.text)
     operands = cx.symbols.value(left), cx.symbols.value(right)

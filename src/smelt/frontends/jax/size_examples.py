@@ -86,7 +86,7 @@ def _has_small_numbers(texts: Sequence[str]) -> bool:
     return all(int(number) <= SMALL for text in texts for number in _NUMBER.findall(text))
 
 
-def few_left(said: str, texts: Sequence[str]) -> list[str]:
+def remaining_sizes(said: str, texts: Sequence[str]) -> list[str]:
     """Return the sizes of the one symbol in ``said`` that satisfy ``texts``, as equalities.
 
     Empty if there is one, more than ``FEW``, or several symbols.

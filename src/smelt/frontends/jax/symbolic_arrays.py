@@ -26,16 +26,16 @@ _KNOWN = frozenset({"dtype", "shape", "N", "M", "k", "num", "endpoint", "reps", 
 """Keywords with the same meaning in both."""
 
 
-def _made(original: Function) -> Function:
+def _jax_numpy_for_sizes(original: Function) -> Function:
     """Return a replacement that calls jax.numpy if an argument is a symbolic size."""
     make = getattr(jnp, original.__name__)
 
-    def made(*given: Any, **how: Any) -> Any:
+    def create(*given: Any, **how: Any) -> Any:
         if how.keys() - _KNOWN or not any(map(_is_open, (*given, *how.values()))):
             return NotImplemented
         return make(*given, **how)
 
-    return made
+    return create
 
 
 def _arange(_: Function) -> Function:
@@ -79,6 +79,6 @@ def _is_open(given: Any) -> bool:
 
 
 for _name in (*OF_SIZES, *OF_SHAPES):
-    register(Patch(f"numpy:{_name}", _made, after=Exception))
+    register(Patch(f"numpy:{_name}", _jax_numpy_for_sizes, after=Exception))
 register(Patch("numpy:arange", _arange, after=Exception))
 register(Patch(ARANGE.target, _jax_arange, parameters=ARANGE.parameters))

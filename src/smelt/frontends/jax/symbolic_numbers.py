@@ -35,7 +35,7 @@ def _of_jax(original: Function) -> Function:
     return computed
 
 
-def _whole(_: Function) -> Function:
+def _unchanged(_: Function) -> Function:
     """Return a replacement that returns a symbolic size unchanged: it is an integer already."""
 
     def rounded(*given: Any) -> Any:
@@ -120,7 +120,7 @@ def _itself(size: Any, _: Any = None) -> Any:
 for _name in OF_MATH:
     register(Patch(f"math:{_name}", _of_jax, after=TypeError))
 for _name in ("ceil", "floor", "trunc"):
-    register(Patch(f"math:{_name}", _whole, after=TypeError))
+    register(Patch(f"math:{_name}", _unchanged, after=TypeError))
 register(Patch(ATTENTION_RANGE.target, _range))
 register(Patch(INDICES.target, _indices, parameters=INDICES.parameters))
 register(

@@ -29,7 +29,7 @@ def _interleave(original: Function) -> Function:
             return original(x, axis)
         places = jnp.arange(size)
         after = 2 * (size - 1 - places) + 1
-        return _taken(x, jnp.where(2 * places < size, 2 * places, after), axis)
+        return _take(x, jnp.where(2 * places < size, 2 * places, after), axis)
 
     return interleave
 
@@ -43,12 +43,12 @@ def _deinterleave(original: Function) -> Function:
             return original(x, axis)
         places = jnp.arange(size)
         after = size - 1 - places // 2
-        return _taken(x, jnp.where(places % 2 == 0, places // 2, after), axis)
+        return _take(x, jnp.where(places % 2 == 0, places // 2, after), axis)
 
     return deinterleave
 
 
-def _taken(x: Any, places: Any, axis: int) -> Any:
+def _take(x: Any, places: Any, axis: int) -> Any:
     return jnp.take(x, places, axis, mode="clip")
 
 

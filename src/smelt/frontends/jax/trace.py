@@ -20,6 +20,7 @@ from smelt.frontends.jax import (
     size_choices,
     specs,
 )
+from smelt.frontends.jax.accurate_tails import expand_inaccurate
 from smelt.frontends.jax.arguments import bind
 from smelt.frontends.jax.complex_numbers import is_complex
 from smelt.frontends.jax.complex_numbers.fourier import NODES_FROM
@@ -43,7 +44,6 @@ from smelt.frontends.jax.size_cases import (
 from smelt.frontends.jax.state import state_of
 from smelt.frontends.jax.symbols import Symbols
 from smelt.frontends.jax.weights import Weights, weights_of
-from smelt.frontends.jax.written_tails import write_out_tails
 from smelt.frontends.stablehlo.detect import is_exported
 from smelt.frontends.stablehlo.exported import program_of
 from smelt.frontends.weights import fill_weights
@@ -136,7 +136,7 @@ def trace(
         said = specs.constraints_on(leaves, texts)
         case = with_patches(of_sizes, structs, functions, strict)
     for leaf in leaves_of(case):
-        modules.check_drawn(leaf.closed, state)
+        modules.check_not_random(leaf.closed, state)
     read = parameters.read([leaf.closed for leaf in leaves_of(case)])
     case = with_jaxprs(case, partial(parameters.with_inputs, read=read))
     meant, out = leaves_of(case)[-1].closed.jaxpr, leaves_of(case)[-1].out
@@ -146,7 +146,7 @@ def trace(
     inputs = held.without([*inputs, *names.unique(read, set(inputs))])
     inputs = names.renamed(inputs, input_names, "input")
     outputs = names.renamed(names.output_names(out, inputs), output_names, "output")
-    names.check_apart(inputs, outputs)
+    names.check_disjoint(inputs, outputs)
     with compat.x64(x64), replaced(open_comparisons.ORDERED):
         case = with_jaxprs(case, partial(in_types_of_onnx, dft=dft and opset >= NODES_FROM))
     constants = names.unique(list(state.arrays), {*inputs, *outputs, *held.names.values()})
@@ -190,7 +190,7 @@ def _lower(
     types = result_types(case)
     _return(cx, size_choices.lower(cx, case, operands, types), types, outputs)
     library.inline_called_once(model, bodies, builder.shapes)
-    write_out_tails(model, builder.shapes)
+    expand_inaccurate(model, builder.shapes)
     forget_unread(model)
     model.graph.meta[EXPECTED] = weights.expected
 

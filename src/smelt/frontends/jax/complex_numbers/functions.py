@@ -105,12 +105,12 @@ def cos(z: Parts) -> Parts:
 
 def sinh(z: Parts) -> Parts:
     """Return the hyperbolic sine, ``-i sin(i z)``."""
-    return sin(z.turned()).turned_back()
+    return sin(z.times_i()).times_minus_i()
 
 
 def cosh(z: Parts) -> Parts:
     """Return the hyperbolic cosine."""
-    return cos(z.turned())
+    return cos(z.times_i())
 
 
 def tanh(z: Parts) -> Parts:
@@ -123,7 +123,7 @@ def tanh(z: Parts) -> Parts:
 
 def tan(z: Parts) -> Parts:
     """Return the tangent."""
-    return tanh(z.turned()).turned_back()
+    return tanh(z.times_i()).times_minus_i()
 
 
 def asin(z: Parts) -> Parts:
@@ -140,7 +140,7 @@ def acos(z: Parts) -> Parts:
 
 def asinh(z: Parts) -> Parts:
     """Return the hyperbolic arc sine."""
-    return asin(z.turned()).turned_back()
+    return asin(z.times_i()).times_minus_i()
 
 
 def acosh(z: Parts) -> Parts:
@@ -160,7 +160,7 @@ def atanh(z: Parts) -> Parts:
 
 def atan(z: Parts) -> Parts:
     """Return the arc tangent."""
-    return atanh(z.turned()).turned_back()
+    return atanh(z.times_i()).times_minus_i()
 
 
 def logistic(z: Parts) -> Parts:

@@ -44,11 +44,11 @@ class Parts:
         """Return the complex conjugate."""
         return Parts(self.re, -self.im)
 
-    def turned(self) -> Parts:
+    def times_i(self) -> Parts:
         """Return the product with i."""
         return Parts(-self.im, self.re)
 
-    def turned_back(self) -> Parts:
+    def times_minus_i(self) -> Parts:
         """Return the product with -i."""
         return Parts(self.im, -self.re)
 

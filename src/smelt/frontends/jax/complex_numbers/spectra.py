@@ -38,7 +38,7 @@ _complex_values = primitive(COMPLEX_VALUES, _values_avals)
 
 def eigh(equation: compat.Equation, values: list[Any]) -> list[Value]:
     """Return eigenvectors, then eigenvalues, reading the triangle that the equation names."""
-    _check_whole(equation)
+    _check_no_subset(equation)
     (a,) = values
     re, im, found = _complex_eigh.bind(a.re, a.im, lower=equation.params["lower"])
     return [Parts(re, im), found]
@@ -46,7 +46,7 @@ def eigh(equation: compat.Equation, values: list[Any]) -> list[Value]:
 
 def svd(equation: compat.Equation, values: list[Any]) -> list[Value]:
     """Return the singular values, then U and the adjoint of V if the equation requests them."""
-    _check_whole(equation)
+    _check_no_subset(equation)
     (a,) = values
     params = equation.params
     if not params["compute_uv"]:
@@ -55,7 +55,7 @@ def svd(equation: compat.Equation, values: list[Any]) -> list[Value]:
     return [sizes, Parts(*parts[:2]), Parts(*parts[2:])]
 
 
-def _check_whole(equation: compat.Equation) -> None:
+def _check_no_subset(equation: compat.Equation) -> None:
     """Raise Unsupported E105 if the equation requests a subset of the values."""
     if equation.params["subset_by_index"] is not None:
         raise Unsupported(

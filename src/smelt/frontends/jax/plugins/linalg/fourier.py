@@ -25,20 +25,22 @@ def transform(
     ``onesided`` reads or returns half of a spectrum. JAX transposes the axis to the end; a DFT
     takes any axis, so the node reads the operands before that Transpose and transposes its results.
     """
-    perm, parts = _turned(parts)
+    perm, parts = _common_transpose(parts)
     last, axis = cx.const_i64([-1]), axis if perm is None else perm[axis]
     apart = [cx.op("Unsqueeze", part, last) for part in parts]
     pairs = apart[0] if len(apart) == 1 else cx.op("Concat", *apart, axis=-1)
     sizes = (cx.const_i64(length), cx.const_i64(axis))
     result = cx.op("DFT", pairs, *sizes, inverse=int(inverse), onesided=int(onesided))
     if inverse and onesided:
-        return (_back(cx, cx.op("Squeeze", result, last), perm),)
+        return (_transposed_back(cx, cx.op("Squeeze", result, last), perm),)
     places = [cx.const_i64([place]) for place in range(3)]
     cut = [cx.op("Slice", result, places[i], places[i + 1], last) for i in range(2)]
-    return tuple(_back(cx, cx.op("Squeeze", part, last), perm) for part in cut)
+    return tuple(_transposed_back(cx, cx.op("Squeeze", part, last), perm) for part in cut)
 
 
-def _turned(parts: tuple[ir.Value, ...]) -> tuple[Sequence[int] | None, tuple[ir.Value, ...]]:
+def _common_transpose(
+    parts: tuple[ir.Value, ...],
+) -> tuple[Sequence[int] | None, tuple[ir.Value, ...]]:
     """Return ``(perm, sources)`` if every part is a Transpose by the same ``perm``.
 
     Otherwise ``(None, parts)``.
@@ -53,5 +55,5 @@ def _turned(parts: tuple[ir.Value, ...]) -> tuple[Sequence[int] | None, tuple[ir
     return (perm, given) if same else (None, parts)
 
 
-def _back(cx: Lowering, value: ir.Value, perm: Sequence[int] | None) -> ir.Value:
+def _transposed_back(cx: Lowering, value: ir.Value, perm: Sequence[int] | None) -> ir.Value:
     return value if perm is None else cx.op("Transpose", value, perm=perm)

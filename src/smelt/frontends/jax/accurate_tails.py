@@ -18,7 +18,7 @@ from smelt.operators.wrong import WITHOUT_TAIL, loses_tail
 OPERATORS = frozenset(op_type for op_type, _ in WITHOUT_TAIL)
 
 
-def write_out_tails(model: ir.Model, shapes: ShapeInference) -> None:
+def expand_inaccurate(model: ir.Model, shapes: ShapeInference) -> None:
     """Expand each operator of ``WITHOUT_TAIL`` whose relative error a reader depends on."""
     nodes = [node for node in scope.nodes(model) if not node.domain and node.op_type in OPERATORS]
     read = [node for node in nodes if loses_tail(node.op_type, node.outputs[0])]

@@ -18,17 +18,17 @@ _NAMES = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_FAST", "LOAD_DEREF")
 """Prefixes of the instructions that load named variables; some load two at once."""
 
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
-_WRITTEN = ("BUILD_MAP", "BUILD_CONST_KEY_MAP", "BUILD_SET")
+_TABLE_BUILDERS = ("BUILD_MAP", "BUILD_CONST_KEY_MAP", "BUILD_SET")
 
 
-def numbers_looked_among(frame: FrameType) -> Iterator[int]:
+def integer_keys(frame: FrameType) -> Iterator[int]:
     """Yield the integer keys of the sets and dicts in the expression that ``frame`` evaluates.
 
     Integers inside of tuple keys count. For a table that the expression itself builds, all of its
     integers are yielded.
     """
     parts = _parts(frame)
-    is_written = any(part.opname in _WRITTEN for part in parts)
+    builds_table = any(part.opname in _TABLE_BUILDERS for part in parts)
     names = {**frame.f_globals, **frame.f_locals}
     value: Any = None
     for part in parts:
@@ -42,22 +42,22 @@ def numbers_looked_among(frame: FrameType) -> Iterator[int]:
             yield from _keys(value)
         elif part.opname.startswith(("LOAD_CONST", "LOAD_SMALL_INT")):
             value = part.argval
-            yield from _integers(value) if is_written else _keys(value)
+            yield from _integers(value) if builds_table else _keys(value)
 
 
 def _parts(frame: FrameType) -> list[dis.Instruction]:
     """Return the instructions of the expression that ``frame`` evaluates, in order."""
     instructions = list(dis.get_instructions(frame.f_code))
     at = next(each for each in instructions if each.offset >= frame.f_lasti)
-    begin, end = _place(at)
+    begin, end = _span(at)
     return [
         each
         for each in instructions
-        if each.offset <= at.offset and begin <= _place(each)[0] and _place(each)[1] <= end
+        if each.offset <= at.offset and begin <= _span(each)[0] and _span(each)[1] <= end
     ]
 
 
-def _place(instruction: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]]:
+def _span(instruction: dis.Instruction) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return line and column where the source begins and ends; (0, 0) if Python lost them."""
     place = instruction.positions
     if place is None or place.lineno is None or place.end_lineno is None:

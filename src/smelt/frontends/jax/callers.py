@@ -17,13 +17,13 @@ from smelt.frontends.jax import frames
 
 _OWN = str(Path(__file__).parents[2]) + os.sep
 _JAX = (*(f"{folder}{os.sep}" for folder in (*jax.__path__, *jaxlib.__path__)), _OWN)
-_PASS_ON = ("askers.py", "replacement.py", "open_comparisons.py")
+_INTERMEDIATE = ("callers.py", "replacement.py", "open_comparisons.py")
 """Files of smelt whose frames lie between the caller and the replacement."""
 
 _PYTHON = ("<frozen ", sysconfig.get_path("stdlib") + os.sep)
 
 
-class Asker(Enum):
+class Caller(Enum):
     """Whose code calls. smelt counts as JAX, because it knows JAX's conventions."""
 
     JAX = auto()
@@ -31,35 +31,35 @@ class Asker(Enum):
     USER = auto()
 
 
-def asking_frame() -> FrameType:
+def calling_frame() -> FrameType:
     """Return the frame that calls the replacement.
 
     Frames of Python's standard library count as their own callers.
     """
     frame = inspect.currentframe()
     assert frame is not None  # CPython has frames, and so has whatever runs JAX.
-    while frame.f_back is not None and _is_between(frame.f_code):
+    while frame.f_back is not None and _is_transparent(frame.f_code):
         frame = frame.f_back
     return frame
 
 
-def asker_of(frame: FrameType) -> Asker:
+def caller_of(frame: FrameType) -> Caller:
     """Return whose code ``frame`` runs."""
-    return _asker(frame.f_code.co_filename)
+    return _caller_at(frame.f_code.co_filename)
 
 
 @lru_cache(maxsize=4096)
-def _is_between(code: CodeType) -> bool:
+def _is_transparent(code: CodeType) -> bool:
     path = code.co_filename
     if path == "<string>":
         return code.co_name.startswith("__")  # Methods that dataclasses writes.
     if path.startswith(_OWN):
-        return path.endswith(_PASS_ON)
+        return path.endswith(_INTERMEDIATE)
     return path.startswith(_PYTHON) and "-packages" not in path
 
 
 @lru_cache(maxsize=4096)
-def _asker(path: str) -> Asker:
+def _caller_at(path: str) -> Caller:
     if path.startswith(_JAX):
-        return Asker.JAX
-    return Asker.USER if frames.is_user_file(path) else Asker.LIBRARY
+        return Caller.JAX
+    return Caller.USER if frames.is_user_file(path) else Caller.LIBRARY
