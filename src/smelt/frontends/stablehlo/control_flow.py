@@ -9,8 +9,8 @@ import numpy as np
 from jax import lax
 
 from smelt.frontends.stablehlo.divisions import divided
-from smelt.frontends.stablehlo.named import named
 from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.primitive_calls import primitive_call
 from smelt.frontends.stablehlo.registry import reads
 from smelt.frontends.stablehlo.scans import scanned
 from smelt.frontends.stablehlo.sizes import as_array
@@ -18,7 +18,7 @@ from smelt.frontends.stablehlo.sizes import as_array
 
 @reads("func.call")
 def _call(cx: Any, op: Operation, *operands: Any) -> Any:
-    for known in (divided(cx, op), named(cx, op)):
+    for known in (divided(cx, op), primitive_call(cx, op)):
         if known is not None:
             return known
     return cx.function(op.word("callee"), operands, op)
@@ -55,21 +55,21 @@ def _while(cx: Any, op: Operation, *operands: Any) -> Any:
     pairs = enumerate(zip(returned, block.arguments, strict=True))
     changing = [i for i, (value, argument) in pairs if value != argument]
 
-    def whole(carried: Sequence[Any]) -> list[Any]:
+    def all_carries(carried: Sequence[Any]) -> list[Any]:
         values = list(operands)
         for i, value in zip(changing, carried, strict=True):
             values[i] = value
         return values
 
     def step(carried: Sequence[Any]) -> tuple[Any, ...]:
-        results = cx.called(body, whole(carried))
+        results = cx.called(body, all_carries(carried))
         return tuple(results[i] for i in changing)
 
-    def goes_on(carried: Sequence[Any]) -> Any:
-        return cx.called(condition, whole(carried))[0]
+    def continues(carried: Sequence[Any]) -> Any:
+        return cx.called(condition, all_carries(carried))[0]
 
-    final = lax.while_loop(goes_on, step, tuple(as_array(operands[i]) for i in changing))
-    return whole(final)
+    final = lax.while_loop(continues, step, tuple(as_array(operands[i]) for i in changing))
+    return all_carries(final)
 
 
 @reads("case")

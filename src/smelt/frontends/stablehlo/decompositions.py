@@ -16,8 +16,8 @@ from jax import lax
 
 from smelt.frontends.stablehlo import jax_names
 from smelt.frontends.stablehlo.operation import Operation
-from smelt.frontends.stablehlo.same import Functions
-from smelt.frontends.stablehlo.written_out import written_out
+from smelt.frontends.stablehlo.patterns import exported_pattern
+from smelt.frontends.stablehlo.producers import Functions
 
 _ZETA = ("-1.39544646E-19", "-1.3954464685812522E-19")
 _LANCZOS = ("1.50563267E-7", "1.5056327351493116E-7")
@@ -76,8 +76,8 @@ class Decomposed:
         op = Operation(view)
         element = op.element
         for each in self._possible(view.name, element):
-            pattern = written_out(each.function, op.dtype.name, (len(op.shape),) * each.count)
-            found = pattern.matched(list(view.results), self._functions)
+            pattern = exported_pattern(each.function, op.dtype.name, (len(op.shape),) * each.count)
+            found = pattern.match(list(view.results), self._functions)
             if found:
                 return each.function, found
         return None

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.patterns import exported_pattern
 from smelt.frontends.stablehlo.sizes import Sizes, as_sizes, holds
-from smelt.frontends.stablehlo.written_out import written_out
 
 _ROUNDED_DOWN: Mapping[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
     "floor_divide": (jnp.floor_divide, operator.floordiv),
@@ -28,7 +28,9 @@ def divided(cx: Any, op: Operation) -> Any:
     known = _ROUNDED_DOWN.get(op.callee())
     if known is None or op.dtype not in (np.int32, np.int64) or op.shape:
         return None
-    found = written_out(known[0], op.dtype.name, (0, 0)).matched([*op.view.results], cx.functions)
+    found = exported_pattern(known[0], op.dtype.name, (0, 0)).match(
+        [*op.view.results], cx.functions
+    )
     sizes = [as_sizes(cx.value(operand)) for operand in found]
     if not sizes or None in sizes:
         return None

@@ -23,9 +23,9 @@ from smelt.frontends.stablehlo import (  # noqa: F401 - each registers what it r
 from smelt.frontends.stablehlo.decompositions import Decomposed
 from smelt.frontends.stablehlo.liveness import Step, Steps, steps_of
 from smelt.frontends.stablehlo.operation import Operation
-from smelt.frontends.stablehlo.places import Place, run_at
 from smelt.frontends.stablehlo.registry import READERS
 from smelt.frontends.stablehlo.sizes import as_array, as_sizes, computed
+from smelt.frontends.stablehlo.source_lines import SourceLine, call_at
 
 EMPTY: Mapping[Any, Any] = {}
 
@@ -40,7 +40,7 @@ class Evaluator:
         self._known: list[dict[Any, Any]] = []
         self._call: Operation | None = None
         self._constants: dict[Any, Any] = {}
-        self._places: dict[Any, Place | None] = {}
+        self._places: dict[Any, SourceLine | None] = {}
 
     def function(
         self, name: str, operands: Sequence[Any], call: Operation | None = None
@@ -119,9 +119,9 @@ class Evaluator:
 
     def _step(self, step: Step) -> None:
         op = Operation(step.view, self._call)
-        run_at(self._place(op), lambda: self._evaluate(op, step))
+        call_at(self._place(op), lambda: self._evaluate(op, step))
 
-    def _place(self, op: Operation) -> Place | None:
+    def _place(self, op: Operation) -> SourceLine | None:
         """Return the source line of ``op``, cached because its text is long and often repeated."""
         if op.name == "stablehlo.constant":
             return None

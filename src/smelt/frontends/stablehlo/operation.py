@@ -12,7 +12,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from smelt.errors import Unsupported
-from smelt.frontends.stablehlo.places import Place, place_in
+from smelt.frontends.stablehlo.source_lines import SourceLine, innermost_line
 
 DTYPES: Mapping[str, np.dtype] = {
     name: np.dtype(dtype)
@@ -110,9 +110,9 @@ class Operation:
             return default
         return int(self.view.attributes[dictionary][name].value)
 
-    def place(self) -> Place | None:
+    def place(self) -> SourceLine | None:
         """Return the operation's source line, or that of the call of its function."""
-        found = place_in(str(self.view.location))
+        found = innermost_line(str(self.view.location))
         return self.call.place() if found is None and self.call is not None else found
 
     def unsupported(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from jaxlib.mlir import ir
 
 from smelt.frontends.stablehlo.operation import Operation
-from smelt.frontends.stablehlo.same import maker, splat
+from smelt.frontends.stablehlo.producers import producer, splat
 
 
 class Row(NamedTuple):
@@ -31,11 +31,11 @@ def row_read(cx: Any, call: Any) -> Row | None:
     block, slice_ = _called(cx, call)
     if slice_ is None or slice_.name not in _RESHAPED:
         return None
-    slice_ = maker(slice_.operands[0])
+    slice_ = producer(slice_.operands[0])
     starts = _starts(slice_)
     if not starts or not _is_row(starts, block):
         return None
-    tensor, place = (_given(call, block, value) for value in (slice_.operands[0], starts[0]))
+    tensor, place = (_operand_for(call, block, value) for value in (slice_.operands[0], starts[0]))
     if tensor is None or len(_shape(slice_.results[0])) - 1 != len(_shape(call.results[0])):
         return None
     return Row(tensor, place, call.results[0])
@@ -47,13 +47,13 @@ def row_written(cx: Any, call: Any) -> Row | None:
     if update is None or update.name != "stablehlo.dynamic_update_slice":
         return None
     tensor, row, *starts = update.operands
-    spread = maker(row)
+    spread = producer(row)
     if spread is None or spread.name not in _SPREAD or _shape(row)[0] != 1:
         return None
     along = Operation(spread).integers("broadcast_dimensions")
     if along != tuple(range(1, len(starts))) or not _is_row(starts, block):
         return None
-    found = [_given(call, block, each) for each in (tensor, starts[0], spread.operands[0])]
+    found = [_operand_for(call, block, each) for each in (tensor, starts[0], spread.operands[0])]
     return None if any(each is None for each in found) else Row(*found)
 
 
@@ -62,7 +62,7 @@ def _called(cx: Any, call: Any) -> tuple[Any, Any]:
     if call is None or call.name != "func.call" or len(call.results) != 1:
         return None, None
     block = cx.functions[Operation(call).word("callee")].regions[0].blocks[0]
-    return block, maker(list(block.operations)[-1].operation.operands[0])
+    return block, producer(list(block.operations)[-1].operation.operands[0])
 
 
 def _starts(slice_: Any) -> list[Any]:
@@ -72,17 +72,17 @@ def _starts(slice_: Any) -> list[Any]:
     if slice_.name != "stablehlo.real_dynamic_slice":
         return []
     # With symbolic sizes JAX writes start = clamp(0, starts, last) and limit = start + sizes.
-    start, end = (maker(operand) for operand in list(slice_.operands)[1:3])
+    start, end = (producer(operand) for operand in list(slice_.operands)[1:3])
     if end is None or end.name != "stablehlo.add" or end.operands[0] != slice_.operands[1]:
         return []
     if start is not None and start.name == "stablehlo.clamp":
-        start = maker(start.operands[1])
+        start = producer(start.operands[1])
     if start is None or start.name != "stablehlo.concatenate":
         return []
-    makers = [maker(each) for each in start.operands]
+    producers = [producer(each) for each in start.operands]
     return [
         made.operands[0] if made is not None and made.name == "stablehlo.reshape" else each
-        for made, each in zip(makers, start.operands, strict=True)
+        for made, each in zip(producers, start.operands, strict=True)
     ]
 
 
@@ -91,7 +91,7 @@ def _is_row(starts: list[Any], block: Any) -> bool:
     return bool(starts) and others and starts[0] in list(block.arguments)
 
 
-def _given(call: Any, block: Any, argument: Any) -> Any:
+def _operand_for(call: Any, block: Any, argument: Any) -> Any:
     """Return the operand of ``call`` for an argument of the body; None for other values."""
     arguments = list(block.arguments)
     return call.operands[arguments.index(argument)] if argument in arguments else None

@@ -10,8 +10,8 @@ import numpy as np
 from jax import lax
 
 from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.producers import producer, splat
 from smelt.frontends.stablehlo.rows import Row, row_read, row_written
-from smelt.frontends.stablehlo.same import maker, splat
 from smelt.frontends.stablehlo.sizes import Sizes, as_array
 
 
@@ -46,7 +46,7 @@ def scanned(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> list[
 def _counted(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Scan | None:
     """Return the loop if it counts from 0 by 1 up to a size, else None."""
     condition, body = (region.blocks[0] for region in op.view.regions)
-    compare = maker(list(condition.operations)[-1].operation.operands[0])
+    compare = producer(list(condition.operations)[-1].operation.operands[0])
     if compare is None or compare.name != "stablehlo.compare":
         return None
     if Operation(compare).word("comparison_direction") != "LT":
@@ -57,7 +57,7 @@ def _counted(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Sca
         return None
     counter = arguments.index(count)
     start, length = operands[counter], cx.known_dims(cx.value(end))
-    step = maker(returned[counter])
+    step = producer(returned[counter])
     if length is None or len(length) != 1 or not isinstance(start, np.ndarray) or start != 0:
         return None
     if step is None or step.name != "stablehlo.add" or step.operands[0] != body.arguments[counter]:
@@ -81,9 +81,9 @@ def _find_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool
         users = [user for user in users if user.name != "stablehlo.return"]
         if returned[i] == argument:
             rows = [row_read(cx, user) if user in inside else None for user in users]
-            rows = [row if row and _is_whole(cx, row, operands[i]) else None for row in rows]
+            rows = [row if row and _reads_full_rows(cx, row, operands[i]) else None for row in rows]
         else:
-            made = maker(returned[i])
+            made = producer(returned[i])
             rows = [row_written(cx, made) if made in inside and users == [made] else None]
         found = [row for row in rows if row is not None and row.tensor == argument]
         directions = {_direction(scan, row.place, cx) for row in found}
@@ -98,9 +98,9 @@ def _find_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool
     return len(places) == 1
 
 
-def _is_whole(cx: Any, row: Row, tensor: Any) -> bool:
+def _reads_full_rows(cx: Any, row: Row, tensor: Any) -> bool:
     """True if ``row``, which a call reads, has the full row size of ``tensor``."""
-    call = maker(row.value)
+    call = producer(row.value)
     known = {row.tensor: tensor, row.place: np.int32(0)}
     if not all(each in known or cx.is_known(each) for each in call.operands):
         return False
@@ -114,10 +114,10 @@ def _direction(scan: _Scan, place: Any, cx: Any) -> bool | None:
     counter = scan.block.arguments[scan.counter]
     if place == counter:
         return False
-    less = maker(place)
+    less = producer(place)
     if less is None or less.name != "stablehlo.subtract":
         return None
-    rest = maker(less.operands[0])
+    rest = producer(less.operands[0])
     if rest is None or rest.name != "stablehlo.subtract" or rest.operands[1] != counter:
         return None
     end = rest.operands[0]

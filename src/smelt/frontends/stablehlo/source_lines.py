@@ -17,7 +17,7 @@ _FRAME = re.compile(r'"([^"]*)"\("([^"]+)":(\d+)')
 _CALL = compile("run()", "<exported>", "eval")
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A source line, with its function."""
 
     function: str
@@ -28,25 +28,25 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line} in {self.function}"
 
 
-def place_in(location: str) -> Place | None:
+def innermost_line(location: str) -> SourceLine | None:
     """Return the innermost frame outside of installed libraries, else the innermost one."""
     innermost = None
     for found in _FRAME.finditer(location):
         name, file, line = found.groups()
         if innermost is None or not _is_installed(file):
-            innermost = Place(name.rpartition(".")[2], file, int(line))
+            innermost = SourceLine(name.rpartition(".")[2], file, int(line))
         if not _is_installed(file):
             break
     return innermost
 
 
-def run_at(place: Place | None, function: Callable[[], Any]) -> Any:
+def call_at(place: SourceLine | None, function: Callable[[], Any]) -> Any:
     """Return the result of ``function``, called from a frame at ``place``."""
     return function() if place is None else eval(_code(place), {"run": function})
 
 
 @lru_cache(maxsize=256)
-def _code(place: Place) -> CodeType:
+def _code(place: SourceLine) -> CodeType:
     return _CALL.replace(
         co_filename=place.file,
         co_firstlineno=place.line,

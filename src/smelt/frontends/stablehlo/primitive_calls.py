@@ -1,4 +1,4 @@
-"""Functions of a module that JAX writes for a primitive and names after it."""
+"""Calls of functions that JAX exports for a primitive and names after it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from jaxlib.mlir import ir
 
 from smelt.frontends.stablehlo import jax_names
 from smelt.frontends.stablehlo.operation import Operation
+from smelt.frontends.stablehlo.patterns import exported_pattern
 from smelt.frontends.stablehlo.sizes import as_array
-from smelt.frontends.stablehlo.written_out import written_out
 
-NAMED: Mapping[str, Callable[..., Any]] = {"threefry2x32": jax_names.threefry2x32}
+PRIMITIVES: Mapping[str, Callable[..., Any]] = {"threefry2x32": jax_names.threefry2x32}
 """The primitives, by the names of their functions."""
 
 
-def named(cx: Any, op: Operation) -> list[Any] | None:
-    """Return the results of a call of such a function; None for other calls.
+def primitive_call(cx: Any, op: Operation) -> list[Any] | None:
+    """Return the results of a call of a primitive's function; None for other calls.
 
     The body of the callee must be the one that JAX writes.
     """
-    primitive = NAMED.get(op.callee())
+    primitive = PRIMITIVES.get(op.callee())
     if primitive is None:
         return None
     ranks = tuple(ir.RankedTensorType(each.type).rank for each in _arrays(op))
-    written = written_out(primitive, op.dtype.name, ranks)
-    found = written.matched([*op.view.results], cx.functions)
+    pattern = exported_pattern(primitive, op.dtype.name, ranks)
+    found = pattern.match([*op.view.results], cx.functions)
     return list(primitive(*[as_array(cx.value(each)) for each in found])) if found else None
 
 

@@ -14,36 +14,36 @@ from smelt.frontends.stablehlo.operation import element_of
 Functions: TypeAlias = Mapping[str, Any]
 """The functions of a module, by name."""
 
-_OF_SIZES = {
+_STATIC_FORMS = {
     "stablehlo.dynamic_broadcast_in_dim": "stablehlo.broadcast_in_dim",
     "stablehlo.dynamic_reshape": "stablehlo.reshape",
 }
 """Operators with symbolic sizes, each with its static form; their other operands are sizes."""
 
-_SPREAD = {*_OF_SIZES, *_OF_SIZES.values()}
-_SAYING_NOTHING = frozenset({"callee", "mhlo.sharding", "mhlo.frontend_attributes"})
+_SPREAD = {*_STATIC_FORMS, *_STATIC_FORMS.values()}
+_IGNORED = frozenset({"callee", "mhlo.sharding", "mhlo.frontend_attributes"})
 LONGEST = 64
 """Larger constants, in elements, are not compared."""
 
 _Pairs: TypeAlias = list[tuple[Any, Any]]
 
 
-def maker(value: Any) -> Any:
+def producer(value: Any) -> Any:
     """Return the operation that produces ``value``; None for arguments of bodies."""
     return getattr(value.owner, "operation", None)
 
 
 def splat(value: Any) -> str:
     """Return the number that all elements of ``value`` equal, as MLIR prints it; else empty."""
-    owner = maker(value)
+    owner = producer(value)
     while owner is not None and owner.name in _SPREAD:
-        owner = maker(owner.operands[0])
+        owner = producer(owner.operands[0])
     if owner is None or owner.name != "stablehlo.constant":
         return ""
     return jax_names.splat_of(owner)
 
 
-def unified(
+def match_values(
     patterns: Sequence[Any],
     values: Sequence[Any],
     leaves: Sequence[Any],
@@ -82,15 +82,15 @@ def _operands(
 
     Arguments of bodies are ``bound`` to each other.
     """
-    pair = (maker(ours), maker(theirs))
-    kinds = [_kind(value) for value in (ours, theirs)]
-    if not kinds[0] or kinds[0] != kinds[1]:
+    pair = (producer(ours), producer(theirs))
+    keys = [_producer_key(value) for value in (ours, theirs)]
+    if not keys[0] or keys[0] != keys[1]:
         return None
-    if len(kinds[0]) == 1:
+    if len(keys[0]) == 1:
         return []
-    count = 1 if kinds[0][0] in _SPREAD else None
+    count = 1 if keys[0][0] in _SPREAD else None
     operands = [list(owner.operands)[:count] for owner in pair]
-    sizes = len(operands[1]) - len(operands[0]) if kinds[0][0] == "func.call" else 0
+    sizes = len(operands[1]) - len(operands[0]) if keys[0][0] == "func.call" else 0
     operands[1] = operands[1][sizes:]  # Symbolic sizes precede a function's other operands.
     bodies = [_bodies(owner, names) for owner, names in zip(pair, functions, strict=True)]
     if len(operands[0]) != len(operands[1]) or len(bodies[0]) != len(bodies[1]):
@@ -107,21 +107,21 @@ def _operands(
     return pairs
 
 
-def _kind(value: Any) -> tuple[Any, ...]:
+def _producer_key(value: Any) -> tuple[Any, ...]:
     """Return the key by which two producers are compared: operator, result, type, attributes.
 
     A constant's key is its text. Empty for a value without producer, and for large constants.
     """
-    owner = maker(value)
+    owner = producer(value)
     if owner is None:
         return ()
     if owner.name == "stablehlo.constant":
         kind = ir.RankedTensorType(value.type)
         is_small = kind.has_static_shape and math.prod(kind.shape) <= LONGEST
         return (str(owner.attributes["value"]),) if is_small else ()
-    told = [name for name in owner.attributes if name not in _SAYING_NOTHING]
-    attributes = {name: str(owner.attributes[name]) for name in told}
-    name = _OF_SIZES.get(owner.name, owner.name)
+    compared = [name for name in owner.attributes if name not in _IGNORED]
+    attributes = {name: str(owner.attributes[name]) for name in compared}
+    name = _STATIC_FORMS.get(owner.name, owner.name)
     return name, ir.OpResult(value).result_number, element_of(value.type), attributes
 
 

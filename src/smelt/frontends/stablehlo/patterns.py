@@ -12,11 +12,11 @@ from jax import export
 
 from smelt.frontends.jax import compat
 from smelt.frontends.stablehlo import jax_names
-from smelt.frontends.stablehlo.same import Functions, unified
+from smelt.frontends.stablehlo.producers import Functions, match_values
 
 
 @dataclass(frozen=True)
-class Written:
+class Pattern:
     """A StableHLO function: its results, its arguments and the functions that it calls.
 
     ``module`` owns them all.
@@ -27,18 +27,18 @@ class Written:
     functions: Functions
     module: Any
 
-    def matched(self, values: Sequence[Any], functions: Functions) -> list[Any]:
+    def match(self, values: Sequence[Any], functions: Functions) -> list[Any]:
         """Return this function's operands if ``values`` are its results, else [].
 
         ``functions`` are the functions of the module of ``values``.
         """
         if len(values) != len(self.results):
             return []
-        return unified(self.results, values, self.arguments, (self.functions, functions))
+        return match_values(self.results, values, self.arguments, (self.functions, functions))
 
 
 @lru_cache(maxsize=256)
-def written_out(function: Callable[..., Any], dtype: str, ranks: tuple[int, ...]) -> Written:
+def exported_pattern(function: Callable[..., Any], dtype: str, ranks: tuple[int, ...]) -> Pattern:
     """Return the export of ``function`` for operands of ``dtype`` and ``ranks``."""
     structs = [jax.ShapeDtypeStruct((2,) * rank, dtype) for rank in ranks]
     with compat.x64("64" in dtype):
@@ -47,4 +47,4 @@ def written_out(function: Callable[..., Any], dtype: str, ranks: tuple[int, ...]
     functions = jax_names.functions_of(module)
     block = functions["main"].regions[0].blocks[0]
     results = list(list(block.operations)[-1].operation.operands)
-    return Written(results, list(block.arguments), functions, module)
+    return Pattern(results, list(block.arguments), functions, module)
