@@ -111,7 +111,7 @@ def _read_pb(path: Path) -> dict[str, np.ndarray]:
     import onnx_ir as ir
     from google.protobuf.message import DecodeError
 
-    from smelt.frontends.onnx.inside import Inside
+    from smelt.frontends.onnx.embedded import Embedded
     from smelt.frontends.onnx.tensors import check_tensor
 
     if path.stat().st_size > SIZE_LIMIT:
@@ -123,7 +123,7 @@ def _read_pb(path: Path) -> dict[str, np.ndarray]:
         raise ValueError("it holds no TensorProto") from error
     if tensor.data_type == 0:
         raise ValueError("it holds no TensorProto")
-    check_tensor(tensor, None, Inside())
+    check_tensor(tensor, None, Embedded())
     return {tensor.name: np.asarray(ir.serde.deserialize_tensor(tensor).numpy())}
 
 

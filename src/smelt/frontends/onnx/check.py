@@ -18,7 +18,7 @@ from smelt.frontends.onnx.checks.names import check_names
 from smelt.frontends.onnx.checks.value_types import check_inputs, check_value_types
 from smelt.frontends.onnx.checks.versions import check_imports, check_versions
 from smelt.frontends.onnx.checks.walk import Scopes
-from smelt.frontends.onnx.inside import Inside
+from smelt.frontends.onnx.embedded import Embedded
 from smelt.frontends.onnx.schema import check_nodes
 from smelt.frontends.onnx.structure import check_depth, check_structure
 from smelt.frontends.onnx.tensors import check_tensors
@@ -27,19 +27,19 @@ __all__ = ["check_model", "check_proto"]
 
 
 def check_proto(
-    proto: onnx.ModelProto, scopes: Scopes, folder: Path | None, inside: Inside
+    proto: onnx.ModelProto, scopes: Scopes, folder: Path | None, embedded: Embedded
 ) -> None:
     """Raise InvalidModel or ResourceLimit for the first rule that ``proto`` breaks.
 
     ``scopes`` are the scopes of ``proto``. Weights in files are looked up in ``folder``; marks
-    stand for large weights ``inside`` the model.
+    stand for large weights ``embedded`` in the model.
     """
     check_imports(proto)
     check_names(scopes)
     check_functions(proto)
     check_attributes(scopes)
     check_value_types(scopes)
-    check_tensors(proto, scopes, folder, inside)
+    check_tensors(proto, scopes, folder, embedded)
 
 
 def check_model(model: ir.Model) -> None:

@@ -44,7 +44,7 @@ class Encoded:
     yet."""
 
     pieces: list[Piece]
-    beside: list[tuple[int, ir.TensorProtocol]] = field(default_factory=list)
+    external: list[tuple[int, ir.TensorProtocol]] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -52,9 +52,9 @@ class Encoded:
         return sum(map(_size, self.pieces))
 
     @property
-    def size_beside(self) -> int:
+    def external_size(self) -> int:
         """The size of the external weights in bytes."""
-        return self.beside[-1][0] + self.beside[-1][1].nbytes if self.beside else 0
+        return self.external[-1][0] + self.external[-1][1].nbytes if self.external else 0
 
     def write(self, stream: BinaryIO) -> None:
         """Write the model."""
@@ -64,10 +64,10 @@ class Encoded:
             else:
                 _write_tensor(piece, stream)
 
-    def write_beside(self, stream: BinaryIO) -> None:
+    def write_external(self, stream: BinaryIO) -> None:
         """Write the external weights."""
         end = 0
-        for offset, tensor in self.beside:
+        for offset, tensor in self.external:
             stream.write(bytes(offset - end))
             _write_tensor(tensor, stream)
             end = offset + tensor.nbytes
@@ -79,7 +79,7 @@ def encode(model: ir.Model, location: str | None = None, smallest: int = SMALL) 
     Weights of at least ``smallest`` bytes become external data if ``location`` names a file. Raises
     ResourceLimit E504 if the rest does not fit into one protobuf.
     """
-    beside = _put_beside(model, location, smallest) if location is not None else []
+    external = _put_external(model, location, smallest) if location is not None else []
     streamed: list[ir.TensorProtocol] = []
     for graph in scope.graphs(model):
         for name, value in graph.initializers.items():
@@ -92,7 +92,7 @@ def encode(model: ir.Model, location: str | None = None, smallest: int = SMALL) 
                     marked = _marked(tensor, tensor.name or "", streamed)
                     if marked is not tensor:
                         node.attributes[attribute.name] = ir.AttrTensor(attribute.name, marked)
-    encoded = Encoded(_pieces(proto_of(model), streamed), beside)
+    encoded = Encoded(_pieces(proto_of(model), streamed), external)
     check_size(encoded.size)
     return encoded
 
@@ -108,7 +108,7 @@ def check_size(size: int) -> None:
         )
 
 
-def _put_beside(
+def _put_external(
     model: ir.Model, location: str, smallest: int
 ) -> list[tuple[int, ir.TensorProtocol]]:
     """Make large initializers external data of ``location``; return each tensor with its offset."""
@@ -117,7 +117,7 @@ def _put_beside(
     for graph in scope.graphs(model):
         for name, value in graph.initializers.items():
             tensor = value.const_value
-            if tensor is None or not _goes_beside(tensor, smallest):
+            if tensor is None or not _becomes_external(tensor, smallest):
                 continue
             start = -(-end // ALIGNMENT) * ALIGNMENT
             placed.append((start, tensor))
@@ -126,7 +126,7 @@ def _put_beside(
     return placed
 
 
-def _goes_beside(tensor: ir.TensorProtocol, smallest: int) -> bool:
+def _becomes_external(tensor: ir.TensorProtocol, smallest: int) -> bool:
     return tensor.dtype != ir.DataType.STRING and tensor.nbytes >= smallest
 
 

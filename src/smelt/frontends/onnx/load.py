@@ -135,7 +135,7 @@ def _read(source: onnx.ModelProto | bytes | str | Path) -> ir.Model:
 def _from_proto(read: Read) -> ir.Model:
     """Return the checked protobuf as IR, with dense and mapped weights."""
     found = scopes(read.proto)
-    check_proto(read.proto, found, read.folder, read.inside)
+    check_proto(read.proto, found, read.folder, read.embedded)
     proto = make_dense(read.proto, found)
     proto, map_types = without_map_types(proto, found if proto is read.proto else scopes(proto))
     try:
@@ -152,7 +152,7 @@ def _from_proto(read: Read) -> ir.Model:
         ) from error
     leave_messages_alone(model)
     note_map_types(model, map_types)
-    map_weights(model, read.folder, read.inside)
+    map_weights(model, read.folder, read.embedded)
     return model
 
 

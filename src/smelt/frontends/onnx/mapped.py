@@ -15,20 +15,20 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel, ResourceLimit
-from smelt.frontends.onnx.inside import Data, Inside
+from smelt.frontends.onnx.embedded import Data, Embedded
 from smelt.ir import scope
 
-CAME_BESIDE = "smelt.weights_beside"
+HAD_EXTERNAL_DATA = "smelt.weights_beside"
 """In the ``meta`` of a main graph: its weights came as external data."""
 
 
-def map_weights(model: ir.Model, folder: Path | None, inside: Inside) -> None:
+def map_weights(model: ir.Model, folder: Path | None, embedded: Embedded) -> None:
     """Replace every external tensor by one over its mapped file below ``folder``.
 
-    Marks are replaced by the weights ``inside`` the model. Raises ResourceLimit E512 if the file
-    cannot be mapped, and InvalidModel E314 if it is shorter than its tensors.
+    Marks are replaced by the weights ``embedded`` in the model. Raises ResourceLimit E512 if the
+    file cannot be mapped, and InvalidModel E314 if it is shorter than its tensors.
     """
-    files = _Files(folder, inside)
+    files = _Files(folder, embedded)
     for graph in scope.graphs(model):
         for value in graph.initializers.values():
             if isinstance(value.const_value, ir.ExternalTensor):
@@ -41,15 +41,15 @@ def map_weights(model: ir.Model, folder: Path | None, inside: Inside) -> None:
                         replaced = ir.AttrTensor(attribute.name, files.mapped(tensor))
                         node.attributes[attribute.name] = replaced
     if len(files.maps) > 1:
-        model.graph.meta[CAME_BESIDE] = True
+        model.graph.meta[HAD_EXTERNAL_DATA] = True
 
 
 class _Files:
     """Maps each file once, for all tensors in it."""
 
-    def __init__(self, folder: Path | None, inside: Inside) -> None:
+    def __init__(self, folder: Path | None, embedded: Embedded) -> None:
         self.folder = folder
-        self.maps: dict[str, Data] = {inside.mark: inside.data}
+        self.maps: dict[str, Data] = {embedded.mark: embedded.data}
 
     def mapped(self, tensor: ir.ExternalTensor) -> ir.TensorProtocol:
         """Return the tensor over its mapped file."""

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from google.protobuf.message import DecodeError
 
 from smelt.errors import InvalidModel, ResourceLimit, UsageError
-from smelt.frontends.onnx.inside import WORTH, Data, Inside
+from smelt.frontends.onnx.embedded import WORTH, Data, Embedded
 from smelt.frontends.onnx.mapped import map_file
 
 Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
@@ -24,12 +24,12 @@ class Read(NamedTuple):
     """A protobuf, and where its weights are.
 
     ``folder`` is the folder of external data, None without a file. ``proto`` holds marks for large
-    weights ``inside`` the model.
+    weights ``embedded`` in the model.
     """
 
     proto: onnx.ModelProto
     folder: Path | None
-    inside: Inside
+    embedded: Embedded
 
 
 def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
@@ -39,9 +39,9 @@ def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
     if it holds no model, and ResourceLimit E503 or E512 if it is too large.
     """
     if isinstance(source, onnx.ModelProto):
-        return Read(_checked(source, "the ModelProto"), None, Inside())
+        return Read(_checked(source, "the ModelProto"), None, Embedded())
     if isinstance(source, bytes):
-        return _parse(Inside(source), "the bytes given", None)
+        return _parse(Embedded(source), "the bytes given", None)
     try:
         path = Path(source)
     except TypeError as error:
@@ -53,7 +53,7 @@ def read_proto(source: onnx.ModelProto | bytes | str | Path) -> Read:
             else "give a path, bytes, a ModelProto or an onnx_ir.Model",
             why="it is not a path, bytes or a model",
         ) from error
-    return _parse(Inside(_read_file(path)), repr(path.name), path.parent)
+    return _parse(Embedded(_read_file(path)), repr(path.name), path.parent)
 
 
 def _read_file(path: Path) -> Data:
@@ -91,19 +91,19 @@ def _read_file(path: Path) -> Data:
         ) from error
 
 
-def _parse(inside: Inside, name: str, folder: Path | None) -> Read:
-    """Return the protobuf in the bytes ``inside``; raises InvalidModel E301."""
+def _parse(embedded: Embedded, name: str, folder: Path | None) -> Read:
+    """Return the protobuf in the bytes ``embedded``; raises InvalidModel E301."""
     proto = onnx.ModelProto()
     try:
-        proto.ParseFromString(inside.without())
+        proto.ParseFromString(embedded.without())
     except (DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
         raise InvalidModel(
             "E301",
             f"{name} is no ONNX model, or a damaged one",
-            why=_reason(inside.data, error),
+            why=_reason(embedded.data, error),
             fix="check that the file is whole, and that it is ONNX",
         ) from error
-    return Read(_checked(proto, name), folder, inside)
+    return Read(_checked(proto, name), folder, embedded)
 
 
 def _reason(data: Data, error: Exception) -> str:

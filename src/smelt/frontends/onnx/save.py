@@ -20,7 +20,7 @@ from smelt.frontends.onnx.checks.versions import lowest_ir_version
 from smelt.frontends.onnx.encode import SMALL, Encoded, check_size, encode
 from smelt.frontends.onnx.load import load
 from smelt.frontends.onnx.map_types import proto_of
-from smelt.frontends.onnx.mapped import CAME_BESIDE
+from smelt.frontends.onnx.mapped import HAD_EXTERNAL_DATA
 from smelt.frontends.onnx.read import Source
 from smelt.ir import provenance as origins
 from smelt.ir import scope
@@ -110,15 +110,15 @@ def save(
         if not isinstance(model, ir.Model):
             model = load(model, as_is=True)
         if external_data is None:
-            external_data = _belongs_beside(model, inline_limit)
+            external_data = _needs_data_file(model, inline_limit)
         location = f"{path.name}.data" if external_data else None
         copy = _prepared(model, provenance, keep_bare)
         if not keep_bare:
             warn_without_kernel(copy, stacklevel=4)
         encoded = encode(copy, location)
         contents: dict[Path, Content] = {}
-        if encoded.beside:
-            contents[path.parent / f"{path.name}.data"] = encoded.write_beside
+        if encoded.external:
+            contents[path.parent / f"{path.name}.data"] = encoded.write_external
         contents[path] = encoded.write
         write_together(contents)
         return path
@@ -150,17 +150,17 @@ class ModelFiles(Mapping[str, bytes]):
         smallest: int = SMALL,
         keep_bare: bool = False,
     ) -> None:
-        location = f"{name}.data" if _belongs_beside(model, inline_limit) else None
+        location = f"{name}.data" if _needs_data_file(model, inline_limit) else None
         self._encoded: Encoded = encode(_prepared(model, False, keep_bare), location, smallest)
         self.contents: dict[str, Content] = {}
-        if self._encoded.beside:
-            self.contents[f"{name}.data"] = self._encoded.write_beside
+        if self._encoded.external:
+            self.contents[f"{name}.data"] = self._encoded.write_external
         self.contents[name] = self._encoded.write
 
     @property
     def size(self) -> int:
         """The size of all files in bytes."""
-        return self._encoded.size + self._encoded.size_beside
+        return self._encoded.size + self._encoded.external_size
 
     def __getitem__(self, name: str) -> bytes:
         stream = io.BytesIO()
@@ -176,8 +176,8 @@ class ModelFiles(Mapping[str, bytes]):
         return len(self.contents)
 
 
-def _belongs_beside(model: ir.Model, inline_limit: int) -> bool:
-    return bool(model.graph.meta.get(CAME_BESIDE)) or scope.weight_bytes(model) > inline_limit
+def _needs_data_file(model: ir.Model, inline_limit: int) -> bool:
+    return bool(model.graph.meta.get(HAD_EXTERNAL_DATA)) or scope.weight_bytes(model) > inline_limit
 
 
 def _prepared(

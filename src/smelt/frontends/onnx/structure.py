@@ -103,22 +103,22 @@ def _check_values(root: ir.Graph, imports: dict[str, int]) -> None:
         if node.domain not in imports:
             raise _not_imported(node)
         for value in node.inputs:
-            if value is not None and not _is_written(value):
-                raise _unwritten(value, f"node {node.name!r} ({node.op_type}) reads it")
+            if value is not None and not _is_defined(value):
+                raise _undefined(value, f"node {node.name!r} ({node.op_type}) reads it")
         graphs += scope.subgraphs(node)
     for graph in graphs:
         for value in graph.outputs:
-            if not _is_written(value):
-                raise _unwritten(value, f"graph {graph.name!r} returns it")
+            if not _is_defined(value):
+                raise _undefined(value, f"graph {graph.name!r} returns it")
 
 
-def _is_written(value: ir.Value) -> bool:
+def _is_defined(value: ir.Value) -> bool:
     if value.producer() is not None or value.is_graph_input():
         return True
     return value.is_initializer() and (value.const_value is not None or is_absent(value))
 
 
-def _unwritten(value: ir.Value, at: str) -> InvalidModel:
+def _undefined(value: ir.Value, at: str) -> InvalidModel:
     return InvalidModel(
         "E305",
         f"value {value.name!r} is never written",

@@ -22,7 +22,7 @@ from smelt.errors import InvalidModel, ResourceLimit, SmeltError, UsageError
 from smelt.frontends.onnx.checks.sparse import check_sparse
 from smelt.frontends.onnx.checks.tensor_data import FIELDS, check_data, holds
 from smelt.frontends.onnx.checks.walk import Scopes
-from smelt.frontends.onnx.inside import Inside
+from smelt.frontends.onnx.embedded import Embedded
 
 EXTERNAL_KEYS = frozenset({"location", "offset", "length", "checksum"})
 MAX_ELEMENTS = 2**40
@@ -30,7 +30,7 @@ MAX_ELEMENTS = 2**40
 
 
 def check_tensors(
-    proto: onnx.ModelProto, scopes: Scopes, folder: Path | None, inside: Inside
+    proto: onnx.ModelProto, scopes: Scopes, folder: Path | None, embedded: Embedded
 ) -> None:
     """Raise E311, E313, E314 or E501 for the first tensor whose claims do not hold."""
     attributes = [
@@ -38,16 +38,16 @@ def check_tensors(
     ]
     attributes += [attribute for scope in scopes for attribute in scope.attributes]
     graphs = [scope.graph for scope in scopes if scope.graph is not None]
-    for tensor in _held(graphs, attributes, "initializer", "t", "tensors"):
-        check_tensor(tensor, folder, inside)
+    for tensor in _field_tensors(graphs, attributes, "initializer", "t", "tensors"):
+        check_tensor(tensor, folder, embedded)
     kinds = ("sparse_initializer", "sparse_tensor", "sparse_tensors")
-    for sparse in _held(graphs, attributes, *kinds):
-        check_tensor(sparse.values, folder, inside)
-        check_tensor(sparse.indices, folder, inside)
+    for sparse in _field_tensors(graphs, attributes, *kinds):
+        check_tensor(sparse.values, folder, embedded)
+        check_tensor(sparse.indices, folder, embedded)
         check_sparse(sparse)
 
 
-def _held(
+def _field_tensors(
     graphs: Iterable[onnx.GraphProto],
     attributes: Iterable[onnx.AttributeProto],
     in_graph: str,
@@ -63,7 +63,7 @@ def _held(
         yield from getattr(attribute, several)
 
 
-def check_tensor(tensor: onnx.TensorProto, folder: Path | None, inside: Inside) -> None:
+def check_tensor(tensor: onnx.TensorProto, folder: Path | None, embedded: Embedded) -> None:
     """Raise E311, E313, E314 or E501 if a claim of ``tensor`` does not hold."""
     at = f"tensor {tensor.name!r} {list(tensor.dims)}"
     try:
@@ -107,8 +107,8 @@ def check_tensor(tensor: onnx.TensorProto, folder: Path | None, inside: Inside) 
             why="no machine has the memory for them",
             fix="export the model again: the dims of the tensor are wrong",
         )
-    if inside.holds(tensor):
-        check_data(tensor, dtype, count, at, inside.raw(tensor))
+    if embedded.holds(tensor):
+        check_data(tensor, dtype, count, at, embedded.raw(tensor))
     elif tensor.data_location == onnx.TensorProto.EXTERNAL:
         present = [name for name in FIELDS if holds(tensor, name)]
         if present:

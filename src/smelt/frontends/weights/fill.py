@@ -14,7 +14,7 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel, UsageError, listed
 from smelt.frontends.weights.cast import cast as cast_tensor
 from smelt.frontends.weights.cast import is_castable
-from smelt.frontends.weights.given import Tensors, tensors_of
+from smelt.frontends.weights.checkpoint_tensors import Tensors, tensors_of
 from smelt.frontends.weights.npz import RAW
 from smelt.ir.absent import EXPECTED, absent_weights, fill
 from smelt.spans import span
@@ -176,7 +176,7 @@ def _problems(
     for name, value in waiting.items():
         tensor = tensors[found[name]] if name in found else None
         if tensor is not None and not _fits(tensor, value, cast):
-            unlike = f"{name} is {_wanted(value)} in the model and {_type(tensor)} there"
+            unlike = f"{name} is {_described(value)} in the model and {_type(tensor)} there"
             problems[_kind(tensor, value)].append(unlike)
     return {kind: names for kind, names in problems.items() if names}
 
@@ -216,7 +216,7 @@ def _with_nearest(
     return [*shown, *missing[SHOWN:]]
 
 
-def _wanted(value: ir.Value) -> str:
+def _described(value: ir.Value) -> str:
     dtype, dims = _type_of(value)
     return f"{dtype.short_name()}[{','.join(map(str, dims))}]"
 

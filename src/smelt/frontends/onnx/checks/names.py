@@ -20,7 +20,7 @@ def check_names(scopes: Scopes) -> None:
         for node in scope.nodes:
             _check_node(node)
         if scope.graph is not None:
-            _check_named(scope.graph, str(scope))
+            _check_have_names(scope.graph, str(scope))
         _check_unique(scope)
         if scope.outer is not None:
             _check_not_hidden(scope, positions)
@@ -46,7 +46,7 @@ def _check_node(node: onnx.NodeProto) -> None:
         )
 
 
-def _check_named(graph: onnx.GraphProto, at: str) -> None:
+def _check_have_names(graph: onnx.GraphProto, at: str) -> None:
     """Raise InvalidModel E325 for an input, output or weight without a name."""
     kinds = (
         ("an input", (info.name for info in graph.input)),
@@ -66,17 +66,17 @@ def _check_named(graph: onnx.GraphProto, at: str) -> None:
                 )
 
 
-def _written(scope: Scope) -> Iterator[tuple[str, str | onnx.NodeProto]]:
+def _definitions(scope: Scope) -> Iterator[tuple[str, str | onnx.NodeProto]]:
     """Yield every name that the scope defines, and its writer; a weight may be an input's
     default."""
-    yield from _given(scope)
+    yield from _initial_names(scope)
     for node in scope.nodes:
         for name in node.output:
             if name:
                 yield name, node
 
 
-def _given(scope: Scope) -> Iterator[tuple[str, str]]:
+def _initial_names(scope: Scope) -> Iterator[tuple[str, str]]:
     """Yield the names defined before any node runs: inputs, and weights that are not defaults."""
     graph = scope.graph
     if graph is not None:
@@ -92,25 +92,25 @@ def _given(scope: Scope) -> Iterator[tuple[str, str]]:
 def _check_unique(scope: Scope) -> None:
     """Raise InvalidModel E304 for a value written twice."""
     seen: dict[str, str | onnx.NodeProto] = {}
-    for name, writer in _written(scope):
+    for name, writer in _definitions(scope):
         if name in seen:
             raise InvalidModel(
                 "E304",
                 f"two nodes or inputs define the value {name!r}",
-                at=f"{scope}: {_said(seen[name])}, then {_said(writer)}",
+                at=f"{scope}: {_described(seen[name])}, then {_described(writer)}",
                 why="each value of a graph has one writer",
                 fix="rename one of the two results",
             )
         seen[name] = writer
 
 
-def _said(writer: str | onnx.NodeProto) -> str:
+def _described(writer: str | onnx.NodeProto) -> str:
     return writer if isinstance(writer, str) else place(writer)
 
 
 def _positions(scope: Scope) -> dict[str, int]:
     """Return the number of the node that writes each name; -1 for inputs and weights."""
-    known = {name: -1 for name, _ in _given(scope)}
+    known = {name: -1 for name, _ in _initial_names(scope)}
     for position, node in enumerate(scope.nodes):
         known.update(dict.fromkeys(node.output, position))
     return known

@@ -57,7 +57,7 @@ _DATA_LOCATION = _TENSOR.fields_by_name["data_location"].number
 _T = onnx.AttributeProto.DESCRIPTOR.fields_by_name["t"].number
 
 
-class Inside:
+class Embedded:
     """The large weights within ``data``, a serialized model."""
 
     def __init__(self, data: Data = b"") -> None:

@@ -1,4 +1,4 @@
-"""Large weights inside a model stay in its file; whatever is odd is judged as protobuf reads it."""
+"""Large weights in a model stay in its file; whatever is odd is judged as protobuf reads it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import smelt
 from smelt.errors import SmeltError
-from smelt.frontends.onnx import inside, load, save, wire
+from smelt.frontends.onnx import embedded, load, save, wire
 from smelt.ir import scope
 
 ARRAYS = [
@@ -33,7 +33,7 @@ ARRAYS = [
 
 @pytest.fixture(autouse=True)
 def small_models_are_walked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inside, "WORTH", 0)
+    monkeypatch.setattr(embedded, "WORTH", 0)
     monkeypatch.setattr("smelt.frontends.onnx.read.WORTH", 0)
 
 
@@ -105,7 +105,9 @@ def test_weights_are_views_of_what_holds_them() -> None:
         assert (weight.doc_string, weight.metadata_props) == (twin.doc_string, twin.metadata_props)
         assert weight.tobytes() == twin.tobytes()
         if weight.dtype.bitwidth >= 8:
-            assert np.shares_memory(weight.numpy(), whole) == (weight.nbytes >= inside.LARGE), name
+            assert np.shares_memory(weight.numpy(), whole) == (weight.nbytes >= embedded.LARGE), (
+                name
+            )
 
 
 def test_a_file_comes_back_byte_for_byte_and_may_be_written_over(tmp_path: Path) -> None:
@@ -220,7 +222,7 @@ def test_random_damage_is_judged_as_protobuf_reads_it(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Damage of fields, and of bytes, with every raw datum walked over that is not empty."""
-    monkeypatch.setattr(inside, "LARGE", 1)
+    monkeypatch.setattr(embedded, "LARGE", 1)
     random = Random(seed)
     proto = everywhere()
     for weight in proto.graph.initializer:
