@@ -43,7 +43,7 @@ class Arguments:
         except (SmeltError, MemoryError):
             raise
         except Exception as error:
-            how = modules.right_call(fn)
+            how = modules.call_advice(fn)
             is_open = _has_open_sizes(values)
             raise failures.explain(error, self.parameters, self.mismatch, is_open, how) from error
 

@@ -75,7 +75,7 @@ def is_user_file(path: str) -> bool:
 
 
 @contextmanager
-def under(equation: Equation) -> Iterator[None]:
+def traced_as(equation: Equation) -> Iterator[None]:
     """Trace the ``with`` block with the source line, name stack and settings of ``equation``."""
     info = equation.source_info
     stack = source_info_util.current_name_stack() + info.name_stack
@@ -83,7 +83,7 @@ def under(equation: Equation) -> Iterator[None]:
         yield
 
 
-def copied(equation: Equation, values: Sequence[Any]) -> list[Any] | None:
+def copy_equation(equation: Equation, values: Sequence[Any]) -> list[Any] | None:
     """Return the results of a copy of ``equation`` on ``values`` of the same types, or None.
 
     A copy is cheaper than binding the primitive, which infers the result types again. None outside

@@ -60,7 +60,7 @@ def live_equations(jaxpr: compat.Jaxpr) -> list[compat.Equation]:
 def bodies(equation: compat.Equation) -> Iterator[compat.Jaxpr]:
     """Yield the jaxprs that ``equation`` calls or loops over, without their constants."""
     for body in compat.inner_jaxprs(equation):
-        yield opened(body)[0]
+        yield jaxpr_and_constants(body)[0]
 
 
 def called(equation: compat.Equation) -> compat.ClosedJaxpr | compat.Jaxpr | None:
@@ -72,6 +72,8 @@ def called(equation: compat.Equation) -> compat.ClosedJaxpr | compat.Jaxpr | Non
     return body
 
 
-def opened(body: compat.ClosedJaxpr | compat.Jaxpr) -> tuple[compat.Jaxpr, Sequence[object]]:
+def jaxpr_and_constants(
+    body: compat.ClosedJaxpr | compat.Jaxpr,
+) -> tuple[compat.Jaxpr, Sequence[object]]:
     """Return a jaxpr and its constants; an open jaxpr has none."""
     return (body.jaxpr, body.consts) if isinstance(body, compat.ClosedJaxpr) else (body, ())

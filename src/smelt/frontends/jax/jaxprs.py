@@ -25,7 +25,7 @@ from smelt.frontends.jax.functions import selection
 from smelt.frontends.jax.parameters import Parameters
 from smelt.frontends.jax.references import without_references
 from smelt.frontends.jax.replacement import Replacement, replaced
-from smelt.frontends.jax.size_cases import Case, Trace, alone, by_sizes, naming_numbers
+from smelt.frontends.jax.size_cases import Case, Trace, single_case, split_by_sizes, suggest_numbers
 from smelt.spans import span
 
 SIZES = (*open_comparisons.REPLACEMENTS, *symbolic_numbers.REPLACEMENTS)
@@ -45,9 +45,11 @@ def with_patches(
         # Calls that stay calls come last, so they call what stands in for code of libraries.
         with replaced([*SIZES, *helping, *selection.choose(functions)]):
             try:
-                return alone(of_sizes, structs) if strict else by_sizes(of_sizes, structs)
+                return (
+                    single_case(of_sizes, structs) if strict else split_by_sizes(of_sizes, structs)
+                )
             except SmeltError as error:
-                naming_numbers(of_sizes, structs, error)
+                suggest_numbers(of_sizes, structs, error)
                 raise
 
     helping = patches.replacements(strict=strict)

@@ -14,7 +14,7 @@ from smelt.errors import InternalError, Unsupported
 from smelt.frontends.jax import compat, registry
 from smelt.frontends.jax.compat import Aval, Dim
 from smelt.frontends.jax.dims import fits
-from smelt.frontends.jax.interpreter import interpret, opened
+from smelt.frontends.jax.interpreter import interpret, jaxpr_and_constants
 from smelt.frontends.jax.nodes import Nodes, Shared
 from smelt.frontends.jax.operand import Operand, adds_first_ones, broadcast_shapes
 from smelt.frontends.jax.source_lines import Call
@@ -124,7 +124,7 @@ class Lowering(Nodes):
         self, body: compat.ClosedJaxpr | compat.Jaxpr, operands: Sequence[Operand], name: str = ""
     ) -> list[Operand]:
         """Lower ``body`` in place; the origin of its nodes keeps ``name``."""
-        jaxpr, constants = opened(body)
+        jaxpr, constants = jaxpr_and_constants(body)
         outer = self.call
         self.call = outer.inner(self.equation, jaxpr, name)
         try:

@@ -44,7 +44,7 @@ def check_traceable(fn: Any) -> None:
         )
 
 
-def right_call(fn: Any) -> str:
+def call_advice(fn: Any) -> str:
     """Return how to trace a linen module that is not bound to variables; empty for other
     functions."""
     linen = sys.modules.get("flax.linen")

@@ -29,8 +29,8 @@ import numpy as np
 from smelt.frontends.jax import compat
 from smelt.frontends.jax.callers import Caller, caller_of, calling_frame
 from smelt.frontends.jax.compat import InconclusiveDim, SymbolicDim, is_symbolic
-from smelt.frontends.jax.extremes import is_respelled
 from smelt.frontends.jax.least_sizes import least
+from smelt.frontends.jax.min_max_equality import equal_by_min_max
 from smelt.frontends.jax.replacement import Function, Replacement
 from smelt.frontends.jax.residues import is_zero, known_remainders
 from smelt.frontends.jax.symbols import parse
@@ -55,7 +55,7 @@ def _equal(original: Function) -> Function:
     def equal(self: Any, other: Any) -> Any:
         if original(self, other):
             return True
-        if is_respelled(self, other):
+        if equal_by_min_max(self, other):
             return True
         frame = calling_frame()
         if caller_of(frame) is Caller.JAX:
@@ -69,7 +69,7 @@ def _not_equal(original: Function) -> Function:
     """Return ``!=`` for sizes: exact, or InconclusiveDim; arrays compare at run time."""
 
     def not_equal(self: Any, other: Any) -> Any:
-        if not original(self, other) or is_respelled(self, other):
+        if not original(self, other) or equal_by_min_max(self, other):
             return False
         frame = calling_frame()
         if caller_of(frame) is Caller.JAX:

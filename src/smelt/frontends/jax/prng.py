@@ -31,13 +31,13 @@ def plain_array(constant: Any) -> Any:
         return prng.random_unwrap(constant)
 
 
-def opened(array: Any) -> Any:
+def to_integers(array: Any) -> Any:
     """Return the same as ``plain_array``, for traced arrays too."""
     is_typed = hasattr(array, "dtype") and is_extended(array.dtype)
     return prng.random_unwrap(array) if is_typed else array
 
 
-def closed(array: Any, dtype: Any) -> Any:
+def to_keys(array: Any, dtype: Any) -> Any:
     """Return integers as PRNG keys of ``dtype``; an array of numbers is converted to ``dtype``."""
     if is_extended(dtype):
         return prng.random_wrap(array, impl=dtype._impl)

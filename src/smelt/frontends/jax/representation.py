@@ -21,8 +21,8 @@ from smelt.frontends.jax.interpreter import (
     bodies,
     called,
     interpret,
+    jaxpr_and_constants,
     live_equations,
-    opened,
 )
 
 Value: TypeAlias = Any
@@ -177,7 +177,7 @@ class _Conversion:
     def _called(
         self, body: compat.ClosedJaxpr | compat.Jaxpr, operands: Sequence[Value]
     ) -> list[Value]:
-        jaxpr, constants = opened(body)
+        jaxpr, constants = jaxpr_and_constants(body)
         return self._run(jaxpr, list(map(self._kind.split, constants)), operands)
 
     def _literal(self, literal: compat.Literal) -> Value:
@@ -190,10 +190,10 @@ class _Conversion:
     def _step(self, equation: compat.Equation, values: list[Value]) -> Sequence[Value]:
         """Return the represented results of one equation: copy, bind, loop, call or ``apply``."""
         concerned = self._reaches(equation) or self._touches(equation)
-        copied = None if concerned or self._over_meshes else frames.copied(equation, values)
+        copied = None if concerned or self._over_meshes else frames.copy_equation(equation, values)
         if copied is not None:
             return copied
-        with frames.under(equation):
+        with frames.traced_as(equation):
             if not concerned:
                 return compat.rebind(equation, values, equation.params)
             if equation.primitive.name in COUNTED:

@@ -74,12 +74,12 @@ def with_jaxprs(case: Case, change: Callable[[compat.ClosedJaxpr], compat.Closed
     return Choice(case.ways, tuple(with_jaxprs(inner, change) for inner in case.cases))
 
 
-def alone(trace: Trace, structs: Any) -> Case:
+def single_case(trace: Trace, structs: Any) -> Case:
     """Return the trace for ``structs`` as a single case."""
     return Leaf(*trace(structs), None)
 
 
-def naming_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
+def suggest_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
     """Add to ``error``, an E113 for open sizes, that numbers work, if ``trace`` succeeds for
     some."""
     dims = [dim for leaf in compat.leaves(structs) for dim in leaf.shape]
@@ -97,7 +97,7 @@ def naming_numbers(trace: Trace, structs: Any, error: SmeltError) -> None:
             return
 
 
-def by_sizes(trace: Trace, structs: Any) -> Case:
+def split_by_sizes(trace: Trace, structs: Any) -> Case:
     """Return the trace for ``structs``, in as many cases as the function's comparisons need.
 
     Raises the first error if its cases do not help, are too many, or return other types. Warns of
@@ -141,23 +141,25 @@ class _Search:
             if scope is None or not ways or question in asked or self.count + len(ways) > LIMIT:
                 raise
             self.first = self.first or error
-            found = [self._along(way, structs, scope, asked | {question}) for way in ways]
+            found = [self._cases_of_way(way, structs, scope, asked | {question}) for way in ways]
             chosen = _chosen(ways, found)
             if isinstance(chosen, SmeltError):
-                raise _helped_by(error, ways, found) from error.__cause__
+                raise _with_case_advice(error, ways, found) from error.__cause__
             if chosen is None:  # Every case raises, so the comparison is not the cause.
                 told = self.raised or error
                 raise told from told.__cause__
         return chosen
 
-    def _along(self, way: Way, structs: Any, scope: SymbolicScope, asked: frozenset[str]) -> Found:
+    def _cases_of_way(
+        self, way: Way, structs: Any, scope: SymbolicScope, asked: frozenset[str]
+    ) -> Found:
         """Return the cases for sizes that satisfy ``way``, or the error; None if there are none."""
         said = stated([*compat.constraints_in(scope), *way.constraints])
         if said is None:
             return None
         try:
             with assuming_false(way.assumed) if way.assumed else nullcontext():
-                return self._stating(said, structs, asked)
+                return self._cases_stating(said, structs, asked)
         except SmeltError as error:
             if self._raises_for_numbers(error, way, structs, scope):
                 self.raised = error
@@ -173,9 +175,9 @@ class _Search:
             if not few:
                 return error
         ways = tuple(Way(text, (text,)) for text in few)
-        return _chosen(ways, [self._along(each, structs, scope, asked) for each in ways])
+        return _chosen(ways, [self._cases_of_way(each, structs, scope, asked) for each in ways])
 
-    def _stating(self, said: Sequence[str], structs: Any, asked: frozenset[str]) -> Case:
+    def _cases_stating(self, said: Sequence[str], structs: Any, asked: frozenset[str]) -> Case:
         """Return the cases for sizes that satisfy the constraints ``said``.
 
         They get a scope of their own. JAX caches inner traces by scope, so no other trace reuses
@@ -216,7 +218,7 @@ _ONE = re.compile(r"\w+ (<= 1|== \d+)")
 """A constraint that leaves a symbol a single value."""
 
 
-def _helped_by(error: SmeltError, ways: Sequence[Way], found: Sequence[Found]) -> SmeltError:
+def _with_case_advice(error: SmeltError, ways: Sequence[Way], found: Sequence[Found]) -> SmeltError:
     """Return ``error`` with a fix that names the ways of several sizes that have cases."""
     working = [
         way

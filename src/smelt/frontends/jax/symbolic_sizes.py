@@ -159,7 +159,7 @@ def _convolve(original: Function) -> Function:
         swapped = _is_longer(sizes[1], sizes[0], mode, op)
         if swapped:
             x, y = y, x
-        result = _slid(x, y[::-1] if op == "convolve" else y, mode, precision)
+        result = _sliding_products(x, y[::-1] if op == "convolve" else y, mode, precision)
         return result[::-1] if swapped and op == "correlate" else result
 
     return convolve
@@ -184,20 +184,20 @@ def _is_longer(size: Any, other: Any, mode: str, op: str) -> bool:
         raise
 
 
-def _slid(x: Any, kernel: Any, mode: str, precision: Any) -> Any:
+def _sliding_products(x: Any, kernel: Any, mode: str, precision: Any) -> Any:
     """Return ``kernel`` slid over ``x`` by a convolution, or by windows if its size is symbolic."""
     width = kernel.shape[0]
     pads = {"valid": (0, 0), "same": (width // 2, width - width // 2 - 1), "full": (width - 1,) * 2}
     if mode not in pads:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
     if is_symbolic(width):
-        return _slid_by_windows(x, kernel, pads[mode], precision)
+        return _window_products(x, kernel, pads[mode], precision)
     return lax.conv_general_dilated(
         x[None, None], kernel[None, None], (1,), [pads[mode]], precision=precision
     )[0, 0]
 
 
-def _slid_by_windows(x: Any, kernel: Any, pads: tuple[Any, Any], precision: Any) -> Any:
+def _window_products(x: Any, kernel: Any, pads: tuple[Any, Any], precision: Any) -> Any:
     """Return all windows times the kernel: ``Conv`` needs a kernel of known size."""
     size, width = x.shape[0], kernel.shape[0]
     begins = jnp.arange(size + sum(pads) - width + 1) - pads[0]

@@ -117,7 +117,7 @@ def trace(
         registry.RULES.fill()
     if is_exported(fn):
         fn = program_of(fn)
-        input_specs, kwargs, x64 = *fn.given(input_specs, kwargs), True
+        input_specs, kwargs, x64 = *fn.arguments_or_own(input_specs, kwargs), True
     elif isinstance(fn, bytes | bytearray):
         raise InvalidModel(
             "E302",

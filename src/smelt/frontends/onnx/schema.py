@@ -69,12 +69,12 @@ def _check_types(node: ir.Node, signature: Signature, types: Types, opset: int) 
         if formal is None or dtype is None or not formal.types:
             continue
         if dtype not in formal.types:
-            why = f"input {index} is {_say(dtype)}, which it does not take"
+            why = f"input {index} is {_name(dtype)}, which it does not take"
             raise _mistyped(node, why, _first_that_takes(node, index, dtype, opset))
         if formal.variable is not None:
             first, where = bound.setdefault(formal.variable, (dtype, index))
             if first != dtype:
-                why = f"input {where} is {_say(first)}, input {index} is {_say(dtype)}"
+                why = f"input {where} is {_name(first)}, input {index} is {_name(dtype)}"
                 raise _mistyped(node, why)
     stated = _stated_type(node)
     for index, value in enumerate(node.outputs):
@@ -89,7 +89,8 @@ def _check_types(node: ir.Node, signature: Signature, types: Types, opset: int) 
             types[value] = next(iter(formal.types))
         declared = value.dtype
         if declared is not None and types.setdefault(value, declared) != declared:
-            why = f"output {value.name!r} is declared {_say(declared)}, it is {_say(types[value])}"
+            found = _name(types[value])
+            why = f"output {value.name!r} is declared {_name(declared)}, it is {found}"
             raise _mistyped(node, why)
 
 
@@ -116,7 +117,7 @@ def _formal(formals: Sequence[Formal], index: int) -> Formal | None:
     return formals[-1] if formals and formals[-1].variadic else None
 
 
-def _say(dtype: ir.DataType) -> str:
+def _name(dtype: ir.DataType) -> str:
     return dtype.name.lower()
 
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from jax import lax
 
-from smelt.frontends.stablehlo.divisions import divided
+from smelt.frontends.stablehlo.divisions import lower_division
 from smelt.frontends.stablehlo.operation import Operation
 from smelt.frontends.stablehlo.primitive_calls import primitive_call
 from smelt.frontends.stablehlo.registry import reads
-from smelt.frontends.stablehlo.scans import scanned
+from smelt.frontends.stablehlo.scans import lower_scan
 from smelt.frontends.stablehlo.sizes import as_array
 
 
 @reads("func.call")
 def _call(cx: Any, op: Operation, *operands: Any) -> Any:
-    for known in (divided(cx, op), primitive_call(cx, op)):
+    for known in (lower_division(cx, op), primitive_call(cx, op)):
         if known is not None:
             return known
     return cx.function(op.word("callee"), operands, op)
@@ -49,7 +49,7 @@ def _while(cx: Any, op: Operation, *operands: Any) -> Any:
     condition, body = op.view.regions
     block = body.blocks[0]
     returned = [origin(cx, value) for value in returned_by(block)]
-    found = scanned(cx, op, operands, returned)
+    found = lower_scan(cx, op, operands, returned)
     if found is not None:
         return found
     pairs = enumerate(zip(returned, block.arguments, strict=True))
@@ -62,11 +62,11 @@ def _while(cx: Any, op: Operation, *operands: Any) -> Any:
         return values
 
     def step(carried: Sequence[Any]) -> tuple[Any, ...]:
-        results = cx.called(body, all_carries(carried))
+        results = cx.run_body(body, all_carries(carried))
         return tuple(results[i] for i in changing)
 
     def continues(carried: Sequence[Any]) -> Any:
-        return cx.called(condition, all_carries(carried))[0]
+        return cx.run_body(condition, all_carries(carried))[0]
 
     final = lax.while_loop(continues, step, tuple(as_array(operands[i]) for i in changing))
     return all_carries(final)
@@ -81,10 +81,10 @@ def _case(cx: Any, op: Operation, index: Any) -> Any:
     regions = list(op.view.regions)
     if isinstance(index, np.ndarray):
         chosen = int(index)
-        return cx.called(regions[chosen if 0 <= chosen < len(regions) else -1], ())
+        return cx.run_body(regions[chosen if 0 <= chosen < len(regions) else -1], ())
     last = len(regions) - 1
     index = lax.select(lax.lt(index, np.int32(0)), np.int32(last) + 0 * index, index)
-    branches = [lambda r=region: tuple(cx.called(r, ())) for region in regions]
+    branches = [lambda r=region: tuple(cx.run_body(r, ())) for region in regions]
     return list(lax.switch(index, branches))
 
 
@@ -92,5 +92,7 @@ def _case(cx: Any, op: Operation, index: Any) -> Any:
 def _if(cx: Any, op: Operation, condition: Any) -> Any:
     true, false = op.view.regions
     return list(
-        lax.cond(condition, lambda: tuple(cx.called(true, ())), lambda: tuple(cx.called(false, ())))
+        lax.cond(
+            condition, lambda: tuple(cx.run_body(true, ())), lambda: tuple(cx.run_body(false, ()))
+        )
     )

@@ -68,7 +68,7 @@ class Decomposed:
         self._functions = functions
         self._constants = jax_names.splats(module)
 
-    def found(self, view: Any) -> tuple[Callable[..., Any], list[Any]] | None:
+    def find(self, view: Any) -> tuple[Callable[..., Any], list[Any]] | None:
         """Return the function whose expansion ends with the operation ``view``, and its operands,
         or None."""
         if len(view.results) != 1 or view.name not in _LAST:

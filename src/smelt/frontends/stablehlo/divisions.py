@@ -20,7 +20,7 @@ _ROUNDED_DOWN: Mapping[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]
 """For each function name in a module: the JAX function, and its operator on dims."""
 
 
-def divided(cx: Any, op: Operation) -> Any:
+def lower_division(cx: Any, op: Operation) -> Any:
     """Return the result of a call that divides sizes; None for other calls.
 
     The body of the callee must be the one that JAX writes.

@@ -24,7 +24,7 @@ from smelt.frontends.stablehlo.decompositions import Decomposed
 from smelt.frontends.stablehlo.liveness import Step, Steps, steps_of
 from smelt.frontends.stablehlo.operation import Operation
 from smelt.frontends.stablehlo.registry import READERS
-from smelt.frontends.stablehlo.sizes import as_array, as_sizes, computed
+from smelt.frontends.stablehlo.sizes import as_array, as_sizes, computed_sizes
 from smelt.frontends.stablehlo.source_lines import SourceLine, call_at
 
 EMPTY: Mapping[Any, Any] = {}
@@ -49,11 +49,11 @@ class Evaluator:
         outer, self._known = self._known, []
         caller, self._call = self._call, call
         try:
-            return self.called(self.functions[name].regions[0], operands)
+            return self.run_body(self.functions[name].regions[0], operands)
         finally:
             self._known, self._call = outer, caller
 
-    def called(self, region: Any, operands: Sequence[Any]) -> list[Any]:
+    def run_body(self, region: Any, operands: Sequence[Any]) -> list[Any]:
         """Return the results of a body, which may read values known around it."""
         (block,) = region.blocks
         end = list(block.operations)[-1].operation
@@ -140,7 +140,7 @@ class Evaluator:
         operands = [self.value(operand) for operand in op.view.operands]
         found = None
         if len(op.view.results) == 1 and op.name.startswith("stablehlo."):
-            found = computed(op, operands)
+            found = computed_sizes(op, operands)
         if found is None:
             reader = READERS.get(op.name)
             if reader is None:

@@ -62,7 +62,9 @@ class Program:
         self.__signature__ = Signature(kinds)
         self.__name__ = str(self.exported.fun_name)
 
-    def given(self, specs: tuple[Any, ...], keywords: Any) -> tuple[tuple[Any, ...], Any]:
+    def arguments_or_own(
+        self, specs: tuple[Any, ...], keywords: Any
+    ) -> tuple[tuple[Any, ...], Any]:
         """Return ``specs`` and ``keywords`` of a trace, or those of the export if both are
         empty."""
         return (specs, keywords) if specs or keywords else (self.specs, self.keywords)
@@ -89,13 +91,13 @@ def evaluated(exported: Any, arrays: Sequence[Any]) -> list[Any]:
     module = jax_names.module_of(exported)
     evaluator = Evaluator(module)
     kept = set(exported.module_kept_var_idx)
-    given = [prng.opened(array) for i, array in enumerate(arrays) if i in kept]
+    given = [prng.to_integers(array) for i, array in enumerate(arrays) if i in kept]
     if len(exported.platforms) > 1:
         chosen = compat.platform_choice([[name] for name in exported.platforms]) or 0
         given = [np.asarray(chosen, np.int32), *given]
     results = evaluator.function("main", given)
     return [
-        prng.closed(as_array(result), aval.dtype)
+        prng.to_keys(as_array(result), aval.dtype)
         for result, aval in zip(results, exported.out_avals, strict=True)
     ]
 

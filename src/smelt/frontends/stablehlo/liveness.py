@@ -38,7 +38,7 @@ def steps_of(
         if view.name.endswith(".return") or given.intersection(results):
             continue
         if read.intersection(results) or not results or "has_side_effect" in view.attributes:
-            found = decomposed.found(view)
+            found = decomposed.find(view)
             step = Step(view) if found is None else Step(view, *found)
             read.update(step.operands if step.function else _all_read(view))
             steps.append(step)

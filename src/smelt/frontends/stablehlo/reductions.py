@@ -37,7 +37,7 @@ def _reduce(cx: Any, op: Operation, *operands: Any) -> Any:
         return _REDUCTIONS[operator](arrays[0], axes)
 
     def combined(before: Any, element: Any) -> Any:
-        return tuple(cx.called(region, [*before, *element]))
+        return tuple(cx.run_body(region, [*before, *element]))
 
     return list(lax.reduce(tuple(arrays), tuple(starts), combined, axes))
 

@@ -31,7 +31,7 @@ class _Scan:
     written: dict[int, Row] = field(default_factory=dict)
 
 
-def scanned(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> list[Any] | None:
+def lower_scan(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> list[Any] | None:
     """Return the results of a loop that is a scan; None for other loops.
 
     ``returned`` are the values that the body returns, traced back through functions that pass them

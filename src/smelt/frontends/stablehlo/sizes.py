@@ -71,7 +71,7 @@ def as_sizes(value: Any) -> Sizes | None:
     return Sizes(value.reshape(-1).tolist(), value.dtype, value.shape)
 
 
-def computed(op: Operation, operands: Sequence[Any]) -> Any:
+def computed_sizes(op: Operation, operands: Sequence[Any]) -> Any:
     """Return the result of an operator on sizes; None if it is not followed."""
     moved = op.name in ("stablehlo.reshape", "stablehlo.broadcast_in_dim")
     if moved and isinstance(operands[0], np.ndarray) and operands[0].size == np.prod(op.shape) == 1:

@@ -64,5 +64,5 @@ def _literal(literal: compat.Literal) -> Any:
 
 
 def _step(equation: compat.Equation, values: list[Any]) -> Sequence[Any]:
-    with frames.under(equation):
+    with frames.traced_as(equation):
         return compat.rebind(equation, values, equation.params)

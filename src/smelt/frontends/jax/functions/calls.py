@@ -21,7 +21,7 @@ from smelt.frontends.jax.functions.marks import Mark
 frames.hide_frames(__file__)
 
 
-def marked(
+def call_marked(
     mark: Mark, fn: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
     """Return ``fn(*args, **kwargs)``, traced as one call; other arrays that ``fn`` reads are

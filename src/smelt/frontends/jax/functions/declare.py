@@ -108,7 +108,7 @@ def _wrapped(fn: types.FunctionType, namespace: str) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if not is_tracing():
             return fn(*args, **kwargs)
-        return calls.marked(mark, fn, args, kwargs)
+        return calls.call_marked(mark, fn, args, kwargs)
 
     return call
 

@@ -38,7 +38,7 @@ class _Marking:
             named = type(module) if _definer(type(module)) is self.cls else self.cls
             target = f"{named.__module__}:{named.__qualname__}"
             mark = Mark(self.domain, named.__name__, target, kept=self.kept)
-            return calls.marked(mark, fn, args, kwargs)
+            return calls.call_marked(mark, fn, args, kwargs)
 
         return __call__
 

@@ -39,7 +39,7 @@ def call(cx: Lowering, *_: ir.Value, **params: Any) -> list[Operand]:
 @lowers(
     "stop_gradient", "copy", "copy_p", "optimization_barrier", "name", "reshard", broadcasts=True
 )
-def same(cx: Lowering, *_: ir.Value, **params: Any) -> list[Operand]:
+def identity(cx: Lowering, *_: ir.Value, **params: Any) -> list[Operand]:
     """Return the operands: these primitives have no effect on inference."""
     return list(cx.operands)
 

@@ -82,6 +82,6 @@ def axis_index(cx: Lowering, *, axis_name: object) -> ir.Value:
 
 
 @lowers("pvary", "pcast", "sharding_constraint", "mesh_cast", broadcasts=True)
-def same(cx: Lowering, *_: ir.Value, **params: object) -> list[Operand]:
+def identity(cx: Lowering, *_: ir.Value, **params: object) -> list[Operand]:
     """Return the operands: these primitives only describe placement."""
     return list(cx.operands)

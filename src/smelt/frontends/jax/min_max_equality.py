@@ -25,7 +25,7 @@ from smelt.frontends.jax.symbols import Algebra, evaluate, parse
 _EXTREMES = ("min(", "max(")
 
 
-def is_respelled(size: Any, other: Any) -> bool:
+def equal_by_min_max(size: Any, other: Any) -> bool:
     """True if ``other`` equals ``size`` and differs only in its use of ``min`` and ``max``."""
     if not is_symbolic(other) or scope_of(other) is not scope_of(size):
         return False
