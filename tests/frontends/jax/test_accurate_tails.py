@@ -62,4 +62,4 @@ def test_names_and_lines_stay() -> None:
     assert [value.name for value in model.graph.outputs] == ["out_p"]
     sources = {source for node in model.graph for source in origin_of(node).sources}
     assert len(sources) == 1
-    assert "test_written_tails.py" in sources.pop()
+    assert "test_accurate_tails.py" in sources.pop()
