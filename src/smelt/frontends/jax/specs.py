@@ -60,8 +60,7 @@ def resolve(
 
 
 def constraints_on(structs: Sequence[Any], texts: Sequence[str]) -> list[str]:
-    """The constraints ``texts``, or without them those of the caller's own scope, in Python's
-    spelling."""
+    """Return the constraints ``texts``, or if empty those of the caller's scope, as Python."""
     dims = (dim for struct in structs for dim in struct.shape if compat.is_symbolic(dim))
     first = next(dims, None)
     given = texts or (() if first is None else compat.constraints_of(first))

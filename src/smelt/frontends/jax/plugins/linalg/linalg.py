@@ -87,10 +87,9 @@ def custom_linear_solve(
 
 
 def _solve(original: Function) -> Function:
-    """Return JAX's solver of ``a @ x = b``, which ``inv`` calls, too, with one and two rows written
-    out.
+    """Return a replacement of JAX's solver of ``a @ x = b`` that expands one or two rows.
 
-    Two rows are 27 nodes then. By LU factors they are local functions of 128 nodes.
+    ``inv`` calls it, too. Two rows become 27 nodes; by LU factors they are local functions of 128.
     """
 
     def solve(a: Any, b: Any) -> Any:
@@ -102,10 +101,9 @@ def _solve(original: Function) -> Function:
 
 
 def _solve_two_rows(a: Any, b: Any) -> Any:
-    """Solve by elimination with the pivot that LAPACK takes.
+    """Return the solution by elimination with LAPACK's choice of the pivot.
 
-    So the residual is that of JAX, and so are the results for singular matrices; Cramer's rule
-    would lose both.
+    So residuals and results for singular matrices match JAX, which Cramer's rule would not give.
     """
     columns = b if b.ndim == 2 else b[:, None]
     first, second = lax.split(a, (1, 1), 0)
