@@ -41,6 +41,10 @@ def test_optimize_draws_a_layer(smelt, write, tmp_path):
     assert result.exit_code == 0
     assert f"picture: {picture}" in result.stderr
     assert picture.read_text().startswith("<svg ")
+    result = smelt("optimize", write(), "-o", tmp_path / "o.onnx", "--picture", "-")
+    assert result.stdout.startswith("<svg ")
+    result = smelt("optimize", write(), "-o", tmp_path / "o.onnx", "--picture", "-", "--json")
+    assert result.exit_code == 2
     for path, code in ((tmp_path / "no" / "p.svg", "E614"), (tmp_path / "o.onnx", "E637")):
         result = smelt("optimize", write(), "-o", tmp_path / "o.onnx", "--picture", path)
         assert result.exit_code == 2

@@ -71,7 +71,9 @@ def reporting(
     from smelt.check.report.html_report import HtmlReport
 
     report = HtmlReport("standard input" if title == STANDARD else title.rpartition("/")[2])
-    if picture is not None:
+    if picture == STANDARD in (path, *outputs):
+        raise UsageError("E637", "standard output cannot take both the picture and another result")
+    if picture not in (None, STANDARD):
         check_destination(picture, "picture", path, *outputs, *reads)
     if path is None:
         yield Page(report, wanted=picture is not None)
@@ -104,7 +106,9 @@ def reporting(
 
 def _draw(report: HtmlReport, path: str | None) -> None:
     """Write the picture of ``report`` to ``path``, if there is one."""
-    if path is not None:
+    if path == STANDARD:
+        sys.stdout.write(report.to_svg())
+    elif path is not None:
         write_atomically(path, report.to_svg().encode())
         note(f"picture: {path}")
 
