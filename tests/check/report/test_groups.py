@@ -117,6 +117,7 @@ def test_kinds_of_operators(op, kind):
     [
         ({"MatMul": 6, "Softmax": 1, "Erf": 1}, "attention + feed-forward"),
         ({"MatMul": 2, "Softmax": 1}, "attention"),
+        ({"smelt.DotGeneral": 6, "Exp": 1, "ReduceSum": 1}, "attention"),
         ({"Conv": 2, "Relu": 2}, "convolution"),
         ({"Gemm": 1}, "projection"),
         ({"LayerNormalization": 1, "Add": 1}, "normalization"),

@@ -62,7 +62,8 @@ def summary_of(operators: Counter[str]) -> str:
         kinds[kind_of(op)] += count
     products = kinds["product"]
     convolves = any("Conv" in op for op in counts)
-    attends = kinds["attention"] > 0 or (counts["Softmax"] > 0 and products >= 2)
+    normalizes = counts["Softmax"] > 0 or (counts["Exp"] > 0 and counts["ReduceSum"] > 0)
+    attends = kinds["attention"] > 0 or (normalizes and products >= 2)
     parts = {
         "convolution": convolves,
         "recurrence": any(counts[op] for op in ("LSTM", "GRU", "RNN")),
