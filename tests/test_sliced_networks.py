@@ -108,7 +108,7 @@ def test_the_label_that_helps_most_is_sliced() -> None:
 REFUSED = {
     "only the result is large": ("abx,bcx,cdx->adx", [(8, 8, 8)] * 3, 16, "64"),
     "sizes that have names": ("ab,bc,ca->", [("N", 8), (8, 8), (8, "N")], 4, "known sizes"),
-    "no number": ("ab,bc->ac", [(2, 2)] * 2, 0, "no number"),
+    "no number": ("ab,bc->ac", [(2, 2)] * 2, 0, "is not a number"),
 }
 
 

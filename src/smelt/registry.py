@@ -195,6 +195,6 @@ def named_by(point: EntryPoint, kind: type[Thing], what: str) -> Thing:
         "E615",
         f"the {what} {point.name!r} cannot be loaded",
         at=f"package {extension.package}",
-        why=why or f"{point.value} is no {kind.__name__}",
+        why=why or f"{point.value} is not of the type {kind.__name__}",
         fix="upgrade or uninstall the package",
     )

@@ -85,7 +85,7 @@ def test_what_is_packed_unpacks_and_boxes_are_boxes(
     ("axes", "order"), [("NC", "N"), ("NC", "NCC"), ("NC", "NX"), ("NC", "NC0c"), ("NC", "NC c")]
 )
 def test_what_is_no_layout_is_refused(axes: str, order: str) -> None:
-    with pytest.raises(UsageError, match="is no layout of 'NC'"):
+    with pytest.raises(UsageError, match="is not a layout of 'NC'"):
         Layout(axes, order)
 
 

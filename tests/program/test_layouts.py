@@ -122,7 +122,7 @@ def test_a_function_says_it_by_attributes() -> None:
 
 def test_a_layout_of_another_rank_is_refused() -> None:
     source = lowered("g (float[2,3] x) => (float[2,3] y) { y = Relu(x) }")
-    with pytest.raises(UsageError, match=r"'NHWC' is no layout of '.'"):
+    with pytest.raises(UsageError, match=r"the layout 'NHWC' does not fit '.'"):
         with_layouts(source, {"Relu": Layouts((NHWC,), (NHWC,))})
 
 

@@ -55,7 +55,7 @@ def test_an_expression_must_come_out_whole() -> None:
         ir.DataType.FLOAT, (ir.SymbolicDim("N") - 5,), "y"
     )
     assert shape_of(specialize(program, [(7,)]), slot) == (2,)
-    with pytest.raises(UsageError, match="is no size"):
+    with pytest.raises(UsageError, match="is not a size"):
         specialize(program, [(3,)])
 
 

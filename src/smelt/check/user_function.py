@@ -41,7 +41,7 @@ def call(function: Callable[..., Any], *inputs: Value, **named: Value) -> list[V
             "E113",
             f"your function raised {type(error).__name__}",
             at=f"{own[-1].filename}:{own[-1].lineno}" if own else "",
-            why=message or "it gives no reason",
+            why=message or "the exception has no text",
             fix="call the function by itself with arrays of these shapes and types",
         ) from error
 

@@ -221,8 +221,8 @@ def _value(name: str, what: str, item: str) -> np.ndarray | MadeUp:
     if Path(what).suffix not in SUFFIXES:
         raise UsageError(
             "E636",
-            f"--input {item!r} is no [NAME=]WHAT",
-            why=f"{what!r} is none of FILE.npy, FILE.npz, FILE.pb, random, random:SEED, zeros",
+            f"--input {item!r} is not [NAME=]VALUE",
+            why=f"{what!r} is not a .npy, .npz or .pb file, and not random, random:SEED or zeros",
             fix="for instance: --input x=x.npy",
         )
     arrays = read_arrays(what)

@@ -109,7 +109,7 @@ class Weights:
             if _TYPE.fullmatch(item):
                 raise UsageError(
                     "E636",
-                    f"--weights {item} is no type that weights are stored in",
+                    f"--weights {item} is not a type in which weights are stored",
                     why=f"types are {', '.join(STORED)}",
                     fix=f"or ./{item}, if it is a file",
                 )

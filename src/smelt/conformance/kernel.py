@@ -68,5 +68,5 @@ def _run(kernel: CKernel, artifact: Artifact, arrays: Sequence[np.ndarray]) -> S
             f"the C kernel of {kernel.operator.domain}.{kernel.operator.name} does not compile",
             at=f"text {kernel.text!r}" if kernel.text else f"kernel {kernel.kernel!r}",
             why=error.why,
-            fix="mend its C; `smelt compile --target c` of a model that has it writes all of it",
+            fix="correct its C; `smelt compile --target c` of a model that has it writes all of it",
         ) from error

@@ -41,7 +41,7 @@ def conform_all(target: Target, cases: Sequence[Case] = CASES) -> Conformance:
     if not wrong and all(each.outcome not in WORKS for each in found.values()):
         raise Mismatch(
             "E705",
-            f"target {target.name!r} does not conform: it takes none of {len(found)} cases",
+            f"target {target.name!r} supports none of {len(found)} cases",
             why=", ".join(f"{name}: {each.outcome}" for name, each in found.items()),
             fix="widen its limits, or give cases of your own that it should take",
         )

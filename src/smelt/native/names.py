@@ -28,6 +28,6 @@ def check_identifier(name: str) -> str:
     raise UsageError(
         "E660",
         f"{name!r} cannot name the functions of a C library",
-        why="a name is letters, digits and _, begins with a letter and is no word of C or C++",
+        why="a name has letters, digits and _, begins with a letter and is not a keyword of C",
         fix="choose another with --option name=...",
     )

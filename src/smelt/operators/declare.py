@@ -153,7 +153,7 @@ class Definition:
                 "E330",
                 f"{self.name} has other inputs or outputs than it is declared with",
                 at=f"node {node.name!r} ({self.domain}.{self.name})",
-                why=f"it takes ({', '.join(self.inputs)}) and returns ({', '.join(self.outputs)})",
+                why=f"inputs are ({', '.join(self.inputs)}), outputs ({', '.join(self.outputs)})",
                 fix="give the node these inputs and outputs",
             )
 

@@ -54,7 +54,7 @@ def operator_names(owner: str, given: Iterable[str], model: ir.Model) -> frozens
             raise UsageError(
                 "E603",
                 f"{owner} cannot take {name!r}",
-                why="it is no operator of ONNX or of the model",
+                why="neither ONNX nor the model has this operator",
                 fix=did_you_mean(name, known.values(), ""),
             )
         found.add(operator)

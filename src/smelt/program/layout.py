@@ -47,7 +47,7 @@ class Layout:
         if at < len(self.order) or not known or whole != list(range(len(self.axes))):
             raise UsageError(
                 "E660",
-                f"{self.order!r} is no layout of {self.axes!r}",
+                f"{self.order!r} is not a layout of {self.axes!r}",
                 why="it has each dim once as a capital letter, and blocks as in 16c",
                 fix='Layout("NCHW", "NHWC") or Layout("NCHW", "NCHW16c")',
             )
@@ -120,7 +120,7 @@ class Layout:
 
     def _check(self, shape: tuple[int, ...]) -> None:
         if len(shape) != self.rank:
-            raise ValueError(f"{self} is no layout of a tensor of shape {shape}")
+            raise ValueError(f"{self} is not a layout of a tensor of shape {shape}")
 
     def __str__(self) -> str:
         return self.order

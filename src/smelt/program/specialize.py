@@ -207,7 +207,7 @@ def _evaluate(dim: Dim, sizes: Mapping[str, int]) -> Dim:
 def _no_size(dim: Dim, sizes: Mapping[str, int]) -> UsageError:
     return UsageError(
         "E670",
-        f"{dim} is no size",
+        f"{dim} is not a size",
         why=f"the sizes of the inputs are {dict(sorted(sizes.items()))}",
         fix="give inputs that fit the constraints of the model",
     )

@@ -125,7 +125,7 @@ def run_step(
             why = f"{error.code} {error.what}"
     if why:
         raise UsageError(
-            "E653", f"{what} leaves a broken plan", why=why, fix="mend the step, or leave it out"
+            "E653", f"{what} leaves a broken plan", why=why, fix="correct the step, or leave it out"
         )
 
 
@@ -139,7 +139,7 @@ def check_points(target: Target[Any, Any]) -> None:
     if unknown:
         raise UsageError(
             "E648",
-            f"target {target.name!r} has steps at {unknown[0]!r}, which is no point",
+            f"target {target.name!r} has steps at {unknown[0]!r}, which is not a point",
             why=f"points are {', '.join(POINTS)}",
             fix=did_you_mean(unknown[0], POINTS, ""),
         )

@@ -271,7 +271,7 @@ def test_what_cannot_be_read_is_named_with_its_line():
     broken = bytearray(exported(jnp.sin, Struct((3,))).serialize())
     with pytest.raises(SmeltError, match="E302"):
         smelt.trace(bytes(broken[:300]))
-    with pytest.raises(SmeltError, match=r"E302 these bytes are no exported function"):
+    with pytest.raises(SmeltError, match=r"E302 these bytes are not an exported function"):
         smelt.trace(bytes(broken[:8]))
 
 

@@ -285,7 +285,7 @@ def test_mistakes_are_named(abstract, tmp_path):
             abstract, tmp_path / "cut.safetensors"
         ),
         "E341.*'cut.npz'": lambda: smelt.fill_weights(abstract, tmp_path / "cut.npz"),
-        "E341.*is no checkpoint": lambda: smelt.fill_weights(abstract, tmp_path / "w.txt"),
+        "E341.*is not a checkpoint": lambda: smelt.fill_weights(abstract, tmp_path / "w.txt"),
     }
     for words, use in uses.items():
         with pytest.raises(SmeltError, match=words):

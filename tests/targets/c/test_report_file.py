@@ -76,7 +76,7 @@ def test_seconds_are_measured_into_the_report(tmp_path: Path) -> None:
 def test_no_report_is_told(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "report.json").write_bytes(content)
-    with pytest.raises(UsageError, match=r"holds no report\.json of target 'c'"):
+    with pytest.raises(UsageError, match=r"does not hold a report\.json of target 'c'"):
         read(tmp_path)
 
 

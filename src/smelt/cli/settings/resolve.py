@@ -49,7 +49,7 @@ def files_wanted(arguments: Sequence[str]) -> bool:
     said = os.environ.get(NO_CONFIG, "")
     without = truth(said) if said else False
     if without is None:
-        what = f"{said!r} is no value of 'no-config'"
+        what = f"{said!r} is not a value of 'no-config'"
         raise UsageError(
             "E682",
             what,

@@ -87,12 +87,12 @@ def _wrong(option: Option, value: Any, place: str) -> UsageError:
     wanted = " or ".join(option.choices) or TYPES.get(option.kind, "text")
     if option.many:
         wanted = f"an array of values, each {wanted}, or a table NAME = VALUE"
-    otherwise = '["NAME=VALUE"], or leave it out' if option.many else "leave it out, or mend it"
+    otherwise = '["NAME=VALUE"], or leave it out' if option.many else "leave it out, or correct it"
     fix = did_you_mean(str(value), option.choices, otherwise)
     return UsageError(
         "E682",
-        f"{value!r} is no value of {option.name!r}",
+        f"{value!r} is not a value of {option.name!r}",
         at=place,
-        why=f"it takes {wanted}",
+        why=f"a value is {wanted}",
         fix=fix,
     )

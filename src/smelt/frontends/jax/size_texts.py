@@ -23,7 +23,7 @@ def read_size(text: str) -> ast.expr:
 def _no_size(text: str, why: str = "") -> UsageError:
     return UsageError(
         "E104",
-        f"{text!r} is no size",
+        f"{text!r} is not a size",
         why=why,
         fix="use a number, a name, or + - * // % ** max() min() of such",
     )

@@ -46,7 +46,7 @@ def resolve(
             dims = ",".join(str(dim).strip() for dim in node)
             raise UsageError(
                 "E104",
-                f"{node!r} is no input spec",
+                f"{node!r} is not an input spec",
                 why="it has dims, and no element type; tuples and lists hold several inputs",
                 fix=f"write 'f32[{dims}]'",
             )
@@ -190,7 +190,7 @@ def struct_of(array: Any) -> Any:
     except TypeError as error:
         raise UsageError(
             "E104",
-            f"{array!r} is no input spec",
+            f"{array!r} is not an input spec",
             why=f"a {type(array).__name__} cannot be an input",
             fix="give an array, a jax.ShapeDtypeStruct or text such as 'f32[B,28,28,1]', and what"
             " is to be no input as static={...}",
@@ -207,8 +207,8 @@ def parse(
     if found is None or dtype is None:
         raise UsageError(
             "E104",
-            f"{text!r} is no input spec",
-            why="" if found is None else f"{found.group(1)!r} is no element type",
+            f"{text!r} is not an input spec",
+            why="" if found is None else f"{found.group(1)!r} is not an element type",
             fix="write DTYPE[DIMS], for instance 'f32[B,28,28,1]'; types: "
             f"{', '.join((*DTYPES, KEY))}; text that is to be no input goes into static={{...}}",
         )

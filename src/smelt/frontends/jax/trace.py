@@ -121,8 +121,8 @@ def trace(
     elif isinstance(fn, bytes | bytearray):
         raise InvalidModel(
             "E302",
-            "these bytes are no exported function",
-            why="they hold no module as the serialize() of jax.export writes it",
+            "these bytes are not an exported function",
+            why="they do not hold a module that serialize() of jax.export wrote",
             fix="trace the bytes of exported.serialize(); smelt.load reads a model of ONNX",
         )
     x64 = compat.has_x64() if x64 is None else x64

@@ -99,7 +99,7 @@ def _parse(embedded: Embedded, name: str, folder: Path | None) -> Read:
     except (DecodeError, RecursionError, UnicodeDecodeError, ValueError) as error:
         raise InvalidModel(
             "E301",
-            f"{name} is no ONNX model, or a damaged one",
+            f"{name} is not an ONNX model, or is damaged",
             why=_reason(embedded.data, error),
             fix="check that the file is whole, and that it is ONNX",
         ) from error

@@ -25,7 +25,7 @@ def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol
     if not place.exists():
         raise UsageError(
             "E609",
-            f"there is no checkpoint {str(place)!r}",
+            f"there is not a checkpoint {str(place)!r}",
             why="--weights is the path of a checkpoint",
             fix="check the path",
         )
@@ -58,7 +58,7 @@ def open_checkpoint(path: str | PathLike[str]) -> Mapping[str, ir.TensorProtocol
         )
     raise InvalidModel(
         "E341",
-        f"{place.name!r} is no checkpoint",
+        f"{place.name!r} is not a checkpoint",
         why="it is neither of safetensors, nor of npz, nor of orbax",
         fix="write the weights by safetensors, numpy.savez or orbax",
     )

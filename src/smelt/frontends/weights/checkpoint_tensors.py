@@ -56,7 +56,7 @@ def _as_tensor(name: str, leaf: Any) -> ir.TensorProtocol:
             return ir.Tensor(array)
     raise InvalidModel(
         "E341",
-        f"{name!r} is no array",
+        f"{name!r} is not an array",
         why=f"it is of the type {type(leaf).__name__}",
-        fix="leave out what is no weight; arrays may stand in dicts and lists",
+        fix="leave out entries that are not weights; arrays may be nested in dicts and lists",
     )

@@ -59,7 +59,7 @@ def open_orbax(folder: Path) -> dict[str, ir.TensorProtocol]:
         items = [item.name for item in sorted(folder.iterdir()) if item.is_dir()]
         raise InvalidModel(
             "E341",
-            f"{folder.name!r} is no tree of weights",
+            f"{folder.name!r} is not a tree of weights",
             why=f"it is a step of a manager, with {', '.join(items) or 'nothing'} in it",
             fix="name the folder of the item that holds the weights",
         )

@@ -65,14 +65,14 @@ class Instance:
         """Return an attribute that holds one integer."""
         value = self.instruction.attributes[name]
         if not isinstance(value, int):
-            raise InternalError("E960", f"{self.instruction.op}.{name} holds no integer")
+            raise InternalError("E960", f"{self.instruction.op}.{name} is not an integer")
         return int(value)
 
     def float(self, name: str) -> float:
         """Return an attribute that holds one number."""
         value = self.instruction.attributes[name]
         if not isinstance(value, int | float):
-            raise InternalError("E960", f"{self.instruction.op}.{name} holds no number")
+            raise InternalError("E960", f"{self.instruction.op}.{name} is not a number")
         return float(value)
 
 

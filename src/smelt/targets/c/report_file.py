@@ -71,7 +71,7 @@ def read(folder: Path) -> dict[str, Any]:
         why = str(error) or repr(error)
     raise UsageError(
         "E616",
-        f"{str(folder)!r} holds no {FILE} of target 'c'",
+        f"{str(folder)!r} does not hold a {FILE} of target 'c'",
         why=why,
         fix="compile the model again with --target c --option profile=true",
     )

@@ -45,7 +45,7 @@ class Options:
         if self.engine not in ENGINES:
             raise UsageError(
                 "E660",
-                f"target 'host' takes no option engine={self.engine!r}",
+                f"{self.engine!r} is not a value of the option engine of target host",
                 why=f"engine, or {ENGINE} for who says none, is one of {', '.join(ENGINES)}",
                 fix=did_you_mean(self.engine, ENGINES, ""),
             )

@@ -111,7 +111,7 @@ def read_document(path: str | Path, fix: str) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             "E662",
-            f"{str(path)!r} is no table of costs",
+            f"{str(path)!r} is not a table of costs",
             why=f"{type(error).__name__}: {error}",
             fix=fix,
         ) from error

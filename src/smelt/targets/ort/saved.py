@@ -65,7 +65,7 @@ def read_advice(folder: str | Path) -> SessionAdvice:
         raise UsageError(
             "E663",
             f"{str(path)!r} does not hold session options",
-            why="it is no object",
+            why="it is not a JSON object",
             fix="compile the model again, or restore the file",
         )
     try:

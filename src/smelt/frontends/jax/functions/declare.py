@@ -65,7 +65,7 @@ def check_namespace(namespace: str) -> None:
         return
     raise UsageError(
         "E111",
-        f"{namespace!r} is no namespace for functions",
+        f"{namespace!r} cannot be a namespace for functions",
         why="it is the domain of operators" if _TAKEN.fullmatch(namespace) else "",
         fix="write names with dots between them, such as 'my.model'",
     )

@@ -102,7 +102,7 @@ def _check_range(
     if numbers.size and not lowest <= int(numbers.min()) <= int(numbers.max()) <= highest:
         raise InvalidModel(
             "E311",
-            f"a tensor of {dtype.name.lower()} holds a number that is none",
+            f"a tensor of {dtype.name.lower()} holds a number that its format does not have",
             at=at,
             why=f"{int(numbers.min())} to {int(numbers.max())}, not {lowest} to {highest}",
             fix=_DAMAGED,
