@@ -29,7 +29,7 @@ def errors_page() -> str:
         "`smelt explain E101` prints what is below.",
         "",
         "Exit statuses: 0 done, 1 results differ, 2 usage, 3 invalid model, 4 unsupported, "
-        "5 resource limit, 70 a mistake of smelt.",
+        "5 resource limit, 70 a mistake of smelt, 130 stopped by Ctrl-C.",
     ]
     for digit, (subject, codes) in FAMILIES.items():
         lines += ["", f"## {digit}xx: {subject}"]
