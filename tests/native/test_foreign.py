@@ -113,7 +113,7 @@ def test_c_that_does_not_compile_names_the_operator() -> None:
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("kernel = 5", "no CKernel"),
+        ("kernel = 5", "is not a CKernel"),
         ("from smelt.native.operators import CONV_RELU as o", "E651"),
         ("from smelt.native.kernels.nothing import kernel", "ModuleNotFoundError"),
     ],
@@ -141,7 +141,7 @@ def test_a_wrong_text_is_found() -> None:
 def test_a_kernel_has_a_test_and_one_text() -> None:
     with pytest.raises(UsageError, match="no example"):
         CKernel(declared("Untested"), "{0}")
-    with pytest.raises(UsageError, match="either"):
+    with pytest.raises(UsageError, match="lacks its Operator"):
         CKernel(declared("Empty"), examples=EXAMPLES)
 
 

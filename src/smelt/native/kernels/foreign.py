@@ -134,7 +134,7 @@ def add_all(found: Extension) -> str:
     several = found.loaded if isinstance(found.loaded, Iterable) else (found.loaded,)
     kernels = [*several]
     if not all(isinstance(kernel, CKernel) for kernel in kernels):
-        return f"{found.value} is no CKernel, and no sequence of them"
+        return f"{found.value} is not a CKernel and not a sequence of them"
     try:
         for kernel in kernels:
             add(kernel, found.package)
