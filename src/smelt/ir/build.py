@@ -206,8 +206,11 @@ class Builder:
         return self.below(graph), values
 
     def below(self, graph: ir.Graph) -> Builder:
-        """Return a builder that appends to ``graph``, a subgraph of this one, with names of its
-        own."""
+        """Return a builder that appends to ``graph``, the body of an If, Loop or Scan.
+
+        In a function, ``graph`` is not attached yet, so that no walk from the function finds its
+        names: it shares the table of used names.
+        """
         if self.in_function:
             share_names(self._names(), graph)
         return Builder(

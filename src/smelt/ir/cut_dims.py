@@ -76,7 +76,11 @@ def bound_of(cut: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
 
 
 def _alike(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
-    """Return the first of ``symbols`` if all are equal, as ``N - 1`` and ``Max(0, N - 1)`` are."""
+    """Return the one dim that all of ``symbols`` equal, else None.
+
+    Dims are equal if they simplify to the same expression, or if they are a size and the same size
+    bounded by 0: ``N - 1`` and ``Max(0, N - 1)``. A plain name is not compared.
+    """
     first, *others = symbols
     if first.value is None or first.value.isidentifier():
         return None

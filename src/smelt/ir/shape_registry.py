@@ -77,7 +77,11 @@ def infer_everything(model: ir.Model) -> None:
 
 @cache
 def _walk() -> ModuleType:
-    """Return a second instance of the library's module that uses smelt's registry."""
+    """Return smelt's own instance of the library module ``WALK``, with three names replaced.
+
+    The instance uses smelt's registry, reads names of dims without parsing them, and types loop
+    states. Raises InternalError if a name is missing, because the library has changed.
+    """
     spec = find_spec(WALK)
     if spec is None or spec.loader is None:
         raise InternalError("E902", f"there is no module {WALK}")

@@ -233,7 +233,11 @@ def _scan(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _constant_of_shape(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Infer a ConstantOfShape of tracked sizes; the library reads only constants."""
+    """Infer a ConstantOfShape whose input is not constant; return False to leave it to the library.
+
+    The result has the dims that inference tracked as the elements of that input. If it tracked
+    none, only the rank is known.
+    """
     sizes, value = node.inputs[0], node.attributes.get("value")
     if sizes is None or not at_run_time(node, 0) or (value is not None and value.is_ref()):
         return False

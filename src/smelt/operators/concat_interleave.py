@@ -74,7 +74,7 @@ def body(
     stacked = b.op("Concat", *(b.op("Unsqueeze", v, behind) for v in values), axis=axis + 1)
     factors = [len(values) if index == axis else 1 for index in range(len(shape))]
     target = b.op("Mul", b.op("Shape", values[0]), b.const_i64(factors))
-    # A size of 0 is meant, and not the size of the stack at the same place.
+    # A 0 in the target shape is an empty dim; without allowzero it would copy a dim of `stacked`.
     zeros = 1 if b.model.opset_imports.get("", 1) >= 14 else None
     return (b.op("Reshape", stacked, target, allowzero=zeros),)
 

@@ -88,8 +88,8 @@ class Definition:
     ``inputs`` and ``outputs`` are formal names; a trailing ``?`` marks an optional one. ``version``
     is that of the domain in which it first appears. ``any_rank``: the body can be built from inputs
     of unknown rank. ``opset``: the lowest opset of the body. ``variadic``: the last input may
-    repeat. ``runtime`` names a runtime with a kernel for it: models for it keep the operator,
-    without a function.
+    repeat. ``runtime`` names a runtime that has a kernel for this operator: a model written for
+    that runtime contains the operator itself, and no function with its body.
     """
 
     domain: str

@@ -149,6 +149,7 @@ def _by_formula(name: str) -> Body:
 
 
 def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
+    """Yield the rows of ``LACKING``: first operators computed on another type, then formulas."""
     for table, cast_back in ((AS, True), (KEEPING_AS, False)):
         for op_type, types in table.items():
             for dtype, other in types.items():

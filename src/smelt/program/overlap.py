@@ -66,9 +66,11 @@ def _pass_one(
     slot: int,
     memories: Mapping[str, Memory],
 ) -> None:
-    """Move the copy at ``at`` backwards or forwards past one independent computation.
+    """Move the copy at ``at`` past one computation that does not depend on it.
 
-    Its near ``slot`` is live at everything that it passes.
+    ``step`` is -1 to move backwards, 1 to move forwards. ``slot`` is the copy's slot in near
+    memory. It becomes live during each instruction that the copy passes, so the copy stops where
+    that memory would be full.
     """
     moved, peak = order[at]
     memory = memories[program.slots[slot].space]

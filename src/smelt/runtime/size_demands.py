@@ -30,7 +30,10 @@ LIMIT = 4000
 
 @dataclass(frozen=True)
 class Demand:
-    """A constraint on two lists of dims; ``holds`` takes their sizes. ``key`` identifies it."""
+    """A constraint on two lists of dims: ``holds(left sizes, right sizes)`` is true.
+
+    Constraints with the same ``key`` are the same.
+    """
 
     key: tuple[str, ...]
     left: Dims

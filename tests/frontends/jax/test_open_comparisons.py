@@ -86,7 +86,7 @@ def test_what_hangs_on_the_size_is_refused_by_strict_traces(name):
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_what_constraints_decide_is_answered(name, check):
+def test_a_comparison_that_constraints_decide(name, check):
     asked, constraint = ASKED[name]
     sizes = [{"N": n} for n in range(1, 17) if eval(constraint, {"N": n})]
     check(chosen(asked), "f32[N]", sizes=sizes[-2:], constraints=(constraint,))
@@ -112,7 +112,7 @@ def test_what_constraints_decide_is_answered(name, check):
         (lambda n: (n, 3) in {(4, 3): 0}, "N", "N >= 5"),
     ],
 )
-def test_what_is_the_same_for_all_sizes_is_answered(check, asked, dim, constraint):
+def test_a_comparison_with_one_answer_for_all_sizes_is_decided(check, asked, dim, constraint):
     sizes = [{"N": n} for n in (1, 8, 9) if not constraint or eval(constraint, {"N": n})]
     constraints = (constraint,) if constraint else ()
     check(chosen(asked), f"f32[{dim}]", sizes=sizes, constraints=constraints)

@@ -135,7 +135,7 @@ def test_an_interpreted_kernel_is_a_loop_over_its_grid(check):
     ],
     ids=["for a device", "with devices simulated", "block of open size"],
 )
-def test_other_kernels_are_refused_with_the_way_out(spec, interpret, says):
+def test_refusals_of_other_kernels_name_a_fix(spec, interpret, says):
     def fn(x):
         return pl.pallas_call(
             lambda x, out: out.__setitem__(..., x[...]),

@@ -148,7 +148,7 @@ STAY = {
 
 
 @pytest.mark.parametrize("case", STAY)
-def test_what_is_no_layer_stays(case: str) -> None:
+def test_steps_that_form_no_recurrent_layer_stay(case: str) -> None:
     options = {"order": (0, 1, 2), **STAY[case]}
     operators = rolled(written_out("LSTM", stacked=False, **options))
     assert "LSTM" not in operators

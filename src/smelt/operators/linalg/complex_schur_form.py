@@ -80,7 +80,10 @@ def _cleared(m: Nodes, matrix: Tensor, row: Tensor, column: Tensor) -> Tensor:
 
 
 def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[Form, Tensor]:
-    """Run QR steps until no matrix has a window; also return which still have one."""
+    """Run QR steps until no matrix has a window of rows left; also return which still have one.
+
+    A matrix still has one if it does not converge within the limit of steps.
+    """
     turn = count * 0
     limit = count * STEPS
     matrix, low, high = _window(m, form.matrix, precision)
@@ -99,6 +102,10 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
         first, last = _extent(m, start, high)
 
         def chase(i: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
+            """Rotate rows p and p + 1: create the bulge at ``start``, push it down below.
+
+            Each matrix of the batch takes part only in rows of its own window.
+            """
             p = first + i
             at = m.op("Cast", p, to=int(ir.DataType.DOUBLE))
             begins = m.equal(at, start) & (high > 0.0)

@@ -101,13 +101,17 @@ def eigh_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tupl
 
 
 def svd_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Build the result from ``[[0, a], [a^H, 0]]``, whose eigenvalues are plus and minus singular
-    values."""
+    """Build the singular values and both bases from the eigenvectors of ``[[0, a], [a^H, 0]]``.
+
+    The eigenvalues of that matrix are plus and minus the singular values of ``a``; the upper part
+    of an eigenvector is a left singular vector, the lower part a right one. Vectors of negligible
+    singular values are replaced by any that complete the basis.
+    """
     rows, columns = size(m, re, -2), size(m, re, -1)
     count = least(m, rows, columns)
     vectors, sizes = _turned(m, (re, im), count)
     noise = m.op("Cast", m.op("Max", rows, columns), to=int(ir.DataType.DOUBLE)) * 2.0**-49
-    kept = sizes > largest(m, sizes) * noise  # of the others only the space is known
+    kept = sizes > largest(m, sizes) * noise  # rounding mixes the vectors of the others
     full = bool(attributes.get("full_matrices", 0))
     wrong = _some(m, m.op("IsNaN", sizes))
     found = []

@@ -1,6 +1,7 @@
 """Pools and convolutions of quantized images, whose channels may come last.
 
-ONNX Runtime creates the form with channels last for itself. The bodies here transpose to the other.
+ONNX Runtime creates the form with channels last for itself. The bodies here transpose such inputs,
+because ONNX operators read channels as the second dim.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ def _of_onnx(attributes: Attributes) -> dict[str, Any]:
 
 
 def _to_second(b: Builder, x: ir.Value, attributes: Attributes) -> ir.Value:
+    """Build ``x`` with channels as its second dim, as ONNX operators read them."""
     assert x.shape is not None
     rank = len(x.shape)
     last = _are_last(attributes)
@@ -48,6 +50,7 @@ def _to_second(b: Builder, x: ir.Value, attributes: Attributes) -> ir.Value:
 
 
 def _to_given(b: Builder, y: ir.Value, rank: int, attributes: Attributes) -> ir.Value:
+    """Build ``y`` in the layout of the node: with channels last if ``channels_last`` is set."""
     last = _are_last(attributes)
     return b.op("Transpose", y, perm=[0, *range(2, rank), 1]) if last else y
 
@@ -100,7 +103,7 @@ def _whole_average(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _pool_body(op: str) -> object:
-    """Return the body of a pool that ``op`` of ONNX computes on floats."""
+    """Return the body of a quantized pool: dequantize, apply the ONNX pool ``op``, quantize."""
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
         x = first(inputs)

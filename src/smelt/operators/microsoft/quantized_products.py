@@ -117,8 +117,10 @@ def _gemm(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _gemm_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Build a Gemm of the dequantized A, B and C, which targets of integer kernels compute in
-    integers."""
+    """Build a Gemm of the dequantized A, B and C.
+
+    A target with integer kernels recognizes this form and computes it in integers.
+    """
     a, a_scale, a_zero, right, b_scale, b_zero, c, y_scale, y_zero = (*inputs, *(None,) * 9)[:9]
     left = b.op("DequantizeLinear", a, a_scale, a_zero)
     axis = 0 if int_of(attributes, "transB") else 1

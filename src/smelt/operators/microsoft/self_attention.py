@@ -190,6 +190,10 @@ def _plain(inputs: Given, said: Attributes) -> Computed:
 
 
 def _plain_body(b: Builder, inputs: Values, said: Attributes) -> tuple[ir.Value, ...] | None:
+    """Build Attention: MatMul, bias, then attention of its three parts.
+
+    Returns None for an instance without a body, as ``_bytes_body`` does, and for a past length.
+    """
     x, weights, bias, mask, past, scores_bias, length = (*inputs, *(None,) * 7)[:7]
     assert x is not None
     width = _columns(weights)
@@ -218,6 +222,11 @@ def _bytes(inputs: Given, said: Attributes) -> Computed:
 
 
 def _bytes_body(b: Builder, inputs: Values, said: Attributes) -> tuple[ir.Value, ...] | None:
+    """Build QAttention: MatMulInteger, its sums scaled to floats, then attention in floats.
+
+    Returns None for an instance without a body: rotary embeddings, a shared past buffer, a mask of
+    an unsupported form, or unknown sizes.
+    """
     x, w, bias, x_scale, w_scale, mask, x_zero, w_zero, past = (*inputs, *(None,) * 9)[:9]
     assert x is not None
     width = _columns(w)

@@ -11,9 +11,10 @@ from smelt.program.lower.registry import lowers
 
 @lowers("TopK")
 def top_k(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Attributes ``axis`` and ``largest``; the results have ``k`` elements.
+    """Emit TopK with attributes ``axis`` and ``largest``; the results have ``k`` elements there.
 
-    They are always sorted, equal ones by index. NaN counts as larger than any number.
+    The results are always sorted, equal elements by index. NaN counts as larger than any number.
+    If ``k`` is data-dependent, emit the run-time sized form, which reads ``k`` as an input.
     """
     axis = cx.axis(node.attributes.get_int("axis", -1), cx.rank(node.inputs[0]))
     largest = node.attributes.get_int("largest", 1)

@@ -16,7 +16,10 @@ X86 = frozenset({"x86_64", "amd64", "i386", "i686"})
 
 
 def are_exact(machine: str | None = None, cpuinfo: Path = CPUINFO) -> bool:
-    """False if such products saturate, or if the CPU's features are unknown."""
+    """True if sums of uint8 times int8 products cannot saturate on this CPU.
+
+    False if they can, or if the CPU's features are unknown.
+    """
     if (platform.machine() if machine is None else machine).lower() not in X86:
         return True
     try:

@@ -140,7 +140,10 @@ def _rule(name: str, pattern: Op, build: Callable[[Match, Builder], Replacement]
 
 
 def _read(value: ir.Value | None) -> Read | None:
-    """Return the constant behind ``value``, through casts to float32 and 2-dim transposes."""
+    """Return the constant from which ``value`` is made, and whether it is transposed.
+
+    Looks through casts to float32, 2-dim transposes and Identity; None if something else is met.
+    """
     turned = False
     while not is_constant(value):
         node = value.producer() if value is not None else None

@@ -69,7 +69,10 @@ def _run_apart(
     constants: tuple[Array, Array | None, Array | None],
     reverse: bool,
 ) -> None:
-    """Run samples of different lengths, those that have not ended in each step."""
+    """Run a batch whose samples have different lengths, given by ``end``.
+
+    Step ``s`` advances the samples with ``s < end``. A reversed sample starts at its own last step.
+    """
     h, c = states
     h[end == 0] = c[end == 0] = 0
     y[...] = 0
