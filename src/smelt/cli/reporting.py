@@ -72,7 +72,12 @@ def reporting(
 
     report = HtmlReport("standard input" if title == STANDARD else title.rpartition("/")[2])
     if picture == STANDARD in (path, *outputs):
-        raise UsageError("E637", "standard output cannot take both the picture and another result")
+        raise UsageError(
+            "E637",
+            "the picture and another result both go to standard output",
+            why="a reader could not tell one from the other",
+            fix="--picture layer.svg",
+        )
     if picture not in (None, STANDARD):
         check_destination(picture, "picture", path, *outputs, *reads)
     if path is None:
