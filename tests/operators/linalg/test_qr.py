@@ -30,6 +30,19 @@ def test_the_body_packs_as_lapack(both, shape, name, dtype):
         np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("place", [(0, 0), (0, 2), (1, 2), (2, 2)], ids=str)
+@pytest.mark.parametrize("name", ["Geqrf", "Geqp3"])
+def test_a_nan_stays_in_its_column_and_in_what_its_reflection_meets(both, name, place):
+    """A column that is done is not exchanged: its length is compared with no NaN."""
+    a = np.array([[1.0, 5, 2], [2, 1, 7], [3, -4, 1]])
+    a[place] = np.nan
+    packed, taus = both(name, a)[1][:2]
+    for ours, theirs in zip(*both(name, a), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+    (ours,), (theirs,) = both("HouseholderProduct", packed, taus)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+
+
 def test_columns_that_need_no_reflection(both):
     a = np.stack([np.eye(4, 3), np.zeros((4, 3)), np.diag([1e300, 1e-300, 1.0, 1.0])[:, :3]])
     for ours, theirs in zip(*both("Geqrf", a), strict=True):

@@ -70,13 +70,19 @@ def first_greatest(sizes: np.ndarray) -> int:
 
 
 def pivot_row(m: Nodes, r: Tensor, k: Tensor, sizes: Tensor) -> Tensor:
-    """Build the row from ``k`` on in which ``sizes`` are greatest, as ``first_greatest`` does.
+    """Build the row from ``k`` on in which ``sizes`` are greatest, as ``first_greatest`` does."""
+    return m.op("ArgMax", greatest_first(m, r, k, sizes), axis=-2, keepdims=1)
 
-    ArgMax of a runtime may compare a NaN as less than the -1 of rows that are done.
+
+def greatest_first(m: Nodes, places: Tensor, k: Tensor, sizes: Tensor) -> Tensor:
+    """Return ``sizes`` whose ArgMax is at place ``k`` or a later one, as ``first_greatest`` says.
+
+    ArgMax of a runtime may compare a NaN as less than the -1 of places that are done.
     """
-    of_nan = m.where(m.equal(r, k), np.inf, 0.0)
+    of_nan = m.where(m.equal(places, k), np.inf, 0.0)
     known = m.where(m.op("IsNaN", sizes), of_nan, sizes)
-    return m.op("ArgMax", m.where(r >= k, known, -1.0), axis=-2, keepdims=1)
+    comparable: Tensor = m.where(places >= k, known, -1.0)
+    return comparable
 
 
 def permutation_of(pivots: np.ndarray, count: int) -> np.ndarray:

@@ -8,6 +8,7 @@ multiplies the reflections out to the first columns of Q, as many as ``a`` has.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from smelt.operators.declare import Attributes, Computed, Given, Operator, Resul
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_matrices, each, lesser
+from smelt.operators.linalg.lu import greatest_first
 from smelt.operators.linalg.matrices import (
     column,
     count_to,
@@ -86,7 +88,7 @@ def product_reference(inputs: Given, attributes: Attributes) -> Computed:
         q = np.eye(*packed.shape, dtype=packed.dtype)
         for k in reversed(range(len(taus))):
             vector = np.concatenate([[1], packed[k + 1 :, k]]).astype(packed.dtype)
-            q[k:] -= np.outer(taus[k] * vector, vector @ q[k:])
+            q[k:, k:] -= np.outer(taus[k] * vector, vector @ q[k:, k:])
         return (q,)
 
     return each(multiply, (a.shape[-2:],), (a.dtype,), (a, taus), (2, 1))
@@ -118,7 +120,8 @@ def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tens
         x = column(m, a, k)
         vector, tau, beta = reflection(m, m.where(r >= k, x, 0.0), r, k)
         update = tau * vector * product(m, transposed(m, vector), a)
-        a = m.where(c > k, a - update, a)
+        below = m.where(r >= k, a - update, a)  # a NaN in the reflection leaves rows above
+        a = m.where(c > k, below, a)
         new = m.where(m.equal(r, k), beta, m.where(r > k, vector, x))
         a = m.where(m.equal(c, k), new, a)
         flat = m.op("Squeeze", tau, ints(m, -1))
@@ -156,10 +159,13 @@ def reflection(m: Nodes, x: Tensor, r: Tensor, k: Tensor) -> tuple[Tensor, Tenso
 def _longest_first(
     m: Nodes, a: Tensor, order: Tensor, r: Tensor, c: Tensor, k: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Exchange column k and the later column with the largest norm from row k on."""
-    scale = largest(m, a)
+    """Exchange column k and the later column with the largest norm from row k on.
+
+    As in LAPACK, a norm that is NaN is largest in column k only.
+    """
+    scale = largest(m, m.where(m.abs(a) < math.inf, a, 0.0))
     rest = m.where(r >= k, a, 0.0) / m.where(m.equal(scale, 0.0), 1.0, scale)
-    lengths = m.where(c >= k, total(m, rest * rest, -2), -1.0)
+    lengths = greatest_first(m, c, k, total(m, rest * rest, -2))
     chosen = m.equal(c, m.op("ArgMax", lengths, axis=-1, keepdims=1))
     at_k = m.equal(c, k)
     moved, number = total(m, m.where(chosen, a, 0.0), -1), total(m, m.where(chosen, order, 0), -1)
@@ -179,7 +185,9 @@ def product_steps(m: Nodes, attributes: Attributes, a: Tensor, taus: Tensor) -> 
         i = count - 1 - k
         vector = m.where(m.equal(r, i), 1.0, m.where(r > i, column(m, a, i), 0.0))
         tau = column(m, row_of_taus, i)
-        return (q - tau * vector * product(m, transposed(m, vector), q),)
+        changed = q - tau * vector * product(m, transposed(m, vector), q)
+        below = m.where(r >= i, changed, q)  # a NaN in the reflection leaves rows above
+        return (m.where(c >= i, below, q),)
 
     return m.repeat(count, step, (q,))
 
