@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 from random_graphs.drawing import draw
 from random_graphs.judging import Judge
+from random_graphs.structured import structured
 
 import smelt
 from smelt.errors import SmeltError
@@ -15,6 +16,9 @@ from smelt.ir.worklist import RuleStats
 from smelt.passes.base import Pass, PassContext
 from smelt.passes.registry import passes
 from smelt.runtime.fold import evaluator
+
+STRUCTURED = "structured"
+"""The focus of whole blocks of networks, some of them in half precision."""
 
 CHANGES_INTERFACE = {"add-fp16-cast", "update-output-dtypes", "raise-opset"}
 """Passes that change types or versions: their own tests compare what they make."""
@@ -42,7 +46,7 @@ class Held:
 
 def hold(seed: int, focus: str, held: Held) -> None:
     """Draw a model, run each pass alone on a copy and judge what it makes; add to ``held``."""
-    source = draw(seed, focus)
+    source = _drawn(seed, focus)
     try:
         smelt.load(source)
         judge = Judge(source, seed)
@@ -62,6 +66,11 @@ def hold(seed: int, focus: str, held: Held) -> None:
         except SmeltError as error:
             found = [str(error)]
         held.problems += [f"seed {seed} {focus}, {pass_.spelling}: {problem}" for problem in found]
+
+
+def _drawn(seed: int, focus: str) -> ir.Model:
+    """The model of ``seed``, which may be invalid."""
+    return ir.from_proto(structured(seed).model()) if focus == STRUCTURED else draw(seed, focus)
 
 
 def _run(pass_: Pass, model: ir.Model) -> RuleStats:

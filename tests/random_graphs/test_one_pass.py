@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from random_graphs.one_pass import Held, hold
+from random_graphs.one_pass import STRUCTURED, Held, hold
 
-FOCI = ["", "spelled out", "recurrent"]
+FOCI = ["", "spelled out", "recurrent", pytest.param(STRUCTURED, marks=pytest.mark.slow)]
 SOME, ALL, CHUNK = 3, 1_000, 50
 CHUNKS = [
     range(SOME),
