@@ -33,3 +33,11 @@ def test_none_at_all_says_how_to_have_one() -> None:
     with pytest.raises(UsageError, match="E661") as error:
         c_library.compiler_command()
     assert "smelt-compiler[host-cc]" in str(error.value)
+
+
+def test_aligned_memory_holds_all_bytes() -> None:
+    for size, alignment in ((0, 64), (1, 64), (4096, 16), (100, 1)):
+        memory, address = c_library.aligned(size, alignment)
+        begin = address - memory.ctypes.data
+        assert address % alignment == 0
+        assert 0 <= begin <= begin + size <= memory.nbytes

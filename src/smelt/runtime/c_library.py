@@ -149,10 +149,10 @@ class CLibrary:
                 fix="if CC and its flags are right, report this with the model",
             ) from error
         self._run.restype = ctypes.c_int
-        self._arena, self._arena_address = _aligned(self.arena_bytes, self.alignment)
+        self._arena, self._arena_address = aligned(self.arena_bytes, self.alignment)
         given = [self._arena_address]
         if self.weights is not None:
-            self._weights, address = _aligned(len(self.weights), WEIGHTS_ALIGNMENT)
+            self._weights, address = aligned(len(self.weights), WEIGHTS_ALIGNMENT)
             ctypes.memmove(address, self.weights, len(self.weights))
             given.append(address)
         self._memories = tuple(given)
@@ -221,7 +221,8 @@ def _result(port: Port, data: np.ndarray, sizes: Mapping[str, int]) -> np.ndarra
     return unpacked(data[: nbytes(port, sizes)], _dtype(port), shape)
 
 
-def _aligned(size: int, alignment: int) -> tuple[np.ndarray, int]:
+def aligned(size: int, alignment: int) -> tuple[np.ndarray, int]:
+    """Return memory, and a multiple of ``alignment`` as address of ``size`` bytes in it."""
     memory = np.zeros(size + alignment, np.uint8)
     address = memory.ctypes.data
     return memory, address + -address % alignment
