@@ -55,6 +55,13 @@ def test_sizes_that_the_run_tells_are_those_declared(graph: str, target: str) ->
             artifact(X, *other)
 
 
+@pytest.mark.parametrize("target", ["host", "c"])
+def test_a_run_may_tell_a_size_of_nothing(target: str) -> None:
+    graph = "g (float[4,1] x, int64[2] s) => (float[4,0] y) { y = Expand(x, s) }"
+    artifact = smelt.compile(text.parse(graph, 18), target=target)
+    assert artifact(X[:, :1], np.array([4, 0]))[0].shape == (4, 0)
+
+
 def _others(given: tuple[np.ndarray, ...]) -> list[tuple[np.ndarray, ...]]:
     """The first parameter moved by one, which leads to another size in each case."""
     return [(given[0] + 1, *given[1:])]
