@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 from jax.experimental import pallas as pl
@@ -38,6 +39,14 @@ def in_loops(x):
     return counts, total[...], rounds
 
 
+def indexed(x, i):
+    ref = jax.new_ref(x)
+    ref[i] = ref[i] * 2
+    table = jax.new_ref(jnp.stack([x, -x]))
+    table[1, jnp.array([0, 2])] += 1
+    return ref[jnp.stack([i, 0])], ref[...], table[...]
+
+
 @jax.jit
 def scaled(ref, by):
     ref[...] = ref[...] * by
@@ -56,6 +65,15 @@ def in_calls(x):
 @pytest.mark.parametrize("fn", [in_place, in_loops, in_calls], ids=lambda fn: fn.__name__)
 def test_references_are_the_arrays_that_they_hold(check, fn):
     check(fn, "f32[B,4]")
+
+
+def test_a_batch_of_open_size_indexes_references(check):
+    check(
+        jax.vmap(indexed),
+        "f32[B,4]",
+        "i32[B]",
+        inputs=[[np.ones((3, 4), np.float32), np.int32([1, 3, 0])]],
+    )
 
 
 OUTSIDE = jax.new_ref(jnp.zeros(4))

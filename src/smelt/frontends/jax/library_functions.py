@@ -57,6 +57,7 @@ PAD_MIRROR = LibraryFunction(
 )
 SHUFFLE = LibraryFunction("jax._src.random.core:_shuffle", ("key", "x", "axis"))
 ASSOCIATIVE_SCAN = LibraryFunction("jax.lax:associative_scan", ("fn", "elems", "reverse", "axis"))
+INDEXER_LEAVES = LibraryFunction("jax._src.state.indexing:NDIndexer.tree_flatten", ("self",))
 SOLVE = LibraryFunction("jax._src.lax.linalg:_solve", ("a", "b"))
 TOEPLITZ = LibraryFunction("jax._src.scipy.linalg:_toeplitz", ("c", "r"))
 DCT_INTERLEAVE = LibraryFunction("jax._src.scipy.fft:_dct_interleave", ("x", "axis"))

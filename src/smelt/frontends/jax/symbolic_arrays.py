@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from smelt.frontends.jax.compat import is_symbolic
-from smelt.frontends.jax.library_functions import ARANGE
+from smelt.frontends.jax.library_functions import ARANGE, INDEXER_LEAVES
 from smelt.frontends.jax.patches import Patch, register
 from smelt.frontends.jax.replacement import Function
 
@@ -71,6 +71,33 @@ def _jax_arange(original: Function) -> Function:
     return arange
 
 
+def _broadcast_shapes(_: Function) -> Function:
+    """Return a replacement of ``np.broadcast_shapes``, with which JAX checks indices of references,
+    for symbolic sizes."""
+
+    def broadcast_shapes(*shapes: Any) -> Any:
+        if not any(map(_is_open, shapes)):
+            return NotImplemented
+        return jnp.broadcast_shapes(*shapes)
+
+    return broadcast_shapes
+
+
+def _indexer_leaves(original: Function) -> Function:
+    """Return the flattening of an index of a reference, for which a symbolic size is static, too.
+
+    JAX takes it for an array, which a batched index then has as its shape.
+    """
+
+    def tree_flatten(self: Any) -> Any:
+        if not _is_open(self.int_indexer_shape):
+            return original(self)
+        leaves, tree = jax.tree.flatten(self.indices)
+        return leaves, (tree, self.shape, self.int_indexer_shape)
+
+    return tree_flatten
+
+
 def _is_open(given: Any) -> bool:
     """True for a symbolic size, and for a shape with one."""
     if isinstance(given, tuple | list):
@@ -81,4 +108,6 @@ def _is_open(given: Any) -> bool:
 for _name in (*OF_SIZES, *OF_SHAPES):
     register(Patch(f"numpy:{_name}", _jax_numpy_for_sizes, after=Exception))
 register(Patch("numpy:arange", _arange, after=Exception))
+register(Patch("numpy:broadcast_shapes", _broadcast_shapes, after=TypeError))
+register(Patch(INDEXER_LEAVES.target, _indexer_leaves, parameters=INDEXER_LEAVES.parameters))
 register(Patch(ARANGE.target, _jax_arange, parameters=ARANGE.parameters))

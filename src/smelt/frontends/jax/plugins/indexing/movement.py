@@ -54,6 +54,12 @@ def broadcast_in_dim(
     return Operand(cx.unsqueeze(x, added), tuple(small[first:]))
 
 
+@lowers("broadcast_to", broadcasts=True)
+def broadcast_to(cx: Lowering, x: ir.Value, *, shape: Sequence[Dim]) -> Operand:
+    """Delay the broadcast, see ``Operand``; indices of references are broadcast this way."""
+    return cx.operands[0]
+
+
 @lowers("transpose", broadcasts=True)
 def transpose(cx: Lowering, x: ir.Value, *, permutation: Sequence[int]) -> Operand:
     """Transpose; a delayed broadcast stays delayed, with its dims of size 1 moved too."""
