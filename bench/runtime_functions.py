@@ -120,6 +120,38 @@ NORMS = {
     "LayerNormalization": (17, "y = LayerNormalization(x, z)", lambda x, z: normalized(x)),
     "RMSNormalization": (23, "y = RMSNormalization(x, z)", lambda x, z: normalized(x, mean=False)),
 }
+GROUPS = "<int64[1] one = {1}, float[1] f = {1}, float[1] g = {0}>"
+GROUP_NORMS = {
+    "GroupNormalization": "n = GroupNormalization<num_groups=1>(u, s, b)",
+    "InstanceNormalization": "n = InstanceNormalization(u, s, b)",
+}
+GROUPED = "u = Unsqueeze(x, one) s = CastLike(f, x) b = CastLike(g, x) {} y = Squeeze(n, one)"
+"""Each row as a group, or a channel, of its own."""
+
+EYE = (
+    "n = Shape<start=1>(x) m = Concat<axis=0>(n, n) o = ConstantOfShape(m) e = CastLike(o, x)"
+    " k = EyeLike(e)"
+)
+HEADS = "<int64[2] h = {0,1}, int64[1] w = {0}, int64[3] c = {0,1,3}, int64[2] r = {0,2}>"
+ATTENTIONS = {
+    "Attention": (
+        f"{EYE} q4 = Unsqueeze(x, h) k4 = Unsqueeze(k, h) v4 = Unsqueeze(z, c)"
+        " a = Attention<scale=1.0>(q4, k4, v4) y = Squeeze(a, h)"
+    ),
+    "com.microsoft.MultiHeadAttention": (
+        f"{EYE} q3 = Unsqueeze(x, w) k3 = Unsqueeze(k, w) v3 = Unsqueeze(z, r)"
+        " a = com.microsoft.MultiHeadAttention<num_heads=1, scale=1.0>(q3, k3, v3)"
+        " y = Squeeze(a, w)"
+    ),
+}
+"""The keys are the rows of the unit matrix, so each row of ``x`` has the scores of its query. ``z``
+has the values, one for each key."""
+
+
+def attended(x: Wide, z: Wide) -> Wide:
+    return (np.exp(x - log_sum(x)) * z).sum(-1, keepdims=True)
+
+
 SPREADS = {
     "64 near 0": (0.0, 1.0, 64),
     "64 to 100": (0.0, 30.0, 64),
@@ -146,13 +178,23 @@ OVER_ROWS: dict[str, Function] = {
         name: Function(name, node, true, operands=2, opset=opset)
         for name, (opset, node, true) in NORMS.items()
     },
+    **{
+        name: Function(name, GROUPED.format(node), normalized, opset=21, constants=GROUPS)
+        for name, node in GROUP_NORMS.items()
+    },
+    **{
+        name: Function(name, node, attended, operands=2, opset=23, constants=HEADS)
+        for name, node in ATTENTIONS.items()
+    },
 }
 
 
 def rows(function: Function, spread: tuple[float, float, int], dtype: type) -> list[np.ndarray]:
-    """Eight rows of normal numbers around an offset, times a scale; ones for a norm's scale."""
+    """Eight rows of normal numbers around an offset, times a scale; then ones for the scale of a
+    norm, or the values of an attention."""
     offset, scale, width = spread
     rng = np.random.default_rng(2)
     with np.errstate(over="ignore"):
         x = (offset + scale * rng.normal(size=(8, width))).astype(dtype)
-    return [x, np.ones(width, dtype)][: function.operands]
+    other = rng.normal(size=width) if function.true is attended else np.ones(width)
+    return [x, other.astype(dtype)][: function.operands]

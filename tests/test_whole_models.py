@@ -27,7 +27,7 @@ BUDGETS: dict[str, tuple[int, dict[str, int]]] = {
     "vit": (192, {"LayerNormalization": 25, "Gelu": 12, "Attention": 12, "Conv": 1}),
     "lstm_linen": (12, {"Scan": 2}),
     "unet": (64, {"Conv": 19, "ConvTranspose": 2, "MaxPool": 4, "Concat": 4, "Shape": 0}),
-    "diffusion": (87, {"GroupNormalization": 9, "Attention": 1, "Conv": 10, "Shape": 0}),
+    "diffusion": (122, {"InstanceNormalization": 9, "Attention": 1, "Conv": 10, "Shape": 0}),
     "mamba_scan": (247, {"RMSNormalization": 4, "Scan": 4}),
     "mamba_parallel": (588, {"RMSNormalization": 4, "Scan": 0, "Loop": 0, "Shape": 0}),
     "ppo": (64, {"MatMul": 0, "Tanh": 4}),

@@ -1,4 +1,4 @@
-"""flax nnx group normalization, channels last: one equation, one operator."""
+"""flax nnx group normalization, channels last: one equation, one InstanceNormalization."""
 
 from __future__ import annotations
 
@@ -24,9 +24,6 @@ from smelt.frontends.jax.plugins.layers.layer_norm import (
 )
 from smelt.frontends.jax.registry import lowers
 
-OPSET = 21
-"""The first opset in which the operator has a scale and a bias for each channel."""
-
 
 @lowers("flax.group_norm")
 def group_norm(
@@ -38,14 +35,24 @@ def group_norm(
     epsilon: float,
     fast: bool,
 ) -> ir.Value | list[Operand]:
-    """Lower to GroupNormalization with channels second; ``fast`` only affects rounding."""
-    if cx.opset < OPSET or not cx.is_never_empty():
+    """Lower to InstanceNormalization of each group as one channel; ``fast`` only affects rounding.
+
+    ONNX Runtime has no kernel for GroupNormalization, and its body is NaN where the mean is far
+    from 0. The targets ``c`` and ``host`` fuse these nodes to it.
+    """
+    if not cx.is_never_empty():
         return cx.inline_traced(partial(_by_flax, groups=groups, epsilon=epsilon, fast=fast))
-    last = len(cx.avals_in[0].shape) - 1
-    shift = bias[0] if bias else cx.constant(np.zeros(cx.avals_in[1].shape, np.float32))
+    shape = cx.avals_in[0].shape
+    last = len(shape) - 1
     moved = cx.transpose(x, (0, last, *range(1, last)))
-    result = cx.op("GroupNormalization", moved, scale, shift, num_groups=groups, epsilon=epsilon)
-    return cx.transpose(result, (0, *range(2, last + 1), 1))
+    grouped = cx.op("Reshape", moved, cx.constant(np.array([0, groups, -1])))
+    ones, zeros = (cx.constant(np.full(groups, fill, np.float32)) for fill in (1, 0))
+    normal = cx.op("InstanceNormalization", grouped, ones, zeros, epsilon=epsilon)
+    sizes = (shape[0], shape[last], *shape[1:last])
+    whole = cx.reshape(normal, sizes)
+    back = cx.transpose(whole, (0, *range(2, last + 1), 1))
+    scaled = cx.op("Mul", back, scale)
+    return cx.op("Add", scaled, *bias) if bias else scaled
 
 
 def _by_flax(
