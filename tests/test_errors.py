@@ -17,11 +17,28 @@ ERRORS = ("UsageError", "InvalidModel", "Unsupported", "ResourceLimit", "Mismatc
 
 
 def made() -> Iterator[tuple[str, set[str | None]]]:
-    """Where each error is made, and the keywords that it is given; None for ``**``."""
+    """Where each error is made, and the keywords that have a text; None for ``**``."""
     for path in SOURCES:
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and ast.unparse(call.func) in ERRORS:
-                yield f"{path}:{call.lineno}", {each.arg for each in call.keywords}
+                filled = {each.arg for each in call.keywords if not may_be_empty(each.value)}
+                yield f"{path}:{call.lineno}", filled
+
+
+def may_be_empty(value: ast.expr) -> bool:
+    """True if an empty text stands in ``value``, as in ``reason if known else ""``."""
+    return any(isinstance(part, ast.Constant) and part.value == "" for part in parts(value))
+
+
+def parts(value: ast.expr) -> list[ast.expr]:
+    """The texts that ``value`` may be: sides of a condition, what is proposed otherwise."""
+    if isinstance(value, ast.IfExp):
+        return [*parts(value.body), *parts(value.orelse)]
+    if isinstance(value, ast.BoolOp):
+        return parts(value.values[-1])
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "did_you_mean":
+        return parts(value.args[2])
+    return [value]
 
 
 def test_each_error_says_why_and_how_to_fix_it() -> None:

@@ -141,14 +141,14 @@ def _ended(status: int, err: str) -> SmeltError:
         return ResourceLimit(
             "E520",
             f"the process of the model was ended by {name}",
-            why=words[-1] if words else "",
+            why=words[-1] if words else "it printed nothing",
             fix="fewer --jobs, if memory ran out" if name == "SIGKILL" else "report the model",
         )
     what = f"the command ended with status {status} and without a document"
     return InternalError(
         "E901",
         what,
-        why=words[-1] if words else "",
+        why=words[-1] if words else "it printed nothing",
         fix="run the command on this model alone, and report what it prints",
     )
 

@@ -24,7 +24,7 @@ def wanted_phases(text: str) -> frozenset[str]:
                 "E601",
                 f"there is no phase {name!r}",
                 why=f"phases are {', '.join(PHASES)}",
-                fix=did_you_mean(name, PHASES, ""),
+                fix=did_you_mean(name, PHASES, f"use one of {', '.join(PHASES)}"),
             )
     return frozenset(PHASES if ALL in names else names)
 

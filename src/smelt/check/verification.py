@@ -112,8 +112,12 @@ class Report:
             code,
             what.format(*self.names),
             at=self.problems()[:8],
-            why=f"allowed: {self.tolerance}" if code == "E702" else "",
-            fix="`smelt bisect` finds the rewrite at fault" if code == "E702" else "",
+            why=f"allowed: {self.tolerance}"
+            if code == "E702"
+            else "names, types, order and ranks of inputs and outputs must be equal",
+            fix="`smelt bisect` finds the rewrite at fault"
+            if code == "E702"
+            else "compare models of one interface; `smelt diff` shows the difference",
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -154,7 +154,7 @@ def _refusal(path: Path, error: OSError) -> SmeltError:
         return ResourceLimit(
             "E505",
             f"{what}: the disk is full",
-            why=error.strerror or "",
+            why=error.strerror or str(error),
             fix="free some space, or write to another disk; an existing file is unchanged",
         )
     fix = "choose a destination in an existing folder that you may write to"

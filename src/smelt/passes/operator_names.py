@@ -55,7 +55,9 @@ def operator_names(owner: str, given: Iterable[str], model: ir.Model) -> frozens
                 "E603",
                 f"{owner} cannot take {name!r}",
                 why="neither ONNX nor the model has this operator",
-                fix=did_you_mean(name, known.values(), ""),
+                fix=did_you_mean(
+                    name, known.values(), "`smelt inspect` shows the operators of a model"
+                ),
             )
         found.add(operator)
     return frozenset(found)

@@ -109,7 +109,9 @@ def find_pass(name: str) -> Pass:
     raise UsageError(
         "E601",
         f"there is no pass {name!r}",
-        why="plug-ins are left out (--no-plugins)" if without_plugins() else "",
+        why="plug-ins are left out (--no-plugins)"
+        if without_plugins()
+        else "neither smelt nor an installed package has it",
         fix=did_you_mean(
             name.replace("_", "-"),
             [known.replace("_", "-") for known in (*PASSES, *ALIASES)],

@@ -182,7 +182,9 @@ def _refusal(
     """Return error E632 with all ``problems`` and a fix for the first one."""
     fix = ""
     if unknown:
-        fix = did_you_mean(unknown[0], [port.name for port in interface.inputs], "")
+        fix = did_you_mean(
+            unknown[0], [port.name for port in interface.inputs], "use a name of an input"
+        )
     for port in interface.inputs:
         array = arrays.get(port.name)
         if fix or array is None or port.dtype in (None, ir.DataType.STRING):

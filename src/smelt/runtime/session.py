@@ -66,7 +66,7 @@ class SessionAdvice:
                     "E663",
                     f"a session has no option {name!r}",
                     why=f"its options are {', '.join(TAKES)}",
-                    fix=did_you_mean(name, TAKES, ""),
+                    fix=did_you_mean(name, TAKES, f"use one of {', '.join(TAKES)}"),
                 )
             if not _is_taken(name, value):
                 what = f"a session takes no option {name}={value!r}"

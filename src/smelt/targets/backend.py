@@ -141,5 +141,5 @@ def check_points(target: Target[Any, Any]) -> None:
             "E648",
             f"target {target.name!r} has steps at {unknown[0]!r}, which is not a point",
             why=f"points are {', '.join(POINTS)}",
-            fix=did_you_mean(unknown[0], POINTS, ""),
+            fix=did_you_mean(unknown[0], POINTS, f"use one of {', '.join(POINTS)}"),
         )

@@ -36,7 +36,7 @@ def _unknown(target: Target, name: str, known: tuple[str, ...]) -> UsageError:
         "E660",
         f"target {target.name!r} has no option {name!r}",
         why=f"its options are {', '.join(known)}" if known else "it has none",
-        fix=did_you_mean(name, known, ""),
+        fix=did_you_mean(name, known, "leave it out"),
     )
 
 

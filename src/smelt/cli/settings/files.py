@@ -126,7 +126,8 @@ def _named(
         known |= {option.command for option in options if option.command}
     why, fix = "", did_you_mean(name, sorted(known), "`smelt config` lists the settings")
     if name in PER_RUN:
-        why, fix = "what is written, printed or run is said on the command line only", ""
+        why = "options that choose what is written, printed or run are for the command line only"
+        fix = "remove it from the file"
     raise UsageError(
         "E681",
         f"there is no setting {name!r} of {command or 'smelt or its commands'}",

@@ -208,7 +208,9 @@ def parse(
         raise UsageError(
             "E104",
             f"{text!r} is not an input spec",
-            why="" if found is None else f"{found.group(1)!r} is not an element type",
+            why="it is not an element type and sizes in brackets"
+            if found is None
+            else f"{found.group(1)!r} is not an element type",
             fix="write DTYPE[DIMS], for instance 'f32[B,28,28,1]'; types: "
             f"{', '.join((*DTYPES, KEY))}; text that is to be no input goes into static={{...}}",
         )

@@ -68,7 +68,11 @@ class Options:
             value = getattr(self, option)
             if value not in known:
                 one_of = f"{option} is one of {', '.join(known)}"
-                raise refused(f"{option}={value!r}", one_of, did_you_mean(value, known, ""))
+                raise refused(
+                    f"{option}={value!r}",
+                    one_of,
+                    did_you_mean(value, known, f"use {option}={next(iter(known))}"),
+                )
         if not 1 <= self.threads <= MOST_THREADS:
             raise refused(f"threads={self.threads}", f"it is a number from 1 to {MOST_THREADS}")
         if self.arena is not None and self.arena < 0:

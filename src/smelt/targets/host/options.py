@@ -47,7 +47,7 @@ class Options:
                 "E660",
                 f"{self.engine!r} is not a value of the option engine of target host",
                 why=f"engine, or {ENGINE} for who says none, is one of {', '.join(ENGINES)}",
-                fix=did_you_mean(self.engine, ENGINES, ""),
+                fix=did_you_mean(self.engine, ENGINES, f"use one of {', '.join(ENGINES)}"),
             )
         if not 1 <= self.threads <= MOST_THREADS:
             raise UsageError(

@@ -66,7 +66,9 @@ def check_namespace(namespace: str) -> None:
     raise UsageError(
         "E111",
         f"{namespace!r} cannot be a namespace for functions",
-        why="it is the domain of operators" if _TAKEN.fullmatch(namespace) else "",
+        why="it is the domain of operators"
+        if _TAKEN.fullmatch(namespace)
+        else "ONNX allows letters, digits, dots and underscores in it",
         fix="write names with dots between them, such as 'my.model'",
     )
 
