@@ -68,7 +68,7 @@ def check_namespace(namespace: str) -> None:
         f"{namespace!r} cannot be a namespace for functions",
         why="it is the domain of operators"
         if _TAKEN.fullmatch(namespace)
-        else "ONNX allows letters, digits, dots and underscores in it",
+        else "it is not made of names with dots between them",
         fix="write names with dots between them, such as 'my.model'",
     )
 
