@@ -8,7 +8,7 @@ from random_graphs.trial import try_seed
 
 from smelt.ir import text
 
-QUICK, ALL, CHUNK = 100, 20_000, 100
+QUICK, ALL, CHUNK = 50, 20_000, 50
 
 CHUNKS = [
     pytest.param(start, marks=[] if start < QUICK else [pytest.mark.slow])
