@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
-from c_library import STRICT, assert_same, joined, with_values
+from c_library import STRICT, assert_same, build_together, with_values
 
 import smelt
-from smelt.runtime.c_library import CLibrary, build
+from smelt.runtime.c_library import CLibrary
 from smelt.runtime.interface import Interface, interface_of
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.runtime.run_bounds import shape_in
@@ -67,7 +67,7 @@ class SizedLibrary:
             name: data for each in self.artifacts.values() for name, data in each.files.items()
         }
         self._folder = tempfile.TemporaryDirectory()
-        library = build(joined(files), Path(self._folder.name), flags)
+        library = build_together(files, Path(self._folder.name), flags)
         self._runners = {
             name: _runner(artifact, library, f"m{number}_run")
             for number, (name, artifact) in enumerate(self.artifacts.items())

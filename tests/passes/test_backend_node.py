@@ -5,27 +5,20 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from backend_cases import Case, differences, node_cases, reference
-from sampling import is_tried
+from backend_cases import differences, node_cases, reference, tried_cases
 
 import smelt
 from smelt.frontends.onnx import to_proto
 from smelt.passes.registry import passes
 
-ONE_OF = 4
 AT_LEAST = 1490
 """Cases that ONNX Runtime runs unoptimized; fewer would mean that the test tests less."""
-
-
-def tried() -> list[Case]:
-    """The cases of this run: of those that write an operator as its function, CI takes a part."""
-    return [c for c in node_cases() if "_expanded" not in c.name or is_tried(c.name, ONE_OF)]
 
 
 def failures(pipeline: str, shard: int, shards: int) -> tuple[int, list[str]]:
     """Return the number of compared cases, and the cases that changed."""
     compared, found = 0, []
-    for case in tried()[shard::shards]:
+    for case in tried_cases()[shard::shards]:
         expected = reference(case)
         if expected is None:
             continue
@@ -45,7 +38,7 @@ def failures(pipeline: str, shard: int, shards: int) -> tuple[int, list[str]]:
 def test_the_default_pipeline(shard: int) -> None:
     compared, found = failures("default", shard, 8)
     assert not found
-    assert compared >= 0.7 * len(tried()) / 8
+    assert compared >= 0.7 * len(tried_cases()) / 8
 
 
 @pytest.mark.slow

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
-from c_library import joined
+from c_library import build_together
 from random_graphs.loops import loop_text
 
 import smelt
 from smelt.errors import ErrorList, SmeltError, Unsupported
-from smelt.runtime.c_library import CLibrary, build
+from smelt.runtime.c_library import CLibrary
 from smelt.runtime.interface import interface_of
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.targets.c.contract import bounds_of
@@ -134,7 +134,7 @@ def c_problems(trials: Sequence[Trial], flags: Sequence[str]) -> Iterator[tuple[
     files = {name: data for each in artifacts.values() for name, data in each.files.items()}
     by_seed = {trial.seed: trial for trial in trials}
     with tempfile.TemporaryDirectory() as folder:
-        library = build(joined(files), Path(folder), flags)
+        library = build_together(files, Path(folder), flags)
         for (seed, which), artifact in artifacts.items():
             run = _runner(artifact, library, f"m{seed}_{which}_run")
             try:
