@@ -29,7 +29,7 @@ from smelt.cli.progress import progress
 from smelt.passes.run import count_nodes
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.latency import Timing, take_turns
-from smelt.targets.settling import settled
+from smelt.targets.runner import at_full_speed
 
 OUTPUT = Path("build/demo")
 REPORT = OUTPUT / "report.json"
@@ -139,7 +139,7 @@ def _times(source: ir.Model, result: ir.Model, targets: tuple[str, ...]) -> dict
     runs: list[Callable[[], object]] = []
     for side in sides:
         run = side.open(sizes)
-        settled(run)(*inputs)
+        at_full_speed(run)(*inputs)
         runs.append(partial(run, *inputs))
     timings = take_turns(runs, rounds=ROUNDS, seconds=SECONDS, clock=time.process_time)
     return dict(zip(targets, timings[1:], strict=True))

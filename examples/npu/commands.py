@@ -19,7 +19,7 @@ from smelt.program.memory import aligned
 from smelt.program.overlap import LOAD, STORE
 from smelt.runtime.interface import Value
 from smelt.targets.base import Artifact, Plan
-from smelt.targets.settling import Runner
+from smelt.targets.runner import Runner
 
 FILES = ("commands.jsonl", "constants.bin", "layout.json")
 

@@ -16,7 +16,7 @@ from smelt.runtime.interface import Interface, Value
 from smelt.runtime.latency import Timing, take_turns
 from smelt.runtime.named_inputs import Chosen, Given, choose_inputs, wants
 from smelt.runtime.onnxruntime import OnnxRuntime
-from smelt.targets.settling import settled
+from smelt.targets.runner import at_full_speed
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def benchmark(
             fit = _for(candidate, candidate.interface, chosen)
             values, own = fit.values, fit.sizes
         run = candidate.open(own)
-        settled(run)(*values)
+        at_full_speed(run)(*values)
         if isinstance(run, OnnxRuntime):
             run.time_limit = math.inf  # it has finished once, and a watchdog costs time
         runs.append(_bound(run, values))
@@ -84,7 +84,7 @@ def _inputs(candidates: Sequence[Candidate], given: Given, sizes: Mapping[str, i
         return choose({**fixed, **sizes})
 
     def attempt(chosen: Chosen) -> None:
-        settled(first.open(chosen.sizes))(*chosen.values)
+        at_full_speed(first.open(chosen.sizes))(*chosen.values)
 
     return run_fitting(interface, choose, {**fixed, **sizes}, attempt, first.model)[1]
 

@@ -124,12 +124,12 @@ def test_operators_beyond_onnx(explained):
 
 def test_every_operator_can_be_explained(smelt):
     from smelt.cli.topics import topics
-    from smelt.targets.about import about_operator
+    from smelt.targets.describe import describe_operator
 
     asked = [topic for topic in topics() if topic.kind == "operator"]
     assert {topic.name for topic in asked} >= set(opset.operators())
     for topic in asked:
-        assert about_operator(topic.domain, topic.name)["since"], topic
+        assert describe_operator(topic.domain, topic.name)["since"], topic
 
 
 @pytest.mark.parametrize("name", target_names())
@@ -196,15 +196,15 @@ def test_near_names_whatever_their_capitals(name, known, text):
 
 def test_a_target_that_cannot_be_loaded_hides_no_other(explained, monkeypatch):
     from smelt.errors import UsageError
-    from smelt.targets import about
+    from smelt.targets import describe
 
     def find(name):
         if name == "broken":
             raise UsageError("E615", "the target 'broken' cannot be loaded")
         return find_target(name)
 
-    monkeypatch.setattr(about, "target_names", lambda: ("broken", "onnx"))
-    monkeypatch.setattr(about, "find_target", find)
+    monkeypatch.setattr(describe, "target_names", lambda: ("broken", "onnx"))
+    monkeypatch.setattr(describe, "find_target", find)
     text, facts = explained("Relu")
     assert facts["targets"]["broken"]["why"] == "the target 'broken' cannot be loaded"
     assert facts["targets"]["onnx"]["takes"] is True

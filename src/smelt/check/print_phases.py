@@ -12,7 +12,7 @@ from smelt.ir.listing import listing
 from smelt.program.instruction import Program
 from smelt.program.listing import program_lines
 from smelt.targets.base import Plan, Target
-from smelt.targets.watch import PHASES
+from smelt.targets.phase_observer import PHASES
 
 
 def wanted_phases(text: str) -> frozenset[str]:

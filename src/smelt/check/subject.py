@@ -18,9 +18,9 @@ from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.memory import check_memory
 from smelt.runtime.runner import RunnerName, as_model, open_runner
 from smelt.targets.base import Artifact
+from smelt.targets.runner import at_full_speed
 from smelt.targets.saved import open_saved
 from smelt.targets.saved_folder import Saved
-from smelt.targets.settling import settled
 
 if TYPE_CHECKING:
     import onnx
@@ -69,7 +69,7 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
         saved = open_saved(source)
         if saved.model is None or approximation_of(saved.model):
             found = subject_of_saved(saved, name)
-            return replace(found, run=settled(found.run))
+            return replace(found, run=at_full_speed(found.run))
         source = saved.model
     if isinstance(source, ir.Model | bytes | str | Path) or not callable(source):
         model = as_model(cast("ir.Model", source))
@@ -87,7 +87,7 @@ def as_subject(source: Checkable, name: str, runner: RunnerName = "auto") -> Sub
 
 
 def _run_artifact(artifact: Artifact, *inputs: Value) -> Sequence[Value]:
-    return settled(artifact.opened())(*inputs)
+    return at_full_speed(artifact.opened())(*inputs)
 
 
 def subject_of_saved(saved: Saved, name: str) -> Subject:

@@ -28,7 +28,7 @@ from smelt.errors import UsageError
 if TYPE_CHECKING:
     from smelt.check.verification import Report
     from smelt.targets.base import Artifact
-    from smelt.targets.watch import Watcher
+    from smelt.targets.phase_observer import PhaseObserver
 
 
 @command
@@ -109,7 +109,7 @@ def compile_(
     Example: smelt compile model.onnx --target c --dim B=1 -o out
     """
     from smelt.compiler import compile_model
-    from smelt.targets.watch import watching_phases
+    from smelt.targets.phase_observer import observe_phases
 
     check_samples(samples, verify)
     if fallback and strict:
@@ -126,10 +126,10 @@ def compile_(
     sizes = bounded_dims(dim)
     given = Source.read(source, specs, calling, weights.tracing())
     doing = f"reading {source}{size_of(source)}"
-    watchers = _watchers(print_after_phase, verify_phases, watching.print_limit)
+    observers = _phase_observers(print_after_phase, verify_phases, watching.print_limit)
     with (
         watching.over(doing, source, STANDARD, reads=[source]) as seen,
-        watching_phases(*watchers),
+        observe_phases(*observers),
     ):
         make = compile_model if tuning.tune is None else partial(tuning.compile, seen.shown.say)
         artifact = make(
@@ -212,12 +212,12 @@ def _tuned(told: Mapping[str, Any]) -> str:
     )
 
 
-def _watchers(printed: str | None, verified: bool, limit: int) -> list[Watcher]:
+def _phase_observers(printed: str | None, verified: bool, limit: int) -> list[PhaseObserver]:
     """Return the phase observers that the options request; raises UsageError E601
     for a bad phase.
     """
     from smelt.check.print_phases import PrintPhases, wanted_phases
-    from smelt.targets.watch import verify_phase
+    from smelt.targets.phase_observer import verify_phase
 
     printers = [PrintPhases(note, wanted_phases(printed), limit)] if printed is not None else []
     return [*printers, *([verify_phase] if verified else [])]

@@ -81,10 +81,10 @@ def _show_stage(facts: Facts) -> None:
 
 
 def _target(topic: Topic) -> Facts:
-    from smelt.targets.about import about_target
+    from smelt.targets.describe import describe_target
     from smelt.targets.registry import find_target
 
-    return about_target(find_target(topic.name))
+    return describe_target(find_target(topic.name))
 
 
 def _symbolic(facts: Facts) -> str:
@@ -131,9 +131,9 @@ ANY_OPSET = 10**6
 
 
 def _operator(topic: Topic) -> Facts:
-    from smelt.targets.about import about_operator
+    from smelt.targets.describe import describe_operator
 
-    return about_operator(topic.domain, topic.name)
+    return describe_operator(topic.domain, topic.name)
 
 
 def _show_operator(facts: Facts) -> None:

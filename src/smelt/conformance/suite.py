@@ -20,8 +20,8 @@ from smelt.ir import text
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.interface import Value, interface_of
 from smelt.targets.base import Artifact, Target
+from smelt.targets.phase_observer import observe_phases, verify_phase
 from smelt.targets.phases import NothingTaken
-from smelt.targets.watch import verify_phase, watching_phases
 
 RUNS = 5
 """The number of timed runs; the shortest counts."""
@@ -77,7 +77,7 @@ def _conform(target: Target, case: Case) -> Result:
     begun = {"before schedule": (took.append, *target.around.get("before schedule", ()))}
     watched = replace(target, around={**target.around, **begun})
     try:
-        with watching_phases(verify_phase):
+        with observe_phases(verify_phase):
             artifact = _compiled(case, watched, source)
     except SmeltError as error:
         if not isinstance(error, Unsupported) and error.code[:2] not in ("E2", "E4"):

@@ -13,11 +13,11 @@ from smelt.errors import SmeltError, UsageError, did_you_mean
 from smelt.extensions import blame
 from smelt.ir.rule import Rule
 from smelt.spans import span
+from smelt.targets.attribution import attribute_errors_to, check_artifact, checked_load
 from smelt.targets.base import Artifact, Plan, Target
-from smelt.targets.blaming import blaming, check_artifact, checked_load
 from smelt.targets.legality import check_limits
+from smelt.targets.phase_observer import PHASES, notify, verify_phase
 from smelt.targets.selection import Selection
-from smelt.targets.watch import PHASES, ended, verify_phase
 
 POINTS = tuple(f"{side} {phase}" for phase in PHASES for side in ("before", "after"))
 """The points at which a target may add steps of its own."""
@@ -27,7 +27,7 @@ def rules_of(target: Target[Any, Any], own: Any) -> Sequence[Rule]:
     """Return the selection rules of ``target`` for its ``own`` options; raises UsageError E649."""
     if not callable(target.select):
         return target.select
-    with blaming(target, "select"):
+    with attribute_errors_to(target, "select"):
         rules = target.select(own)
     if not isinstance(rules, tuple | list) or not all(isinstance(each, Rule) for each in rules):
         raise UsageError(
@@ -64,12 +64,12 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
     ):
         for point in (f"before {phase}", phase, f"after {phase}"):
             if point == phase:
-                with blaming(target, phase):
+                with attribute_errors_to(target, phase):
                     step(phase, run)
             for each in target.around.get(point, ()):
                 name = f"{point}: {getattr(each, '__name__', 'step')}"
                 step(name, partial(run_step, target, point, each, plan))
-        ended(phase, target, plan)
+        notify(phase, target, plan)
     artifact = check_artifact(target, *made)
     artifact.load = checked_load(target, artifact)
     artifact.report.setdefault("phases", {name: round(took[name], 6) for name in took})
@@ -90,7 +90,7 @@ def select_around(
     selection = run()
     for each in target.around.get("after select", ()):
         run_step(target, "after select", each, plan)
-    ended("select", target, plan)
+    notify("select", target, plan)
     return selection
 
 

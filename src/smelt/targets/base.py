@@ -24,8 +24,8 @@ from smelt.program.layouts import LayoutsOf
 from smelt.runtime.interface import Value, interface_of
 from smelt.spans import span
 from smelt.targets.declaration import check_target
+from smelt.targets.runner import Runner, is_ready
 from smelt.targets.saved_folder import Saved, entry_of
-from smelt.targets.settling import Runner, is_ready
 
 
 @dataclass(frozen=True)

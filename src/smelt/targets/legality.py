@@ -14,8 +14,8 @@ from smelt.ir.bounds import Bounds, bounds_of, unbounded
 from smelt.ir.dims import binding_advice, unnamed_dims
 from smelt.ir.partition import is_constant_node
 from smelt.program.legality import and_more, no_element_type, no_kernel
+from smelt.targets.attribution import attribute_errors_to, call_with_options
 from smelt.targets.base import Target
-from smelt.targets.blaming import asked, blaming
 from smelt.targets.support import support
 
 NO_BOUNDS: Mapping[str, Bounds] = {}
@@ -96,8 +96,8 @@ def _not_accepted(target: Target[Any, Any], node: ir.Node, own: Any) -> str:
     """Return the reason that the target's ``accepts`` gives against ``node``; empty if none."""
     if target.accepts is None:
         return ""
-    with blaming(target, "accepts"):
-        answer = asked(target.accepts, node, own)
+    with attribute_errors_to(target, "accepts"):
+        answer = call_with_options(target.accepts, node, own)
     if not isinstance(answer, bool | np.bool_ | str):
         raise UsageError(
             "E649",

@@ -23,8 +23,8 @@ from smelt.runtime.interface import Interface, Port, Value, interface_of
 from smelt.spans import span
 from smelt.targets.backend import emit_selected
 from smelt.targets.base import Artifact, Plan, Target
+from smelt.targets.runner import Runner
 from smelt.targets.saved_folder import Saved
-from smelt.targets.settling import Runner
 
 SCHEMA = "smelt.parts/1"
 FILE = "parts.json"

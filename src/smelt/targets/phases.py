@@ -21,9 +21,9 @@ from smelt.ir.bounds import told_bounds
 from smelt.ir.partition import Part, is_constant_node, partition
 from smelt.ir.text import operator
 from smelt.spans import span
+from smelt.targets.attribution import attribute_errors_to, call_with_options, is_built_in
 from smelt.targets.backend import emit_selected, rules_of, select_around
 from smelt.targets.base import Artifact, Target
-from smelt.targets.blaming import asked, blaming, is_own
 from smelt.targets.legality import refusal
 from smelt.targets.parts import compose
 from smelt.targets.selection import select, warn_of_unknown_kernels
@@ -47,7 +47,7 @@ def run_phases(
     ErrorList of everything unsupported before ``schedule`` sees the model.
     """
     refuse_absent(model, "compiled")
-    if not is_own(target):
+    if not is_built_in(target):
         listed = {name for domain, name in target.limits.operators or () if not domain}
         warn_of_unknown_kernels(target.name, "kernels", target.kernels or ())
         warn_of_unknown_kernels(target.name, "limits.operators", listed)
@@ -104,8 +104,8 @@ def _check_bodies(
 def _price(target: Target[Any, Any], own: Any, nodes: Sequence[ir.Node]) -> float:
     """Return the target's ``cost`` of a region; raises UsageError E649 if it is no number."""
     assert target.cost is not None
-    with blaming(target, "cost"):
-        price = asked(target.cost, nodes, own)
+    with attribute_errors_to(target, "cost"):
+        price = call_with_options(target.cost, nodes, own)
     if not isinstance(price, SupportsFloat) or math.isnan(price):
         raise UsageError(
             "E649",

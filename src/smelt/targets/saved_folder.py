@@ -13,7 +13,7 @@ from smelt.runtime.feed import leaving_out
 from smelt.runtime.input_ranges import Range
 from smelt.runtime.interface import Interface, Value
 from smelt.runtime.random_keys import on_key_data
-from smelt.targets.settling import Runner, is_ready
+from smelt.targets.runner import Runner, is_ready
 
 
 def entry_of(interface: Interface, run: Runner) -> Runner:

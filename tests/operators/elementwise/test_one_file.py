@@ -15,7 +15,7 @@ from smelt.frontends.jax.registry import RULES
 from smelt.ir import text
 from smelt.operators import register, registry
 from smelt.operators.formula import elementwise
-from smelt.targets.about import about_operator
+from smelt.targets.describe import describe_operator
 
 
 def log_cosh(m, x, scale):
@@ -99,6 +99,6 @@ def test_any_runtime_loads_what_is_saved(tmp_path) -> None:
 
 
 def test_it_is_explained() -> None:
-    facts = about_operator("test.one_file", "LogCosh")
+    facts = describe_operator("test.one_file", "LogCosh")
     assert facts["summary"] == OPERATOR.summary
     assert all(facts["targets"][name]["takes"] for name in ("c", "host", "onnx"))

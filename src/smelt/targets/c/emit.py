@@ -29,7 +29,7 @@ from smelt.targets.c.phases import CPlan
 from smelt.targets.c.project import project_files
 from smelt.targets.c.report_file import clock_file
 from smelt.targets.c.versions import VERSIONS
-from smelt.targets.settling import Runner
+from smelt.targets.runner import Runner
 
 if TYPE_CHECKING:
     import jinja2

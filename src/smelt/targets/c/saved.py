@@ -13,8 +13,8 @@ from smelt.targets.c.contract import INTERFACE_VERSION
 from smelt.targets.c.emit import BLOBS
 from smelt.targets.c.interface_file import Told, digest, from_json
 from smelt.targets.c.report_file import clock_file
+from smelt.targets.runner import Runner
 from smelt.targets.saved_folder import Saved
-from smelt.targets.settling import Runner
 
 _MACRO = re.compile(r"^#define ([A-Z0-9_]+) (\d{1,18})\b", re.MULTILINE)
 

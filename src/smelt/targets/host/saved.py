@@ -9,8 +9,8 @@ from smelt.runtime.interface import interface_of
 from smelt.targets.base import Plan
 from smelt.targets.host.files import read_folder
 from smelt.targets.host.phases import HostPlan, plan_arena, plan_steps, runner_of
+from smelt.targets.runner import Runner
 from smelt.targets.saved_folder import Saved
-from smelt.targets.settling import Runner
 
 
 def open_folder(folder: Path) -> Saved | None:

@@ -9,7 +9,7 @@ from smelt.frontends.onnx.bodies import attach_bodies
 from smelt.frontends.onnx.save import ModelFiles
 from smelt.program.legality import no_kernel
 from smelt.targets.base import Artifact, Plan
-from smelt.targets.settling import Runner
+from smelt.targets.runner import Runner
 
 NOT_EXPRESSED = "ONNX has no operator for it, and no function body that computes it"
 ON_HOST = "; target 'host' computes it"

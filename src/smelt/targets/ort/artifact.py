@@ -22,7 +22,7 @@ from smelt.ir.approximation import approximation_of
 from smelt.program.legality import no_kernel
 from smelt.runtime.session import MAPPED, Session, SessionAdvice, open_session
 from smelt.targets.base import Artifact, Plan
-from smelt.targets.settling import Runner
+from smelt.targets.runner import Runner
 
 ADVICE = "session.json"
 NOT_EXPRESSED = "neither ONNX nor ONNX Runtime has an operator for it, and it has no body"

@@ -7,14 +7,14 @@ from smelt.check.print_phases import PrintPhases, wanted_phases
 from smelt.errors import InternalError, UsageError
 from smelt.ir import text
 from smelt.targets.c import c
-from smelt.targets.watch import PHASES, verify_phase, watching_phases
+from smelt.targets.phase_observer import PHASES, observe_phases, verify_phase
 
 MODEL = "g (float[4,4] x) => (float[4,4] y) { a = Exp(x) b = Tanh(a) y = MatMul(a, b) }"
 
 
 def printed(phases: str, limit: int = 0, **options) -> str:
     lines: list[str] = []
-    with watching_phases(PrintPhases(lines.append, wanted_phases(phases), limit)):
+    with observe_phases(PrintPhases(lines.append, wanted_phases(phases), limit)):
         smelt.compile(text.parse(MODEL), target="c", **options)
     return "\n".join(lines)
 
@@ -43,13 +43,13 @@ def test_a_phase_that_breaks_the_program_is_told() -> None:
         plan.steps.instructions.reverse()
 
     broken = replace(c, schedule=backwards)
-    with watching_phases(verify_phase), pytest.raises(InternalError) as caught:
+    with observe_phases(verify_phase), pytest.raises(InternalError) as caught:
         smelt.compile(text.parse(MODEL), target=broken)
     assert caught.value.code == "E963"
 
 
 def test_our_phases_are_right() -> None:
-    with watching_phases(verify_phase):
+    with observe_phases(verify_phase):
         smelt.compile(text.parse(MODEL), target="c")
 
 

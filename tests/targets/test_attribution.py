@@ -66,7 +66,7 @@ def test_an_error_of_python_names_target_and_line(changed: dict[str, Any]) -> No
     with pytest.raises(SmeltError, match="no such register") as caught:
         smelt.compile(text.parse(MODEL), target=replace(TARGET, **changed))(X)
     assert caught.value.code == "E653"
-    assert "test_blaming.py" in caught.value.at[0]
+    assert "test_attribution.py" in caught.value.at[0]
     assert "slip" in str(caught.value) or "mine" in str(caught.value)
 
 
@@ -181,8 +181,8 @@ ACT = Operator(
     ("build", "why"),
     [
         (lambda m, b: 5, "neither values nor a Miss"),
-        (lambda m, b: b.op("Act", m["x"], m["x"], domain="blamed"), r"takes \(x\)"),
-        (lambda m, b: b.op("Act", domain="blamed"), r"takes \(x\)"),
+        (lambda m, b: b.op("Act", m["x"], m["x"], domain="blamed"), r"inputs are \(x\)"),
+        (lambda m, b: b.op("Act", domain="blamed"), r"inputs are \(x\)"),
         (lambda m, b: b.op("Act", m["x"], domain="blamed", beta=1), "no attribute 'beta'"),
     ],
 )

@@ -21,26 +21,26 @@ from smelt.targets.base import Plan, Target
 
 PHASES = ("select", "schedule", "allocate", "emit")
 
-Watcher: TypeAlias = Callable[[str, Target[Any, Any], Plan[Any, Any]], None]
+PhaseObserver: TypeAlias = Callable[[str, Target[Any, Any], Plan[Any, Any]], None]
 """Is called with the phase that has ended, the target, and the current plan."""
 
-_WATCHERS: ContextVar[tuple[Watcher, ...]] = ContextVar("watchers of phases", default=())
+_OBSERVERS: ContextVar[tuple[PhaseObserver, ...]] = ContextVar("observers of phases", default=())
 
 
 @contextmanager
-def watching_phases(*watchers: Watcher) -> Iterator[None]:
-    """Call ``watchers`` after each phase inside the block."""
-    token = _WATCHERS.set((*_WATCHERS.get(), *watchers))
+def observe_phases(*observers: PhaseObserver) -> Iterator[None]:
+    """Call ``observers`` after each phase inside the block."""
+    token = _OBSERVERS.set((*_OBSERVERS.get(), *observers))
     try:
         yield
     finally:
-        _WATCHERS.reset(token)
+        _OBSERVERS.reset(token)
 
 
-def ended(phase: str, target: Target[Any, Any], plan: Plan[Any, Any]) -> None:
-    """Call the watchers after ``phase``, including the target's own steps after it."""
-    for watcher in _WATCHERS.get():
-        watcher(phase, target, plan)
+def notify(phase: str, target: Target[Any, Any], plan: Plan[Any, Any]) -> None:
+    """Call the observers after ``phase``, including the target's own steps after it."""
+    for observer in _OBSERVERS.get():
+        observer(phase, target, plan)
 
 
 def verify_phase(phase: str, target: Target[Any, Any], plan: Plan[Any, Any]) -> None:

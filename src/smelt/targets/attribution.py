@@ -18,11 +18,13 @@ from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.run_bounds import sizes_of
 from smelt.targets.base import Artifact, Target
-from smelt.targets.settling import Runner, is_ready
+from smelt.targets.runner import Runner, is_ready
 
 
 @contextmanager
-def blaming(target: Target[Any, Any], what: str, function: object = None) -> Iterator[None]:
+def attribute_errors_to(
+    target: Target[Any, Any], what: str, function: object = None
+) -> Iterator[None]:
     """Turn a Python error in ``function``, or else the target's ``what``, into UsageError E653."""
     try:
         yield
@@ -32,12 +34,12 @@ def blaming(target: Target[Any, Any], what: str, function: object = None) -> Ite
         raise
 
 
-def asked(function: Callable[..., Any], given: object, own: object) -> Any:
+def call_with_options(function: Callable[..., Any], given: object, own: object) -> Any:
     """Call ``function(given)``, or ``function(given, own)`` if it also takes the options."""
     return function(given) if takes(function, 1) else function(given, own)
 
 
-def is_own(target: Target[Any, Any]) -> bool:
+def is_built_in(target: Target[Any, Any]) -> bool:
     """True for a target of smelt itself."""
     return bool(str(getattr(target.emit, "__module__", "")).partition(".")[0] == OWN)
 
@@ -89,7 +91,7 @@ class CheckedRunner:
         feed(self._interface, inputs)
         if self._bounds:
             sizes_of(self._interface, [np.asarray(value) for value in inputs], self._bounds)
-        with blaming(self._target, "load", self._run):
+        with attribute_errors_to(self._target, "load", self._run):
             results = self._run(*inputs)
         if isinstance(results, np.ndarray) or not isinstance(results, Sequence):
             raise self._wrong(f"it returned {repr(results)[:60]}, no tuple with a value an output")
@@ -128,11 +130,11 @@ class CheckedRunner:
 def checked_load(target: Target[Any, Any], artifact: Artifact) -> Callable[[], Runner] | None:
     """Return ``artifact.load`` with checked runs; smelt's own targets are returned unchanged."""
     load, model = artifact.load, artifact.model
-    if load is None or is_own(target):
+    if load is None or is_built_in(target):
         return load
 
     def opened() -> Runner:
-        with blaming(target, "load", load):
+        with attribute_errors_to(target, "load", load):
             run = load()
         if not callable(run):
             raise UsageError(

@@ -12,7 +12,7 @@ Runner: TypeAlias = Callable[..., Sequence[Value]]
 
 
 @runtime_checkable
-class Settles(Protocol):
+class CompilesInBackground(Protocol):
     """A runner that becomes faster while it runs."""
 
     def ready(self, timeout: float | None) -> bool:
@@ -23,10 +23,10 @@ class Settles(Protocol):
 
 def is_ready(runner: Runner, timeout: float | None) -> bool:
     """True if ``runner`` is at full speed, after waiting at most ``timeout`` seconds."""
-    return not isinstance(runner, Settles) or runner.ready(timeout)
+    return not isinstance(runner, CompilesInBackground) or runner.ready(timeout)
 
 
-def settled(runner: Runner) -> Runner:
+def at_full_speed(runner: Runner) -> Runner:
     """Wrap ``runner`` so that every result comes from its final form; it may run twice."""
 
     def run(*inputs: Value) -> Sequence[Value]:

@@ -23,7 +23,7 @@ Facts: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
 
-def about_target(target: Target) -> Facts:
+def describe_target(target: Target) -> Facts:
     """Return the limits, options, operators, passes and phases of a target; None stands for all.
 
     ``kernels`` are the ONNX operators that it computes, or that its passes rewrite to such ones.
@@ -63,7 +63,7 @@ def options_of(target: Target) -> dict[str, Facts]:
     }
 
 
-def about_operator(domain: str, op_type: str) -> Facts:
+def describe_operator(domain: str, op_type: str) -> Facts:
     """Return the signature of an operator, the targets that support it, and the
     passes that use it.
     """
