@@ -56,3 +56,10 @@ def test_a_type_breaks_behind_commas_without_new_spaces():
         "x  float[first_dim_of_x,",
         "second_dim_of_x]",
     ]
+
+
+def test_a_first_column_of_over_half_the_line_wraps_too():
+    rows = [("raise-opset{to=23 needed-by=fuse-gelu-exact,fuse-attention}", 1, "opset raised x1")]
+    lines = layout.table(rows, ("pass", "rewrites", "rules"), limit=60).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "".join(line[:40].strip() for line in lines[1:]).startswith("raise-opset{to=23")

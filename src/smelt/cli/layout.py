@@ -60,14 +60,16 @@ def printable(item: object) -> str:
 def fitted(widths: list[int], total: int | None, floors: Sequence[int] = ()) -> list[int]:
     """Return ``widths`` with the widest columns narrowed until a line has at most ``total``.
 
-    The first column, which holds names, keeps its width. No column becomes narrower than ``NARROW``
-    or than its entry of ``floors``, the longest piece of text that must not break.
+    The first column, which holds names, keeps its width if it takes at most half of the line. No
+    column becomes narrower than ``NARROW`` or than its entry of ``floors``, the longest piece of
+    text that must not break.
     """
     widths = list(widths)
     least = [max(NARROW, floor) for floor in floors] or [NARROW] * len(widths)
+    first = 0 if floors and total is not None and widths[0] > total // 2 else 1
     surplus = 0 if total is None else sum(widths) + 2 * (len(widths) - 1) - total
     while surplus > 0:
-        wide = [index for index in range(1, len(widths)) if widths[index] > least[index]]
+        wide = [index for index in range(first, len(widths)) if widths[index] > least[index]]
         if not wide:
             break
         widest = max(wide, key=widths.__getitem__)
