@@ -145,16 +145,30 @@ def _biased(layer: _Layer, d: int, gates: int, apart: bool) -> tuple[int, int]:
         return gates, ABSENT
     hidden = layer.hidden
     size = CELLS[layer.node.op_type].gates * hidden
+    inner = size - hidden if apart else size
+    array = cx.program.constants.get(bias)
+    if array is not None:
+        both = np.concatenate([array[:inner] + array[size : size + inner], array[inner:size]])
+        added = cx.constant(both, "bias")
+        last = cx.constant(array[size + inner :].copy(), "bias") if apart else ABSENT
+    else:
+        added, last = _computed_bias(layer, bias, inner, size)
+    return cx.emit_new("Add", (gates, added), cx.shape(gates)), last
+
+
+def _computed_bias(layer: _Layer, bias: int, inner: int, size: int) -> tuple[int, int]:
+    """Return the sum of both halves of ``bias``, of the first ``inner`` gates, and the rest of the
+    second half, if there is any."""
+    cx = layer.cx
 
     def cut(start: int, end: int) -> int:
         return _cut(cx, bias, 0, start, end if end < 2 * size else REST, end - start)
 
-    inner = size - hidden if apart else size
     added = cx.emit_new("Add", (cut(0, inner), cut(size, size + inner)), (inner,))
-    if apart:
-        added = cx.emit_new("Concat", (added, cut(inner, size)), (size,), axis=0)
-    biased = cx.emit_new("Add", (gates, added), cx.shape(gates))
-    return biased, cut(size + inner, 2 * size) if apart else ABSENT
+    if inner == size:
+        return added, ABSENT
+    added = cx.emit_new("Concat", (added, cut(inner, size)), (size,), axis=0)
+    return added, cut(size + inner, 2 * size)
 
 
 def _join(layer: _Layer, value: ir.Value, parts: list[int], place: int) -> None:
