@@ -139,6 +139,8 @@ STAY = {
     "other weights": {"change": ("(x3, w, b)", "(x3, w2, b)")},
     "another activation": {"change": ("g13 = Tanh(g3)", "g13 = Sigmoid(g3)")},
     "another gate": {"change": ("k3 = Mul(f13, c2)", "k3 = Mul(i13, c2)")},
+    "another sequence": {"change": (
+        "a3 = Gemm<transB=1>(x3,", "n = Neg(x) n3 = Gather<axis=1>(n, j2) a3 = Gemm<transB=1>(n3,")},
     "a scale": {"change": ("a3 = Gemm<transB=1>", "a3 = Gemm<transB=1, alpha=2.0>")},
     "an older state": {"change": ("(h2, u, v)", "(h1, u, v)")},
     "older memory": {"change": ("Mul(f13, c2)", "Mul(f13, c1)")},
