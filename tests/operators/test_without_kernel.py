@@ -17,7 +17,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as kernels
 
 import smelt
 from smelt.ir import opset, text
-from smelt.operators.lacking import typed_input
+from smelt.operators.runtime_gaps import typed_input
 from smelt.operators.without_kernel import WITH_BFLOAT16, WITHOUT, without_kernel
 from smelt.runtime.onnxruntime import OnnxRuntime
 

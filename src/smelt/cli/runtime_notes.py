@@ -8,7 +8,7 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.interface_change import InterfaceChange, OpsetRaised
-from smelt.operators.lacking import wrong_in_source
+from smelt.operators.runtime_gaps import wrong_in_source
 
 LAST_QUANTIZED = 22
 """The last ONNX opset without an Attention of its own."""

@@ -13,8 +13,8 @@ import onnx_ir as ir
 from smelt.ir.affine import COMPARISONS, Affine, uniform
 from smelt.ir.affine_moves import concatenated, reshaped
 from smelt.ir.constants import Constants
+from smelt.ir.dim_from_shape import dim_from_shape
 from smelt.ir.same_shape import same_dim
-from smelt.ir.told_dims import told_dim
 
 
 class Proof(Protocol):
@@ -158,7 +158,7 @@ def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affin
 def _ends_at(counted: ir.Value | None, form: Affine, last: ir.Value | None) -> bool:
     """True if ``counted`` is 0, 1, 2, ... along one axis and ``last`` holds its size or its size -
     1."""
-    told = told_dim(last)
+    told = dim_from_shape(last)
     if told is None or counted is None or counted.shape is None or form.start:
         return False
     if sum(map(abs, form.steps)) != 1 or 1 not in form.steps:

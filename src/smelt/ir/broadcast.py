@@ -14,7 +14,7 @@ from itertools import zip_longest
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.cut_dims import is_cut, largest
+from smelt.ir.clamped_dims import is_clamped, largest
 from smelt.ir.shape_registry import registry, rewrap
 
 ELEMENTWISE = (
@@ -58,7 +58,7 @@ def conflicts(
         symbols = {dim.value: dim for dim in dims if not isinstance(dim, int)}
         if len(symbols) > 1:
             met[axis] = list(symbols.values())
-        elif sizes and is_cut(*symbols.values()):
+        elif sizes and is_clamped(*symbols.values()):
             met[axis] = [1, *symbols.values()]
     return largest(met) if met else {}
 

@@ -14,8 +14,8 @@ from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.bounded_sizes import inside_bound
 from smelt.ir.dim_texts import is_arithmetic
-from smelt.ir.idle_bounds import without_idle_bounds
 from smelt.ir.invented_dims import is_invented
+from smelt.ir.redundant_bounds import without_redundant_bounds
 from smelt.ir.same_shape import Dim
 from smelt.ir.shape_registry import ShapeRule
 from smelt.ir.tracked_elements import LARGEST
@@ -223,7 +223,7 @@ def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | 
             return 0
     if sum(text.count("Max(") + text.count("Min(") for text in texts) >= MOST_BOUNDS:
         return None
-    return without_idle_bounds(ir.SymbolicDim(f"{name}({', '.join(texts)})"))
+    return without_redundant_bounds(ir.SymbolicDim(f"{name}({', '.join(texts)})"))
 
 
 def _is_capped(a: Dim, b: Dim) -> bool:

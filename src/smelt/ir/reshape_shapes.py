@@ -14,7 +14,7 @@ from math import prod
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.cut_dims import bound_of
+from smelt.ir.clamped_dims import bound_of
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim
 from smelt.ir.shape_registry import ShapeRule

@@ -33,7 +33,7 @@ from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_state
 from smelt.ir.element_type import told_by_schema
 from smelt.ir.floors import flattened
 from smelt.ir.frame_shapes import counted_frames
-from smelt.ir.learned_shapes import register_learned
+from smelt.ir.ml_shapes import register_ml
 from smelt.ir.opset import REDUCTIONS
 from smelt.ir.pool_shapes import counted_windows
 from smelt.ir.reduce_shapes import infer_reduction, with_sizes
@@ -53,7 +53,7 @@ def register_own_rules() -> None:
         rewrap(partial(_choose, own), "", op_type)
     for op_type, wrap in _WRAPPED.items():
         rewrap(wrap, "", op_type)
-    register_learned()
+    register_ml()
 
 
 def contain_failures() -> None:

@@ -8,8 +8,8 @@ from onnx_shape_inference import ShapeInferenceContext
 from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.element_ranges import ranges_of
 from smelt.ir.floors import one_floor
-from smelt.ir.idle_bounds import without_idle_bounds
 from smelt.ir.onnx_ir_private import expression_of
+from smelt.ir.redundant_bounds import without_redundant_bounds
 from smelt.ir.rows import UNBOUNDED, Cut, count_open_rows, rows_taken
 from smelt.ir.rows_between import rows_between, without_bound
 from smelt.ir.same_shape import Dim
@@ -28,7 +28,7 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
         cut(context, node)
         output = node.outputs[0]
         if output.shape is not None:
-            dims = [without_idle_bounds(dim) for dim in output.shape.dims]
+            dims = [without_redundant_bounds(dim) for dim in output.shape.dims]
             if dims != [*output.shape.dims]:
                 output.shape = ir.Shape(dims)
 

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from smelt.errors import InternalError
 from smelt.ir import scope
-from smelt.ir.absent import is_absent
+from smelt.ir.missing_weights import is_missing_weight
 from smelt.ir.onnx_ir_private import uses_of
 from smelt.ir.signature import DOMAINS, misfits, signature_of
 
@@ -69,7 +69,7 @@ class _Walk:
         for name, value in graph.initializers.items():
             if value.name != name:
                 yield f"initializer {name!r} is called {value.name!r}"
-            if value.const_value is None and not is_absent(value):
+            if value.const_value is None and not is_missing_weight(value):
                 yield f"initializer {name!r} holds nothing"
         for node in graph:
             yield from self.node(node, graph, defined)

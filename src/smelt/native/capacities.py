@@ -18,8 +18,8 @@ from smelt.program.instruction import (
     Instruction,
     Program,
 )
+from smelt.program.resolve_sizes import Capacity
 from smelt.program.run_sizes import highest
-from smelt.program.settle import Capacity
 
 
 def _sizes(program: Program, instruction: Instruction, position: int) -> list[int]:

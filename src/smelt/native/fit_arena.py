@@ -16,7 +16,7 @@ from smelt.native.work import macs
 from smelt.program.instruction import Program
 from smelt.program.memories import Memory, too_small
 from smelt.program.memory import MemoryPlan
-from smelt.program.settle import largest
+from smelt.program.resolve_sizes import largest
 
 MOST_PEAKS, MOST_TRIED = 16, 80
 """How many memory peaks are cut one after the other, and how many segments are tried at each."""

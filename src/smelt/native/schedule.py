@@ -41,8 +41,8 @@ from smelt.program.passes import (
     quantized_lookups,
     transpose_folding,
 )
+from smelt.program.resolve_sizes import resolve_sizes
 from smelt.program.schedule import schedule
-from smelt.program.settle import settle
 from smelt.program.specialize import bind_declared, check_sizes_known, is_static
 
 NO_BOUND = (
@@ -65,7 +65,7 @@ def ordered(
     shapes = [program.slots[number].shape for number in program.outputs]
     if not is_static(program):
         spell_out_broadcasts(program)
-        settle(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
+        resolve_sizes(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
         check_sizes_known(program, NO_BOUND, settled=True)
         program.conditions = constraint_conditions(constraints_of(model), program.given)
     for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):

@@ -30,8 +30,8 @@ from smelt.operators.built_functions import (
     instance_of,
 )
 from smelt.operators.declare import Definition
-from smelt.operators.lacking import DOMAIN, ROWS, stand_in
 from smelt.operators.registry import find
+from smelt.operators.runtime_gaps import DOMAIN, ROWS, stand_in
 
 MAX_DEPTH = 32
 """Maximum nesting of bodies; a deeper one is assumed to need its own operator."""

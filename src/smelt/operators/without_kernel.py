@@ -1,8 +1,8 @@
-"""Operators of ONNX that ONNX Runtime has no CPU kernel for, by element type, and nothing replaces.
+"""ONNX operators and element types without a CPU kernel in ONNX Runtime and without a replacement.
 
-``lacking.py`` has those that other operators replace. ``tests/operators/test_without_kernel.py``
-holds both tables against the installed runtime. Numbers of float16 have kernels everywhere, since
-the runtime casts around those that it lacks.
+``runtime_gaps.py`` lists the operators that have a replacement;
+``tests/operators/test_without_kernel.py`` compares both tables with the installed runtime. All
+operators work on float16, because the runtime casts to float32 around a missing kernel.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import onnx_ir as ir
 from smelt.ir import scope
 from smelt.ir.element_type import ElementTypes
 from smelt.ir.opset import opset_of
-from smelt.operators.lacking import typed_input
 from smelt.operators.registry import find
+from smelt.operators.runtime_gaps import typed_input
 
 T = ir.DataType
 

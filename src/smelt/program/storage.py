@@ -133,8 +133,8 @@ def _check_sizes(program: Program) -> None:
                 "E411",
                 f"the size {unknown[0]} of {slot.name!r} is not known, so nothing can be planned",
                 why="a plan gives each slot a number of bytes",
-                fix="plan a specialize(program, shapes) for shapes of the inputs, or what settle() "
-                "makes of bounded dims",
+                fix="first call specialize(program, shapes), or resolve_sizes() if the dims have "
+                "bounds; then plan",
             )
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.absent import refuse_absent
 from smelt.ir.defaults import FIRST_WITH_OVERRIDABLE
+from smelt.ir.missing_weights import refuse_missing_weights
 from smelt.ir.names import name_values
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ def serialize(
     """Serialize ``model`` unchanged, with function bodies for extension operators.
 
     With ``fill_gaps``, operators that ONNX Runtime lacks get bodies, too
-    (``operators/lacking.py``). With ``share_weights``, large initializers of the main graph stay
-    outside the protobuf, so its 2 GB limit does not apply and nothing is copied. With ``consume``,
-    ``model`` itself is changed instead of a copy, and loses its large weights.
+    (``operators/runtime_gaps.py``). With ``share_weights``, large initializers of the main graph
+    stay outside the protobuf, so its 2 GB limit does not apply and nothing is copied. With
+    ``consume``, ``model`` itself is changed instead of a copy, and loses its large weights.
     """
     from smelt.frontends.onnx.map_types import proto_of
 
-    refuse_absent(model, "run")
+    refuse_missing_weights(model, "run")
     copy = model if consume else model.clone()
     if fill_gaps or any(node.domain not in ONNX_DOMAINS for node in scope.nodes(copy)):
         from smelt.frontends.onnx.bodies import attach_bodies

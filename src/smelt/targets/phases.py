@@ -16,8 +16,8 @@ import onnx_ir as ir
 
 from smelt.errors import Unsupported, UsageError
 from smelt.ir import scope
-from smelt.ir.absent import refuse_absent
 from smelt.ir.bounds import told_bounds
+from smelt.ir.missing_weights import refuse_missing_weights
 from smelt.ir.partition import Part, is_constant_node, partition
 from smelt.ir.text import operator
 from smelt.spans import span
@@ -46,7 +46,7 @@ def run_phases(
     With a ``fallback``, unsupported nodes go there after ``prepare``. Without one, raises an
     ErrorList of everything unsupported before ``schedule`` sees the model.
     """
-    refuse_absent(model, "compiled")
+    refuse_missing_weights(model, "compiled")
     if not is_built_in(target):
         listed = {name for domain, name in target.limits.operators or () if not domain}
         warn_of_unknown_kernels(target.name, "kernels", target.kernels or ())

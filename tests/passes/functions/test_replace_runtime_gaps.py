@@ -12,7 +12,7 @@ from rewrites import check_operators, run_pass
 
 import smelt
 from smelt.ir import text
-from smelt.operators.lacking import wrong_in_source
+from smelt.operators.runtime_gaps import wrong_in_source
 from smelt.passes.functions.replace_runtime_gaps import replace_runtime_gaps
 from smelt.runtime.onnxruntime import OnnxRuntime
 

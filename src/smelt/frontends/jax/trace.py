@@ -47,10 +47,10 @@ from smelt.frontends.jax.weights import Weights, weights_of
 from smelt.frontends.stablehlo.detect import is_exported
 from smelt.frontends.stablehlo.exported import program_of
 from smelt.frontends.weights import fill_weights
-from smelt.ir.absent import EXPECTED, forget_unread
 from smelt.ir.build import Builder
 from smelt.ir.complex_pairs import mark_pairs
 from smelt.ir.empty_dims import note_never_empty, write_never_empty
+from smelt.ir.missing_weights import EXPECTED, forget_unread
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.size_constraints import note_constraints
 from smelt.operators import register_all

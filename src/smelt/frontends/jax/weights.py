@@ -22,8 +22,8 @@ from smelt.frontends.jax.names import join, unique
 from smelt.frontends.jax.operand import Operand
 from smelt.frontends.jax.parameters import Parameters
 from smelt.frontends.jax.state import is_abstract
-from smelt.ir.absent import absent
 from smelt.ir.build import Builder
+from smelt.ir.missing_weights import add_missing_weight
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Weights:
         dtype = np.dtype(aval.dtype)
         if is_abstract(leaf) or isinstance(leaf, str):
             kind = ir.DataType.from_numpy(dtype)
-            value = absent(builder, name, kind, tuple(aval.shape))
+            value = add_missing_weight(builder, name, kind, tuple(aval.shape))
         else:
             array = compat.host_array(leaf)
             array = array.view() if array.dtype == dtype else array.astype(dtype)

@@ -17,7 +17,7 @@ from smelt.ir.element_type import ElementTypes
 from smelt.ir.opset import opset_of
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import attach_functions, find, restore_operators
-from smelt.operators.lacking import stand_in
+from smelt.operators.runtime_gaps import stand_in
 
 FIRST_WITH_FUNCTIONS = 8
 """The first IR version in which models may hold functions."""

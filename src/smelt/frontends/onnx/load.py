@@ -26,7 +26,7 @@ from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.protobuf_tensors import leave_messages_alone
 from smelt.ir.raise_opset import LOWEST_GOAL, raise_opset, spell_out_withdrawn
 from smelt.operators import restore_operators
-from smelt.operators.wrong import note_source
+from smelt.operators.runtime_defects import note_source
 from smelt.spans import span
 
 

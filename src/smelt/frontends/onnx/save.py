@@ -24,12 +24,12 @@ from smelt.frontends.onnx.mapped import HAD_EXTERNAL_DATA
 from smelt.frontends.onnx.read import Source
 from smelt.ir import provenance as origins
 from smelt.ir import scope
-from smelt.ir.absent import refuse_absent
 from smelt.ir.chunks import turned
 from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import restore_defaults
 from smelt.ir.files import Content, destination, write_together
+from smelt.ir.missing_weights import refuse_missing_weights
 from smelt.ir.names import name_values
 from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.ruled_out import refuse_ruled_out
@@ -184,7 +184,7 @@ def _prepared(
     model: ir.Model, with_provenance: bool, keep_bare: bool, spent: bool = False
 ) -> ir.Model:
     """Return a copy of ``model``, or itself if it is ``spent``, ready to be written to a file."""
-    refuse_absent(model, "saved")
+    refuse_missing_weights(model, "saved")
     refuse_ruled_out(model)
     copy = model if spent else clone_model(model)
     bare = attach_bodies(copy, of_source=False)

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.ir import scope
-from smelt.ir.absent import is_absent
+from smelt.ir.missing_weights import is_missing_weight
 
 MAX_DEPTH = 64
 """How deep graphs may nest; protobuf itself stops at about 50."""
@@ -115,7 +115,7 @@ def _check_values(root: ir.Graph, imports: dict[str, int]) -> None:
 def _is_defined(value: ir.Value) -> bool:
     if value.producer() is not None or value.is_graph_input():
         return True
-    return value.is_initializer() and (value.const_value is not None or is_absent(value))
+    return value.is_initializer() and (value.const_value is not None or is_missing_weight(value))
 
 
 def _undefined(value: ir.Value, at: str) -> InvalidModel:

@@ -16,7 +16,7 @@ from smelt.frontends.weights.cast import cast as cast_tensor
 from smelt.frontends.weights.cast import is_castable
 from smelt.frontends.weights.checkpoint_tensors import Tensors, tensors_of
 from smelt.frontends.weights.npz import RAW
-from smelt.ir.absent import EXPECTED, absent_weights, fill
+from smelt.ir.missing_weights import EXPECTED, fill, missing_weights
 from smelt.spans import span
 
 Names: TypeAlias = "Mapping[str, str] | Callable[[str], str]"
@@ -78,7 +78,7 @@ def fill_weights(
             fix="smelt.load(path) reads one of a file",
             why="fill_weights changes the weights of a model in memory",
         )
-    waiting = absent_weights(model)
+    waiting = missing_weights(model)
     if not waiting:
         raise UsageError(
             "E115",

@@ -14,8 +14,8 @@ import onnx_ir as ir
 
 from smelt.ir.affine_moves import is_one
 from smelt.ir.build import Builder
+from smelt.ir.clamped_dims import all_equal_if_broadcast
 from smelt.ir.constants import Constants
-from smelt.ir.cut_dims import all_equal_if_broadcast
 from smelt.ir.rule import Match, Miss
 from smelt.ir.same_shape import same_dim
 from smelt.ir.walk import producer_of

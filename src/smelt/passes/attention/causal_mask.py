@@ -11,8 +11,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.affine_proof import AffineProof
+from smelt.ir.clamped_dims import equal_if_broadcast
 from smelt.ir.constants import Constants
-from smelt.ir.cut_dims import equal_if_broadcast
 from smelt.ir.known_forms import is_known
 from smelt.ir.same_shape import Dim, same_dim
 from smelt.ir.walk import producer_of

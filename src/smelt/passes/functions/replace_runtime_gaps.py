@@ -3,8 +3,9 @@
     before   Max(a: int64, b: int64) ─> y
     after    Where(Greater(a, b), a, b) ─> y
 
-``operators/lacking.py`` and ``operators/wrong.py`` list these operators by element type. The pass
-runs after every pipeline of ``optimize`` and of the target ``onnx``, before the model is written.
+``operators/runtime_gaps.py`` and ``operators/runtime_defects.py`` list these operators by element
+type. The pass runs after every pipeline of ``optimize`` and of the target ``onnx``, before the
+model is written.
 
 Needs    (1) a known element type; (2) for integer operators that are wrong for large numbers,
          integers whose bounds do not exclude large numbers.
@@ -20,7 +21,7 @@ from smelt.ir.opset import opset_of
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats, replace_or_miss
 from smelt.operators.expand import expand_node
-from smelt.operators.lacking import stand_in
+from smelt.operators.runtime_gaps import stand_in
 from smelt.passes.base import Options, PassContext, graph_pass, rounding
 
 NAME = "replace_runtime_gaps"

@@ -7,9 +7,9 @@ import onnx_ir as ir
 from smelt.ir.affine import Affine
 from smelt.ir.affine_proof import AffineProof
 from smelt.ir.constants import Constants
+from smelt.ir.dim_from_shape import dim_from_shape
 from smelt.ir.same_shape import same_dim
 from smelt.ir.sizes import dim_product
-from smelt.ir.told_dims import told_dim
 from smelt.ir.walk import producer_of
 
 
@@ -56,7 +56,7 @@ def _counts_pairs(indices: ir.Value, source: ir.Value, proof: AffineProof) -> bo
         if product is None or not _is_counter(inner, outer[1], indices, proof):
             continue
         for counter, size in (product.inputs, product.inputs[::-1]):
-            known = told_dim(size)
+            known = dim_from_shape(size)
             if known is not None and same_dim(known, shape[1]):
                 return _is_counter(counter, outer[0], indices, proof)
     return False

@@ -18,7 +18,7 @@ from smelt.native.weights import BLOB_ALIGNMENT, blob
 from smelt.native.work import kernel_report
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
-from smelt.program.settle import largest
+from smelt.program.resolve_sizes import largest
 from smelt.runtime.c_library import ERROR_SINGULAR
 from smelt.targets.base import Artifact
 from smelt.targets.c import interface_file, report_file

@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
-from smelt.ir.cut_dims import all_equal_if_broadcast, equal_if_broadcast, largest
+from smelt.ir.clamped_dims import all_equal_if_broadcast, equal_if_broadcast, largest
 from smelt.ir.shapes import ShapeInference
 
 

@@ -1,9 +1,9 @@
 """Runtime gaps of ONNX Runtime: ONNX operators and element types, each with a body to use instead.
 
-``wrong.py`` lists operators that it computes wrong; both tables are applied alike. Frontends and
-passes use operators as ONNX defines them, and targets see them unchanged. Only when a model is
-written, or opened in ONNX Runtime, a node with a row here becomes a call of a function with that
-body (``functions.py``); loading restores the operator.
+``runtime_defects.py`` lists operators that ONNX Runtime computes wrong; both tables are applied
+alike. Frontends and passes use operators as ONNX defines them, and targets see them unchanged. Only
+when a model is written, or opened in ONNX Runtime, a node with a row here becomes a call of a
+function with that body (``functions.py``); loading restores the operator.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from smelt.operators.declare import Attribute, Attributes, Body, Definition
 from smelt.operators.elementwise import ROWS as ROWS_OF_ELEMENTS
 from smelt.operators.empty_einsum import has_empty_operand
 from smelt.operators.formula import Nodes, Tensor
+from smelt.operators.runtime_defects import DEFECTS, OF_SOURCE, is_wrong
 from smelt.operators.special import error, trigonometric
-from smelt.operators.wrong import OF_SOURCE, WRONG, is_wrong
 
 DOMAIN = "smelt"
 """The domain of the functions."""
@@ -149,7 +149,7 @@ def _by_formula(name: str) -> Body:
 
 
 def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
-    """Yield the rows of ``LACKING``: first operators computed on another type, then formulas."""
+    """Yield the rows of ``GAPS``: first operators computed on another type, then formulas."""
     for table, cast_back in ((AS, True), (KEEPING_AS, False)):
         for op_type, types in table.items():
             for dtype, other in types.items():
@@ -166,11 +166,11 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
     yield ("Where", T.BOOL), _chosen_by_logic
 
 
-LACKING: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
-"""(Operator, element type) to body; `tests/operators` compares the table with the installed
-runtime."""
+GAPS: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
+"""(Operator, element type) that ONNX Runtime lacks, to a body; `tests/operators` compares the table
+with the installed runtime."""
 
-ROWS = frozenset(op_type for op_type, _ in (*LACKING, *WRONG)) | {"Einsum"}
+ROWS = frozenset(op_type for op_type, _ in (*GAPS, *DEFECTS)) | {"Einsum"}
 
 
 def typed_input(op_type: str) -> int:
@@ -179,7 +179,7 @@ def typed_input(op_type: str) -> int:
 
 
 def stand_in(node: ir.Node, types: ElementTypes, *, of_source: bool = True) -> Definition | None:
-    """Return what computes ``node`` in ONNX Runtime if the runtime cannot, else None.
+    """Return the definition with which ONNX Runtime computes ``node`` right, None to keep the node.
 
     Without ``of_source``, source nodes that the runtime computes wrong are left alone. So are nodes
     of unknown element type, and nodes whose attributes refer to those of the enclosing function.
@@ -192,9 +192,9 @@ def stand_in(node: ir.Node, types: ElementTypes, *, of_source: bool = True) -> D
     if dtype is None or any(attribute.is_ref() for attribute in given):
         return None
     key = node.op_type, dtype
-    body = LACKING.get(key)
+    body = GAPS.get(key)
     if (of_source or OF_SOURCE not in node.meta) and is_wrong(node, dtype):
-        body = WRONG[key]
+        body = DEFECTS[key]
     if has_empty_operand(node):
         body = empty_einsum.zeros
     if body is None:

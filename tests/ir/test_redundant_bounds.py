@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx_ir as ir
 import pytest
 
-from smelt.ir import idle_bounds
+from smelt.ir import redundant_bounds
 from smelt.ir.empty_dims import may_be_empty
-from smelt.ir.idle_bounds import is_one_unless_empty, without_idle_bounds
+from smelt.ir.redundant_bounds import is_one_unless_empty, without_redundant_bounds
 
 SIMPLE = {
     "Min(N, (N + Min(1, N)))": "N",
@@ -26,14 +26,14 @@ KEPT = (
 @pytest.mark.parametrize(("text", "simple"), SIMPLE.items())
 def test_bounds_that_never_decide_go(text: str, simple: str) -> None:
     with may_be_empty(["N", "M"]):
-        assert str(without_idle_bounds(ir.SymbolicDim(text))) == simple
+        assert str(without_redundant_bounds(ir.SymbolicDim(text))) == simple
 
 
 @pytest.mark.parametrize("text", KEPT)
 def test_others_stay(text: str) -> None:
     with may_be_empty("ABCDMN"):
         dim = ir.SymbolicDim(text)
-        assert without_idle_bounds(dim) is dim
+        assert without_redundant_bounds(dim) is dim
 
 
 @pytest.mark.parametrize("text", ["Max(0, floor(13*_d2/N) + 3)", "Min(N, floor(M/N) + Min(N, M))"])
@@ -41,7 +41,7 @@ def test_a_size_that_is_divided_by_stays_in_a_bound(text: str) -> None:
     """The rest of a Reshape to a batch of another tensor: where that is 0, there is no size."""
     with may_be_empty(["N", "M"]):
         dim = ir.SymbolicDim(text)
-        assert without_idle_bounds(dim) is dim
+        assert without_redundant_bounds(dim) is dim
         assert not is_one_unless_empty(dim, [dim])
 
 
@@ -49,11 +49,11 @@ def test_no_bound_is_read_where_no_dim_may_be_0(monkeypatch: pytest.MonkeyPatch)
     def read(dim: ir.SymbolicDim) -> None:
         raise AssertionError(f"SymPy is given {dim}")
 
-    monkeypatch.setattr(idle_bounds, "expression_of", read)
+    monkeypatch.setattr(redundant_bounds, "expression_of", read)
     dim = ir.SymbolicDim("Max(1, N)")
-    assert without_idle_bounds(dim) is dim
+    assert without_redundant_bounds(dim) is dim
     with may_be_empty(["N"]), pytest.raises(AssertionError):
-        without_idle_bounds(dim)
+        without_redundant_bounds(dim)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SHOWN = 5
 """How many names an error lists."""
 
-ABSENT = "smelt.absent"
+MISSING = "smelt.missing_weight"
 """Key in the ``meta`` of an initializer: this weight has no tensor yet."""
 
 EXPECTED = "smelt.weights"
@@ -29,45 +29,49 @@ EXPECTED = "smelt.weights"
 checkpoint, including weights that the model does not read."""
 
 
-def absent(builder: Builder, name: str, dtype: ir.DataType, dims: Sequence[int]) -> ir.Value:
+def add_missing_weight(
+    builder: Builder, name: str, dtype: ir.DataType, dims: Sequence[int]
+) -> ir.Value:
     """Return a new missing weight of this dtype and shape in the graph of ``builder``."""
     value = ir.Value(
         name=builder.free_name(name),
         type=ir.TensorType(dtype),
         shape=ir.Shape(dims, frozen=True),
     )
-    value.meta[ABSENT] = True
+    value.meta[MISSING] = True
     builder.graph.initializers.add(value)
     return value
 
 
-def is_absent(value: ir.Value) -> bool:
+def is_missing_weight(value: ir.Value) -> bool:
     """True if ``value`` is a missing weight: an initializer that has no tensor yet."""
-    return value.const_value is None and ABSENT in value.meta
+    return value.const_value is None and MISSING in value.meta
 
 
 def fill(value: ir.Value, tensor: ir.TensorProtocol) -> None:
     """Give the missing weight ``value`` its tensor."""
     value.const_value = tensor
-    del value.meta[ABSENT]
+    del value.meta[MISSING]
 
 
-def absent_weights(model: ir.Model) -> dict[str, ir.Value]:
+def missing_weights(model: ir.Model) -> dict[str, ir.Value]:
     """Return the missing weights of the main graph by name."""
-    return {name: value for name, value in model.graph.initializers.items() if is_absent(value)}
+    return {
+        name: value for name, value in model.graph.initializers.items() if is_missing_weight(value)
+    }
 
 
 def forget_unread(model: ir.Model) -> None:
     """Drop the missing weights that nothing reads; a checkpoint need not contain them."""
-    for name, value in absent_weights(model).items():
+    for name, value in missing_weights(model).items():
         if scope.is_dead(value):
             del model.graph.initializers[name]
 
 
-def refuse_absent(model: ir.Model, doing: str) -> None:
+def refuse_missing_weights(model: ir.Model, doing: str) -> None:
     """Raise InvalidModel E342 if a weight is missing; ``doing`` says what was to be done to the
     model."""
-    names = list(absent_weights(model))
+    names = list(missing_weights(model))
     if names:
         raise refusal(names, doing)
 

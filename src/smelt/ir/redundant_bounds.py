@@ -26,7 +26,7 @@ MOST = 3
 """Maximum number of sizes that may be 0 in one dim; each doubles the number of cases."""
 
 
-def without_idle_bounds(dim: Dim) -> Dim:
+def without_redundant_bounds(dim: Dim) -> Dim:
     """Return ``dim`` without redundant bounds, or ``dim`` itself if none is redundant."""
     if isinstance(dim, int) or not any_may_be_none() or not _is_bounded(dim) or _decides(dim):
         return dim  # SymPy takes milliseconds to read a bound

@@ -26,7 +26,7 @@ Capacity: TypeAlias = Callable[[Program, Instruction, int, int], "int | None"]
 """Returns an upper bound of a result dim, by output position and axis; None if there is none."""
 
 
-def settle(
+def resolve_sizes(
     program: Program,
     bounds: Mapping[str, Bounds],
     declared: Sequence[Sequence[Dim] | None],

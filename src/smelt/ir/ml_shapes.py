@@ -11,7 +11,7 @@ ML = "ai.onnx.ml"
 FLOAT, INT64, STRING = ir.DataType.FLOAT, ir.DataType.INT64, ir.DataType.STRING
 
 
-def register_learned() -> None:
+def register_ml() -> None:
     """Register the rules; call this once."""
     for op_type in ("Scaler", "Normalizer"):
         registry.register(ML, op_type, since_version=1)(_floats_alike)

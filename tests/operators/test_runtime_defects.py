@@ -11,7 +11,7 @@ from installed import ONNXRUNTIME
 import smelt
 from smelt.ir import text
 from smelt.operators.cast_chains import CLIPPED
-from smelt.operators.wrong import WRONG
+from smelt.operators.runtime_defects import DEFECTS
 from smelt.runtime.onnxruntime import OnnxRuntime
 
 RNG = np.random.default_rng(0)
@@ -40,7 +40,7 @@ CASES = {
     ("Sign", ir.DataType.FLOAT16): ("float16", "y = Sign(x)", (SPECIAL,), np.sign),
 }
 REDUCED = {"ReduceMax": np.max, "ReduceMin": np.min}
-MENDED = {key: (1, 32) for key in WRONG if key[0] not in ("Sign", "Cast")}
+MENDED = {key: (1, 32) for key in DEFECTS if key[0] not in ("Sign", "Cast")}
 """The release of ONNX Runtime that computes a row right, where there is one."""
 ROWS = LONG.reshape(-1, 10)
 
@@ -70,7 +70,7 @@ def run_plain(model: ir.Model, arrays) -> np.ndarray:
 
 def test_each_row_has_a_case() -> None:
     casts = {("Cast", dtype) for dtype in CLIPPED}  # tests/operators/test_cast_chains.py
-    assert {*CASES, *casts, *((name, ir.DataType.INT64) for name in REDUCED)} == set(WRONG)
+    assert {*CASES, *casts, *((name, ir.DataType.INT64) for name in REDUCED)} == set(DEFECTS)
 
 
 @pytest.mark.parametrize("key", CASES, ids=str)

@@ -31,18 +31,19 @@ def largest(met: Mapping[int, Sequence[Dim]]) -> dict[int, Dim | None]:
         symbols = [dim for dim in dims if not isinstance(dim, int)]
         if len(symbols) == len(dims):
             found[axis] = _alike(symbols) or _whole(symbols)
-    bounds = _bounds((cut, whole) for axis, whole in found.items() for cut in met[axis])
+    bounds = _bounds((clamped, whole) for axis, whole in found.items() for clamped in met[axis])
     for axis, dims in met.items():
         if bounds and found.get(axis) is None and len(dims) == 2:
             whole = next(
-                (one for one, cut in (dims, dims[::-1]) if _is_uncut(cut, one, bounds)), None
+                (one for one, dim in (dims, dims[::-1]) if _is_never_clamped(dim, one, bounds)),
+                None,
             )
             if whole is not None:
                 found[axis] = whole
     return found
 
 
-def is_cut(dim: ir.SymbolicDim) -> bool:
+def is_clamped(dim: ir.SymbolicDim) -> bool:
     """True if ``dim`` contains a Min with a number."""
     return dim.value is not None and "Min(" in dim.value
 
@@ -52,7 +53,7 @@ def all_equal_if_broadcast(dims: Sequence[Dim], wholes: Sequence[Dim]) -> list[b
     to it."""
     pairs = list(zip(dims, wholes, strict=True))
     bounds = _bounds(pairs)
-    return [equal_if_broadcast(*pair) or _is_uncut(*pair, bounds) for pair in pairs]
+    return [equal_if_broadcast(*pair) or _is_never_clamped(*pair, bounds) for pair in pairs]
 
 
 def equal_if_broadcast(dim: Dim, whole: Dim) -> bool:
@@ -65,13 +66,14 @@ def equal_if_broadcast(dim: Dim, whole: Dim) -> bool:
     return (bound is not None and bound > 1) or _bounded((whole, dim)) is whole
 
 
-def bound_of(cut: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
-    """Return the number n if ``cut`` is Min(n, ``whole``), else None."""
-    if cut.value is None or not cut.value.startswith("Min("):
+def bound_of(clamped: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
+    """Return the number n if ``clamped`` is Min(n, ``whole``), else None."""
+    if clamped.value is None or not clamped.value.startswith("Min("):
         return None
-    if cut.value in (f"Min(1, {whole.value})", f"Min({whole.value}, 1)"):  # onnx_ir reads it as 1
+    # onnx_ir would read these two texts as 1.
+    if clamped.value in (f"Min(1, {whole.value})", f"Min({whole.value}, 1)"):
         return 1
-    bounds = [bound for bound in expression_of(cut).args if str(bound) != whole.value]
+    bounds = [bound for bound in expression_of(clamped).args if str(bound) != whole.value]
     return int(bounds[0]) if len(bounds) == 1 and bounds[0].is_Integer else None
 
 
@@ -101,8 +103,8 @@ def _whole(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
     """Return S of the two dims S and Min(512, S), whose broadcast is S; else None."""
     if len(symbols) != 2:
         return None
-    for whole, cut in (symbols, symbols[::-1]):
-        bound = bound_of(cut, whole)
+    for whole, clamped in (symbols, symbols[::-1]):
+        bound = bound_of(clamped, whole)
         if bound is not None and bound >= 1:
             return whole
     return None
@@ -112,27 +114,27 @@ def _bounds(pairs: Iterable[tuple[Dim, Dim | None]]) -> _Bounds:
     """Return upper bounds of the whole dims to which clamped dims broadcast; a dim of 1 proves
     none."""
     found = []
-    for cut, whole in pairs:
-        if isinstance(cut, ir.SymbolicDim) and isinstance(whole, ir.SymbolicDim) and cut != whole:
-            bound = bound_of(cut, whole)
+    for dim, whole in pairs:
+        if isinstance(dim, ir.SymbolicDim) and isinstance(whole, ir.SymbolicDim) and dim != whole:
+            bound = bound_of(dim, whole)
             found += [(whole, bound)] if bound is not None and bound > 1 else []
     return found
 
 
-def _is_uncut(dim: Dim, whole: Dim, bounds: _Bounds) -> bool:
+def _is_never_clamped(dim: Dim, whole: Dim, bounds: _Bounds) -> bool:
     """True if ``dim`` equals ``whole`` under ``bounds``, because each Min in it has no effect."""
-    if isinstance(dim, int) or not bounds or not is_cut(dim):
+    if isinstance(dim, int) or not bounds or not is_clamped(dim):
         return False
     import sympy
 
     expression = expression_of(dim)
     kept = {}
-    for cut in expression.atoms(sympy.Min):
-        number, *sizes = sorted(cut.args, key=lambda arg: not arg.is_Integer)
+    for clamped in expression.atoms(sympy.Min):
+        number, *sizes = sorted(clamped.args, key=lambda arg: not arg.is_Integer)
         if len(sizes) == 1 and number.is_Integer:
             for most, bound in bounds:
                 if number >= bound and (expression_of(most) - sizes[0]).is_nonnegative:
-                    kept[cut] = sizes[0]
+                    kept[clamped] = sizes[0]
     uncut = expression.xreplace(kept) if kept else expression
     other = whole if isinstance(whole, int) else expression_of(whole)
     return bool(kept) and sympy.simplify(uncut - other) == 0

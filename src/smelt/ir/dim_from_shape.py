@@ -11,7 +11,7 @@ from smelt.ir.walk import producer_of
 _SAME = ("Identity", "Unsqueeze", "Squeeze", "Reshape")
 
 
-def told_dim(value: ir.Value | None) -> Dim | None:
+def dim_from_shape(value: ir.Value | None) -> Dim | None:
     """Return the dim that ``value`` holds if it is a Shape of one dim or one Gather from a
     Shape."""
     while (move := producer_of(value, *_SAME)) is not None:

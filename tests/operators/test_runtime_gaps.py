@@ -16,7 +16,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as kernels
 
 import smelt
 from smelt.ir import opset, text
-from smelt.operators.lacking import LACKING, typed_input
+from smelt.operators.runtime_gaps import GAPS, typed_input
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.runtime.reference import Reference
 from smelt.runtime.runner import open_runner
@@ -46,7 +46,7 @@ def kernel_types() -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize(("op_type", "dtype"), LACKING, ids=str)
+@pytest.mark.parametrize(("op_type", "dtype"), GAPS, ids=str)
 def test_the_runtime_lacks_each_row_and_onnx_has_it(op_type: str, dtype: ir.DataType) -> None:
     schema = opset.schema(op_type, OPSET)
     assert schema is not None
@@ -62,12 +62,12 @@ def test_no_type_of_these_operators_is_forgotten() -> None:
     left |= {name: {"int64", "uint64", "string"} for name in ("DepthToSpace", "SpaceToDepth")}
     left |= {"TopK": {"uint64"}, "Pow": {"uint64"}}
     left |= {"NonZero": {"string"}, "ReduceMax": {"uint64"}, "ReduceMin": {"uint64"}}
-    for op_type in {op_type for op_type, _ in LACKING}:
+    for op_type in {op_type for op_type, _ in GAPS}:
         schema = opset.schema(op_type, OPSET)
         wanted = {t for t in schema.inputs[typed_input(op_type)].types if t.startswith("tensor(")}
         gaps = {name[7:-1] for name in wanted - kernel_types()[op_type]}
         numbers = {name for name in gaps if "float" not in name and "complex" not in name}
-        rows = {NAMES[dtype] for name, dtype in LACKING if name == op_type}
+        rows = {NAMES[dtype] for name, dtype in GAPS if name == op_type}
         assert numbers - rows - {"int4", "uint4"} == left.get(op_type, set()), op_type
 
 
@@ -126,7 +126,7 @@ def inputs_of(model: ir.Model) -> list[np.ndarray]:
 
 def test_optimized_models_have_standard_operators_in_their_place() -> None:
     """Other runtimes read no function of a domain of ours."""
-    for op_type, dtype in LACKING:
+    for op_type, dtype in GAPS:
         source = ir.to_proto(text.parse(graph_of(op_type, dtype), OPSET))
         done = smelt.optimize(source, pipeline="cleanup")
         assert not done.functions, (op_type, dtype)
@@ -134,7 +134,7 @@ def test_optimized_models_have_standard_operators_in_their_place() -> None:
 
 
 @pytest.mark.parametrize("version", [13, OPSET])
-@pytest.mark.parametrize(("op_type", "dtype"), LACKING, ids=str)
+@pytest.mark.parametrize(("op_type", "dtype"), GAPS, ids=str)
 def test_a_row_computes_what_the_operator_does(
     op_type: str, dtype: ir.DataType, version: int, tmp_path: Path
 ) -> None:

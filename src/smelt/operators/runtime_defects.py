@@ -1,13 +1,19 @@
-"""What ONNX Runtime computes wrong: by operator and element type, a body that is right.
+"""Runtime defects of ONNX Runtime: operators and element types with wrong results, each with a
+correct body.
 
-Seen in 1.31, and held against the installed runtime by ``tests/operators/test_wrong.py``: Max,
-Min, and ReduceMax and ReduceMin along the last axes, of int64 are right only if 32 bits hold all
-numbers; a Mod with ``fmod`` takes 64 bits through doubles; the Sign of a NaN of 16 bits is 0;
-Casts in a row become one (``cast_chains.py``). Release 1.32 mended all but the last two; what smelt
-writes is to run on older ones, too.
+``tests/operators/test_runtime_defects.py`` compares this table with the installed runtime. In
+release 1.31:
 
-``WITHOUT_TAIL`` is another table: operators whose kernel keeps a small absolute error only. A
-source that has such an operator keeps it. A rewrite or a frontend makes one only where
+- int64 Max, Min, and ReduceMax and ReduceMin along the last axes are right only for numbers of 32
+  bits;
+- Mod with ``fmod`` converts 64-bit integers to doubles;
+- Sign of a 16-bit NaN is 0;
+- consecutive Casts become one (``cast_chains.py``).
+
+Release 1.32 mended all but the last two, but models that smelt writes must run on older releases.
+
+``WITHOUT_TAIL`` is another table: operators whose kernel has a small absolute error, but a large
+relative one. A source model keeps such operators. A rewrite or a frontend creates one only where
 ``loses_tail`` finds no reader of the relative error; ``docs/runtime-accuracy.md`` has the numbers.
 """
 
@@ -108,7 +114,8 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
         yield ("Cast", dtype), cast_chains.apart
 
 
-WRONG: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
+DEFECTS: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
+"""(Operator, element type) that ONNX Runtime computes wrong, to a correct body."""
 
 
 def _are_narrow(node: ir.Node) -> bool:
@@ -124,22 +131,22 @@ RIGHT_IF: Mapping[str, Callable[[ir.Node], bool]] = {
     "Min": _are_narrow,
     "Mod": lambda node: not node.attributes.get_int("fmod", 0),
 }
-"""Nodes of these operators that the runtime computes right."""
+"""Predicates by operator: true for a node that the runtime computes right all the same."""
 
 
 def is_wrong(node: ir.Node, dtype: ir.DataType) -> bool:
     """True if ONNX Runtime may compute ``node`` wrong on elements of ``dtype``."""
     right = RIGHT_IF.get(node.op_type)
-    return (node.op_type, dtype) in WRONG and (right is None or not right(node))
+    return (node.op_type, dtype) in DEFECTS and (right is None or not right(node))
 
 
 def note_source(model: ir.Model) -> None:
-    """Mark the nodes of ``model`` that the runtime computes wrong, or will if less is known of
-    their operands: what the source says is told, not changed.
+    """Mark the nodes of the source ``model`` that the runtime computes wrong, or would if the
+    bounds of their operands were unknown. Marked nodes are reported, not replaced.
 
-    A Cast is marked if it is wrong as it stands, since passes bring Casts together.
+    A Cast is marked only if it is wrong already, because passes make Casts consecutive.
     """
-    types = {op_type for op_type, _ in WRONG}
+    types = {op_type for op_type, _ in DEFECTS}
     for node in scope.nodes(model):
         known = not node.domain and node.op_type in types
         if known and (node.op_type != "Cast" or cast_chains.is_one_cast(node)):
