@@ -275,7 +275,11 @@ def _passed(
     tolerance: Tolerance,
     allowed: np.ndarray,
 ) -> np.ndarray:
-    """Return a mask of the elements that a bound of ``tolerance`` or ``allowed`` admits."""
+    """Return a mask of the elements whose difference is allowed.
+
+    ``distance`` is in ulp, ``error`` absolute. An element passes if both values are the same, or
+    finite and within ``tolerance`` or its own bound in ``allowed``.
+    """
     finite = np.isfinite(expected) & np.isfinite(actual)
     bound = np.maximum(tolerance.atol + tolerance.rtol * np.abs(expected), allowed)
     passed = (distance == 0) | (finite & ((distance <= tolerance.ulp) | (error <= bound)))

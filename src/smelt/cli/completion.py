@@ -18,7 +18,8 @@ def commands(incomplete: str) -> list[str]:
 
 
 def pipelines(incomplete: str) -> list[str]:
-    """Return ``incomplete`` with its last name completed to each matching pass or stage."""
+    """Return one completion of the pipeline ``incomplete`` for each pass or stage whose name
+    starts with the text after the last comma or parenthesis."""
     from smelt.passes.pipelines import STAGES
     from smelt.passes.registry import passes
 
@@ -29,9 +30,8 @@ def pipelines(incomplete: str) -> list[str]:
 
 
 def passes(incomplete: str) -> list[str]:
-    """Return ``incomplete`` with the last name of its comma-separated list completed
-    to each pass.
-    """
+    """Return one completion of the list ``incomplete`` for each pass whose name starts with the
+    text after the last comma."""
     from smelt.passes.registry import passes as registered
 
     typed, last = incomplete[: incomplete.rfind(",") + 1], incomplete[incomplete.rfind(",") + 1 :]

@@ -41,10 +41,11 @@ ShapesOf = Callable[[ShapeInferenceContext, ir.Node], "list[ir.Shape | None]"]
 def conflicts(
     shapes: Iterable[ir.Shape | None], skip: int = 0
 ) -> dict[int, int | ir.SymbolicDim | None]:
-    """Return the axes on which different symbols meet, with the size of the result or None if
-    unknown.
+    """Return axis to size of the result (None if unknown), for the axes where the library may err.
 
-    Axes are counted from the end, starting at 1; the last ``skip`` axes are ignored.
+    On such an axis, two different symbols meet, or 1 meets a clamped dim such as Min(512, S). An
+    axis with another number is left out, because that number is the size. Axes are counted from
+    the end, starting at 1; the last ``skip`` axes are ignored.
     """
     known = [shape.dims[::-1] for shape in shapes if shape is not None]
     met: dict[int, list[int | ir.SymbolicDim]] = {}
@@ -64,7 +65,11 @@ def conflicts(
 
 
 def register_sound_broadcasting() -> None:
-    """Wrap the shape rule of every broadcasting operator; call this once."""
+    """Wrap the library's shape rule of every broadcasting operator; call this once.
+
+    ``_sound`` makes a new symbol where different symbols meet. PRelu gets the wrapped rule of Add.
+    Expand is wrapped twice: the shape that it broadcasts to is the content of its second operand.
+    """
     for op_type, skip in _operators():
         rewrap(partial(_sound, skip=skip, quick=QUICK.get(op_type)), "", op_type)
     for op_type, other in ALIKE.items():
@@ -129,6 +134,7 @@ QUICK: dict[str, Callable[[ir.Node], bool]] = {
     **dict.fromkeys(SAME_TYPE, _infer_alike),
     "MatMul": _infer_product,
 }
+"""Faster shape rules for common cases; one that returns False leaves the node to the full rule."""
 
 
 def _fits_into(shape: ir.Shape | None, whole: ir.Shape) -> bool:

@@ -50,7 +50,7 @@ def restore_defaults(model: ir.Model) -> None:
 
 
 def default_of(value: ir.Value) -> ir.TensorProtocol | None:
-    """Return the default of an input, set aside or not; None if callers must pass it."""
+    """Return the default of an input, set aside or not; None if callers must pass the input."""
     aside = value.meta.get(META_KEY)
     if aside is not None:
         tensor: ir.TensorProtocol = aside

@@ -26,7 +26,10 @@ def read_ceilings() -> None:
 
 
 def read_once() -> None:
-    """Cache parsed texts as long as symbols mean the same: SymPy takes a millisecond per text."""
+    """Put a cache before the parsers of dims: SymPy takes a millisecond to parse a text.
+
+    ``make_symbols_by`` says what else is part of the cache key.
+    """
     for name in READERS:
         module = import_module(name)
         setattr(module, _PARSE, _Once(getattr(module, _PARSE)))

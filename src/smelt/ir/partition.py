@@ -118,8 +118,10 @@ def _parts(nodes: Sequence[ir.Node], taken: set[ir.Node]) -> list[Part]:
 def _delay_constants(
     nodes: Sequence[ir.Node], taken: set[ir.Node], level: dict[ir.Node, int]
 ) -> None:
-    """Raise the level of nodes that depend on constants only to the lowest level that reads
-    them."""
+    """Move nodes that depend only on constants up, to the lowest level that reads them.
+
+    For a taken reader and a producer that is not taken, that is the level below the reader.
+    """
     free: set[ir.Node] = set()
     for node in nodes:
         if all(_is_known(value, free) for value in read_by(node)):

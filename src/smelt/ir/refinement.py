@@ -39,9 +39,9 @@ class Refinement:
             self._returned[new] = self._returned.pop(old)
 
     def unite(self, old: ir.Value, new: ir.Value) -> tuple[bool, bool]:
-        """Give ``new``, which replaces ``old``, the facts known about either.
+        """Give ``new``, which replaces ``old``, all facts that are known about one of them.
 
-        Returns whether this is more than was known about ``old``, and about ``new``.
+        Returns two flags: more is known now than was known about ``old``, and about ``new``.
         """
         hand_on_rank(old, new)
         old_gains = new_gains = False
@@ -63,7 +63,7 @@ class Refinement:
         return old_gains or more, new_gains or less
 
     def _unite_elements(self, old: ir.Value, new: ir.Value) -> tuple[bool, bool]:
-        """Unite the known elements; returns whether ``old`` and whether ``new`` gains."""
+        """Do the same for known elements of a small integer tensor; returns the same two flags."""
         if is_constant(new):
             return not is_constant(old), False
         if not _may_be_sizes(new):

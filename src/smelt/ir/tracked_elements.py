@@ -24,8 +24,8 @@ LARGEST = 2**63 - 1
 def check_sizes(context: ShapeInferenceContext, node: ir.Node, value: ir.Value) -> None:
     """Replace sizes of ``value`` whose text is too long by new symbols.
 
-    Raises ResourceLimit E501 for sizes beyond int64, and records an error for negative ones, as of
-    a Pad that removes more than there is.
+    Raises ResourceLimit E501 for sizes beyond int64. Records an error for negative sizes, such as
+    those of a Pad that removes more elements than there are.
     """
     if value.shape is None:
         return
@@ -79,7 +79,10 @@ _OF_SIZES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.UINT64, ir.DataTy
 
 
 def _holds(dtype: ir.DataType | None, element: int | ir.SymbolicDim) -> bool:
-    """True if ``dtype`` represents the integer exactly; for sizes, any that memory can hold."""
+    """True if a tensor of ``dtype`` can hold ``element`` exactly.
+
+    A symbolic size is assumed to fit integers of 32 or more bits and doubles.
+    """
     if dtype is None:
         return True
     if isinstance(element, ir.SymbolicDim):

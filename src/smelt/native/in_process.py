@@ -55,7 +55,11 @@ class Source:
 
 def source_of(program: Program, parts: int = 1) -> Source:
     """Return the C of ``program``, a result of ``schedule.planned``, with costly steps in ``parts``
-    shards."""
+    shards.
+
+    Weights that are constants of the program are passed by pointer; packed ones are copied to
+    aligned memory.
+    """
     memory = allocate(program, parts=parts)
     unit = Unit(PREFIX, program, memory, constants="table", tells_status=True, parts=parts)
     shared = bool(unit.part_functions)

@@ -46,7 +46,10 @@ _KNOWN: dict[str, tuple[str, float | None, float | None]] = {
 def activations(
     names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]
 ) -> list[Activation]:
-    """Return the functions called ``names``; those with an alpha or beta take the next given one.
+    """Return the activations called ``names``, each with its alpha and beta.
+
+    ``alphas`` has entries only for activations that have an alpha, in order; so has ``betas``.
+    Missing entries are the defaults.
 
     Raises KeyError for a name that ONNX does not define.
     """
@@ -62,7 +65,10 @@ def activations(
 
 
 def activate(m: Arithmetic, activation: Activation, x: Number) -> Number:
-    """Return the result of an activation, by the formula of its operator where it is one."""
+    """Return ``activation`` of ``x``: by the formula of its operator if it has one, else by ``m``.
+
+    Affine and ScaledTanh exist only as activations, so their formulas are here.
+    """
     op, alpha, beta = activation
     if op == "Affine":
         return alpha * x + beta

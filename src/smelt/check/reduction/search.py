@@ -100,11 +100,12 @@ def _is_typed(value: ir.Value) -> bool:
 
 
 def sweep(count: Callable[[], int], tries: Sequence[Callable[[range], int]]) -> bool:
-    """Try to drop ranges of counted things, halves first, then smaller ones; True if any went.
+    """Try to drop ranges of n = ``count()`` items, halves first, then smaller ranges.
 
-    Each of ``tries`` drops a range and returns how many went; a later one runs at a range size only
-    if the earlier ones dropped nothing. If almost everything can go this takes about ``log n``
-    calls, if nothing can go about ``2 n`` calls of each.
+    Returns True if an item was dropped. Each of ``tries`` gets a range of item numbers, drops what
+    it can, and returns how many items it dropped; a later one runs at a range size only if the
+    earlier ones dropped nothing. If almost all items can be dropped, this takes about ``log n``
+    calls; if none can, about ``2 n`` calls of each.
     """
     any_taken = False
     size = max(count() // 2, 1)
@@ -116,12 +117,12 @@ def sweep(count: Callable[[], int], tries: Sequence[Callable[[range], int]]) -> 
 
 
 def _sweep_once(count: Callable[[], int], attempt: Callable[[range], int], size: int) -> bool:
-    """Try all ranges of ``size`` once, from the start to the end."""
+    """Try all ranges of ``size`` once, in order; True if an item was dropped."""
     start, taken = 0, False
     while start < count():
         chosen = range(start, min(start + size, count()))
         went = attempt(chosen)
         taken |= went > 0
-        # If little went, skip the rest of the range, which would be tried again and again.
+        # If at most half was dropped, skip the rest: it would be tried again and again.
         start += 0 if 2 * went > len(chosen) else max(len(chosen) - went, 1)
     return taken

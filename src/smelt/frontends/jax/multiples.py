@@ -28,9 +28,10 @@ def is_quotient(name: str) -> bool:
 
 
 def multiples_of(constraints: Iterable[ast.Compare]) -> dict[str, int]:
-    """Return the symbols that ``constraints`` make multiples of a number above 1.
+    """Return symbol to number, for each ``symbol % number == 0`` with a number above 1.
 
-    A symbol in any other equality is left out: JAX replaces one symbol by the other there.
+    Several numbers of one symbol become their least common multiple. A symbol that also occurs in
+    another equality, such as ``S == 2*T``, is left out: JAX itself replaces one of the symbols.
     """
     found: dict[str, int] = {}
     others: set[str] = set()

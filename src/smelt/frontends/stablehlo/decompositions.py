@@ -83,7 +83,11 @@ class Decomposed:
         return None
 
     def _possible(self, name: str, element: str) -> Iterator[Decomposition]:
-        """Yield the decompositions that may end with operator ``name`` of this element type."""
+        """Yield the decompositions whose expansion may end with operator ``name`` on ``element``.
+
+        JAX computes 16-bit floats in f32, so their expansion ends with a convert (except that of
+        atan). Decompositions with a constant that the module lacks are skipped.
+        """
         computed = _COMPUTED_IN.get(element)
         if computed is None:
             return

@@ -68,7 +68,10 @@ def _counted(cx: Any, op: Operation, operands: Any, returned: list[Any]) -> _Sca
 
 
 def _find_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool:
-    """Find the rows that ``scan`` reads or writes; True if all are at one place per iteration."""
+    """Record in ``scan`` the rows that it reads or writes; True if all run in one direction.
+
+    A scan runs from the first row to the last, or back. False, too, if there are no rows.
+    """
     arguments = list(scan.block.arguments)
     inside = {view.operation for view in scan.block.operations}
     places: set[bool] = set()
@@ -99,7 +102,10 @@ def _find_rows(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> bool
 
 
 def _reads_full_rows(cx: Any, row: Row, tensor: Any) -> bool:
-    """True if ``row``, which a call reads, has the full row size of ``tensor``."""
+    """True if the call that reads ``row`` returns all of a row of ``tensor``, not a part of it.
+
+    The call's function is traced for the shape that it returns.
+    """
     call = producer(row.value)
     known = {row.tensor: tensor, row.place: np.int32(0)}
     if not all(each in known or cx.is_known(each) for each in call.operands):

@@ -86,7 +86,10 @@ def _stride(size: int, stride: int, wide: int, *, by_run: bool) -> int:
 
 
 def _repeats(size: int, wide: int) -> bool:
-    """True if a dim repeats its one element, for all run-time sizes; may raise Undecided."""
+    """True if a dim of ``size`` is 1 and is broadcast to ``wide``.
+
+    Raises Undecided if a run-time size decides that.
+    """
     if same(size, 1):
         return True
     if isinstance(wide, Size) and isinstance(size, int):
@@ -97,7 +100,10 @@ def _repeats(size: int, wide: int) -> bool:
 def collapse(
     shape: Sequence[int], accesses: Sequence[Access]
 ) -> tuple[tuple[int, ...], list[Access]]:
-    """Return the same walk in as few loops as possible."""
+    """Return the shape and accesses of the same walk in as few loops as possible.
+
+    Dims of size 1 are dropped; neighbors with matching strides in all accesses become one.
+    """
     sizes: list[int] = []
     columns: list[list[int]] = []
     for dim, size in enumerate(shape):

@@ -25,7 +25,8 @@ FLAT = 4 * MOST_LANES
 
 
 def is_together(instance: Instance) -> bool:
-    """True for floats, constant weights, and equal numbers of steps."""
+    """True if this file has a kernel: float32, constant weights, static sizes above 0, and no
+    ``sequence_lens``, so all samples take the same number of steps."""
     numbers = (*instance.shape(0), *instance.shape(1))
     return (
         all(type(number) is int and number > 0 for number in numbers)

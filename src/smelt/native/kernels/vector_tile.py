@@ -31,7 +31,7 @@ class Beside:
     column: Dim
 
     def at(self, row: str, column: str) -> Beside:
-        """Return the operand from another row and column on."""
+        """Return the operand whose first element is at ``row`` and ``column`` of this one."""
         return Beside(
             plus(plus(self.pointer, row, self.row), column, self.column), self.row, self.column
         )
@@ -50,12 +50,15 @@ class Finish:
     lines: tuple[str, ...] = ()
 
     def at(self, row: str, column: str) -> Finish:
-        """Return the epilogue from another row and column on."""
+        """Return the epilogue whose first element is at ``row`` and ``column`` of this one."""
         return replace(self, beside=tuple(one.at(row, column) for one in self.beside))
 
     def after(self, text: str, beside: Beside) -> Finish:
-        """Return the epilogue with ``text``, of the sum ``{0}`` and ``beside`` as ``{1}``, applied
-        first."""
+        """Return the epilogue that applies ``text`` to the sum, and this epilogue to the outcome.
+
+        ``text`` is C with ``{0}`` for the sum and ``{1}`` for the side operand ``beside``, which
+        becomes the first side operand; the numbers of the others grow by one.
+        """
         places = [f"{{{place}}}" for place in range(2, len(self.beside) + 2)]
         first = "before"
         lines = (

@@ -38,7 +38,10 @@ FAR = 1e75
 
 
 class Balanced(NamedTuple):
-    """``by^-1 order^T a order by`` of a matrix ``a``, by parts; ``by`` is a number per row."""
+    """A balanced matrix: ``parts`` of ``D^-1 P^T a P D``.
+
+    ``order`` is the permutation P; ``by`` holds the diagonal of D, a number per row.
+    """
 
     parts: Sequence[Tensor]
     order: Tensor
@@ -56,13 +59,17 @@ def power_of_two(m: Nodes, scale: Tensor) -> Tensor:
 
 
 def balanced(m: Nodes, parts: Sequence[Tensor], count: Tensor, *, scaling: bool) -> Balanced:
-    """Balance matrices of n = ``count`` rows; without ``scaling``, ``by`` is 1."""
+    """Return balanced matrices of ``count`` rows; without ``scaling``, they are only permuted.
+
+    ``place`` is the new position of each row. Rows without off-diagonal elements move to the end,
+    then columns without them to the front. Rows from ``first`` to ``end`` remain to be scaled.
+    """
     squares = _squares(parts)
     r, c = index_grid(m, squares)
     beside = m.where(m.equal(r, c) | m.equal(squares, 0.0), 0.0, 1.0)
     zero = m.op("Cast", largest(m, squares) * 0.0, to=int(ir.DataType.INT64))
     place, end = _set_off(m, beside, zero + r, zero, zero + count)
-    # What is pushed to the front is pushed to the end of the transposed matrix in reverse.
+    # To move columns to the front, move rows of the transposed matrix to the end, then reverse.
     turned = transposed(m, beside)
     place, last = _set_off(m, turned, count - place, count - end + 1, zero + count + 1)
     place, first = count - place, count + 1 - last
@@ -112,12 +119,12 @@ def _set_off(
 
 
 def _scaled(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) -> Tensor:
-    """Return ``by`` after sweeps over the rows until nothing changes."""
+    """Return the scaling ``by`` of each row after sweeps over the rows until no row improves."""
     powers = m.tensor(m.builder.constant(POWERS))
     steps = m.tensor(m.builder.constant(4.0 * POWERS[:-1].reshape(1, 1, -1) ** 4))
 
     def times(condition: Tensor) -> Tensor:
-        """The power of two to the number of steps for which it holds."""
+        """Return 2**k for each row, where k counts the steps for which ``condition`` holds."""
         ones = m.op("Cast", condition, to=int(ir.DataType.INT64))
         return m.op("Gather", powers, m.op("ReduceSum", ones, ints(m, -1), keepdims=1))
 

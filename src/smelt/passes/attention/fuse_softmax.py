@@ -84,7 +84,10 @@ def shifted(m: Match, b: Builder) -> Replacement:
 
 
 def _fused(m: Match, b: Builder, op_type: str) -> Replacement:
-    """Return ``op_type`` of x if maximum and sums reduce one same axis, else a Miss or None."""
+    """Return ``op_type`` of x if the maximum and the sums reduce the same axis, else a Miss.
+
+    None for an x that is no float tensor or has no known shape.
+    """
     x = m["x"]
     if x.shape is None or x.dtype is None or not x.dtype.is_floating_point():  # keeps 3
         return None
@@ -108,8 +111,10 @@ def _axis(node: ir.Node, constants: Constants) -> int | None:
 
 
 def _is_kept(value: ir.Value, x: ir.Value, axis: int) -> bool:
-    """True if ``value`` broadcasts to x as its reduction over ``axis``: that dim is 1, repeated or
-    absent."""
+    """True if ``value``, a reduction of x over ``axis``, broadcasts to x along that axis.
+
+    Its dim ``axis`` is then 1 or expanded to the size of x; for axis 0, it may also be absent.
+    """
     if value.shape is None or x.shape is None:
         return False
     absent = [1] if axis == 0 and len(value.shape) == len(x.shape) - 1 else []

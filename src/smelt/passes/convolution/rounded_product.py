@@ -16,10 +16,10 @@ BLOCK = 1 << 16
 
 
 def round_product(array: np.ndarray, factor: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
-    """Return ``array * factor`` computed in float64 and rounded as ``round_to`` does, None on
-    failure.
+    """Return ``array * factor``, computed in float64 and rounded once to ``dtype``.
 
-    ``factor`` broadcasts. The result has the memory layout of ``array``.
+    None if an element overflows, is NaN or loses too many bits. ``factor`` broadcasts. The result
+    has the memory layout of ``array``.
     """
     if array.dtype.kind != "f" or dtype.kind != "f":
         with np.errstate(all="ignore"):

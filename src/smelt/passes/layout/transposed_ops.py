@@ -30,7 +30,10 @@ _HANDLERS = {
 
 
 def commute(node: ir.Node, perms: Mapping[ir.Value, Perm], constants: Constants) -> Commuted | None:
-    """Return how ``node`` commutes, or None; ``perms`` holds the values known to be transposed."""
+    """Return ``node`` moved before the Transpose of its operands, or None if that is not possible.
+
+    ``perms`` holds the permutation of each value that is known to be transposed.
+    """
     if node.domain:
         return None
     if len(node.outputs) != 1 and node.op_type not in _SEVERAL_RESULTS:

@@ -49,6 +49,7 @@ _INTEGERS = (ir.DataType.INT64, ir.DataType.INT32)
 NEVER = frozenset({"DequantizeLinear", "QuantizeLinear", "Constant", *scope.GRAPH_CARRIERS})
 
 ROUNDED = ", rounded"
+"""Ends the statistic of a fold whose floats may differ from those that a runtime computes."""
 NUMPY_ROUNDS = rounding(8, "NumPy computes folded results, not the kernels of a runtime")
 
 
@@ -104,7 +105,10 @@ class _Folder:
         self.together: set[ir.Node] = set()
 
     def visit(self, node: ir.Node, in_function: bool) -> None:
-        """Replace ``node`` by its constant results if they are known and small enough."""
+        """Replace ``node`` by its constant results if they are known and small enough.
+
+        A fold counts as rounded unless every runtime computes the same floats.
+        """
         if node.op_type == "Constant" and not node.domain:
             if not in_function:
                 self.lift(node)

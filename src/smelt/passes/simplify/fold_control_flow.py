@@ -99,7 +99,7 @@ class _Folder:
         return None if found is None else bool(found)
 
     def trips(self, node: ir.Node, body: ir.Graph) -> int | None:
-        """Return 0 or 1 if that is the constant number of iterations, else None."""
+        """Return the number of iterations of a Loop if it is known to be 0 or 1, else None."""
         count, condition = (*node.inputs, None, None)[:2]
         most = self.constants.scalar(count)
         starts = True if condition is None else self.truth(condition)
@@ -148,7 +148,7 @@ class _Folder:
         self.run_once(node, body, body.inputs[2:], builder, [*first, *given], 1, stacked)
 
     def scan(self, node: ir.Node) -> None:
-        """Inline the body of a Scan over dims of 1, which takes one step in any direction."""
+        """Inline the body of a Scan whose scanned dims are 1, which takes one step."""
         body = node.attributes["body"].as_graph()
         count = node.attributes["num_scan_inputs"].as_int()
         states, scanned = node.inputs[:-count], node.inputs[-count:]
@@ -196,8 +196,11 @@ class _Folder:
         skip: int,
         stacked: int,
     ) -> None:
-        """Inline ``body`` with the values ``given``; ``inputs`` are its own inputs, whose dims are
-        checked."""
+        """Inline ``body`` with the values ``given`` for its inputs.
+
+        If a dim of ``inputs``, the body's own inputs, is not a number, the shapes in the body are
+        inferred again. ``skip`` and ``stacked`` are those of ``inline``.
+        """
         if not _is_static(inputs):
             # Symbols of the body mean nothing outside; shapes are inferred again there.
             for each in body:

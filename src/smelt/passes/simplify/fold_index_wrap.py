@@ -35,7 +35,7 @@ _inside = op("Clip", _wrapped, const(name="low"), const(name="high"), name="insi
 
 @rule(op("Gather", var("data"), one_of(_inside, _wrapped)))
 def gathered(m: Match, b: Builder) -> Replacement:
-    """Replace the index of a Gather by i, clipped to ``[-n, n)`` if it was clipped."""
+    """Let a Gather read the unwrapped index i; if the index was clipped, clip i to ``[-n, n)``."""
     count, data = m.scalar("count"), m["data"]
     if not isinstance(count, int) or data.shape is None:
         return Miss("the number added to negative indices is unknown")
@@ -47,13 +47,13 @@ def gathered(m: Match, b: Builder) -> Replacement:
 
 @rule(op("Equal", _wrapped, _inside, commutative=True))
 def in_bounds(m: Match, b: Builder) -> Replacement:
-    """Replace the bounds check of a wrapped index by the check of i."""
+    """Let a bounds check compare the unwrapped index i with ``Clip(i, -n, n - 1)``."""
     index = _clipped(m, b)
     return index if isinstance(index, Miss) else b.op("Equal", m["i"], index)
 
 
 def _clipped(m: Match, b: Builder) -> ir.Value | Miss:
-    """Return the index clipped to ``[-n, n)``, or a Miss."""
+    """Return the unwrapped index i clipped to ``[-n, n)``, or a Miss."""
     count = m.scalar("count")
     if m["i"].dtype not in (ir.DataType.INT32, ir.DataType.INT64):
         return Miss("the index is neither int32 nor int64")

@@ -84,13 +84,17 @@ def recall(program: Program, threads: int) -> Kept | None:
 
 
 def remember(program: Program, threads: int, kept: Kept) -> None:
-    """Write the note of ``program``; raises OSError."""
+    """Write the note of ``program``, an empty one if it is too large; raises OSError.
+
+    An empty note is never recalled.
+    """
     small = _is_whole(program) and sum(each.nbytes for each in kept.weights) <= MOST_CONSTANTS
     Cache().note(note_of(program, threads), kept.to_text() if small else "")
 
 
 def _is_whole(program: Program) -> bool:
-    """True if the name of the note identifies all of ``program``."""
+    """True if the name of the note identifies all of ``program``, which it does for few constants,
+    default layouts, no quantization and no subgraphs."""
     if sum(array.nbytes for array in program.constants.values()) > MOST_CONSTANTS:
         return False
     if any(slot.quantization is not None or slot.layout is not None for slot in program.slots):

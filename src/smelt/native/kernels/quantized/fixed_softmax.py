@@ -1,5 +1,8 @@
-"""Softmax of bytes in integers: exponentials as 24-bit integers with exponents below the
-largest."""
+"""Softmax of bytes in integer arithmetic.
+
+A byte's exponential is ``part * 2**-below``: ``part`` is an integer of 24 bits, ``below`` says how
+far its exponent is below the largest of the table.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,14 @@ ROW = """static void fixed_softmax(const unsigned char *restrict x, ptrdiff_t n,
 """
 
 MOST_INVERSE = 2**38
-"""The largest inverse of the result's scale, times 2**16."""
+"""The limit of ``inverse``, which is 2**16 divided by the scale of the result."""
 
 
 def fixed_softmax(cx: KernelContext, table: np.ndarray, scale: float) -> tuple[str, str]:
-    """Return the name of the function, and its arguments between the row length and the last three.
+    """Declare the C function above; return its name and its arguments ``parts`` to ``inverse``.
 
-    ``table`` has the exponentials of all bytes; ``scale`` is that of the result.
+    The caller writes the others. ``table`` holds the exponential of each byte; ``scale`` is the
+    scale of the result.
     """
     part, exponent = np.frexp(table.astype(np.float64))
     below = np.where(part > 0, np.minimum(exponent.max() - exponent, 255), 255)

@@ -112,7 +112,11 @@ def _scatter(
     mode: object,
     reduction: str,
 ) -> ir.Value:
-    """Lower one scatter: a window put in by slices, or ScatterND on moved dims."""
+    """Lower one scatter: one window at a constant place by slices, others by ScatterND.
+
+    ScatterND indexes leading dims, so the indexed dims are moved to the front and back again. If
+    updates out of bounds are dropped, they go to an extra last row, which is cut off at the end.
+    """
     x, starts, updates = operands
     roles, shape = _roles(cx, numbers), cx.avals_in[0].shape
     if not roles.indexed and len(cx.avals_in[1].shape) == 1:  # One window that covers everything.
@@ -125,7 +129,7 @@ def _scatter(
     order = [*roles.indexed, *roles.full]
     data = cx.transpose(x, order)
     index, dropped = _index(cx, starts, numbers, roles, mode)
-    if dropped:  # A row behind the last takes what is out of bounds.
+    if dropped:
         zero = cx.constant(np.zeros((), np.dtype(cx.avals_in[0].dtype)))
         data = edged(cx, data, cx.const_i64([0, 1]), zero, [0])
     places = [int(dim) for dim in numbers.update_window_dims]
@@ -190,8 +194,10 @@ def _with_nan(
 def _index(
     cx: Lowering, starts: ir.Value, numbers: Any, roles: Roles, mode: object
 ) -> tuple[ir.Value, bool]:
-    """Return the index of every updated element, and whether dropped ones point past the last
-    row."""
+    """Return the index of every updated element, and whether some may point past the last row.
+
+    That is where updates out of bounds go, in a mode that drops them.
+    """
     shape, rank = cx.avals_in[0].shape, len(cx.avals_in[1].shape)
     index, valid = _bounded(cx, cx.cast(starts, ir.DataType.INT64), roles, mode)
     columns = _batch_columns(cx, numbers, roles)
@@ -213,7 +219,10 @@ def _index(
 def _bounded(
     cx: Lowering, index: ir.Value, roles: Roles, mode: object
 ) -> tuple[ir.Value, ir.Value | None]:
-    """Return the starts, clipped in mode clip, and which are in bounds in mode drop."""
+    """Return the starts, and a mask of those in bounds; None as the mask if all are.
+
+    Mode clip clips the starts; in every other mode, starts out of bounds are masked.
+    """
     how = indices.mode_of(cx, mode)
     limits = [cx.avals_in[0].shape[dim] for dim in roles.mapped]
     sizes = [roles.windows.get(dim, 1) for dim in roles.mapped]

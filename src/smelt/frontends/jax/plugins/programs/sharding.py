@@ -51,7 +51,10 @@ def reduction(
     axes: Sequence[int | str],
     axis_index_groups: object = None,
 ) -> ir.Value:
-    """Reduce over the dims that vmap put in place of names."""
+    """Reduce over the axes given by number: vmap puts numbers in place of the names that it maps.
+
+    Axes given by name have size 1.
+    """
     if axis_index_groups is not None:
         raise cx.unsupported("it reduces over groups of an axis")
     dims = [axis for axis in axes if not isinstance(axis, str)]
