@@ -237,8 +237,8 @@ def _softmax(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _alone(dims: Sequence[int | ir.SymbolicDim], axis: int) -> int | None:
-    """Return the only axis from ``axis`` on whose size is not known to be 1; the last one if all
-    are 1, as -1; None if there are several."""
+    """Return the only axis from ``axis`` on whose size may not be 1; -1 for the last axis, or if
+    all sizes are 1; None if there are several."""
     rank = len(dims)
     if not -rank <= axis < rank:
         return None
