@@ -95,7 +95,7 @@ def session_of(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
 
 
 def take_turns(runs: Mapping[str, Callable[[], object]], seconds: float) -> dict[str, list[int]]:
-    """CPU nanoseconds of each call of each run, one call a turn."""
+    """CPU nanoseconds of each call of each run, one call per turn."""
     times: dict[str, list[int]] = {name: [] for name in runs}
     for run in runs.values():
         run()

@@ -125,7 +125,7 @@ def test_functions_stand_on_either_side():
     assert not verify(wrong, graph).ok
     x = np.float32([[1, 2]])
     assert verify(np.tanh, np.tanh, inputs=[x]).ok
-    with pytest.raises(UsageError, match="one array an input, in order"):
+    with pytest.raises(UsageError, match="one array per input, in order"):
         verify(right, graph, inputs={"x": x})
 
 

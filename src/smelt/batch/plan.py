@@ -175,13 +175,13 @@ def _refuse_taken(options: Iterable[str]) -> None:
             raise UsageError(
                 "E692",
                 what,
-                fix="before --: --report FILE, of all models",
+                fix="write --report FILE before the --, for one report of all models",
                 why="each model would overwrite the file of the one before",
             )
         if option.partition("=")[0] in TAKEN or (option[:2] == "-o" and len(option) > 2):
             raise UsageError(
                 "E692",
-                f"{option!r} stands behind --, and the batch sets it",
-                fix="before --: -o FOLDER of the results, --json for one document",
+                f"{option!r} stands after the --, and the batch sets it",
+                fix="write -o FOLDER or --json before the --",
                 why="a batch chooses the files of each model",
             )

@@ -92,9 +92,9 @@ def reduce(
     if not search.shows(model):
         raise UsageError(
             "E621",
-            "the check does not see it in the model as it is",
-            why="what is not there cannot be kept",
-            fix="try the check by hand on the model",
+            "the check does not find the fault in the whole model",
+            why="reduction removes nodes as long as the check still finds the fault",
+            fix="run the check by hand on the model",
         )
     infer_within(model)
     complete = True

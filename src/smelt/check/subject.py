@@ -32,7 +32,7 @@ Checkable: TypeAlias = (
 
 @dataclass
 class Subject:
-    """One side of a comparison; ``run`` takes and returns one value a port, pairs for complex.
+    """One side of a comparison; ``run`` takes and returns one value per port, pairs for complex.
 
     ``model`` is set if an ONNX model is run, ``compiled`` is the model of an artifact.
     ``interface`` is set if the source declares one. ``make_inputs`` takes sizes, a seed and a mode,

@@ -199,7 +199,7 @@ def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, 
 
 def _on_pairs(first: Subject, second: Subject, inputs: Sequence[Value]) -> Sequence[Value]:
     if isinstance(inputs, Mapping):
-        what = "inputs= takes one array an input, in order"
+        what = "inputs= takes one array per input, in order"
         raise UsageError(
             "E632",
             what,
@@ -266,7 +266,7 @@ def made_up_cases(
         raise UsageError(
             "E634",
             "no inputs can be made up: neither side is an ONNX model",
-            fix="give inputs=[...], one array an input",
+            fix="give inputs=[...], one array per input",
             why="functions do not declare the types of their arguments",
         )
     other: Interface | None = interfaces[1] if len(interfaces) > 1 else None

@@ -45,8 +45,8 @@ Verify = Annotated[
     Literal["off", "final", "each"],
     typer.Option(
         "--verify",
-        help="Compare the numbers of the result with those of the source: at the end, or after each"
-        " pass, too.",
+        help="Compare the numbers of the result with those of the source: at the end (final), or"
+        " after each pass as well (each).",
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, metavar="N", help="The seed of the random inputs.")]

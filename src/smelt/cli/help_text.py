@@ -13,7 +13,7 @@ NAMES = {"int": "N", "int range": "N", "float": "NUMBER", "float range": "NUMBER
 
 
 def paragraphs(function: Callable[..., None]) -> str:
-    """Return the docstring of a command with one line a paragraph, so that the terminal wraps."""
+    """Return the docstring of a command with one line per paragraph, so that the terminal wraps."""
     told = cleandoc(function.__doc__ or "")
     return "\n\n".join(" ".join(part.split()) for part in told.split("\n\n"))
 

@@ -19,14 +19,14 @@ CODES: Mapping[str, ErrorCode] = {
         "rename one, or give each a batch of its own",
     ),
     "E692": ErrorCode(
-        "an option that a batch gives by itself",
-        "Where results go, and that the command answers in JSON, is the batch's to say; what each "
-        "model would write to the same file is not for a batch.",
-        "put -o, --json and --report before --",
+        "an option that the batch sets itself",
+        "The batch decides where results go and whether to print JSON. With other options that "
+        "name a file, every model would overwrite the file of the one before.",
+        "write -o, --json and --report before the --",
     ),
     "E693": ErrorCode(
-        "a folder that a batch is at work in",
-        "Two batches at a time would do the same models twice.",
+        "a folder that another batch is using",
+        "Two batches in one folder would process the same models twice.",
         "wait for the other one, or choose another folder",
     ),
     "E694": ErrorCode(

@@ -9,15 +9,15 @@ from smelt.error_codes.code import ErrorCode
 CODES: Mapping[str, ErrorCode] = {
     "E655": ErrorCode(
         "a malformed equation",
-        "An equation names the dims of each operand and of the result by one character each, "
-        "operands apart by commas; `...` stands for dims without names.",
+        "An equation names the dims of each operand and of the result by one character each. "
+        "Commas separate operands; `...` stands for dims without names.",
         'smelt.compile_einsum("ab,bc->ac", [(2, 3), (3, 4)])',
     ),
     "E656": ErrorCode(
         "operands that do not fit an equation",
         "A term of the equation has another number of dims than its operand, a name stands for two "
         "sizes, or the algebra is not defined on the element type.",
-        "give one shape a term, and equal names to equal sizes only",
+        "give one shape per term, and equal names to equal sizes only",
     ),
     "E657": ErrorCode(
         "no semiring",
@@ -27,14 +27,14 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E658": ErrorCode(
         "no path for a contraction",
-        "The finder of paths is not known, a path does not name each operand once, or none keeps "
-        "the results in between as small as asked.",
+        "The method that `optimize=` names is not known, a path does not name each operand once, "
+        "or no path keeps all intermediate results within `memory_limit=`.",
         "allow more with memory_limit=, or choose another path with optimize=",
     ),
     "E659": ErrorCode(
-        "a model that means nothing over an algebra",
-        "smelt.over_semiring takes models of sums, products and what moves elements; the model has "
-        "another operator, or elements that the algebra is not defined on.",
+        "a model that an algebra cannot compute",
+        "smelt.over_semiring takes models of sums, products and operators that move elements; the "
+        "model has another operator, or an element type that the algebra is not defined on.",
         "smelt.over_semiring(smelt.trace(lambda a, b: a @ b, ...), 'min_plus')",
     ),
 }

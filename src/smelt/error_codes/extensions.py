@@ -19,8 +19,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E615": ErrorCode(
         "an extension cannot be loaded",
-        "The installed package that registers it fails when it is imported, or what its entry "
-        "point names is of another kind.",
+        "The import of the installed package that registers it fails, or its entry point names an "
+        "object of another kind.",
         "upgrade or uninstall the package that the message names",
     ),
     "E640": ErrorCode(
@@ -36,39 +36,39 @@ CODES: Mapping[str, ErrorCode] = {
     "E644": ErrorCode(
         "an operator declared wrong",
         "A field of an Operator is of another type, a name is no name, or a function takes other"
-        " arguments than smelt gives it. It is refused where it is declared, so that it cannot"
-        " break the compile of a model that holds it.",
+        " arguments than smelt gives it. smelt refuses the declaration, so that it cannot break the"
+        " compile of a model with that operator.",
         "declare it as docs/add-an-operator.md shows",
     ),
     "E645": ErrorCode(
-        "a body that needs itself",
-        "The body of an operator beyond ONNX holds that operator again, so it has no end.",
+        "a body that contains its own operator",
+        "The body of an operator beyond ONNX contains that operator, so inlining it would not end.",
         "build the body of ONNX operators, or of extension operators that have bodies",
     ),
     "E646": ErrorCode(
         "an operator that breaks its own declaration",
         "The shape rule, the reference or the body of an operator returned something that its"
-        " declaration does not allow, or raised an error of Python.",
-        "let `infer` return one Result an output, and raise ValueError for wrong inputs",
+        " declaration does not allow, or raised a Python exception.",
+        "let `infer` return one Result per output, and raise ValueError for wrong inputs",
     ),
     "E647": ErrorCode(
-        "a C kernel that is none",
+        "an invalid C kernel",
         "An entry point of `smelt.c.kernels` names no CKernel, or a CKernel has no example, neither"
         " or both of a text and a kernel, or a text that names neither an input nor an attribute."
-        " Or the kernel of a package raised an error of Python, or a C compiler refuses what it"
-        " writes.",
-        "let it name a CKernel of an operator of your own",
+        " Or the kernel of a package raised a Python exception, or a C compiler refuses the C that"
+        " it writes.",
+        "let the entry point name a CKernel for an operator of your own",
     ),
     "E648": ErrorCode(
-        "a step at no point of a compile",
-        "A target has steps of its own at a point that no phase has.",
+        "a step at an unknown point of a compile",
+        "A target adds steps at a point that none of its phases has.",
         'around={"after schedule": (my_step,)}',
     ),
     "E649": ErrorCode(
         "a target declared wrong",
         "A field of a Target is of another type, a function takes other arguments than smelt gives"
-        " it, or a phase returned something else than it must. It is told where it stands, so that"
-        " it does not show in the middle of a compile.",
+        " it, or a phase returned another type than it must. smelt checks the declaration itself,"
+        " so that the error names it and not some later step of a compile.",
         "declare it as docs/add-a-target.md shows",
     ),
     "E650": ErrorCode(
@@ -88,8 +88,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E653": ErrorCode(
         "a plug-in fails",
-        "A phase, a rule or another function of an installed package raised an error of Python, or"
-        " returned what it must not. The message names the function, the file and the line.",
+        "A phase, a rule or another function of an installed package raised a Python exception, or"
+        " returned a value that is not allowed. The message names the function, file and line.",
         "report it to the authors of the package",
     ),
 }

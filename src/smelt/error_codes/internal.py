@@ -24,7 +24,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E904": ErrorCode(
         "a rule reads what it replaces",
-        "The replacement that a rule built reads the result that it stands for.",
+        "The replacement that a rule built reads the result that it replaces.",
         "report the rule to its author",
     ),
     "E905": ErrorCode(
@@ -39,8 +39,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E908": ErrorCode(
         "the reference kernels of onnx have changed",
-        "Constants are folded by the kernels of onnx's reference evaluator, and these cannot be "
-        "called as smelt calls them.",
+        "smelt folds constants by the kernels of onnx's reference evaluator, and the installed "
+        "onnx has another way to call them.",
         "install a version of onnx that smelt is tested with",
     ),
     "E910": ErrorCode(
@@ -70,14 +70,15 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E963": ErrorCode(
         "a broken plan",
-        "A phase of a target read a value before it is written, or laid two that live at once over"
-        " each other. Found by --verify-phases and the conformance suite.",
+        "A phase of a target reads a value before it is written, or gives the same memory to two"
+        " values that are live at once. --verify-phases and the conformance suite find this.",
         "report it with the model, or mend the phase if the target is yours",
     ),
     "E964": ErrorCode(
         "a kernel that loses fused steps",
         "An operator was fused into another, such as a Relu into a convolution, and the kernel "
         "that was chosen wrote C that does not compute it.",
-        "let the kernel compute the steps, or not say that it does; else report it with the model",
+        "let the kernel compute the steps, or declare that it does not; if the kernel is smelt's, "
+        "report it with the model",
     ),
 }

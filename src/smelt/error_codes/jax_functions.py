@@ -66,28 +66,27 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E111": ErrorCode(
         "calls that cannot become functions",
-        "Calls become ONNX functions for Python functions, methods and classes with a "
-        "__call__ that is theirs; in a domain that holds no operators.",
+        "Calls of Python functions, of methods and of classes that define __call__ can become ONNX "
+        "functions, in a domain that has no operators.",
         'smelt.trace(model, "f32[B,8]", functions=[Block])',
     ),
     "E112": ErrorCode(
         "a symbolic size that has to be known",
-        "The traced function depends on how symbolic sizes compare, which is not the same for "
-        "all of them, and cannot become cases of one model; or Python needs a size as a number, "
-        "as int and range do.",
+        "The traced function compares symbolic sizes, the outcome depends on the sizes, and smelt "
+        "cannot make cases of one model of it. Or Python needs the size as a number, as int and "
+        "range do.",
         'smelt.trace(fn, "f32[S]", constraints=["S >= 2"])',
     ),
     "E113": ErrorCode(
         "the traced function fails",
-        "The function raised an exception, or returned something that is no array. The line is "
-        "the innermost one of its author's code; in Python, the exception itself is the cause of "
-        "this one.",
+        "The function raised an exception, or returned something that is no array. The message "
+        "names the innermost line of your own code; in Python, `__cause__` is the exception.",
         "call the function with arrays, as JAX does, to see the whole traceback",
     ),
     "E115": ErrorCode(
         "wrong abstract weights",
-        "Weights whose numbers come from a checkpoint later are arrays of fixed sizes, of an "
-        "argument that the function has or inside the function itself.",
+        "Abstract weights get their numbers from a checkpoint later. They must be arrays of fixed "
+        "sizes, in an argument of the function or inside the function.",
         'smelt.trace(model.apply, shapes, "f32[B,8]", weights=["variables"])',
     ),
 }

@@ -32,7 +32,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E405": ErrorCode(
         "a memory of the target is too small",
-        "One operation, or what is alive with it, needs more bytes of a memory than there are.",
+        "One operation and the values that are live with it need more bytes than the memory has.",
         "split it into bands, give the memory more bytes, or add a fallback",
     ),
     "E411": ErrorCode(

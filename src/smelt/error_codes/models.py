@@ -104,8 +104,8 @@ CODES: Mapping[str, ErrorCode] = {
     "E319": ErrorCode(
         "a version that does not exist",
         "The IR version or an imported operator set is missing, contradicts another, or is "
-        "newer than the installed onnx describes; or a function of the model imports an opset in "
-        "which one of its operators is another than in that of the model.",
+        "newer than the installed onnx describes; or a function imports another opset than the "
+        "model, and one of its operators differs between the two.",
         "install a newer onnx, or export the model for a lower opset",
     ),
     "E320": ErrorCode(
@@ -134,8 +134,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E324": ErrorCode(
         "a malformed attribute",
-        "An attribute is there twice, has no type, holds something else than its type says, "
-        "or refers to an attribute of a function that there is not.",
+        "An attribute occurs twice, has no type, has a value of another type, or refers to an "
+        "attribute that its function does not have.",
         "export the model again",
     ),
     "E325": ErrorCode(
@@ -145,8 +145,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E331": ErrorCode(
         "a matrix is singular",
-        "The model has a smelt.ValidateNonsingular, which ends a run with an error if the factor "
-        "that it takes has a zero on its diagonal, or a number that is not finite.",
+        "The model has a smelt.ValidateNonsingular, which ends a run with an error if its input, a "
+        "triangular factor, has a zero on the diagonal or a number that is not finite.",
         "give matrices that can be inverted, or take the check out of the model",
     ),
     "E330": ErrorCode(

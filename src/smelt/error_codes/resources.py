@@ -29,7 +29,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E505": ErrorCode(
         "the disk is full",
-        "There is no room for the file. What stood there is as it was, and nothing is left over.",
+        "There is no room for the file. An existing file is unchanged; no partial file is left.",
         "free some space, or write to another disk",
     ),
     "E510": ErrorCode(

@@ -14,9 +14,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E701": ErrorCode(
         "a pass changed a result",
-        "With --verify each, the model computed something else after a pass than before it, "
-        "beyond what the pass declares, or than the source, beyond what all passes declare "
-        "together that changed something. What is declared exact is compared by bits.",
+        "With --verify each, smelt compares results after a pass with those before it, and with "
+        "those of the source. The difference is larger than the pass, or all passes so far, "
+        "declare. Results of passes that are declared exact are compared by bits.",
         "run the reproducer, which names the rewrite; leave the pass out meanwhile",
     ),
     "E702": ErrorCode(
@@ -28,7 +28,7 @@ CODES: Mapping[str, ErrorCode] = {
     "E705": ErrorCode(
         "a target does not conform",
         "A target failed a case of the conformance suite.",
-        "the message names the case; docs/add-a-target.md says what is asked",
+        "the message names the case; docs/add-a-target.md says what the suite requires",
     ),
     "E706": ErrorCode(
         "a graph of another structure",

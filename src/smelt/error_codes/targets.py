@@ -20,8 +20,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E660": ErrorCode(
         "a wrong option of a target",
-        "The target has no such option, or the value is of another type, or is a name that cannot "
-        "name what the target writes.",
+        "The target has no such option, or the value is of another type, or is no valid name for "
+        "the functions or files that the target writes.",
         "--option name=my_model",
     ),
     "E661": ErrorCode(
@@ -36,7 +36,7 @@ CODES: Mapping[str, ErrorCode] = {
         "smelt tune --target ort -o costs.json",
     ),
     "E663": ErrorCode(
-        "no advice for a session",
+        "wrong options of a session",
         "The options of a session of ONNX Runtime, such as those in session.json, are not known "
         "or of another type.",
         "compile the model again, or leave out what is not listed in docs/for-onnx-runtime.md",
@@ -48,13 +48,13 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E670": ErrorCode(
         "inputs that do not fit a program",
-        "The shape of an array is not one that the model takes, or data lead to sizes other than "
-        "those declared, or to a branch that cannot be computed.",
+        "The model does not take an array of this shape, or the data lead to other sizes than "
+        "declared, or to a branch that cannot be computed.",
         "give an array of the shape in the message, or other data",
     ),
     "E671": ErrorCode(
         "wrong inputs for an artifact",
         "An array is missing, or has another element type than the model takes.",
-        "pass one array an input, of the element type in the message",
+        "pass one array per input, of the element type in the message",
     ),
 }

@@ -46,7 +46,7 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E619": ErrorCode(
         "a part that is not cut off",
-        "What the outputs need does not all come from the inputs that were given.",
+        "The outputs depend on a value that the given inputs do not cover.",
         "add the inputs that the message names, or choose values after them",
     ),
     "E620": ErrorCode(
@@ -57,8 +57,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E621": ErrorCode(
         "nothing to reduce",
-        "The check does not see on the whole model what is to be kept.",
-        "run the check by hand; --check-status says which exit status means: still there",
+        "The check does not find the fault in the whole model.",
+        "run the check by hand; --check-status sets the exit status that shows the fault",
     ),
     "E622": ErrorCode(
         "a check that cannot be run",
@@ -67,8 +67,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E630": ErrorCode(
         "a file cannot be written",
-        "The destination is a folder, is in none, or may not be written. A file that "
-        "stood there is as it was.",
+        "The destination is a folder, its folder does not exist, or it may not be written. An "
+        "existing file is unchanged.",
         "-o path/in/an/existing/folder.onnx",
     ),
     "E631": ErrorCode(
@@ -131,7 +131,8 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E680": ErrorCode(
         "an unreadable file of settings",
-        "The smelt.toml or pyproject.toml that holds here is no TOML in UTF-8, or may not be read.",
+        "The smelt.toml or pyproject.toml that smelt found is no TOML in UTF-8, or may not be "
+        "read.",
         "mend the file, or leave the files out with --no-config",
     ),
     "E681": ErrorCode(

@@ -124,7 +124,7 @@ class Definition:
         if results is None:
             return None
         if not isinstance(results, Sequence) or not all(isinstance(v, ir.Value) for v in results):
-            raise self.broken_body(f"it returned {str(results)[:80]}, not one value an output")
+            raise self.broken_body(f"it returned {str(results)[:80]}, not one value per output")
         return tuple(results)
 
     def broken_body(self, why: str) -> UsageError:

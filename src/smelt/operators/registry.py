@@ -88,7 +88,7 @@ def _register_shape_rule(operator: Operator) -> None:
         except Exception as error:
             raise _broken(node, f"{type(error).__name__}: {error}") from error
         if not _are_results(results, len(node.outputs)):
-            raise _broken(node, f"it returned {str(results)[:80]}, not one Result an output")
+            raise _broken(node, f"it returned {str(results)[:80]}, not one Result per output")
         for value, result in zip(node.outputs, results, strict=False):
             ctx.set_shape_and_dtype(value, _named(ctx, result.shape), result.dtype)
 
@@ -112,7 +112,7 @@ def _broken(node: ir.Node, why: str) -> UsageError:
         f"the shape rule of operator {node.domain}.{node.op_type} breaks its declaration",
         at=f"node {node.name!r}",
         why=why,
-        fix="let `infer` return one Result an output, and raise ValueError for wrong inputs",
+        fix="let `infer` return one Result per output, and raise ValueError for wrong inputs",
     )
 
 

@@ -123,7 +123,7 @@ class CheckedRunner:
             "E653",
             f"what target {self._target.name!r} makes does not run as its model",
             why=why,
-            fix="return one array an output, of its type and shape",
+            fix="return one array per output, of its type and shape",
         )
 
 
@@ -140,7 +140,7 @@ def checked_load(target: Target[Any, Any], artifact: Artifact) -> Callable[[], R
             raise UsageError(
                 "E649",
                 f"`load` of target {target.name!r} returned {repr(run)[:40]}",
-                fix="return a function of one array an input, which returns one an output",
+                fix="return a function that takes one array per input and returns one per output",
                 why="load returns what runs the artifact on this machine",
             )
         return CheckedRunner(target, model, run)

@@ -58,7 +58,7 @@ def evaluate(tree: ast.expr, meaning: Algebra) -> object:
         "E103",
         f"the dim expression {ast.unparse(tree)!r} is not understood",
         why="sizes are sums, differences and products, floordiv, mod, max and min of symbols",
-        fix="write the size with these, or give it a symbol of its own",
+        fix="write the size with these operations, or use a new symbol for it",
     )
 
 

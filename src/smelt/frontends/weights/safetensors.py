@@ -60,7 +60,7 @@ def shards(path: Path) -> list[Path]:
             index = json.loads(path.read_text("utf-8"))
             names = sorted(set(index["weight_map"].values()))
             if any(Path(name).name != name for name in names):
-                raise ValueError("it names files beyond its folder")
+                raise ValueError("it names files outside its folder")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise _damaged(path, str(error)) from error
         _check_there(path, names)

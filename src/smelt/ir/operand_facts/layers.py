@@ -24,7 +24,7 @@ def _per_channel(index: int, what: str) -> Fact:
         places = n.dims(0)[1:] if n.number("spatial", 1) == 0 else n.dims(0)[1:2]
         return agree(n.dims(index), places or [1])
 
-    return f"{what} has one element a channel", holds
+    return f"{what} has one element per channel", holds
 
 
 def _group_norm(index: int, what: str) -> Fact:
@@ -35,7 +35,7 @@ def _group_norm(index: int, what: str) -> Fact:
         wanted = n.size(0, 1) if n.opset >= 21 else n.number("num_groups", 1)
         return agree(n.dims(index), [wanted])
 
-    return (f"{what} has one element a channel (a group, before opset 21)", holds)
+    return (f"{what} has one element per channel (per group, before opset 21)", holds)
 
 
 def _needs_heads(*names: str) -> Fact:

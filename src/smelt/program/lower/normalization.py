@@ -139,7 +139,7 @@ def mean_variance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 def group_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
     """Over groups of channels; scale and bias have one number per channel (opset 21)."""
     if cx.opset < 21:
-        raise cx.refuse("before opset 21 scale and bias had one number a group")
+        raise cx.refuse("before opset 21 scale and bias had one number per group")
     cx.keep(
         node,
         num_groups=node.attributes.get_int("num_groups", 1),

@@ -55,7 +55,7 @@ def _biased(form: str) -> Build:
         if len(bias.shape or ()) != 1 or not same_dim(
             (bias.shape or (1,))[0], (x.shape or (0,))[-1]
         ):
-            return Miss("the bias does not have one number a column")
+            return Miss("the bias does not have one number per column")
         return b.op(form, x, bias, domain=DOMAIN)
 
     return build

@@ -188,7 +188,7 @@ def _with_bias(m: Match, b: Builder) -> Replacement:
     product, bias = m.node("product"), m["bias"]
     columns = product.attributes.get_int("N")
     if bias.shape is None or list(bias.shape) != [columns] or bias.dtype != ir.DataType.FLOAT:
-        return Miss("the summand does not have one number a column")
+        return Miss("the summand does not have one number per column")
     inputs = [*product.inputs, *(None,) * 6][:6]
     if inputs[5] is not None:
         return None
