@@ -194,7 +194,7 @@ def run_once(
     try:
         results, chosen = run_fitting(interface, choose, dims or {}, attempt, source.model)
     except InvalidModel as error:
-        if error.code == "E321" and tried[0].sizes and not error.fix:
+        if error.code == "E321" and tried[0].sizes:
             ran = ", ".join(f"{name}={size}" for name, size in tried[0].sizes.items())
             error.fix = f"it ran at {ran}; choose other sizes with --dim, or give inputs"
         raise

@@ -58,11 +58,11 @@ def test_a_batch_is_cut_for_a_folder_of_one_size(smelt, write, npz, tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "says"),
     [
-        ({"z": ones(2, 4)}, "lack 'x'"),
+        ({"z": ones(2, 4)}, "no arrays for 'x'"),
         ({"x": ones(2, 4), "z": ones(2, 4)}, "no input 'z'"),
         ({"x": np.ones((2, 4))}, "double[2,4]"),
         ({"x": ones(2, 5)}, "float[2,5]"),
-        ({}, "lack 'x'"),
+        ({}, "no arrays for 'x'"),
         ({"x": ones(0, 2, 4)}, "float[0,2,4]"),
     ],
 )

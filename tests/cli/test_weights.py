@@ -109,7 +109,7 @@ def test_a_compile_fills_weights_as_a_conversion_does(
     np.testing.assert_array_equal(weight.const_value.numpy(), kernel.astype(np.float32))
     assert "E637" in smelt(*given, "--cast-weights").stderr
     of_model = smelt("compile", tmp_path / "out" / "model.onnx", *filling[:2], *given[-2:])
-    assert "E608 input specs and checkpoints belong to a JAX function" in of_model.stderr
+    assert "E608 input specs or a checkpoint are given for an ONNX model" in of_model.stderr
 
 
 def test_products_that_keep_their_weights_are_told(smelt: Any, write: Any, tmp_path: Path) -> None:
