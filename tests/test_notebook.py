@@ -11,7 +11,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import smelt
-from smelt.check.evidence import Evidence
+from smelt.check.verification_record import VerificationRecord
 from smelt.compiler import optimize_model
 from smelt.ir import text
 from smelt.ir.html.markup import escaped
@@ -153,9 +153,12 @@ def test_reports_and_evidence_are_one_line_and_a_table(html):
     assert "merge-consecutive-relus" in html(reports)
     changed = next(report for report in reports if report.changed)
     assert re.fullmatch(r"<PassReport [\w-]+: 1 rewrites, 4 -> 3 nodes, .* ms>", repr(changed))
-    assert repr(reports.evidence).startswith("<Evidence: verified after 2 changes at B=")
+    assert repr(reports.evidence).startswith("<VerificationRecord: verified after 2 changes at B=")
     assert "ulp" in html(reports.evidence)
-    assert repr(Evidence("each")) == "<Evidence: nothing to verify: no pass changed anything>"
+    assert (
+        repr(VerificationRecord("each"))
+        == "<VerificationRecord: nothing to verify: no pass changed anything>"
+    )
 
 
 def test_a_formatter_of_the_user_stays_and_ours_can_be_taken_away():

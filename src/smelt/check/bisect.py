@@ -15,7 +15,7 @@ import onnx_ir as ir
 from smelt.check.agreement import Dims
 from smelt.check.baseline import Baseline
 from smelt.check.changes import node_changes
-from smelt.check.trail import Trail
+from smelt.check.version_history import VersionHistory
 from smelt.errors import InternalError, SmeltError
 from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport
@@ -125,8 +125,8 @@ class _Attempt:
     After ``good`` rewrites the result was right, after ``edits`` wrong; ``rewrites`` counts all.
     """
 
-    def __init__(self, trail: Trail, work: ir.Model) -> None:
-        self.trail, self.work = trail, work
+    def __init__(self, history: VersionHistory, work: ir.Model) -> None:
+        self.history, self.work = history, work
         self.problems: list[str] = []
         self.guilty: Step | None = None
         self.reports: list[PassReport] = []
@@ -143,15 +143,15 @@ class _Attempt:
         if self.problems:
             return
         self.good, self.edits = self.edits, self.rewrites
-        finding = self.trail.follow(step, model, report)
+        finding = self.history.follow(step, model, report)
         if finding is not None:
             self.guilty, self.problems = step, finding.problems
-            self.first = self.trail.runs
+            self.first = self.history.runs
 
     def fail(self, error: SmeltError) -> None:
         """Record that the pipeline raised ``error``."""
         if not self.problems:
-            self.raises, self.good, self.first = True, self.edits, self.trail.runs + 1
+            self.raises, self.good, self.first = True, self.edits, self.history.runs + 1
             self.problems = [f"the pipeline fails: {error.what}"]
 
 
@@ -167,7 +167,7 @@ class _Search:
         attempt.
         """
         work = self.model.clone()
-        attempt = _Attempt(Trail(self.baseline, self.dims, first=first), work)
+        attempt = _Attempt(VersionHistory(self.baseline, self.dims, first=first), work)
         try:
             self.optimize(work, limit, [attempt])
         except SmeltError as error:

@@ -16,10 +16,10 @@ import onnx_ir as ir
 from smelt.check.agreement import Dims
 from smelt.check.baseline import Baseline
 from smelt.check.case import Case, of_sizes
-from smelt.check.evidence import Evidence
 from smelt.check.reproducer import real_weights, write_reproducer
 from smelt.check.samples import Sample, cases_of
-from smelt.check.trail import Finding, Trail
+from smelt.check.verification_record import VerificationRecord
+from smelt.check.version_history import Finding, VersionHistory
 from smelt.errors import Mismatch, SmeltError
 from smelt.ir.interface_change import DimBound, InterfaceChange
 from smelt.passes.base import Exactness, together
@@ -43,7 +43,7 @@ class Verifier:
         samples: Sequence[Sample] | None = None,
     ) -> None:
         self.source, self.steps, self.dims, self.seed = source, steps, dims, seed
-        self.evidence = Evidence(self.kind)
+        self.evidence = VerificationRecord(self.kind)
         with _timed(self.evidence):
             self.begin(() if samples is None else cases_of(interface_of(source), samples))
 
@@ -118,12 +118,12 @@ class VerifyEach(Verifier):
     def begin(self, cases: Sequence[Case]) -> None:
         """Run the source on ``cases`` and start the comparison of versions."""
         baseline = Baseline(self.source, self.dims, self.seed, cases=cases)
-        self.trail = Trail(baseline, self.dims, self.evidence)
+        self.history = VersionHistory(baseline, self.dims, self.evidence)
 
     def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
         """Compare the model, if the pass changed it."""
         with _timed(self.evidence):
-            finding = self.trail.follow(step, model, report)
+            finding = self.history.follow(step, model, report)
         if finding is not None:
             raise self._mismatch(finding)
 
@@ -154,7 +154,7 @@ class VerifyEach(Verifier):
 
 
 @contextmanager
-def _timed(evidence: Evidence) -> Iterator[None]:
+def _timed(evidence: VerificationRecord) -> Iterator[None]:
     started = time.perf_counter()
     try:
         with span("verification"):

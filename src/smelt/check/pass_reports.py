@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from smelt.passes.run import PassReport
 
 if TYPE_CHECKING:
-    from smelt.check.evidence import Evidence
+    from smelt.check.verification_record import VerificationRecord
 
 
 class Reports(list[PassReport]):
     """The reports of the pass runs in order, and the verification record if one was requested."""
 
-    evidence: Evidence | None = None
+    evidence: VerificationRecord | None = None
 
     def __repr__(self) -> str:
         changed = sum(report.changed for report in self)

@@ -9,10 +9,10 @@ from typing import TypeAlias
 import onnx_ir as ir
 
 from smelt.check.agreement import Dims, disagreements, fixed_sizes, sizes_in_words, trial_sizes
+from smelt.check.approximation import ANY, approximation_between, related, unlimited
 from smelt.check.case import Case, is_within_domain
 from smelt.check.compare import EXACT, Comparison, Slack, Tolerance, compare
 from smelt.check.measure import Yardstick, allowance, computes_in_half
-from smelt.check.roughness import ANY, related, roughness, unlimited
 from smelt.check.samples import Sample, cases_of
 from smelt.check.subject import Checkable, Subject, as_subject
 from smelt.check.verification import Report, Trial
@@ -67,7 +67,7 @@ def verify(
     yardstick = _yardstick(first, second, seed)
     margin = yardstick.margin if margin is None else margin
     report = Report(names, tolerance=str(tolerance or f"{margin:g} ulp, as measured"))
-    rough = "" if tolerance is not None else roughness(first, second)
+    rough = "" if tolerance is not None else approximation_between(first, second)
     if rough:
         tolerance, report.approximation, report.tolerance = (
             ANY,

@@ -34,8 +34,8 @@ from smelt.targets.base import Artifact
 
 if TYPE_CHECKING:
     from smelt.check.bisect import Culprit
-    from smelt.check.evidence import Evidence
     from smelt.check.verification import Report
+    from smelt.check.verification_record import VerificationRecord
 
 SCHEMA = "smelt.report/1"
 
@@ -60,7 +60,7 @@ class HtmlReport:
         self.title = title
         self.history = History()
         self.artifact: Artifact | None = None
-        self.evidence: Evidence | None = None
+        self.evidence: VerificationRecord | None = None
         self.verification: Report | None = None
         self.culprit: Culprit | None = None
         self.recorder: Recorder | None = None

@@ -7,12 +7,12 @@ from typing import Any
 
 from smelt.check.agreement import sizes_in_words
 from smelt.check.compare import Comparison
-from smelt.check.evidence import Evidence
 from smelt.check.report.shown import shown
 from smelt.check.verification import Report
+from smelt.check.verification_record import VerificationRecord
 
 
-def of_evidence(evidence: Evidence) -> dict[str, Any]:
+def of_evidence(evidence: VerificationRecord) -> dict[str, Any]:
     """Return the data of a pipeline's verification record, for its last version."""
     passes = f"{evidence.passes} pass runs changed something, {evidence.versions} versions were run"
     return {

@@ -13,7 +13,7 @@ from smelt.passes.base import EXACT, Exactness, together
 
 
 @dataclass
-class Evidence:
+class VerificationRecord:
     """How the result of a pipeline was compared with its source.
 
     ``passes`` counts the pass runs that changed the model, ``declared`` is their joint exactness,
@@ -70,7 +70,7 @@ class Evidence:
         }
 
     def __repr__(self) -> str:
-        return f"<Evidence: {self}>"
+        return f"<VerificationRecord: {self}>"
 
     def _repr_html_(self) -> str:
         """Return the record as a table, for notebooks."""

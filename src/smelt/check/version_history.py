@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.check.agreement import Dims
 from smelt.check.baseline import Baseline, Outputs
-from smelt.check.evidence import Evidence
+from smelt.check.verification_record import VerificationRecord
 from smelt.errors import SmeltError
 from smelt.ir.interface_change import DimBound
 from smelt.passes.base import Exactness, together
@@ -33,8 +33,8 @@ class Finding:
     problems: list[str]
 
 
-class Trail:
-    """Follows a pipeline, one pass run after another.
+class VersionHistory:
+    """The versions that a pipeline has made so far, each compared as it is added.
 
     Each version is compared with the previous one within the exactness of its pass, and with the
     source within the joint exactness of all passes that changed the model. ``first`` is the number
@@ -45,11 +45,11 @@ class Trail:
         self,
         baseline: Baseline,
         dims: Dims | None = None,
-        evidence: Evidence | None = None,
+        evidence: VerificationRecord | None = None,
         first: int = 0,
     ) -> None:
         self.baseline = baseline
-        self.evidence = evidence if evidence is not None else Evidence("each")
+        self.evidence = evidence if evidence is not None else VerificationRecord("each")
         self.declared: list[Exactness] = []
         self.runs = 0
         self._dims = dict(dims or {})

@@ -24,8 +24,8 @@ UNRELATED = 1.0
 weights of 4 bits gave 0.1 to 0.3."""
 
 
-def roughness(first: Subject, second: Subject) -> str:
-    """Return the approximation that one side is marked with; empty if there is none.
+def approximation_between(first: Subject, second: Subject) -> str:
+    """Return the name of the approximation by which the two sides differ, "" if there is none.
 
     Two models with the same mark run in the same kernels, so they have to agree exactly.
     """
