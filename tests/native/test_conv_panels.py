@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from c_library import random_inputs, with_constants
 
-from smelt.native.convolve_by_panels import convolve_by_panels
+from smelt.native.convolve_packed import convolve_packed
 from smelt.native.kernels.conv_panels import CONV
 from smelt.native.schedule import planned
 
@@ -23,7 +23,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 def finishes(artifact) -> list[tuple[str, ...]]:
     """What finishes each of the convolutions by panels."""
     program = artifact.opened().compiled.program.copy()
-    ordered = planned(program, "host", (convolve_by_panels,))
+    ordered = planned(program, "host", (convolve_packed,))
     steps = [step for step in ordered.instructions if step.op == CONV]
     return [tuple(each.op for each in step.finish) for step in steps]
 

@@ -9,7 +9,7 @@ from c_library import Library, compile_c, compile_text, random_inputs
 
 from smelt.errors import InternalError
 from smelt.ir import text
-from smelt.native import fuse_finish
+from smelt.native import fuse_epilogue
 from smelt.native.kernels import conv, dot, kernel_of
 from smelt.native.kernels.convolution import gather
 from smelt.native.kernels.convolution.way import Way
@@ -110,7 +110,7 @@ def test_whatever_claims_steps_has_to_compute_them(
     assert found is not None
     claims = replace(found, finishes=lambda instance, shape: True)
     monkeypatch.setattr(
-        fuse_finish, "kernel_of", lambda name: claims if name == op else kernel_of(name)
+        fuse_epilogue, "kernel_of", lambda name: claims if name == op else kernel_of(name)
     )
     with pytest.raises(InternalError, match=f"E964 the kernel of {op} does not compute Neg"):
         compile_c(model)

@@ -10,7 +10,7 @@ from one_operator import agreement, source
 
 from smelt import operators
 from smelt.native.call_lapack import call_lapack
-from smelt.native.factor_side_by_side import factor_side_by_side
+from smelt.native.factor_lane_batched import factor_lane_batched
 from smelt.runtime.jit import blas
 
 FLAGS = ("left_side", "lower", "transpose_a", "unit_diagonal")
@@ -25,7 +25,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def agrees(compile_host):
-    return agreement(compile_host, factor_side_by_side, "smelt.native.side_by_side")
+    return agreement(compile_host, factor_lane_batched, "smelt.native.side_by_side")
 
 
 def matrices(shape: tuple[int, ...], dtype: str) -> np.ndarray:

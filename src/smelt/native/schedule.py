@@ -15,7 +15,7 @@ from smelt.native.capacities import CAPACITIES
 from smelt.native.computed import is_computed, is_computed_in_runs, refusal
 from smelt.native.fold_movement import fold_movement
 from smelt.native.fuse_elementwise import fuse_elementwise
-from smelt.native.fuse_finish import fuse_finishes
+from smelt.native.fuse_epilogue import fuse_epilogues
 from smelt.native.kernels import kernel_of
 from smelt.native.kernels.dot_layout import is_product
 from smelt.native.kernels.instance import Instance
@@ -101,7 +101,7 @@ def planned(
     for choose in choices:
         choose(program)
     check(program, target)
-    fuse_finishes(program)
+    fuse_epilogues(program)
     for group in groups:
         group(program)
     return _scheduled(program, enough)

@@ -18,8 +18,8 @@ from typing import TypeAlias
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.native.call_blas import call_blas
 from smelt.native.call_lapack import call_lapack
-from smelt.native.convolve_by_panels import convolve_by_panels
-from smelt.native.factor_side_by_side import factor_side_by_side
+from smelt.native.convolve_packed import convolve_packed
+from smelt.native.factor_lane_batched import factor_lane_batched
 from smelt.native.fuse_elementwise import fuse_elementwise
 from smelt.native.fuse_reductions import fuse_reductions
 from smelt.native.in_process import BIND_THREADS, FUNCTION, source_of
@@ -216,7 +216,7 @@ def compile_program(
             return _caller(program, known, ctypes.CDLL(str(found)), threads)
     table = blas.table()
     libraries = (call_blas, call_lapack) if table else ()
-    choices = (convolve_by_panels, sum_rows, factor_side_by_side, *libraries)
+    choices = (convolve_packed, sum_rows, factor_lane_batched, *libraries)
     ordered = planned(program.copy(), "host", choices, GROUPS, IN_CACHE)
     source = source_of(ordered, threads)
     if only_kept and not is_kept(source.text):

@@ -14,13 +14,13 @@ FEWEST_FILTERS, FEWEST_PIXELS, WORTH = 8, 32, 1 << 18
 """The fewest filters (or terms of a sum), pixels and multiply-adds for which packing pays."""
 
 
-def convolve_by_panels(program: Program) -> None:
-    """Turn such Convs into ``CONV``, in place, bodies included."""
+def convolve_packed(program: Program) -> None:
+    """Turn large Convs into ``CONV``, in place, also in inner programs."""
     choose(program, lambda instance: CONV if _is_worth(instance) else None)
 
 
 def _is_worth(instance: Instance) -> bool:
-    """True for a Conv with enough filters and terms; a Conv that its kernel refuses stays."""
+    """True for a Conv of many filters, terms and pixels that no faster kernel computes."""
     found = kernel_of("Conv")
     if instance.instruction.op != "Conv" or found is None or found.refuse(instance) is not None:
         return False

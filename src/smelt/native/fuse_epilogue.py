@@ -38,14 +38,14 @@ NO_PRODUCTS = SUMS | {
 """Operators whose last operation is not a multiplication."""
 
 
-def fuse_finishes(program: Program) -> None:
+def fuse_epilogues(program: Program) -> None:
     """Move elementwise instructions into the epilogue of the product that only they read, in place.
 
     The product moves to the place of the last fused instruction, where all side operands are known.
     A product that is returned, or that another instruction reads, stays.
     """
     for body in program.bodies:
-        fuse_finishes(body.program)
+        fuse_epilogues(body.program)
     reads = Counter(slot for each in program.instructions for slot in each.inputs)
     reads.update(program.outputs)
     maker: dict[int, int] = {}

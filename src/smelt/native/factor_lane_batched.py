@@ -8,8 +8,8 @@ from smelt.native.kernels.side_by_side import DOMAIN, TAKEN, takes
 from smelt.program.instruction import Program
 
 
-def factor_side_by_side(program: Program) -> None:
-    """Choose such kernels, in place, bodies included."""
+def factor_lane_batched(program: Program) -> None:
+    """Choose lane-batched kernels where they apply, in place, also in inner programs."""
     choose(program, _chosen)
 
 
