@@ -85,7 +85,8 @@ class Weights:
         tensor = TensorProto(name=f"w{len(self.tensors)}", data_type=TensorProto.FLOAT, dims=shape)
         tensor.data_location = TensorProto.EXTERNAL
         start = self.file.tell()
-        np.resize(self.numbers, shape).tofile(self.file)
+        # Equal weights would be merged into one.
+        np.resize(np.roll(self.numbers, len(self.tensors)), shape).tofile(self.file)
         length = self.file.tell() - start
         for key, value in (("location", "m.data"), ("offset", start), ("length", length)):
             tensor.external_data.add(key=key, value=str(value))
