@@ -19,9 +19,9 @@ FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataT
 
 
 def bounded(theirs: ShapeRule) -> ShapeRule:
-    """Wrap the rule of Slice: of a symbolic dim, ``x[0:5]`` takes min(N, 5) rows, not 5.
+    """Wrap the library's rule of Slice: ``x[0:5]`` of N rows has min(N, 5) rows, not 5.
 
-    For a known dim, the library is wrong about ends beyond the axis.
+    The wrapper also counts the rows of a known dim, for ends beyond it.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
@@ -107,7 +107,7 @@ def _plainly_cut(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | No
 
 
 def _without_deep_bounds(theirs: ShapeRule, context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Call ``theirs`` with a fresh symbol for each dim that was cut many times already."""
+    """Call ``theirs`` with a fresh symbol for each dim whose text already nests many Min or Max."""
     source = node.inputs[0]
     shape = source.shape if source is not None else None
     deep = [axis for axis, dim in enumerate(shape or ()) if _is_deep(dim)]

@@ -201,9 +201,10 @@ def _climb(
     order: list[int],
     offsets: list[int],
 ) -> tuple[list[int], int]:
-    """Return improved offsets and arena size.
+    """Return better offsets and arena size, found by random changes of the ``order`` of packing.
 
-    Moves a storage that ends highest, or one live with it, ahead while no plan gets worse.
+    Each change packs earlier a storage that ends at the top of the arena, or one that is live
+    with it. It is kept unless the arena grows.
     """
     sizes = [span[0][2] for span in spans]
     choose = random.Random(0)

@@ -18,13 +18,14 @@ MOST_COLUMNS = 16
 
 
 def chunk_of(window: Window) -> int:
-    """Return the output columns per kept row; below 1 if the window is too wide for it."""
+    """Return how many output columns one row of ``ROW`` elements serves; below 1 if the window is
+    wider than such a row."""
     step, reach = window.strides[2], (window.kernel[2] - 1) * window.dilations[2]
     return min(highest(window.output[2]), (ROW - 1 - reach) // step + 1)
 
 
 def takes(window: Window) -> bool:
-    """True for one plane, and a window that fits a row."""
+    """True if the window lies in one plane and fits into a row of ``ROW`` elements."""
     return window.flat and window.kernel[2] <= MOST_COLUMNS and chunk_of(window) >= 1
 
 

@@ -150,8 +150,8 @@ class Reducer:
 
 @kernel(*sorted(FLOATS), kinds=ANY, refuse=_refuse)
 def reduce(cx: KernelContext) -> None:
-    """Write row by row if the innermost loop is kept, several short rows at once, or single
-    results."""
+    """Write a reduction in one of three forms: several short rows of floats at once; whole rows of
+    results, if the innermost dim is kept; else one result after the other."""
     reducer = Reducer(cx, TABLES[cx.type(0).kind][cx.instruction.op], _count(cx))
     loops = loops_of(cx)
     if reducer.type.kind == "float" and _has_short_rows(loops):

@@ -70,14 +70,15 @@ def first_greatest(sizes: np.ndarray) -> int:
 
 
 def pivot_row(m: Nodes, r: Tensor, k: Tensor, sizes: Tensor) -> Tensor:
-    """Build the row from ``k`` on in which ``sizes`` are greatest, as ``first_greatest`` does."""
+    """Build the number of the pivot row: ``first_greatest`` of the ``sizes`` from row ``k`` on."""
     return m.op("ArgMax", greatest_first(m, r, k, sizes), axis=-2, keepdims=1)
 
 
 def greatest_first(m: Nodes, places: Tensor, k: Tensor, sizes: Tensor) -> Tensor:
-    """Return ``sizes`` whose ArgMax is at place ``k`` or a later one, as ``first_greatest`` says.
+    """Return ``sizes`` changed so that ArgMax finds the pivot that ``first_greatest`` chooses.
 
-    ArgMax of a runtime may compare a NaN as less than the -1 of places that are done.
+    Places before ``k`` become -1. NaN becomes infinity at ``k`` and 0 after it, because runtimes
+    differ in how ArgMax compares NaN.
     """
     of_nan = m.where(m.equal(places, k), np.inf, 0.0)
     known = m.where(m.op("IsNaN", sizes), of_nan, sizes)

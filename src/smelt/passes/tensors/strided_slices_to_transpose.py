@@ -72,8 +72,8 @@ def joined_strided_slices(m: Match, b: Builder) -> Replacement:
 
 
 def _place(cut: ir.Node, x: ir.Value, m: Match) -> dict[int, tuple[int, int]] | None:
-    """Return ``{axis: (start, step)}`` of ``cut`` if it takes every row of x from there, else
-    None."""
+    """Return ``{axis: (start, step)}`` if ``cut`` takes the rows start, start + step, ... of x up
+    to the end of each axis, else None."""
     cuts = cuts_of(cut, m.constants) if cut.inputs[0] is x else None
     if cuts is None or x.shape is None or not 0 < len(cuts) <= MOST_AXES:
         return None

@@ -18,7 +18,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("Conv")
 def conv(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inputs x [N, C, spatial...], w [M, C/group, kernel...], and optionally a bias [M].
+    """Emit Conv of x [N, C, spatial...], w [M, C/group, kernel...], and optionally a bias [M].
 
     Attributes: ``kernel_shape``, ``strides``, ``dilations``, ``pads`` (all begins, then all ends),
     ``group``.
@@ -63,7 +63,7 @@ def _unseen(cx: ProgramBuilder, node: ir.Node) -> float:
 
 @lowers("ConvTranspose")
 def conv_transpose(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Like Conv, with w [C, M/group, kernel...]; ``pads`` crop the full result."""
+    """Emit ConvTranspose: w is [C, M/group, kernel...], and ``pads`` crop the full result."""
     kernel = cx.ints(node, "kernel_shape") or _static(cx, cx.shape(cx.slot(node.inputs[1]))[2:])
     window = window_attributes(cx, node, kernel)
     sizes = cx.shape(cx.slot(node.inputs[0]))[2:]
@@ -116,7 +116,7 @@ WINDOW = ("kernel_shape", "strides", "dilations", "pads")
 
 @lowers("MaxPool", "AveragePool", "LpPool")
 def pool(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Attributes of Conv, and ``ceil_mode``, ``count_include_pad``, ``storage_order``, ``p``.
+    """Emit a pool: attributes of Conv, ``ceil_mode``, ``count_include_pad``, ``storage_order``, p.
 
     The sizes of the output slot already follow ``ceil_mode``.
     """

@@ -33,7 +33,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("smelt::Einsum")
 def einsum_over(cx: ProgramBuilder, node: ir.Node) -> None:
-    """An einsum over a semiring, by the contraction path of the node, if it has one."""
+    """Emit an einsum over a semiring, by the contraction path of the node, if it has one."""
     attributes = fitting_attributes(cx, node, OPERATOR)
     slots = cx.inputs(node)
     pairs = bool(attributes["pairs"])
@@ -44,7 +44,7 @@ def einsum_over(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Einsum")
 def einsum(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Sums of products."""
+    """Emit an einsum over sums of products."""
     text = node.attributes["equation"].as_string()
     slots = cx.inputs(node)
     equation = equation_of(cx, text, slots)

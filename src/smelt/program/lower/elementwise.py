@@ -15,7 +15,7 @@ VARIADIC = {"Sum": "Add", "Mean": "Add", "Max": "Max", "Min": "Min"}
 
 @lowers(*VARIADIC)
 def variadic(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A chain of binary operators, from left to right; Mean divides at the end."""
+    """Emit a chain of binary operators, from left to right; Mean divides at the end."""
     slots = cx.inputs(node)
     output = node.outputs[0]
     if len(slots) == 1:
@@ -51,7 +51,7 @@ def _broadcast_dim(cx: ProgramBuilder, x: Dim, y: Dim) -> Dim:
 
 @lowers("Clip")
 def clip(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Constant bounds become the attributes ``min`` and ``max``; others stay inputs."""
+    """Emit Clip: constant bounds become the attributes ``min`` and ``max``; others stay inputs."""
     bounds: list[AttributeValue] = []
     inputs = [cx.slot(node.inputs[0])]
     for index, name in enumerate(("min", "max"), 1):
@@ -74,13 +74,13 @@ def cast(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Identity", "OptionalGetElement")
 def identity(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The output is the slot of the input."""
+    """Let the output be the slot of the input, without an instruction."""
     cx.alias(node.outputs[0], cx.slot(node.inputs[0]))
 
 
 @lowers("Pow")
 def power(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Integers to a float power are computed in double precision, then truncated."""
+    """Emit Pow; integers to a float power are computed in double precision, then truncated."""
     base, exponent = cx.inputs(node)
     output = node.outputs[0]
     whole = not cx.dtype(base).is_floating_point()
@@ -99,7 +99,7 @@ def power(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Shrink")
 def shrink(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Integers are compared with the limits and biased in double precision, then truncated."""
+    """Emit Shrink; integers are compared and biased in double precision, then truncated."""
     (given,) = cx.inputs(node)
     if cx.dtype(given).is_floating_point():
         cx.keep(node, **cx.attributes(node))
@@ -113,7 +113,7 @@ def shrink(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("OptionalHasElement")
 def has_element(cx: ProgramBuilder, node: ir.Node) -> None:
-    """True for a tensor, false for an absent operand."""
+    """Emit a constant: true for a tensor, false for an absent operand."""
     given = bool(node.inputs) and node.inputs[0] is not None
     if given:
         cx.slot(node.inputs[0])

@@ -17,13 +17,13 @@ def _rank(cx: ProgramBuilder, node: ir.Node) -> int:
 
 @lowers("Gather", "GatherElements")
 def gather(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``axis`` is made non-negative; indices may be negative."""
+    """Emit the gather with ``axis`` >= 0; indices may be negative."""
     cx.keep(node, axis=cx.axis(node.attributes.get_int("axis", 0), _rank(cx, node)))
 
 
 @lowers("GatherND")
 def gather_nd(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The last dim of the indices addresses the dims after ``batch_dims``."""
+    """Emit GatherND: the last dim of the indices addresses the dims after ``batch_dims``."""
     cx.keep(node, batch_dims=node.attributes.get_int("batch_dims", 0))
 
 
@@ -40,20 +40,20 @@ def _reduction(cx: ProgramBuilder, node: ir.Node) -> str:
 
 @lowers("ScatterElements")
 def scatter_elements(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A copy of the data with some elements replaced, or combined by ``reduction``."""
+    """Emit a copy of the data with some elements replaced, or combined by ``reduction``."""
     axis = cx.axis(node.attributes.get_int("axis", 0), _rank(cx, node))
     cx.keep(node, axis=axis, reduction=_reduction(cx, node))
 
 
 @lowers("ScatterND")
 def scatter_nd(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A copy of the data with some slices replaced, or combined by ``reduction``."""
+    """Emit a copy of the data with some slices replaced, or combined by ``reduction``."""
     cx.keep(node, reduction=_reduction(cx, node))
 
 
 @lowers("Range")
 def range_(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``start + i * delta`` for each index i of the output slot."""
+    """Emit ``start + i * delta`` for each index i of the output slot."""
     start, limit, delta = cx.inputs(node)
     output = cx.define(node.outputs[0])
     if any(map(cx.by_data, node.inputs)):
@@ -64,7 +64,7 @@ def range_(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Trilu")
 def trilu(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``k`` becomes an attribute; ``upper`` keeps the elements on and above that diagonal."""
+    """Emit Trilu with attribute ``k``; ``upper`` keeps elements on and above that diagonal."""
     if cx.by_data(cx.input(node, 1)):
         _trilu_at_run_time(cx, node)
         return
@@ -91,7 +91,7 @@ def _trilu_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("OneHot")
 def one_hot(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Inputs are the indices and the pair (off, on); the depth is the size of the output."""
+    """Emit OneHot of the indices and the pair (off, on); the depth is the size of the output."""
     if cx.by_data(cx.input(node, 1)):
         _one_hot_at_run_time(cx, node)
         return

@@ -29,7 +29,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("Transpose")
 def transpose(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``perm`` is filled in: output dim i is input dim ``perm[i]``."""
+    """Emit Transpose with ``perm`` filled in: output dim i is input dim ``perm[i]``."""
     rank = cx.rank(node.inputs[0])
     perm = cx.axes(cx.ints(node, "perm") or range(rank - 1, -1, -1), rank)
     cx.keep(node, perm=perm)
@@ -37,7 +37,7 @@ def transpose(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 def reshape(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A Reshape to the shape of its output slot, whatever computes that shape in the graph."""
+    """Emit a Reshape to the shape of its output slot, which needs no operand for the shape."""
     data, output = first(node.inputs), node.outputs[0]
     if same_shape(data.shape, output.shape):
         cx.alias(output, cx.slot(data))
@@ -60,7 +60,7 @@ def _may_lose_more(cx: ProgramBuilder, node: ir.Node) -> bool:
 
 @lowers("Expand")
 def expand(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Broadcasts to the shape of its output slot."""
+    """Emit a broadcast to the shape of the output slot."""
     _expand(cx, node, cx.slot(node.inputs[0]), node.inputs[1])
 
 
@@ -82,7 +82,7 @@ def _expand(cx: ProgramBuilder, node: ir.Node, source: int, sizes: ir.Value | No
 
 @lowers("Tile")
 def tile(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``repeats`` becomes an attribute, one number per dim."""
+    """Emit Tile with attribute ``repeats``, one number per dim."""
     if is_told_by_data(cx, node, [1]):
         tile_at_run_time(cx, node)
         return
@@ -94,13 +94,13 @@ def tile(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Concat")
 def concat(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``axis`` is made non-negative."""
+    """Emit Concat with ``axis`` >= 0."""
     cx.keep(node, axis=cx.axis(node.attributes.get_int("axis", 1), cx.rank(node.inputs[0])))
 
 
 @lowers("Slice")
 def slice_(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``starts``, ``ends``, ``axes`` and ``steps`` as in ONNX, with axes >= 0.
+    """Emit Slice with ``starts``, ``ends``, ``axes`` and ``steps`` as in ONNX, with axes >= 0.
 
     ``program/indexing.slices`` resolves them against a static shape. Windows of known size at a
     run-time start become Gathers.
@@ -143,7 +143,7 @@ def _window(cx: ProgramBuilder, node: ir.Node, sizes: Mapping[int, int]) -> None
 
 @lowers("Split")
 def split(cx: ProgramBuilder, node: ir.Node) -> None:
-    """One Slice per output."""
+    """Emit one Slice per output."""
     data = node.inputs[0]
     source = cx.slot(data)
     axis = cx.axis(node.attributes.get_int("axis", 0), cx.rank(data))
@@ -175,7 +175,7 @@ def _equal_parts(cx: ProgramBuilder, node: ir.Node, size: Dim) -> tuple[Dim, ...
 
 @lowers("Pad")
 def pad(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``pads`` has two numbers for every dim, all begins and then all ends; ``value`` fills."""
+    """Emit Pad: ``pads`` has two numbers per dim, all begins, then all ends; ``value`` fills."""
     if is_told_by_data(cx, node, range(1, 4)):
         pad_at_run_time(cx, node)
         return
@@ -265,7 +265,7 @@ def _through(
 
 @lowers("ConstantOfShape")
 def constant_of_shape(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Expands one number to the shape of its output slot."""
+    """Emit an expansion of one number to the shape of the output slot."""
     attr = node.attributes.get("value")
     fill = np.zeros(1, np.float32) if attr is None else attr.as_tensor().numpy()
     number = cx.constant(np.asarray(fill).reshape(()), "fill")
@@ -274,7 +274,7 @@ def constant_of_shape(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Shape", "Size")
 def shape(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Sizes as data: ``start`` and ``end`` are resolved; Size multiplies them."""
+    """Emit sizes as data: dims ``start`` to ``end`` for Shape, their product for Size."""
     rank = cx.rank(node.inputs[0])
     start, end = node.attributes.get_int("start", 0), node.attributes.get_int("end", rank)
     first, last, _ = slice(start, end).indices(rank)

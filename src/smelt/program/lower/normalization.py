@@ -20,7 +20,7 @@ on."""
 
 @lowers("Softmax", "LogSoftmax", "Hardmax")
 def softmax(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``axis`` is made non-negative; before opset 13 the input is reshaped to a matrix."""
+    """Emit Softmax with ``axis`` >= 0; before opset 13, of the input reshaped to a matrix."""
     source = cx.slot(node.inputs[0])
     shape = cx.shape(source)
     if cx.opset >= SOFTMAX_BY_AXIS:
@@ -47,9 +47,9 @@ def _product(cx: ProgramBuilder, dims: tuple[Dim, ...]) -> Dim:
 
 @lowers("BatchNormalization")
 def batch_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``(x - mean) / sqrt(var + epsilon) * scale + bias`` along dim 1; a vector is one channel.
+    """Emit ``(x - mean) / sqrt(var + epsilon) * scale + bias`` along dim 1; a vector has 1 channel.
 
-    Before opset 14 it trains if it has more than one output, read or not.
+    Before opset 14, a node with more than one output, read or not, is in training mode.
     """
     if node.attributes.get_int("spatial", 1) != 1:
         raise cx.refuse("spatial=0, which ONNX has since removed")
@@ -98,7 +98,7 @@ def _wide(dtype: ir.DataType) -> ir.DataType:
 
 @lowers("InstanceNormalization")
 def instance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Over all spatial dims of each sample and channel."""
+    """Emit a normalization over all spatial dims of each sample and channel."""
     cx.keep(node, epsilon=node.attributes.get_float("epsilon", 1e-5))
 
 
@@ -137,7 +137,7 @@ def mean_variance_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("GroupNormalization")
 def group_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Over groups of channels; scale and bias have one number per channel (opset 21)."""
+    """Emit a normalization over groups of channels; scale and bias are per channel (opset 21)."""
     if cx.opset < 21:
         raise cx.refuse("before opset 21 scale and bias had one number per group")
     cx.keep(
@@ -150,7 +150,7 @@ def group_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("LRN")
 def local_response_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Across channels: ``x / (bias + alpha / size * sum of squares) ** beta``."""
+    """Emit ``x / (bias + alpha / size * sum of squares) ** beta``, with sums across channels."""
     cx.keep(
         node,
         alpha=node.attributes.get_float("alpha", 1e-4),
@@ -162,7 +162,7 @@ def local_response_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("LpNormalization")
 def lp_normalization(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Divided by the norm along ``axis``; 0 where the norm is 0."""
+    """Emit the input divided by its norm along ``axis``; 0 where the norm is 0."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     axis, p = (

@@ -10,8 +10,8 @@ from smelt.program.lower.registry import lowers
 
 @lowers("com.microsoft::MatMulNBits")
 def product_of_few_bits(cx: ProgramBuilder, node: ir.Node) -> None:
-    """One instruction if the target reads packed weights; else refused, and its function body is
-    used."""
+    """Emit one instruction if the target reads packed weights; else refuse, so that the function
+    body is used."""
     numbers = {
         name: node.attributes.get_int(name, default)
         for name, default in (("K", 0), ("N", 0), ("bits", 4), ("block_size", 0))

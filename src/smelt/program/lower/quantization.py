@@ -27,7 +27,7 @@ REACH = float(2**20)
 
 @lowers("DequantizeLinear")
 def dequantize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``(x - zero point) * scale``, in float, then in the element type of the output."""
+    """Emit ``(x - zero point) * scale`` in float, cast to the element type of the output."""
     if _kept(cx, node):
         return
     x, scale = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])
@@ -64,7 +64,7 @@ def quantize(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("ConvInteger")
 def conv_integer(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A Conv of integers minus their zero points, in floats wide enough for every sum."""
+    """Emit a Conv of integers minus their zero points, in floats wide enough for every sum."""
     if cx.kept_whole(node, **_window(cx, node, cx.slot(node.inputs[1]))):
         return
     x, w = cx.slot(node.inputs[0]), cx.slot(node.inputs[1])

@@ -10,6 +10,6 @@ from smelt.program.lower.registry import lowers
 
 @lowers("DynamicQuantizeLinear")
 def dynamic_quantize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """One instruction if the target has it; else refused, and its function body is used."""
+    """Emit one instruction if the target has it; else refuse, so that the function body is used."""
     if not cx.kept_whole(node):
         raise cx.refuse("the target has no instruction for it")

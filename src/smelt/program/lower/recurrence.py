@@ -57,7 +57,7 @@ def _cut(cx: ProgramBuilder, slot: int, axis: int, start: int, end: int, rows: i
 
 @lowers("LSTM", "GRU", "RNN")
 def recurrent(cx: ProgramBuilder, node: ir.Node) -> None:
-    """One ``Recurrence`` per direction; results are concatenated along the dim of directions."""
+    """Emit one ``Recurrence`` per direction, and a Concat of the results along that dim."""
     order = ORDERS.get(node.attributes.get_string("direction", "forward"))
     if order is None:
         raise cx.refuse("a direction that is none of forward, reverse and bidirectional")

@@ -35,7 +35,7 @@ IDENTITY_WITHOUT_AXES = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "R
 
 @lowers(*REDUCTIONS)
 def reduce(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Attributes ``axes`` and ``keepdims``; absent axes mean all."""
+    """Emit the reduction with attributes ``axes`` and ``keepdims``; absent axes mean all."""
     rank = cx.rank(node.inputs[0])
     told = cx.input(node, 1)
     if told is not None and cx.constants.ints(told) is None:
@@ -90,14 +90,14 @@ def _reduce_at_run_time(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("GlobalAveragePool", "GlobalMaxPool")
 def global_pool(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A reduction over the spatial dims."""
+    """Emit a reduction over the spatial dims."""
     op = "ReduceMean" if node.op_type == "GlobalAveragePool" else "ReduceMax"
     _reduce(cx, node, op, tuple(range(2, cx.rank(node.inputs[0]))), 1)
 
 
 @lowers("GlobalLpPool")
 def global_norm(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The ``p``-norm of each channel: a reduction for 1 and 2, else summed powers."""
+    """Emit the ``p``-norm of each channel: a reduction for p = 1 and 2, else a sum of powers."""
     source, p = node.inputs[0], node.attributes.get_int("p", 2)
     assert source is not None
     spatial = tuple(range(2, cx.rank(source)))
@@ -112,7 +112,7 @@ def global_norm(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("ArgMax", "ArgMin")
 def arg_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Attributes ``axis``, ``keepdims``, ``select_last_index``."""
+    """Emit the operator with attributes ``axis``, ``keepdims`` and ``select_last_index``."""
     cx.keep(
         node,
         axis=cx.axis(node.attributes.get_int("axis", 0), cx.rank(node.inputs[0])),
@@ -123,7 +123,7 @@ def arg_reduce(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("CumSum", "CumProd")
 def cumulative_sum(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``axis`` is an attribute, or a second input if it is data-dependent."""
+    """Emit the running sum or product; ``axis`` is a second input if it is data-dependent."""
     ends = {name: node.attributes.get_int(name, 0) for name in ("exclusive", "reverse")}
     inputs: tuple[int, ...] = (cx.slot(node.inputs[0]),)
     if cx.by_data(cx.input(node, 1)):

@@ -171,7 +171,7 @@ def _pooled(m: Steps, sampler: Sampler, numbers: Array, places: list[Array], mod
 
 @lowers("DeformConv")
 def deform_conv(cx: ProgramBuilder, node: ir.Node) -> None:
-    """A Conv that reads each pixel of a window at an offset, scaled by the mask if present."""
+    """Emit a Conv that reads each pixel of a window at an offset, times the mask if present."""
     m = Steps(cx)
     x, w, offset = (m.array(value) for value in node.inputs[:3])
     kernel = m.sizes(w)[2:]
@@ -224,7 +224,7 @@ def _window_places(
 
 @lowers("AffineGrid")
 def affine_grid(cx: ProgramBuilder, node: ir.Node) -> None:
-    """theta [N, r, r + 1] times the pixel positions of an image of this size, from -1 to 1."""
+    """Emit theta [N, r, r + 1] times the pixel positions of an image, each from -1 to 1."""
     m = Steps(cx)
     theta = m.array(node.inputs[0])
     if is_told_by_data(cx, node, [1]):

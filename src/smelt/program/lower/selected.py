@@ -31,7 +31,7 @@ def _typed(value: ir.Value, dtype: ir.DataType, shape: Sequence[Dim]) -> None:
 
 @lowers("NonZero")
 def non_zero(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The coordinates [rank, count] of nonzero elements, in order."""
+    """Emit the coordinates [rank, count] of nonzero elements, in order."""
     cx.keep(node)
 
 
@@ -52,9 +52,10 @@ def compress(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("Unique")
 def unique(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Distinct slices along an axis, which is moved to the front.
+    """Emit the distinct slices along an axis, which is moved to the front.
 
-    Also their first indices, the number of each slice, and the count of each distinct slice.
+    Further results: the first index of each distinct slice, for each slice the number of its
+    distinct slice, and how often each distinct slice occurs.
     """
     m = Steps(cx)
     x, output = m.array(node.inputs[0]), node.outputs[0]
@@ -80,9 +81,9 @@ def unique(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("NonMaxSuppression")
 def non_max_suppression(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Selects from boxes [B, N, 4] by scores [B, C, N], best first, dropping overlapping ones.
+    """Emit a selection from boxes [B, N, 4] by scores [B, C, N], best first, without overlaps.
 
-    Inputs: both, the maximum number per class, the greatest overlap, the least score.
+    Inputs: boxes, scores, the maximum number per class, the greatest overlap, the least score.
     """
     inputs = [cx.slot(cx.input(node, i)) for i in range(5)]
     if inputs[2] == ABSENT:
@@ -98,7 +99,7 @@ def non_max_suppression(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("BitCast", "smelt::Bitcast")
 def bit_cast(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The same bytes as elements of another type of as many bits."""
+    """Emit the same bytes as elements of another type with as many bits."""
     source, output = cx.slot(node.inputs[0]), node.outputs[0]
     to = ir.DataType(node.attributes.get_int("to", 0))
     if to.bitwidth != cx.dtype(source).bitwidth:

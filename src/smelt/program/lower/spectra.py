@@ -15,7 +15,7 @@ NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 @lowers("DFT")
 def dft(cx: ProgramBuilder, node: ir.Node) -> None:
-    """[..., n, ..., 1 or 2]: along ``axis``, cut or zero-padded to ``dft_length``."""
+    """Emit the DFT of [..., n, ..., 1 or 2] along ``axis``, cut or padded to ``dft_length``."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     given = cx.ints(node, "axis", 2)
@@ -54,7 +54,7 @@ def transform(
 
 @lowers("STFT")
 def stft(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The DFT of windows of a signal [batch, n, 1 or 2], ``frame_step`` apart.
+    """Emit the DFT of windows of a signal [batch, n, 1 or 2], ``frame_step`` apart.
 
     ONNX Runtime also takes a real signal without its last dim, and exporters write it.
     """

@@ -14,7 +14,7 @@ from smelt.program.lower.registry import lowers
 
 @lowers("Col2Im")
 def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Columns [N, C * block, L] summed into images [N, C, sizes...], without the padding."""
+    """Emit sums of columns [N, C * block, L] in images [N, C, sizes...], without the padding."""
     m = Steps(cx)
     x = m.array(node.inputs[0])
     image, block = cx.ints(node, "image_shape", 1), cx.ints(node, "block_shape", 2)
@@ -48,7 +48,7 @@ def col2im(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("MaxUnpool")
 def max_unpool(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Writes each element to its index in the flat image; 0 elsewhere.
+    """Emit an image of zeros with each element at its index in the flat image.
 
     Indices count within the image that the window implies, which lies at the front of a larger
     ``output_shape``.
@@ -82,7 +82,7 @@ def max_unpool(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("TensorScatter")
 def tensor_scatter(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Writes rows of the update into the cache along ``axis``, from each sample's start on."""
+    """Emit the cache with rows of the update along ``axis``, from each sample's start on."""
     m = Steps(cx)
     cache, update = m.array(node.inputs[0]), m.array(node.inputs[1])
     shape, count = m.sizes(cache), m.sizes(update)
@@ -103,7 +103,7 @@ def tensor_scatter(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("ReverseSequence")
 def reverse_sequence(cx: ProgramBuilder, node: ir.Node) -> None:
-    """The first ``sequence_lens[b]`` rows of each sample in reverse order."""
+    """Emit the input with the first ``sequence_lens[b]`` rows of each sample b reversed."""
     m = Steps(cx)
     x, lengths = m.array(node.inputs[0]), m.array(node.inputs[1])
     shape = x.shape
@@ -123,7 +123,7 @@ def reverse_sequence(cx: ProgramBuilder, node: ir.Node) -> None:
 
 @lowers("EyeLike")
 def eye_like(cx: ProgramBuilder, node: ir.Node) -> None:
-    """Ones on diagonal ``k`` of a matrix of the size of the input."""
+    """Emit a matrix of the input's size with ones on diagonal ``k``, zeros elsewhere."""
     m = Steps(cx)
     x, output = m.array(node.inputs[0]), node.outputs[0]
     (rows, columns), k = x.shape, node.attributes.get_int("k", 0)

@@ -31,9 +31,10 @@ def number_of(cx: Lowering, word: ir.Value, to: ir.DataType) -> ir.Value:
 
 @lowers("bitcast_convert_type", broadcasts=True)
 def bitcast_convert_type(cx: Lowering, x: ir.Value, *, new_dtype: object) -> ir.Value | Operand:
-    """Return the bits of ``x`` as another type; between widths, the last dim holds the parts.
+    """Return the bits of ``x`` as another type.
 
-    The part with the lowest bits comes first.
+    Between types of different widths, a last dim is added or removed: it holds the narrow numbers
+    of each wide one, the lowest bits first.
     """
     (given,), (aval,) = cx.avals_in, cx.avals_out
     to = ir.DataType.from_numpy(np.dtype(aval.dtype))
