@@ -31,7 +31,7 @@ def call_blas(program: Program) -> None:
 
 
 def _is_worth(instance: Instance) -> bool:
-    """True for a float product that is large enough for BLAS and beyond the limits above."""
+    """True if BLAS computes the product faster: floats, and sizes above the limits of this file."""
     step = instance.instruction
     if step.op != "DotGeneral":
         return False

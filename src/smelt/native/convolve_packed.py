@@ -20,7 +20,7 @@ def convolve_packed(program: Program) -> None:
 
 
 def _is_worth(instance: Instance) -> bool:
-    """True for a Conv of many filters, terms and pixels that no faster kernel computes."""
+    """True if a packed product pays: many filters, terms and pixels, and no faster kernel."""
     found = kernel_of("Conv")
     if instance.instruction.op != "Conv" or found is None or found.refuse(instance) is not None:
         return False

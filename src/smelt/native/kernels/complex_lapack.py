@@ -30,7 +30,8 @@ NAMES = (
 
 
 def takes(instance: Instance) -> bool:
-    """True for nonempty float matrices whose parts have equal shapes."""
+    """True if this file's kernels support the instruction: nonempty float matrices whose parts have
+    equal shapes."""
     operands = range(len(instance.instruction.inputs))
     shapes = [instance.shape(i) for i in operands]
     real = all(instance.type(i).name in ("float", "double") for i in operands)

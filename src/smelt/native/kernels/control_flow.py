@@ -77,7 +77,7 @@ def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequenc
 
 @kernel("If", kinds=ANY, needs=_branch_needs, refuse=_refuse)
 def branch(cx: KernelContext) -> None:
-    """Run one of two bodies, and settle the sizes in which their results differ."""
+    """Run one of two bodies, and resolve the sizes in which their results differ."""
     found = _sizes_of_branches(cx)
     for number, _ in enumerate(found):
         cx.body.line(f"ptrdiff_t found{number};")

@@ -110,7 +110,7 @@ def _is_packed(instance: Instance, layout: Layout) -> bool:
 
 
 def _in_vectors(instance: Instance, layout: Layout) -> bool:
-    """True for float sums of products with enough columns to fill padded vectors."""
+    """True if vector micro-kernels pay: float sums of products, and columns that fill vectors."""
     enough = not surely_below(layout.n.size, FEWEST_COLUMNS)
     return instance.type(0).name == "float" and enough and algebra.is_sum_product(instance)
 

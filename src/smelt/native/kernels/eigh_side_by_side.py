@@ -21,7 +21,8 @@ MOST = 25
 
 
 def takes(instance: Instance) -> bool:
-    """True for batches of matrices that fill a vector, given by their lower triangle."""
+    """True if this file's kernels support the instruction: batches of matrices that fill a vector,
+    given by their lower triangle."""
     shape, type_ = instance.shape(0), instance.type(0).name
     if type_ not in ("float", "double") or not instance.attributes["lower"]:
         return False
@@ -29,7 +30,8 @@ def takes(instance: Instance) -> bool:
 
 
 def takes_parts(instance: Instance) -> bool:
-    """True for such matrices given by two parts of equal shape."""
+    """True if this file's kernels support the complex instruction: the same batches, given by two
+    parts of equal shape."""
     return takes(instance) and instance.shape(0) == instance.shape(1)
 
 

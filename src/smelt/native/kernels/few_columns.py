@@ -51,7 +51,8 @@ def sides_of(layout: Layout) -> Sides | None:
 
 
 def takes(instance: Instance) -> bool:
-    """True for float sums of products that fill vectors, without constant weights to pack."""
+    """True if this file's kernels support the instruction: float sums of products that fill
+    vectors, without constant weights to pack."""
     step = instance.instruction
     if step.op != "DotGeneral" or not algebra.is_sum_product(instance):
         return False

@@ -21,7 +21,8 @@ NO_ORDER = "(int *)NULL"
 
 
 def takes(instance: Instance, name: str) -> bool:
-    """True for nonempty matrices whose parts have equal shapes."""
+    """True if this file's kernels support the instruction: nonempty matrices whose parts have equal
+    shapes."""
     return takes_real(instance, name) if name == "Schur" else takes_parts(instance)
 
 

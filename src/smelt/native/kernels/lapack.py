@@ -59,7 +59,8 @@ NAMES = ("Cholesky", "TriangularSolve", *WORK)
 
 
 def takes(instance: Instance, name: str) -> bool:
-    """True for nonempty real matrices; for reflectors, with no more columns than rows."""
+    """True if this file's kernels support the instruction: nonempty real matrices; for reflectors,
+    with no more columns than rows."""
     m, n = instance.shape(0)[-2:]
     sizes = [dim for shape in map(instance.shape, range(_operands(instance))) for dim in shape]
     real = all(instance.type(i).name in ("float", "double") for i in range(_operands(instance)))

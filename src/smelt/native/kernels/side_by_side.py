@@ -38,7 +38,8 @@ TAKEN = {
 
 
 def takes(instance: Instance, name: str) -> bool:
-    """True for small matrices that are not empty, in a batch that fills a vector.
+    """True if this file's kernels support the instruction: small matrices that are not empty, in a
+    batch that fills a vector.
 
     Complex ones are given by their parts.
     """

@@ -91,7 +91,8 @@ REFLECT = """static void reflect_@t_@n(ptrdiff_t m, ptrdiff_t k, @t a, @t b,
 
 
 def takes(instance: Instance) -> bool:
-    """True for small matrices that are not empty, whose parts have the same shape and type."""
+    """True if this file's kernels support the instruction: small matrices that are not empty, whose
+    parts have the same shape and type."""
     shape, other = instance.shape(0), instance.shape(1)
     types = {instance.type(part).name for part in range(2)}
     return types <= {"float", "double"} and len(types) == 1 and shape == other and _is_small(shape)

@@ -56,7 +56,8 @@ _LOGARITHMS = """        for (ptrdiff_t j = 0; j < COUNT; ++j)
 
 
 def takes(type_: CType, count: Dim) -> bool:
-    """True for 32-bit floats in rows of a few elements."""
+    """True if this file's kernels support the instruction: 32-bit floats in rows of a few
+    elements."""
     return type_.name == "float" and isinstance(count, int) and 1 < count < FEWEST
 
 

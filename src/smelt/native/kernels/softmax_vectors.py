@@ -101,7 +101,8 @@ FEWEST = 16
 
 
 def takes(type_: CType, count: int) -> bool:
-    """True for 32-bit floats in rows that are known to fill a vector, or of run-time size."""
+    """True if this file's kernels support the instruction: 32-bit floats in rows that are known to
+    fill a vector, or of run-time size."""
     return type_.name == "float" and not surely_below(count, FEWEST)
 
 

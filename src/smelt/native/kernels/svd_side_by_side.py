@@ -27,7 +27,8 @@ LONGEST = 64
 
 
 def takes(instance: Instance) -> bool:
-    """True for small real matrices that are not empty, in a batch that fills a vector."""
+    """True if this file's kernels support the instruction: small real matrices that are not empty,
+    in a batch that fills a vector."""
     shape, type_ = instance.shape(0), instance.type(0).name
     if type_ not in ("float", "double") or 0 in shape:
         return False

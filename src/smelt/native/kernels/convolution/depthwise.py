@@ -29,7 +29,7 @@ BAND = 2048
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """True for one channel per group, on one plane."""
+    """True if this file's kernels support the instruction: one channel per group, on one plane."""
     positions = window.kernel[1] * window.kernel[2]
     single = channels_of(instance)[0] == 1 and instance.int("group") > 1
     return single and window.flat and is_float(instance) and positions <= MOST_POSITIONS

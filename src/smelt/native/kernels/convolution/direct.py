@@ -66,7 +66,8 @@ def lies_well(instance: Instance, window: Window) -> bool:
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """True for one plane, constant weights, and enough filters to fill vectors."""
+    """True if this file's kernels support the instruction: one plane, constant weights, and enough
+    filters to fill vectors."""
     filters = channels_of(instance)[1]
     known = constant_weights(instance) is not None
     return window.flat and known and is_float(instance) and filters >= FEWEST_FILTERS

@@ -31,7 +31,7 @@ FEWEST_COLUMNS = 16
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """True for a convolution that ``direct`` would take with static sizes."""
+    """True if this file's kernels support a convolution: ``direct`` would with static sizes."""
     return direct.takes(instance, window)
 
 

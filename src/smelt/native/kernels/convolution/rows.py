@@ -37,7 +37,8 @@ BLOCK = 1024
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """True for one plane, unit column stride, and rows that fill vectors."""
+    """True if this file's kernels support the instruction: one plane, unit column stride, and rows
+    that fill vectors."""
     width = window.output[2]
     vectors = -(-width // MOST_LANES)
     return (

@@ -63,7 +63,8 @@ def spans(window: Window, dim: int) -> list[Span]:
 
 
 def takes(instance: Instance, window: Window) -> bool:
-    """True for wide padding and few, long spans that save products."""
+    """True if this file's kernels support the instruction: wide padding and few, long spans that
+    save products."""
     if not skips(instance, window) or window.kernel[2] > pixel_tiles.UNROLLED:
         return False
     rows, columns = spans(window, 1), spans(window, 2)

@@ -51,7 +51,8 @@ def sizes_of(instance: Instance, window: Window) -> Sizes:
 
 
 def takes(instance: Instance) -> bool:
-    """True for static sizes and enough channels, and constant weights unless pixels fill a tile.
+    """True if this file's kernels support the instruction: static sizes and enough channels, and
+    constant weights unless pixels fill a tile.
 
     The products of one filter must not exceed the image and the result in size.
     """
