@@ -163,6 +163,7 @@ def _shows_inputs(target: Target) -> bool:
 
 
 def _dtype(dtype: Any) -> np.dtype:
+    """Return the NumPy type that ``dtype`` names; raises UsageError E656."""
     try:
         found: np.dtype = np.dtype(dtype)
         ir.DataType.from_numpy(found)
@@ -190,6 +191,7 @@ def _dims(shape: Sequence[int | str]) -> list[Dim]:
 
 
 def _size(size: int) -> int:
+    """Return ``size``; raises UsageError E656 if it is negative."""
     if size < 0:
         raise UsageError(
             "E656",

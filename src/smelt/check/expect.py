@@ -80,6 +80,7 @@ def expect_graph(
 
 
 def _graph(model: ir.Model, function: str) -> ir.Graph:
+    """Return the main graph, or that of the only function called ``function``."""
     if not function:
         return model.graph
     found = [f for f in model.functions.values() if function in (f.name, f"{f.domain}.{f.name}")]

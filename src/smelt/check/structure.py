@@ -55,6 +55,7 @@ def lines(graph: ir.Graph) -> list[str]:
 
 
 def _chains(nodes: Sequence[ir.Node]) -> Iterator[list[ir.Node]]:
+    """Split ``nodes`` where a node does not read the one before."""
     chain: list[ir.Node] = []
     for node in nodes:
         if chain and not reads(node, chain[-1]):

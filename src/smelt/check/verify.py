@@ -198,6 +198,7 @@ def _open(a: Checkable, b: Checkable, names: tuple[str, str]) -> tuple[Subject, 
 
 
 def _on_pairs(first: Subject, second: Subject, inputs: Sequence[Value]) -> Sequence[Value]:
+    """Return ``inputs`` with complex numbers as pairs of reals, as models take them."""
     if isinstance(inputs, Mapping):
         what = "inputs= takes one array per input, in order"
         raise UsageError(

@@ -239,6 +239,7 @@ def _value(name: str, what: str, item: str) -> np.ndarray | MadeUp:
 
 
 def _add(given: GivenInputs, name: str, value: np.ndarray | MadeUp) -> None:
+    """Record the value of input ``name``; raises UsageError E636 if it has one already."""
     if name in given.named:
         raise UsageError(
             "E636",

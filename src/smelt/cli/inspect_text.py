@@ -128,6 +128,7 @@ def _functions(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def _quantization(facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield the section about quantized nodes and weights, if there are any."""
     from smelt.inspection.quantized import bits_counted
 
     counts = bits_counted(facts.quantized)

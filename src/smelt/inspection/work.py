@@ -42,6 +42,7 @@ def work_of(model: ir.Model) -> list[Work]:
 
 
 def _work(graph: ir.Graph, times: Polynomial) -> Iterator[Work]:
+    """Yield the work of each node of ``graph``, which runs ``times`` times, and of subgraphs."""
     for node in graph:
         if scope.carries_graphs(node):
             yield Work(node, ZERO, ZERO, ZERO)

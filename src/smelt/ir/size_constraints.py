@@ -107,6 +107,7 @@ class SizeCheck:
         self._passed.add(shapes)
 
     def _check(self, shapes: tuple[tuple[int, ...], ...]) -> None:
+        """Raise an error if ``shapes`` do not fit the inputs or break a constraint."""
         given = [
             (name, dims, shape)
             for (name, dims), shape in zip(self.inputs, shapes, strict=True)

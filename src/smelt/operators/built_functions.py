@@ -128,6 +128,7 @@ def _built(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function 
 
 
 def _check_inputs(operator: Definition, node: ir.Node) -> None:
+    """Raise InvalidModel E330 if a required input is missing."""
     given = [*node.inputs, *[None] * len(operator.inputs)]
     for name, value in zip(operator.inputs, given, strict=False):
         if value is None and not name.endswith("?"):

@@ -190,6 +190,7 @@ def _products(
 
 
 def _pairs(path: Path) -> list[tuple[int, ...]]:
+    """Return ``path`` as tuples of integers; raises UsageError E658."""
     try:
         return [tuple(int(i) for i in pair) for pair in path]
     except (TypeError, ValueError) as error:

@@ -115,6 +115,7 @@ class _Planner:
         return self.add(COMBINE, tuple(sides), labels, dims=dims)
 
     def _dot(self, a: int, b: int, batch: Sequence[str], summed: Sequence[str]) -> int:
+        """Add the product of ``a`` and ``b`` over the labels ``summed``; return its number."""
         x, y = self.labels[a], self.labels[b]
         dims = tuple(
             tuple(side.index(label) for label in group)

@@ -75,6 +75,7 @@ def _names(operator: Operator) -> Iterator[str]:
 
 
 def _formal_names(kind: str, names: object) -> Iterator[str]:
+    """Yield what is wrong with the declared ``names``."""
     if not isinstance(names, tuple):
         yield f"{kind}: {_shown(names)} is no tuple of names"
         return
@@ -120,6 +121,7 @@ def _fits(attribute: Attribute) -> bool:
 
 
 def _functions(operator: Operator) -> Iterator[str]:
+    """Yield what is wrong with the functions of a declaration."""
     for name, parameters in PARAMETERS.items():
         function: Any = getattr(operator, name)
         if function is None and name == "body":
@@ -145,6 +147,7 @@ def takes(function: Callable[..., Any], count: int) -> bool:
 
 
 def _rest(operator: Operator) -> Iterator[str]:
+    """Yield what is wrong with the other fields of a declaration."""
     for name in ("opset", "version"):
         number = getattr(operator, name)
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:

@@ -73,6 +73,7 @@ def over_semiring(model: ir.Model, semiring: str | Semiring) -> ir.Model:
 
 
 def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
+    """Return why ``node`` cannot be computed over ``semiring``, None if it can."""
     at = f"node {node.name!r}"
     key = (node.domain, node.op_type)
     if key not in MEANINGS:
@@ -119,6 +120,7 @@ def _times(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
 
 
 def _reduced(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    """Build the reduction of ``node`` over ``semiring``."""
     x, axes = present(node.inputs)[0], _axes(node)
     nothing = node.attributes.get_int("noop_with_empty_axes", 0)
     if not axes:

@@ -77,6 +77,8 @@ def checked(name: str, loaded: object) -> list[Operator]:
 
 
 def _register_shape_rule(operator: Operator) -> None:
+    """Register ``operator.infer`` as the shape rule, with its result checked."""
+
     def infer(ctx: ShapeInferenceContext, node: ir.Node) -> None:
         if operator.runtime and not operator.knows(node):
             return
@@ -96,6 +98,7 @@ def _register_shape_rule(operator: Operator) -> None:
 
 
 def _are_results(results: object, outputs: int) -> bool:
+    """True if ``results`` holds at least ``outputs`` entries, each a valid Result."""
     if not isinstance(results, Sequence) or len(results) < outputs:
         return False
     return all(

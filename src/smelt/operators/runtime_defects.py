@@ -102,6 +102,7 @@ def _whole(b: Builder, x: ir.Value, low: int, high: int) -> ir.Value:
 
 
 def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
+    """Yield each operator and type that a runtime computes wrong, with a correct body."""
     yield ("Max", T.INT64), _chosen("Greater")
     yield ("Min", T.INT64), _chosen("Less")
     for dtype in (T.INT64, T.UINT64):

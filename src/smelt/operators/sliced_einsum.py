@@ -59,6 +59,7 @@ def _body(
     attributes: Mapping[str, Any],
     result: tuple[ir.DataType, ir.Shape],
 ) -> ir.Graph:
+    """Build the loop body: it adds the einsum of one slice of the operands to the sum so far."""
     dtype, out = result
     slice_ = _input("slice", ir.DataType.INT64, ir.Shape([]))
     goes_on = _input("goes_on", ir.DataType.BOOL, ir.Shape([]))

@@ -26,6 +26,7 @@ def _reshaped(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
 
 
 def _multiplied(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+    """Yield the pairs of sizes that a DotGeneral makes equal."""
     dims = step.attributes["dims"]
     assert isinstance(dims, DotDims)
     left = (*dims.lhs_batch, *dims.lhs_contracting)

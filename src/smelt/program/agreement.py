@@ -96,6 +96,7 @@ def _shape(program: Program, slot: int) -> Shape:
 
 
 def _never(instruction: Instruction, condition: Condition) -> Unsupported:
+    """Return the error for operand sizes that violate ``condition`` in every run."""
     relation = "no more than" if condition.or_less else "equal to"
     return Unsupported(
         "E201",

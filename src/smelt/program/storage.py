@@ -165,6 +165,7 @@ class _Assigner:
         return Assignment(tuple(self.storages), tuple(self.of_slot), tuple(scratch), copies)
 
     def _callers_storage(self) -> None:
+        """Add a storage for each input and constant, whose memory the caller provides."""
         owners = [(slot, Owner.INPUT, i) for i, slot in enumerate(self.program.inputs)]
         owners += [(slot, Owner.CONSTANT, slot) for slot in self.program.constants]
         for slot, owner, index in owners:

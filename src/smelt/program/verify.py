@@ -66,6 +66,7 @@ def _verify_step(
 def _spaces(
     plan: MemoryPlan | SpacesPlan,
 ) -> Iterator[tuple[str, int, list[tuple[Storage, int]]]]:
+    """Yield each memory: its name, its bytes, and the storages in it with their offsets."""
     arena = plan.assignment.arena
     if isinstance(plan, MemoryPlan):
         yield "the arena", plan.arena_bytes, list(zip(arena, plan.offsets, strict=True))

@@ -168,6 +168,7 @@ def _of_elements(node: ir.Node) -> Operator | None:
 
 
 def _results(node: ir.Node, inputs: Inputs, opset: int) -> list[np.ndarray] | None:
+    """Return the results of ``node`` on constant inputs, None if they cannot be computed."""
     operator = _of_elements(node) if node.domain else None
     if operator is not None:
         return list(operator.reference(inputs, operator.attributes_of(node)))

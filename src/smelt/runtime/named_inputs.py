@@ -202,6 +202,7 @@ def _refusal(
 
 
 def _check_dims(interface: Interface, sizes: Mapping[str, int]) -> None:
+    """Raise UsageError E633 for a size of a dim that the interface does not have."""
     symbols = interface.symbols()
     for name in sizes:
         if name not in symbols:
@@ -244,6 +245,7 @@ def _make(
 
 
 def _zeros(port: Port, sizes: Mapping[str, int]) -> np.ndarray:
+    """Return zeros (empty texts for strings) for an input; raises UsageError E632."""
     if port.kind != "tensor" or port.dtype is None:
         raise UsageError(
             "E632",

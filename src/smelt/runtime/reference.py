@@ -76,6 +76,7 @@ def _as_array(result: Value) -> Value:
 
 
 def _load_error(error: Exception) -> SmeltError:
+    """Return the smelt error for an exception of the reference evaluator that loads a model."""
     if isinstance(error, NotImplementedError | FileNotFoundError | KeyError):
         return Unsupported("E220", NO_KERNEL, why=str(error), fix=WITHOUT_RUNNING)
     return InvalidModel(
@@ -87,6 +88,7 @@ def _load_error(error: Exception) -> SmeltError:
 
 
 def _run_error(error: Exception) -> SmeltError:
+    """Return the smelt error for an exception of the reference evaluator that runs a model."""
     if isinstance(error, NotImplementedError):
         return Unsupported("E220", NO_KERNEL, why=str(error), fix=WITHOUT_RUNNING)
     return InvalidModel(

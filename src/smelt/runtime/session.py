@@ -92,6 +92,7 @@ TAKES = {
 
 
 def _is_taken(name: str, value: object) -> bool:
+    """True if ``value`` is allowed for the session option ``name``."""
     match name:
         case "level":
             return isinstance(value, str) and value in LEVELS

@@ -16,6 +16,7 @@ ENTRY_POINTS = "smelt.targets"
 
 
 def _fill() -> None:
+    """Register the targets of all installed packages, without importing them."""
     clashes: dict[str, UsageError] = {}
     for point in points(ENTRY_POINTS):
         try:

@@ -21,6 +21,7 @@ def constant_nodes(model: ir.Model) -> set[ir.Node]:
 
 
 def _is_constant(node: ir.Node, found: set[ir.Node]) -> bool:
+    """True for a Constant, and for a deterministic node that reads only constants and ``found``."""
     if node.op_type == "Constant" and not node.domain:
         return True
     read = [value for value in node.inputs if value is not None]

@@ -139,6 +139,7 @@ def _heading(document: dict[str, Any], part: Part) -> Iterator[str]:
 def _panel(
     name: str, boxes: Sequence[Box], left: float, width: float, height: float
 ) -> Iterator[str]:
+    """Yield the background and the title of one side."""
     count = sum(box.kind is not None for box in boxes)
     yield (
         f'<rect x="{left:.1f}" y="{TOP - 26:.1f}" width="{width:.1f}" '

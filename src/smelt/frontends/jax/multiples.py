@@ -95,6 +95,7 @@ class _Inner(ast.NodeTransformer):
         return ast.Call(node.func, [self.visit(each) for each in node.args], node.keywords)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        """Replace ``S**2`` by ``16*S__over_4**2``, and symbols in other operations as usual."""
         match node:
             case ast.BinOp(
                 left=ast.Name(id=name), op=ast.Pow(), right=ast.Constant(value=int(power))

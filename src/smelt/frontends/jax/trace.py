@@ -196,6 +196,7 @@ def _lower(
 
 
 def _check_opset(opset: int) -> None:
+    """Raise UsageError E107 if smelt does not write ``opset``."""
     if opset not in OPSETS:
         what = f"opset {opset} is not one of {OPSETS[0]} to {OPSETS[-1]}"
         raise UsageError(

@@ -113,6 +113,7 @@ def _reason(data: Data, error: Exception) -> str:
 
 
 def _checked(proto: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """Return ``proto``; raises InvalidModel if it has no graph (E302) or operator set (E306)."""
     if not proto.HasField("graph"):
         raise InvalidModel(
             "E302",

@@ -129,6 +129,7 @@ def _undefined(value: ir.Value, at: str) -> InvalidModel:
 
 
 def _not_imported(node: ir.Node) -> InvalidModel:
+    """Return the error for a node whose domain the model does not import."""
     name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
     return InvalidModel(
         "E306",

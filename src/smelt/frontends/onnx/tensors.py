@@ -171,6 +171,7 @@ def _check_external(tensor: onnx.TensorProto, nbytes: int, folder: Path | None, 
 
 
 def _number(text: str, key: str, at: str) -> int | None:
+    """Return the number that ``text`` spells, None if it is empty; raises InvalidModel E314."""
     if not text:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):

@@ -105,6 +105,7 @@ def _infer_plain(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _bytes(inputs: Given, attributes: Attributes) -> Computed:
+    """Compute the embedding from quantized tables, in floats."""
     ids, kinds, *tables = inputs[:7]
     assert ids is not None
     several = zip(tables, inputs[8:13], inputs[13:18], strict=True)

@@ -32,6 +32,7 @@ def _directions(attributes: Attributes) -> int:
 
 
 def _infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the types of all states, and of the last hidden and cell state."""
     x, r = first(inputs), given(inputs, 2)
     if x.shape is None or r is None or r.shape is None:
         return (Result(FLOAT, None),) * 3
@@ -133,6 +134,7 @@ def _dense(b: Builder, operands: Values, count: int) -> ir.Value:
 
 
 def _body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
+    """Build an LSTM of x quantized and dequantized, and of the dequantized weights."""
     x, w, r = first(inputs), inputs[1], inputs[2]
     assert r is not None
     if r.shape is None or not isinstance(hidden := r.shape[1], int):

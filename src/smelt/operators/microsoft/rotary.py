@@ -26,6 +26,7 @@ def turned(heads: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: boo
 
 
 def reference(inputs: Given, attributes: Attributes) -> Computed:
+    """Compute the rotation of x: B,H,S,D or B,S,H*D."""
     x, positions, cos, sin = present(inputs)
     heads = x
     if x.ndim == 3:

@@ -48,6 +48,7 @@ class Elements:
 
     @cached_property
     def _shapes(self) -> ShapeInference:
+        """Infer the shapes of the model; record which inferred symbol is which declared one."""
         before = {value: value.shape for value in every_value(self._model)}
         shapes = ShapeInference(self._model)
         shapes.infer_model()

@@ -145,6 +145,7 @@ class Compiled:
             background().submit(self._compile_next)
 
     def _compile_next(self) -> None:
+        """Compile the oldest pending shapes, and wake the threads that wait for them."""
         shapes = self._pending[0]
         made = None
         try:

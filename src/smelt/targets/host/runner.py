@@ -162,6 +162,7 @@ class HostRunner:
         return run
 
     def _arrays(self, inputs: Sequence[Array | None]) -> list[Array]:
+        """Return the checked input arrays, with defaults in place of None."""
         slots = self.program.inputs
         if len(inputs) != len(slots):
             raise UsageError(

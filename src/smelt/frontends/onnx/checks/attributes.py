@@ -77,6 +77,7 @@ def _fault_of_reference(
 
 
 def _check_text(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> None:
+    """Raise InvalidModel E315 for text that is not UTF-8."""
     for text in (attribute.s, *attribute.strings):
         try:
             text.decode()

@@ -61,6 +61,7 @@ def check_functions(proto: onnx.ModelProto) -> None:
 
 
 def _check_parameters(kind: str, names: Iterable[str], at: str) -> None:
+    """Raise InvalidModel for a missing (E325) or repeated (E323) parameter name."""
     names = list(names)
     if not all(names):
         raise InvalidModel(
@@ -178,6 +179,7 @@ def _check_depth(called: dict[ir.OperatorIdentifier, list[ir.OperatorIdentifier]
 
 
 def _circular(key: ir.OperatorIdentifier, path: Iterable[ir.OperatorIdentifier]) -> InvalidModel:
+    """Return the error for function ``key``, which the functions on ``path`` call in a circle."""
     circle = [name for _, name, _ in path]
     circle = circle[circle.index(key[1]) :]
     return InvalidModel(

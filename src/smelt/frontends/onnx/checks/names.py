@@ -27,6 +27,7 @@ def check_names(scopes: Scopes) -> None:
 
 
 def _check_node(node: onnx.NodeProto) -> None:
+    """Raise InvalidModel for a name that is not UTF-8 (E315) or a missing operator (E325)."""
     # Protobuf returns text that is not UTF-8 as bytes.
     for name in (*node.input, *node.output, node.name, node.op_type, node.domain):
         if isinstance(name, bytes):

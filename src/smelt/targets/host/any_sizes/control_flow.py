@@ -119,6 +119,7 @@ class Rounds:
 
 
 def _given(array: Array | None) -> Array:
+    """Return the initial state ``array``; raises UsageError E671 if it is missing."""
     if array is None:
         raise UsageError(
             "E671",

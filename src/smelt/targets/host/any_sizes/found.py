@@ -48,6 +48,7 @@ def _boxes(node: ir.Node, given: Arrays) -> Sequence[Array]:
 
 
 def _present(node: ir.Node, given: Arrays, position: int) -> Array:
+    """Return input ``position`` of ``node``; raises UsageError E671 if it is missing."""
     array = given[position] if position < len(given) else None
     if array is None:
         raise UsageError(

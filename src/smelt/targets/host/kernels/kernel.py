@@ -155,6 +155,7 @@ def imaginary(shape: Sequence[int], dtype: np.dtype) -> Array:
 
 @lru_cache(1024)  # making one takes 10 us, and the values of a model have few types
 def _imaginary(shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """Make the array of ``imaginary``: real strides over an empty buffer."""
     dense = np.empty(0, f"V{dtype.itemsize}")  # as_strided rejects some types of ml_dtypes
     strides, step = [], dtype.itemsize
     for size in reversed(shape):
