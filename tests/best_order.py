@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from heapq import heappop, heappush
 
-from smelt.native.kernels.finish import instruction_of
+from smelt.native.kernels.epilogue import instruction_of
 from smelt.operators.elementwise import ELEMENTWISE
 from smelt.program.instruction import RESULT, Instruction, Program
 

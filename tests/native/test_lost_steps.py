@@ -14,7 +14,7 @@ from smelt.native.kernels import conv, dot, kernel_of
 from smelt.native.kernels.convolution import gather
 from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window
-from smelt.native.kernels.finish import ends_in_relu
+from smelt.native.kernels.epilogue import ends_in_relu
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector_tile import Finish

@@ -5,21 +5,21 @@ from __future__ import annotations
 from smelt.native.choose import choose
 from smelt.native.kernels import (
     complex_lapack,
-    eigh_side_by_side,
+    eigh_lane_batched,
     general_lapack,
     small_complex_qr,
-    svd_side_by_side,
+    svd_lane_batched,
 )
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.lapack import DOMAIN, NAMES, takes
 from smelt.program.instruction import Program
 
 MANY = {
-    "Eigh": (eigh_side_by_side.takes, eigh_side_by_side.EIGH),
-    "ComplexEigh": (eigh_side_by_side.takes_parts, eigh_side_by_side.COMPLEX_EIGH),
+    "Eigh": (eigh_lane_batched.takes, eigh_lane_batched.EIGH),
+    "ComplexEigh": (eigh_lane_batched.takes_parts, eigh_lane_batched.COMPLEX_EIGH),
     "ComplexQR": (small_complex_qr.takes, small_complex_qr.NAME),
-    "SVD": (svd_side_by_side.takes, svd_side_by_side.SVD),
-    "SingularValues": (svd_side_by_side.takes, svd_side_by_side.SINGULAR_VALUES),
+    "SVD": (svd_lane_batched.takes, svd_lane_batched.SVD),
+    "SingularValues": (svd_lane_batched.takes, svd_lane_batched.SINGULAR_VALUES),
 }
 """Kernels of small matrices: lane-batched, with LAPACK for the last steps or alone."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from smelt.native.choose import choose
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.side_by_side import DOMAIN, TAKEN, takes
+from smelt.native.kernels.lane_batched import DOMAIN, TAKEN, takes
 from smelt.program.instruction import Program
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from smelt.errors import InternalError, Unsupported
 from smelt.native.capacities import CAPACITIES
-from smelt.native.kernels.finish import lost_steps
+from smelt.native.kernels.epilogue import lost_steps
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import Kernel, KernelContext
 from smelt.native.writer import Writer

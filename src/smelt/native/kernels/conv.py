@@ -6,7 +6,7 @@ from smelt.native.kernels.convolution import depthwise, direct, gather, of_run, 
 from smelt.native.kernels.convolution.parts import strides_beside
 from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of, refuse_window, window_of
-from smelt.native.kernels.finish import overwritable
+from smelt.native.kernels.epilogue import overwritable
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
 from smelt.program.run_sizes import highest

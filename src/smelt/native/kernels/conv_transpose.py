@@ -7,7 +7,7 @@ import math
 from smelt.native.kernels.convolution import transposed
 from smelt.native.kernels.convolution.parts import strides_beside
 from smelt.native.kernels.convolution.window import refuse_window, window_of
-from smelt.native.kernels.finish import overwritable
+from smelt.native.kernels.epilogue import overwritable
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
 from smelt.program.storage import Needs

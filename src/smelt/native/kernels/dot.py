@@ -15,7 +15,7 @@ import numpy as np
 
 from smelt.native.kernels import algebra, log_sum_exp_dot, vector_dot
 from smelt.native.kernels.dot_layout import Layout, layout_of_instance
-from smelt.native.kernels.finish import finish_of, merged_strides, overwritable
+from smelt.native.kernels.epilogue import finish_of, merged_strides, overwritable
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import index, row_major

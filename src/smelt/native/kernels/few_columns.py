@@ -15,8 +15,8 @@ from smelt.native.kernels.dot import at
 from smelt.native.kernels.dot_layout import Layout, layout_of_instance
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.lane_batched_text import BYTES, LANES, lanes_of
 from smelt.native.kernels.nest import row_major
-from smelt.native.kernels.side_by_side_text import BYTES, LANES, lanes_of
 from smelt.native.writer import Writer
 from smelt.program.storage import Needs
 

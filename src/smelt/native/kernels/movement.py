@@ -10,7 +10,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.rows import rows_taken
-from smelt.native.kernels import turn
+from smelt.native.kernels import transpose_planes
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import emit_map, row_major
@@ -51,8 +51,8 @@ def transpose(cx: KernelContext) -> None:
     source, output = cx.walked(0), cx.output()
     strides = tuple(source.strides[axis] for axis in cx.ints("perm"))
     read = source.access(strides)
-    if turn.takes(cx, output.access(), read):
-        turn.emit(cx, output.access(), read)
+    if transpose_planes.takes(cx, output.access(), read):
+        transpose_planes.emit(cx, output.access(), read)
         return
     emit_map(cx.body, output.shape, output.access(), [read], "{0}", shared=True)
 

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.quantized.lanes import MOST_SUMS
+from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
 from smelt.native.kernels.quantized.nibble_tile import NIBBLES, nibble_tile, padded_row
 from smelt.native.kernels.quantized.operands import constant, is_given
 from smelt.native.types import C_TYPES

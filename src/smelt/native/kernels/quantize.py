@@ -7,8 +7,8 @@ import math
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized.operands import SIGNS
+from smelt.native.kernels.quantized.quantize_vectors import RUN, quantize_run
 from smelt.native.kernels.quantized.rounded import rounded
-from smelt.native.kernels.quantized.runs import RUN, quantize_run
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import lowest
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.quantized.lanes import declare
+from smelt.native.kernels.quantized.integer_vectors import declare
+from smelt.native.kernels.quantized.quantize_vectors import quantize_run
 from smelt.native.kernels.quantized.rounded import rounded
-from smelt.native.kernels.quantized.runs import quantize_run
 
 RANGE = """static IF_CALLED void range_of(const float *x, ptrdiff_t n, float *range)
 {

@@ -15,9 +15,8 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized import depthwise, neighbours
 from smelt.native.kernels.quantized.conv_layout import Layout, in_quads
-from smelt.native.kernels.quantized.finish import Finish, finish_less_zero_point
-from smelt.native.kernels.quantized.held import hold
-from smelt.native.kernels.quantized.held import tables as excess_tables
+from smelt.native.kernels.quantized.dot4 import LEAD, MOST_ROWS, widen
+from smelt.native.kernels.quantized.epilogue import Finish, finish_less_zero_point
 from smelt.native.kernels.quantized.operands import (
     less_zero_point,
     places_of,
@@ -25,8 +24,9 @@ from smelt.native.kernels.quantized.operands import (
     refuse_sums,
     zero_text,
 )
+from smelt.native.kernels.quantized.pairwise_safe import hold
+from smelt.native.kernels.quantized.pairwise_safe import tables as excess_tables
 from smelt.native.kernels.quantized.plane import Band, emit_copy
-from smelt.native.kernels.quantized.quads import LEAD, MOST_ROWS, widen
 from smelt.native.kernels.quantized.tables import int_table
 from smelt.native.kernels.quantized.tile import ROWS, VECTORS, convolution_tile
 from smelt.native.kernels.quantized.wide_tile import VECTORS as WIDE_VECTORS

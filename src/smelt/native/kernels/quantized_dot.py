@@ -22,8 +22,8 @@ from smelt.native.kernels.quantized.computed_right import (
     packed_bytes,
     refuse_computed,
 )
-from smelt.native.kernels.quantized.finish import SPARE, Finish, finish_less_zero_point
-from smelt.native.kernels.quantized.lanes import MOST_SUMS
+from smelt.native.kernels.quantized.epilogue import SPARE, Finish, finish_less_zero_point
+from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
 from smelt.native.kernels.quantized.matrix_tile import matrix_tile
 from smelt.native.kernels.quantized.operands import (
     less_zero_point,

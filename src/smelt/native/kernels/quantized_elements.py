@@ -18,8 +18,8 @@ from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import emit_map
 from smelt.native.kernels.quantized.fixed_point import declare, is_fixed, scaled, scaled_byte
 from smelt.native.kernels.quantized.look_up import look_up
+from smelt.native.kernels.quantized.quantize_vectors import RUN, last_of, run_of_two
 from smelt.native.kernels.quantized.rounded import rounded
-from smelt.native.kernels.quantized.runs import RUN, last_of, run_of_two
 from smelt.native.types import C_TYPES
 from smelt.program.quantized import ADD, LOOKUP, MEAN, MUL
 from smelt.program.run_sizes import lowest, same

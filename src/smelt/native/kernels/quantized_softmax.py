@@ -12,8 +12,8 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.quantized.fixed_point import is_fixed
 from smelt.native.kernels.quantized.fixed_softmax import fixed_softmax
+from smelt.native.kernels.quantized.quantize_vectors import last_of, quantize_run
 from smelt.native.kernels.quantized.rounded import rounded
-from smelt.native.kernels.quantized.runs import last_of, quantize_run
 from smelt.native.types import C_TYPES
 from smelt.program.quantized import SOFTMAX
 from smelt.program.storage import Needs

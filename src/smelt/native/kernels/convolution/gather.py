@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.finish import ends_in_relu
+from smelt.native.kernels.epilogue import ends_in_relu
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.finish import finish_of, merged_strides
+from smelt.native.kernels.epilogue import finish_of, merged_strides
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import PRELUDE, SECONDS

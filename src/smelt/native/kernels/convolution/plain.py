@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.finish import ends_in_relu
+from smelt.native.kernels.epilogue import ends_in_relu
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 

@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.finish import SPARE, Finish
-from smelt.native.kernels.quantized.lanes import MOST_SUMS, declare
+from smelt.native.kernels.quantized.epilogue import SPARE, Finish
+from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS, declare
 from smelt.native.kernels.quantized.operands import BYTES, constant, is_given, places_of, zero_text
 
 PACK = """static IF_CALLED void pack_quads(const int8_t *restrict from, ptrdiff_t depth,

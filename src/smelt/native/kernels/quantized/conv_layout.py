@@ -8,10 +8,10 @@ import numpy as np
 
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.quantized import neighbours
-from smelt.native.kernels.quantized.finish import SPARE
-from smelt.native.kernels.quantized.held import Excess, excess_of
+from smelt.native.kernels.quantized.dot4 import LEAD, MOST_ROWS
+from smelt.native.kernels.quantized.epilogue import SPARE
+from smelt.native.kernels.quantized.pairwise_safe import Excess, excess_of
 from smelt.native.kernels.quantized.plane import Band, band_of
-from smelt.native.kernels.quantized.quads import LEAD, MOST_ROWS
 from smelt.native.kernels.quantized.tile import ROWS
 
 

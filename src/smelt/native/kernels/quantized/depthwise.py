@@ -16,13 +16,13 @@ import onnx_ir as ir
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.finish import SPARE, Finish, finish_less_zero_point
+from smelt.native.kernels.quantized.dot4 import LEAD, MOST_ROWS, widen
+from smelt.native.kernels.quantized.epilogue import SPARE, Finish, finish_less_zero_point
 from smelt.native.kernels.quantized.fixed_point import is_fixed
-from smelt.native.kernels.quantized.fourths import AS_SUMS, Stored, as_bytes
-from smelt.native.kernels.quantized.lanes import MOST_SUMS
+from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
+from smelt.native.kernels.quantized.interleaved_stores import AS_SUMS, Stored, as_bytes
 from smelt.native.kernels.quantized.operands import requantization, zero_text
 from smelt.native.kernels.quantized.plane import Band, band_of, copy_quads
-from smelt.native.kernels.quantized.quads import LEAD, MOST_ROWS, widen
 from smelt.native.types import C_TYPES
 from smelt.native.writer import Writer
 

@@ -7,7 +7,7 @@ the loop; a function that looks up eight at a time avoids that.
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.lanes import declare
+from smelt.native.kernels.quantized.integer_vectors import declare
 
 LOOK_UP = """#if SUMS == 8
 typedef unsigned char bytes32 __attribute__((vector_size(32), aligned(1), may_alias));

@@ -8,9 +8,9 @@ as 16-bit integers, with the elements at even places of all groups first.
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.finish import Finish
-from smelt.native.kernels.quantized.lanes import MOST_SUMS
-from smelt.native.kernels.quantized.quads import declare
+from smelt.native.kernels.quantized.dot4 import declare
+from smelt.native.kernels.quantized.epilogue import Finish
+from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
 from smelt.native.kernels.quantized.tile import RESULTS, end_in_sums, start_sums, vector
 from smelt.native.writer import Writer
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.lanes import MOST_SUMS
-from smelt.native.kernels.quantized.quads import declare
+from smelt.native.kernels.quantized.dot4 import declare
+from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
 from smelt.native.writer import Writer
 
 NIBBLES = 8

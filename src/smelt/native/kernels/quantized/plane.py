@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.lanes import MOST_SUMS
-from smelt.native.kernels.quantized.quads import declare
+from smelt.native.kernels.quantized.dot4 import declare
+from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
 
 BAND_PIXELS = 128
 """The approximate number of output pixels of a band; weights are read once per band."""

@@ -7,9 +7,9 @@ to all lanes.
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.finish import Finish
-from smelt.native.kernels.quantized.held import add_excess, declare_held
-from smelt.native.kernels.quantized.quads import declare
+from smelt.native.kernels.quantized.dot4 import declare
+from smelt.native.kernels.quantized.epilogue import Finish
+from smelt.native.kernels.quantized.pairwise_safe import add_excess, declare_held
 from smelt.native.kernels.quantized.wide_tile import declare_twos, emit_wide
 from smelt.native.writer import Writer
 

@@ -6,8 +6,8 @@ Where the CPU has int8 dot products of such vectors, each does the work of two o
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.finish import Finish
-from smelt.native.kernels.quantized.quads import declare
+from smelt.native.kernels.quantized.dot4 import declare
+from smelt.native.kernels.quantized.epilogue import Finish
 from smelt.native.writer import Writer
 
 TWOS = """#if QUADS == 2

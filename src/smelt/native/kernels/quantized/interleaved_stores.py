@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from smelt.native.kernels.quantized.lanes import are_small, within
+from smelt.native.kernels.quantized.integer_vectors import are_small, within
 from smelt.native.kernels.quantized.operands import Requantization
 
 STORE_BYTES = """#if SUMS > 1 && !defined(TURNED)

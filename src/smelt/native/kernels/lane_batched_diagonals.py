@@ -1,6 +1,6 @@
 """C of the lane-batched reduction of matrices to tridiagonal or bidiagonal form.
 
-Written like the texts of ``side_by_side_text``, and declared after those that they call.
+Written like the texts of ``lane_batched_text``, and declared after those that they call.
 """
 
 from __future__ import annotations

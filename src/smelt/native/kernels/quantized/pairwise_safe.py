@@ -16,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.quads import declare
+from smelt.native.kernels.quantized.dot4 import declare
 from smelt.native.types import C_TYPES
 from smelt.native.writer import Writer
 

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.fixed_point import FixedPoint, fixed_point, is_fixed
-from smelt.native.kernels.quantized.lanes import MOST_SUMS, are_small, declare
+from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS, are_small, declare
 from smelt.native.kernels.quantized.operands import (
     bias_steps,
     constant,

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.side_by_side_text import BYTES, TEXTS, filled, lanes_of
+from smelt.native.kernels.lane_batched_text import BYTES, TEXTS, filled, lanes_of
 from smelt.program.storage import Needs
 
 DOMAIN = "smelt.native.side_by_side"

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.side_by_side import DOMAIN, Vectors
-from smelt.native.kernels.side_by_side_text import BYTES, lanes_of
+from smelt.native.kernels.lane_batched import DOMAIN, Vectors
+from smelt.native.kernels.lane_batched_text import BYTES, lanes_of
 from smelt.program.storage import Needs
 
 EIGH, COMPLEX_EIGH = f"{DOMAIN}::Eigh", f"{DOMAIN}::ComplexEigh"

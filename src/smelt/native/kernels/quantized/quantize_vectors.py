@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.lanes import declare
+from smelt.native.kernels.quantized.integer_vectors import declare
 from smelt.native.kernels.quantized.operands import SIGNS
 
 QUANTIZE = """static IF_CALLED ptrdiff_t quantize_run(const float *restrict x, ptrdiff_t n,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from smelt.native.kernels.quantized.held import Excess, excess_of
+from smelt.native.kernels.quantized.pairwise_safe import Excess, excess_of
 
 
 def held(filters: np.ndarray, excess: Excess) -> np.ndarray:

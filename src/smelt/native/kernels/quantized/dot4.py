@@ -3,7 +3,7 @@
 CPUs with VNNI multiply four pairs of bytes and add the products without loss (``vpdpbusd``). Other
 x86 CPUs widen the bytes at even and at odd places to 16 bits each and add products in pairs
 (``pmaddwd``). Saturating products of bytes (``pmaddubsw``) serve convolutions with clamped weights
-(see ``held.py``).
+(see ``pairwise_safe.py``).
 
 A CPU feature that the compiler was not told of is tested at run time, unless ``SMELT_NO_DISPATCH``
 is defined.
@@ -12,7 +12,7 @@ is defined.
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.lanes import declare as declare_lanes
+from smelt.native.kernels.quantized.integer_vectors import declare as declare_lanes
 
 QUADS = """#if SUMS != 8 || !defined(__GNUC__)
 #define QUADS 0

@@ -1,6 +1,6 @@
 """C of lane-batched QR factors, as Householder reflections.
 
-Written like the texts of ``side_by_side_text``. If squares overflow or underflow, a lane is scaled
+Written like the texts of ``lane_batched_text``. If squares overflow or underflow, a lane is scaled
 first, like in LAPACK; the other lanes stay as they are.
 """
 

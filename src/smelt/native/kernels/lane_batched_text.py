@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from smelt.native.kernels.side_by_side_bidiagonal_qr import BIDIAGONAL_QR, SHIFT, VALUES_OF_PAIR
-from smelt.native.kernels.side_by_side_complex import (
+from smelt.native.kernels.lane_batched_bidiagonal_qr import BIDIAGONAL_QR, SHIFT, VALUES_OF_PAIR
+from smelt.native.kernels.lane_batched_complex import (
     COMPLEX_CHOLESKY,
     COMPLEX_LU,
     COMPLEX_REFLECTION,
@@ -16,17 +16,17 @@ from smelt.native.kernels.side_by_side_complex import (
     COMPLEX_SUBSTITUTE,
     HERMITIAN,
 )
-from smelt.native.kernels.side_by_side_diagonals import BIDIAGONAL, TRIDIAGONAL
-from smelt.native.kernels.side_by_side_ql import PAIR, QL
-from smelt.native.kernels.side_by_side_reflections import (
+from smelt.native.kernels.lane_batched_diagonals import BIDIAGONAL, TRIDIAGONAL
+from smelt.native.kernels.lane_batched_ql import PAIR, QL
+from smelt.native.kernels.lane_batched_reflections import (
     MULTIPLY,
     REFLECT,
     REFLECTION,
     REFLECTIONS,
     REFLECTIONS_TO,
 )
-from smelt.native.kernels.side_by_side_rotations import MASKS, NEAR, ROTATE, ROTATION
-from smelt.native.kernels.side_by_side_vectors import VECTORS
+from smelt.native.kernels.lane_batched_rotations import MASKS, NEAR, ROTATE, ROTATION
+from smelt.native.kernels.lane_batched_vectors import VECTORS
 
 BYTES = 64
 """The bytes of a vector on any CPU; compilers split it if the registers are narrower."""
