@@ -22,7 +22,8 @@ from smelt.ir.tracked_elements import LARGEST
 
 
 def chosen(theirs: ShapeRule) -> ShapeRule:
-    """Wrap the rule of Where so that it follows a comparison of sizes with numbers."""
+    """Wrap the rule of Where so that it also computes the elements of ``Where(a == b, x, y)`` of
+    tracked sizes, for each element at which shapes decide the comparison."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         theirs(context, node)
@@ -89,7 +90,7 @@ def _are_equal(left: Dim, right: Dim) -> bool | None:
 
 
 def _is_size(element: Dim) -> bool:
-    """True for a number or model symbol that is at least 0, and for sums of such.
+    """True for a number of at least 0, a symbol of the model, and a sum of these.
 
     An invented symbol may stand for an element of any sign, and a difference may be negative.
     """

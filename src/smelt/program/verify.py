@@ -83,5 +83,8 @@ def _name(plan: MemoryPlan | SpacesPlan, storage: Storage) -> str:
 def broken(what: str) -> InternalError:
     """Return the error for a program or plan that violates an invariant."""
     return InternalError(
-        "E963", what, why="a phase of the target made it so", fix="report this with the model"
+        "E963",
+        what,
+        why="a phase of the target broke an invariant",
+        fix="report this with the model",
     )

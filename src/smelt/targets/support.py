@@ -72,7 +72,10 @@ def kernels_of(target: Target, fallback: Target | None) -> frozenset[str] | None
 def computes_of(
     target: Target, fallback: Target | None
 ) -> Callable[[ir.Model, ir.Node], bool] | None:
-    """Return whether ``target`` or its ``fallback`` computes a node as written; None if unknown."""
+    """Return a predicate: true if ``target`` or ``fallback`` computes a node as written.
+
+    None if the target does not say.
+    """
     own, other = target.computes, fallback.computes if fallback is not None else None
     if fallback is None or other is None:
         return own

@@ -96,8 +96,10 @@ class _Search:
         self._functions: dict[int, tuple[Any, Rebuild | None]] = {}
 
     def function(self, name: str, fn: Any) -> Rebuild | None:
-        """Record the arrays of ``fn``, once for each function; recursion ends at known
-        functions."""
+        """Record the arrays that ``fn`` reaches; return how to make ``fn`` again with other arrays.
+
+        None if ``fn`` reaches no array. Each function is searched once, which ends recursion.
+        """
         if id(fn) not in self._functions:
             self._functions[id(fn)] = fn, None
             members, assemble = _members(fn, self.namespace)

@@ -109,7 +109,10 @@ class _Lift:
         return self.b.op("Squeeze", found[0], self.b.const_i64(found[1]))
 
     def may(self, value: ir.Value | None, depth: int = 0) -> bool:
-        """True if ``value`` is computed from merged values only; ``walk`` takes the nodes."""
+        """True if operators that work on split dims compute ``value`` from merged values only.
+
+        ``walk`` records the nodes that are passed.
+        """
         if value is None or value.shape is None or len(value.shape) != 3 or depth > LONGEST:
             return False
         if self.before_merge(value) is not None:

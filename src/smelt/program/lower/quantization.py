@@ -220,7 +220,8 @@ def _scalar(cx: ProgramBuilder, slot: int) -> int:
 
 
 def _channels(cx: ProgramBuilder, slot: int, rank: int, axis: int = 1) -> int:
-    """Return a vector reshaped along one axis of ``rank``; one number stays a scalar."""
+    """Return a vector reshaped to broadcast along ``axis`` of ``rank`` dims; one number stays a
+    scalar."""
     slot = _scalar(cx, slot)
     if not cx.shape(slot):
         return slot
@@ -228,7 +229,7 @@ def _channels(cx: ProgramBuilder, slot: int, rank: int, axis: int = 1) -> int:
 
 
 def _rows(cx: ProgramBuilder, slot: int, rank: int) -> int:
-    """Return a vector of per-row numbers reshaped along the last dim but one."""
+    """Return a vector of n per-row numbers reshaped to [n, 1]; one number stays a scalar."""
     slot = _scalar(cx, slot)
     shape = cx.shape(slot)
     return cx.emit_new("Reshape", (slot,), (*shape, 1)) if len(shape) == 1 and rank > 1 else slot
