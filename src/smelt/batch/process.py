@@ -73,7 +73,7 @@ def attend(
             "E643",
             found["error"]["what"],
             fix=f"`smelt {batch.action} --help`",
-            why=f"the options behind -- are those of `smelt {batch.action}`",
+            why=f"the options after -- go to `smelt {batch.action}`",
         )
     return Outcome(job.name, job.output, key, status, time.monotonic() - begin, **found)
 

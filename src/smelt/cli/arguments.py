@@ -229,7 +229,7 @@ def parse_options(items: Sequence[str] | None) -> Mapping[str, Any]:
             raise UsageError(
                 "E636",
                 f"--option {item!r} is not NAME=VALUE",
-                why="an option of a target has a name and a value; a flag has the name alone",
+                why="an option of a target has a name and a value; a flag has only a name",
                 fix="for instance: --option name=my_model",
             )
         options[name.replace("-", "_")] = _value(text) if equals else True

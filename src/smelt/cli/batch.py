@@ -75,7 +75,7 @@ def batch(
 ) -> None:
     """Run a command over many models, each in its own process.
 
-    Options behind -- go to the command. A second call processes only the models that have no
+    Options after -- go to the command. A second call processes only the models that have no
     result yet. The exit status is 1 if a model failed.
 
     Example: smelt batch 'models/*.onnx' --do optimize -o out -- --verify final
@@ -145,7 +145,7 @@ def ended_by_signals() -> Iterator[list[int]]:
 
 
 def _options(context: typer.Context, action: str) -> list[str]:
-    """Return the arguments of each model's command: options of smelt, settings, those behind --.
+    """Return the arguments of each model's command: options of smelt, settings, options after --.
 
     Settings are read once here, so that they are part of the cache key and equal on all machines.
     """

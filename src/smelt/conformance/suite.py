@@ -51,7 +51,7 @@ def conform_all(target: Target, cases: Sequence[Case] = CASES) -> Conformance:
             "E705",
             f"target {target.name!r} does not conform",
             at=wrong,
-            fix="correct these problems; add cases of your own for what none of these runs: "
+            fix="correct these problems; add cases of your own for operators that no case runs: "
             "conform_all(target, (*CASES, Case(name, graph)))",
             why="the problems above are against the rules of docs/add-a-target.md",
         )

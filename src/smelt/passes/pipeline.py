@@ -118,7 +118,7 @@ def _read(text: str) -> str:
             "E606",
             f"cannot read the pipeline file {path}",
             why=str(error),
-            fix="check the path behind @, and that you may read the file",
+            fix="check the path after @, and that you may read the file",
         ) from error
     return " ".join(line.split("#")[0] for line in lines)
 

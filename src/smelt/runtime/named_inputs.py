@@ -250,7 +250,7 @@ def _zeros(port: Port, sizes: Mapping[str, int]) -> np.ndarray:
         raise UsageError(
             "E632",
             f"no zeros can be made up for input {port.name!r} of type {port}",
-            why="zeros exist for tensors of numbers, booleans and text alone",
+            why="only tensors of numbers, booleans and text can be zeros",
             fix=f"give a file: --input {port.name}=FILE.npz",
         )
     dtype = np.dtype(object) if port.dtype == ir.DataType.STRING else port.dtype.numpy()

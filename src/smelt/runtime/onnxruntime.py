@@ -219,5 +219,5 @@ def run_error(message: str, *, stopped: bool = False) -> SmeltError:
         "E321",
         "the model fails while it runs",
         why=message,
-        fix="check that the inputs fit the model, above all those that hold sizes or indices",
+        fix="check that the inputs fit the model, above all inputs with sizes or indices",
     )

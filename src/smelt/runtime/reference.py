@@ -95,5 +95,5 @@ def _run_error(error: Exception) -> SmeltError:
         "E321",
         "the model fails while it runs",
         why=str(error),
-        fix="check that the inputs fit the model, above all those that hold sizes or indices",
+        fix="check that the inputs fit the model, above all inputs with sizes or indices",
     )

@@ -53,10 +53,10 @@ class ConstantPool:
             raise UsageError(
                 "E113",
                 f"your function uses an array of another trace, {aval.str_short()}",
-                why="it was computed while something else was traced, and kept; so are the arrays"
-                " of a module that is imported while a function is traced",
-                fix="compute such arrays, and import what makes them, before the function is"
-                " traced; what kept one has to be made anew, as by a new process",
+                why="it was computed and kept while another function was traced, for instance by"
+                " an import inside of that function",
+                fix="compute such arrays, and import the modules that make them, before you trace;"
+                " to drop an array that is kept, start a new process",
             )
         if not has_onnx_type(aval):
             raise Unsupported(

@@ -25,7 +25,7 @@ def _no_size(text: str, why: str = "") -> UsageError:
         "E104",
         f"{text!r} is not a size",
         why=why,
-        fix="use a number, a name, or + - * // % ** max() min() of such",
+        fix="use numbers and names, combined by + - * // % ** max() min()",
     )
 
 

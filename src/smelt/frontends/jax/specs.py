@@ -192,8 +192,8 @@ def struct_of(array: Any) -> Any:
             "E104",
             f"{array!r} is not an input spec",
             why=f"a {type(array).__name__} cannot be an input",
-            fix="give an array, a jax.ShapeDtypeStruct or text such as 'f32[B,28,28,1]', and what"
-            " is to be no input as static={...}",
+            fix="give an array, a jax.ShapeDtypeStruct or text such as 'f32[B,28,28,1]', and pass"
+            " constant arguments as static={...}",
         ) from error
     return compat.struct(aval.shape, aval.dtype, aval.weak_type)
 

@@ -203,7 +203,7 @@ def _check_opset(opset: int) -> None:
             "E107",
             what,
             fix=f"give opset={OPSETS[0]} to opset={OPSETS[-1]}",
-            why="smelt writes operators of these opsets alone",
+            why="smelt writes only operators of these opsets",
         )
 
 

@@ -46,7 +46,7 @@ class Options:
             raise UsageError(
                 "E660",
                 f"{self.engine!r} is not a value of the option engine of target host",
-                why=f"engine, or {ENGINE} for who says none, is one of {', '.join(ENGINES)}",
+                why=f"the option engine (by default the variable {ENGINE}) names a known engine",
                 fix=did_you_mean(self.engine, ENGINES, f"use one of {', '.join(ENGINES)}"),
             )
         if not 1 <= self.threads <= MOST_THREADS:

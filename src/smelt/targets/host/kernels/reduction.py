@@ -123,7 +123,7 @@ def _nothing_to_find(call: Call) -> UsageError:
     return UsageError(
         "E670",
         f"{call.op} along axis {call.integer('axis')} of size 0",
-        why="no element is the largest or the smallest of none",
+        why="an empty axis has no largest or smallest element",
         fix="give inputs with at least one element there",
     )
 
