@@ -33,7 +33,7 @@ class Step:
     operator: str
     shape: str
 
-    def takes(self, node: ir.Node) -> bool:
+    def matches(self, node: ir.Node) -> bool:
         """True if ``node`` matches the operator and the shape."""
         if self.operator not in (operator(node), node.op_type):
             return False
@@ -131,9 +131,9 @@ def _readers(nodes: Sequence[ir.Node]) -> Readers:
 
 def _starts(node: ir.Node, chain: Sequence[Step], readers: Readers) -> bool:
     """True if ``chain`` can be followed from ``node`` along consumers."""
-    front = [node] if chain[0].takes(node) else []
+    front = [node] if chain[0].matches(node) else []
     for step in chain[1:]:
-        front = list(dict.fromkeys(r for n in front for r in readers[n] if step.takes(r)))
+        front = list(dict.fromkeys(r for n in front for r in readers[n] if step.matches(r)))
     return bool(front)
 
 
@@ -147,7 +147,7 @@ def _difference(
             if place == len(nodes):
                 return f"the graph ends before {text!r}"
             node = nodes[place]
-            if not step.takes(node):
+            if not step.matches(node):
                 wanted = ":".join(filter(None, (step.operator, step.shape)))
                 given = ":".join(filter(None, (operator(node), shape_text(node))))
                 return f"node {place} is {given}, and {text!r} expects {wanted}"

@@ -71,7 +71,7 @@ class Builder:
         self.created: list[ir.Node] = []
         self.initializers: list[ir.Value] = []
 
-    def takes(self, op_type: str) -> bool:
+    def supports(self, op_type: str) -> bool:
         """True if the target computes the ONNX operator ``op_type``, so that it may be built."""
         return self.kernels is None or op_type in self.kernels
 

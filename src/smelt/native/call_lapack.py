@@ -11,15 +11,15 @@ from smelt.native.kernels import (
     svd_lane_batched,
 )
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.lapack import DOMAIN, NAMES, takes
+from smelt.native.kernels.lapack import DOMAIN, NAMES, supports
 from smelt.program.instruction import Program
 
 MANY = {
-    "Eigh": (eigh_lane_batched.takes, eigh_lane_batched.EIGH),
+    "Eigh": (eigh_lane_batched.supports, eigh_lane_batched.EIGH),
     "ComplexEigh": (eigh_lane_batched.takes_parts, eigh_lane_batched.COMPLEX_EIGH),
-    "ComplexQR": (small_complex_qr.takes, small_complex_qr.NAME),
-    "SVD": (svd_lane_batched.takes, svd_lane_batched.SVD),
-    "SingularValues": (svd_lane_batched.takes, svd_lane_batched.SINGULAR_VALUES),
+    "ComplexQR": (small_complex_qr.supports, small_complex_qr.NAME),
+    "SVD": (svd_lane_batched.supports, svd_lane_batched.SVD),
+    "SingularValues": (svd_lane_batched.supports, svd_lane_batched.SINGULAR_VALUES),
 }
 """Kernels of small matrices: lane-batched, with LAPACK for the last steps or alone."""
 
@@ -34,10 +34,14 @@ def _called(instance: Instance) -> str | None:
     domain, _, name = instance.instruction.op.rpartition("::")
     if domain == "smelt" and name in MANY and MANY[name][0](instance):
         return MANY[name][1]
-    if domain == "smelt" and name in complex_lapack.NAMES and complex_lapack.takes(instance):
+    if domain == "smelt" and name in complex_lapack.NAMES and complex_lapack.supports(instance):
         return f"{DOMAIN}::{name}"
-    if domain == "smelt" and name in general_lapack.NAMES and general_lapack.takes(instance, name):
+    if (
+        domain == "smelt"
+        and name in general_lapack.NAMES
+        and general_lapack.supports(instance, name)
+    ):
         return f"{DOMAIN}::{name}"
-    if domain != "smelt" or name not in NAMES or not takes(instance, name):
+    if domain != "smelt" or name not in NAMES or not supports(instance, name):
         return None
     return f"{DOMAIN}::{name}"

@@ -28,7 +28,7 @@ def _is_worth(instance: Instance) -> bool:
     window = window_of(instance)
     if direct.fills(instance, window):
         return False
-    if direct.lies_well(instance, window) and not rows.takes(instance, window):
+    if direct.lies_well(instance, window) and not rows.supports(instance, window):
         return False
     return (
         min(filters, terms) >= FEWEST_FILTERS

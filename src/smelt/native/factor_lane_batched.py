@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from smelt.native.choose import choose
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.lane_batched import DOMAIN, TAKEN, takes
+from smelt.native.kernels.lane_batched import DOMAIN, TAKEN, supports
 from smelt.program.instruction import Program
 
 
@@ -15,6 +15,6 @@ def factor_lane_batched(program: Program) -> None:
 
 def _chosen(instance: Instance) -> str | None:
     domain, _, name = instance.instruction.op.rpartition("::")
-    if domain != "smelt" or name not in TAKEN or not takes(instance, name):
+    if domain != "smelt" or name not in TAKEN or not supports(instance, name):
         return None
     return f"{DOMAIN}::{name}"

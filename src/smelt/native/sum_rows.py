@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from smelt.native.choose import choose
-from smelt.native.kernels.few_columns import FEW_COLUMNS, takes
+from smelt.native.kernels.few_columns import FEW_COLUMNS, supports
 from smelt.program.instruction import Program
 
 
 def sum_rows(program: Program) -> None:
     """Choose that kernel, in place, bodies included."""
-    choose(program, lambda instance: FEW_COLUMNS if takes(instance) else None)
+    choose(program, lambda instance: FEW_COLUMNS if supports(instance) else None)

@@ -128,11 +128,11 @@ def _functions(operator: Operator) -> Iterator[str]:
             continue
         if not callable(function):
             yield f"{name}: {_shown(function)} is no function"
-        elif not takes(function, len(parameters)):
+        elif not accepts_arguments(function, len(parameters)):
             yield f"{name}: it cannot be called with ({', '.join(parameters)})"
 
 
-def takes(function: Callable[..., Any], count: int) -> bool:
+def accepts_arguments(function: Callable[..., Any], count: int) -> bool:
     """True if ``function`` can be called with ``count`` arguments, as far as its signature
     tells."""
     try:

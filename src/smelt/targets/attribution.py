@@ -13,7 +13,7 @@ import onnx_ir as ir
 from smelt.errors import UsageError
 from smelt.extensions import OWN, blame
 from smelt.ir.bounds import Bounds, told_bounds
-from smelt.operators.declaration import takes
+from smelt.operators.declaration import accepts_arguments
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Value, interface_of
 from smelt.runtime.run_bounds import sizes_of
@@ -36,7 +36,7 @@ def attribute_errors_to(
 
 def call_with_options(function: Callable[..., Any], given: object, own: object) -> Any:
     """Call ``function(given)``, or ``function(given, own)`` if it also takes the options."""
-    return function(given) if takes(function, 1) else function(given, own)
+    return function(given) if accepts_arguments(function, 1) else function(given, own)
 
 
 def is_built_in(target: Target[Any, Any]) -> bool:

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError, did_you_mean
 from smelt.ir.rule import Rule
-from smelt.operators.declaration import takes
+from smelt.operators.declaration import accepts_arguments
 from smelt.operators.declare import Operator
 from smelt.program.layout import Layout
 from smelt.program.layouts import Layouts
@@ -165,9 +165,11 @@ def _functions(target: Target[Any, Any]) -> Iterator[str]:
             continue
         if not callable(function):
             yield f"{name}: {_shown(function)} is no function"
-        elif not takes(function, len(parameters)) and not (name in ASKED and takes(function, 2)):
+        elif not accepts_arguments(function, len(parameters)) and not (
+            name in ASKED and accepts_arguments(function, 2)
+        ):
             yield f"{name}: it cannot be called with ({', '.join(parameters)})"
-    if callable(target.select) and not takes(target.select, 1):
+    if callable(target.select) and not accepts_arguments(target.select, 1):
         yield "select: it cannot be called with (options)"
 
 
@@ -201,7 +203,7 @@ def _layouts(table: object) -> Iterator[str]:
             places = (*told.inputs, *told.outputs)
             wrong = [each for each in places if each is not None and not isinstance(each, Layout)]
             yield from (f"layouts: {_shown(each)} at {op!r} is no Layout" for each in wrong)
-        elif not callable(told) or not takes(told, 2):
+        elif not callable(told) or not accepts_arguments(told, 2):
             yield f"layouts: {_shown(told)} at {op!r} is no Layouts, nor (program, instruction)"
 
 

@@ -88,7 +88,7 @@ def test_each_is_computed_as_it_says(models: dict[str, Sized], way: object) -> N
         (step,) = program.instructions
         instance = Instance(program, step)
         assert next(w for w in (depthwise, of_run, plain)
-                    if w is plain or w.takes(instance, window_of(instance))) is way  # fmt: skip
+                    if w is plain or w.supports(instance, window_of(instance))) is way  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=[STRICT, (*STRICT, "-march=native")], ids=["few", "native"])

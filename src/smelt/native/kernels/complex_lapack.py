@@ -29,7 +29,7 @@ NAMES = (
 )
 
 
-def takes(instance: Instance) -> bool:
+def supports(instance: Instance) -> bool:
     """True if this file's kernels support the instruction: nonempty float matrices whose parts have
     equal shapes."""
     operands = range(len(instance.instruction.inputs))

@@ -21,7 +21,7 @@ every convolution."""
 def _way(instance: Instance, window: Window) -> Way:
     """Return the first method that takes the convolution."""
     ways = WAYS_OF_RUN if of_run.is_of_run(window) else WAYS
-    return next(way for way in ways if way.takes(instance, window))
+    return next(way for way in ways if way.supports(instance, window))
 
 
 def _needs(instance: Instance) -> Needs:

@@ -48,7 +48,7 @@ def _gathered(instance: Instance) -> int:
 
 def _needs(instance: Instance) -> Needs:
     window = window_of(instance)
-    if by_rows.takes(instance, window):
+    if by_rows.supports(instance, window):
         return Needs(workspace=by_rows.workspace(instance, window))
     return Needs(workspace=4 * products_of(instance)[2] * _gathered(instance))
 
@@ -62,7 +62,7 @@ def conv_by_panels(cx: KernelContext) -> None:
     """For each sample and group, pack panels that fit the cache and multiply them by all
     filters."""
     window, body = window_of(cx), cx.body
-    if by_rows.takes(cx, window):
+    if by_rows.supports(cx, window):
         by_rows.emit(cx, window)
         return
     _, pixels, terms = products_of(cx)

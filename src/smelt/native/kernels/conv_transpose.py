@@ -21,19 +21,19 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _needs(instance: Instance) -> Needs:
-    if not transposed.takes(instance):
+    if not transposed.supports(instance):
         return Needs()
     return Needs(in_place=overwritable(instance), workspace=transposed.workspace(instance))
 
 
 def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
-    return transposed.takes(instance) and strides_beside(instance, shape) is not None
+    return transposed.supports(instance) and strides_beside(instance, shape) is not None
 
 
 @kernel("ConvTranspose", kinds=FLOAT, needs=_needs, refuse=_refuse, finishes=_finishes, shared=True)
 def conv_transpose(cx: KernelContext) -> None:
     """Use a matrix product where that pays."""
-    if transposed.takes(cx):
+    if transposed.supports(cx):
         transposed.emit(cx)
     else:
         _scatter(cx)

@@ -20,7 +20,7 @@ MOST = 25
 """The largest matrix, in rows: ``syevd`` splits larger ones, and vectors could have other signs."""
 
 
-def takes(instance: Instance) -> bool:
+def supports(instance: Instance) -> bool:
     """True if this file's kernels support the instruction: batches of matrices that fill a vector,
     given by their lower triangle."""
     shape, type_ = instance.shape(0), instance.type(0).name
@@ -32,7 +32,7 @@ def takes(instance: Instance) -> bool:
 def takes_parts(instance: Instance) -> bool:
     """True if this file's kernels support the complex instruction: the same batches, given by two
     parts of equal shape."""
-    return takes(instance) and instance.shape(0) == instance.shape(1)
+    return supports(instance) and instance.shape(0) == instance.shape(1)
 
 
 def _needs(instance: Instance) -> Needs:

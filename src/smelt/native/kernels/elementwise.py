@@ -92,7 +92,7 @@ def kernel_for(row: Row) -> Kernel:
         return [in_lanes(cx, line) for line in before], in_lanes(cx, text)
 
     def emit(cx: KernelContext) -> None:
-        if row.name == "Exp" and exponential.takes(cx):
+        if row.name == "Exp" and exponential.supports(cx):
             exponential.emit(cx)
             return
         before, text = element(cx)

@@ -31,7 +31,7 @@ _ALL = """static APART void exp_of_all(const float *x, float *y, ptrdiff_t n)
 """
 
 
-def takes(cx: KernelContext) -> bool:
+def supports(cx: KernelContext) -> bool:
     """True if this file's kernels support the instruction: contiguous float32."""
     return cx.type(0).name == "float" and not cx.view(0) and not is_empty(cx.output_shape())
 

@@ -50,7 +50,7 @@ def sides_of(layout: Layout) -> Sides | None:
     return None
 
 
-def takes(instance: Instance) -> bool:
+def supports(instance: Instance) -> bool:
     """True if this file's kernels support the instruction: float sums of products that fill
     vectors, without constant weights to pack."""
     step = instance.instruction

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from smelt.native.kernels.complex_lapack import emit_apart, emit_interleaved
-from smelt.native.kernels.complex_lapack import takes as takes_parts
+from smelt.native.kernels.complex_lapack import supports as takes_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lapack import BLOCK, DOMAIN
-from smelt.native.kernels.lapack import takes as takes_real
+from smelt.native.kernels.lapack import supports as takes_real
 from smelt.native.kernels.lapack_calls import call, fill_nan, finite, shift, shifted, turned
 from smelt.program.storage import Needs
 
@@ -20,7 +20,7 @@ NO_ORDER = "(int *)NULL"
 """The argument in place of LAPACK's function that selects values to sort first."""
 
 
-def takes(instance: Instance, name: str) -> bool:
+def supports(instance: Instance, name: str) -> bool:
     """True if this file's kernels support the instruction: nonempty matrices whose parts have equal
     shapes."""
     return takes_real(instance, name) if name == "Schur" else takes_parts(instance)

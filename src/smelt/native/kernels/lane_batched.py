@@ -37,7 +37,7 @@ TAKEN = {
 """The lane-batched operators and their number of operands."""
 
 
-def takes(instance: Instance, name: str) -> bool:
+def supports(instance: Instance, name: str) -> bool:
     """True if this file's kernels support the instruction: small matrices that are not empty, in a
     batch that fills a vector.
 

@@ -58,7 +58,7 @@ INTEGERS: Mapping[str, Count] = {
 NAMES = ("Cholesky", "TriangularSolve", *WORK)
 
 
-def takes(instance: Instance, name: str) -> bool:
+def supports(instance: Instance, name: str) -> bool:
     """True if this file's kernels support the instruction: nonempty real matrices; for reflectors,
     with no more columns than rows."""
     m, n = instance.shape(0)[-2:]

@@ -51,7 +51,7 @@ def transpose(cx: KernelContext) -> None:
     source, output = cx.walked(0), cx.output()
     strides = tuple(source.strides[axis] for axis in cx.ints("perm"))
     read = source.access(strides)
-    if transpose_planes.takes(cx, output.access(), read):
+    if transpose_planes.supports(cx, output.access(), read):
         transpose_planes.emit(cx, output.access(), read)
         return
     emit_map(cx.body, output.shape, output.access(), [read], "{0}", shared=True)

@@ -12,7 +12,7 @@ from smelt.native.kernels.convolution.window import Window, refuse_window, windo
 from smelt.native.kernels.extremes import extreme_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import FLOAT, NUMBER, KernelContext, kernel
-from smelt.native.kernels.pool_rows import emit_rows, takes
+from smelt.native.kernels.pool_rows import emit_rows, supports
 from smelt.native.kernels.row_sums import sum_of
 from smelt.native.kernels.vector import PRELUDE
 from smelt.program.run_sizes import Size, is_empty, same
@@ -54,7 +54,7 @@ def max_pool(cx: KernelContext) -> None:
         with _planes(cx, window):
             cx.body.line(f"*out = {largest}(image, {window.plane});")
         return
-    if _fits_vectors(cx) and pool_vectors.takes(window):
+    if _fits_vectors(cx) and pool_vectors.supports(window):
         with _by_vectors(cx, lambda: _largest(cx, window)):
             cx.body.line("int odd = 0;")
             pool_vectors.emit(cx, window, pooled_rows.LARGEST, "a")
@@ -67,7 +67,7 @@ def max_pool(cx: KernelContext) -> None:
 def _largest(cx: KernelContext, window: Window) -> None:
     """Write MaxPool without vectors: row by row, or pixel by pixel."""
     type_ = cx.type(0)
-    if takes(window):
+    if supports(window):
         # The inner choice is one instruction, and the outer branch is well predicted.
         step = "v == v ? (v > a ? v : a) : v" if type_.kind == "float" else "v > a ? v : a"
         emit_rows(cx, window, type_.lowest(), step, "a")
@@ -112,7 +112,7 @@ def average_pool(cx: KernelContext) -> None:
 def _mean(cx: KernelContext, window: Window) -> None:
     """Write AveragePool without vectors: row by row, or pixel by pixel."""
     type_ = cx.type(0)
-    if takes(window):
+    if supports(window):
         down, along = (_counts(cx, window, i, place) for i, place in ((1, "h"), (2, "q")))
         emit_rows(cx, window, "0", "a + v", f"a / ({type_.name})({down} * {along})")
         return

@@ -24,7 +24,7 @@ def chunk_of(window: Window) -> int:
     return min(highest(window.output[2]), (ROW - 1 - reach) // step + 1)
 
 
-def takes(window: Window) -> bool:
+def supports(window: Window) -> bool:
     """True if the window lies in one plane and fits into a row of ``ROW`` elements."""
     return window.flat and window.kernel[2] <= MOST_COLUMNS and chunk_of(window) >= 1
 

@@ -41,7 +41,7 @@ ODDS = """#if LANES == 16 && !defined(__clang__)
 """
 
 
-def takes(window: Window) -> bool:
+def supports(window: Window) -> bool:
     """True if a row fits the array."""
     return highest(pitch_of(window)) <= KEPT
 
@@ -54,7 +54,7 @@ def pitch_of(window: Window) -> int:
 
 def takes_sum(window: Window) -> bool:
     """True if a row fits the array and the window is narrow enough for sums."""
-    return takes(window) and window.kernel[2] <= MOST_SUMMED
+    return supports(window) and window.kernel[2] <= MOST_SUMMED
 
 
 def emit(cx: KernelContext, window: Window, joining: Joining, result: str) -> None:

@@ -60,7 +60,7 @@ def _weights(instance: Instance) -> np.ndarray:
 
 def _needs(instance: Instance) -> Needs:
     window, weights = window_of(instance), _weights(instance)
-    if depthwise.takes(weights, window):
+    if depthwise.supports(weights, window):
         return Needs(workspace=depthwise.layout_of(instance, window, weights).bytes)
     return Needs(workspace=Layout.of(window, weights).bytes)
 
@@ -76,7 +76,7 @@ def _needs(instance: Instance) -> Needs:
 def quantized_conv(cx: KernelContext) -> None:
     """Write bands of rows; in each, all filters, six at a time, over all groups of pixels."""
     window, weights, body = window_of(cx), _weights(cx), cx.body
-    if depthwise.takes(weights, window):
+    if depthwise.supports(weights, window):
         depthwise.emit(cx, window, weights)
         return
     group, filters, channels, _ = weights.shape

@@ -90,7 +90,7 @@ REFLECT = """static void reflect_@t_@n(ptrdiff_t m, ptrdiff_t k, @t a, @t b,
 ``1 - (a + b i) (v + w i) (v + w i)^H``."""
 
 
-def takes(instance: Instance) -> bool:
+def supports(instance: Instance) -> bool:
     """True if this file's kernels support the instruction: small matrices that are not empty, whose
     parts have the same shape and type."""
     shape, other = instance.shape(0), instance.shape(1)

@@ -83,7 +83,7 @@ def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int)
 def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
     """Write code for contiguous rows; no pass depends on the element before."""
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
-    if softmax_short.takes(t, count):
+    if softmax_short.supports(t, count):
         softmax_short.declare(cx)
         body.line(f"#if {softmax_vectors.WHEN}")
         softmax_short.emit(cx, outer, count)
@@ -91,17 +91,17 @@ def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
     with body.shared_loop("o", outer):
         body.line(f"const {t.name} *x = {source.name} + o * {count};")
         body.line(f"{t.name} *y = {output.name} + o * {count};")
-        if softmax_vectors.takes(t, count):
+        if softmax_vectors.supports(t, count):
             body.line(f"#if {softmax_vectors.WHEN}")
             softmax_vectors.emit(cx, count)
             body.line("#else")
             _emit_row(cx, count, f"!({softmax_vectors.WHEN})")
             body.line("#endif")
-        elif softmax_short.takes(t, count):
+        elif softmax_short.supports(t, count):
             _emit_row(cx, count, f"!({softmax_vectors.WHEN})")
         else:
             _emit_row(cx, count)
-    if softmax_short.takes(t, count):
+    if softmax_short.supports(t, count):
         body.line("#endif")
 
 

@@ -55,7 +55,7 @@ _LOGARITHMS = """        for (ptrdiff_t j = 0; j < COUNT; ++j)
 """
 
 
-def takes(type_: CType, count: Dim) -> bool:
+def supports(type_: CType, count: Dim) -> bool:
     """True if this file's kernels support the instruction: 32-bit floats in rows of a few
     elements."""
     return type_.name == "float" and isinstance(count, int) and 1 < count < FEWEST

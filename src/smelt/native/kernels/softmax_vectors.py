@@ -100,7 +100,7 @@ FEWEST = 16
 """The fewest elements of a row."""
 
 
-def takes(type_: CType, count: int) -> bool:
+def supports(type_: CType, count: int) -> bool:
     """True if this file's kernels support the instruction: 32-bit floats in rows that are known to
     fill a vector, or of run-time size."""
     return type_.name == "float" and not surely_below(count, FEWEST)

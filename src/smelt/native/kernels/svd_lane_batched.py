@@ -26,7 +26,7 @@ LONGEST = 64
 """The longest other side: larger matrices exceed the nearest caches."""
 
 
-def takes(instance: Instance) -> bool:
+def supports(instance: Instance) -> bool:
     """True if this file's kernels support the instruction: small real matrices that are not empty,
     in a batch that fills a vector."""
     shape, type_ = instance.shape(0), instance.type(0).name

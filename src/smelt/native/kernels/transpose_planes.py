@@ -94,7 +94,7 @@ _THIRD = """        {
 """
 
 
-def takes(cx: KernelContext, write: Access, read: Access) -> bool:
+def supports(cx: KernelContext, write: Access, read: Access) -> bool:
     """True if this writes the copy ``write[...] = read[...]`` over the shape of the output."""
     sizes, (to, source) = collapse(cx.output_shape(), (write, read))
     return write.type.size == 4 and _turned(sizes, to, source) is not None

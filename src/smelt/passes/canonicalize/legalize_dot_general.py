@@ -64,7 +64,7 @@ def legalize(b: Builder, lhs: ir.Value, rhs: ir.Value, attributes: Attributes) -
     if plan is None:  # keeps 1
         results = OPERATOR.body(b, (lhs, rhs), attributes) if OPERATOR.body else None
         return results[0] if results else None
-    bytes_ = (lhs.dtype, rhs.dtype) in BYTES and b.takes("MatMulInteger")
+    bytes_ = (lhs.dtype, rhs.dtype) in BYTES and b.supports("MatMulInteger")
     if bytes_ and min(len(lhs.shape), len(rhs.shape)) > 1:
         return b.cast(plan.build(b, "MatMulInteger", lhs, rhs), output)
     lhs, rhs = b.cast(lhs, wide), b.cast(rhs, wide)

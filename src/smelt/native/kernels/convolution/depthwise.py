@@ -28,7 +28,7 @@ BAND = 2048
 """The approximate number of results that are buffered before they are stored."""
 
 
-def takes(instance: Instance, window: Window) -> bool:
+def supports(instance: Instance, window: Window) -> bool:
     """True if this file's kernels support the instruction: one channel per group, on one plane."""
     positions = window.kernel[1] * window.kernel[2]
     single = channels_of(instance)[0] == 1 and instance.int("group") > 1
@@ -75,7 +75,7 @@ until they are in cache."""
 def _is_ahead(window: Window, layout: Layout) -> bool:
     """True if planes are padded one ahead, in two buffers."""
     size = len(layout.phases) * layout.phase
-    most = SMALL if depthwise_rows.takes(window) else SMALL_OF_FEW_ROWS
+    most = SMALL if depthwise_rows.supports(window) else SMALL_OF_FEW_ROWS
     return not isinstance(size, Size) and size <= most
 
 
@@ -83,7 +83,7 @@ def workspace(instance: Instance, window: Window) -> int:
     """Return the bytes of the padded planes and a band of results."""
     layout = layout_of(window)
     results = layout.results
-    if depthwise_rows.takes(window):
+    if depthwise_rows.supports(window):
         rows = smaller(depthwise_rows.ROWS, window.output[1])
         results = highest(rows * depthwise_rows.pitch_of(window))
     planes = highest(len(layout.phases) * layout.phase) * (2 if _is_ahead(window, layout) else 1)
@@ -124,7 +124,7 @@ def emit(cx: KernelContext, window: Window) -> None:
             body.line(f"const float *k = {w.name} + o * {positions};")
             body.line(f"float *out = {y.name} + (n * {group * filters} + o) * {window.pixels};")
             body.line(f"const float start = {f'{bias.name}[o]' if bias else 0};")
-            if depthwise_rows.takes(window):
+            if depthwise_rows.supports(window):
                 _emit_rows(cx, window, layout, scratch)
                 return
             with body.loop("h", window.output[1], step=str(layout.band)):
@@ -137,7 +137,7 @@ def _named(cx: KernelContext, window: Window) -> Layout:
     if not isinstance(layout.phase, Size):
         return layout
     variables = {"rows": "deep", "pitch": "pitch", "band": "band"}
-    if depthwise_rows.takes(window):
+    if depthwise_rows.supports(window):
         del variables["band"]
     found = {}
     for name, variable in variables.items():
@@ -244,4 +244,4 @@ def _emit_finish(
     body.line(f"{target or sum_} = {finish.text.format(*names)};")
 
 
-WAY = Way(emit, workspace, takes, epilogue=True)
+WAY = Way(emit, workspace, supports, epilogue=True)

@@ -17,7 +17,7 @@ FEWEST, MOST = 5, 8
 """The kernel heights; with fewer rows, loads keep up with multiplications anyway."""
 
 
-def takes(window: Window) -> bool:
+def supports(window: Window) -> bool:
     """True if neighboring output rows read neighboring input rows."""
     (_, kh, _), (_, down, step), (_, dh, _) = window.kernel, window.strides, window.dilations
     return FEWEST <= kh <= MOST and down == step == dh == 1

@@ -52,7 +52,7 @@ IDLE = 1.15
 def fills(instance: Instance, window: Window) -> bool:
     """True if this method applies and pixels would fill vectors badly, as 7 x 7 pixels do."""
     vectors = -(-window.pixels // MOST_LANES)
-    return takes(instance, window) and vectors * MOST_LANES > IDLE * window.pixels
+    return supports(instance, window) and vectors * MOST_LANES > IDLE * window.pixels
 
 
 def lies_well(instance: Instance, window: Window) -> bool:
@@ -62,10 +62,10 @@ def lies_well(instance: Instance, window: Window) -> bool:
     """
     filters = channels_of(instance)[1]
     idle = -(-filters // MOST_LANES) * MOST_LANES / filters
-    return takes(instance, window) and not window.pointwise and idle <= IDLE
+    return supports(instance, window) and not window.pointwise and idle <= IDLE
 
 
-def takes(instance: Instance, window: Window) -> bool:
+def supports(instance: Instance, window: Window) -> bool:
     """True if this file's kernels support the instruction: one plane, constant weights, and enough
     filters to fill vectors."""
     filters = channels_of(instance)[1]
@@ -122,7 +122,7 @@ def _block(instance: Instance, window: Window, band: Band) -> int:
 
 def workspace(instance: Instance, window: Window) -> int:
     """Return the bytes of the band's copy, and of a panel's partial sums."""
-    if seen_alike.takes(instance, window):
+    if seen_alike.supports(instance, window):
         return 0
     band = band_of(instance, window)
     held = band.rows * window.output[2] * PANEL if _block(instance, window, band) else 0
@@ -138,7 +138,7 @@ def _copied(instance: Instance, window: Window, band: Band) -> int:
 def emit(cx: KernelContext, window: Window) -> None:
     """Write bands of rows; in each, all panels of filters, and for each all tiles of pixels."""
     weights = filters_of(cx, skipped=skips(cx, window))
-    if seen_alike.takes(cx, window):
+    if seen_alike.supports(cx, window):
         seen_alike.emit(cx, window, weights)
         return
     band = band_of(cx, window)
@@ -219,4 +219,4 @@ def _bias(cx: KernelContext) -> str:
     return cx.constant(padded, cx.type(0))
 
 
-WAY = Way(emit, workspace, takes, epilogue=True)
+WAY = Way(emit, workspace, supports, epilogue=True)

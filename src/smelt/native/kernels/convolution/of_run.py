@@ -30,9 +30,9 @@ FEWEST_COLUMNS = 16
 """The fewest output columns of a block, in an image as wide."""
 
 
-def takes(instance: Instance, window: Window) -> bool:
+def supports(instance: Instance, window: Window) -> bool:
     """True if this file's kernels support a convolution: ``direct`` would with static sizes."""
-    return direct.takes(instance, window)
+    return direct.supports(instance, window)
 
 
 def is_of_run(window: Window) -> bool:
@@ -196,4 +196,4 @@ def _emit_tile(
     pixel_tiles.emit_tile(cx, panel, channels, size, walk, [source.pointer, "at"], first, when)
 
 
-WAY = Way(emit, workspace, takes, epilogue=True)
+WAY = Way(emit, workspace, supports, epilogue=True)

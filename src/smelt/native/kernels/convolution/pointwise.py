@@ -19,7 +19,7 @@ ROWS, VECTORS = 6, 2
 PANEL = VECTORS * MOST_LANES
 
 
-def takes(instance: Instance, window: Window) -> bool:
+def supports(instance: Instance, window: Window) -> bool:
     """True if there are enough pixels to fill the widest tile."""
     enough = window.pixels >= PANEL and not direct.fills(instance, window)
     return window.pointwise and is_float(instance) and enough
@@ -67,4 +67,4 @@ def _emit_tile(cx: KernelContext, rows: Rows, pixels: int, vectors: int, when: s
     tile.call(cx, arguments, target, pixels, f"j - at, {vectors} * LANES", start)
 
 
-WAY = Way(emit, workspace, takes, epilogue=True)
+WAY = Way(emit, workspace, supports, epilogue=True)

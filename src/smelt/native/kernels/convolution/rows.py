@@ -36,7 +36,7 @@ BLOCK = 1024
 """The approximate output pixels of a block; weights are read once per block."""
 
 
-def takes(instance: Instance, window: Window) -> bool:
+def supports(instance: Instance, window: Window) -> bool:
     """True if this file's kernels support the instruction: one plane, unit column stride, and rows
     that fill vectors."""
     width = window.output[2]

@@ -62,7 +62,7 @@ def spans(window: Window, dim: int) -> list[Span]:
     return found
 
 
-def takes(instance: Instance, window: Window) -> bool:
+def supports(instance: Instance, window: Window) -> bool:
     """True if this file's kernels support the instruction: wide padding and few, long spans that
     save products."""
     if not skips(instance, window) or window.kernel[2] > pixel_tiles.UNROLLED:

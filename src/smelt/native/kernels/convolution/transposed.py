@@ -50,7 +50,7 @@ def sizes_of(instance: Instance, window: Window) -> Sizes:
     return Sizes(channels, filters, math.prod(window.kernel), window.plane)
 
 
-def takes(instance: Instance) -> bool:
+def supports(instance: Instance) -> bool:
     """True if this file's kernels support the instruction: static sizes and enough channels, and
     constant weights unless pixels fill a tile.
 

@@ -30,5 +30,5 @@ class Way:
 
     emit: Callable[[KernelContext, Window], None]
     workspace: Callable[[Instance, Window], int]
-    takes: Takes = anything
+    supports: Takes = anything
     epilogue: bool = False

@@ -32,7 +32,7 @@ class Layout:
     @staticmethod
     def of(window: Window, weights: np.ndarray) -> Layout:
         """Return the layout for a window and weights ``[group, filter, channel, position]``."""
-        in_columns = neighbours.takes(weights, window)
+        in_columns = neighbours.supports(weights, window)
         if in_columns:
             window, weights = neighbours.in_quads(window, weights)
         band, (_, _, channels, positions) = band_of(window), weights.shape

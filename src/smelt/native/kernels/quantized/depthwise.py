@@ -58,7 +58,7 @@ COPY = """static IF_CALLED inline void copy_row(const unsigned char *from, ptrdi
 """
 
 
-def takes(weights: np.ndarray, window: Window) -> bool:
+def supports(weights: np.ndarray, window: Window) -> bool:
     """True if each group has one channel and the convolution is 2-D."""
     group, _, channels, positions = weights.shape
     return channels == 1 and group > 1 and window.flat and positions <= MOST_POSITIONS

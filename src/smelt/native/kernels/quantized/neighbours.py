@@ -15,7 +15,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.plane import Band, copy_quads
 
 
-def takes(weights: np.ndarray, window: Window) -> bool:
+def supports(weights: np.ndarray, window: Window) -> bool:
     """True if each group has one channel, and the convolution is 2-D with several kernel
     columns."""
     return weights.shape[2] == 1 and window.flat and window.kernel[2] > 1
