@@ -22,9 +22,10 @@ _Bounds: TypeAlias = Sequence[tuple[ir.SymbolicDim, int]]
 
 
 def largest(met: Mapping[int, Sequence[Dim]]) -> dict[int, Dim | None]:
-    """Return, by axis, the size to which the dims ``met`` there broadcast; None if it is not known.
+    """Return for each axis the size to which its dims broadcast; None if it is not known.
 
-    1 and a clamped dim are resolved only by bounds that other axes prove.
+    ``met`` are the dims of the operands by axis. A number and a clamped dim are resolved only by
+    bounds that other axes prove.
     """
     found: dict[int, Dim | None] = {}
     for axis, dims in met.items():

@@ -155,7 +155,8 @@ def _typed_by_schema(theirs: ShapeRule) -> ShapeRule:
     """Wrap a rule so that each result has the type that the schema says.
 
     The library gives every result the type of the first operand, and writes it into the type
-    object, which copies of a model share.
+    object, which copies of a model share. So types are removed before the library's rule runs. A
+    result whose type neither the schema nor the rule determines gets its declared type back.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:

@@ -54,7 +54,11 @@ def real_schur(
     def go_on(last: Tensor, stuck: Tensor, form: Tensor, vectors: Tensor) -> Tensor:
         return is_open(last, stuck)
 
-    def turn(last: Tensor, stuck: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
+    def iterate(last: Tensor, stuck: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
+        """Step on the block that ends at row ``last``, or set the finished block off.
+
+        ``stuck`` counts the iterations since the last finished block.
+        """
         works = is_open(last, stuck)
         b = bands(m, form, indexes)
         first = _first_of_block(m, b, last, c, precision)
@@ -70,7 +74,7 @@ def real_schur(
 
     none = m.op("Cast", largest(m, form) * 0.0, to=int(ir.DataType.INT64))
     start = none + count - 1, none, form, vectors
-    last, _, form, vectors = form.m.loop(go_on, turn, start)
+    last, _, form, vectors = form.m.loop(go_on, iterate, start)
     return Decomposed(m.where(r <= c + 1, form, 0.0), vectors), last >= 0
 
 

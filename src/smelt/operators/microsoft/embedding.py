@@ -18,7 +18,7 @@ EPSILON = float(np.float32(1e-12))
 
 
 def _infer(inputs: Values, table: ir.Value | None, dtype: ir.DataType | None) -> list[Result]:
-    """Return B,S,H twice, and one number per sequence."""
+    """Return the types: embedding [B, S, H], tokens per sequence [B], embedding sum [B, S, H]."""
     ids = first(inputs)
     if ids.shape is None or table is None or table.shape is None:
         return [Result(dtype, None), Result(INT32, None), Result(dtype, None)]

@@ -211,10 +211,11 @@ def _emit(
 def _states(
     cx: ProgramBuilder, node: ir.Node, body: ProgramBuilder, states: Sequence[int]
 ) -> list[int]:
-    """Return slots for the final states, which have the types of the initial ones.
+    """Return new slots for the final states of a loop.
 
-    Varying dims have a symbol in the body, and their final size is data-dependent. A state that the
-    body never reads has the type that the last iteration returns, if there surely is one.
+    A state keeps the element type and the shape with which it starts. A dim that varies is a symbol
+    in the body, and its final size is data-dependent. Exception: a state that the body never reads,
+    in a loop with at least one iteration, has the type that the body returns.
     """
     outputs, head = [], int(node.op_type == "Loop")
     for index, (value, first) in enumerate(zip(node.outputs, states, strict=False)):

@@ -22,11 +22,11 @@ COORDINATES = "coordinate_transformation_mode"
 
 @lowers("Resize", "Upsample")
 def resize(cx: ProgramBuilder, node: ir.Node) -> None:
-    """``Resample`` has the attributes of ``Sampling`` and ``axis``; integers are computed as
-    floats.
+    """Emit one ``Resample`` per axis that changes; its attributes are ``Sampling`` and ``axis``.
 
-    Axes that shrink most go first, so that later ones have less to do. Of two that grow alike the
-    inner one goes first, so that the outer one copies contiguous rows.
+    Interpolated integers are computed as floats. The axis that shrinks most goes first, so that
+    later ones have less to do. Of two axes that grow alike the inner one goes first, so that the
+    outer one copies contiguous rows.
     """
     if is_told_by_data(cx, node, range(1, 4)):
         resize_at_run_time(cx, node, _axes(cx, node, cx.rank(node.inputs[0])), _sampling(cx, node))

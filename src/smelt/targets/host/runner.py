@@ -69,10 +69,11 @@ def _fitting(program: Program) -> Program:
 class HostRunner:
     """Runs a Program; takes one array for each input, never writes it, and returns new arrays.
 
-    ``shows`` returns results as views of inputs. ``compiled`` runs compiled forms, several calls in
-    parallel. NumPy runs one call at a time, because calls share its arena. ``defaults`` are the
-    arrays of inputs that may be None; ``layout`` is the memory layout of a static program, if
-    known; ``check`` refuses sizes that the model does not take.
+    A run uses the first of three ways that gives a result: ``shows``, which returns views of
+    inputs; ``compiled``, which runs several calls in parallel; NumPy, which runs one call at a
+    time, because calls share its arena. ``defaults`` are the arrays of inputs that may be None;
+    ``layout`` is the memory layout of a static program, if known; ``check`` refuses sizes that the
+    model does not take.
     """
 
     def __init__(
