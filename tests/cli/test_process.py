@@ -67,8 +67,9 @@ def test_a_mistake_of_the_user_shows_no_traceback(arguments):
 
 
 WAITING = """
-import sys, time
+import signal, sys, time
 from smelt import compiler
+signal.signal(signal.SIGINT, signal.default_int_handler)  # background shells ignore it
 def wait(*arguments, **options):
     print("now", flush=True)
     time.sleep(60)

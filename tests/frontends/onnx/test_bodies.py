@@ -193,7 +193,7 @@ def test_operators_that_the_user_brought_stay(tmp_path: Path) -> None:
 
 def test_a_call_without_its_operands_is_refused(tmp_path: Path) -> None:
     model = text.parse("g (float[2,3] x) => (y) { y = smelt.TriangularSolve(x) }")
-    with pytest.raises(InvalidModel, match=r"takes \(a, b\)") as caught:
+    with pytest.raises(InvalidModel, match=r"inputs are \(a, b\)") as caught:
         smelt.save(model, tmp_path / "m.onnx")
     assert caught.value.code == "E330"
 
