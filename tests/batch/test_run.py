@@ -80,7 +80,7 @@ def test_options_that_the_command_does_not_have_end_the_batch(batch, calls):
     assert len(calls()) < 9
 
 
-def test_what_was_done_before_an_interruption_stays(batch, calls):
+def test_models_done_before_an_interruption_are_not_run_again(batch, calls):
     planned = batch("a.onnx", "b.onnx", "hang.onnx")
 
     def interrupt(outcome):

@@ -74,7 +74,7 @@ def test_chains_may_pass_by_others_and_leave_shapes_out(model):
         ([], {"function": "twice"}),
     ],
 )
-def test_what_is_not_there_is_a_mismatch(model, expected, options):
+def test_missing_operators_and_wrong_counts_are_mismatches(model, expected, options):
     with pytest.raises(Mismatch) as caught:
         expect_graph(model, expected, **options)
     assert caught.value.code == "E706"

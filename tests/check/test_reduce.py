@@ -185,7 +185,7 @@ def test_runs_can_be_limited_and_interrupted():
     assert not reduce(source, interrupted).complete
 
 
-def test_what_is_not_there_cannot_be_kept():
+def test_a_model_without_the_pattern_is_refused():
     with pytest.raises(UsageError, match="E621"):
         reduce(parsed(chain(5, 0)), has_pair)
 

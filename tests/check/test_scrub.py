@@ -55,7 +55,7 @@ def test_weights_become_random_ones_of_the_same_scale(dtype):
         np.zeros((0, 100), np.float32),
     ],
 )
-def test_what_decides_how_a_graph_is_read_stays(array):
+def test_integers_booleans_and_constant_arrays_stay(array):
     np.testing.assert_array_equal(scrubbed(array), array)
 
 

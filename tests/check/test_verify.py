@@ -41,7 +41,7 @@ def test_an_unknown_dim_is_a_usage_error():
     assert caught.value.code == "E633"
 
 
-def test_what_is_wrong_only_beyond_size_one_is_found():
+def test_errors_only_beyond_size_one_are_found():
     right = model("g (float[B,4] x) => (float[B,4] y) { y = Neg(x) }")
     wrong = model(
         "g (float[B,4] x) => (float[B,4] y) <int64[1] z = {0}, int64[1] o = {1}> "

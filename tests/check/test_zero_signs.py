@@ -56,7 +56,7 @@ def test_a_pass_that_leaves_it_open_is_right(verify: str) -> None:
     assert [node.op_type for node in done.graph] == ["Reciprocal", "Exp", "ArgMax"]
 
 
-def test_what_does_not_hang_on_it_still_counts() -> None:
+def test_errors_beyond_the_sign_of_zero_still_count() -> None:
     wrong = rule_pass("wrong", "Wrong.", [wrong_rules.drop_relu])
     lax = Step(type(wrong)(**{**wrong.__dict__, "exactness": exact_but_zero_sign("here")}))
     relu = "g (float[B,4] x) => (float[B,4] y, float[B,4] r) { r = Relu(x) y = Reciprocal(r) }"

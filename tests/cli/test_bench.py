@@ -73,7 +73,7 @@ def test_functions_are_timed_on_arrays(smelt, write, tmp_path, monkeypatch, docu
         (("{m}", "--input", "q=zeros"), "E632"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(smelt, write, arguments, code):
+def test_models_that_cannot_be_compared_are_refused(smelt, write, arguments, code):
     other = HEADER + "g (float[B,4] x, float[B,4] z) => (float[B,4] y) { y = Add(x, z) }"
     places = {"m": write(MODEL), "o": write(other, "o.onnx")}
     result = smelt("bench", *(each.format(**places) for each in arguments), "--runs", "1")

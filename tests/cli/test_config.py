@@ -135,7 +135,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_a_file_says_wrongly_is_refused_with_its_place(here, smelt, write, text):
+def test_wrong_settings_in_a_file_are_refused_with_their_place(here, smelt, write, text):
     code, words = WRONG[text]
     (here / "smelt.toml").write_text(text)
     result = smelt("optimize", write(), "-o", here / "o.onnx")

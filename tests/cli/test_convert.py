@@ -140,7 +140,7 @@ def test_constraints(convert):
         ((*INPUTS, *STATIC, "--channels-first", "y"), "E108"),
     ],
 )
-def test_what_is_wrong_is_said(convert, arguments, code):
+def test_wrong_arguments_are_refused_by_code(convert, arguments, code):
     result, model = convert("model", *arguments)
     assert result.exit_code == 2, result.stderr
     assert result.stderr.startswith(code)
@@ -195,9 +195,7 @@ def test_contradictions_are_refused(parse):
 
 
 @pytest.mark.parametrize("place", [0, 2])
-def test_what_is_left_out_is_said_where_it_is_asked_for(
-    smelt, convert, monkeypatch, place, tmp_path
-):
+def test_verbose_reports_skipped_patches(smelt, convert, monkeypatch, place, tmp_path):
     gone = patches.Patch("jax.nn:attention_of_old", lambda original: original)
     monkeypatch.setattr(patches, "_left_out", set())
     arguments = ["convert", "to_convert:first", "--input", "f32[4]", "-o", tmp_path / "out.onnx"]

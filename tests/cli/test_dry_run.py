@@ -95,6 +95,6 @@ def test_a_target_says_what_it_adds(dry, document):
         (("--target", "c", "--option", "nam=x"), "E660"),
     ],
 )
-def test_what_the_command_would_refuse_is_refused(dry, options, code):
+def test_a_dry_run_refuses_wrong_options(dry, options, code):
     result = dry("compile", *options)
     assert (result.exit_code, result.stdout, result.stderr[:4]) == (2, "", code)

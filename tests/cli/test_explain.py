@@ -43,7 +43,7 @@ def test_names_are_found_whatever_their_capitals(explained, topic, kind, name):
     assert facts.get("name") == name
 
 
-def test_what_else_a_name_may_mean_is_told(explained):
+def test_other_meanings_of_a_name_are_listed(explained):
     assert "There is the operator Attention, too" in explained("attention")[0]
     assert "There is the stage attention, too" in explained("Attention")[0]
     assert "There is the operator smelt.Erf, too" in explained("Erf")[0]
@@ -59,7 +59,7 @@ def test_what_else_a_name_may_mean_is_told(explained):
         ("xyzzy", "`smelt passes` lists passes"),
     ],
 )
-def test_what_was_meant_is_proposed(smelt, topic, meant):
+def test_similar_topics_are_proposed(smelt, topic, meant):
     result = smelt("explain", topic)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("E638 ")
@@ -81,7 +81,7 @@ def test_an_operator_of_onnx(explained):
     assert any(line.split()[:2] == ["c", "no"] for line in text.splitlines())
 
 
-def test_what_a_lowering_takes_is_told(explained):
+def test_limits_of_a_lowering_are_shown(explained):
     text, facts = explained("Dropout")
     assert (
         facts["program"]
@@ -170,7 +170,7 @@ def test_a_pass_keeps_its_facts(explained):
     assert facts["page"].startswith("Compute in float16")
 
 
-def test_what_c_claims_of_an_operator_is_what_compiling_shows(smelt, write, tmp_path, explained):
+def test_support_on_c_agrees_with_compiling(smelt, write, tmp_path, explained):
     header = '<ir_version: 10, opset_import: ["" : 20]> '
     for operator, taken in (("Sigmoid", True), ("Bernoulli", False), ("Det", True)):
         dims = {"Det": ("2,2", "float")}

@@ -43,7 +43,7 @@ def test_a_part_takes_and_gives_inner_values(smelt, write, tmp_path):
     np.testing.assert_array_equal(run(proto, [x])[0], [[6, 6, 9, 8]])
 
 
-def test_what_is_left_out_is_what_the_model_has(smelt, write, tmp_path):
+def test_omitted_ends_are_those_of_the_model(smelt, write, tmp_path):
     proto = part(smelt, write(CHAIN), tmp_path, "--outputs", "u")
     assert (names(proto.graph.input), names(proto.graph.initializer)) == (["x"], ["w"])
     proto = part(smelt, write(CHAIN), tmp_path, "--inputs", "b,z,a")
@@ -123,7 +123,7 @@ def test_an_input_with_a_default_becomes_a_weight(smelt, write, tmp_path):
         ((), "E637", "--outputs"),
     ],
 )
-def test_what_is_no_part_is_refused(smelt, write, tmp_path, arguments, code, says):
+def test_wrong_inputs_and_outputs_are_refused(smelt, write, tmp_path, arguments, code, says):
     result = smelt("extract", write(CHAIN), *arguments, "-o", tmp_path / "p.onnx")
     assert (result.exit_code, result.stderr[:4]) == (2, code)
     assert says in result.stderr

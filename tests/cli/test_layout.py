@@ -29,7 +29,7 @@ def test_a_column_that_is_wide_yields_before_others():
     assert layout.fitted([10, 20], None) == [10, 20]
 
 
-def test_what_cannot_be_narrower_stays():
+def test_columns_that_cannot_be_narrower_stay():
     assert layout.fitted([40, 12, 12], 30) == [40, 12, 12]
     assert layout.fitted([90], 30) == [90]
 

@@ -57,7 +57,7 @@ def test_none_is_none(smelt, document):
     assert "no installed package" in smelt("plugins").stderr
 
 
-def test_what_works_is_ok(package, states, smelt):
+def test_a_working_plugin_is_ok(package, states, smelt):
     package("good_package", PASS, "[smelt.passes]\nmy-cos = good_package:mine\n")
     assert states()["my-cos"] == {
         "package": "good_package",
@@ -83,9 +83,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("code", BROKEN)
 @pytest.mark.parametrize("group", GROUPS)
-def test_what_cannot_be_loaded_says_its_first_line_and_place(
-    package, states, tmp_path, group, code
-):
+def test_load_errors_show_their_first_line_and_place(package, states, tmp_path, group, code):
     error, line = BROKEN[code]
     package("broken_package", code, f"[smelt.{group}]\nbad = broken_package:mine\n")
     found = states()["bad"]
@@ -93,7 +91,7 @@ def test_what_cannot_be_loaded_says_its_first_line_and_place(
     assert found["place"] == f"{tmp_path / 'broken_package.py'}:{line}"
 
 
-def test_what_a_module_lacks_and_what_is_of_another_kind_is_an_error(package, states):
+def test_missing_names_and_wrong_types_are_errors(package, states):
     points = "".join(f"[smelt.{group}]\nof-{group} = odd_package:{{}}\n" for group in GROUPS[:2])
     points += "[smelt.operators]\nof-operators = odd_package:mine\n"
     package("odd_package", "mine = 3", points.format("mine", "nothing"))

@@ -111,7 +111,7 @@ def test_the_path_comes_last_without_a_place_for_it(smelt, write, small):
     assert ops(small) == ["Softmax"]
 
 
-def test_what_a_check_leaves_behind_goes_with_the_model(smelt, write, small, tmp_path):
+def test_temporary_files_of_a_check_are_deleted(smelt, write, small, tmp_path):
     script = f"mktemp >> {tmp_path}/left; grep -q Softmax $1 && exit 1; exit 0"
     result = smelt("reduce", write(chain(4, 2, "Softmax")), "--check", shell(script), "-o", small)
     assert result.exit_code == 0, result.stderr
@@ -160,7 +160,7 @@ def test_runs_are_limited(smelt, write, small):
         (("--check", "true", "--check-status", "one"), "E636"),
     ],
 )
-def test_what_cannot_be_a_check_is_refused(smelt, write, small, options, code):
+def test_unusable_checks_are_refused(smelt, write, small, options, code):
     result = smelt("reduce", write(), *options, "-o", small)
     assert (result.exit_code, result.stderr[:4]) == (2, code)
     assert not small.exists()

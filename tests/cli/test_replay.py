@@ -96,7 +96,7 @@ def test_the_file_of_a_pipeline_is_taken_along(model, tmp_path):
     assert run(folder).returncode == 0
 
 
-def test_what_is_no_model_is_left_out(tmp_path):
+def test_reproducers_omit_files_that_are_no_model(tmp_path):
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(b"\xff\xff secret weights")
     assert not (folder_of("inspect", broken) / "model.onnx").exists()

@@ -27,7 +27,7 @@ def test_an_attention_of_onnx_is_told_to_those_who_quantize(optimize) -> None:
     assert "quantize_dynamic" not in optimize(BERT, "--keep-opset").stderr
 
 
-def test_what_the_runtime_computes_wrong_is_told(optimize, write) -> None:
+def test_notes_name_operators_that_the_runtime_computes_wrong(optimize, write) -> None:
     graph = "g (int64[4] x, int64[4] z) => (int64[4] y) { y = Max(x, z) }"
     result = optimize(write(HEADER + graph), "--json")
     assert "computes Max" in json.loads(result.stdout)["notes"][0]

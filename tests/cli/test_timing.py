@@ -146,7 +146,7 @@ def test_a_full_disk_loses_the_trace_and_not_the_model(smelt, write, tmp_path):
     assert (tmp_path / "out.onnx").exists()
 
 
-def test_what_fails_is_told_even_where_the_trace_fails_too(smelt, tmp_path):
+def test_a_failed_trace_does_not_hide_the_error(smelt, tmp_path):
     result = smelt(
         "optimize", tmp_path / "none.onnx", "-o", tmp_path / "o.onnx", "--trace", "/dev/full"
     )

@@ -55,7 +55,7 @@ def test_a_file_that_is_no_table_is_refused_and_kept(smelt: Any, tmp_path: Path)
     assert path.read_text() == "{}"
 
 
-def test_what_was_tuned_is_told(smelt: Any, tmp_path: Path) -> None:
+def test_compile_reports_its_tuning(smelt: Any, tmp_path: Path) -> None:
     model = tmp_path / "m.onnx"
     model.write_bytes(MODEL)
     for seconds, told in (("1", "tuned: the "), ("0", " of 1 tried")):

@@ -77,7 +77,7 @@ def test_a_type_and_a_checkpoint_are_told_apart(
 
 
 @pytest.mark.parametrize("items", [["int4", "int8"], ["a.npz", "b.npz"], ["int5"], ["fp16"]])
-def test_what_is_neither_is_refused(items: list[str]) -> None:
+def test_other_values_of_the_option_are_refused(items: list[str]) -> None:
     given = Weights(items)
     for ask in (given.tracing, given.stored):
         with pytest.raises(SmeltError) as caught:

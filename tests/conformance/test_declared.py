@@ -56,7 +56,7 @@ def refused(target: Target, *cases: Case) -> tuple[str, ...]:
     return caught.value.at
 
 
-def test_what_ran_here_and_what_was_left_is_told() -> None:
+def test_results_list_executed_and_unsupported_operators() -> None:
     found = conform_all(MINE, (RELU, NEG, LEFT))
     assert found["a Relu"].outcome == "agrees"
     assert found["a Relu"].here == {"Relu": 1}
@@ -70,7 +70,7 @@ def test_what_ran_here_and_what_was_left_is_told() -> None:
     assert told[2].startswith("none of it  elsewhere  Cos left: ")
 
 
-def test_what_is_declared_and_left_in_every_case_is_named() -> None:
+def test_operators_declared_but_never_accepted_are_named() -> None:
     picky = replace(MINE, accepts=lambda node: node.op_type == "Relu" or "no unit for it")
     assert refused(picky, RELU, NEG) == ("Neg is declared, and left in every case: no unit for it",)
 

@@ -108,7 +108,7 @@ def test_a_target_is_held_to_what_it_declares() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_what_only_the_fallback_runs_is_not_the_targets() -> None:
+def test_operators_on_the_fallback_do_not_count_for_the_target() -> None:
     wanted = [c for c in CASES if c.name in ("int8", "an int8 dense layer", "elementwise")]
     found = conform_all(npu, wanted)
     assert {name: each.outcome for name, each in found.items()} == {
@@ -168,7 +168,7 @@ def test_an_unknown_target_is_answered_with_the_nearest() -> None:
     assert caught.value.code == "E611"
 
 
-def test_what_nothing_here_runs_only_compiles() -> None:
+def test_a_target_that_cannot_run_here_only_compiles() -> None:
     def emit(plan: Plan) -> Artifact:
         return Artifact("blind", plan.model, {"nodes": b"1"}, plan)
 

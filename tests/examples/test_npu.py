@@ -145,7 +145,7 @@ def test_bands_of_convolutions_fit_the_scratchpad(kernel: int, stride: int, pad:
 
 
 @pytest.mark.parametrize("more", [{"group": 2}, {"dilations": [2, 2]}])
-def test_what_the_unit_lacks_runs_on_c_by_its_body(more: dict[str, Any]) -> None:
+def test_convolutions_that_the_unit_lacks_run_on_c(more: dict[str, Any]) -> None:
     draft = Quantized(1, 4, 12, 12)
     draft.conv((4, 4), 3, **more)
     side = 12 - 2 * more.get("dilations", [1])[0]

@@ -42,7 +42,7 @@ def test_the_longest_chain_of_each_result():
     assert facts("g (float[4] x) => (float[4] x) { }").chains == []
 
 
-def test_what_a_branch_reads_is_part_of_the_chain():
+def test_values_that_a_branch_reads_are_part_of_the_chain():
     graph = """g (bool c, float[2] x) => (float[2] y) { h = Exp(x)
     y = If (c) <then_branch = t () => (float[2] a) { a = Neg(h) },
                 else_branch = e () => (float[2] b) { b = Abs(h) }> }"""

@@ -134,7 +134,7 @@ def test_a_reshape_moves_nothing():
     )
 
 
-def test_what_is_not_known_is_not_counted_and_said():
+def test_operators_of_unknown_work_are_reported_but_not_counted():
     unknown = "g (float[3,4] x, int64[1] k) => (float[3,n] y, int64[3,n] i) { y, i = TopK(x, k) }"
     facts = smelt.inspect(text.parse(unknown))
     assert facts.work_by_operator["TopK"].unknown == 1

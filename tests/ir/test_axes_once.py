@@ -54,7 +54,7 @@ def test_the_model_that_is_written_names_them_once() -> None:
     assert listed_axes(next(iter(model.graph))) == [2, 0]
 
 
-def test_what_onnx_runtime_refuses_is_refused() -> None:
+def test_axes_that_onnx_runtime_refuses_are_refused() -> None:
     model = text.parse(f"{X} {{ {AXES.format('1,1', 'Unsqueeze')} }}", 17)
     with pytest.raises(SmeltError, match="E317"):
         smelt.optimize(model)

@@ -28,7 +28,7 @@ def test_names_in_a_branch_hide_no_outer_value() -> None:
     assert not {"c", "x", "y", "u", "v"} & set(names)
 
 
-def test_what_is_discarded_reads_nothing_nor_do_its_branches() -> None:
+def test_discarded_nodes_and_their_branches_read_nothing() -> None:
     """A refused rewrite left readers behind, and the next one could not take the value's place."""
     model = text.parse(
         "g (bool c, float[4] x) => (float[4] y) { a = Exp(x) y = If (c) <"

@@ -52,7 +52,7 @@ def test_minus_one_is() -> None:
         "an input": "d = Identity(i)",
     }.values(),
 )
-def test_what_may_be_minus_one_decides_nothing(size: str) -> None:
+def test_sizes_that_may_be_minus_one_decide_nothing(size: str) -> None:
     body = f"{size} s = Concat<axis=0>(d, d, d) c = Equal(s, minus) t = Where(c, ones, s) {EXPAND}"
     dims = shape_of(body, "y", "float[B,1,1] x, float[1] f, int64[1] i")
     assert 1 not in dims

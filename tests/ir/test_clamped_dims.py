@@ -35,7 +35,7 @@ LAST_ROWS = "Max(0, Min(P + S, 64) - Min(P, 64))"
         (("Max(0, N - 2)", "N - 1"), ("M", "Min(M, 8)"), (None, "M")),
     ],
 )
-def test_what_one_axis_tells_of_another(
+def test_one_axis_resolves_the_clamped_size_of_another(
     rows: tuple[int | str, str], columns: tuple[str, str], found: tuple[int | str | None, ...]
 ) -> None:
     met = {2: [dim(row) for row in rows], 1: [ir.SymbolicDim(column) for column in columns]}

@@ -34,7 +34,7 @@ def test_arithmetic_keeps_bounds_that_only_an_empty_input_meets(
         assert str(ir.SymbolicDim(text) + 1) == whole
 
 
-def test_what_was_read_before_is_read_anew() -> None:
+def test_dims_simplified_before_are_simplified_anew() -> None:
     dim, rounded = ir.SymbolicDim("Max(1, P)"), ir.SymbolicDim("P")
     rounded = (rounded + 1) // 2
     assert str(dim + 0) == "P"

@@ -41,7 +41,7 @@ def test_one_floor_is_left(before: str, after: str | None) -> None:
 
 
 @pytest.mark.parametrize("size", KEPT)
-def test_what_is_no_plain_quotient_stays(size: str) -> None:
+def test_other_forms_than_plain_quotients_stay(size: str) -> None:
     assert str(one_floor(ir.SymbolicDim(size))) == str(ir.SymbolicDim(size))
 
 

@@ -40,7 +40,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize(("opset", "graph", "part"), UNKNOWN.values(), ids=UNKNOWN.keys())
-def test_what_is_unknown_is_named(opset: int, graph: str, part: str) -> None:
+def test_unknown_parts_are_named(opset: int, graph: str, part: str) -> None:
     node = text.parse(graph, opset).graph[0]
     assert not is_known(node)
     assert unknown_part(node) == part
@@ -72,7 +72,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize(("opset", "graph"), KNOWN.values(), ids=KNOWN.keys())
-def test_what_is_known(opset: int, graph: str) -> None:
+def test_known_forms_have_no_unknown_part(opset: int, graph: str) -> None:
     node = text.parse(graph, opset).graph[0]
     assert is_known(node)
     assert unknown_part(node) == ""

@@ -96,7 +96,7 @@ def _check(result: ir.Model, source: ir.Model) -> None:
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-def test_what_asks_for_sizes_in_a_loop(loop: str) -> None:
+def test_size_queries_in_a_loop_keep_their_results(loop: str) -> None:
     _check(smelt.optimize(_model(loop)), _model(loop))
 
 

@@ -123,7 +123,7 @@ def test_a_model_of_the_ir_is_served_too() -> None:
     "line",
     ["y = LayerNormalization(x)", "y, m = SimplifiedLayerNormalization(x, s, b)"],
 )
-def test_what_does_not_fit_is_refused(line: str) -> None:
+def test_norms_with_wrong_operands_are_refused(line: str) -> None:
     with pytest.raises(InvalidModel, match="E308"):
         smelt.optimize(model(line, 15, "4"))
 

@@ -125,7 +125,7 @@ def test_a_region_that_costs_more_than_it_saves_is_given_up() -> None:
     assert parts_of(body, cost=dear) == [(False, "Neg Abs"), (True, "Neg Neg Neg")]
 
 
-def test_what_hangs_on_constants_goes_to_its_reader() -> None:
+def test_nodes_of_constants_join_their_reader() -> None:
     constant = "c = Constant<value = float[3] {1,-2,3}>()"
     body = f"{constant} w = Abs(c) v = Neg(w) a = Neg(x) b = Abs(a) m = Mul(b, w) y = Add(m, v)"
     assert parts_of(body) == [
@@ -148,7 +148,7 @@ def test_a_part_is_told_the_sizes_in_its_shapes() -> None:
 
 
 @pytest.mark.parametrize("captured", ["x", "a"])
-def test_what_a_branch_captures_is_read(captured: str) -> None:
+def test_values_that_a_branch_captures_are_inputs_of_its_region(captured: str) -> None:
     source = f"""g (bool c, float[3] x) => (float[3] y) {{
         b = If (c) <then_branch = t () => (float[3] r) {{ r = Abs({captured}) }},
                     else_branch = e () => (float[3] s) {{ s = Mul({captured}, x) }}>

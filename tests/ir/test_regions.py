@@ -49,7 +49,7 @@ def test_readers_outside_are_those_that_stay() -> None:
     assert list(region.outside(nodes["e"].outputs[0])) == [nodes["y"], nodes["w"]]
 
 
-def test_what_sources_read_and_whether_a_part_is_gone() -> None:
+def test_a_region_knows_its_sources_and_members() -> None:
     nodes, (region,) = grown("Abs", "Add")
     before = {key.name: value.name for key, value in region.before_sources().items() if value}
     assert before == {"a": "x", "c": "z"}

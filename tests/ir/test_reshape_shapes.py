@@ -26,7 +26,7 @@ N, M = ir.SymbolicDim("N"), ir.SymbolicDim("M")
         ((2, 3), (2, 3), 1),
     ],
 )
-def test_what_is_left_is_a_number_or_a_product_of_names(
+def test_the_quotient_is_a_number_or_a_product_of_names(
     dims: Dims, others: Dims, size: int | str
 ) -> None:
     assert quotient(dims, others) == size

@@ -37,7 +37,7 @@ def test_the_checker_takes_it(source: ir.Model) -> None:
         np.testing.assert_array_equal(OnnxRuntime(model)(x)[0], expected)
 
 
-def test_what_is_empty_is_absent() -> None:
+def test_empty_scales_become_absent() -> None:
     raised = BY_SCALES.clone()
     raise_opset(raised, 13)
     (resize,) = raised.graph

@@ -84,7 +84,7 @@ def test_a_loop_that_may_make_no_round() -> None:
     ],
     ids=["no branch", "a loop of two rounds"],
 )
-def test_what_each_run_needs_is_refused(graph: str) -> None:
+def test_impossible_sizes_on_every_path_are_refused(graph: str) -> None:
     with pytest.raises(InvalidModel, match="E317"):
         smelt.optimize(model(graph, 8))
 

@@ -15,7 +15,7 @@ from smelt.ir.shapes import ShapeInference
     ("target", "dims"),
     [("[0,0,-1]", "N,C,6"), ("[-1,3]", "2*C*N,3"), ("[0,-1]", "N,6*C")],
 )
-def test_what_minus_one_stands_for(target: str, dims: str) -> None:
+def test_minus_one_in_a_reshape_is_resolved(target: str, dims: str) -> None:
     model = text.parse(
         f"g (float[N,C,2,3] x) => (y) {{ d = Constant<value_ints={target}>() y = Reshape(x, d) }}"
     )
@@ -72,7 +72,7 @@ def test_a_slope_of_higher_rank_raises_the_rank() -> None:
         ("a = Shape(x) i = Constant<value_ints=[1,1]>() s = Gather(a, i)", "M,M"),
     ],
 )
-def test_what_is_filled_has_the_sizes_that_are_tracked(sizes: str, shape: str) -> None:
+def test_constant_of_shape_has_the_tracked_sizes(sizes: str, shape: str) -> None:
     model = text.parse(f"g (float[N,M] x) => (y) {{ {sizes} y = ConstantOfShape(s) }}")
     ShapeInference(model).infer_model()
     found = model.graph.outputs[0].shape
@@ -80,7 +80,7 @@ def test_what_is_filled_has_the_sizes_that_are_tracked(sizes: str, shape: str) -
     assert ",".join(str(dim) for dim in found.dims) == shape
 
 
-def test_what_is_filled_by_unknown_sizes_has_a_rank_at_most() -> None:
+def test_constant_of_shape_of_unknown_sizes_has_a_rank_at_most() -> None:
     model = text.parse(
         "g (int64[2] s, int64[R] t) => (y, z) { y = ConstantOfShape(s) z = ConstantOfShape(t) }"
     )
@@ -132,7 +132,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("graph", IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
-def test_what_no_input_makes_possible(graph: str) -> None:
+def test_impossible_operands_are_refused(graph: str) -> None:
     with pytest.raises(InvalidModel) as caught:
         ShapeInference(text.parse(graph)).infer_model()
     assert caught.value.code == "E317"

@@ -191,7 +191,7 @@ def test_sizes_multiplied_and_summed_by_reductions() -> None:
     assert (shapes["y"], shapes["z"], shapes["n"].count(",")) == ("B*T", "B + T", 1)
 
 
-def test_what_no_round_reads_may_change_its_rank() -> None:
+def test_a_loop_state_that_no_iteration_reads_may_change_its_rank() -> None:
     """The last round writes it; a loop that may make none returns what it starts with."""
     loop = (
         "g (float[3,B] x, int64 n) => () {{ c = Constant<value=bool {{1}}>() k = Constant<value=int64 {{4}}>() "
@@ -232,7 +232,7 @@ def test_loops_in_loops_are_inferred_anew_from_better_operands() -> None:
     assert loop.outputs[0].shape == ir.Shape([3, 4])
 
 
-def test_what_is_declared_for_inner_results_may_be_wrong() -> None:
+def test_wrong_declared_shapes_of_inner_results_are_replaced() -> None:
     model = text.parse("g (float[2,3] x) => (float[2,3] y) { a = Neg(x) y = Neg(a) }")
     inner = model.graph[0].outputs[0]
     inner.shape, inner.type = ir.Shape([7, 7]), ir.TensorType(ir.DataType.FLOAT)
@@ -322,7 +322,7 @@ def test_numbers_of_a_body_that_are_not_known_have_names_of_their_own() -> None:
     assert len({str(name) for name in names}) == 3
 
 
-def test_what_a_model_held_before_is_not_taken_for_what_it_holds_now() -> None:
+def test_nodes_added_later_get_size_names_of_their_own() -> None:
     model = text.parse(CHOOSES)
     shapes = ShapeInference(model)
     shapes.infer_model()
@@ -335,7 +335,7 @@ def test_what_a_model_held_before_is_not_taken_for_what_it_holds_now() -> None:
     assert len({str(name) for name in names}) == 3
 
 
-def test_what_a_branch_says_of_sizes_is_not_so_outside() -> None:
+def test_sizes_deduced_in_a_branch_do_not_hold_outside() -> None:
     shapes = shapes_of(
         "g (float[N,4] x, bool c) => () <int64[1] four = {4}, int64[1] one = {1}> {"
         "s = Shape<start=0, end=1>(x) r = Slice(x, one, s)"

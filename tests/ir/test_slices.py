@@ -47,7 +47,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("operands", UNKNOWN.values(), ids=UNKNOWN.keys())
-def test_what_has_no_meaning_is_unknown(operands: str) -> None:
+def test_slices_without_meaning_are_unknown(operands: str) -> None:
     more = ", t" if " t " in operands else ""
     model = text.parse(
         f"g (float[3,4] x) => (float[K,L] y) <{operands}> {{ y = Slice(x, s, e, a{more}) }}"

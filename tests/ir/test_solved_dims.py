@@ -29,7 +29,7 @@ SOLVED = [
 
 
 @pytest.mark.parametrize(("texts", "sizes", "expected"), SOLVED)
-def test_what_is_linear_in_one_unknown_is_solved(texts, sizes, expected):
+def test_dims_linear_in_one_unknown_are_solved(texts, sizes, expected):
     dims = _dims(texts)
     assert solve(dims, list(map(int, sizes.split()))) == expected
     assert solvers(dims).keys() == expected.keys()

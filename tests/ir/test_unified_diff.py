@@ -61,7 +61,7 @@ def test_long_listings_take_no_quadratic_time(line):
     assert patched(a, difference) == b
 
 
-def test_what_was_moved_is_all_that_differs():
+def test_a_moved_line_is_all_that_differs():
     a = [f"v{i}" for i in range(50)]
     b = [*a[:10], *a[11:30], a[10], *a[30:]]
     changed = [line for line in unified_diff(a, b) if line[0] in "+-"]

@@ -73,7 +73,7 @@ def test_operators_of_other_domains_and_unknown_attributes_are_not_looked_throug
         assert producer_of(nodes(model)["y"].inputs[0], "Neg") is None
 
 
-def test_what_failed_is_given_back() -> None:
+def test_a_walk_returns_to_its_mark() -> None:
     walk = whole(parsed())
     mark = walk.mark()
     walk.down(("Neg",))
@@ -124,7 +124,7 @@ AGAINST = {
 
 
 @pytest.mark.parametrize(("body", "outputs", "reason"), AGAINST.values(), ids=AGAINST.keys())
-def test_what_stands_against(body: str, outputs: str, reason: str | None) -> None:
+def test_obstacles_to_a_replacement_are_named(body: str, outputs: str, reason: str | None) -> None:
     assert whole(parsed(body, outputs)).obstacle() == reason
 
 
@@ -168,7 +168,7 @@ def downwards(m: Match, b: Builder) -> Replacement:
     return m.replaces(walk) or b.op("Abs", m["x"])
 
 
-def test_what_is_built_comes_of_all_nodes_of_the_walk() -> None:
+def test_new_nodes_originate_from_all_nodes_of_the_walk() -> None:
     model = parsed()
     provenance.number(model.graph)
     stats = rule_pass("walks", "Walks.", [upwards, downwards]).run(PassContext.of(model))

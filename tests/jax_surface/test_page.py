@@ -10,7 +10,7 @@ from jax_surface.worker import Row, Task
 RIGHT = Row("x32 0", "right", "")
 
 
-def test_what_was_not_swept_again_stays(tmp_path: Path) -> None:
+def test_results_outside_the_new_sweep_stay(tmp_path: Path) -> None:
     kept = tmp_path / "results.json"
     Results({Task("jax.nn.relu", "x32"): [RIGHT], Task("jax.lax.add", "x32"): [RIGHT]}).save(kept)
     again = Results.load(kept)

@@ -83,7 +83,9 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize(("lhs", "rhs", "dims", "dtype"), UNREADABLE.values(), ids=UNREADABLE)
-def test_what_blas_cannot_read(lhs: Shape, rhs: Shape, dims: DotDims, dtype: ir.DataType) -> None:
+def test_products_that_blas_cannot_read_stay(
+    lhs: Shape, rhs: Shape, dims: DotDims, dtype: ir.DataType
+) -> None:
     program = product(lhs, rhs, dims, dtype)
     assert matrices(Instance(program, program.instructions[0])) is None
     call_blas.call_blas(program)
@@ -106,7 +108,7 @@ FLOAT, DOUBLE = ir.DataType.FLOAT, ir.DataType.DOUBLE
         ((128, 256), (128, 256), TURNED, FLOAT, False),
     ],
 )
-def test_what_tiles_are_slower_at_is_called(
+def test_blas_is_called_where_micro_kernels_are_slower(
     lhs: Shape, rhs: Shape, dims: DotDims, dtype: ir.DataType, called: bool
 ) -> None:
     program = product(lhs, rhs, dims, dtype)

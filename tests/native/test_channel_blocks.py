@@ -54,7 +54,7 @@ def test_blocks_add_up_to_the_whole(library: Library, name: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_no_number_stays_in_its_place(library: Library, bad: float) -> None:
+def test_nan_and_inf_reach_only_their_own_results(library: Library, bad: float) -> None:
     name = "a last block of one channel, finished"
     inputs = random_inputs(library.models[name].source)
     inputs[0][0, 2, 3, 3] = bad

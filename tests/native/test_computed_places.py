@@ -118,6 +118,6 @@ def test_as_the_reference(library: BothTargets, name: str) -> None:
         ("g (float[3,0] x) => (float[3,0] y) { y = DFT<axis=0>(x) }", "DFT"),
     ],
 )
-def test_what_is_refused(graph: str, why: str) -> None:
+def test_unsupported_forms_are_refused(graph: str, why: str) -> None:
     with pytest.raises(SmeltError, match=why):
         compile_text(graph, 25)

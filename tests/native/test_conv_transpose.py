@@ -78,7 +78,7 @@ def test_this_process_agrees_with_numpy(name: str) -> None:
     np.testing.assert_allclose(given[0], wanted[0], rtol=1e-4, atol=1e-5)
 
 
-def test_what_is_added_is_overwritten() -> None:
+def test_the_result_overwrites_the_added_operand() -> None:
     call = "c = ConvTranspose<strides = [2,2]>(x, w) e = Exp(z) y = Add(c, e)"
     graph = f"g (float[1,8,6,6] x, float[8,4,2,2] w, float[1,4,12,12] z) => (float[1,4,12,12] y) {{ {call} }}"
     library = Library({"m": graph}, constant="w")

@@ -99,7 +99,7 @@ def test_floats_are_computed_in_double() -> None:
 
 
 @pytest.mark.slow
-def test_what_is_not_finite_has_none_and_nothing_comes_of_nothing() -> None:
+def test_non_finite_matrices_give_nan_and_empty_ones_give_empty_results() -> None:
     a = np.stack([np.eye(3), np.full((3, 3), np.inf)])
     a[1, 0, 1] = np.nan
     assert all(np.isfinite(each[0]).all() and np.isnan(each[1]).all() for each in eig(a))

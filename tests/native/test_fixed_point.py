@@ -24,7 +24,7 @@ def test_a_factor_is_a_multiplier_of_31_bits_and_a_shift(factor: float) -> None:
 
 
 @pytest.mark.parametrize("factor", [0.0, 1e-12, 2.0**-40])
-def test_what_moves_no_sum_by_half_a_step_is_nothing(factor: float) -> None:
+def test_factors_too_small_to_change_a_result_become_zero(factor: float) -> None:
     assert multiplier_of(factor) == (0, 0)
 
 

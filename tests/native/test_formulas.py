@@ -70,7 +70,7 @@ def test_calls_of_one_operator_share_a_function_and_broadcast() -> None:
     np.testing.assert_allclose(artifact(a, x)[0], expected, rtol=1e-13)
 
 
-def test_what_nothing_reads_is_not_written() -> None:
+def test_unused_terms_are_not_written() -> None:
     def formula(m, x):
         m.exp(x) + 1.0
         return x * 2.0

@@ -74,12 +74,12 @@ APART = {
 
 
 @pytest.mark.parametrize(("source", "expected"), FUSED.values(), ids=FUSED)
-def test_what_is_fused(source: str, expected: list[str]) -> None:
+def test_elementwise_groups_are_fused(source: str, expected: list[str]) -> None:
     assert groups(source) == expected
 
 
 @pytest.mark.parametrize(("source", "expected"), APART.values(), ids=APART)
-def test_what_stays_apart(source: str, expected: list[str]) -> None:
+def test_other_instructions_stay_apart(source: str, expected: list[str]) -> None:
     found = groups(source)
     assert sorted(op for op in found if "::" not in op) == sorted(expected)
 

@@ -55,7 +55,7 @@ APART = {
 
 @pytest.mark.parametrize(("shape", "rows", "axes"), JOINED.values(), ids=JOINED)
 @pytest.mark.parametrize("op", ["ReduceSum", "ReduceMean", "ReduceMax", "ReduceL2", "ReduceLogSum"])
-def test_what_is_joined(shape: str, rows: str, axes: str, op: str) -> None:
+def test_maps_and_reductions_are_fused(shape: str, rows: str, axes: str, op: str) -> None:
     source = reduced(shape, rows, axes, op)
     assert operators(source) == [MAP_REDUCE.rpartition("::")[2]]
     rng = np.random.default_rng(0)
@@ -76,7 +76,7 @@ def test_what_is_joined(shape: str, rows: str, axes: str, op: str) -> None:
 
 
 @pytest.mark.parametrize(("shape", "rows", "axes"), APART.values(), ids=APART)
-def test_what_stays_apart(shape: str, rows: str, axes: str) -> None:
+def test_short_reductions_stay_apart(shape: str, rows: str, axes: str) -> None:
     assert operators(reduced(shape, rows, axes)) == ["Map", "ReduceSum"]
 
 
@@ -84,7 +84,7 @@ def test_integers_stay_apart() -> None:
     assert operators(reduced("5,70", "70", "1", kind="int32")) == ["Map", "ReduceSum"]
 
 
-def test_what_something_else_reads_stays() -> None:
+def test_maps_with_other_readers_stay() -> None:
     source = reduced("5,70", "70", "1").replace("=> (r)", "=> (s, r)")
     assert operators(source) == ["Map", "ReduceSum"]
     source = source.replace("(s, r)", "(r, t)").replace("{ d", "{ t = Neg(s) d", 1)
@@ -95,7 +95,7 @@ def test_what_something_else_reads_stays() -> None:
 
 
 @pytest.mark.parametrize(("shape", "rows", "axes"), JOINED.values(), ids=JOINED)
-def test_what_is_not_finite(shape: str, rows: str, axes: str) -> None:
+def test_fused_maxima_propagate_nan_and_inf(shape: str, rows: str, axes: str) -> None:
     source = reduced(shape, rows, axes, "ReduceMax").replace("s = Mul(d, d)", "s = Neg(d)")
     sizes = [tuple(map(int, each.split(","))) for each in (shape, rows)]
     x, y = (np.ones(each, np.float32) for each in sizes)

@@ -128,7 +128,7 @@ def test_squares_out_of_range_and_columns_with_nothing_to_reflect(
     np.testing.assert_allclose(scaled[:, ~upper], whole[:, ~upper], atol=tolerance)
 
 
-def test_what_is_triangular_already_needs_no_reflection(agrees) -> None:
+def test_triangular_matrices_need_no_reflection(agrees) -> None:
     a = matrices((8, 3, 3), "float64")
     a[2], a[3], a[4] = 0, np.triu(a[3]), -np.eye(3)
     packed, taus = agrees("Geqrf", a)

@@ -100,7 +100,7 @@ def test_eigh_reads_one_triangle(agrees, lower: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["SVD", "SingularValues", "Eig"])
-def test_what_is_not_finite_has_none(agrees, name: str) -> None:
+def test_non_finite_matrices_give_nan(agrees, name: str) -> None:
     a = matrices((3, 4, 4), "float64")
     a[1, 2, 0] = np.inf
     results = agrees(name, a, **({"full_matrices": 0} if name == "SVD" else {}))

@@ -124,7 +124,7 @@ def test_results_are_those_of_the_reference(target: str) -> None:
         ({"post_transform": 4}, "post_transform"),
     ],
 )
-def test_what_is_no_ensemble_is_refused(changed: dict[str, object], why: str) -> None:
+def test_malformed_ensembles_are_refused(changed: dict[str, object], why: str) -> None:
     node = helper.make_node("TreeEnsemble", ["x"], ["y"], domain=ML, **trees(**changed))
     types = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, sizes)

@@ -97,7 +97,7 @@ def test_results_are_near_those_of_the_floats(library: Library, name: str) -> No
 
 
 @pytest.mark.parametrize("name", SPELLED_OUT)
-def test_what_has_no_kernel_is_spelled_out(name: str) -> None:
+def test_products_without_kernel_are_decomposed(name: str) -> None:
     case = SPELLED_OUT[name]
     x, want = given(case)
     artifact = smelt.compile(with_values(case.graph, 23, case.values), target="c")
@@ -120,9 +120,7 @@ def test_the_weights_stay_4_bits(library: Library) -> None:
 
 @pytest.mark.parametrize("number", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("name", ["a row", "half a block"])
-def test_what_is_not_finite_goes_where_it_goes_in_floats(
-    library: Library, name: str, number: float
-) -> None:
+def test_nan_and_inf_propagate_as_in_floats(library: Library, name: str, number: float) -> None:
     x, _ = given(CASES[name])
     x[0, 40] = number
     want = given(CASES[name], x)[1]

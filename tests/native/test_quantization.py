@@ -100,7 +100,7 @@ def test_the_host_gives_the_bits(name: str) -> None:
         np.testing.assert_array_equal(result, want)
 
 
-def test_what_rounds_is_even_and_what_overflows_is_clamped(library: Library) -> None:
+def test_ties_round_to_even_and_overflow_is_clamped(library: Library) -> None:
     x = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 1e30, -1e30, np.inf, -np.inf, 300, 254.5, 255.5])
     x = np.resize(x, (4, 6)).astype(np.float32)
     given = [x, np.float32(1), np.uint8(0)]

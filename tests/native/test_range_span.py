@@ -58,7 +58,7 @@ OPEN = {
 
 
 @pytest.mark.parametrize("graph", OPEN.values(), ids=OPEN)
-def test_what_has_no_bound_is_refused(graph: str) -> None:
+def test_ranges_without_bound_are_refused(graph: str) -> None:
     with pytest.raises(ErrorList, match="E411"):
         smelt.compile(text.parse(graph, 23), target="c")
 

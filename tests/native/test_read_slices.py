@@ -107,7 +107,7 @@ LEFT = {
 
 
 @pytest.mark.parametrize(("source", "expected", "by_numpy"), READ.values(), ids=READ)
-def test_what_is_read_in_place(source, expected, by_numpy) -> None:
+def test_slices_are_read_in_place(source, expected, by_numpy) -> None:
     assert steps(source) == expected
     x = np.random.default_rng(0).standard_normal((6, 5)).astype(np.float32)
     call = compile_program(program_of(source))
@@ -117,7 +117,7 @@ def test_what_is_read_in_place(source, expected, by_numpy) -> None:
 
 
 @pytest.mark.parametrize(("source", "expected"), LEFT.values(), ids=LEFT)
-def test_what_is_copied(source: str, expected: list[str]) -> None:
+def test_other_slices_are_copied(source: str, expected: list[str]) -> None:
     assert steps(source) == expected
 
 

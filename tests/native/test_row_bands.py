@@ -132,7 +132,7 @@ def program(body: str, result: str = "float[n,m,h,v] y") -> Program:
         f"{weights('w', 4, 4, 3, 3)} a = Conv(x, w) y = Transpose<perm = [0,1,3,2]>(a)",
     ],
 )
-def test_what_is_not_row_by_row_ends_the_first_layers(body: str) -> None:
+def test_operators_across_rows_end_the_first_layers(body: str) -> None:
     assert list(beginnings(program(body))) == []
 
 

@@ -123,7 +123,7 @@ def test_a_result_that_is_read_later_is_stored_share_by_share() -> None:
     ],
     ids=["along the rows", "joined rows", "rows of it", "rows that end elsewhere", "all rows"],
 )
-def test_what_is_not_cut(body: str) -> None:
+def test_operators_across_rows_are_not_split(body: str) -> None:
     ints = "one = Constant<value_ints=[1]>() two = Constant<value_ints=[5]>()"
     made = program(
         f"g (float[1,6,8] x) => (float[n,m,l] y) {{ {ints} a = Exp(x) {body} }}".replace(
@@ -134,7 +134,7 @@ def test_what_is_not_cut(body: str) -> None:
     assert in_bands(made, made.instructions, 3, axis, BAND_REGIONS) is None
 
 
-def test_what_lies_around_the_layers_is_refused_with_what_helped() -> None:
+def test_an_arena_too_small_for_the_other_layers_is_refused() -> None:
     with pytest.raises(Unsupported, match="too small") as caught:
         smelt.compile(text.parse(ATTENTION), target="c", arena=1000)
     assert caught.value.code == "E405"

@@ -64,7 +64,7 @@ def library() -> BothTargets:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_what_was_declared_is_found(library: BothTargets, name: str) -> None:
+def test_results_of_the_declared_size_are_right(library: BothTargets, name: str) -> None:
     library.check_both(name, GIVEN[name], by_reference if name in LACKING else by_runtime)
 
 

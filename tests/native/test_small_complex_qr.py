@@ -37,7 +37,7 @@ def test_in_single_precision(agrees) -> None:
     agrees("ComplexQR", *matrices(7, 6, 5, dtype="float32"), full_matrices=0)
 
 
-def test_what_is_triangular_stays(agrees) -> None:
+def test_triangular_matrices_stay(agrees) -> None:
     """A column that is done is not turned, nor is its sign; one that is not real is."""
     re, im = matrices(4, 4)
     _, _, triangle, _ = agrees("ComplexQR", np.triu(re), np.triu(im, 1), full_matrices=0)

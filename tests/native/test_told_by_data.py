@@ -138,7 +138,7 @@ def test_as_onnx_says(library: BothTargets, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_leads_to_other_sizes_ends_the_run(library: BothTargets, name: str) -> None:
+def test_operands_that_lead_to_other_sizes_end_the_run(library: BothTargets, name: str) -> None:
     inputs = [np.asarray(array) for array in WRONG[name]]
     with pytest.raises(AssertionError, match="status 3"):
         library.run(name, inputs)

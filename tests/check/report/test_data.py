@@ -67,7 +67,7 @@ def test_a_fused_node_names_its_sources_rules_and_pass():
     assert [node["state"] for node in found["before"]["nodes"]] == ["changed", "changed"]
 
 
-def test_what_a_target_selects_is_told_from_what_passes_made():
+def test_nodes_selected_by_a_target_name_the_target():
     text = (
         HEADER
         + """g (float[1,1,4,4] x) => (float[1,1,4,4] y) <float[1,1,1,1] w = {2}> {
@@ -152,7 +152,7 @@ def test_no_group_is_wide(count):
     assert widest(tree) <= MOST
 
 
-def test_what_repeats_becomes_blocks():
+def test_repeated_layers_become_blocks():
     labels = ["Gather", *(["MatMul", "Add", "Relu", "Mul", "Sub", "Div", "Tanh"] * 25), "Gemm"]
     tree = tree_of([((), i, label) for i, label in enumerate(labels)])
     names = [kid["name"] for kid in tree if isinstance(kid, dict)]

@@ -86,7 +86,7 @@ def test_groups_of_both_sides_open_together_and_stand_at_one_height(show):
     assert before[0] == "+ layer.0"
 
 
-def test_what_looks_clickable_is(show):
+def test_elements_that_look_clickable_react_to_clicks(show):
     page = show(optimized(modules(2)))
     page.click(".key.is-gone")
     assert texts(page, ".pane:first-child .selected > .title") == ["Identity"]

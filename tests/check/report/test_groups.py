@@ -72,7 +72,7 @@ def test_a_node_stands_where_most_of_its_sources_stand(groups, expected):
     assert places.assign({node: list(range(len(groups)))}) == {node: expected}
 
 
-def test_what_depends_on_constants_only():
+def test_constant_nodes_depend_on_weights_only():
     text = """g (float[2,2] x) => (float[2,2] y, float[2,2] out, float[2,2] r) <float[2,2] w = {1,2,3,4}> {
         t = Transpose(w) n = Neg(t) u = RandomUniformLike(w) r = Add(x, u)
         y = MatMul(x, n) out = Abs(t) }"""
@@ -126,5 +126,5 @@ def test_kinds_of_operators(op, kind):
         ({}, ""),
     ],
 )
-def test_what_a_group_computes(operators, expected):
+def test_summaries_name_the_computation_of_a_group(operators, expected):
     assert summary_of(Counter(operators)) == expected

@@ -72,7 +72,7 @@ def test_numbers_by_position_are_inputs_and_none_holds_none():
 
 
 @pytest.mark.parametrize("leaf", ["silu", object(), jax.nn.relu])
-def test_what_is_no_spec_is_sent_to_static(leaf):
+def test_the_error_for_other_arguments_than_specs_proposes_static(leaf):
     with pytest.raises(UsageError) as caught:
         trace(lambda x, act: x, "f32[2]", {"act": leaf})
     assert caught.value.code == "E104"

@@ -137,7 +137,7 @@ def _assert_run(models: Sequence[Any], fn: Callable[..., Any], arrays: Sequence[
 
 
 @pytest.mark.parametrize("name", STEPS)
-def test_what_a_loop_carries_keeps_its_type(name: str) -> None:
+def test_carried_values_keep_their_type(name: str) -> None:
     fn, specs = STEPS[name]
     compiled = smelt.compile(fn, *specs, target="onnx").model
     once = smelt.optimize(smelt.trace(fn, *specs))

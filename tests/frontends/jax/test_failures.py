@@ -143,7 +143,7 @@ def test_a_layer_that_is_the_whole_function_has_no_line_to_name(layer):
     ("result", "says"),
     [("text", "a str: 'text'"), ({"a": object}, "a type"), ((), "nothing"), (None, "nothing")],
 )
-def test_what_is_returned_has_to_be_arrays(result, says):
+def test_results_other_than_arrays_are_refused(result, says):
     def fn(x):
         return result
 

@@ -44,7 +44,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_implemented_is_inlined(check, name):
+def test_implementations_of_primitives_are_inlined(check, name):
     check(CASES[name], "f32[S,4]", sizes=({"S": 1}, {"S": 3}))
 
 
@@ -56,7 +56,7 @@ def test_keys_stay_keys_beside_what_is_inlined(check):
     check(fn, "u32[2]")
 
 
-def test_what_cannot_be_traced_is_refused_by_its_own_name():
+def test_untraceable_primitives_are_refused_by_name():
     with pytest.raises(SmeltError, match="primitive 'test_untraceable' has no ONNX lowering"):
         trace(untraceable.bind, "f32[3]")
 

@@ -165,7 +165,7 @@ def test_names_and_lines_stay():
     assert "drawing" in origins[0]
 
 
-def test_what_is_not_a_move_is_refused():
+def test_other_primitives_on_keys_are_refused():
     primitive = compat.Primitive("test_count_keys")
     primitive.def_abstract_eval(lambda x: compat.ShapedArray((), np.dtype(np.int32)))
     with pytest.raises(ErrorList, match="E102") as caught:

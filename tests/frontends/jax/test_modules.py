@@ -67,7 +67,7 @@ def test_a_draw_that_nothing_reads_is_none(check):
     check(Noisy(used=False), "f32[B]", compiled=False)
 
 
-def test_what_depends_on_a_draw_is_refused():
+def test_results_that_depend_on_random_numbers_are_refused():
     with pytest.raises(SmeltError, match=r"E102.*draws random numbers"):
         trace(Noisy(used=True), "f32[B]")
     with pytest.raises(SmeltError, match=r"E102.*draws random numbers"):

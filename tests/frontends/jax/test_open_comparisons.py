@@ -78,7 +78,7 @@ def chosen(asked):
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_what_hangs_on_the_size_is_refused_by_strict_traces(name):
+def test_strict_traces_refuse_comparisons_that_depend_on_sizes(name):
     with pytest.raises(SmeltError, match="E112") as caught:
         trace(chosen(ASKED[name][0]), "f32[N]", strict=True)
     assert "test_open_comparisons.py" in caught.value.at[0]

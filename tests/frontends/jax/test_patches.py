@@ -66,7 +66,7 @@ def test_methods_are_the_objects_that_they_were():
 
 
 @pytest.mark.parametrize("cls", [nnx.LayerNorm, eqx.nn.LayerNorm, nn.LayerNorm])
-def test_what_somebody_else_has_put_there_is_called(cls, monkeypatch):
+def test_methods_patched_by_others_are_called(cls, monkeypatch):
     original = cls.__call__
 
     @functools.wraps(original)
@@ -85,7 +85,7 @@ def test_what_somebody_else_has_put_there_is_called(cls, monkeypatch):
     np.testing.assert_allclose(run(trace(layer, "f32[4]"), [np.asarray(x)])[0], layer(x), rtol=1e-5)
 
 
-def test_what_jax_remembers_of_a_trace_is_for_traces_alone():
+def test_cached_traces_of_smelt_do_not_reach_jax():
     jitted = jax.jit(nnx.LayerNorm(4, rngs=nnx.Rngs(0)))
     assert [node.op_type for node in trace(jitted, "f32[3,4]").graph] == ["LayerNormalization"]
     text = str(jax.make_jaxpr(jitted)(jnp.ones((3, 4))))
@@ -95,7 +95,7 @@ def test_what_jax_remembers_of_a_trace_is_for_traces_alone():
 
 
 @pytest.mark.parametrize("wrapped", [jnp.sin, lambda x: x + 1], ids=["library", "somebody's"])
-def test_what_the_package_decorator_made_is_judged_by_what_it_wraps(monkeypatch, wrapped):
+def test_decorated_functions_are_judged_by_the_wrapped_function(monkeypatch, wrapped):
     decorator = types.ModuleType("decorator")
     decorator.__file__ = "/packages/decorator.py"
     monkeypatch.setitem(sys.modules, "decorator", decorator)

@@ -92,14 +92,14 @@ def test_two_threads_with_replacements_of_their_own_end_in_any_order():
     assert Base()("x") == "base(x)"
 
 
-def test_what_cannot_be_installed_leaves_nothing_behind():
+def test_a_failed_replacement_restores_all_attributes():
     with pytest.raises(AttributeError), replaced([around(Base, "a"), around(Base, "b", "missing")]):
         raise AssertionError("unreachable")
     assert Base()("x") == "base(x)"
     assert not is_tracing()
 
 
-def test_what_stands_in_is_made_once_for_a_function_and_anew_for_another(monkeypatch):
+def test_a_replacement_is_made_once_per_function(monkeypatch):
     made = []
     library = types.ModuleType("library")
     library.double = lambda x: 2 * x

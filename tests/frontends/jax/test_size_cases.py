@@ -150,7 +150,7 @@ def test_a_function_that_asks_for_ever_is_refused():
         trace(fn, "f32[N]")
 
 
-def test_what_holds_in_one_case_is_not_remembered_for_another(check):
+def test_jit_caches_of_one_size_case_serve_no_other(check):
     @jax.jit
     def inner(x):
         return 2 * x if x.shape[0] == 4 else -x
@@ -161,7 +161,7 @@ def test_what_holds_in_one_case_is_not_remembered_for_another(check):
             trace(inner, "f32[N]", strict=True)
 
 
-def test_what_raises_along_every_way_tells_what_it_raises():
+def test_an_error_on_every_path_is_reported():
     def fn(x):
         half = x[:2] if x.shape[0] < 3 else x
         raise ValueError(f"no such layer for rank {half.ndim}")

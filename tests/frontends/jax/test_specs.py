@@ -69,7 +69,7 @@ def test_dims_of_the_callers_own_scope():
         trace(lambda x, y: x, jax.ShapeDtypeStruct((b,), "f4"), other)
 
 
-def test_what_is_no_spec():
+def test_an_object_that_is_no_spec_is_refused():
     with pytest.raises(UsageError) as caught:
         trace(lambda x: x, object())
     assert caught.value.code == "E104"

@@ -35,7 +35,7 @@ def test_made_of_a_symbolic_size(check, fn):
     check(fn, "f32[N,3]", sizes=SIZES)
 
 
-def test_what_is_made_of_numbers_is_numpys():
+def test_arrays_of_fixed_sizes_stay_numpy_arrays():
     def table(x):
         made = np.arange(4), np.zeros((4, 3)), np.tile(np.ones(3), (4, 1)), np.eye(4)
         assert all(type(each) is np.ndarray for each in made)
@@ -62,7 +62,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("fn", REFUSED.values(), ids=REFUSED)
-def test_what_jax_cannot_make_is_refused_at_the_users_line(fn):
+def test_arrays_that_jax_cannot_make_are_refused_at_the_users_line(fn):
     with pytest.raises(SmeltError) as caught:
         trace(fn, "f32[N,3]")
     assert caught.value.code in ("E112", "E113")

@@ -77,7 +77,7 @@ def test_places_that_are_sizes(check):
     check(fn, "f32[N,2]", "f32[M]", sizes=[{"N": n, "M": m} for n, m in ((1, 1), (5, 2), (3, 6))])
 
 
-def test_what_needs_an_int_is_refused():
+def test_a_range_over_a_symbolic_size_is_refused():
     with pytest.raises(SmeltError, match="E112"):
         trace(lambda x: x * sum(range(x.shape[0])), "f32[N]")
 
@@ -107,7 +107,7 @@ def test_a_range_of_floats_up_to_a_size_says_how_to_count(fn):
     assert "jnp.arange(n + 1) * 1.0" in caught.value.fix
 
 
-def test_what_it_says_converts():
+def test_arange_of_symbolic_sizes_converts():
     def counted(x):
         n = x.shape[0]
         return jnp.arange(n + 1) * 1.0, jnp.arange(2 * n) * 0.5

@@ -158,7 +158,7 @@ BARE = {
 
 
 @pytest.mark.parametrize(("source", "why"), BARE.values(), ids=BARE)
-def test_what_has_no_body_is_never_written(source: str, why: str, tmp_path: Path) -> None:
+def test_operators_without_body_are_never_written(source: str, why: str, tmp_path: Path) -> None:
     model = text.parse(source)
     for node in model.graph:
         node.name = "here"

@@ -99,7 +99,7 @@ def test_every_element_type_is_streamed_as_it_is(array, monkeypatch):
     np.testing.assert_array_equal(got.astype(array.dtype), array)
 
 
-def test_what_is_beyond_a_protobuf_is_refused_before_it_is_made():
+def test_models_too_large_for_protobuf_are_refused_before_encoding():
     tensor = ir.LazyTensor(
         lambda: pytest.fail("read"), dtype=ir.DataType.FLOAT, shape=ir.Shape([1 << 30])
     )

@@ -24,7 +24,7 @@ def model(line: str, imports: str = '"": 15') -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("domain", KNOWN)
-def test_what_onnx_runtime_imports_by_itself_is_imported(domain: str) -> None:
+def test_domains_that_onnx_runtime_imports_by_itself_are_imported(domain: str) -> None:
     line, version = KNOWN[domain]
     source = model(line)
     small = smelt.optimize(source)

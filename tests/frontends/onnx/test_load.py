@@ -147,7 +147,7 @@ def test_raising_the_opset_keeps_the_numbers(to: int, opset: int, body: str) -> 
     np.testing.assert_array_equal(open_runner(raised)(x)[0], expected[0])
 
 
-def test_what_cannot_be_raised_is_refused_and_left_alone() -> None:
+def test_opsets_that_cannot_be_raised_are_refused_and_stay() -> None:
     model = load(MODEL)
     for goal in (18, 10**6):
         with pytest.raises(SmeltError) as caught:

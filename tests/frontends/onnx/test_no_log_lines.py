@@ -60,7 +60,7 @@ def test_nothing_is_logged(
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_others_read_is_logged_as_ever(caplog: pytest.LogCaptureFixture) -> None:
+def test_models_read_without_smelt_are_logged_as_before(caplog: pytest.LogCaptureFixture) -> None:
     model = MODELS["a value that nothing writes"]()
     with pytest.raises(SmeltError):
         smelt.load(model)

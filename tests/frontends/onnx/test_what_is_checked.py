@@ -67,7 +67,7 @@ def test_the_page_lists_every_broken_model() -> None:
 
 
 @pytest.mark.parametrize("case", accepted.CASES)
-def test_what_is_accepted_becomes_valid(case: str) -> None:
+def test_accepted_models_become_valid(case: str) -> None:
     source = accepted.CASES[case]()
     result = smelt.optimize(source)
     if case != "an input without a shape":  # Which nothing can tell.

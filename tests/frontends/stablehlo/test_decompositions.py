@@ -43,7 +43,7 @@ QUICK = {"erfc", "lgamma", "atan", "igamma"}
 
 
 @pytest.mark.parametrize("name", sorted(QUICK))
-def test_what_is_written_out_is_one_operator_again(name):
+def test_decomposed_functions_become_one_operator_again(name):
     (each,) = (each for each in DECOMPOSITIONS if each.function is getattr(lax, name))
     same_operators(each, "bfloat16" if name == "lgamma" else "float32", SHAPES["symbolic"])
 

@@ -258,7 +258,7 @@ def test_several_platforms_are_taken_for_a_cpu():
     np.testing.assert_allclose(smelt.compile(given)(x)[0], np.sin(x), rtol=1e-6)
 
 
-def test_what_cannot_be_read_is_named_with_its_line():
+def test_unsupported_operations_are_named_with_their_line():
     bits = exported(
         lambda x: lax.rng_bit_generator(x, (3,))[1], jax.ShapeDtypeStruct((4,), "uint32")
     )

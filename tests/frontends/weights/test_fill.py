@@ -226,7 +226,7 @@ def test_floats_of_another_type_are_cast_on_request_only(there, here):
         (np.full((2, 2), 1e30, np.float32), "too large"),
     ],
 )
-def test_what_a_cast_would_falsify_is_refused(given, why):
+def test_casts_that_would_change_numbers_are_refused(given, why):
     model = smelt.trace(lambda p, x: x @ p, Struct((2, 2), "float16"), "f16[B,2]", weights="p")
     with pytest.raises(InvalidModel, match=f"(?s)E340.*{why}"):
         smelt.fill_weights(model, {"p": given}, cast=True)
@@ -250,7 +250,7 @@ def test_names_that_differ_are_told(abstract, variables):
     gives(abstract, NET.apply(variables, X))
 
 
-def test_what_needs_numbers_is_refused(abstract, tmp_path):
+def test_models_without_weights_cannot_be_saved_compiled_or_run(abstract, tmp_path):
     path = tmp_path / "net.onnx"
     for doing, use in (
         ("saved", lambda: smelt.save(abstract, path)),
@@ -336,7 +336,7 @@ def test_a_tree_of_arrays_is_named_by_its_paths():
 @pytest.mark.parametrize(
     ("given", "why"), [({"w": "text"}, "type str"), ([1], "list is"), (None, "NoneType is")]
 )
-def test_what_is_no_checkpoint_is_refused(given, why):
+def test_other_objects_than_checkpoints_are_refused(given, why):
     model = smelt.trace(lambda w, x: x @ w, Struct((8, 2), "float32"), "f32[B,8]", weights="w")
     with pytest.raises(InvalidModel, match=f"(?s)E341.*{why}"):
         smelt.fill_weights(model, given)

@@ -41,7 +41,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("case", BROKEN, ids=lambda case: case.graph.split("{ ")[1])
-def test_what_cannot_run_is_refused(case: Broken) -> None:
+def test_operands_that_cannot_run_are_refused(case: Broken) -> None:
     with pytest.raises(InvalidModel) as caught:
         smelt.optimize(case.model)
     assert caught.value.code == "E317"
@@ -157,5 +157,5 @@ ADDS = "a = Add(x, z) y = Relu(a)"
         "fmod",
     ],
 )
-def test_what_may_run_or_is_not_needed_passes(graph: str) -> None:
+def test_unused_nodes_and_operands_that_may_run_pass(graph: str) -> None:
     smelt.optimize(text.parse(graph, 21))

@@ -191,7 +191,7 @@ def test_complex_in_a_custom_derivative(check):
     check(on_complex(twice), "f32[3,2]")
 
 
-def test_what_is_called_twice_is_converted_once():
+def test_a_function_called_twice_is_converted_once():
     turned = jax.jit(lambda z: z * 1j)
     closed = jax.make_jaxpr(lambda x: turned(turned(lax.complex(x, x))).real)(1.0)
     calls = [e for e in without_complex(closed).jaxpr.eqns if e.primitive.name == "jit"]
@@ -211,7 +211,7 @@ def test_nothing_complex_is_left(check):
     assert all("COMPLEX" not in str(v.dtype) for node in model.graph for v in node.outputs)
 
 
-def test_what_has_no_rule_is_refused_all_at_once():
+def test_primitives_without_rule_are_refused_together():
     fn = on_complex(lambda z: (lax.linalg.hessenberg(z)[0], lax.linalg.tridiagonal(z)[0]))
     with pytest.raises(ErrorList) as caught:
         trace(fn, "f32[3,3,2]")
@@ -219,7 +219,7 @@ def test_what_has_no_rule_is_refused_all_at_once():
     assert "tridiagonal" in str(caught.value)
 
 
-def test_what_nobody_needs_is_not_refused(check):
+def test_unused_primitives_are_not_refused(check):
     check(on_complex(lambda z: (lax.linalg.hessenberg(z)[0], z + 1)[1]), "f32[3,3,2]")
 
 

@@ -134,6 +134,6 @@ def test_open_sizes() -> None:
         lambda a: lax.linalg.svd(a, full_matrices=False, subset_by_index=(0, 1)),
     ],
 )
-def test_what_is_refused(function: Callable) -> None:
+def test_pivoting_and_subsets_are_refused(function: Callable) -> None:
     with pytest.raises((ErrorList, Unsupported), match="E105"):
         smelt.trace(function, "c64[3,3]")

@@ -173,7 +173,7 @@ def test_others_multiply_by_matrices():
         assert "DFT" not in {node.op_type for node in artifact.model.graph}
 
 
-def test_what_is_kept_of_one_target_serves_no_other():
+def test_cached_traces_of_one_target_serve_no_other():
     """JAX keeps what it traced of ``jnp.fft.fft``, and smelt what that became."""
     for target in ("host", "onnx", "host", "ort"):
         artifact = smelt.compile(jnp.fft.fft, "c64[8,100]", target=target)

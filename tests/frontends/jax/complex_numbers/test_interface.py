@@ -153,7 +153,7 @@ def test_another_precision_is_told(model):
         smelt.trace(jnp.abs, "c128[3]")
 
 
-def test_what_has_other_parts_is_taken_for_what_it_is(model):
+def test_a_complex_output_cast_to_half_becomes_a_real_array(model):
     narrow = smelt.optimize(model, pipeline="update-output-dtypes{dtypes=out_z:float16}")
     assert interface_of(narrow).outputs[1].complex is None
     results = smelt.compile(narrow)(*arrays(2))

@@ -70,7 +70,7 @@ def test_repeated_modules_that_hold_modules(check, encoder):
     assert [node.op_type for node in model.graph].count("EncoderBlock") == 4
 
 
-def test_what_is_called_once_stands_in_place_with_its_weights_shapes_and_types(check, encoder):
+def test_functions_called_once_are_inlined_with_weights_and_shapes(check, encoder):
     """Lowered once: a call that is alone becomes the nodes of its function."""
     with recording() as recorder:
         model = check(encoder, "f32[B,6]", functions="repeated", rtol=1e-4)
@@ -112,7 +112,7 @@ def test_nothing_is_chosen_by_default(encoder):
 
 
 @pytest.mark.parametrize("functions", [["NoSuchBlock"], [3], [type("Silent", (), {})]])
-def test_what_cannot_be_chosen_is_refused(functions):
+def test_wrong_selections_are_refused(functions):
     with pytest.raises(UsageError) as caught:
         trace(jnp.sin, "f32[2]", functions=functions)
     assert caught.value.code == "E111"

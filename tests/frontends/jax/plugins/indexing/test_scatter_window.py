@@ -46,7 +46,7 @@ def test_rows_placed(check, fn) -> None:
     check(fn, "f32[70,80]", "f32[68,78]", inputs=[[X, Y]], rtol=0)
 
 
-def test_what_is_in_bounds_is_not_asked() -> None:
+def test_windows_known_to_be_in_bounds_are_not_checked() -> None:
     fn = SCATTERED["few elements"]
     assert operators(fn, "f32[70,80]", "f32[68,78]") == {"ScatterND"}
 

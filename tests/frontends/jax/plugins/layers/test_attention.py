@@ -103,7 +103,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_what_the_operator_does_not_say_is_traced_as_it_is(check, name):
+def test_attention_beyond_the_operator_is_not_replaced(check, name):
     fn, spec = OTHERS[name]
     # JAX refuses to compile the product in half precision for a CPU inside of jit.
     compiled = name != "half"

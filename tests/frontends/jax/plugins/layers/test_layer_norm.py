@@ -112,7 +112,7 @@ UNUSUAL = {
 
 
 @pytest.mark.parametrize("name", UNUSUAL)
-def test_what_the_operator_does_not_say_is_traced_as_it_is(check, name):
+def test_norms_beyond_the_operator_are_not_replaced(check, name):
     make, spec = UNUSUAL[name]
     found = operators(check(make(), spec, rtol=1e-2, atol=1e-2))
     assert not found["LayerNormalization"] + found["InstanceNormalization"]
@@ -155,7 +155,7 @@ def test_rows_that_are_not_finite_or_all_alike(check):
     check(layer, "f32[B,4]", inputs=[[rows.astype(np.float32)]])
 
 
-def test_what_the_libraries_refuse_is_refused():
+def test_shapes_that_the_libraries_refuse_are_refused():
     with raises_in_function(ValueError, match="must satisfy the invariant"):
         trace(eqx.nn.LayerNorm(8), "f32[3,8]")
     with raises_in_function((TypeError, ValueError)):

@@ -72,7 +72,7 @@ SPECIAL = np.array([[1, np.nan, 2, -0.0], [np.inf, 0, -np.inf, np.nan]], np.floa
 
 
 @pytest.mark.parametrize("name", LITERAL)
-def test_what_is_not_known_to_be_a_monoid_keeps_its_order(check, name):
+def test_computations_not_known_to_be_monoids_keep_their_order(check, name):
     start, computation = LITERAL[name]
     for dims in ((0,), (1,), (0, 2), (2, 0), (0, 1, 2)):
         fn = lambda x, d=dims: lax.reduce(x, start, computation, d)  # noqa: E731

@@ -222,7 +222,7 @@ ORDERED = {"halves", "difference", "the first", "the last"}
     ],
     ids=["valid", "same", "wide", "dilated"],
 )
-def test_what_is_not_known_to_be_a_monoid_is_computed_as_it_stands(check, name, options):
+def test_computations_not_known_to_be_monoids_are_not_rewritten(check, name, options):
     computation, start = CUSTOM[name]
     fn = window(computation, start, **options)
     if name in ORDERED and options.keys() != {"dims"}:
