@@ -47,7 +47,7 @@ def test_every_public_name_loads() -> None:
         _ = smelt.nothing
 
 
-def test_what_comes_in_decides_what_comes_out(tmp_path: Path) -> None:
+def test_optimize_returns_a_proto_only_for_a_proto(tmp_path: Path) -> None:
     model = text.parse(MODEL)
     optimized = smelt.optimize(model)
     assert isinstance(optimized, ir.Model)

@@ -92,7 +92,7 @@ def test_no_binding_is_proposed_where_none_is_missing() -> None:
     assert "--dim" not in str(caught.value)
 
 
-def test_what_no_size_will_help_is_told_with_the_sizes_that_are_missing() -> None:
+def test_operators_without_kernel_are_reported_with_the_missing_sizes() -> None:
     graph = "g (float[B,3,8,8] x) => (float[B,3,8,8] y) { y = RandomNormalLike(x) }"
     with pytest.raises(ErrorList) as caught:
         smelt.compile(text.parse(graph, 20), target="c")
@@ -100,7 +100,7 @@ def test_what_no_size_will_help_is_told_with_the_sizes_that_are_missing() -> Non
     assert "operator RandomNormalLike has no kernel" in str(caught.value)
 
 
-def test_what_may_be_folded_once_sizes_are_known_is_not() -> None:
+def test_operators_that_known_sizes_may_fold_are_not_reported() -> None:
     graph = """g (float[B,3] x) => (float[B,3] y) <int64[1] z = {0}> {
         n = Shape(x) k = ConstantOfShape<value = float[1] {2}>(n) y = Mul(x, k)
     }"""

@@ -94,7 +94,7 @@ def test_the_wheel_holds_the_module_and_its_data(built: Path) -> None:
     "pattern",
     ["smelt_compiler-*.whl", pytest.param("smelt_compiler-*.tar.gz", marks=pytest.mark.slow)],
 )
-def test_what_was_built_installs_and_optimizes(built: Path, tmp_path: Path, pattern: str) -> None:
+def test_built_packages_install_and_optimize(built: Path, tmp_path: Path, pattern: str) -> None:
     [archive] = built.glob(pattern)
     python = sys.executable
     place = tmp_path / "site"

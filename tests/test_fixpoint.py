@@ -43,7 +43,7 @@ def test_light_models(path: Path, pipeline: str) -> None:
 
 @pytest.mark.parametrize("target", ["c", "host"])
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
-def test_what_targets_run(path: Path, target: str) -> None:
+def test_models_optimized_for_a_target_stay(path: Path, target: str) -> None:
     """But for names: an attention that the first run expanded is one operator, and expanded again,
     in the second."""
     chosen = find_target(target)

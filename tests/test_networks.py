@@ -79,7 +79,7 @@ def random_network(count: int, dims: int) -> tuple[str, list[tuple[int, ...]]]:
     return ",".join(map("".join, terms)) + "->", [(2,) * len(term) for term in terms]
 
 
-def test_what_a_target_lowers_goes_through_no_passes() -> None:
+def test_einsums_that_a_target_lowers_go_through_no_passes() -> None:
     artifact = smelt.compile_einsum("ab,bc->ac", [(3, 4), (4, 5)])
     assert artifact.report["passes"] == []
     assert [node.op_type for node in artifact.model.graph] == ["Einsum"]
@@ -296,7 +296,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("given", "options", "code"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_is_refused(given: tuple, options: dict[str, object], code: str) -> None:
+def test_invalid_networks_are_refused(given: tuple, options: dict[str, object], code: str) -> None:
     with pytest.raises(UsageError) as caught:
         smelt.compile_einsum(*given, **options)
     assert caught.value.code == code

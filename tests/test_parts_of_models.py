@@ -50,7 +50,7 @@ def _taken(part, values):
     return {value.name: values[value.name] for value in part.graph.inputs}
 
 
-def test_what_is_left_of_a_model_is_one(path):
+def test_reduced_models_are_valid(path):
     last = list(load(path, as_is=True).graph)[-1].op_type
 
     def check(candidate):

@@ -36,7 +36,7 @@ def test_functions_that_something_stands_in_for_are_there() -> None:
     assert not gone, "moved: traces take longer until library_functions.py follows"
 
 
-def test_what_is_gone_is_named() -> None:
+def test_missing_private_names_are_listed() -> None:
     names = jax_names("from jax._src import core as c, gone\nc.no_such_function(gone.x)")
     missing = [name for name in names if not is_there(name)]
     assert missing == ["jax._src:gone", "jax._src.core:no_such_function", "jax._src.gone:x"]

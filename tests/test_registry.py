@@ -96,7 +96,7 @@ def test_it_is_filled_once_when_it_is_asked_and_may_look_meanwhile() -> None:
     assert (len(registry), registry["a"], "c" in registry, seen) == (2, 1, False, [True, True])
 
 
-def test_what_cannot_be_filled_is_tried_again() -> None:
+def test_a_failed_fill_is_tried_again() -> None:
     def fill() -> None:
         attempts.append(1)
         if len(attempts) == 1:
@@ -133,7 +133,7 @@ def test_threads_wait_for_whoever_fills() -> None:
     assert found == [1]
 
 
-def test_what_is_late_is_loaded_once_and_when_it_is_asked_for() -> None:
+def test_late_entries_are_loaded_once_on_demand() -> None:
     def load() -> int:
         loads.append(1)
         return 7
@@ -147,7 +147,7 @@ def test_what_is_late_is_loaded_once_and_when_it_is_asked_for() -> None:
     assert loads == [1]
 
 
-def test_what_cannot_be_loaded_says_so_each_time_and_stops_nobody_else() -> None:
+def test_entries_that_fail_to_load_raise_each_time_and_block_no_others() -> None:
     def load() -> int:
         raise UsageError("E615", "it cannot be loaded")
 

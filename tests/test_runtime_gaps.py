@@ -58,7 +58,7 @@ g (bool[N,4] c, bool[N,4] m, double[N,4] x, int16[N,4] k) => (bool[N,4] a, doubl
 """
 
 
-def test_what_was_saved_is_optimized_to_the_same_bytes() -> None:
+def test_saved_models_optimize_to_the_same_bytes() -> None:
     check_fixpoint(text.parse(GAPS, 17))
 
 

@@ -113,7 +113,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("equation", "shapes", "limit", "why"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_is_refused(equation: str, shapes: list, limit: int, why: str) -> None:
+def test_networks_that_cannot_be_sliced_are_refused(
+    equation: str, shapes: list, limit: int, why: str
+) -> None:
     with pytest.raises(UsageError, match=f"(?s)E658.*{why}"):
         smelt.compile_einsum(equation, shapes, memory_limit=limit)
 
@@ -133,6 +135,6 @@ def test_finders_are_taken_as_such() -> None:
         np.testing.assert_allclose(artifact(*arrays)[0], expected, rtol=1e-9)
 
 
-def test_what_a_finder_gives_is_checked() -> None:
+def test_paths_of_a_custom_finder_are_checked() -> None:
     with pytest.raises(UsageError, match="E658"):
         smelt.compile_einsum("ab,bc,cd->ad", [(2, 2)] * 3, optimize=lambda *given: [(0, 7), (0, 1)])

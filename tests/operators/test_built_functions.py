@@ -82,7 +82,7 @@ def test_the_last_ones_are_kept(built, monkeypatch):
     assert len(built_functions._kept) == 1
 
 
-def test_what_a_runtime_lacks_is_built_once(built):
+def test_functions_for_runtime_gaps_are_built_once(built):
     """Its definition is made anew for each node, and equals the one before."""
     source = "g (double[N] x) => (y) { y = Atan(x) }"
     attached(source)

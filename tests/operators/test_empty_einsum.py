@@ -20,7 +20,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_what_is_written_and_run_makes_zeros(case: tuple[str, str, tuple[int, ...] | None]) -> None:
+def test_empty_einsums_write_a_function_that_returns_zeros(
+    case: tuple[str, str, tuple[int, ...] | None],
+) -> None:
     inputs, equation, shape = case
     if shape is None:
         inputs, shape = inputs.replace("3", "2"), (4, 2)

@@ -169,7 +169,7 @@ def test_the_model_stays_as_it_is(model: ir.Model) -> None:
     assert [node.op_type for node in model.graph] == before
 
 
-def test_what_has_no_meaning_is_told_together() -> None:
+def test_undefined_operators_are_reported_together() -> None:
     model = smelt.trace(lambda x: jnp.exp(x) - x, "f32[3]")
     with pytest.raises(ErrorList) as caught:
         smelt.over_semiring(model, "max_plus")

@@ -114,7 +114,7 @@ PLAIN = {
 
 
 @pytest.mark.parametrize("body", PLAIN.values(), ids=PLAIN)
-def test_what_the_runtime_computes_right_stays_plain(body: str, tmp_path) -> None:
+def test_operators_that_the_runtime_computes_correctly_stay(body: str, tmp_path) -> None:
     graph = f"g (float[M,N] x, int32[1] k) => (int64[1] y) <int64[1] i = {{1}}> {{ {body} }}"
     assert not smelt.to_proto(text.parse(graph, 18)).functions
 

@@ -34,7 +34,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("text", "why"), WRONG.items(), ids=WRONG)
-def test_what_is_none_is_refused(text: str, why: str) -> None:
+def test_invalid_semirings_are_refused(text: str, why: str) -> None:
     with pytest.raises(UsageError, match=why) as caught:
         semiring_of(text)
     assert caught.value.code == "E657"

@@ -114,7 +114,7 @@ def test_other_types_are_told(tmp_path: Path) -> None:
         smelt.save(model, tmp_path / "m.onnx")
 
 
-def test_what_has_kernels_stays_in_bfloat16() -> None:
+def test_operators_with_kernels_stay_in_bfloat16() -> None:
     model = smelt.optimize(graph("a = Concat<axis=0>(x, w) y = Transpose(a)"))
     assert all(node.op_type != "Cast" for node in model.graph)
 

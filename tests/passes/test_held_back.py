@@ -104,7 +104,7 @@ HELD = {
 
 
 @pytest.mark.parametrize("held", HELD.values(), ids=HELD)
-def test_what_a_policy_holds_back_is_told(held: Held) -> None:
+def test_rewrites_that_a_policy_prevents_are_reported(held: Held) -> None:
     stats = run_pass(held.pass_, text.parse(held.graph, 21), **held.held)
     assert not stats.rewrites
     assert any(held.reason in why for _, why in stats.missed), stats.missed

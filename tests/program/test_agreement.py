@@ -113,7 +113,7 @@ def test_programs_of_this_process_check_the_sizes_of_a_call(engine: str) -> None
         run(np.ones((3, 40), np.float32), np.ones((3, 2), np.float32))
 
 
-def test_what_holds_in_no_run_is_refused() -> None:
+def test_operands_that_fit_in_no_run_are_refused() -> None:
     graph = "g (float[N,2] x) => (float[3] y) { s = Constant<value_ints=[3]>() y = Reshape(x, s) }"
     with pytest.raises((SmeltError, ErrorList), match="E201 the operands of Reshape do not fit"):
         smelt.compile(text.parse(graph, 21), target="c", dims={"N": (2, 9)})

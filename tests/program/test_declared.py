@@ -39,7 +39,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_a_run_could_contradict_is_refused(target: str, name: str) -> None:
+def test_declared_shapes_that_a_run_could_contradict_are_refused(target: str, name: str) -> None:
     graph, code = REFUSED[name]
     with pytest.raises(SmeltError) as caught:
         smelt.compile(text.parse(graph, 23), target=target)

@@ -59,7 +59,7 @@ def layouts(draw: st.DrawFn) -> tuple[Layout, tuple[int, ...]]:
 
 @settings(max_examples=80, deadline=None)
 @given(layouts(), st.data())
-def test_what_is_packed_unpacks_and_boxes_are_boxes(
+def test_layouts_unpack_packed_tensors_and_cut_boxes(
     drawn: tuple[Layout, tuple[int, ...]], data: st.DataObject
 ) -> None:
     layout, shape = drawn
@@ -84,7 +84,7 @@ def test_what_is_packed_unpacks_and_boxes_are_boxes(
 @pytest.mark.parametrize(
     ("axes", "order"), [("NC", "N"), ("NC", "NCC"), ("NC", "NX"), ("NC", "NC0c"), ("NC", "NC c")]
 )
-def test_what_is_no_layout_is_refused(axes: str, order: str) -> None:
+def test_invalid_layouts_are_refused(axes: str, order: str) -> None:
     with pytest.raises(UsageError, match="is not a layout of 'NC'"):
         Layout(axes, order)
 

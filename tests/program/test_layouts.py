@@ -126,7 +126,7 @@ def test_a_layout_of_another_rank_is_refused() -> None:
         with_layouts(source, {"Relu": Layouts((NHWC,), (NHWC,))})
 
 
-def test_what_an_operator_does_not_get_as_declared_is_found() -> None:
+def test_operands_in_another_layout_than_declared_are_found() -> None:
     source = lowered(f"g {X} {{ {W} y = Conv(x, w) }}")
     with pytest.raises(InternalError, match="finds its tensors as rows, rows, rows"):
         verify_layouts(source, TABLE)

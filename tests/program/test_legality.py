@@ -48,7 +48,7 @@ def test_kernels_are_not_asked_about_types_that_the_target_lacks() -> None:
     assert asked == ["Erf", "Erf", "Cos", "Tan"]
 
 
-def test_what_is_within_the_tables_passes() -> None:
+def test_programs_within_the_tables_pass() -> None:
     program = lower(text.parse("g (float[4] x) => (float[4] y) { y = Erf(x) }"))
     check_program(program, "npu", FLOATS, lambda each: None)
 

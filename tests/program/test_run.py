@@ -114,7 +114,7 @@ def test_symbolic_sizes_are_those_of_the_arrays() -> None:
         assert y.tolist() == [rows] * 3
 
 
-def test_what_does_not_fit_is_said() -> None:
+def test_wrong_arrays_and_unknown_operators_are_refused() -> None:
     w = Written()
     program = w.program(w.op("Neg", w.input(2)))
     for arrays, code in (

@@ -62,7 +62,7 @@ def test_equal_polynomials_are_the_same() -> None:
     assert hash(B * 2) == hash(B + B)
 
 
-def test_what_the_bounds_decide_is_answered() -> None:
+def test_comparisons_that_the_bounds_decide_are_answered() -> None:
     assert B > 0
     assert B < 17
     assert B != 17
@@ -91,7 +91,7 @@ def test_what_the_bounds_decide_is_answered() -> None:
         lambda: 4 // (B - 1),
     ],
 )
-def test_what_only_a_run_knows_is_not_answered(ask: Callable[[], object]) -> None:
+def test_comparisons_that_only_a_run_decides_raise(ask: Callable[[], object]) -> None:
     with pytest.raises(Undecided):
         ask()
 

@@ -47,7 +47,9 @@ def compiled(op: str, operands: list[str], results: int, engine: str):
 @ENGINES
 @pytest.mark.parametrize("shape", [(3, 4), (4, 3), (2, 4, 0)], ids=str)
 @pytest.mark.parametrize("op", SQUARE)
-def test_what_is_not_square_is_refused(op: str, shape: tuple[int, ...], engine: str) -> None:
+def test_matrices_that_are_not_square_are_refused(
+    op: str, shape: tuple[int, ...], engine: str
+) -> None:
     operands, results = SQUARE[op]
     dims = ",".join(f"D{i}" for i in range(len(shape)))
     artifact = compiled(op, [dims] * operands, results, engine)

@@ -85,7 +85,7 @@ def test_values_that_fit_stay_near() -> None:
     assert ops(stage(lowered(CHAIN), DRAM, sram(3))) == "Load Neg Abs Neg Store"
 
 
-def test_what_does_not_fit_is_spilled_and_loaded_again() -> None:
+def test_tensors_that_do_not_fit_are_spilled_and_loaded_again() -> None:
     source = f"""g (float[{SIDE}] x, float[{SIDE}] z) => (float[{SIDE}] y) {{
         a = Neg(x) b = Neg(z) c = Add(b, z) d = Add(c, b) y = Add(d, a) }}"""
     staged = stage(lowered(source), DRAM, sram(3), double_buffer=False)

@@ -135,7 +135,7 @@ def test_halos_read_what_windows_cover_and_pad_only_the_border() -> None:
         ("g (float[1] x) => (float[1] y) { y = Neg(x) }", 0),
     ],
 )
-def test_what_is_no_operator_on_parts_stays_whole(source: str, axis: int) -> None:
+def test_operators_that_cannot_be_split_stay_whole(source: str, axis: int) -> None:
     assert check(source, axis, 1) is None
 
 
@@ -304,7 +304,7 @@ def test_a_long_sum_in_parts(budget: int) -> None:
     assert set(stages) == ({None} if budget == 40000 else {"first", "middle", "last"})
 
 
-def test_what_no_part_makes_fit_says_so() -> None:
+def test_programs_that_no_tile_makes_fit_say_why() -> None:
     program = lowered(LONG)
     assert tile_to_fit(program, 600, (0, 1)).instructions == program.instructions
     assert not misfit(program, 600, (0, 1), sums=SUMS)

@@ -24,7 +24,7 @@ def broken(call, *arguments) -> str:
     return str(caught.value)
 
 
-def test_what_lowering_and_planning_make_is_right() -> None:
+def test_lowered_and_planned_programs_pass_verification() -> None:
     verify_program(program())
     verify_memory(plan_memory(program()))
     verify_memory(plan_spaces(program(), [Memory("", 4096)]))

@@ -94,7 +94,7 @@ def _die(job, batch, known, version):
     os._exit(1)
 
 
-def test_what_was_done_before_an_interruption_stays(cluster, models, tmp_path):
+def test_results_before_an_interruption_stay(cluster, models, tmp_path):
     planned = plan([models], "optimize", tmp_path / "out")
 
     def interrupt(outcome):

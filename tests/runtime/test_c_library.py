@@ -22,7 +22,7 @@ def test_a_wheel_brings_one(monkeypatch) -> None:
     assert c_library.compiler_command() == [sys.executable, "-m", "ziglang", "cc"]
 
 
-def test_what_is_named_is_not_replaced(monkeypatch) -> None:
+def test_a_named_compiler_is_not_replaced(monkeypatch) -> None:
     monkeypatch.setattr(c_library, "find_spec", lambda name: object())
     monkeypatch.setenv("CC", "none-such -O2")
     with pytest.raises(UsageError, match="none-such"):

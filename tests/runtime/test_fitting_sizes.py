@@ -176,7 +176,7 @@ def test_who_cannot_make_up_a_shape_says_how_to_give_one() -> None:
     assert caught.value.fix == "give inputs of yours, for 's' says a shape: --inputs data.npz"
 
 
-def test_what_counts_samples_is_no_part_of_a_length() -> None:
+def test_batch_sizes_are_no_part_of_a_length() -> None:
     names = {guess.name for guess in guesses(interface_of(text.parse(CACHED)))}
     assert names == {"S", "P", "T"}
     assert not any("B" in guess.parts for guess in guesses(interface_of(text.parse(CACHED))))

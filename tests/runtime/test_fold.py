@@ -114,7 +114,7 @@ OF_WEIGHTS = {
 
 @pytest.mark.parametrize("kind", OF_WEIGHTS)
 @pytest.mark.parametrize("name", ["float16", "float"])
-def test_what_adds_up_keeps_its_type(kind: str, name: str) -> None:
+def test_operators_that_accumulate_keep_their_type(kind: str, name: str) -> None:
     dtype = np.float16 if name == "float16" else np.float32
     text = f"g ({name}[4,4] x, {name}[4,4] w) => ({name}[4,4] y) {{ {OF_WEIGHTS[kind]} }}"
     eye = np.eye(4, dtype=dtype)

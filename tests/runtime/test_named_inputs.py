@@ -18,7 +18,7 @@ def test_numbers_of_numpy_are_arrays_of_rank_0(number: np.float32 | np.ndarray) 
 
 
 @pytest.mark.parametrize("given", [3.0, [3.0], "a", [[1], [1, 2]]], ids=str)
-def test_what_does_not_fit_is_not_made_up_instead(given: object) -> None:
+def test_given_values_that_do_not_fit_are_refused(given: object) -> None:
     with pytest.raises(UsageError) as caught:
         smelt.run(text.parse(MODEL), {"x": given})
     assert caught.value.code == "E632"

@@ -17,7 +17,7 @@ KEY, X = jax.random.key(3), np.ones(5, np.float32)
 
 
 @pytest.mark.parametrize("target", ["onnx", "host"])
-def test_what_is_compiled_takes_keys_and_their_integers(target):
+def test_compiled_models_take_keys_and_their_integers(target):
     artifact = smelt.compile(drawn, "key[]", "f32[N]", target=target)
     for key in (KEY, jax.random.key_data(KEY), np.asarray(jax.random.key_data(KEY))):
         np.testing.assert_allclose(artifact(key, X)[0], drawn(KEY, X), rtol=1e-5, atol=1e-6)

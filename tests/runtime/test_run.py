@@ -167,7 +167,7 @@ def test_a_loop_without_a_condition_goes_on(runner: str, count: str, going: str)
 
 @pytest.mark.parametrize("runner", RUNNERS)
 @pytest.mark.parametrize("shape", ["", "2", "1,3"])
-def test_what_rounds_give_is_stacked(runner: str, shape: str) -> None:
+def test_scan_outputs_of_loops_are_stacked(runner: str, shape: str) -> None:
     kind = f"float[{shape}]" if shape else "float"
     source = f"""agraph ({kind} x) => ({kind} last, float y) <int64 three = {{3}}> {{
         last, y = Loop (three, , x) <body = b (int64 i, bool on, {kind} s)

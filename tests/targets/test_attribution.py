@@ -83,7 +83,7 @@ def test_a_cost_of_nothing_or_less_is_taken(price: Any) -> None:
 
 
 @pytest.mark.parametrize("files", [{"../a": b""}, {"/a": b""}, {"a": "text"}])
-def test_what_no_folder_can_hold_is_refused(files: Any) -> None:
+def test_files_that_no_folder_can_hold_are_refused(files: Any) -> None:
     wrong = replace(TARGET, emit=lambda plan: Artifact("mine", plan.model, files, plan))
     with pytest.raises(SmeltError, match="cannot be kept"):
         smelt.compile(text.parse(MODEL), target=wrong)
@@ -98,7 +98,7 @@ def test_what_no_folder_can_hold_is_refused(files: Any) -> None:
         ((X[:, :2],), r"float32\[2,2\]"),
     ],
 )
-def test_what_a_run_returns_fits_the_model(results: Any, why: str) -> None:
+def test_results_that_do_not_fit_the_model_are_refused(results: Any, why: str) -> None:
     artifact = smelt.compile(
         text.parse(MODEL), target=replace(TARGET, **running(lambda x: results))
     )
@@ -107,7 +107,7 @@ def test_what_a_run_returns_fits_the_model(results: Any, why: str) -> None:
     assert caught.value.code == "E653"
 
 
-def test_what_a_run_is_given_fits_the_model_and_its_bounds() -> None:
+def test_inputs_that_do_not_fit_the_model_or_its_bounds_are_refused() -> None:
     whole = replace(TARGET, limits=Limits(dynamic_dims=False, bounded_dims=True), fallback=None)
     artifact = smelt.compile(text.parse(MODEL), target=whole, dims={"N": (1, 4)})
     np.testing.assert_array_equal(artifact(X)[0], np.zeros((2, 3), np.float32))

@@ -35,7 +35,9 @@ def test_so_may_those_of_a_saved_artifact(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("given", [(), (None,), (X, X[0], X[0], X)], ids=["none", "None", "four"])
-def test_what_has_no_default_may_not(target: str, given: tuple[np.ndarray, ...]) -> None:
+def test_inputs_without_default_may_not_be_left_out(
+    target: str, given: tuple[np.ndarray, ...]
+) -> None:
     with pytest.raises(UsageError, match=r"E632|E671"):
         smelt.compile(MODEL, target=target)(*given)
 

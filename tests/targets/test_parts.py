@@ -115,7 +115,7 @@ def test_strict_refuses_with_all_reasons() -> None:
     assert "Exp" in str(caught.value)
 
 
-def test_what_is_not_accepted_is_refused_with_the_reason_or_given_away() -> None:
+def test_unaccepted_operators_are_refused_or_run_on_another_target() -> None:
     product = model(
         "w = Constant<value = float[3,3] {1,2,3,4,5,6,7,8,9}>() m = MatMul(x, w) y = Neg(m)"
     )

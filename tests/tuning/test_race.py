@@ -82,7 +82,7 @@ def _refused() -> Any:
 @pytest.mark.parametrize(
     ("opened", "code", "said"), [(_refused, "E320", "type"), (Broken, "E321", "index")]
 )
-def test_what_does_not_run_is_told_by_code(opened: Any, code: str, said: str) -> None:
+def test_candidates_that_fail_are_reported_by_code(opened: Any, code: str, said: str) -> None:
     with pytest.raises(InvalidModel) as caught:
         race([opened], {}, 0, 1)
     assert caught.value.code == code

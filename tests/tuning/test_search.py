@@ -56,7 +56,7 @@ def _tuned() -> Any:
     return tune_model(MODEL, seconds=100, sizes={"N": 2})
 
 
-def test_what_pays_is_kept_and_reported(judged: Callable[[Judge], None]) -> None:
+def test_faster_variants_are_kept_and_reported(judged: Callable[[Judge], None]) -> None:
     judged(lambda one, other: 0.9 if len(other.model.graph) < len(one.model.graph) else 1.0)
     artifact = _tuned()
     names = [node.op_type for node in artifact.model.graph]

@@ -48,7 +48,7 @@ def test_onnx_has_it_with_as_many_operands(row: Row) -> None:
         assert schema.min_input == row.operands
 
 
-def test_what_is_rounded_alike_is_exact_or_rounded_once() -> None:
+def test_operators_rounded_alike_are_exact_or_rounded_once() -> None:
     assert {"Add", "Div", "Sqrt", "Relu", "Where", "LeakyRelu", "Gather"} <= ROUNDED_ALIKE
     assert not ROUNDED_ALIKE & {"Exp", "Sum", "Mean", "Tanh", "Gelu", "Pow", "MatMul"}
     assert {"Exp", "Div", "Sqrt", "MatMul"} <= ROUNDING

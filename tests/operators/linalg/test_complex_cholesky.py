@@ -20,7 +20,7 @@ def test_the_factor_times_its_adjoint_is_the_matrix(both, shape: tuple[int, ...]
         assert not factor[..., ~below].any()
 
 
-def test_what_is_not_positive_is_nan_alone_in_its_batch(both) -> None:
+def test_only_matrices_not_positive_definite_become_nan(both) -> None:
     re = np.stack([np.eye(2), np.diag([1.0, 0]), np.diag([-1.0, 1])])
     for parts in both("ComplexCholesky", re, np.zeros_like(re)):
         for part in parts:

@@ -56,7 +56,7 @@ def test_singular_vectors_make_the_matrix(both, shape: tuple[int, ...], full: in
         np.testing.assert_allclose(values, results[1][0], rtol=1e-12, atol=1e-12)
 
 
-def test_what_is_not_finite_is_nan_alone_in_its_batch(both) -> None:
+def test_only_non_finite_matrices_become_nan(both) -> None:
     re, im = draw((3, 2, 2))
     im[1, 1, 0] = np.nan
     for name in ("ComplexEigh", "ComplexSVD"):

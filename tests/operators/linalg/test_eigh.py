@@ -35,7 +35,7 @@ def test_equal_values(both, a):
     np.testing.assert_allclose((vectors * values) @ vectors.T, a, atol=1e-14)
 
 
-def test_what_is_not_finite_is_nan_alone_in_its_batch(both):
+def test_only_non_finite_matrices_become_nan(both):
     a = np.stack(
         [np.array([[np.nan, 1], [1, 2]]), np.array([[2.0, 1], [1, 2]]), np.diag([np.inf, 1])]
     )

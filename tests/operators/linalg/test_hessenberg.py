@@ -27,7 +27,7 @@ def test_tridiagonal_forms_of_float32(both):
     agree(both("Tridiagonal", a), 1e-4)
 
 
-def test_what_has_the_form_already_stays(both):
+def test_hessenberg_matrices_stay_unchanged(both):
     a = np.stack([np.zeros((4, 4)), np.eye(4), np.triu(np.ones((4, 4)), -1)])
     for ours, theirs in zip(*both("Hessenberg", a), strict=True):
         np.testing.assert_array_equal(ours, theirs)

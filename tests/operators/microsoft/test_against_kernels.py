@@ -121,7 +121,7 @@ def test_the_runtime_has_each_attribute_and_input_that_is_declared() -> None:
         assert [name.rstrip("?") for name in operator.outputs] == [p.name for p in schema.outputs]
 
 
-def test_what_is_written_holds_the_operator_and_no_function() -> None:
+def test_written_models_hold_the_operator_and_no_function() -> None:
     model = _model(CASES["QuickGelu"])
     assert operators.attach_functions(model) == ()
     assert not model.functions

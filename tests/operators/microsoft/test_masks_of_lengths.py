@@ -44,7 +44,7 @@ int32[1] n) => (float[1,1,4] y, float[1,2,3,2] nk, float[1,2,3,2] nv)
 { y, nk, nv = com.microsoft.MultiHeadAttention<num_heads=2>(q, k, v, , , , pk, pv, n) }"""
 
 
-def test_what_the_reference_leaves_out_is_refused() -> None:
+def test_options_that_the_reference_ignores_are_refused() -> None:
     """It would be computed without."""
     with pytest.raises(UsageError, match="E670"):
         smelt.compile(text.parse(ROTATED.format(2), 19), target="host")(*operands(SELF, [2, 3]))

@@ -34,5 +34,5 @@ def test_edges() -> None:
     assert np.isnan(wrong).all()
 
 
-def test_what_does_not_converge_is_refused() -> None:
+def test_arguments_without_convergence_return_nan() -> None:
     assert np.isnan(betainc(1e25, 1e25, 0.5))

@@ -136,7 +136,7 @@ def test_one_other_element_makes_another_mask(at: tuple[int, int]) -> None:
     assert not taken(bias, 5)
 
 
-def test_what_hides_need_not_be_one_number() -> None:
+def test_masked_entries_may_hold_different_numbers() -> None:
     bias = array(4)
     bias[0, 1:] = -1e31
     assert taken(bias, 4)

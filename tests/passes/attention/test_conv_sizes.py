@@ -71,5 +71,5 @@ def test_of_a_convolution_beside() -> None:
     assert is_fused(speech(f"z = Conv<strides=[2]>(x, w) {POOL}", outputs=", float[?,?,?] z"))
 
 
-def test_what_it_needs_is_written() -> None:
+def test_the_page_mentions_conv_sizes() -> None:
     assert "sizes that a Conv leaves" in fuse_attention.page

@@ -236,5 +236,5 @@ TOLD = {
 
 
 @pytest.mark.parametrize("why", TOLD)
-def test_what_it_keeps_is_told(why: str) -> None:
+def test_kept_attentions_are_reported_with_the_reason(why: str) -> None:
     check_refused(expand_attention, TOLD[why], why)

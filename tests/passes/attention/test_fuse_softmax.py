@@ -53,7 +53,7 @@ def test_a_maximum_that_is_taken_away_before(kind: str, axis: int) -> None:
         "n = Neg(x) m = ReduceMax(n, a) d = Sub(x, m) y = Softmax<axis=2>(d)",
     ],
 )
-def test_what_else_is_taken_away_stays(body: str) -> None:
+def test_other_subtractions_stay(body: str) -> None:
     check_unchanged(fuse_softmax, f"{G} {{ {body} }}")
 
 

@@ -236,7 +236,7 @@ TOLD = {
 
 
 @pytest.mark.parametrize("why", TOLD)
-def test_what_stays_is_told(why: str) -> None:
+def test_kept_dot_generals_are_reported_with_the_reason(why: str) -> None:
     model = text.parse(HEAD + TOLD[why])
     stats = run_pass(legalize_dot_general, model)
     assert [reason for _, reason in stats.missed] == [why]

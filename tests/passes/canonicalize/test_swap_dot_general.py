@@ -66,7 +66,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("body", KEPT.values(), ids=KEPT.keys())
-def test_what_stays(body: str) -> None:
+def test_other_dot_generals_stay(body: str) -> None:
     check_unchanged(
         swap_dot_general, f"{HEAD} g (float[4,3] a, float[B,S,3] b) => (float y) {{ {body} }}"
     )

@@ -79,7 +79,7 @@ def test_long_weights_are_compared_by_a_sample_then_by_digest(changed: int | Non
     assert list(model.graph.initializers) == (["a"] if changed is None else ["a", "b"])
 
 
-def test_what_callers_override_or_receive_stays() -> None:
+def test_constants_that_callers_override_or_receive_stay() -> None:
     graph = "g (float[2] x, float[2] a = {1,2}) => (float[2] y, float[2] b) <float[2] b = {1,2}> { m = Mul(x, a) y = Mul(m, b) }"
     model = text.parse(graph)
     run_pass(const_deduplication, model)

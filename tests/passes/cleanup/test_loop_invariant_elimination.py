@@ -131,7 +131,7 @@ def test_results_of_each_round_follow(rounds: int) -> None:
     check_same_numbers(source, model, loop_invariant_elimination.exactness, feeds(rounds))
 
 
-def test_what_an_inner_loop_carries_unchanged_leaves_both() -> None:
+def test_values_carried_unchanged_leave_the_inner_and_outer_loop() -> None:
     inner = (
         f"{KO} t, u = Loop(n, k, p, q) <body = inner (int64 j, bool l, float[2] v, float[2] w) => "
         "(bool lo, float[2] x, float[2] z) { lo = Identity(l) x = Add(v, w) z = Identity(w) }>"

@@ -87,5 +87,5 @@ def test_one_dim_may_be_unknown() -> None:
 
 
 @pytest.mark.parametrize("dims", [[5], [4, 3], [0, 6], [2, 3, 2]])
-def test_what_sizes_do_not_tell(dims: list[int]) -> None:
+def test_reshapes_to_another_element_count_have_no_layout(dims: list[int]) -> None:
     assert reshape(source_layout([6]), dims) is None

@@ -38,7 +38,7 @@ def test_it_is_what_rounding_the_exact_product_gives(
 
 
 @pytest.mark.parametrize("number", [np.nan, np.inf, 3e38, 1e-44])
-def test_what_overflows_vanishes_or_is_no_number_is_refused(number: float) -> None:
+def test_non_finite_and_underflowing_products_are_refused(number: float) -> None:
     array = np.full((2, 2), number, np.float32)
     assert round_product(array, np.asarray([[3.3, 0.01]]), np.dtype(np.float32)) is None
 

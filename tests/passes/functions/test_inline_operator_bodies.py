@@ -80,7 +80,7 @@ def inlined(source: str, opset: int, computed: set[str]) -> list[str]:
     return [node.op_type for node in model.graph]
 
 
-def test_what_the_target_computes_stays() -> None:
+def test_operators_of_the_target_stay() -> None:
     source = "g (float[2,3] x) => (float[2,3] y) { y = Softmax(x) }"
     assert inlined(source, 18, {"Softmax"}) == ["Softmax"]
     assert "Exp" in inlined(source, 18, set())
@@ -116,7 +116,7 @@ def test_a_later_opset_is_not_taken_where_the_opset_is_kept() -> None:
     assert [node.op_type for node in model.graph] == ["Selu"]
 
 
-def test_what_has_neither_kernel_nor_body_is_refused() -> None:
+def test_operators_without_kernel_and_body_are_refused() -> None:
     model = text.parse("g (float[3] x) => (float[3] y) { y = RandomUniformLike(x) }", 20)
     with pytest.raises(ErrorList, match="RandomUniformLike"):
         smelt.compile(model, target="host")

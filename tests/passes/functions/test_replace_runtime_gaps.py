@@ -39,7 +39,7 @@ NEW = {
 
 
 @pytest.mark.parametrize("name", NEW)
-def test_what_is_new(name: str) -> None:
+def test_the_pass_leaves_the_expected_operators(name: str) -> None:
     graph, operators = NEW[name]
     check_operators(replace_runtime_gaps, graph, operators.split())
 
@@ -68,7 +68,7 @@ def as_source(graph: str) -> onnx.ModelProto:
     return ir.to_proto(text.parse(graph, 18))
 
 
-def test_what_the_source_says_is_told_and_stays() -> None:
+def test_defective_operators_of_the_source_are_reported_and_stay() -> None:
     proto = as_source(WIDE)
     model = smelt.optimize(smelt.load(proto))
     assert [node.op_type for node in model.graph] == ["Max"]

@@ -24,7 +24,7 @@ def test_a_sum_of_hidden_shape_stays_apart_from_its_norm() -> None:
     )
 
 
-def test_what_follows_a_hidden_shape_is_hidden() -> None:
+def test_values_computed_from_a_hidden_shape_have_hidden_shapes() -> None:
     body = f"{COMPUTED} t = Tanh(h) u = Mul(t, s) r = Add(u, s)"
     check_rewrite(
         sum_residuals,
@@ -51,7 +51,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
-def test_what_a_runtime_knows_or_does_not_fuse_stays(graph: str) -> None:
+def test_adds_of_known_shapes_or_without_fusion_stay(graph: str) -> None:
     check_unchanged(sum_residuals, graph)
 
 

@@ -41,7 +41,7 @@ def _survive(real: str, integer: str, scale: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("integer", INTEGERS)
 @pytest.mark.parametrize("real", TYPES)
-def test_what_passes_survives(real: str, integer: str) -> None:
+def test_accepted_scales_preserve_all_integers(real: str, integer: str) -> None:
     width = np.dtype(TYPES[real]).itemsize * 8
     unsigned = np.dtype(f"uint{width}")
     passed = 0
@@ -57,7 +57,7 @@ def test_what_passes_survives(real: str, integer: str) -> None:
 
 
 @pytest.mark.parametrize(("real", "bits"), [("bfloat16", 15821), ("float16", 11878)])
-def test_what_is_too_coarse_does_not_survive(real: str, bits: int) -> None:
+def test_too_coarse_scales_change_integers(real: str, bits: int) -> None:
     scale = np.asarray(bits, np.uint16).view(TYPES[real])
     assert _flaw(real, "int16", bits) is not None
     assert not _survive(real, "int16", scale)

@@ -89,7 +89,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("graph", KEPT.values(), ids=KEPT.keys())
-def test_what_stays(graph: str) -> None:
+def test_other_quantized_values_stay(graph: str) -> None:
     check_unchanged(the_pass, graph)
 
 

@@ -246,7 +246,7 @@ def test_in_the_body_of_a_function() -> None:
     check_same_numbers(text.parse(source), model)
 
 
-def test_what_follows_from_a_constant_is_folded_in_one_run() -> None:
+def test_a_constant_condition_and_its_branch_simplify_in_one_run() -> None:
     model = smelt.optimize(
         text.parse(
             "g (float[N,4] x) => (float[N,4] y) <int64 one = {1}> { s = Shape<start=1, end=2>(x) "

@@ -61,7 +61,7 @@ def test_along_another_axis() -> None:
     )
 
 
-def test_what_else_reads_the_index_keeps_it() -> None:
+def test_other_readers_of_the_index_keep_the_wrap() -> None:
     g = graph("int64").replace("(float[K,3] y)", "(float[K,3] y, int64[K] w)")
     check_rewrite(
         fold_index_wrap,

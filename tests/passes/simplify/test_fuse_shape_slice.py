@@ -70,7 +70,7 @@ def test_dims_of_equal_size_stand_for_each_other() -> None:
     )
 
 
-def test_what_others_read_survives() -> None:
+def test_a_gather_with_other_readers_stays() -> None:
     g = "g (float[B,S,16] x) => (int64[1] y, int64 d)"
     check_rewrite(
         fuse_shape_slice,

@@ -48,7 +48,7 @@ def test_without_a_rank() -> None:
     )
 
 
-def test_what_is_read_elsewhere_stays_for_its_readers() -> None:
+def test_a_squeeze_with_other_readers_stays() -> None:
     outputs = "(float[N,1,S,1] y, float[N,S] a)"
     check_rewrite(
         fuse_squeeze_expand_dims,

@@ -43,7 +43,7 @@ def test_rounds_once(outer: str, inner: str) -> None:
     ("outer", "inner"), [("Abs", "Abs"), ("Sign", "Sign"), ("Abs", "Relu"), ("Relu", "Abs")]
 )
 @pytest.mark.parametrize("dtype", ["float", "float16", "double", "int32"])
-def test_what_is_done_already(outer: str, inner: str, dtype: str) -> None:
+def test_outer_operators_without_effect_are_dropped(outer: str, inner: str, dtype: str) -> None:
     g = f"g ({dtype}[N,4] x) => ({dtype}[N,4] y)"
     check_rewrite(
         merge_consecutive_relus,

@@ -95,7 +95,7 @@ def test_keeps(source: str) -> None:
     check_unchanged(sink_expand, source)
 
 
-def test_what_lost_its_other_reader_is_tried_again() -> None:
+def test_an_expand_that_lost_a_reader_is_tried_again() -> None:
     """The sum then reads the unexpanded row, so the power is the only reader of the Expand."""
     check_text(
         "g (float[N,1] x) => (float[N,4] y) <float three = {3}, float k = {0.5}, "

@@ -43,7 +43,7 @@ MOVED = {
 
 
 @pytest.mark.parametrize(("before", "after"), MOVED.values(), ids=MOVED.keys())
-def test_what_works_alike_without_them_comes_first(before: str, after: str) -> None:
+def test_operators_move_in_front_of_the_inserted_dims(before: str, after: str) -> None:
     check_rewrite(sink_unit_dims, f"{G} {{ {PUT} {before} {TAKE} }}", f"{G} {{ {after} {TAKE} }}")
 
 
@@ -93,11 +93,11 @@ KEPT = {
 
 
 @pytest.mark.parametrize("body", KEPT.values(), ids=KEPT.keys())
-def test_what_stays(body: str) -> None:
+def test_other_inserted_dims_stay(body: str) -> None:
     check_unchanged(sink_unit_dims, f"{G.replace('[N,4] y', ' y')} {{ {body} }}")
 
 
-def test_what_a_graph_returns_stays() -> None:
+def test_inserted_dims_of_graph_outputs_stay() -> None:
     outputs = "(float[N,4] y, float[B,3,1,4] t)"
     g = f"g (float[B,3,4] x) => {outputs}"
     check_unchanged(sink_unit_dims, f"{g} {{ {PUT} t = Relu(u) {TAKE} }}")

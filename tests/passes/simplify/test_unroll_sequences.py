@@ -82,5 +82,5 @@ KEPT = {
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_what_is_not_known_stays(name: str) -> None:
+def test_sequences_with_unknown_parts_or_positions_stay(name: str) -> None:
     check_unchanged(unroll_sequences, KEPT[name])

@@ -250,7 +250,7 @@ def test_keeps(source: str) -> None:
     check_unchanged(fuse_onehot_matmul_to_gather, source)
 
 
-def test_what_it_promises() -> None:
+def test_exactness_depends_on_promised_indices() -> None:
     promised = Indices(assume_in_range=True)
     assert fuse_onehot_matmul_to_gather.exactness_of(RuleStats()).kind == "exact"
     assert fuse_onehot_matmul_to_gather.exactness_of(RuleStats(), promised).kind == "assumes"

@@ -85,7 +85,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("case", KEPT)
-def test_what_stays(case: str) -> None:
+def test_other_reshapes_stay(case: str) -> None:
     check_unchanged(fuse_pixel_shuffle, KEPT[case])
 
 

@@ -184,7 +184,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("case", KEPT)
-def test_what_stays(case: str) -> None:
+def test_other_slices_and_concats_stay(case: str) -> None:
     check_unchanged(gather_moved_rows, KEPT[case])
 
 

@@ -115,7 +115,7 @@ def test_a_second_time_changes_nothing(case: tuple[str, str, str, object]) -> No
     assert run_pass(guard_negative_gather_indices, model).rewrites == 0
 
 
-def test_what_only_looks_like_the_guard() -> None:
+def test_a_guard_with_a_wrong_size_is_guarded_again() -> None:
     model = text.parse(
         "g (float[N,4] x, int64 i) => (float[N] y) <int64 zero = {0}, int64 n = {3}> "
         "{ b = Less(i, zero) p = Add(i, n) g = Where(b, p, i) y = Gather<axis=1>(x, g) }"

@@ -124,5 +124,5 @@ KEPT = {
 
 
 @pytest.mark.parametrize("case", KEPT)
-def test_what_stays(case: str) -> None:
+def test_other_strided_slices_stay(case: str) -> None:
     check_unchanged(strided_slices_to_transpose, KEPT[case])

@@ -192,7 +192,7 @@ def test_a_normalization_with_more_outputs_trains_and_is_refused() -> None:
         )
 
 
-def test_what_a_lowering_does_not_know_is_refused_by_name() -> None:
+def test_attributes_unknown_to_a_lowering_are_refused_by_name() -> None:
     graph = 'g (float[2] x) => (float[2] y) { y = Cast<to=1, round_mode="down">(x) }'
     with pytest.raises(ErrorList, match="attribute 'round_mode'"):
         lowered(graph, opset=24)

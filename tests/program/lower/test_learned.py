@@ -167,7 +167,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused(name: str) -> None:
+def test_unsupported_learned_models_are_refused(name: str) -> None:
     with pytest.raises(SmeltError) as caught:
         smelt.compile(model({name: REFUSED[name]}), target="host")
     assert caught.value.code in ("E201", "E402")

@@ -49,7 +49,7 @@ def test_ends_are_expressions_in_a_program() -> None:
     assert caught.value.code == "E411"
 
 
-def test_what_the_data_tells_is_found_out_by_the_run() -> None:
+def test_slices_with_a_run_time_end_are_cut_at_run_time() -> None:
     graph = "g (float[N] x, int64[1] e) => (y) <int64[1] zero = {0}> { y = Slice(x, zero, e) }"
     (instruction,) = lowered(graph).instructions
     assert instruction.op == SLICE_AT_RUN_TIME

@@ -75,7 +75,7 @@ def test_of_real_numbers_half_is_kept(shape: list[int], axis: int, target: str) 
     assert_close(half, np.fft.rfft(x[..., 0].astype(np.float64), axis=axis))
 
 
-def test_what_is_no_number_reaches_all_of_its_column_and_no_other() -> None:
+def test_a_nan_reaches_all_of_its_column_and_no_other() -> None:
     x = np.random.default_rng(0).standard_normal([96, 3, 2]).astype(np.float32)
     x[5, 1, 0] = np.nan
     (got,) = compiled([96, 3], 0, "float", "host")(x)

@@ -50,7 +50,7 @@ def test_reshapes() -> None:
     assert composed(w.program(w.op("Neg", w.op("Reshape", x, shape=(2, 6))))) == ["Neg"]
 
 
-def test_what_else_reads_a_part_of_a_chain_keeps_it() -> None:
+def test_a_transpose_with_another_reader_stays() -> None:
     w = Written()
     once = w.transpose(w.input(3, 3, 3), 2, 0, 1)
     twice = w.transpose(once, 2, 0, 1)
@@ -161,7 +161,7 @@ def test_parts_of_two_are_no_whole() -> None:
 
 
 @pytest.mark.parametrize("other", ["input", "Neg", "Transpose"])
-def test_what_is_no_slice_is_no_part(other: str) -> None:
+def test_a_concat_of_other_operands_than_slices_stays(other: str) -> None:
     w = Written()
     x = w.op("Neg", w.input(2, 2))
     made = {"input": w.input(2, 2), "Neg": x, "Transpose": w.transpose(x, 1, 0)}[other]

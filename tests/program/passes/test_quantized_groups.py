@@ -153,7 +153,7 @@ def test_a_relu_that_the_type_implies_is_dropped() -> None:
     ],
     ids=["a sum that is read", "a float", "a scale", "weights", "a bias", "no bound"],
 )
-def test_what_stays_in_floats(body: str, drop: str) -> None:
+def test_other_convolutions_stay_in_floats(body: str, drop: str) -> None:
     """Sums that something else reads, operands not quantized, parameters that are computed."""
     found = instructions(body, drop=drop)
     assert "QLinearConv" not in found

@@ -26,7 +26,7 @@ def refuses(folder: Path) -> Path:
     raise AssertionError("it was built again")
 
 
-def test_what_was_added_is_found(tmp_path: Path) -> None:
+def test_added_libraries_are_found(tmp_path: Path) -> None:
     assert Cache(tmp_path / "c").find("k") is None
     added = Cache(tmp_path / "c").add("k", writes(b"code"))
     assert added.read_bytes() == b"code"
@@ -53,7 +53,7 @@ def test_of_two_that_build_the_same_the_first_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "no digest", "no library"])
-def test_what_is_damaged_is_built_again(tmp_path: Path, damage: str) -> None:
+def test_damaged_libraries_are_built_again(tmp_path: Path, damage: str) -> None:
     cache = Cache(tmp_path)
     library = cache.add("k", writes(b"code"))
     if damage == "no library":
@@ -67,14 +67,14 @@ def test_what_is_damaged_is_built_again(tmp_path: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["root", "entry", "library"])
-def test_what_others_may_write_is_never_taken(tmp_path: Path, what: str) -> None:
+def test_entries_that_others_may_write_are_refused(tmp_path: Path, what: str) -> None:
     library = Cache(tmp_path).add("k", writes(b"code"))
     {"root": tmp_path, "entry": tmp_path / "k", "library": library}[what].chmod(0o777)
     with pytest.raises(PermissionError, match="another user"):
         Cache(tmp_path).find("k")
 
 
-def test_what_another_user_owns_is_never_taken(
+def test_entries_of_another_user_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Cache(tmp_path).add("k", writes(b"code"))
@@ -84,7 +84,7 @@ def test_what_another_user_owns_is_never_taken(
         Cache(tmp_path).find("k")
 
 
-def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_builds_leave_no_files(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         Cache(tmp_path).add("k", refuses)
     assert list(tmp_path.iterdir()) == []

@@ -190,7 +190,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("code", REFUSED)
-def test_what_it_cannot_take_is_refused_with_a_code(code: str) -> None:
+def test_unsupported_models_are_refused_with_a_code(code: str) -> None:
     with pytest.raises(ErrorList) as error:
         compile_text(REFUSED[code])
     assert error.value.code == code

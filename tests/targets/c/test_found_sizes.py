@@ -328,7 +328,7 @@ def test_rows_of_a_loop_that_the_run_counts(library: SizedLibrary, count: int) -
         ("range", (np.array(0), np.array(1), np.array(0))),
     ],
 )
-def test_what_leads_beyond_the_bounds_ends_the_run(
+def test_sizes_beyond_the_bounds_end_the_run(
     library: SizedLibrary, name: str, inputs: tuple[np.ndarray, ...]
 ) -> None:
     with pytest.raises(UsageError, match="E670"):

@@ -45,7 +45,7 @@ def test_sizes_that_do_not_broadcast_end_the_run(target: str) -> None:
         run(*drawn(2, 3))
 
 
-def test_what_two_sizes_give() -> None:
+def test_two_sizes_broadcast_to_one() -> None:
     n, m, wide = Size.named("n", 1, 4), Size.named("m", 0, 5), Size.named("w", 2, 3)
     assert [broadcast_size(1, 3), broadcast_size(3, 1), broadcast_size(0, 1)] == [3, 3, 0]
     assert broadcast_size(n, 1) is n

@@ -221,7 +221,7 @@ def test_results_of_less_than_nothing_are_refused() -> None:
 
 
 @pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
-def test_what_is_cropped_may_be_nothing(mode: str) -> None:
+def test_cropped_results_may_be_empty(mode: str) -> None:
     graph = (
         "g (float[N,3] x) => (float[M,5] y) <int64[4] p = {-2,1,0,1}> "
         f'{{ y = Pad<mode="{mode}">(x, p) }}'

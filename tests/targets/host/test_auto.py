@@ -162,7 +162,7 @@ def test_without_a_compiler_nothing_is_told(make, monkeypatch) -> None:
     assert "E661" in artifact.opened().compiled.why
 
 
-def test_what_nobody_holds_is_not_compiled(make, compiler, tmp_path: Path) -> None:
+def test_released_artifacts_are_not_compiled(make, compiler, tmp_path: Path) -> None:
     compiler("sleep 0.3; exit 1")
     first, second = make(), make()
     check(first)

@@ -73,7 +73,7 @@ def test_the_last_of_several_blocks_is_longer(agree) -> None:
     ],
     ids=["read twice", "a step read twice", "a step is an output", "the same operand twice"],
 )
-def test_what_else_reads_a_product_has_it(agree, source: str) -> None:
+def test_other_readers_of_a_product_get_its_values(agree, source: str) -> None:
     given = some(300, 200), some(200, 130), some(130), some(300, 130)
     agree(source, *given, atol=1e-4)
 

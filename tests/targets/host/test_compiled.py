@@ -76,7 +76,7 @@ def test_each_set_of_shapes_is_compiled_up_to_a_bound(lookup, monkeypatch) -> No
 @pytest.mark.parametrize(
     ("index", "code"), [(INDEX.astype(np.int32), "E671"), (INDEX[None], "E670")]
 )
-def test_what_does_not_fit_is_refused(lookup, index: np.ndarray, code: str) -> None:
+def test_arrays_that_do_not_fit_are_refused(lookup, index: np.ndarray, code: str) -> None:
     check(lookup)
     with pytest.raises(UsageError) as caught:
         lookup(TABLE, index, WEIGHTS)
@@ -109,7 +109,7 @@ def test_calls_work_without_the_headers_of_python(lookup, monkeypatch) -> None:
         lookup(TABLE, np.array([0, 1, 2, 5]), WEIGHTS)
 
 
-def test_what_the_engine_lacks_numpy_runs_as_a_whole(compile_host) -> None:
+def test_numpy_runs_models_with_unsupported_operators_as_a_whole(compile_host) -> None:
     artifact = compile_host(
         "g (float[2,2] x) => (order, y) { p, t, order = smelt.Geqp3(x) y = Abs(p) }"
     )

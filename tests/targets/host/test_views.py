@@ -37,7 +37,7 @@ def test_networks_of_one_operand_move_nothing(equation: str, dtype: type) -> Non
         assert not x.size or np.shares_memory(found, given)
 
 
-def test_what_is_computed_is_an_array_of_its_own() -> None:
+def test_computed_results_own_their_memory() -> None:
     artifact = smelt.compile_einsum("ab->a", [(2, 3)])
     x = np.ones((2, 3), np.float32)
     (found,) = artifact(x)
@@ -92,7 +92,7 @@ def test_a_part_of_an_input_is_shown() -> None:
     ("given", "code"),
     [(np.ones((3, 2), np.float32), "E670"), (np.ones((2, 3)), "E671"), (None, "E671")],
 )
-def test_what_does_not_fit_is_refused(given: np.ndarray | None, code: str) -> None:
+def test_arrays_that_do_not_fit_are_refused(given: np.ndarray | None, code: str) -> None:
     artifact = smelt.compile_einsum("ab->ba", [(2, 3)])
     with pytest.raises(UsageError) as caught:
         artifact(given)

@@ -79,7 +79,7 @@ def test_a_small_weight_stays_in_the_model_for_to_map_it_takes_longer_than_to_co
     assert set(beside.files) == {"model.onnx", "model.onnx.data", "session.json"}
 
 
-def test_what_the_runtime_reads_before_the_weights_stays_in_the_model() -> None:
+def test_constants_that_the_runtime_reads_early_stay_in_the_model() -> None:
     source = text.parse("""g (float[1,8,2,N] x) => (float[1,8,H,W] y)
         <float[4] s = {1, 1, 2, 2}> { y = Resize<mode = "nearest">(x, , s) }""")
     artifact = smelt.compile(source, target=ort, inline_limit=0)

@@ -42,7 +42,7 @@ def test_a_run_that_was_stopped_goes_on(counted: list[dict[str, int]], tmp_path:
     assert len(counted) == len(list(FEW["silu"].cells())) - 3
 
 
-def test_what_another_runtime_took_is_measured_again(
+def test_costs_of_another_runtime_are_measured_again(
     counted: list[dict[str, int]], tmp_path: Path
 ) -> None:
     path = tmp_path / "costs.json"

@@ -72,7 +72,7 @@ KEPT = {
 
 
 @pytest.mark.parametrize("body", KEPT.values(), ids=KEPT.keys())
-def test_what_the_runtime_does_not_fuse_stays(body: str) -> None:
+def test_adds_that_the_runtime_does_not_fuse_stay(body: str) -> None:
     artifact = smelt.compile(text.parse(f"{NORM} {{ {body} }}"), target=ort)
     assert "Sum" not in _names(artifact.model)
 

@@ -163,7 +163,9 @@ LEFT = {
 
 
 @pytest.mark.parametrize(("graph", "weights", "why"), LEFT.values(), ids=LEFT.keys())
-def test_what_stays_as_it_is(graph: str, weights: dict[str, np.ndarray], why: str | None) -> None:
+def test_unsupported_weights_stay_unquantized(
+    graph: str, weights: dict[str, np.ndarray], why: str | None
+) -> None:
     artifact = smelt.compile(_model(graph, **weights), target="ort", weights="int4")
     assert "MatMulNBits" not in _names(artifact.model)
     assert not approximation_of(artifact.model)
@@ -245,7 +247,7 @@ WRONG = [{"weights": "int5"}, {"block": 48}, {"weights": "int4", "block": 512}]
 
 
 @pytest.mark.parametrize("options", WRONG, ids=str)
-def test_what_the_kernel_does_not_take_is_refused(options: dict[str, Any]) -> None:
+def test_options_that_the_kernel_does_not_support_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(SmeltError) as caught:
         Options(**options)
     assert caught.value.code == "E660"

@@ -107,7 +107,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_no_size_helps_is_refused_before_a_run(name: str) -> None:
+def test_models_unsupported_at_all_sizes_are_refused_before_a_run(name: str) -> None:
     with pytest.raises((ErrorList, smelt.SmeltError)):
         compiled(REFUSED[name])
 
