@@ -47,6 +47,7 @@ MODELS = {
     "nearest by scales": by(mode("nearest", "asymmetric", ', nearest_mode = "floor"')),
     "outside left out": by(mode("cubic", more=", exclude_outside = 1, cubic_coeff_a = -0.5")),
     "crop": to(CROP, roi="0,0,0.2,-0.4,1,1,0.9,1.3"),
+    "about the middle by fractions": by(mode("linear", "half_pixel_symmetric"), "1,1,0.6,1.7"),
     "corners by fractions": by(mode("linear", "align_corners"), "1,1,0.6,1.7"),
     "crop by fractions": by(CROP, "1,1,0.6,1.7", roi="0,0,0.2,-0.4,1,1,0.9,1.3"),
     "bytes": by(mode("nearest"), head=X.replace("float", "uint8")),

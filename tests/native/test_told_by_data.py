@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from both_targets import BothTargets, by_reference, by_runtime, on_host
+from c_library import compile_text
 
-from smelt.errors import UsageError
+from smelt.errors import ErrorList, UsageError
 from smelt.ir import text
 
 X = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
@@ -88,6 +89,10 @@ CASES = {
         "g (float[3,4,5] x, int64[2] n) => (float[6,4,2] y) { y = CenterCropPad<axes=[0,-1]>(x, n) }",
         [X, np.array([6, 2])],
     ),
+    "as many along the last axis": (
+        "g (float[2,3,1] x, int64[1] n) => (float[2,3,4] y) { y = Expand(x, n) }",
+        [X.reshape(-1)[:6].reshape(2, 3, 1), np.array([4])],
+    ),
     "a grid": (
         "g (float[2,2,3] t, int64[4] n) => (float[2,3,1,2] y) { y = AffineGrid(t, n) }",
         [X.reshape(-1)[:12].reshape(2, 2, 3), np.array([2, 5, 3, 1])],
@@ -151,3 +156,10 @@ def test_an_infinite_row_without_weight_is_not_read(library: BothTargets) -> Non
     x[0, 0, 1] = np.inf
     (y,) = library.run("corners", [x, np.array([1, 8])])
     assert np.isfinite(y).all()
+
+
+@pytest.mark.parametrize(("x", "n"), [("3,0", 2), ("3,2", 1)])
+def test_nothing_is_cut_from_no_element_or_by_too_few_sizes(x: str, n: int) -> None:
+    graph = f"g (float[{x}] x, int64[{n}] n) => (float[2,2] y) {{ y = CenterCropPad(x, n) }}"
+    with pytest.raises(ErrorList, match="the sizes do not fit the axes"):
+        compile_text(graph, opset=18)

@@ -159,6 +159,13 @@ def test_a_long_message_is_cut():
     assert failure(fn, "f32[2]").why == "; ".join([*(f"line {i}" for i in range(6)), "..."])
 
 
+def test_only_comparisons_of_sizes_are_open_questions():
+    def fn(x):
+        raise ValueError("the vote is inconclusive")
+
+    assert failure(fn, "f32[2]").why == "the vote is inconclusive"
+
+
 def test_an_error_in_smelt_itself_is_not_the_users(monkeypatch):
     monkeypatch.setattr(layer_norm, "is_usual_epsilon", None)
     with pytest.raises(TypeError, match="not callable"):

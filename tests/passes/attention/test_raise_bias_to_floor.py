@@ -163,6 +163,8 @@ def test_integers_that_are_no_mask(number: int) -> None:
 KEPT = {
     "a product of each head that overflows": graph(
         "f = Cast<to=1>(m) b = Mul(f, low) w = Add(s, b)", "int64[N,3,5,7] m"),
+    "numbers of another type for each head": graph(
+        "f = Cast<to=1>(m) b = Mul(f, c) w = Add(s, b)", "double[N,3,5,7] m"),
     "a divisor that may be 0": graph(
         "f = Cast<to=1>(m) b = Div(c, f) w = Add(s, b)", "bool[N,3,5,7] m"),
     "what no constants make": graph(

@@ -276,6 +276,16 @@ def test_a_sequence_with_a_scale_per_channel_is_an_instance_norm() -> None:
     )
 
 
+def test_a_sequence_of_open_channels_is_no_instance_norm() -> None:
+    check_operators(
+        fuse_layernorm_or_instancenorm,
+        "g (float[B,C,4] x, float[C,1] k) => (float[B,C,4] y) "
+        f"<float eps = {{1e-5}}, int64[1] axes = {{2}}> {{ {INSTANCE} y = Mul(z, k) }}",
+        ["LayerNormalization", "Mul"],
+        modes=("normal",),
+    )
+
+
 def test_groups_of_flax() -> None:
     constants = (
         "<float eps = {1e-5}, float zero = {0}, int64[5] split = {-1,3,3,2,2}, int64[3] axes = {1,2,4}, "

@@ -354,6 +354,7 @@ POOLS = [
     "AveragePool<kernel_shape=[3,3], pads=[1,0,1,1], count_include_pad=1>",
     "AveragePool<kernel_shape=[2,2], strides=[3,3], ceil_mode=1>",
     "LpPool<kernel_shape=[2,2], p=1>",
+    "LpPool<kernel_shape=[3,2], pads=[1,1,0,1], p=3>",
     "GlobalMaxPool",
     "GlobalAveragePool",
 ]
