@@ -81,6 +81,7 @@ class Call:
         """
 
         def run(*arrays: Any) -> Any:
+            """Call the function with typed arrays; the last ones are keyword arguments."""
             from smelt.frontends.jax import compat, prng, specs
 
             texts = (*self.positional, *self.keyword.values())

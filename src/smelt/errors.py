@@ -133,6 +133,7 @@ class ErrorList(SmeltError):
         return "\n".join(render(error) for error in self.errors)
 
     def to_json(self) -> dict[str, object]:
+        """Return the first error as plain data, with all errors under ``errors``."""
         return {**self.errors[0].to_json(), "errors": [e.to_json() for e in self.errors]}
 
 

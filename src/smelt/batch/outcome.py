@@ -53,6 +53,7 @@ class Outcome:
             return False
 
     def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
         return asdict(self)
 
 

@@ -38,6 +38,7 @@ class Summary:
         return [outcome for outcome in known if outcome is not None]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the summary as JSON data: counts, and the outcome of each model that was tried."""
         listed = self.listed()
         done = sum(outcome.done for outcome in listed)
         return {

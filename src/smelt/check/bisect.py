@@ -43,6 +43,7 @@ class Culprit:
     models: tuple[ir.Model, ir.Model] = field(compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON data; ``pass_text`` is named ``pass``."""
         return {
             "pass": self.pass_text,
             "rewrite": self.rewrite,

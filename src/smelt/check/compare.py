@@ -68,6 +68,7 @@ class Comparison:
         return not self.problem and self.failed == 0
 
     def to_json(self) -> dict[str, Any]:
+        """Return the fields and ``ok`` as JSON data."""
         return {"ok": self.ok, **self.__dict__, "where": list(self.where)}
 
     def __str__(self) -> str:
@@ -129,9 +130,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Limit:
-    """The allowed difference of one output: ``tolerance``, or ``slack``, which is
-    ``margin`` ulp.
-    """
+    """The allowed difference of an output: ``tolerance``, or ``slack``, which is ``margin`` ulp."""
 
     tolerance: Tolerance = EXACT
     slack: np.ndarray | None = None

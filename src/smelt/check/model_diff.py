@@ -72,6 +72,7 @@ class ModelDiff:
         return bool(self.versions or self.interface or nodes or self.weights)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the difference as JSON data; ``operators`` has only the counts that changed."""
         counts = {name: after - before for name, (before, after) in self.operators.items()}
         weights = self.weights
         return {

@@ -39,6 +39,7 @@ class Plugin:
     place: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """Return the fields as plain data."""
         return asdict(self)
 
 

@@ -57,6 +57,7 @@ class Reduction:
     complete: bool = True
 
     def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON data."""
         return {
             "nodes": list(self.nodes),
             "weight_bytes": list(self.weight_bytes),

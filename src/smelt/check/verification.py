@@ -35,6 +35,7 @@ class Trial:
         return f"{sizes_in_words(self.sizes)}, {self.inputs} inputs, seed {self.seed}"
 
     def to_json(self) -> dict[str, Any]:
+        """Return the trial as JSON data, with the comparison of each output."""
         return {
             "ok": self.ok,
             "sizes": dict(self.sizes),
@@ -121,6 +122,7 @@ class Report:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON data, with all trials and problems."""
         return {
             "schema": SCHEMA,
             "ok": self.ok,

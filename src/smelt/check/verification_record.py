@@ -52,6 +52,7 @@ class VerificationRecord:
         self.undetermined = sum(item.unstable for _, item in compared)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the record as JSON data; each output is listed with its sizes and inputs."""
         return {
             "mode": self.mode,
             "runtime": self.runtime,

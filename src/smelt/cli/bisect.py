@@ -55,6 +55,7 @@ def bisect(
     def optimize(
         work: ir.Model, limit: int | None, watching: Iterable[Observer]
     ) -> list[PassReport]:
+        """Optimize ``work`` by at most ``limit`` rewrites."""
         also = page.observers if limit is None and watched else []
         return optimize_model(
             work,

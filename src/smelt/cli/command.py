@@ -108,6 +108,7 @@ def command(function: Callable[..., R]) -> Callable[..., R]:
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> R:
+        """Run the command; every error is printed and becomes an exit status."""
         as_json = bool(kwargs.get("as_json"))
         for name, group in groups.items():
             kwargs[name] = group(**{f.name: kwargs.pop(f.name) for f in fields(group)})

@@ -22,9 +22,11 @@ class Proof(Protocol):
 
     constants: Constants
 
-    def of(self, value: ir.Value | None, depth: int = 0) -> Affine | None: ...
+    def of(self, value: ir.Value | None, depth: int = 0) -> Affine | None:
+        """Return the affine form of ``value``, or None if it is not proved."""
 
-    def parts(self, indices: ir.Value | None, depth: int = 0) -> list[Affine] | None: ...
+    def parts(self, indices: ir.Value | None, depth: int = 0) -> list[Affine] | None:
+        """Return one affine form per component of the index tuples, or None."""
 
 
 Rule: TypeAlias = Callable[[Proof, ir.Node, ir.Value, int], Affine | None]

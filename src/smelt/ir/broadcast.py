@@ -170,6 +170,7 @@ def _sound(
     """Wrap the shape rule ``infer``: a dim where different symbols meet gets a new symbol."""
 
     def infer_soundly(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape, then replace the dims of axes where symbols conflict."""
         if quick is not None and quick(node):
             return
         axes = conflicts(shapes_of(context, node), skip)
@@ -195,6 +196,7 @@ def _expanded(infer: Infer) -> Infer:
     """
 
     def infer_expand(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape of Expand; dims that may grow get new symbols."""
         infer(context, node)
         x, target = node.inputs[:2]
         if x is None or target is None or context.get_symbolic_value(target) is not None:

@@ -124,6 +124,7 @@ def _of_pairs(theirs: ShapeRule, of: Callable[[Dim, Dim], Dim | None]) -> ShapeR
     None."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape, then compute the elements of a vector of sizes."""
         theirs(context, node)
         integers = node.outputs[0].dtype in (ir.DataType.INT64, ir.DataType.INT32)
         if not integers or len(node.inputs) != 2:
@@ -169,6 +170,7 @@ def clipped(theirs: ShapeRule) -> ShapeRule:
     size."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape, then bound each of the sizes."""
         theirs(context, node)
         sizes, *bounds = [*node.inputs, None, None][:3]
         found = context.get_symbolic_value(sizes) if sizes is not None else None
@@ -191,6 +193,7 @@ def counted_down(theirs: ShapeRule) -> ShapeRule:
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape; a range with step -1 has as many elements as start minus limit."""
         theirs(context, node)
         given = [context.get_symbolic_value(v) if v is not None else None for v in node.inputs]
         known = [elements[0] for elements in given if elements is not None and len(elements) == 1]

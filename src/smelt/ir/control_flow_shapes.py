@@ -99,6 +99,7 @@ def with_steady_states(theirs: ShapeRule) -> ShapeRule:
     iterations."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shapes; a dim that only the body names becomes the initial one."""
         theirs(context, node)
         scanned = node.attributes.get("num_scan_inputs")
         if context.opset < 9 or scanned is None or scanned.is_ref():

@@ -14,6 +14,7 @@ def counted_frames(theirs: ShapeRule) -> ShapeRule:
     ``length``."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape, then set the number of frames if it is symbolic."""
         theirs(context, node)
         signal, result = node.inputs[0], node.outputs[0].shape
         if signal is None or signal.shape is None or result is None:

@@ -143,6 +143,7 @@ def _match_op(pattern: Op, subs: list[Leaf | _Choice], root: bool) -> Matcher:
     required = sum(not isinstance(p, Optional) for p in pattern.inputs)
 
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
+        """Match the producer of ``value``, then its operands, then the rest by ``then``."""
         node = value.producer() if value is not None else None
         if value is None or node is None or node.op_type not in op_types:
             return False
@@ -195,6 +196,7 @@ def _look_at_operands(pattern: Op) -> Look:
         return _could_match(node.inputs, needs)
 
     def anywhere(node: ir.Node, constants: Constants) -> bool:
+        """True if for each need an operand of ``node`` has a fitting producer."""
         for _, head in needs:
             for value in node.inputs:
                 producer = value.producer() if value is not None else None
@@ -205,6 +207,7 @@ def _look_at_operands(pattern: Op) -> Look:
         return True
 
     def holds_constants(node: ir.Node, constants: Constants) -> bool:
+        """True if ``node`` has an operand for each constant of the pattern."""
         operands = node.inputs
         for place, holds in asked:
             tried = operands if pattern.commutative else operands[place : place + 1]

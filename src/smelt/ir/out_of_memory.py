@@ -35,8 +35,11 @@ def explains_memory(step: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorate an API function: out of memory becomes ResourceLimit E512, which names ``step``."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        """Return ``function`` with out of memory reported as ResourceLimit E512."""
+
         @wraps(function)
         def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+            """Call ``function``; raises ResourceLimit E512 if memory runs out."""
             try:
                 return function(*args, **kwargs)
             except (MemoryError, ImportError, OSError, SystemError) as error:

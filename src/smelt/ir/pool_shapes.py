@@ -23,6 +23,7 @@ def counted_windows(theirs: ShapeRule) -> ShapeRule:
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape, then count the windows along each symbolic axis."""
         theirs(context, node)
         image, result = node.inputs[0] if node.inputs else None, node.outputs[0]
         if image is None or image.shape is None or result.shape is None:

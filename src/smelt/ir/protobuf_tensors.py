@@ -39,6 +39,7 @@ class ReadTensor(TensorProtoTensor):
 
     @property
     def name(self) -> str:
+        """The name of the tensor; empty if it has none."""
         return self._own_name or ""
 
     @name.setter

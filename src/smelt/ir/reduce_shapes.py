@@ -48,6 +48,7 @@ def with_sizes(theirs: Rule) -> Rule:
     sizes."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape, then compute the product or sum of known sizes."""
         theirs(context, node)
         source, result = node.inputs[0], node.outputs[0]
         if source is None or source.shape is None or len(source.shape) != 1:

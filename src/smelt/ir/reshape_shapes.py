@@ -24,6 +24,7 @@ def counted_first(theirs: ShapeRule) -> ShapeRule:
     """Wrap the rule of Reshape: count factors first, and call the library in hard cases only."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape by counting factors, or else by the library."""
         dims = _result(context, node)
         if dims is None:
             theirs(context, node)

@@ -103,6 +103,7 @@ def _checked(rule: ShapeRule) -> ShapeRule:
     """Wrap a rule so that its failures become E907 and its results are checked."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Run the rule, report its failures, and check its results."""
         try:
             rule(context, node)
         except SmeltError:
@@ -135,6 +136,7 @@ def _settled(theirs: ShapeRule) -> ShapeRule:
     as ``4``."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape, then turn dims whose text is a number into ints."""
         theirs(context, node)
         output = node.outputs[0]
         if output.shape is None:
@@ -160,6 +162,7 @@ def _typed_by_schema(theirs: ShapeRule) -> ShapeRule:
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shapes, then set the types that the schema says."""
         told = [told_by_schema(node, output, context.opset) for output in node.outputs]
         declared = [output.type for output in node.outputs]
         for output in node.outputs:

@@ -33,6 +33,7 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
                 output.shape = ir.Shape(dims)
 
     def cut(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape of Slice; each dim that is only a guess gets a new symbol."""
         plain = _plainly_cut(context, node)
         if plain is not None:
             plain = context.name_anonymous_dims_in_shape(plain)

@@ -101,6 +101,7 @@ def with_finish(region_of: RegionOf) -> RegionOf:
     def found(
         program: Program, instruction: Instruction, axis: int, start: int, stop: int
     ) -> Region | None:
+        """Return the region of a band, with the boxes of side operands."""
         region = region_of(program, instruction, axis, start, stop)
         rank = len(program.slots[instruction.outputs[0]].shape)
         for step in instruction.finish if region is not None else ():

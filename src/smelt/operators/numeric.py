@@ -46,57 +46,75 @@ class Arithmetic(ABC):
         return coefficients[: kept[-1]]
 
     def abs(self, x: Number) -> Number:
+        """Return the absolute value."""
         return self.op("Abs", x)
 
     def cos(self, x: Number) -> Number:
+        """Return the cosine of an angle in radians."""
         return self.op("Cos", x)
 
     def equal(self, x: Number, y: Number) -> Number:
+        """Return the mask of elements that are equal."""
         return self.op("Equal", x, y)
 
     def erf(self, x: Number) -> Number:
+        """Return the error function."""
         return self.op("Erf", x)
 
     def exp(self, x: Number) -> Number:
+        """Return e to the power of x."""
         return self.op("Exp", x)
 
     def expm1(self, x: Number) -> Number:
+        """Return ``exp(x) - 1``, also accurate near 0."""
         return self.op("Expm1", x)
 
     def floor(self, x: Number) -> Number:
+        """Return the greatest integer that is not above x."""
         return self.op("Floor", x)
 
     def isnan(self, x: Number) -> Number:
+        """Return the mask of elements that are NaN."""
         return self.op("IsNaN", x)
 
     def log(self, x: Number) -> Number:
+        """Return the natural logarithm."""
         return self.op("Log", x)
 
     def log1p(self, x: Number) -> Number:
+        """Return ``log(1 + x)``, also accurate near 0."""
         return self.op("Log1p", x)
 
     def maximum(self, x: Number, y: Number) -> Number:
+        """Return the greater one of x and y."""
         return self.op("Max", x, y)
 
     def minimum(self, x: Number, y: Number) -> Number:
+        """Return the lesser one of x and y."""
         return self.op("Min", x, y)
 
     def power(self, x: Number, y: Number) -> Number:
+        """Return x to the power of y."""
         return self.op("Pow", x, y)
 
     def sigmoid(self, x: Number) -> Number:
+        """Return ``1 / (1 + exp(-x))``."""
         return self.op("Sigmoid", x)
 
     def sin(self, x: Number) -> Number:
+        """Return the sine of an angle in radians."""
         return self.op("Sin", x)
 
     def sqrt(self, x: Number) -> Number:
+        """Return the square root; NaN below 0."""
         return self.op("Sqrt", x)
 
     def tanh(self, x: Number) -> Number:
+        """Return the hyperbolic tangent."""
         return self.op("Tanh", x)
 
     def where(self, mask: Number, x: Number, y: Number) -> Number:
+        """Return x where the mask is true, else y."""
         return self.op("Where", mask, x, y)
 
 

@@ -80,6 +80,7 @@ def _register_shape_rule(operator: Operator) -> None:
     """Register ``operator.infer`` as the shape rule, with its result checked."""
 
     def infer(ctx: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the results; raises OpUsageError for operands that the operator refuses."""
         if operator.runtime and not operator.knows(node):
             return
         attributes = operator.attributes_of(node)

@@ -76,6 +76,7 @@ def _of_halves(op_type: str) -> Body:
     """
 
     def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        """Build the reduction of int64 by two reductions of doubles."""
         x, *axes = given
         assert x is not None
         spelled: dict[str, Any] = dict(attributes)

@@ -47,6 +47,7 @@ def _as(op_type: str, to: ir.DataType, *, cast_back: bool) -> Body:
     """
 
     def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        """Build the operator on operands cast to the supported type."""
         lacking = given[typed_input(op_type)]
         assert lacking is not None
         assert lacking.dtype is not None

@@ -64,9 +64,11 @@ class PassReport:
 class Observer(Protocol):
     """An object that is called before and after every run of a pass."""
 
-    def before_pass(self, step: Step, model: ir.Model) -> None: ...
+    def before_pass(self, step: Step, model: ir.Model) -> None:
+        """Called before ``step`` runs on ``model``."""
 
-    def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None: ...
+    def after_pass(self, step: Step, model: ir.Model, report: PassReport) -> None:
+        """Called after ``step`` ran on ``model``, with the report of the run."""
 
 
 def run(cx: PassContext, steps: Steps, observers: Iterable[Observer] = ()) -> list[PassReport]:

@@ -64,6 +64,7 @@ def _tried(
     body, head = loop.bodies[0].program, int(bool(loop.attributes["counted"]))
 
     def one(largest: Mapping[str, int]) -> dict[str, int] | None:
+        """Return the sizes after one trial of the body, or None if one is not known."""
         tried = trial(body, {**known, **{name: (0, size) for name, size in largest.items()}})
         left = {}
         for name, (_, place, axis) in open_.items():

@@ -59,6 +59,7 @@ def checked(place: Place, names: Collection[str]) -> Place:
     """Return ``place`` with a check: UsageError E660 for a memory that is not among ``names``."""
 
     def placed(instruction: Instruction, operand: int | None) -> str:
+        """Return the memory of an operand, checked."""
         name = place(instruction, operand)
         if name not in names:
             raise UsageError(

@@ -134,6 +134,7 @@ def _tiles(
     axes = list(cuts.items())
 
     def inside(place: int, current: Instruction, tile: Tile) -> Iterator[Tile | None]:
+        """Yield the tiles of ``current`` by the cuts from number ``place`` on."""
         if place == len(axes):
             yield tile if _is_whole_blocks(program, instruction, tile) else None
             return

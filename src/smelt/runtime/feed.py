@@ -67,6 +67,7 @@ def leaving_out(interface: Interface, run: Run) -> Run:
     first = required[-1] + 1 if required else 0
 
     def on_some(*inputs: Value) -> Sequence[Value]:
+        """Run with None for each omitted input."""
         if len(inputs) == len(required):
             filled: list[Value] = [None] * len(ports)
             for i, value in zip(required, inputs, strict=True):

@@ -59,6 +59,7 @@ class Timing:
         return self.interval[1] < 1 - SMALLEST or self.interval[0] > 1 + SMALLEST
 
     def to_json(self) -> dict[str, Any]:
+        """Return the timing as JSON data."""
         return {
             "min": self.minimum,
             "median": self.median,

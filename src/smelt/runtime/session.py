@@ -53,6 +53,7 @@ class SessionAdvice:
     flush_denormals: bool = False
 
     def to_json(self) -> dict[str, Any]:
+        """Return the fields as JSON data."""
         return {**asdict(self), "without": list(self.without)}
 
     @staticmethod

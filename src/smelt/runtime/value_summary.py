@@ -30,6 +30,7 @@ class Summary:
     infinities: int = 0
 
     def to_json(self) -> dict[str, Any]:
+        """Return the summary as JSON data, with the dtype apart from the type."""
         return {
             "name": self.name,
             "type": self.type,

@@ -134,6 +134,7 @@ def checked_load(target: Target[Any, Any], artifact: Artifact) -> Callable[[], R
         return load
 
     def opened() -> Runner:
+        """Load the artifact; raises UsageError E649 if the result is not callable."""
         with attribute_errors_to(target, "load", load):
             run = load()
         if not callable(run):

@@ -131,6 +131,7 @@ def _chain(interface: Interface, steps: Sequence[Step], outputs: Sequence[int]) 
     last.update(dict.fromkeys(outputs, len(steps)))
 
     def run(*inputs: Value) -> tuple[Value, ...]:
+        """Run all parts; raises UsageError E671 for a wrong number of arrays."""
         if len(inputs) != len(interface.inputs):
             raise UsageError(
                 "E671",

@@ -28,6 +28,7 @@ class Preview:
     idle: tuple[Pass, ...]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the preview as JSON data; pipelines are written as text."""
         return {
             "pipeline": language.to_text(self.steps),
             "target": self.target.name if self.target else None,

@@ -39,6 +39,7 @@ class Standing:
     creation: float
 
     def to_json(self) -> dict[str, float]:
+        """Return the ratios by field name, rounded to four decimals."""
         return {name: round(value, 4) for name, value in vars(self).items()}
 
 

@@ -197,6 +197,7 @@ def _rect(
     radius: float = 4,
     extra: str = "",
 ) -> str:
+    """Return an SVG rectangle whose top left corner is at ``x``, ``y``."""
     return (
         f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
         f'rx="{radius:.1f}" fill="{fill}" stroke="{stroke}" stroke-width="{thick}"{extra}/>'
@@ -212,6 +213,7 @@ def _text(
     anchor: str = "start",
     bold: bool = False,
 ) -> str:
+    """Return an SVG text, escaped, with its ``anchor`` at ``x`` on the baseline ``y``."""
     weight = ' font-weight="600"' if bold else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" font-size="{size}" '

@@ -42,6 +42,7 @@ def with_patches(
     """
 
     def attempt(helping: Sequence[Replacement]) -> Case:
+        """Trace with the replacements in ``helping``."""
         # Calls that stay calls come last, so they call what stands in for code of libraries.
         with replaced([*SIZES, *helping, *selection.choose(functions)]):
             try:

@@ -53,6 +53,7 @@ def _equal(original: Function) -> Function:
     """Return ``==`` for sizes: exact, or InconclusiveDim; arrays compare at run time."""
 
     def equal(self: Any, other: Any) -> Any:
+        """Compare for equality; JAX's own code gets False if the answer is open."""
         if original(self, other):
             return True
         if equal_by_min_max(self, other):
@@ -69,6 +70,7 @@ def _not_equal(original: Function) -> Function:
     """Return ``!=`` for sizes: exact, or InconclusiveDim; arrays compare at run time."""
 
     def not_equal(self: Any, other: Any) -> Any:
+        """Compare for inequality; JAX's own code gets True if the answer is open."""
         if not original(self, other) or equal_by_min_max(self, other):
             return False
         frame = calling_frame()
@@ -182,7 +184,10 @@ def _ordered(name: str) -> Callable[[Function], Function]:
     """Return the ordered comparison ``name`` for sizes; arrays compare at run time."""
 
     def replacement(original: Function) -> Function:
+        """Return the comparison that tries ``original`` first."""
+
         def compare(self: Any, other: Any) -> Any:
+            """Compare; an inconclusive answer is tried again by products of sizes."""
             if _is_array(other):
                 return _COMPARED[name](self, other)
             if isinstance(other, float):

@@ -164,6 +164,7 @@ def _dispatcher(replacement: Replacement, function: Function) -> Function:
 
     @functools.wraps(function)
     def dispatch_after(*args: Any, **keywords: Any) -> Any:
+        """Call ``function``; if it fails in a thread that uses the replacement, call that."""
         try:
             return function(*args, **keywords)
         except failure:

@@ -45,6 +45,7 @@ def _arange(_: Function) -> Function:
     """
 
     def arange(*given: Any, dtype: Any = None) -> Any:
+        """Return the range; NotImplemented if no bound is symbolic or one has a fraction."""
         bounds: list[Any] = [
             int(x) if isinstance(x, float) and x.is_integer() else x for x in given
         ]

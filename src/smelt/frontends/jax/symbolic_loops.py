@@ -30,6 +30,7 @@ def _shuffle(original: Function) -> Function:
     """Return a replacement of ``_shuffle`` whose number of sorts depends on a symbolic size."""
 
     def shuffle(key: Any, x: Any, axis: int) -> Any:
+        """Sort by random keys, as often as JAX does for the run-time size."""
         if not is_symbolic(x.size):
             return original(key, x, axis)
 
@@ -51,6 +52,7 @@ def _associative_scan(original: Function) -> Function:
     def associative_scan(
         fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0
     ) -> Any:
+        """Scan by doubling if the size of the axis is symbolic."""
         leaves, tree = jax.tree.flatten(elems)
         if not (callable(fn) and is_symbolic(_size(leaves, axis))):
             return original(fn, elems, reverse, axis)

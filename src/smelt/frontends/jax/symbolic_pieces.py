@@ -85,6 +85,7 @@ def _split(original: Function) -> Function:
     """Return a replacement of ``array_split`` into parts that differ by one element at most."""
 
     def split(op: str, ary: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+        """Split an array of symbolic size into a known number of parts."""
         parts = indices_or_sections
         counted = isinstance(parts, int | np.integer) and parts > 0
         is_array = isinstance(ary, jax.Array | np.ndarray)

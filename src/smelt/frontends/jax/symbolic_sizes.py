@@ -149,6 +149,7 @@ def _convolve(original: Function) -> Function:
         precision: Any,
         preferred_element_type: Any = None,
     ) -> Any:
+        """Convolve or correlate vectors by products of a sliding window."""
         sizes = (*jnp.shape(x), *jnp.shape(y))
         if len(sizes) != 2 or not any(map(is_symbolic, sizes)):
             return original(x, y, mode, op, precision, preferred_element_type)
@@ -214,6 +215,7 @@ def _toeplitz(original: Function) -> Function:
     """
 
     def toeplitz(c: Any, r: Any, /) -> Any:
+        """Gather the Toeplitz matrix of column ``c`` and row ``r``."""
         rows, columns = c.shape[-1], r.shape[-1]
         if not (is_symbolic(rows) or is_symbolic(columns)):
             return original(c, r)

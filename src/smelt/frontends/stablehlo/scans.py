@@ -145,6 +145,7 @@ def _bound(cx: Any, scan: _Scan, operands: Any, returned: list[Any]) -> list[Any
     results = [ends[i] for i in [*carried, *scan.written]]
 
     def step(carry: Any, rows: Any) -> Any:
+        """Run the body once; return the new carry and the rows it writes."""
         values = list(operands)
         for i, value in zip(carried, carry, strict=True):
             values[i] = value

@@ -37,6 +37,7 @@ def _filter_fits(filters: int) -> Fact:
     """Require that the padded image holds one filter; ONNX Runtime refuses smaller images."""
 
     def holds(n: Operands) -> bool:
+        """True if along each known axis the padded size is at least that of the filter."""
         padding = n.text("auto_pad", "NOTSET")
         if padding not in ("NOTSET", "VALID"):
             raise Unknown

@@ -102,7 +102,10 @@ def _blamed(called: str, kernel: Kernel) -> Kernel:
     """Return ``kernel`` with its Python exceptions reported as errors of the package."""
 
     def blame(function: Callable[[Given], Made]) -> Callable[[Given], Made]:
+        """Return ``function`` with its exceptions reported as UsageError E647."""
+
         def run(given: Given) -> Made:
+            """Call ``function``; raises UsageError E647 if it fails."""
             try:
                 return function(given)
             except (SmeltError, Undecided):

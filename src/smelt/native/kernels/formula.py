@@ -57,6 +57,7 @@ def _kernel_of_formula(row: Row) -> Kernel:
     assert formula is not None
 
     def element(cx: KernelContext) -> tuple[list[str], str]:
+        """Declare the function; return the C that calls it for one element."""
         count = len(cx.instruction.inputs)
         cx.call("IN_LOOPS", IN_LOOPS)
         narrow = cx.type(0).name == "float"

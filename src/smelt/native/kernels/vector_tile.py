@@ -1,8 +1,7 @@
 """The micro-kernel of float products: a few rows by a few vectors of C in registers.
 
-Each step multiplies one element of A per row by a few vectors of B. The caller decides what a row
-or a column is: a pixel, a filter, a row of a matrix. Twelve vectors of sums keep two multipliers
-busy and leave registers for the factors on CPUs with sixteen.
+Each step multiplies one element of A per row by a few vectors of B. The caller chooses the rows and
+columns, such as pixels. Twelve of sixteen registers hold sums, to keep two multipliers busy.
 """
 
 from __future__ import annotations
@@ -162,6 +161,7 @@ class Tile:
         return "{ 0 }"
 
     def _steps(self, out: Writer) -> None:
+        """Write the loops over the steps, and add up the sums."""
         if self.start == "row":
             for m, v in self._sums():
                 out.line(f"s{m}_{v} += start[{m}];")
@@ -264,6 +264,7 @@ class Tile:
             self._element(out, text, column)
 
     def _element(self, out: Writer, text: str, target: str = "c[m * cm + l]") -> None:
+        """Write the store of the epilogue's result for the sum at row ``m`` and column ``l``."""
         out.line("const float v0 = t[m][l];")
         names = ["v0"]
         for i, one in enumerate(self.finish.beside):

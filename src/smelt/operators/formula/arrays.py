@@ -15,6 +15,7 @@ class Arrays(Arithmetic):
     """The arithmetic of NumPy arrays; see ``Arithmetic``."""
 
     def op(self, op_type: str, *inputs: Number) -> Number:
+        """Return the operator's result as an array."""
         row = row_of(op_type)
         assert row is not None
         return self.apply(row, *inputs)

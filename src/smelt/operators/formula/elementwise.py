@@ -36,6 +36,7 @@ class Elementwise(Operator):
 
     @property
     def defining(self) -> Callable[..., object]:
+        """The formula, which identifies the declaration among others of its name."""
         return self.formula
 
 
@@ -70,6 +71,7 @@ def elementwise(
     def body(
         b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
     ) -> tuple[ir.Value, ...]:
+        """Build the formula on the broadcast operands as doubles."""
         values = present(given)
         narrow = values[0].dtype
         assert narrow is not None

@@ -12,7 +12,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Writer(Protocol[T_co]):
     """An arithmetic whose numbers have the type ``T_co``."""
 
-    def op(self, op_type: str, *inputs: Number) -> T_co: ...
+    def op(self, op_type: str, *inputs: Number) -> T_co:
+        """Return the number that stands for the operator's result."""
 
 
 class Symbol(Generic[T_co]):

@@ -103,6 +103,7 @@ def _set_off(
         return below >= 0
 
     def step(place: Tensor, high: Tensor, below: Tensor, found: Tensor) -> tuple[Tensor, ...]:
+        """Move one row to the end if there is one to move."""
         inside = (place >= low) & (place < high)
         columns = transposed(m, m.where(inside, 1.0, 0.0))
         others = m.op("ReduceSum", beside * columns, ints(m, -1), keepdims=1)
@@ -132,7 +133,10 @@ def _scaled(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) -> 
         return changed
 
     def sweep(by: Tensor, changed: Tensor) -> tuple[Tensor, ...]:
+        """Scale each row once; ``changed`` becomes true where a row improved."""
+
         def step(i: Tensor, by: Tensor, changed: Tensor) -> tuple[Tensor, ...]:
+            """Scale row ``i`` if this makes its row and column norms smaller in sum."""
             own, weights = row(m, by, i), by * by
             down, across = column(m, squares, i), transposed(m, row(m, squares, i))
             down, across = (

@@ -62,6 +62,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
     failed = total(m, zeros_like(m, re), -2, -1) > 0.0
 
     def step(k: Tensor, x: Tensor, y: Tensor, failed: Tensor) -> tuple[Tensor, ...]:
+        """Compute column ``k`` of the factor."""
         u, v = transposed(m, row(m, x, k)), transposed(m, row(m, y, k))
         along = column(m, re, k) - product(m, x, u) - product(m, y, v)
         across = column(m, im, k) - product(m, y, u) + product(m, x, v)

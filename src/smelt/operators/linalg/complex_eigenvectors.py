@@ -115,6 +115,7 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
     least = m.where(length > 0.0, length, 1.0) * LEAST
 
     def step(turn: Tensor, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
+        """Compute the row of the vectors that is ``turn`` rows above the last."""
         i = count - 1 - turn
         above = [m.where(c > i, row(m, part, i), 0.0) for part in matrix]
         total = _times(m, (above[0], above[1]), (re, im))

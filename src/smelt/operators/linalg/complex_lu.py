@@ -74,6 +74,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
     def step(
         k: Tensor, re: Tensor, im: Tensor, pivots: Tensor, permutation: Tensor
     ) -> tuple[Tensor, ...]:
+        """Eliminate column ``k``."""
         sizes = m.abs(column(m, re, k)) + m.abs(column(m, im, k))
         pivot = pivot_row(m, r, k, sizes)
         chosen = m.equal(r, pivot)

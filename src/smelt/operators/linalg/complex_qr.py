@@ -68,6 +68,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
     one = none + m.where(m.equal(p, q), 1.0, 0.0)
 
     def step(k: Tensor, re: Tensor, im: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        """Apply the reflection of column ``k`` to the matrix and to the factor Q."""
         v, w, a, b = _reflection(m, column(m, re, k), column(m, im, k), r, k)
         vt, wt = transposed(m, v), transposed(m, w)
         along = product(m, vt, re) + product(m, wt, im)

@@ -97,6 +97,7 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
     def step(
         turn: Tensor, matrix: Tensor, rows: Tensor, low: Tensor, high: Tensor, stuck: Tensor
     ) -> tuple[Tensor, ...]:
+        """Run one QR step on the window of each matrix, then find the next window."""
         shift = _shift(m, matrix, high, stuck)
         start = _start(m, matrix, shift, low, high, precision)
         first, last = _extent(m, start, high)

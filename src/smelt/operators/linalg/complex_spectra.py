@@ -208,6 +208,7 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
     none = filled(m, re, rows, count, 0.0)
 
     def step(k: Tensor, v: Tensor, w: Tensor, found: Tensor) -> tuple[Tensor, ...]:
+        """Orthogonalize column ``k``; keep it if enough of it is left."""
         x, y = column(m, re, k), column(m, im, k)
         for _ in range(2):  # once more, for the rounding of the first
             vt, wt = transposed(m, v), transposed(m, w)

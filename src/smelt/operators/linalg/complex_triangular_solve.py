@@ -61,6 +61,7 @@ def steps(
     )
 
     def step(k: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+        """Compute one row of the solution."""
         i = k if lower else count - 1 - k
         inside = columns < i if lower else columns > i
         f, g = (m.where(inside, row(m, part, i), 0.0) for part in a)

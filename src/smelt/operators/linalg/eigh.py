@@ -78,6 +78,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
         return (off > _square_sum(m, a) * (order * TOLERANCE * TOLERANCE)) & (turn < limit)
 
     def step(turn: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        """Rotate all pairs of one round."""
         partner = partners(m, count, m.op("Mod", turn, rounds))
         diagonal = total(m, m.where(m.equal(r, c), a, 0.0), -2)
         met = m.equal(r, m.op("Unsqueeze", partner, ints(m, 0)))

@@ -201,6 +201,7 @@ def _step(
     high = m.op("ReduceMax", m.where(block.steps, block.last, 0), keepdims=0)
 
     def chase(i: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
+        """Move the bulge of each block down by one row."""
         k = low + i
         moves = block.steps & (k >= begin) & (k < block.last)
         starts = m.equal(begin, k)

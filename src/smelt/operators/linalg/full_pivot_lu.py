@@ -74,6 +74,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     flat = m.op("Concat", m.op("Shape", a, end=-2), count, axis=0)
 
     def step(k: Tensor, a: Tensor, rows: Tensor, columns: Tensor) -> tuple[Tensor, ...]:
+        """Swap the largest remaining element to position ``k``, and eliminate below it."""
         sizes = m.where(m.op("IsNaN", a), -0.5, m.abs(a))
         left = m.op("Reshape", m.where((r >= k) & (c >= k), sizes, -1.0), flat, allowzero=1)
         place = m.op("ArgMax", left, axis=-1, keepdims=1, select_last_index=1)

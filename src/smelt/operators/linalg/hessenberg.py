@@ -39,6 +39,7 @@ def _infer(name: str, shapes: Callable[[Dim, Dim], list[list[Dim]]]) -> Callable
     """Return the type rule of an operator on square matrices, given the shapes of its results."""
 
     def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
+        """Return the types; raises ValueError for a missing operand."""
         (a,) = inputs
         if a is None:
             raise ValueError(f"{name} takes one operand")
@@ -117,6 +118,7 @@ def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
     indexes = count_to(m, count)
 
     def step(k: Tensor, a: Tensor, taus: Tensor) -> tuple[Tensor, ...]:
+        """Clear column ``k`` below the subdiagonal by a reflection from both sides."""
         x = column(m, a, k)
         vector, tau, beta = reflection(m, m.where(r > k, x, 0.0), r, k + 1)
         # Columns up to k hold vectors already, which no reflection may touch.

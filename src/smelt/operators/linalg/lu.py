@@ -105,6 +105,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     places_of_pivots = count_to(m, count)
 
     def step(k: Tensor, a: Tensor, pivots: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
+        """Eliminate column ``k``."""
         pivot = pivot_row(m, r, k, m.abs(column(m, a, k)))
         chosen = m.equal(r, pivot)
         lifted = total(m, m.where(chosen, a, 0.0), -2)

@@ -32,6 +32,7 @@ def in_double(steps: Steps, *ranks: int) -> Body:
     def body(
         b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
     ) -> tuple[ir.Value, ...]:
+        """Build ``steps`` on the inputs as doubles, with one batch axis."""
         values = present(given)
         narrow, m = values[0].dtype, Nodes(b)
         assert narrow is not None

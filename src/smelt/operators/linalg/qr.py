@@ -115,6 +115,7 @@ def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tens
     indexes = count_to(m, count)
 
     def step(k: Tensor, a: Tensor, taus: Tensor, order: Tensor) -> tuple[Tensor, ...]:
+        """Clear column ``k`` below the diagonal by a reflection."""
         if pivoting:
             a, order = _longest_first(m, a, order, r, c, k)
         x = column(m, a, k)

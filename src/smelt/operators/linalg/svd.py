@@ -107,6 +107,7 @@ def _turn(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     noise = total(m, a * a, -2, -1) * (EPS * EPS)
 
     def step(turn: Tensor, quiet: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
+        """Rotate the pairs of one round; ``quiet`` counts the last rounds without a rotation."""
         partner = partners(m, count, m.op("Mod", turn, rounds))
         own = total(m, a * a, -2)
         other = m.op("Gather", own, partner, axis=-1)

@@ -79,6 +79,7 @@ def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ..
     def eliminate(
         i: Tensor, first: Tensor, second: Tensor, third: Tensor, x: Tensor
     ) -> tuple[Tensor, ...]:
+        """Eliminate below row ``i``, with rows swapped if the lower pivot is larger."""
         upper = [row(m, array, i) for array in (first, second, third, x)]
         below = [row(m, array, i + 1) for array in (lower, first, second, x)]
         swap = m.abs(below[0]) > m.abs(upper[0])

@@ -75,6 +75,7 @@ def _activation(b: Builder, x: ir.Value, attributes: Attributes) -> ir.Value:
 
 
 def _infer_conv(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the type of a convolution: batch, filters, and the windows along each axis."""
     x, w = first(inputs), given(inputs, 1)
     if x.shape is None or w is None or w.shape is None:
         return (Result(x.dtype, None),)

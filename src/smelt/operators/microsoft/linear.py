@@ -67,6 +67,7 @@ def _body(op: str, narrow: int) -> Any:
     spelled_out = _quantize_spelled_out if narrow else _dequantize_spelled_out
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
+        """Build ONNX's operator or the arithmetic; None if neither is possible."""
         small, scale = given(inputs, narrow), given(inputs, 1)
         plain = small is None or small.dtype in OF_ALL_OPSETS
         plain = plain and scale is not None and scale.dtype == FLOAT

@@ -18,6 +18,7 @@ from smelt.operators.microsoft.quantized import dequantized, requantized
 
 
 def _infer_concat(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the type of the joined parts, with the sum of their sizes along ``axis``."""
     zero, parts = given(inputs, 1), inputs[2::3]
     dtype = None if zero is None else zero.dtype
     shapes = [part.shape for part in parts if part is not None and part.shape is not None]
@@ -54,6 +55,7 @@ def _infer_where(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _where(inputs: Given, attributes: Attributes) -> Computed:
+    """Return elements of x where the condition is true, else of y, quantized as the result."""
     condition, x, x_scale, x_zero, y, y_scale, y_zero, scale, zero = inputs
     assert zero is not None
     chosen = np.where(
@@ -87,6 +89,7 @@ def _softmax(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _softmax_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build Softmax in float32 between DequantizeLinear and QuantizeLinear."""
     x = first(inputs)
     assert x.shape is not None
     real = b.op("DequantizeLinear", *present(inputs[:3]))

@@ -83,6 +83,7 @@ def _infer_global(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def _average(inputs: Given, attributes: Attributes) -> Computed:
+    """Return the quantized mean of each window; padding counts if ``count_include_pad`` is 1."""
     x, scale, zero, y_scale, y_zero = (*inputs, None)[:5]
     assert x is not None
     real = dequantized(_channels_second(x, attributes), scale, zero)
@@ -144,6 +145,7 @@ def _infer_convolution(inputs: Values, attributes: Attributes) -> Sequence[Resul
 
 
 def _convolution(inputs: Given, attributes: Attributes) -> Computed:
+    """Return the convolution with int32 sums, rescaled in float32 and quantized."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = present(inputs[:8])
     bias = given(inputs, 8)
     ones = (1,) * (w.ndim - 1)

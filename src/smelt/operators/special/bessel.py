@@ -62,6 +62,7 @@ ORDER1_FAR = (
 
 
 def i0e(m: Arithmetic, x: Number) -> Number:
+    """Return ``exp(-abs(x)) I0(x)`` by Chebyshev series, one up to 8 and one beyond."""
     size = m.abs(x)
     near = chebyshev(ORDER0_NEAR, m.minimum(size, 8.0) * 0.25 - 1.0)
     return m.where(size <= 8.0, near, _far(m, ORDER0_FAR, size))

@@ -69,6 +69,7 @@ FAR = (
 
 
 def erf(m: Arithmetic, x: Number) -> Number:
+    """Return the error function: a series below 1, beyond that 1 minus the tail."""
     tail = 1.0 - _tail(m, m.abs(x))
     return m.where(m.abs(x) < 1.0, _near(m, x), m.where(x < 0.0, -tail, tail))
 

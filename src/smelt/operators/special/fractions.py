@@ -26,6 +26,7 @@ def gamma_series(
     one = zero + 1.0
 
     def step(active: Number, *state: Number) -> tuple[Number, ...]:
+        """Add one term of the series where ``active`` is true."""
         count, term, total, grown, growth = state
         count = count + 1.0
         over = a + count
@@ -58,6 +59,7 @@ def gamma_fraction(
     one = zero + 1.0
 
     def step(active: Number, *state: Number) -> tuple[Number, ...]:
+        """Advance the fraction by one term where ``active`` is true."""
         count, value, p1, q1, p2, q2, dvalue, dp1, dq1, dp2, dq2 = state
         count = count + 1.0
         y = (count + 1.0) - a

@@ -58,6 +58,7 @@ def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) ->
         return c, 1.0 / m.where(m.abs(d) < SMALL, SMALL, d)
 
     def step(active: Number, *state: Number) -> tuple[Number, ...]:
+        """Advance the fraction by two terms where ``active`` is true."""
         k, c, d, h = state
         next_k = k + 1.0
         twice = a + 2.0 * next_k

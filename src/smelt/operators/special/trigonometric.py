@@ -19,6 +19,7 @@ LARGE = 2.0**28
 
 
 def tan(m: Arithmetic, x: Number) -> Number:
+    """Return the tangent: sine over cosine."""
     return m.sin(x) / m.cos(x)
 
 
@@ -33,10 +34,12 @@ def atan(m: Arithmetic, x: Number) -> Number:
 
 
 def asin(m: Arithmetic, x: Number) -> Number:
+    """Return the arc tangent of ``x / sqrt(1 - x * x)``; NaN beyond 1."""
     return atan(m, x / m.sqrt((1.0 - x) * (x + 1.0)))
 
 
 def acos(m: Arithmetic, x: Number) -> Number:
+    """Return twice the arc tangent of ``sqrt((1 - x) / (1 + x))``; NaN beyond 1."""
     return atan(m, m.sqrt((1.0 - x) / (x + 1.0))) * 2.0
 
 
@@ -51,12 +54,14 @@ def sinh(m: Arithmetic, x: Number) -> Number:
 
 
 def cosh(m: Arithmetic, x: Number) -> Number:
+    """Use ``exp``; from 40 on, compute the exponential in two halves."""
     size = m.abs(x)
     bounded, half = m.exp(m.minimum(size, 40.0)), m.exp(size * 0.5)
     return m.where(size < 40.0, (bounded + 1.0 / bounded) * 0.5, half * 0.5 * half)
 
 
 def asinh(m: Arithmetic, x: Number) -> Number:
+    """Use ``log1p``; from ``LARGE`` on, add ``log(2)`` to the logarithm."""
     size = m.abs(x)
     bounded = m.minimum(size, LARGE)
     square = bounded * bounded

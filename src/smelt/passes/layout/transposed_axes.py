@@ -71,6 +71,7 @@ def _along_axis(default: int | None, *, all_inputs: bool = True) -> Handler:
     """Return a handler for operators that work along one axis and keep the layout."""
 
     def handle(node: ir.Node, perm: Perm, perms: Perms, constants: Constants) -> Commuted | None:
+        """Return ``node`` on untransposed operands, with its axis renumbered, or None."""
         given = node.attributes.get("axis")
         axis = given.as_int() if given is not None else default
         if axis is None or not -len(perm) <= axis < len(perm):

@@ -105,6 +105,7 @@ def _by_ctypes(entry: Entry) -> Caller:
     inputs, outputs = entry.inputs, entry.outputs
 
     def call(*given: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """Run ``entry``; None if the arrays do not fit or the run fails."""
         if len(given) != len(inputs) or not all(map(_fits, given, inputs)):
             return None
         results = tuple(np.empty(port.shape, port.dtype) for port in outputs)

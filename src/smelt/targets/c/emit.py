@@ -232,6 +232,7 @@ def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[
     arena_bytes, alignment = max(plan.memory.arena_bytes, 1), plan.memory.alignment
 
     def load() -> Runner:
+        """Build and load the library."""
         from smelt.runtime.c_library import load_library
         from smelt.runtime.interface import interface_of
 

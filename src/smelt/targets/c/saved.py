@@ -65,6 +65,7 @@ def _library(folder: Path, told: Told) -> Saved:
         files[f"{name}_clock.c"] = clock_file(name)
 
     def load() -> Runner:
+        """Build and load the library; a failure names a changed file, if there is one."""
         try:
             return load_library(
                 files,

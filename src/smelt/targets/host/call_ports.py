@@ -29,6 +29,7 @@ def packing(program: Program, call: Caller) -> Caller:
     )
 
     def packing(*given: np.ndarray) -> tuple[np.ndarray, ...] | None:
+        """Call with packed inputs; None if the arrays do not fit."""
         if len(given) != len(inputs):
             return None
         pairs = zip(given, inputs, strict=True)

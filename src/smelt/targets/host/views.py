@@ -36,6 +36,7 @@ def views_of(program: Program) -> Caller | None:
     ports = [(arrays[slot].dtype, arrays[slot].shape) for slot in program.inputs]
 
     def show(*inputs: Array) -> tuple[Array, ...] | None:
+        """Return the views of ``inputs``; None if they do not fit."""
         if len(inputs) != len(ports):
             return None
         for given, (dtype, shape) in zip(inputs, ports, strict=True):

@@ -38,6 +38,7 @@ def _attention_sizes(cached: bool) -> SizesOf:
     """Return a function of the sizes of an attention match, with or without cached keys."""
 
     def sizes(m: Match) -> Sizes | Miss:
+        """Return the sizes of the match, or a Miss."""
         found = _heads(m)
         if isinstance(found, Miss):
             return found

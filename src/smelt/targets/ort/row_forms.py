@@ -47,6 +47,7 @@ def _biased(form: str) -> Build:
     """Return a builder of the operator ``form``, applied to a sum with a bias of one dim."""
 
     def build(m: Match, b: Builder) -> Replacement:
+        """Build the operator, or return a Miss if there is no bias of one dim."""
         x, bias = m["x"], m["b"]
         if x.shape is None or bias.shape is None:
             return Miss("the shapes are not known")

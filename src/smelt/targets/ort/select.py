@@ -44,6 +44,7 @@ def _priced(costs: Costs, form: Form) -> Build:
     """Return a builder that builds ``form`` only if it is cheaper at the sizes of the match."""
 
     def priced(m: Match, b: Builder) -> Replacement:
+        """Build ``form``, or return a Miss if it is not cheaper."""
         if not _is_measured(m.root):
             return Miss("the costs are of float32")
         sizes = form.sizes(m)

@@ -21,6 +21,7 @@ def with_pairs(closed: compat.ClosedJaxpr) -> compat.ClosedJaxpr:
         return closed
 
     def run(*arrays: Any) -> list[Any]:
+        """Run the jaxpr on constants and inputs; complex ones are passed and returned as pairs."""
         given = [
             _joined(array) if _is_complex(variable) else array
             for array, variable in zip(arrays[count:], jaxpr.invars, strict=True)

@@ -30,6 +30,7 @@ def call_marked(
     returned: list[tuple[list[Any], Any]] = []
 
     def body(*given: Any) -> list[Any]:
+        """Call ``fn`` with traced arguments replaced by ``given``; return the traced results."""
         inner = dict(zip(names, given, strict=True))
         result = fn(
             *(inner.get(str(i), value) for i, value in enumerate(args)),

@@ -37,6 +37,7 @@ def loop(call: Call) -> Step:
         trip = call.input(2 + states).shape[0]
 
     def run(*arrays: Array) -> None:
+        """Run the iterations, then copy the last states."""
         count, condition, *rest = arrays[:given]
         outputs = arrays[given:]
         carried, rows, captured = (

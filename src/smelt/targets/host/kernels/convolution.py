@@ -30,6 +30,7 @@ def conv(call: Call) -> Step:
     given = len(call.inputs)
 
     def run(*arrays: Array) -> None:
+        """Multiply the filters by the patches of each image."""
         source, weights, target = arrays[0], arrays[1], arrays[given]
         matrix = weights.reshape(group, filters // group, -1)
         buffers = arrays[given + 1 :]
@@ -77,6 +78,7 @@ def conv_transpose(call: Call) -> Step:
     whole = (group * each, *full.padded)
 
     def run(*arrays: Array) -> None:
+        """Multiply each pixel by its kernel, and add the products where they belong."""
         source, weights, target, total = arrays[0], arrays[1], arrays[given], arrays[given + 1]
         matrix = weights.reshape(group, -1, each * prod(kernel_shape)).swapaxes(1, 2)
         for sample in range(source.shape[0]):

@@ -168,6 +168,7 @@ def clip(call: Call) -> Step:
     given = len(call.inputs)
 
     def run(x: Array, *rest: Array | None) -> None:
+        """Clip ``x`` by the constant bounds, or by those that are passed."""
         out = rest[given - 1]
         passed = [*rest[: given - 1], None, None]
         low, high = (b if b is not None else p for b, p in zip(bounds, passed, strict=False))

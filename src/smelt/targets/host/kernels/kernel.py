@@ -187,6 +187,7 @@ def widened(prepare: Kernel) -> Kernel:
     """Wrap ``prepare`` so that narrow floats are computed in float32 and rounded at the end."""
 
     def prepare_wide(call: Call) -> Step:
+        """Return the step of ``prepare``, in float32 if any array is of a narrow float."""
         every = [array for array in (*call.inputs, *call.outputs) if array is not None]
         if not any(is_narrow(array.dtype) for array in every):
             return prepare(call)

@@ -37,6 +37,7 @@ def slice_at_run_time(call: Call) -> Step:
     def run(
         x: Array, starts: Array, ends: Array, axes: Array | None, steps: Array | None, out: Array
     ) -> None:
+        """Slice ``x``; raises UsageError E670 for a step of 0."""
         rows = [range(size) for size in x.shape]
         given = np.ones(len(starts), np.int64) if steps is None else steps
         named = _axes(axes, len(starts), x.ndim)
@@ -62,6 +63,7 @@ def pad_at_run_time(call: Call) -> Step:
     mode = call.text("mode")
 
     def run(x: Array, pads: Array, value: Array | None, axes: Array | None, out: Array) -> None:
+        """Crop and pad ``x``."""
         widths = np.zeros((x.ndim, 2), np.int64)
         half = len(pads) // 2
         for place, axis in enumerate(_axes(axes, half, x.ndim)):
@@ -98,6 +100,7 @@ def reshape_at_run_time(call: Call) -> Step:
     zeros = bool(call.integer("allowzero"))
 
     def run(x: Array, shape: Array, out: Array) -> None:
+        """Copy ``x`` in its new shape."""
         sizes = [int(size) for size in shape]
         if not zeros and 0 in sizes[x.ndim :]:
             checked("Reshape", sizes, out.shape)

@@ -53,6 +53,7 @@ def _with_indices(call: Call, windows: Windows, fill: float | int) -> Step:
     starts = starts * prod(windows.sizes)
 
     def run(x: Array, out: Array, indices: Array, *scratch: Array) -> None:
+        """Write the maxima and their places."""
         source = windows.pad(x, scratch[0], fill) if scratch else x
         seen = windows.view(source).reshape(*shape[:2], -1, *windows.outputs)
         best = np.argmax(seen, axis=2, keepdims=True)

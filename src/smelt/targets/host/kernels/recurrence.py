@@ -40,6 +40,7 @@ def recurrence(call: Call) -> Step:
     given = len(call.inputs)
 
     def run(*arrays: Array) -> None:
+        """Run all steps, or each sample by its own length."""
         gates, weights, first, cell_first, peepholes, bias, lengths = arrays[:given]
         y, h, *rest = arrays[given:]
         h[...] = 0 if first is None else first
@@ -103,6 +104,7 @@ def _lstm(call: Call, functions: list[Function]) -> Advance:
     def advance(
         x: Array, h: Array, c: Array, w: Array, p: Array | None, b: Array | None
     ) -> tuple[Array, Array]:
+        """Return the next hidden and cell state."""
         sums = x + h @ w
         size = h.shape[-1]
         fresh = g(sums[:, 3 * size :])
@@ -129,6 +131,7 @@ def _gru(call: Call, functions: list[Function]) -> Advance:
     def advance(
         x: Array, h: Array, c: Array, w: Array, p: Array | None, b: Array | None
     ) -> tuple[Array, Array]:
+        """Return the next hidden state, and ``c`` as it is."""
         size = h.shape[-1]
         gates = f(x[:, : 2 * size] + h @ w[:, : 2 * size])
         update, reset = gates[:, :size], gates[:, size:]

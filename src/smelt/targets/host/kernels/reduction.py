@@ -154,6 +154,7 @@ def running_at_run_time(call: Call) -> Step:
     op, rank = call.text("running"), call.input(0).ndim or 1
 
     def run(x: Array, axis: Array, out: Array) -> None:
+        """Accumulate along the axis that ``axis`` holds."""
         place = int(axis.reshape(-1)[0])
         if not -rank <= place < rank:
             raise UsageError(
@@ -175,6 +176,7 @@ def at_run_time(call: Call) -> Step:
     wanted, noop = call.outputs[0].shape, bool(call.integer("noop"))
 
     def run(x: Array, axes: Array, out: Array) -> None:
+        """Reduce over the axes that ``axes`` holds."""
         told = tuple(int(axis) for axis in axes)
         if not told and not noop:
             told = tuple(range(rank))

@@ -16,6 +16,7 @@ def by_reference(operator: Operator) -> Callable[[Call], Step]:
     """Return a kernel that calls the NumPy reference of ``operator``."""
 
     def prepare(call: Call) -> Step:
+        """Return the step that runs the reference with the attributes of ``call``."""
         attributes: Attributes = {
             attribute.name: call.attributes[attribute.name]  # type: ignore[misc]
             for attribute in operator.attributes
@@ -23,6 +24,7 @@ def by_reference(operator: Operator) -> Callable[[Call], Step]:
         given = len(call.inputs)
 
         def run(*arrays: Array | None) -> None:
+            """Run the reference; its ValueError or ArithmeticError becomes UsageError E670."""
             try:
                 results = operator.reference(arrays[:given], attributes)
             except (ValueError, ArithmeticError) as error:

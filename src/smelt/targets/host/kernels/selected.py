@@ -96,6 +96,7 @@ def non_max_suppression(call: Call) -> Step:
         least: Array | None,
         out: Array,
     ) -> None:
+        """Write the selected boxes; their number must be the declared one."""
         found = boxes_found(boxes, scores, most, overlap, least, centred)
         checked("NonMaxSuppression", found.shape, out.shape)
         np.copyto(out, found)

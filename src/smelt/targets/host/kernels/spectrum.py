@@ -16,6 +16,7 @@ def spectrum(call: Call) -> Step:
     parts = call.input(0).shape[-1]
 
     def run(x: Array, out: Array) -> None:
+        """Transform ``x`` along the axis."""
         if not out.size:
             return
         z = (

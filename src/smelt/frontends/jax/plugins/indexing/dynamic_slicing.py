@@ -87,6 +87,7 @@ def _joined(
     shape, sizes = cx.avals_in[0].shape, cx.avals_in[1].shape
 
     def updated(part: ir.Value, remaining: list[int]) -> ir.Value:
+        """Return ``part`` with the update written along the ``remaining`` axes."""
         if not remaining:
             return update
         axis, rest = remaining[0], remaining[1:]

@@ -55,6 +55,7 @@ def _lower(reduction: str) -> Callable[..., ir.Value | list[Operand]]:
         unique_indices: bool,
         mode: object,
     ) -> ir.Value | list[Operand]:
+        """Lower a scatter; one with a function of its own is computed by ``applied``."""
         if reduction == "none" and update_jaxpr is not None:
             body = update_jaxpr, update_consts
             return applied(cx, *body, unique_indices, dimension_numbers, mode)

@@ -19,6 +19,7 @@ def applied(
     closed = body if isinstance(body, ClosedJaxpr) else ClosedJaxpr(body, list(constants))
 
     def scattered(x: Any, starts: Any, updates: Any) -> Any:
+        """Apply the function to each named element, as often as the element is named."""
         function = mapped(closed, x.ndim)
         ones = jnp.ones(updates.shape, jnp.int32)
         due = lax.scatter_add(jnp.zeros(x.shape, jnp.int32), starts, ones, numbers, mode=mode)

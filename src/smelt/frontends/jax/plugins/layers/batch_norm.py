@@ -120,6 +120,7 @@ def _of_linen(original: Function) -> Function:
     signature = inspect.signature(original)
 
     def normalize(*args: Any, **keywords: Any) -> Any:
+        """Bind the normalization in the plain case, else call linen's function."""
         given = signature.bind(*args, **keywords)
         given.apply_defaults()
         layer, at = given.args[0], given.arguments

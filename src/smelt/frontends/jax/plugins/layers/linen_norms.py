@@ -43,6 +43,7 @@ def _method(binding: Binding, read: Read) -> Callable[[Function], Function]:
     """Return a function that replaces the library's method by one that binds ``binding``."""
 
     def replacement(original: Function) -> Function:
+        """Return the method that binds ``binding`` in the usual case."""
         from flax.linen import module
 
         bind = binding.primitive_of(original).bind
@@ -50,6 +51,7 @@ def _method(binding: Binding, read: Read) -> Callable[[Function], Function]:
 
         @functools.wraps(plain)
         def call(layer: Any, x: Any, **others: Any) -> Any:
+            """Bind the operands in the usual case, else call the method itself."""
             usual = are_absent(others) and _is_usual(layer, x)
             params = read(layer, x) if usual else None
             if params is None:

@@ -34,6 +34,7 @@ def _parameter_of(original: Function) -> Function:
         unbox: bool = True,
         **keywords: Any,
     ) -> Any:
+        """Return the parameter; the comparison is skipped if it was done before."""
         comparison = None if keywords else _comparison(scope, name, init_fn, args)
         if comparison is None or comparison not in _compared:
             value = original(scope, name, init_fn, *args, unbox=unbox, **keywords)

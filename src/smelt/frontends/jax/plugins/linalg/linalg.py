@@ -59,7 +59,10 @@ def cholesky_update(cx: Lowering, r: ir.Value, w: ir.Value) -> list[Operand]:
     check_real(r)
 
     def update(r: Any, w: Any) -> Any:
+        """Return the factor ``r`` updated by the vector ``w``."""
+
         def step(w: Any, row: tuple[Any, Any]) -> tuple[Any, Any]:
+            """Rotate one row with ``w``; return the rest of ``w`` and the new row."""
             values, place = row
             x, y = values[place], w[place]
             size = jnp.maximum(abs(x), abs(y))

@@ -44,6 +44,7 @@ def cond(
     ]
 
     def choose(cx: Lowering, low: int, high: int) -> list[ir.Value]:
+        """Return the results of branch ``index``, which is at least ``low`` and below ``high``."""
         if high - low == 1:
             return _values(cx, cx.inline(branches[low], given), avals)
         middle = (low + high) // 2

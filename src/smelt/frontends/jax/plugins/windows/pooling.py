@@ -40,6 +40,7 @@ def _lower(name: str, pool: Pool, pooled: Sequence[ir.DataType]) -> Callable[...
         base_dilation: Sequence[int],
         window_dilation: Sequence[int],
     ) -> ir.Value:
+        """Lower the reduction of windows to a pooling operator if one fits, else to a fold."""
         window = window_of(cx, window_dimensions, window_strides, padding, window_dilation)
         assert x.dtype is not None
         plain = name == "add" or _is_plain(window, base_dilation)
