@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,98 @@ LONGEST = {"src": 300, "tests": 500}
 def test_no_file_is_longer_than_the_style_allows(folder: str) -> None:
     files = {path: path.read_bytes().count(b"\n") for path in (ROOT / folder).rglob("*.py")}
     assert [str(path) for path, lines in files.items() if lines > LONGEST[folder]] == []
+
+
+SHORT = 8
+"""The most lines of a private or nested function that needs no docstring."""
+
+
+def test_functions_have_docstrings() -> None:
+    """Each public function, method of a public class and function of over eight lines has one.
+
+    The last includes private functions, and functions inside of functions. Exempt are dunder
+    methods, overloads, setters, and methods that override a documented one of a base class in the
+    same file.
+    """
+    files = sorted((ROOT / "src" / "smelt").rglob("*.py"))
+    found = [(path, name) for path in files for name in undocumented(path.read_text("utf-8"))]
+    assert [f"{path.relative_to(ROOT)}: {name}" for path, name in found] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("def f(): pass", ["f"]),
+        ("def f():\n    'Return.'", []),
+        ("def _f(): pass", []),
+        ("def _f():" + "\n    pass" * SHORT, ["_f"]),
+        ("async def f(): pass", ["f"]),
+        ("if x:\n    def f(): pass", ["f"]),
+        ("def f():\n    'Return.'\n    def g(): pass", []),
+        ("def f():\n    'Return.'\n    def g():" + "\n        pass" * SHORT, ["f.g"]),
+        ("@overload\ndef f(): ...", []),
+        ("@typing.overload\ndef f(): ...", []),
+        ("class A:\n    def f(self): pass\n    def __len__(self): pass", ["A.f"]),
+        ("class A:\n    @f.setter\n    def f(self, x): pass", []),
+        ("class _A:\n    def f(self): pass", []),
+        ("class _A:\n    def f(self):" + "\n        pass" * SHORT, ["_A.f"]),
+        (
+            "class A:\n    def f(self): 'Do.'\nclass B(A[int]): pass\nclass C(B):\n    def f(self): pass",
+            [],
+        ),
+        ("class A:\n    def f(self): pass\nclass B(A):\n    def f(self): 'Do.'", ["A.f"]),
+    ],
+)
+def test_functions_without_a_docstring_are_found(text: str, found: list[str]) -> None:
+    assert list(undocumented(text)) == found
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def undocumented(text: str) -> Iterator[str]:
+    """Yield the names of functions and methods without a docstring; the test states the rule."""
+    tree = ast.parse(text)
+    classes = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    for outer, function in functions_of(tree, ()):
+        owner = outer[-1] if outer and isinstance(outer[-1], ast.ClassDef) else None
+        names = [*(node.name for node in outer), function.name]
+        is_nested = any(isinstance(node, Function) for node in outer)
+        is_public = not is_nested and not any(name.startswith("_") for name in names)
+        lines = (function.end_lineno or 0) - function.lineno + 1
+        if (is_public or lines > SHORT) and not (
+            is_exempt(function) or (owner and is_documented_in_base(names[-1], owner, classes))
+        ):
+            yield ".".join(names)
+
+
+def functions_of(
+    node: ast.AST, outer: tuple[ast.ClassDef | Function, ...]
+) -> Iterator[tuple[tuple[ast.ClassDef | Function, ...], Function]]:
+    """Yield the functions and methods in ``node``, each with the classes and functions around it."""
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, Function):
+            yield outer, inner
+        around = (*outer, inner) if isinstance(inner, ast.ClassDef | Function) else outer
+        yield from functions_of(inner, around)
+
+
+def is_exempt(function: Function) -> bool:
+    """True if ``function`` has a docstring, or is a dunder method, an overload or a setter."""
+    ends = {ast.unparse(decorator).rpartition(".")[2] for decorator in function.decorator_list}
+    dunder = function.name.startswith("__") and function.name.endswith("__")
+    return bool(ast.get_docstring(function)) or dunder or bool(ends & {"overload", "setter"})
+
+
+def is_documented_in_base(name: str, owner: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
+    """True if a base class of ``owner``, in the same file, has a method ``name`` with docstring."""
+    named = (ast.unparse(base).partition("[")[0] for base in owner.bases)
+    return any(
+        any(isinstance(f, Function) and f.name == name and is_exempt(f) for f in base.body)
+        or is_documented_in_base(name, base, classes)
+        for base in (classes[text] for text in named if text in classes)
+        if base is not owner
+    )
 
 
 def required(*, extras: bool) -> list[Requirement]:
