@@ -36,6 +36,9 @@ POOLS = {f"MaxPool {name}": _pool("MaxPool", *case) for name, case in WINDOWS.it
 POOLS |= {f"AveragePool {name}": _pool("AveragePool", *case) for name, case in WINDOWS.items()}
 POOLS |= {
     "MaxPool dilated": _pool("MaxPool", *DILATED),
+    "AveragePool of pairs": _pool(
+        "AveragePool", *WINDOWS["3x3"][:2], "kernel_shape = [3,2], pads = [1,1,1,0]"
+    ),
     "AveragePool of padding": _pool(
         "AveragePool", *WINDOWS["3x3"][:2], f"{WINDOWS['3x3'][2]}, count_include_pad = 1"
     ),
