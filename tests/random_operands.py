@@ -176,7 +176,7 @@ ENDS = 2**63 - 1, 2**31 - 1, -(2**63)
 
 
 def _target(f: Fitting) -> list[int]:
-    """A Reshape that keeps some dims, and lets one be what is left."""
+    """A Reshape that keeps some dims and infers one by -1."""
     kept = f.random.randint(0, f.rank)
     return [*[0] * kept, *f.random.choice(([-1], [1, -1], [-1, 1], [-1, 2]))]
 

@@ -49,9 +49,11 @@ def unit(m: Match, b: Builder, relu: bool) -> Replacement:
         return Miss("an operand is not dequantized by constants")
     weights = m.array(w[0], None)
     if weights is None or weights.dtype != np.int8 or x[0].dtype != ir.DataType.INT8 or w[2].any():
-        return Miss("the weights are not constant int8 around 0, or the operand is no int8")
+        return Miss(
+            "the weights are not constant int8 with zero point 0, or the operand is not int8"
+        )
     if x[1].size > 1 or end[0].size > 1 or end[1].dtype != np.int8:
-        return Miss("the operand or the result has scales for channels, or is no int8")
+        return Miss("the operand or the result has scales for channels, or is not int8")
     conv = node.op_type == "Conv"
     if node.op_type == "Gemm":
         plain = {"alpha": 1.0, "beta": 1.0, "transA": 0}

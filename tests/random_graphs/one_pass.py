@@ -21,7 +21,7 @@ STRUCTURED = "structured"
 """The focus of whole blocks of networks, some of them in half precision."""
 
 CHANGES_INTERFACE = {"add-fp16-cast", "update-output-dtypes", "raise-opset"}
-"""Passes that change types or versions: their own tests compare what they make."""
+"""Passes that change types or opsets. Their own tests compare their results."""
 
 
 def candidates() -> list[Pass]:

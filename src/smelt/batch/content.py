@@ -47,7 +47,7 @@ def files_of(model: str | Path) -> list[Path]:
 
 
 def size_of(model: str | Path) -> int:
-    """Return the bytes of ``model`` and of its weights beside it; 0 if there is no model."""
+    """Return the bytes of the file ``model`` and its external weights; 0 without a file."""
     try:
         return sum(file.stat().st_size for file in files_of(model))
     except OSError:

@@ -38,7 +38,7 @@ Source: TypeAlias = "ir.Model | onnx.ModelProto | bytes | str | Path"
 
 ONCE = (drop_outputs, bind_symbols, inline_calls)
 ROUND = (drop_nodes, drop_outputs, choose_branches)
-"""Steps that repeat until none of them removes anything."""
+"""The steps that ``reduce`` repeats until no step removes a node."""
 LAST = (shrink_sizes, forget_weights)
 
 

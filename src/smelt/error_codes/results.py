@@ -14,9 +14,9 @@ CODES: Mapping[str, ErrorCode] = {
     ),
     "E701": ErrorCode(
         "a pass changed a result",
-        "With --verify each, smelt compares results after a pass with those before it, and with "
-        "those of the source. The difference is larger than the pass, or all passes so far, "
-        "declare. Results of passes that are declared exact are compared by bits.",
+        "With --verify each, smelt compares the results after each pass with the results before "
+        "it and with the results of the source. Here the error exceeds the error that the pass, "
+        "or all passes so far, declare. Passes that are declared exact are compared bit by bit.",
         "run the reproducer, which names the rewrite; leave the pass out meanwhile",
     ),
     "E702": ErrorCode(

@@ -1,4 +1,4 @@
-"""A model in parts: one target runs what it supports, another target the rest; one artifact.
+"""An artifact of a model that two targets share: the fallback runs what the first refuses.
 
 Each part is a folder with the files of its target, as if it were a model. ``parts.json`` tells how
 values flow: values are numbered, inputs first, and each part reads and writes some of them, in

@@ -115,8 +115,9 @@ def _group(name: str, kids: Sequence[tuple[Tree, str]]) -> tuple[Tree, str]:
 
 
 def _named(name: str, kid: tuple[Tree, str]) -> tuple[Tree, str]:
-    """Merge a group that holds one group into it, with both names; return a single
-    node as it is.
+    """Merge a group with the only group in it, under both names.
+
+    A single node is returned unchanged.
     """
     tree, _ = kid
     if isinstance(tree, dict) and "node" not in tree:

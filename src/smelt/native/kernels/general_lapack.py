@@ -39,7 +39,7 @@ def _decomposed(
 ) -> Iterator[tuple[str, str, str, str, str]]:
     """Write the caller's LAPACK call for each matrix ``b``.
 
-    Yields pointers to three matrices, the first of which holds ``b``, to a row of values, and to a
+    Yield five pointers: to three matrices (the first holds ``b``), to a row of values, and to a
     workspace of ``(4 + BLOCK) n`` numbers.
     """
     body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name

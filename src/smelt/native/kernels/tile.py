@@ -70,7 +70,7 @@ class Product:
 
     @property
     def computed(self) -> int:
-        """The columns of B that exist and are computed, ``n`` of which are stored."""
+        """The columns of B that the micro-kernel computes; it stores ``n`` of them."""
         return max(self.n, self.width)
 
 

@@ -10,7 +10,7 @@ Needs    (1) a target that tells which nodes it computes; (2) a function body fo
          types of its operands in ONNX's schema, of the model's opset or of an earlier one that can
          be raised to it. A body of a later opset, or operand types that the model's opset lacks,
          raise the opset of the model.
-Keeps    (1) nodes that the target computes itself; (2) all nodes if there is no target.
+Keeps    (1) nodes for which the target has a kernel; (2) all nodes without a target.
 """
 
 from __future__ import annotations

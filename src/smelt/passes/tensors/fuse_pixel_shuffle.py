@@ -90,8 +90,10 @@ def blocks_moved(m: Match, b: Builder) -> Replacement:
 
 
 def _operand(source: ir.Shape | None, result: Sequence[Dim] | ir.Shape | None) -> list[int] | None:
-    """Return the target of a Reshape from ``source`` to ``result``, ``[]`` if none is needed, else
-    None."""
+    """Return the shape operand of a Reshape from ``source`` to ``result``.
+
+    ``[]`` if the shapes are equal; None if a Reshape cannot say ``result``.
+    """
     target = result if isinstance(result, ir.Shape) or result is None else ir.Shape(result)
     if same_shape(source, target):
         return []
