@@ -152,8 +152,8 @@ def _runner(artifact: smelt.Artifact, library: Path, function: str) -> CLibrary:
         interface_of(artifact.model),
         max(memory.arena_bytes, 1),
         memory.alignment,
-        sizes=bounds_of(program.given),
-        lengths=bounds_of(program.told),
+        sizes=bounds_of(program.input_sizes),
+        lengths=bounds_of(program.returned_sizes),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from smelt.errors import Unsupported
-from smelt.native.run_time import told_sizes
+from smelt.native.run_time import returned_sizes
 from smelt.program.instruction import Instruction
 from smelt.runtime.c_library import ERROR_SIZE
 
@@ -20,7 +20,7 @@ def error_of(instruction: Instruction, body: Unit) -> int:
     be checked before a run, which only the model's own function can do.
     """
     finds = instruction.attributes.get("finds") or any(
-        each.program.carried or told_sizes(each.program) for each in instruction.bodies
+        each.program.loop_sizes or returned_sizes(each.program) for each in instruction.bodies
     )
     errors = body.fails | ({ERROR_SIZE} if finds else set())
     if body.checks or len(errors) > 1:
@@ -49,9 +49,9 @@ def body_text(body: Unit) -> str:
     }
     ```
     """
-    found = [str(each.size) for each in body.program.found]
+    found = [str(each.size) for each in body.program.data_dependent_sizes]
     handed_on = {name: text for name, text in body.handed_on.items() if name not in found}
-    told = told_sizes(body.program)
+    told = returned_sizes(body.program)
     more = "".join(f", {declared}" for declared in handed_on.values())
     more += "".join(f", ptrdiff_t *told_{size}" for size in told)
     head = f"(const void *const *inputs, void *const *outputs, unsigned char *memory{more})"

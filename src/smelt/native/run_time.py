@@ -28,12 +28,17 @@ FIX = "bind that dim to one size, for instance --dim B=1, or use the target 'onn
 
 def sizes_of(program: Program) -> list[str]:
     """Return the C names of the run-time sizes of a program or body."""
-    return [str(each.size) for each in (*program.given, *program.carried, *program.found)]
+    return [
+        str(each.size)
+        for each in (*program.input_sizes, *program.loop_sizes, *program.data_dependent_sizes)
+    ]
 
 
-def told_sizes(body: Program) -> list[str]:
+def returned_sizes(body: Program) -> list[str]:
     """Return the sizes that ``body`` computes and that its results have, so it must return them."""
-    return sorted({str(each.size) for each in body.found} & _atoms(body, body.outputs))
+    return sorted(
+        {str(each.size) for each in body.data_dependent_sizes} & _atoms(body, body.outputs)
+    )
 
 
 def has_run_sizes(program: Program, instruction: Instruction) -> bool:
@@ -64,7 +69,7 @@ def in_order_of_sizes(given: Program, ordered: Program) -> Program:
 def _early_reader(program: Program) -> Instruction | None:
     """Return the first instruction with a size that is not computed before it, or None."""
     known: set[str] = set()
-    found = {str(each.size) for each in program.found}
+    found = {str(each.size) for each in program.data_dependent_sizes}
     for instruction in program.instructions if found else ():
         new = (_atoms(program, instruction.outputs) & found) - known
         if not (_atoms(program, instruction.inputs) & found) <= known:
@@ -129,7 +134,9 @@ def emit(kernel: Kernel, cx: KernelContext) -> None:
 
 def _in_words(program: Program, error: Undecided) -> str:
     """Return the undecided question with the model's names for sizes."""
-    names = {str(each.size): each.name for each in (*program.given, *program.found)}
+    names = {
+        str(each.size): each.name for each in (*program.input_sizes, *program.data_dependent_sizes)
+    }
     return _SIZE.sub(lambda found: names.get(found[0], found[0]), str(error))
 
 

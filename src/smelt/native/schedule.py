@@ -67,7 +67,7 @@ def ordered(
         spell_out_broadcasts(program)
         resolve_sizes(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
         check_sizes_known(program, NO_BOUND, settled=True)
-        program.conditions = constraint_conditions(constraints_of(model), program.given)
+        program.conditions = constraint_conditions(constraints_of(model), program.input_sizes)
     for value, number, open_ in zip(model.graph.outputs, program.outputs, shapes, strict=True):
         pairs = zip(program.slots[number].shape, open_, strict=True)
         value.shape = ir.Shape([dim if isinstance(dim, int) else name for dim, name in pairs])

@@ -90,7 +90,7 @@ class Unit:
         self.fails: set[int] = set()
         self._name_of: dict[str, str] = around._name_of if around else {}
         self._open = list(program.conditions)
-        found = {str(each.size) for each in program.found}
+        found = {str(each.size) for each in program.data_dependent_sizes}
         self._known = {size for size in self.sizes if size not in found}
         self._check_sizes()
         for step, instruction in enumerate(program.instructions):

@@ -236,10 +236,10 @@ class Program:
 
     ``inputs`` and ``outputs`` are slots in the order of the model's interface; an output may be an
     input or a constant, and may occur twice. ``constants`` holds read-only arrays, in their stored
-    sizes. ``given`` are the sizes that a run receives, ``found`` the data-dependent ones that an
-    instruction computes, and ``told`` output sizes that do not follow from input shapes alone.
-    ``conditions`` must hold of them, or the run fails. ``carried`` are sizes of loop states that
-    each iteration of the body receives.
+    sizes. The run-time sizes: a run receives ``input_sizes``; an instruction computes each of the
+    ``data_dependent_sizes``; ``returned_sizes`` are output sizes that input shapes do not fix; each
+    iteration of a loop body receives ``loop_sizes``, sizes of loop states. A run fails unless all
+    ``conditions`` on these sizes hold.
     """
 
     name: str
@@ -248,11 +248,11 @@ class Program:
     outputs: tuple[int, ...]
     constants: dict[int, np.ndarray]
     instructions: list[Instruction]
-    given: tuple[RunSize, ...] = ()
-    found: tuple[RunSize, ...] = ()
-    told: tuple[RunSize, ...] = ()
+    input_sizes: tuple[RunSize, ...] = ()
+    data_dependent_sizes: tuple[RunSize, ...] = ()
+    returned_sizes: tuple[RunSize, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    carried: tuple[RunSize, ...] = ()
+    loop_sizes: tuple[RunSize, ...] = ()
 
     @property
     def bodies(self) -> list[Body]:

@@ -52,10 +52,10 @@ def resolve_sizes(
     _walk(program, known)
     sizes = known.sizes
     _replace(program, sizes)
-    program.given = tuple(given.values())
+    program.input_sizes = tuple(given.values())
     symbols = [name for shape in returned for dim in shape for name in sorted(symbols_of(dim))]
     unknown = [name for name in dict.fromkeys(symbols) if name not in given]
-    program.told = tuple(
+    program.returned_sizes = tuple(
         RunSize(told.get(name, name), size, name)
         for name in unknown
         if isinstance(size := sizes.get(name), Size)
@@ -122,7 +122,9 @@ def _walk(program: Program, known: Known) -> None:
                 ends = carried_sizes(
                     program, instruction, known.sizes, known.declared, partial(_trial, known)
                 )
-                body.program.carried = tuple(known.name(name, *each) for name, each in ends.items())
+                body.program.loop_sizes = tuple(
+                    known.name(name, *each) for name, each in ends.items()
+                )
             _replace(body.program, known.sizes)
             _walk(body.program, known)
             _replace(body.program, known.sizes)
@@ -130,7 +132,7 @@ def _walk(program: Program, known: Known) -> None:
         found += _found(program, instruction, known)
         known.sizes = computed_sizes(program, instruction) | known.sizes
         _replace(program, known.sizes, instruction)
-    program.found = tuple(found)
+    program.data_dependent_sizes = tuple(found)
 
 
 def _trial(known: Known, body: Program, bounds: Mapping[str, Bounds]) -> Program:

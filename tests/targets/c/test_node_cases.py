@@ -112,7 +112,7 @@ def check(compiled: Compiled, library: Path) -> None:
         interface_of(compiled.artifact.model),
         max(plan.memory.arena_bytes, 1),
         64,
-        lengths=bounds_of(plan.steps.told),
+        lengths=bounds_of(plan.steps.returned_sizes),
     )
     sets = compiled.case.data_sets[:1] if compiled.kept else compiled.case.data_sets
     for inputs, outputs in sets:

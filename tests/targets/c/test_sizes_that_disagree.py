@@ -127,12 +127,12 @@ def program_of(name: str, function: str) -> tuple[dict[str, bytes], str]:
                 count *= dim if isinstance(dim, int) else sizes[str(dim)]
             calls.append(f"given({count}, {int(value.dtype.name != 'FLOAT')})")
         most = [program.slots[number].most_bytes for number in program.outputs]
-        told = ", ".join(str(sizes[each.name]) for each in program.given)
+        told = ", ".join(str(sizes[each.name]) for each in program.input_sizes)
         lines += [
             f"  {{ const void *in[] = {{ {', '.join(calls)} }};",
             f"    void *out[] = {{ {', '.join(f'malloc({n})' for n in most)} }};",
-            f"    ptrdiff_t sizes[] = {{ {told} }}, lengths[{len(program.told) + 1}];",
-            f"    if ({function}_run(in, out, arena, sizes{', lengths' * bool(program.told)}) "
+            f"    ptrdiff_t sizes[] = {{ {told} }}, lengths[{len(program.returned_sizes) + 1}];",
+            f"    if ({function}_run(in, out, arena, sizes{', lengths' * bool(program.returned_sizes)}) "
             f'!= {status}) puts("{name} {sizes}"); (void)lengths; }}',
         ]
     return artifact.files, "\n".join(lines)

@@ -15,7 +15,7 @@ import onnx_ir as ir
 from smelt.native.kernels.instance import Instance, static
 from smelt.native.kernels.kernel import ANY, KernelContext, as_bytes, kernel
 from smelt.native.kernels.operand import Operand
-from smelt.native.run_time import told_sizes
+from smelt.native.run_time import returned_sizes
 from smelt.native.types import C_TYPES
 from smelt.program.instruction import Body, Slot
 from smelt.program.memory import ALIGNMENT
@@ -61,8 +61,8 @@ def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequenc
     read = _pointers(cx, "read", inputs, read=True)
     written = _pointers(cx, "written", outputs, read=False)
     body = cx.instruction.bodies[place].program
-    more = cx.all_handed_on() + "".join(f", {each.size}" for each in body.carried)
-    told = told_sizes(body)
+    more = cx.all_handed_on() + "".join(f", {each.size}" for each in body.loop_sizes)
+    told = returned_sizes(body)
     for size in told:
         cx.body.line(f"ptrdiff_t {size};")
     more += "".join(f", &{size}" for size in told)
@@ -147,7 +147,7 @@ def _states(cx: KernelContext) -> list[_State]:
 
     An initial state of other sizes than the next ones is never read, so it is not copied.
     """
-    carried = {str(each.size) for each in cx.instruction.bodies[0].program.carried}
+    carried = {str(each.size) for each in cx.instruction.bodies[0].program.loop_sizes}
     states = []
     for i, (given, left) in enumerate(_slots_of_states(cx)):
         pairs = zip(given.sizes, left.sizes, strict=False)
@@ -163,7 +163,7 @@ def _carried_sizes(cx: KernelContext) -> list[tuple[int, int, int, int]]:
     """Return the sizes of states that vary: variable, initial size, next size, size of the
     result."""
     body = cx.instruction.bodies[0].program
-    carried, found = {str(each.size) for each in body.carried}, {}
+    carried, found = {str(each.size) for each in body.loop_sizes}, {}
     for i, (given, left) in enumerate(_slots_of_states(cx)):
         first, result = (
             cx.program.slots[s].sizes

@@ -176,7 +176,10 @@ class KernelContext(Instance):
         program, step = self.program, self.instruction
         read = [program.slots[slot].shape for slot in step.inputs if slot >= 0]
         known = {atom for shape in read for dim in shape for atom in _atoms(dim)}
-        return any(same(each.size, size) for each in program.found) and str(size) not in known
+        return (
+            any(same(each.size, size) for each in program.data_dependent_sizes)
+            and str(size) not in known
+        )
 
     def may_fail(self, error: int = ERROR_SIZE) -> None:
         """Let ``return 1`` in the body end the run with ``error``."""

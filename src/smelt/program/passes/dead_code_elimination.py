@@ -19,7 +19,7 @@ def run(program: Program, *, side_effects: Collection[str] = SIDE_EFFECTS) -> bo
     data-dependent size stays, because shapes may use the size without reading the result.
     """
     live = set(program.outputs)
-    found = {str(each.size) for each in program.found}
+    found = {str(each.size) for each in program.data_dependent_sizes}
     kept: list[Instruction] = []
     for instruction in reversed(program.instructions):
         stays = instruction.op in side_effects or _finds(program, instruction, found)

@@ -76,7 +76,7 @@ def _braced(items: Iterable[object]) -> str:
 
 def ports(program: Program, slots: tuple[int, ...]) -> list[Port]:
     """Return the interface tensors in ``slots``, in order."""
-    sizes = (*program.given, *program.found)
+    sizes = (*program.input_sizes, *program.data_dependent_sizes)
     names = {str(each.size): comment(each.name) for each in sizes}
     return [Port(number, program.slots[slot], names) for number, slot in enumerate(slots)]
 

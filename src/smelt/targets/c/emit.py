@@ -92,9 +92,9 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
         "title": comment(program.name),
         "version": VERSION,
         "interface_version": INTERFACE_VERSION,
-        "sizes": sizes_of(program.given),
-        "lengths": sizes_of(program.told),
-        "found": [str(each.size) for each in program.found],
+        "sizes": sizes_of(program.input_sizes),
+        "lengths": sizes_of(program.returned_sizes),
+        "found": [str(each.size) for each in program.data_dependent_sizes],
         "inputs": ports(program, program.inputs),
         "outputs": ports(program, program.outputs),
         "arena_bytes": max(memory.arena_bytes, memory.alignment),
@@ -189,11 +189,11 @@ def macros(texts: Sequence[str]) -> list[str]:
 
 def _size_checks(program: Program) -> Iterator[dict[str, str]]:
     """Yield the conditions on sizes that a run receives or returns, with their error codes."""
-    if program.given:
+    if program.input_sizes:
         yield {"condition": "sizes == NULL", "error": "NULL"}
-    if program.told:
+    if program.returned_sizes:
         yield {"condition": "lengths == NULL", "error": "NULL"}
-    for number, each in enumerate(program.given):
+    for number, each in enumerate(program.input_sizes):
         told = f"sizes[{number}]"
         condition = f"{told} < {each.size.low} || {told} > {each.size.high}"
         yield {"condition": condition, "error": "SIZE"}
@@ -247,8 +247,8 @@ def _loader(options: Options, plan: CPlan, files: dict[str, bytes]) -> Callable[
             arena_bytes=arena_bytes,
             alignment=alignment,
             weights=files.get(f"{options.name}{BLOBS['bin']}"),
-            sizes=bounds_of(plan.steps.given),
-            lengths=bounds_of(plan.steps.told),
+            sizes=bounds_of(plan.steps.input_sizes),
+            lengths=bounds_of(plan.steps.returned_sizes),
         )
 
     return load

@@ -45,7 +45,7 @@ def to_json(name: str, model: ir.Model, program: Program, files: Mapping[str, by
     }
     if interface.check is not None:
         document["constraints"] = list(interface.check.constraints)
-    for word, sizes in (("sizes", program.given), ("lengths", program.told)):
+    for word, sizes in (("sizes", program.input_sizes), ("lengths", program.returned_sizes)):
         bounds = bounds_of(sizes)
         if bounds:
             document[word] = [[size, low, high] for size, (low, high) in bounds.items()]
