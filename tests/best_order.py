@@ -20,8 +20,8 @@ def unfused(program: Program) -> list[Instruction]:
     """The instructions with each step that finishes a product as an instruction of its own."""
     found = []
     for each in program.instructions:
-        parts = [replace(each, finish=())]
-        for step in each.finish:
+        parts = [replace(each, epilogue=())]
+        for step in each.epilogue:
             last = parts[-1]
             slot = program.new_slot(program.slots[each.outputs[0]])
             parts[-1] = replace(last, outputs=(slot,))

@@ -25,7 +25,7 @@ def finishes(artifact) -> list[tuple[str, ...]]:
     program = artifact.opened().compiled.program.copy()
     ordered = planned(program, "host", (convolve_packed,))
     steps = [step for step in ordered.instructions if step.op == CONV]
-    return [tuple(each.op for each in step.finish) for step in steps]
+    return [tuple(each.op for each in step.epilogue) for step in steps]
 
 
 def some(*shape: int) -> np.ndarray:

@@ -132,7 +132,7 @@ def test_is_one_instruction(library: Library, name: str) -> None:
     product, *others = library.models[name].artifact.plan.steps.instructions
     gathered = name.startswith("direct") and "w" not in library.constant
     apart = [part.op for other in others for part in other.parts or (other,)]
-    steps = [step.op for step in product.finish] + apart
+    steps = [step.op for step in product.epilogue] + apart
     assert steps == FINISHED[name][1]
     assert bool(others) == gathered
 
@@ -140,7 +140,7 @@ def test_is_one_instruction(library: Library, name: str) -> None:
 @pytest.mark.parametrize("name", KEPT)
 def test_stays_apart(library: Library, name: str) -> None:
     steps = library.models[name].artifact.plan.steps.instructions
-    assert not any(step.finish for step in steps)
+    assert not any(step.epilogue for step in steps)
 
 
 def test_nan_and_infinities_go_through(library: Library) -> None:
@@ -153,4 +153,4 @@ def test_nan_and_infinities_go_through(library: Library) -> None:
 def test_a_sum_does_not_follow_a_product_at_once(library: Library) -> None:
     """A compiler may round the two once, and what should be 0 is not."""
     steps = library.models["a product and a sum"].artifact.plan.steps.instructions
-    assert [[step.op for step in each.finish] for each in steps if each.op == "Conv"] == [["Mul"]]
+    assert [[step.op for step in each.epilogue] for each in steps if each.op == "Conv"] == [["Mul"]]

@@ -25,7 +25,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def agrees(compile_host):
-    return agreement(compile_host, factor_lane_batched, "smelt.native.side_by_side")
+    return agreement(compile_host, factor_lane_batched, "smelt.native.lane_batched")
 
 
 def matrices(shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -148,7 +148,7 @@ def test_products_of_reflections(agrees, shape: tuple[int, int]) -> None:
 def lapack_agrees(compile_host):
     if blas.table() is None:
         pytest.skip("scipy-openblas32 is not installed")
-    return agreement(compile_host, call_lapack, "smelt.native.side_by_side")
+    return agreement(compile_host, call_lapack, "smelt.native.lane_batched")
 
 
 @pytest.mark.parametrize("n", [5, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 3, 8))])

@@ -23,7 +23,7 @@ from smelt.native.kernels.lane_math import (
     NARROW_EXP,
     TANH,
 )
-from smelt.native.kernels.lane_turns import COS, SIN, TURNED
+from smelt.native.kernels.lane_sincos import COS, SIN, SIN_QUARTERS
 from smelt.native.kernels.softmax_vectors import EXP as VEC_EXP
 from smelt.native.kernels.vector import PRELUDE
 from smelt.runtime.c_library import build
@@ -53,7 +53,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         for name in FUNCTIONS
     )
     text = HEAD + IN_LOOPS + LANE_FMA + EXP + NARROW_EXP + TANH + ERF + EXPM1 + LOG1P + LOG
-    text += TURNED + SIN + COS + loops
+    text += SIN_QUARTERS + SIN + COS + loops
     flags = ("-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", *request.param.split())
     folder: Path = tmp_path_factory.mktemp("lanes")
     return ctypes.CDLL(str(build({"model.c": text.encode()}, folder, flags)))

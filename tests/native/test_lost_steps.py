@@ -12,12 +12,12 @@ from smelt.ir import text
 from smelt.native import fuse_epilogue
 from smelt.native.kernels import conv, dot, kernel_of
 from smelt.native.kernels.convolution import gather
-from smelt.native.kernels.convolution.way import Way
+from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.epilogue import ends_in_relu
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.vector_tile import Finish
+from smelt.native.kernels.vector_micro_kernel import Epilogue
 
 HEAD = "float[1,4,3,3] x, float[5,4,3,3] w"
 STEPS = {
@@ -43,7 +43,9 @@ def nothing(instance: Instance, window: Window) -> int:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, **told: bool) -> None:
-    monkeypatch.setattr(conv, "WAYS", (Way(one_pixel, nothing, **told), gather.WAY))
+    monkeypatch.setattr(
+        conv, "ALGORITHMS", (Algorithm(one_pixel, nothing, **told), gather.ALGORITHM)
+    )
 
 
 @pytest.mark.parametrize("name", ["Neg", "Add, Relu"])
@@ -77,13 +79,13 @@ def test_a_way_that_loses_the_relu_of_its_convolution_is_refused(
         with cx.body.loop("o", cx.input(1).shape[0]):
             cx.body.line("y0[o] = y0[o] < 0 ? 0 : y0[o];")
 
-    monkeypatch.setattr(conv, "WAYS", (Way(with_relu, nothing),))
+    monkeypatch.setattr(conv, "ALGORITHMS", (Algorithm(with_relu, nothing),))
     library = Library({"relu": STEPS["Relu"]})
     library.check("relu", random_inputs(library.models["relu"].source))
 
 
 def test_a_product_that_drops_its_epilogue_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dot, "finish_of", lambda *_: Finish())
+    monkeypatch.setattr(dot, "epilogue_of", lambda *_: Epilogue())
     graph = "g (float[5,9] x, float[9,12] w) => (float[5,12] y) { c = MatMul(x, w) y = Exp(c) }"
     with pytest.raises(InternalError, match=r"E964 .* DotGeneral does not compute Exp"):
         compile_text(graph)
@@ -108,7 +110,7 @@ def test_whatever_claims_steps_has_to_compute_them(
     model = text.parse(f"g (float[1,1,6,6] x) => (z) {{ {CLAIMING[op]} z = Neg(y) }}", 23)
     found = kernel_of(op)
     assert found is not None
-    claims = replace(found, finishes=lambda instance, shape: True)
+    claims = replace(found, supports_side_operand=lambda instance, shape: True)
     monkeypatch.setattr(
         fuse_epilogue, "kernel_of", lambda name: claims if name == op else kernel_of(name)
     )

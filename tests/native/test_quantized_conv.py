@@ -259,7 +259,7 @@ def test_the_bits_are_the_same_with_products_of_bytes_that_saturate() -> None:
     for name in held.models:
         (got,) = held.run(name, [CASES[name].given])
         np.testing.assert_array_equal(got, CASES[name].wanted, err_msg=name)
-        assert "hold_quads" in str(held.models[name].artifact.files)
+        assert "clamp_quads" in str(held.models[name].artifact.files)
 
 
 @pytest.fixture(scope="module")

@@ -95,7 +95,7 @@ def _spread(
     return Region({0: {axis: (low, high)}}, {"pads": tuple(left)})
 
 
-def with_finish(region_of: RegionOf) -> RegionOf:
+def with_side_operands(region_of: RegionOf) -> RegionOf:
     """Return ``region_of`` extended to the side operands of the epilogue, which are cut too."""
 
     def found(
@@ -104,7 +104,7 @@ def with_finish(region_of: RegionOf) -> RegionOf:
         """Return the region of a band, with the boxes of side operands."""
         region = region_of(program, instruction, axis, start, stop)
         rank = len(program.slots[instruction.outputs[0]].shape)
-        for step in instruction.finish if region is not None else ():
+        for step in instruction.epilogue if region is not None else ():
             for position in step.operands:
                 shape = program.slots[instruction.inputs[position]].shape if position >= 0 else ()
                 own = axis - rank + len(shape)
@@ -118,7 +118,9 @@ def with_finish(region_of: RegionOf) -> RegionOf:
 
 BY_ELEMENT = ("QuantizeLinear", "DequantizeLinear", LOOKUP)
 WINDOWED = {**REGIONS, "QLinearConv": _quantized, **dict.fromkeys(BY_ELEMENT, elementwise)}
-ROW_REGIONS: Mapping[str, RegionOf] = {op: with_finish(each) for op, each in WINDOWED.items()}
+ROW_REGIONS: Mapping[str, RegionOf] = {
+    op: with_side_operands(each) for op, each in WINDOWED.items()
+}
 """Region functions for rows of images, quantized convolutions included."""
 
 _MORE: Mapping[str, RegionOf] = {
@@ -133,6 +135,6 @@ _MORE: Mapping[str, RegionOf] = {
 }
 BAND_REGIONS: Mapping[str, RegionOf] = {
     **ROW_REGIONS,
-    **{op: with_finish(each) for op, each in _MORE.items()},
+    **{op: with_side_operands(each) for op, each in _MORE.items()},
 }
 """Region functions for bands of tensors of any rank, along any axis."""

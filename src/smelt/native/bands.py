@@ -182,7 +182,9 @@ def _has_kernel(program: Program, band: Instruction) -> bool:
     instance, kernel = Instance(program, band), kernel_of(band.op)
     if kernel is None or kernel.refuse(instance) is not None:
         return False
-    places = [place for step in band.finish for place in step.operands if place >= 0]
+    places = [place for step in band.epilogue for place in step.operands if place >= 0]
     slots = (*(band.inputs[place] for place in places), *band.outputs)
     shapes = [program.slots[slot].sizes for slot in slots]
-    return not band.finish or all(kernel.finishes(instance, shape) for shape in shapes)
+    return not band.epilogue or all(
+        kernel.supports_side_operand(instance, shape) for shape in shapes
+    )

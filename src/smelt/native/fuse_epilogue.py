@@ -56,16 +56,16 @@ def fuse_epilogues(program: Program) -> None:
         for place in sorted(places, reverse=True):
             product = kept[place]
             assert product is not None  # its only reader has not been moved
-            if _may_finish(program, product, each):
+            if _may_fuse(program, product, each):
                 kept[place] = None
-                instruction = _finished(product, each)
+                instruction = _with_step(product, each)
                 break
         maker.update((slot, len(kept)) for slot in instruction.outputs)
         kept.append(instruction)
     program.instructions = [each for each in kept if each is not None]
 
 
-def _may_finish(program: Program, product: Instruction, each: Instruction) -> bool:
+def _may_fuse(program: Program, product: Instruction, each: Instruction) -> bool:
     """True if ``each`` can be a step of the epilogue of ``product``."""
     kernel, producing = kernel_of(each.op), kernel_of(product.op)
     if kernel is None or kernel.element is None or producing is None:
@@ -74,21 +74,21 @@ def _may_finish(program: Program, product: Instruction, each: Instruction) -> bo
     if len(each.outputs) != 1 or any(C_TYPES[slot.dtype].name != "float" for slot in slots):
         return False
     result = program.slots[product.outputs[0]]
-    if not same(result.shape, program.slots[each.outputs[0]].shape) or each.finish:
+    if not same(result.shape, program.slots[each.outputs[0]].shape) or each.epilogue:
         return False
-    if each.op in SUMS and not all(step.op in NO_PRODUCTS for step in product.finish[-1:]):
+    if each.op in SUMS and not all(step.op in NO_PRODUCTS for step in product.epilogue[-1:]):
         # A compiler contracts a product and a sum to one operation, rounded once. Then x * x - y *
         # y may be negative for equal x and y, and its root NaN.
         return False
     instance = Instance(program, product)
     shapes = [static(program.slots[slot]) for slot in each.inputs if slot >= 0]
     try:
-        return all(producing.finishes(instance, shape) for shape in shapes)
+        return all(producing.supports_side_operand(instance, shape) for shape in shapes)
     except Undecided:
         return False
 
 
-def _finished(product: Instruction, each: Instruction) -> Instruction:
+def _with_step(product: Instruction, each: Instruction) -> Instruction:
     """Return ``product`` with one more epilogue step; absent inputs are -1 to keep positions."""
     inputs = list(product.inputs)
     inputs += [-1] * (OPTIONAL_INPUTS.get(product.op, 3) - len(inputs))
@@ -103,5 +103,5 @@ def _finished(product: Instruction, each: Instruction) -> Instruction:
             inputs.append(slot)
     step = Step(each.op, tuple(operands), each.attributes)
     return replace(
-        product, inputs=tuple(inputs), outputs=each.outputs, finish=(*product.finish, step)
+        product, inputs=tuple(inputs), outputs=each.outputs, epilogue=(*product.epilogue, step)
     )

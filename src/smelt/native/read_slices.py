@@ -51,7 +51,7 @@ def read_slices(program: Program) -> None:
 
 def _may_be_read(program: Program, step: Instruction) -> bool:
     """True for a static Slice of an input or a computed slot."""
-    if step.op != "Slice" or step.finish or step.outputs[0] in program.outputs:
+    if step.op != "Slice" or step.epilogue or step.outputs[0] in program.outputs:
         return False
     source, result = program.slots[step.inputs[0]], program.slots[step.outputs[0]]
     if step.inputs[0] in program.constants or source.layout is not None:

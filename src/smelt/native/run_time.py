@@ -128,7 +128,7 @@ def emit(kernel: Kernel, cx: KernelContext) -> None:
             f"the kernel of {cx.instruction.op} does not compute {', '.join(lost)}, fused into it",
             at=f"node {cx.instruction.origin!r}",
             why="the result would be that of the operator without these steps",
-            fix="let the kernel apply finish_of, or not say that it computes an epilogue",
+            fix="let the kernel apply epilogue_of, or not say that it computes an epilogue",
         )
 
 

@@ -156,7 +156,7 @@ class Unit:
     def _call(self, step: int, cx: KernelContext, name: str, arguments: list[str]) -> None:
         """Add the line of ``run`` that calls the function, by shards if it is split."""
         instruction = cx.instruction
-        ops = " ".join([instruction.op, *(step.op for step in instruction.finish)])
+        ops = " ".join([instruction.op, *(step.op for step in instruction.epilogue)])
         what = comment(f"{ops} {instruction.origin}")
         call = f"{name}({', '.join(arguments)})"
         if cx.fails:

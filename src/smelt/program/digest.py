@@ -31,7 +31,7 @@ def _lines(program: Program) -> Iterator[str]:
 
 def _of_step(step: Instruction) -> Iterator[str]:
     attributes = sorted(step.attributes.items())
-    yield f"{step.op} {step.inputs} {step.outputs} {attributes} {step.finish}"
+    yield f"{step.op} {step.inputs} {step.outputs} {attributes} {step.epilogue}"
     for part in step.parts:
         yield from _of_step(part)
     for body in step.bodies:

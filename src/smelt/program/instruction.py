@@ -178,7 +178,7 @@ class Instruction:
     absent optional input is slot -1. ``last_use[i]`` is True if no later instruction reads
     ``inputs[i]`` and it is no output of the program; the pass ``last_use`` sets it. ``origin``
     names the graph node, for reports and comments in emitted code. ``bodies`` are Programs that
-    control flow runs; values of the outer Program that they read are among ``inputs``. ``finish``
+    control flow runs; values of the outer Program that they read are among ``inputs``. ``epilogue``
     is the epilogue: operators applied to each element of the result before it is stored; their
     operands are among ``inputs``, too. ``parts`` are the instructions that a fused instruction
     stands for, in order; only the last writes a stored slot.
@@ -191,7 +191,7 @@ class Instruction:
     last_use: tuple[bool, ...] = ()
     origin: str = ""
     bodies: tuple[Body, ...] = ()
-    finish: tuple[Step, ...] = ()
+    epilogue: tuple[Step, ...] = ()
     parts: tuple[Instruction, ...] = ()
 
     def ints(self, name: str) -> tuple[int, ...]:

@@ -34,7 +34,7 @@ def called(artifact) -> dict[str, tuple[str, ...]]:
     program = artifact.opened().compiled.program.copy()
     ordered = planned(program, "host", (call_blas,), (fuse_elementwise,))
     steps = [step for step in ordered.instructions if step.op == GEMM]
-    return {step.op: tuple(each.op for each in step.finish) for step in steps}
+    return {step.op: tuple(each.op for each in step.epilogue) for step in steps}
 
 
 def some(*shape: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from smelt.native.kernels.elementwise import combine
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile import Algebra
+from smelt.native.kernels.portable_micro_kernel import Algebra
 from smelt.native.types import C_TYPES, CType
 from smelt.native.writer import Writer
 from smelt.operators.semiring import SEMIRINGS, Semiring, semiring_of

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from smelt.native.kernels.dot import at, finish_beside, is_even, strides_beside
+from smelt.native.kernels.dot import at, dot_epilogue, is_even, side_operand_strides
 from smelt.native.kernels.dot_layout import Axis, Layout, layout_of_instance
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import row_major
-from smelt.native.kernels.vector_tile import Finish, plus
+from smelt.native.kernels.vector_micro_kernel import Epilogue, plus
 from smelt.runtime.jit.blas import FUNCTIONS
 
 GEMM = "smelt.native::Gemm"
@@ -65,11 +65,11 @@ def _matrix(rows: tuple[int, int], columns: tuple[int, int]) -> Matrix | None:
     return None
 
 
-def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
-    return instance.type(0).name == "float" and strides_beside(instance, shape) is not None
+def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
+    return instance.type(0).name == "float" and side_operand_strides(instance, shape) is not None
 
 
-@kernel(GEMM, finishes=_finishes, shared=True)
+@kernel(GEMM, supports_side_operand=_supports_side_operand, shared=True)
 def gemm(cx: KernelContext) -> None:
     """Call BLAS for each matrix of the batch, in row blocks if there is an epilogue.
 
@@ -85,8 +85,8 @@ def gemm(cx: KernelContext) -> None:
     b = at(cx.input(1).name, [axis.rhs for axis in layout.batch], names)
     c = at(cx.output().name, [step * m * n for step in row_major(sizes)], names)
     function = pointer(cx, "sgemm" if cx.type(0).name == "float" else "dgemm")
-    finish = finish_beside(cx, names)
-    rows = max(FEWEST_ROWS, BLOCK // n) if cx.instruction.finish else m
+    epilogue = dot_epilogue(cx, names)
+    rows = max(FEWEST_ROWS, BLOCK // n) if cx.instruction.epilogue else m
     down = left.leading if left.flag == PLAIN else 1
     cut = cx.body.widest(sizes)
     in_batch = cut is not None and is_even(sizes[cut], cx.body.parts)
@@ -98,8 +98,8 @@ def gemm(cx: KernelContext) -> None:
                 f"{plus(a, first, down)}, {left.leading}, {b}, {right.leading}, 0, "
                 f"{plus(c, first, n)}, {n});"
             )
-            if cx.instruction.finish:
-                finish_block(cx, finish.at(first, "0"), plus(c, first, n), n, (count, n))
+            if cx.instruction.epilogue:
+                emit_block_epilogue(cx, epilogue.at(first, "0"), plus(c, first, n), n, (count, n))
 
 
 BLOCK = 1 << 17
@@ -134,9 +134,9 @@ def blocks(cx: KernelContext, var: str, size: int, step: int) -> Iterator[tuple[
     yield str(whole * step), size - whole * step
 
 
-def finish_block(
+def emit_block_epilogue(
     cx: KernelContext,
-    finish: Finish,
+    epilogue: Epilogue,
     target: str,
     pitch: int,
     shape: tuple[int | str, int],
@@ -146,15 +146,15 @@ def finish_block(
 
     ``bias`` is a pointer to the number that is added to each row first.
     """
-    for name, text in finish.support:
+    for name, text in epilogue.support:
         cx.call(name, text)
     with cx.body.block(""):
         cx.body.line(f"float *block = {target};")
         with cx.body.loop("r", shape[0]), cx.body.loop("q", shape[1]):
-            here = finish.at("r", "q")
+            here = epilogue.at("r", "q")
             added = f" + ({bias})[r]" if bias else ""
             cx.body.line(f"const float sum = block[r * {pitch} + q]{added};")
-            operands = ["sum", *(f"({one.pointer})[0]" for one in here.beside)]
+            operands = ["sum", *(f"({one.pointer})[0]" for one in here.side_operands)]
             for line in here.lines:
                 cx.body.line(line.format(*operands))
             cx.body.line(f"block[r * {pitch} + q] = {here.text.format(*operands)};")

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from smelt.native.kernels.convolution import depthwise, direct, gather, of_run, plain, pointwise
-from smelt.native.kernels.convolution.parts import strides_beside
-from smelt.native.kernels.convolution.way import Way
+from smelt.native.kernels.convolution import (
+    depthwise,
+    direct,
+    gather,
+    plain,
+    pointwise,
+    runtime_sized,
+)
+from smelt.native.kernels.convolution.algorithm import Algorithm
+from smelt.native.kernels.convolution.parts import side_operand_strides
 from smelt.native.kernels.convolution.window import Window, channels_of, refuse_window, window_of
 from smelt.native.kernels.epilogue import overwritable
 from smelt.native.kernels.instance import Instance
@@ -12,35 +19,35 @@ from smelt.native.kernels.kernel import FLOAT, KernelContext, kernel
 from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
 
-WAYS = (pointwise.WAY, depthwise.WAY, direct.WAY, gather.WAY)
-WAYS_OF_RUN = (depthwise.WAY, of_run.WAY, plain.WAY)
+ALGORITHMS = (pointwise.ALGORITHM, depthwise.ALGORITHM, direct.ALGORITHM, gather.ALGORITHM)
+RUNTIME_SIZED_ALGORITHMS = (depthwise.ALGORITHM, runtime_sized.ALGORITHM, plain.ALGORITHM)
 """Methods in order of preference, for static and for run-time sizes. The last of each list takes
 every convolution."""
 
 
-def _way(instance: Instance, window: Window) -> Way:
+def _algorithm(instance: Instance, window: Window) -> Algorithm:
     """Return the first method that takes the convolution."""
-    ways = WAYS_OF_RUN if of_run.is_of_run(window) else WAYS
-    return next(way for way in ways if way.supports(instance, window))
+    algorithms = RUNTIME_SIZED_ALGORITHMS if runtime_sized.is_runtime_sized(window) else ALGORITHMS
+    return next(algorithm for algorithm in algorithms if algorithm.supports(instance, window))
 
 
 def _needs(instance: Instance) -> Needs:
     """Return the storage needs of the chosen method; depthwise planes may be computed in place."""
     window = window_of(instance)
-    way = _way(instance, window)
+    algorithm = _algorithm(instance, window)
     # A plane is copied before its results are written, which begin at or before it.
     shrinks = highest(window.pixels - window.plane) <= 0
-    over = way is depthwise.WAY and channels_of(instance)[1] == 1 and shrinks
+    over = algorithm is depthwise.ALGORITHM and channels_of(instance)[1] == 1 and shrinks
     return Needs(
         in_place=overwritable(instance),
         over=(0,) if over else (),
-        workspace=way.workspace(instance, window),
+        workspace=algorithm.workspace(instance, window),
     )
 
 
-def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
-    epilogue = _way(instance, window_of(instance)).epilogue
-    return epilogue and strides_beside(instance, shape) is not None
+def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
+    epilogue = _algorithm(instance, window_of(instance)).epilogue
+    return epilogue and side_operand_strides(instance, shape) is not None
 
 
 def _refuse(instance: Instance) -> str | None:
@@ -62,10 +69,10 @@ def _refuse(instance: Instance) -> str | None:
     kinds=FLOAT,
     needs=_needs,
     refuse=_refuse,
-    finishes=_finishes,
+    supports_side_operand=_supports_side_operand,
     shared=True,
 )
 def conv(cx: KernelContext) -> None:
     """Write sums of products over channels and window, plus the bias; ConvRelu clamps at 0."""
     window = window_of(cx)
-    _way(cx, window).emit(cx, window)
+    _algorithm(cx, window).emit(cx, window)

@@ -13,17 +13,17 @@ from smelt.native.kernels.convolution import rows as by_rows
 from smelt.native.kernels.convolution.filters import Rows, packed, tiles
 from smelt.native.kernels.convolution.panels import PANEL, gather_function
 from smelt.native.kernels.convolution.parts import (
-    finish_by_filter,
+    epilogue_by_filter,
     groups,
     is_float,
-    strides_beside,
+    side_operand_strides,
 )
 from smelt.native.kernels.convolution.window import Window, channels_of, window_of
-from smelt.native.kernels.even_parts import WIDE, emit_vectors
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.tile_walk import STRIDED, packed_rows
-from smelt.native.kernels.vector_tile import Tile
+from smelt.native.kernels.reduction_loop import STRIDED, packed_rows
+from smelt.native.kernels.register_blocks import WIDE, emit_vectors
+from smelt.native.kernels.vector_micro_kernel import MicroKernel
 from smelt.program.storage import Needs
 
 CONV = "smelt.native::ConvByPanels"
@@ -53,11 +53,11 @@ def _needs(instance: Instance) -> Needs:
     return Needs(workspace=4 * products_of(instance)[2] * _gathered(instance))
 
 
-def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
-    return strides_beside(instance, shape) is not None
+def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
+    return side_operand_strides(instance, shape) is not None
 
 
-@kernel(CONV, needs=_needs, finishes=_finishes, shared=True)
+@kernel(CONV, needs=_needs, supports_side_operand=_supports_side_operand, shared=True)
 def conv_by_panels(cx: KernelContext) -> None:
     """For each sample and group, pack panels that fit the cache and multiply them by all
     filters."""
@@ -100,11 +100,13 @@ def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window, fetch
     filters = channels_of(cx)[1]
     bias, body, pixels, when = cx.optional(2), cx.body, window.pixels, rows.when
     start = f"{bias.name} + g * {filters} + o" if bias else ""
-    finish = finish_by_filter(cx).at("o", "p + q + l")
-    walk = packed_rows(rows.block, fetched) if rows.block else STRIDED
+    epilogue = epilogue_by_filter(cx).at("o", "p + q + l")
+    reduction_loop = packed_rows(rows.block, fetched) if rows.block else STRIDED
 
     def tile(vectors: int, stored: str, when: str) -> None:
-        made = Tile(rows.count, vectors, walk, "row" if bias else "", finish, when=when)
+        made = MicroKernel(
+            rows.count, vectors, reduction_loop, "row" if bias else "", epilogue, when=when
+        )
         panel = f"{cx.scratch(cx.type(0))} + q * {terms} + l"
         strides = [] if rows.block else [str(terms), "1"]
         arguments = [str(terms), rows.weights, *strides, panel, str(PANEL)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from smelt.native.kernels.convolution import transposed
-from smelt.native.kernels.convolution.parts import strides_beside
+from smelt.native.kernels.convolution.parts import side_operand_strides
 from smelt.native.kernels.convolution.window import refuse_window, window_of
 from smelt.native.kernels.epilogue import overwritable
 from smelt.native.kernels.instance import Instance
@@ -26,11 +26,18 @@ def _needs(instance: Instance) -> Needs:
     return Needs(in_place=overwritable(instance), workspace=transposed.workspace(instance))
 
 
-def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
-    return transposed.supports(instance) and strides_beside(instance, shape) is not None
+def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
+    return transposed.supports(instance) and side_operand_strides(instance, shape) is not None
 
 
-@kernel("ConvTranspose", kinds=FLOAT, needs=_needs, refuse=_refuse, finishes=_finishes, shared=True)
+@kernel(
+    "ConvTranspose",
+    kinds=FLOAT,
+    needs=_needs,
+    refuse=_refuse,
+    supports_side_operand=_supports_side_operand,
+    shared=True,
+)
 def conv_transpose(cx: KernelContext) -> None:
     """Use a matrix product where that pays."""
     if transposed.supports(cx):

@@ -15,13 +15,19 @@ import numpy as np
 
 from smelt.native.kernels import algebra, log_sum_exp_dot, vector_dot
 from smelt.native.kernels.dot_layout import Layout, layout_of_instance
-from smelt.native.kernels.epilogue import finish_of, merged_strides, overwritable
+from smelt.native.kernels.epilogue import epilogue_of, merged_strides, overwritable
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import index, row_major
-from smelt.native.kernels.tile import Algebra, Product, columns_for, emit_columns, padded
+from smelt.native.kernels.portable_micro_kernel import (
+    Algebra,
+    Product,
+    columns_for,
+    emit_columns,
+    padded,
+)
 from smelt.native.kernels.vector_dot import Matrices, pack, panel_workspace
-from smelt.native.kernels.vector_tile import Beside, Finish
+from smelt.native.kernels.vector_micro_kernel import Epilogue, SideOperand
 from smelt.program.dot_dims import DotDims
 from smelt.program.run_sizes import Size, highest, lowest, same, surely_below
 from smelt.program.storage import Needs
@@ -74,7 +80,7 @@ def _workspace(instance: Instance, layout: Layout) -> int:
     return width * max(highest(layout.k.size), 1) * instance.type(0).size
 
 
-def strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def side_operand_strides(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the strides of a side operand by batch dim, row and column; None if they do not
     merge."""
     dims, result = instance.instruction.attributes["dims"], instance.output_shape()
@@ -86,22 +92,22 @@ def strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...
     return merged_strides(shape, result, groups)
 
 
-def _finishes(instance: Instance, shape: tuple[int, ...]) -> bool:
+def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
     layout = layout_of_instance(instance)
     in_vectors = layout is not None and _in_vectors(instance, layout)
-    return in_vectors and strides_beside(instance, shape) is not None
+    return in_vectors and side_operand_strides(instance, shape) is not None
 
 
-def finish_beside(cx: KernelContext, variables: Sequence[str]) -> Finish:
+def dot_epilogue(cx: KernelContext, variables: Sequence[str]) -> Epilogue:
     """Return the epilogue of one product of the batch, at these loop variables."""
 
-    def beside(position: int) -> Beside:
+    def side_operand(position: int) -> SideOperand:
         operand = cx.input(position)
-        strides = strides_beside(cx, operand.shape)
+        strides = side_operand_strides(cx, operand.shape)
         assert strides is not None  # else its step would not be here
-        return Beside(at(operand.name, strides[:-2], variables), *strides[-2:])
+        return SideOperand(at(operand.name, strides[:-2], variables), *strides[-2:])
 
-    return finish_of(cx, beside)
+    return epilogue_of(cx, side_operand)
 
 
 def _is_packed(instance: Instance, layout: Layout) -> bool:
@@ -129,7 +135,14 @@ def _is_copied(instance: Instance, layout: Layout) -> bool:
     return not same(layout.n.rhs, 1) or (clashes and many)
 
 
-@kernel("DotGeneral", kinds=ANY, needs=_needs, refuse=_refuse, finishes=_finishes, shared=True)
+@kernel(
+    "DotGeneral",
+    kinds=ANY,
+    needs=_needs,
+    refuse=_refuse,
+    supports_side_operand=_supports_side_operand,
+    shared=True,
+)
 def dot_general(cx: KernelContext) -> None:
     """Write loops over batches, panels of columns, and tiles of rows."""
     layout = layout_of_instance(cx)
@@ -235,7 +248,7 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
             b_k=k.rhs,
             b_n=n.rhs,
             c=at(output.name, [s * m.size * n.size for s in row_major(sizes)], variables),
-            finish=finish_beside(cx, variables),
+            epilogue=dot_epilogue(cx, variables),
             shared="" if in_batch else "columns" if columns else "rows",
             far=is_packed and n.size * k.size >= (FAR if lowest(m.size) >= FEW else FAR_OF_FEW),
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.nest import broadcast_strides
-from smelt.native.kernels.vector_tile import RELU, Beside, Finish
+from smelt.native.kernels.vector_micro_kernel import RELU, Epilogue, SideOperand
 from smelt.program.instruction import ABSENT, RESULT, Instruction, Step
 from smelt.program.run_sizes import same
 
@@ -26,12 +26,12 @@ def ends_in_relu(cx: KernelContext) -> bool:
 def lost_steps(cx: KernelContext) -> tuple[str, ...]:
     """Return the fused operators that the kernel's C does not compute.
 
-    A step of ``finish_of`` is present if the C has its first statement:
+    A step of ``epilogue_of`` is present if the C has its first statement:
         const float step0 = ...;
     """
-    text = "\n".join((cx.body.text(), *cx.support.values())) if cx.instruction.finish else ""
+    text = "\n".join((cx.body.text(), *cx.support.values())) if cx.instruction.epilogue else ""
     relu = () if cx.instruction.op != CONV_RELU or cx.computes_relu else ("Relu",)
-    steps = enumerate(cx.instruction.finish)
+    steps = enumerate(cx.instruction.epilogue)
     return (*relu, *(step.op for number, step in steps if f"{_input(number)} = " not in text))
 
 
@@ -40,21 +40,21 @@ def _input(number: int) -> str:
     return f"const float step{number}"
 
 
-def finish_of(cx: KernelContext, beside: Callable[[int], Beside]) -> Finish:
-    """Return the epilogue; ``beside`` tells how the kernel reads each side operand."""
+def epilogue_of(cx: KernelContext, side_operand: Callable[[int], SideOperand]) -> Epilogue:
+    """Return the epilogue; ``side_operand`` tells how the kernel reads each side operand."""
     relu = ends_in_relu(cx)
-    if not cx.instruction.finish:
-        return Finish(RELU) if relu else Finish()
+    if not cx.instruction.epilogue:
+        return Epilogue(RELU) if relu else Epilogue()
     given = dict.fromkeys(
-        place for step in cx.instruction.finish for place in step.operands if place >= 0
+        place for step in cx.instruction.epilogue for place in step.operands if place >= 0
     )
     names = {place: f"{{{number}}}" for number, place in enumerate(given, 1)}
     text, lines = RELU if relu else "{0}", []
-    for number, step in enumerate(cx.instruction.finish):
+    for number, step in enumerate(cx.instruction.epilogue):
         lines.append(f"{_input(number)} = {text};")
         more, text = _element(cx, step, number, {**names, RESULT: f"step{number}"})
         lines += more
-    return Finish(text, tuple(beside(place) for place in given), (), tuple(lines))
+    return Epilogue(text, tuple(side_operand(place) for place in given), (), tuple(lines))
 
 
 def _element(
@@ -87,7 +87,7 @@ def overwritable(instance: Instance) -> tuple[int, ...]:
     """Return the side operands with the result's layout that no other operand of the step reads."""
     inputs = instance.instruction.inputs
     places = dict.fromkeys(
-        place for step in instance.instruction.finish for place in step.operands if place >= 0
+        place for step in instance.instruction.epilogue for place in step.operands if place >= 0
     )
     return tuple(
         place

@@ -24,7 +24,7 @@ def is_elementwise(program: Program, step: Instruction) -> bool:
     """True if ``step`` may be a part: elementwise, and without calls that compilers do not
     vectorize."""
     found = _kernel(step.op)
-    if found is None or found.element is None or len(step.outputs) != 1 or step.finish:
+    if found is None or found.element is None or len(step.outputs) != 1 or step.epilogue:
         return False
     slots = [program.slots[slot] for slot in (*step.outputs, *step.inputs) if slot >= 0]
     if step.inputs[0] < 0 or any(len(slot.shape) > len(slots[0].shape) for slot in slots):

@@ -205,7 +205,7 @@ Emit: TypeAlias = Callable[[KernelContext], None]
 NeedsRule: TypeAlias = Callable[[Instance], Needs]
 Refuse: TypeAlias = Callable[[Instance], str | None]
 Element: TypeAlias = Callable[[KernelContext], tuple[list[str], str]]
-Finishes: TypeAlias = Callable[[Instance, tuple[int, ...]], bool]
+SupportsSideOperand: TypeAlias = Callable[[Instance, tuple[int, ...]], bool]
 
 
 def _nothing(instance: Instance) -> Needs:
@@ -229,7 +229,7 @@ class Kernel:
     - ``kinds``: the element kinds of the first input.
     - ``element`` returns statements and a C expression of one element, with operands ``{0}``,
       ``{1}``...; it requests no parameters.
-    - ``finishes``: True if the kernel's epilogue can read a side operand of a shape.
+    - ``supports_side_operand``: True if the kernel's epilogue can read a side operand of a shape.
     - ``shared``: the kernel has shared loops, whose shards have their own scratch space.
     """
 
@@ -238,7 +238,7 @@ class Kernel:
     refuse: Refuse = _accepted
     kinds: frozenset[str] = frozenset({"float"})
     element: Element | None = None
-    finishes: Finishes = _never
+    supports_side_operand: SupportsSideOperand = _never
     shared: bool = False
 
 
@@ -262,14 +262,14 @@ def kernel(
     refuse: Refuse = _accepted,
     kinds: frozenset[str] = FLOAT,
     element: Element | None = None,
-    finishes: Finishes = _never,
+    supports_side_operand: SupportsSideOperand = _never,
     shared: bool = False,
 ) -> Callable[[Emit], Emit]:
     """Register the decorated function as the kernel of ``ops``."""
 
     def decorate(emit: Emit) -> Emit:
         for op in ops:
-            made = Kernel(emit, needs, refuse, kinds, element, finishes, shared)
+            made = Kernel(emit, needs, refuse, kinds, element, supports_side_operand, shared)
             KERNELS.add(op, made, owner_of(emit))
         return emit
 

@@ -20,7 +20,7 @@ from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lane_batched_text import BYTES, TEXTS, filled, lanes_of
 from smelt.program.storage import Needs
 
-DOMAIN = "smelt.native.side_by_side"
+DOMAIN = "smelt.native.lane_batched"
 MOST = 32
 """The most rows and columns for which it is worth it; larger matrices exceed the nearest cache."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.lane_turns import COS, SIN, TURNED
+from smelt.native.kernels.lane_sincos import COS, SIN, SIN_QUARTERS
 
 IN_LOOPS = """#if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
 #define IN_LOOPS inline __attribute__((always_inline))
@@ -203,8 +203,8 @@ FUNCTIONS = {
     "expm1f": (EXP, EXPM1),
     "log1pf": (LOG1P,),
     "logf": (LOG,),
-    "sinf": (TURNED, SIN),
-    "cosf": (TURNED, COS),
+    "sinf": (SIN_QUARTERS, SIN),
+    "cosf": (SIN_QUARTERS, COS),
 }
 """The C that replaces each math.h function; functions that others call come first."""
 

@@ -76,7 +76,7 @@ def expand(cx: KernelContext) -> None:
 
 
 @kernel(EXPAND_AT_RUN_TIME, kinds=ANY)
-def expand_at_run_time(cx: KernelContext) -> None:
+def dynamic_expand(cx: KernelContext) -> None:
     """Broadcast; each size given at run time must be that of the output, or 1."""
     source, sizes, output = cx.input(0), cx.input(1), cx.output()
     cx.may_fail()

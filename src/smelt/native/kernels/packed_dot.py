@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
+from smelt.native.kernels.quantized.int4_micro_kernel import NIBBLES, int4_micro_kernel, padded_row
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
-from smelt.native.kernels.quantized.nibble_tile import NIBBLES, nibble_tile, padded_row
 from smelt.native.kernels.quantized.operands import constant, is_given
+from smelt.native.kernels.register_blocks import even_blocks
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
@@ -88,9 +88,9 @@ def packed_dot(cx: KernelContext) -> None:
         row_loop, column_loop = column_loop, row_loop
     copy = padded_row(cx)
     sums = f"{scratch} + {ROWS * blocks.row}"
-    for part in even_parts(rows, ROWS):
+    for part in even_blocks(rows, ROWS):
         tiles = [
-            nibble_tile(cx, part.length, vectors, bool(zeros), finite=finite)
+            int4_micro_kernel(cx, part.length, vectors, bool(zeros), finite=finite)
             for finite in (True, False)
         ]
         with row_loop("i", part.first + part.length * part.count, part.first, part.length):

@@ -10,13 +10,14 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.native.kernels.convolution.window import refuse_window, window_of
-from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.quantized import depthwise, neighbours
+from smelt.native.kernels.quantized import columns_as_channels, depthwise
+from smelt.native.kernels.quantized.band_copy import Band, emit_copy
 from smelt.native.kernels.quantized.conv_layout import Layout, in_quads
+from smelt.native.kernels.quantized.conv_micro_kernel import ROWS, VECTORS, conv_micro_kernel
 from smelt.native.kernels.quantized.dot4 import LEAD, MOST_ROWS, widen
-from smelt.native.kernels.quantized.epilogue import Finish, finish_less_zero_point
+from smelt.native.kernels.quantized.epilogue import Epilogue, epilogue_minus_zero_point
 from smelt.native.kernels.quantized.operands import (
     less_zero_point,
     places_of,
@@ -24,12 +25,11 @@ from smelt.native.kernels.quantized.operands import (
     refuse_sums,
     zero_text,
 )
-from smelt.native.kernels.quantized.pairwise_safe import hold
+from smelt.native.kernels.quantized.pairwise_safe import clamp_weights
 from smelt.native.kernels.quantized.pairwise_safe import tables as excess_tables
-from smelt.native.kernels.quantized.plane import Band, emit_copy
 from smelt.native.kernels.quantized.tables import int_table
-from smelt.native.kernels.quantized.tile import ROWS, VECTORS, convolution_tile
-from smelt.native.kernels.quantized.wide_tile import VECTORS as WIDE_VECTORS
+from smelt.native.kernels.quantized.wide_micro_kernel import VECTORS as WIDE_VECTORS
+from smelt.native.kernels.register_blocks import even_blocks
 from smelt.native.types import C_TYPES
 from smelt.program.storage import Needs
 
@@ -87,7 +87,7 @@ def quantized_conv(cx: KernelContext) -> None:
     plane = f"({scratch} + {LEAD})"
     flip = 128 if x.type.signed else 0
     sums = layout.weights.astype(np.int64).sum((2, 3)).reshape(-1)
-    finish = finish_less_zero_point(cx, sums, flip, f"scratch + {layout.start}")
+    epilogue = epilogue_minus_zero_point(cx, sums, flip, f"scratch + {layout.start}")
     size = int(np.prod(window.input))
     _emit_steps(cx, layout, _places_table(cx, band), scratch)
     body.line(f"const unsigned char pad = (unsigned char)({zero_text(cx)} + {flip});")
@@ -102,16 +102,16 @@ def quantized_conv(cx: KernelContext) -> None:
             band_loop, filter_loop = filter_loop, band_loop
         with band_loop("h", band.height, step=band.rows):
             if layout.in_columns:
-                neighbours.emit_copy(cx, band, plane, f"({scratch} + {layout.line})", flip)
+                columns_as_channels.emit_copy(cx, band, plane, f"({scratch} + {layout.line})", flip)
             else:
                 emit_copy(cx, band, channels, plane, flip)
             body.line(f"const ptrdiff_t left = {band.height} - h;")
             body.line(f"const ptrdiff_t rows = left < {band.rows} ? left : {band.rows};")
-            for part in even_parts(filters, ROWS):
+            for part in even_blocks(filters, ROWS):
                 end = part.first + part.length * part.count
                 with filter_loop("o", end, part.first, part.length):
                     blocks = _emit_weights(cx, layout, packed, scratch, part.length)
-                    _emit_pixels(cx, layout, (plane, *blocks), finish, part.length)
+                    _emit_pixels(cx, layout, (plane, *blocks), epilogue, part.length)
 
 
 def _pack(cx: KernelContext, layout: Layout) -> str:
@@ -124,7 +124,7 @@ def _pack(cx: KernelContext, layout: Layout) -> str:
     blocks = [
         quads[g, :, :, o : o + part.length]
         for g in range(group)
-        for part in even_parts(filters, ROWS)
+        for part in even_blocks(filters, ROWS)
         for o in range(part.first, part.first + part.length * part.count, part.length)
     ]
     if layout.weights.dtype != np.int8:
@@ -156,9 +156,9 @@ def _emit_weights(
     if layout.excess:
         given = f"whole, {quads}, {rows}, first, excess, (int8_t *)apart"
         body.line(f"const int32_t *first = first_excess + g * {layout.weights.shape[1]} + o;")
-        body.line("#if HOLDS")
+        body.line("#if PAIRWISE")
         body.line("if (!HAS_QUADS)")
-        body.line(f"    {hold(cx)}({given});")
+        body.line(f"    {clamp_weights(cx)}({given});")
         body.line("#else")
     body.line("if (!HAS_QUADS)")
     body.line(f"    {widen(cx)}(whole, {quads}, {rows}, apart);")
@@ -194,20 +194,20 @@ def _emit_pixels(
     cx: KernelContext,
     layout: Layout,
     operands: tuple[str, ...],
-    finish: Finish,
+    epilogue: Epilogue,
     rows: int,
 ) -> None:
     """Write all pixels of the band for ``rows`` filters, ``VECTORS`` groups of neighbors at a
     time."""
     body, band, (_, filters, _, positions) = cx.body, layout.band, layout.weights.shape
-    holds = layout.excess is not None
-    is_wide = finish.is_small
+    pairwise_safe = layout.excess is not None
+    is_wide = epilogue.is_small
     vectors = WIDE_VECTORS if is_wide else VECTORS
-    tile = convolution_tile(cx, rows, positions, finish, holds)
+    tile = conv_micro_kernel(cx, rows, positions, epilogue, pairwise_safe)
     places = _places_table(cx, band)
     image, *weights = operands
     body.line(f"ptrdiff_t count = 0, at[{vectors}], to[{vectors}], wide[{vectors}];")
-    if not finish.is_bytes:
+    if not epilogue.is_bytes:
         body.line(f"int32_t results[{rows * VECTORS} * SUMS];")
     loop = f"for (ptrdiff_t q = 0; q < {band.wide}; q += SUMS)"
     with body.loop("r", "rows"), body.block(loop):
@@ -220,15 +220,15 @@ def _emit_pixels(
             body.line(f"for (ptrdiff_t v = count; v < {vectors}; ++v)")
             body.line("    at[v] = at[0], to[v] = to[0], wide[v] = 0;")
         given = f"{layout.quads}, {4 * band.plane}, {places}, {image}, at, {', '.join(weights)}"
-        given += ", first, excess, steps" if holds else ", NULL, NULL, NULL"
+        given += ", first, excess, steps" if pairwise_safe else ", NULL, NULL, NULL"
         pixels, channel = band.window.pixels, f"g * {filters} + o"
-        if finish.is_bytes:
-            ends = finish.arguments(channel, f"out + o * {pixels}", str(pixels))
+        if epilogue.is_bytes:
+            ends = epilogue.arguments(channel, f"out + o * {pixels}", str(pixels))
             body.line(f"{tile}({given}, {ends});")
         else:
-            body.line(f"{tile}({given}, {finish.bias} + {channel}, results);")
+            body.line(f"{tile}({given}, {epilogue.bias} + {channel}, results);")
             with body.loop("m", rows), body.loop("v", "count"):
                 sums = f"results + (m * {VECTORS} + v) * SUMS"
                 to = f"out + (o + m) * {pixels} + to[v]"
-                finish.store(body, to, cx.output().type.name, sums, "wide[v]", f"{channel} + m")
+                epilogue.store(body, to, cx.output().type.name, sums, "wide[v]", f"{channel} + m")
         body.line("count = 0;")

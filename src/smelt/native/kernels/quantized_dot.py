@@ -13,25 +13,25 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from smelt.native.kernels.even_parts import parts_of_run
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
-from smelt.native.kernels.quantized.computed_right import (
+from smelt.native.kernels.quantized.computed_rhs import (
     is_computed,
     pack_computed,
     packed_bytes,
     refuse_computed,
 )
-from smelt.native.kernels.quantized.epilogue import SPARE, Finish, finish_less_zero_point
+from smelt.native.kernels.quantized.conv_micro_kernel import ROWS, VECTORS
+from smelt.native.kernels.quantized.epilogue import SPARE, Epilogue, epilogue_minus_zero_point
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
-from smelt.native.kernels.quantized.matrix_tile import matrix_tile
+from smelt.native.kernels.quantized.matrix_micro_kernel import matrix_micro_kernel
 from smelt.native.kernels.quantized.operands import (
     less_zero_point,
     places_of,
     refuse_operands,
     refuse_sums,
 )
-from smelt.native.kernels.quantized.tile import ROWS, VECTORS
+from smelt.native.kernels.register_blocks import runtime_blocks
 from smelt.native.types import C_TYPES
 from smelt.program.run_sizes import highest
 from smelt.program.storage import Needs
@@ -101,13 +101,13 @@ def quantized_dot(cx: KernelContext) -> None:
         return
     vectors = _vectors(rows, columns)
     flip = 128 if cx.input(0).type.signed else 0
-    packed, wide, finish = _right(cx, vectors, flip)
+    packed, wide, epilogue = _right(cx, vectors, flip)
     by_column = highest(rows) < 2 * ROWS * body.parts
     row_loop, column_loop = body.loop, body.shared_loop
     if not by_column:
         row_loop, column_loop = column_loop, row_loop
-    for part in parts_of_run(rows, ROWS):
-        tile = matrix_tile(cx, part.length, wide, finish, vectors)
+    for part in runtime_blocks(rows, ROWS):
+        tile = matrix_micro_kernel(cx, part.length, wide, epilogue, vectors)
         with row_loop("i", part.first + part.length * part.count, part.first, part.length):
             left = _emit_left(cx, part.length, depth, flip, wide)
             with column_loop("j", columns, step=f"{vectors} * SUMS"):
@@ -117,23 +117,23 @@ def quantized_dot(cx: KernelContext) -> None:
                 body.line(f"const ptrdiff_t left = {columns} - j;")
                 out = f"{y.name} + i * {columns} + j"
                 calls = [(name, f"{rest}, {given}") for name, rest in zip(tile, left, strict=True)]
-                _emit_tile(cx, calls, finish, out, columns, (part.length, vectors))
+                _emit_tile(cx, calls, epilogue, out, columns, (part.length, vectors))
 
 
-def _right(cx: KernelContext, vectors: int, flip: int) -> tuple[str, bool, Finish]:
+def _right(cx: KernelContext, vectors: int, flip: int) -> tuple[str, bool, Epilogue]:
     """Return the packed right operand, whether it has 16 bits, and the epilogue."""
     scratch = cx.scratch(C_TYPES[ir.DataType.UINT8])
     start = f"{scratch} + {_left_bytes(cx)}"
     if is_computed(cx):
         after = f"{start} + {4 * (cx.shape(places_of(cx).w)[1] + SPARE)}"
-        packed, finish = pack_computed(cx, vectors, flip, start, after)
-        return packed, False, finish
+        packed, epilogue = pack_computed(cx, vectors, flip, start, after)
+        return packed, False, epilogue
     weights = less_zero_point(cx, 1)
     wide = weights.dtype != np.int8
     type_ = C_TYPES[ir.DataType.INT16 if wide else ir.DataType.INT8]
     packed = cx.constant(pack(weights, MOST_SUMS * vectors), type_)
     sums = weights.astype(np.int64).sum(0)
-    return packed, wide, finish_less_zero_point(cx, sums, flip, start)
+    return packed, wide, epilogue_minus_zero_point(cx, sums, flip, start)
 
 
 def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) -> tuple[str, str]:
@@ -161,31 +161,31 @@ def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) 
 def _emit_tile(
     cx: KernelContext,
     calls: list[tuple[str, str]],
-    finish: Finish,
+    epilogue: Epilogue,
     out: str,
     columns: int,
     size: tuple[int, int],
 ) -> None:
     """Call a tile of rows and vectors, some of whose columns may lie beyond the last."""
     body, (rows, vectors) = cx.body, size
-    if finish.is_bytes:
+    if epilogue.is_bytes:
         places = ", ".join(f"{v} * SUMS" for v in range(vectors))
         body.line(f"const ptrdiff_t to[] = {{ {places} }};")
         body.line(f"ptrdiff_t wide[{vectors}];")
         with body.loop("v", vectors):
             body.line("const ptrdiff_t rest = left - to[v];")
             body.line("wide[v] = rest < SUMS ? rest : SUMS;")
-        _emit_calls(cx, calls, finish.arguments("j", out, str(columns)))
+        _emit_calls(cx, calls, epilogue.arguments("j", out, str(columns)))
         return
     body.line(f"int32_t results[{rows * vectors} * SUMS];")
-    _emit_calls(cx, calls, f"{finish.bias} + j, results")
+    _emit_calls(cx, calls, f"{epilogue.bias} + j, results")
     with body.loop("m", rows), body.loop("v", vectors):
         body.line("const ptrdiff_t rest = left - v * SUMS;")
         sums = f"results + (m * {vectors} + v) * SUMS"
         to = f"{out} + m * {columns} + v * SUMS"
         with body.block("if (rest > 0)"):
             body.line("const ptrdiff_t few = rest < SUMS ? rest : SUMS;")
-            finish.store(body, to, cx.output().type.name, sums, "few", "j + v * SUMS + e")
+            epilogue.store(body, to, cx.output().type.name, sums, "few", "j + v * SUMS + e")
 
 
 def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], rest: str) -> None:

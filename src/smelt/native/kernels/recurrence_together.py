@@ -18,7 +18,7 @@ from smelt.native.kernels.recurrent_cells import (
 )
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_dot import Matrices, emit_packed, pack
-from smelt.native.kernels.vector_tile import Beside, Finish
+from smelt.native.kernels.vector_micro_kernel import Epilogue, SideOperand
 
 FLAT = 4 * MOST_LANES
 """Units from which on the vectors of one sample are full enough."""
@@ -113,23 +113,27 @@ def _gates(cx: KernelContext, name: str, source: str, stride: int, count: int, *
 
 
 def _product(
-    cx: KernelContext, state: str, columns: tuple[int, int], to: str, beside: Beside | None
+    cx: KernelContext,
+    state: str,
+    columns: tuple[int, int],
+    to: str,
+    side_operand: SideOperand | None,
 ) -> Matrices:
     """Return ``to = state @ weights[:, columns]``, plus the side operand."""
     _, batch, _ = cx.shape(0)
     hidden, (first, count) = cx.shape(1)[0], columns
     part = np.asarray(cx.program.constants[cx.instruction.inputs[1]])[:, first : first + count]
     packed = cx.constant(pack(part, batch), cx.type(1))
-    finish = Finish("{0} + {1}", (beside,)) if beside else Finish()
+    epilogue = Epilogue("{0} + {1}", (side_operand,)) if side_operand else Epilogue()
     sides = (state, hidden, 1, packed, count, 1)
-    return Matrices(batch, count, hidden, *sides, to, finish)
+    return Matrices(batch, count, hidden, *sides, to, epilogue)
 
 
 def _simple_together(cx: KernelContext, hidden: int) -> list[Stage]:
     """Return the stage of an RNN or LSTM: one product for all gates."""
     rows = cx.shape(0)[2]
     state = cx.output(1).name
-    product = _product(cx, state, (0, rows), "all", Beside("given", rows, 1))
+    product = _product(cx, state, (0, rows), "all", SideOperand("given", rows, 1))
 
     def write(units: int) -> None:
         _gates(cx, "gates", "all", rows, rows // hidden, to=0)
@@ -146,8 +150,8 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
     t, (_, batch, rows), apart = cx.type(0).name, cx.shape(0), cx.attributes["linear_before_reset"]
     state, bias = cx.output(1).name, cx.optional(5)
     first, last = f"all + {2 * hidden * batch}", f"all + {3 * hidden * batch}"
-    gates = _product(cx, state, (0, 2 * hidden), "all", Beside("given", rows, 1))
-    inputs = Beside(f"given + {2 * hidden}", rows, 1)
+    gates = _product(cx, state, (0, 2 * hidden), "all", SideOperand("given", rows, 1))
+    inputs = SideOperand(f"given + {2 * hidden}", rows, 1)
 
     def begin(units: int) -> None:
         _gates(cx, "gates", "all", 2 * hidden, 2, to=0)
@@ -157,7 +161,7 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
             gru_reset(cx, units)
 
     if apart:
-        by_column = Beside(bias.name, 0, 1) if bias else None
+        by_column = SideOperand(bias.name, 0, 1) if bias else None
         product = _product(cx, state, (2 * hidden, hidden), first, by_column)
 
         def whole(units: int) -> None:

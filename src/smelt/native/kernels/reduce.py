@@ -29,7 +29,7 @@ class Reduction:
 
     start: str
     step: str
-    finish: str = "{a}"
+    final: str = "{a}"
     element: str = "{v}"
 
 
@@ -140,9 +140,9 @@ class Reducer:
         """Return the contribution of one element."""
         return self._fill(self.reduction.element, "", v)
 
-    def finish(self, a: str) -> str:
+    def final(self, a: str) -> str:
         """Return the final result."""
-        return self._fill(self.reduction.finish, a, "")
+        return self._fill(self.reduction.final, a, "")
 
     def _fill(self, text: str, a: str, v: str) -> str:
         return fill_types(text, self.type).format(a=a, v=v, n=self.count)
@@ -192,8 +192,8 @@ def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
         with body.loops([names[i] for i in grown], [loops.sizes[i] for i in grown]):
             body.line(f"const {reducer.type.name} v = {value};")
             body.line(f"{grown_at} = {grow.step(grown_at, 'v')};")
-        if reducer.reduction.finish != "{a}":
-            row(f"{target} = {reducer.finish(target)};")
+        if reducer.reduction.final != "{a}":
+            row(f"{target} = {reducer.final(target)};")
 
 
 def _has_short_rows(loops: Loops) -> bool:
@@ -220,7 +220,7 @@ def _emit_short_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
         _join_lanes(cx, reducer, row)
         with body.loop("j", row):
             target = loops.write.at([*names[:-1], "j"])
-            body.line(f"{target} = {reducer.finish('lane[j]')};")
+            body.line(f"{target} = {reducer.final('lane[j]')};")
 
 
 def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
@@ -247,7 +247,7 @@ def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
             else:
                 body.line(f"const {reducer.type.name} v = {loops.read.at(names)};")
                 body.line(f"a = {reducer.step('a', 'v')};")
-        body.line(f"{loops.write.at(names)} = {reducer.finish('a')};")
+        body.line(f"{loops.write.at(names)} = {reducer.final('a')};")
 
 
 def _emit_lanes(

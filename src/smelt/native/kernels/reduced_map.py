@@ -126,7 +126,7 @@ def _emit_lanes(cx: KernelContext, walk: Walk) -> None:
                 with body.loop("j", walk.sizes[inner] - whole):
                     walk.grow(cx, "lane[j]", names)
         body.lines(by_halves(f"lane[j] = {walk.reducer.join('lane[j]', 'lane[j + {0}]')};"))
-        body.line(f"{walk.write.at(names)} = {walk.reducer.finish('lane[0]')};")
+        body.line(f"{walk.write.at(names)} = {walk.reducer.final('lane[0]')};")
 
 
 def _emit_written_out(cx: KernelContext, walk: Walk) -> None:
@@ -139,7 +139,7 @@ def _emit_written_out(cx: KernelContext, walk: Walk) -> None:
             names[-1] = str(place)
             with body.block(""):
                 walk.grow(cx, "a", names)
-        body.line(f"{walk.write.at(names)} = {walk.reducer.finish('a')};")
+        body.line(f"{walk.write.at(names)} = {walk.reducer.final('a')};")
 
 
 def _emit_rows(cx: KernelContext, walk: Walk) -> None:
@@ -161,4 +161,4 @@ def _emit_rows(cx: KernelContext, walk: Walk) -> None:
         with inner, body.loop("j", end):
             walk.grow(cx, "a[j]", names)
         with body.loop("j", end):
-            body.line(f"{walk.write.at(names)} = {walk.reducer.finish('a[j]')};")
+            body.line(f"{walk.write.at(names)} = {walk.reducer.final('a[j]')};")

@@ -8,9 +8,9 @@ import numpy as np
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
-from smelt.native.kernels.resample_of_run import (
+from smelt.native.kernels.resample_tables import (
     Tables,
-    is_of_run,
+    is_runtime_sized,
     make_tables,
     refusal,
     table_bytes,
@@ -31,11 +31,11 @@ def _refuse(instance: Instance) -> str | None:
     sampling = Sampling.of(instance.attributes)
     if sampling.mode != "nearest" and instance.type(0).kind != "float":
         return "weighted sums of integers"
-    return refusal(sampling) if is_of_run(instance) else None
+    return refusal(sampling) if is_runtime_sized(instance) else None
 
 
 def _needs(instance: Instance) -> Needs:
-    return Needs(workspace=table_bytes(instance) if is_of_run(instance) else 0)
+    return Needs(workspace=table_bytes(instance) if is_runtime_sized(instance) else 0)
 
 
 @kernel("Resample", kinds=ANY, refuse=_refuse, needs=_needs)
@@ -44,9 +44,9 @@ def resample(cx: KernelContext) -> None:
     x, y, axis, t = cx.input(0), cx.output(), cx.int("axis"), cx.type(0)
     size, count, inner = x.shape[axis], y.shape[axis], math.prod(y.shape[axis + 1 :])
     sampling = Sampling.of(cx.attributes)
-    if same(inner, 1) and not is_of_run(cx) and _emit_last(cx, sampling, size, count):
+    if same(inner, 1) and not is_runtime_sized(cx) and _emit_last(cx, sampling, size, count):
         return
-    tables = make_tables(cx) if is_of_run(cx) else _constants(cx, sampling, size, count)
+    tables = make_tables(cx) if is_runtime_sized(cx) else _constants(cx, sampling, size, count)
     with cx.body.loops(("o", "i"), (math.prod(y.shape[:axis]), count)):
         cx.body.line(f"const {t.name} *from = {x.name} + o * {size * inner};")
         cx.body.line(f"{t.name} *to = {y.name} + (o * {count} + i) * {inner};")

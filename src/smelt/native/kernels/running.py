@@ -86,7 +86,7 @@ def _in_turn(cx: KernelContext, grown: str, stored: str) -> None:
 
 
 @kernel(RUNNING_AT_RUN_TIME, kinds=NUMBER)
-def running_at_run_time(cx: KernelContext) -> None:
+def dynamic_running(cx: KernelContext) -> None:
     """Write three loops whose lengths follow from the axis; an axis out of range ends the run."""
     source, axis, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
     op, start = RUNNING[str(cx.instruction.attributes["running"])]

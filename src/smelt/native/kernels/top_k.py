@@ -21,7 +21,7 @@ from smelt.program.storage import Needs
 
 
 @kernel(TOP_K_AT_RUN_TIME, kinds=NUMBER)
-def top_k_at_run_time(cx: KernelContext) -> None:
+def dynamic_top_k(cx: KernelContext) -> None:
     """Return as many elements as the second input says; fail if rows have fewer."""
     axis, count = cx.int("axis"), cx.input(1)
     cx.may_fail()

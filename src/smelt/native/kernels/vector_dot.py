@@ -14,11 +14,11 @@ from typing import cast
 
 import numpy as np
 
-from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, by_registers, even_parts
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile_walk import PAIRED, STRIDED, fetching
+from smelt.native.kernels.reduction_loop import PAIRED, STRIDED, fetching
+from smelt.native.kernels.register_blocks import MORE_SUMS, WIDE, by_registers, even_blocks
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TURN
-from smelt.native.kernels.vector_tile import Finish, Tile
+from smelt.native.kernels.vector_micro_kernel import Epilogue, MicroKernel
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest, lowest, same
 
@@ -52,7 +52,7 @@ class Matrices:
     b_k: int
     b_n: int
     c: str
-    finish: Finish
+    epilogue: Epilogue
     shared: str = ""
     far: bool = False
 
@@ -181,11 +181,13 @@ def _emit_rows(
     fetches: bool = False,
 ) -> None:
     """Write a loop over rows."""
-    columns, finish = vectors or vectors_for(p.m), p.finish.at("i", j)
+    columns, epilogue = vectors or vectors_for(p.m), p.epilogue.at("i", j)
 
     def tile(rows: int, when: str = WIDE if columns == 1 else "", fetch: int = 0) -> None:
         """Write the call of a micro-kernel."""
-        made = Tile(rows, columns, fetching(fetch) if fetch else STRIDED, "", finish, when=when)
+        made = MicroKernel(
+            rows, columns, fetching(fetch) if fetch else STRIDED, "", epilogue, when=when
+        )
         _call(cx, p, made, (b, b_k), j, stored, ["ahead"] if fetch else [])
         if fetch:
             cx.body.line(f"ahead += {fetch * p.k};")
@@ -194,7 +196,7 @@ def _emit_rows(
         _emit_run_rows(cx, p.m, tile)
         return
     loop = cx.body.shared_loop if p.shared == "rows" else cx.body.loop
-    few, many = even_parts(p.m, ROWS), even_parts(p.m, WIDE_ROWS)
+    few, many = even_blocks(p.m, ROWS), even_blocks(p.m, WIDE_ROWS)
     if columns != 2:
         few = many = many if columns == 1 else few
     for when, parts in by_registers(cx.body, few, many):
@@ -209,7 +211,7 @@ def _emit_rows(
 def _call(
     cx: KernelContext,
     p: Matrices,
-    made: Tile,
+    made: MicroKernel,
     b: tuple[str, str],
     j: str,
     stored: str,
@@ -222,14 +224,14 @@ def _call(
 
 def _emit_row(cx: KernelContext, p: Matrices, b: str, stored: str) -> None:
     """Write a single row by a panel: vectors twice as wide, half as many, with two sums each."""
-    body, finish = cx.body, p.finish.at("i", "j + l")
+    body, epilogue = cx.body, p.epilogue.at("i", "j + l")
     cx.call("LANES", PRELUDE)
     with body.loop("i", 1):
         body.line(f"#if {WIDE}")
-        made = Tile(1, panel_for(1) // MOST_LANES, PAIRED, "", finish, when=WIDE)
+        made = MicroKernel(1, panel_for(1) // MOST_LANES, PAIRED, "", epilogue, when=WIDE)
         _call(cx, p, made, (b, "width"), "j + l", stored)
         body.line("#else")
-        made = Tile(1, MOST_VECTORS, STRIDED, "", finish, when=f"!({WIDE})")
+        made = MicroKernel(1, MOST_VECTORS, STRIDED, "", epilogue, when=f"!({WIDE})")
         _call(cx, p, made, (b, "width"), "j + l", stored)
         body.line("#endif")
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from smelt.errors import ErrorList, SmeltError, Unsupported
 from smelt.native.call_blas import call_blas
 from smelt.native.call_lapack import call_lapack
+from smelt.native.choose_skinny_dot import choose_skinny_dot
 from smelt.native.convolve_packed import convolve_packed
 from smelt.native.factor_lane_batched import factor_lane_batched
 from smelt.native.fuse_elementwise import fuse_elementwise
@@ -26,7 +27,6 @@ from smelt.native.in_process import BIND_THREADS, FUNCTION, source_of
 from smelt.native.kernels.blas import BIND
 from smelt.native.read_slices import read_slices
 from smelt.native.schedule import planned
-from smelt.native.sum_rows import sum_rows
 from smelt.program.instruction import Program
 from smelt.program.schedule import IN_CACHE
 from smelt.program.specialize import is_static, specialize
@@ -217,7 +217,7 @@ def compile_program(
             return _caller(program, known, ctypes.CDLL(str(found)), threads)
     table = blas.table()
     libraries = (call_blas, call_lapack) if table else ()
-    choices = (convolve_packed, sum_rows, factor_lane_batched, *libraries)
+    choices = (convolve_packed, choose_skinny_dot, factor_lane_batched, *libraries)
     ordered = planned(program.copy(), "host", choices, GROUPS, IN_CACHE)
     source = source_of(ordered, threads)
     if only_kept and not is_kept(source.text):

@@ -89,7 +89,7 @@ def _computed(
     attributes, origin = instruction.attributes, instruction.origin
     call = Call(instruction.op, attributes, given, results, origin, bodies)
     kernel = kernel_of(instruction.op)
-    if kernel is None or instruction.finish or instruction.parts:
+    if kernel is None or instruction.epilogue or instruction.parts:
         raise call.refuse("no kernel is registered, or the instruction is of another target")
     step = kernel(call)
     step.run(*given, *results, *(np.empty(shape, dtype) for shape, dtype in step.scratch))

@@ -17,7 +17,7 @@ NEAR = 1 << 18
 BLOCK = 1 << 15
 """The approximate number of a panel's weights in a block."""
 
-HELD = 1 << 14
+MOST_PARTIAL_SUMS = 1 << 14
 """The most partial sums, which are read and written once per block."""
 
 
@@ -25,13 +25,13 @@ HELD = 1 << 14
 class Channels:
     """``count`` channels from ``first`` on, as C.
 
-    If they are a block, partial sums are in ``held``, one row of the panel's filters per pixel, and
-    the last block applies the epilogue.
+    If they are a block, ``partial_sums`` is the C array of the sums of the previous blocks, one row
+    of the panel's filters per pixel. The last block applies the epilogue.
     """
 
     first: str
     count: str
-    held: str = ""
+    partial_sums: str = ""
 
 
 def block_of(instance: Instance, window: Window, panel: int, band: int, pixels: int) -> int:
@@ -41,4 +41,4 @@ def block_of(instance: Instance, window: Window, panel: int, band: int, pixels: 
     terms = window.kernel[1] * window.kernel[2]
     near = band + 2 * panel * channels * terms <= NEAR
     block = max(1, BLOCK // (panel * terms))
-    return 0 if near or block >= channels or panel * pixels > HELD else block
+    return 0 if near or block >= channels or panel * pixels > MOST_PARTIAL_SUMS else block

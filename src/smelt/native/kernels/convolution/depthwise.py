@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from smelt.native.kernels.convolution import depthwise_rows
+from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.padded_copy import dense_rows, padded_plane
-from smelt.native.kernels.convolution.parts import finish_by_filter, is_float, padded_rows
-from smelt.native.kernels.convolution.way import Way
+from smelt.native.kernels.convolution.parts import epilogue_by_filter, is_float, padded_rows
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.even_parts import parts_of_run
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.register_blocks import runtime_blocks
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE
-from smelt.native.kernels.vector_tile import RELU, Finish, plus
+from smelt.native.kernels.vector_micro_kernel import RELU, Epilogue, plus
 from smelt.program.run_sizes import Size, highest, larger, lowest, same, smaller
 
 MOST_POSITIONS = 64
@@ -104,8 +104,8 @@ def emit(cx: KernelContext, window: Window) -> None:
     # Vectors read beyond the plane. Integers left there are subnormal floats, ten times as slow to
     # multiply.
     clear = f"memset(results - {2 * MOST_LANES}, 0, {8 * MOST_LANES});"
-    of_run = isinstance(layout.phase, Size)
-    if not of_run:
+    runtime_sized = isinstance(layout.phase, Size)
+    if not runtime_sized:
         body.line(clear)
     with body.loops(("n", "g"), (x.shape[0], group), 1):
         body.line(f"const float *image = {x.name} + (n * {group} + g) * {size};")
@@ -118,7 +118,7 @@ def emit(cx: KernelContext, window: Window) -> None:
             scratch = f"{scratch} + g % 2 * {plane}"
         else:
             _emit_padding(cx, window, layout, scratch)
-        if of_run:
+        if runtime_sized:
             body.line(clear)
         with body.loop("o", f"(g + 1) * {filters}", f"g * {filters}"):
             body.line(f"const float *k = {w.name} + o * {positions};")
@@ -167,23 +167,23 @@ def _emit_padding(
 
 def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
     """Write a few output rows at a time, in nearly equal parts."""
-    for part in parts_of_run(window.output[1], depthwise_rows.ROWS):
+    for part in runtime_blocks(window.output[1], depthwise_rows.ROWS):
         end = part.first + part.length * part.count
         with cx.body.loop("h", end, part.first, part.length):
             cx.body.line(f"const ptrdiff_t rows = {part.length};")
             cx.body.line(f"const float *from = {scratch} + h * {layout.pitch};")
             depthwise_rows.emit(cx, window, part.length, layout.pitch)
-            _emit_store(cx, window, depthwise_rows.pitch_of(window), finish_by_filter(cx))
+            _emit_store(cx, window, depthwise_rows.pitch_of(window), epilogue_by_filter(cx))
 
 
 def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
     """Write a band of output rows: all kernel positions for two vectors of results at a time."""
     body, height = cx.body, window.output[1]
     (_, kh, kw), (_, down, step), (_, dh, dw) = window.kernel, window.strides, window.dilations
-    finish = finish_by_filter(cx)
-    relu = finish == Finish(RELU)
+    epilogue = epilogue_by_filter(cx)
+    relu = epilogue == Epilogue(RELU)
     if relu:
-        finish = Finish()
+        epilogue = Epilogue()
     left = f"{height} - h"
     rows = f"{left} < {layout.band} ? {left} : {layout.band}"
     body.line(f"const ptrdiff_t rows = {height if same(layout.band, height) else rows};")
@@ -201,18 +201,20 @@ def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
         for s in range(2):
             value = f"NOT_BELOW_0(s{s})" if relu else f"s{s}"
             body.line(f"*(vec *)(results + p{' + LANES' if s else ''}) = {value};")
-    _emit_store(cx, window, layout.pitch, finish)
+    _emit_store(cx, window, layout.pitch, epilogue)
 
 
-def _emit_store(cx: KernelContext, window: Window, pitch: int, finish: Finish) -> None:
+def _emit_store(cx: KernelContext, window: Window, pitch: int, epilogue: Epilogue) -> None:
     """Apply the epilogue to ``rows`` of results, ``pitch`` apart, and store them from row ``h``
     on."""
     body, wide = cx.body, window.output[2]
-    if finish != Finish() and not any(one.column for one in finish.beside):
+    if epilogue != Epilogue() and not any(one.column for one in epilogue.side_operands):
         with body.loop("p", f"rows * {pitch}"):
-            _emit_finish(cx, finish.at(f"(o - g * {channels_of(cx)[1]})", "0"), "results[p]", "p")
-        finish = Finish()
-    if finish == Finish():
+            _emit_epilogue(
+                cx, epilogue.at(f"(o - g * {channels_of(cx)[1]})", "0"), "results[p]", "p"
+            )
+        epilogue = Epilogue()
+    if epilogue == Epilogue():
         if isinstance(wide, Size):
             given = (
                 f"results, {pitch}, out + h * {wide}, rows, {wide}, {window.pixels} - h * {wide}"
@@ -222,26 +224,26 @@ def _emit_store(cx: KernelContext, window: Window, pitch: int, finish: Finish) -
         with body.loop("r", "rows"):
             body.line(f"memcpy(out + (h + r) * {wide}, results + r * {pitch}, {4 * wide});")
         return
-    finish = finish.at(f"(o - g * {channels_of(cx)[1]})", f"(h + r) * {wide}")
+    epilogue = epilogue.at(f"(o - g * {channels_of(cx)[1]})", f"(h + r) * {wide}")
     with body.loop("r", "rows"), body.loop("q", wide):
         sum_ = f"results[r * {pitch} + q]"
-        _emit_finish(cx, finish, sum_, "q", f"out[(h + r) * {wide} + q]")
+        _emit_epilogue(cx, epilogue, sum_, "q", f"out[(h + r) * {wide} + q]")
 
 
-def _emit_finish(
-    cx: KernelContext, finish: Finish, sum_: str, column: str, target: str = ""
+def _emit_epilogue(
+    cx: KernelContext, epilogue: Epilogue, sum_: str, column: str, target: str = ""
 ) -> None:
     """Store the epilogue's result of a sum at ``target``, or in place; side operands are at
     ``column``."""
     body = cx.body
     body.line(f"const float v0 = {sum_};")
     names = ["v0"]
-    for i, one in enumerate(finish.beside, 1):
+    for i, one in enumerate(epilogue.side_operands, 1):
         body.line(f"const float v{i} = *({plus(one.pointer, column, one.column)});")
         names.append(f"v{i}")
-    for line in finish.lines:
+    for line in epilogue.lines:
         body.line(line.format(*names))
-    body.line(f"{target or sum_} = {finish.text.format(*names)};")
+    body.line(f"{target or sum_} = {epilogue.text.format(*names)};")
 
 
-WAY = Way(emit, workspace, supports, epilogue=True)
+ALGORITHM = Algorithm(emit, workspace, supports, epilogue=True)

@@ -11,25 +11,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from smelt.native.kernels.convolution import pixel_tiles, seen_alike
+from smelt.native.kernels.convolution import equal_taps, pixel_tiles
+from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.channel_blocks import block_of
 from smelt.native.kernels.convolution.filter_panels import PANEL, Filters, Source, panels
 from smelt.native.kernels.convolution.inside import declare_rows, skips
 from smelt.native.kernels.convolution.parts import (
     constant_bias,
     constant_weights,
-    finish_by_pixel,
+    epilogue_by_pixel,
     groups,
     is_float,
     padded_rows,
 )
-from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.even_parts import even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.register_blocks import even_blocks
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import Beside
+from smelt.native.kernels.vector_micro_kernel import SideOperand
 
 FEWEST_FILTERS = 4
 BAND_PIXELS, MANY = 96, 224
@@ -122,11 +122,11 @@ def _block(instance: Instance, window: Window, band: Band) -> int:
 
 def workspace(instance: Instance, window: Window) -> int:
     """Return the bytes of the band's copy, and of a panel's partial sums."""
-    if seen_alike.supports(instance, window):
+    if equal_taps.supports(instance, window):
         return 0
     band = band_of(instance, window)
-    held = band.rows * window.output[2] * PANEL if _block(instance, window, band) else 0
-    return 4 * (_copied(instance, window, band) + held)
+    partial_sums = band.rows * window.output[2] * PANEL if _block(instance, window, band) else 0
+    return 4 * (_copied(instance, window, band) + partial_sums)
 
 
 def _copied(instance: Instance, window: Window, band: Band) -> int:
@@ -138,12 +138,12 @@ def _copied(instance: Instance, window: Window, band: Band) -> int:
 def emit(cx: KernelContext, window: Window) -> None:
     """Write bands of rows; in each, all panels of filters, and for each all tiles of pixels."""
     weights = filters_of(cx, skipped=skips(cx, window))
-    if seen_alike.supports(cx, window):
-        seen_alike.emit(cx, window, weights)
+    if equal_taps.supports(cx, window):
+        equal_taps.emit(cx, window, weights)
         return
     band = band_of(cx, window)
     height = window.output[1]
-    bands = even_parts(height, band.rows)
+    bands = even_blocks(height, band.rows)
     by_band = sum(part.count for part in bands) >= 2 * cx.body.parts
     by_band = by_band or channels_of(cx)[1] < PANEL * cx.body.parts
     loop = cx.body.shared_loop if by_band else cx.body.loop
@@ -159,23 +159,23 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 def filters_of(cx: KernelContext, *, skipped: bool = False) -> Filters:
     """Return the packed weights, the bias and the epilogue."""
-    bias, finish = _bias(cx), finish_by_pixel(cx)
+    bias, epilogue = _bias(cx), epilogue_by_pixel(cx)
     computed = cx.optional(2) if not bias else None
     if computed is not None:
         pointer = f"{computed.name} + g * {channels_of(cx)[1]}"
-        finish = finish.after("{0} + {1}", Beside(pointer, 0, 1))
-    return Filters(_pack(cx), bias, finish, skipped)
+        epilogue = epilogue.after("{0} + {1}", SideOperand(pointer, 0, 1))
+    return Filters(_pack(cx), bias, epilogue, skipped)
 
 
 def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
     """Return the band from output row ``h`` on, or the image itself if nothing is copied."""
     (_, height, width), (_, down, step) = window.input, window.strides
-    block, held = _block(cx, window, band), ""
+    block, partial_sums = _block(cx, window, band), ""
     if block:
-        held = f"{cx.scratch(cx.type(0))} + {_copied(cx, window, band)}"
+        partial_sums = f"{cx.scratch(cx.type(0))} + {_copied(cx, window, band)}"
     if not _is_copied(window, band):
         pointer = f"image + h * {down * width}"
-        return Source(pointer, height * width, width, down * width, step, block, held)
+        return Source(pointer, height * width, width, down * width, step, block, partial_sums)
     scratch = cx.scratch(cx.type(0))
     copy = padded_rows(cx, window, band.pitch, stride=band.by)
     down, step = down // band.by[0], step // band.by[1]
@@ -186,7 +186,7 @@ def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
         cx.body.line(
             f"{copy}(image + i * {height * width}, {scratch} + i * {plane}, {first}, {seen});"
         )
-    return Source(scratch, plane, band.pitch, down * band.pitch, step, block, held)
+    return Source(scratch, plane, band.pitch, down * band.pitch, step, block, partial_sums)
 
 
 def _pack(cx: KernelContext) -> str:
@@ -219,4 +219,4 @@ def _bias(cx: KernelContext) -> str:
     return cx.constant(padded, cx.type(0))
 
 
-WAY = Way(emit, workspace, supports, epilogue=True)
+ALGORITHM = Algorithm(emit, workspace, supports, epilogue=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import Finish
+from smelt.native.kernels.vector_micro_kernel import Epilogue
 
 PANEL = 2 * MOST_LANES
 
@@ -18,7 +18,7 @@ class Source:
 
     ``plane``: between channels. ``pitch``: between image rows. ``down``: between the inputs of two
     output rows. ``step``: between those of two pixels. ``block``: channels at a time with partial
-    sums in ``held``, 0 for all.
+    sums in ``partial_sums``, 0 for all.
     """
 
     pointer: str
@@ -27,7 +27,7 @@ class Source:
     down: int
     step: int
     block: int = 0
-    held: str = ""
+    partial_sums: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Filters:
 
     packed: str
     bias: str
-    finish: Finish
+    epilogue: Epilogue
     skipped: bool
 
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from smelt.native.kernels.convolution.parts import constant_weights
 from smelt.native.kernels.convolution.window import channels_of
-from smelt.native.kernels.even_parts import Part, by_registers, even_parts
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.register_blocks import EqualBlocks, by_registers, even_blocks
 from smelt.native.kernels.vector_dot import ROWS, WIDE_ROWS
-from smelt.native.kernels.vector_tile import plus
+from smelt.native.kernels.vector_micro_kernel import plus
 
 BLOCK = 12
 """The most filters of a block: one tile with 32 registers, else two."""
@@ -42,7 +42,7 @@ def pack(weights: np.ndarray) -> np.ndarray:
     blocks = [
         group[o : o + part.length].reshape(part.length, -1).T.reshape(-1)
         for group in weights
-        for part in even_parts(weights.shape[1], BLOCK)
+        for part in even_blocks(weights.shape[1], BLOCK)
         for o in range(part.first, part.first + part.length * part.count, part.length)
     ]
     return np.concatenate(blocks)
@@ -63,9 +63,9 @@ def tiles(cx: KernelContext, terms: int, given: str, *, shared: bool = False) ->
     filters, body = channels_of(cx)[1], cx.body
     if not given:
         weights = plus(cx.input(1).name, f"(g * {filters} + o)", terms)
-        yield from _of_block(cx, Part(0, filters, 1), weights, "", shared)
+        yield from _of_block(cx, EqualBlocks(0, filters, 1), weights, "", shared)
         return
-    for block in even_parts(filters, BLOCK):
+    for block in even_blocks(filters, BLOCK):
         end = block.first + block.length * block.count
         with (body.shared_loop if shared else body.loop)("from", end, block.first, block.length):
             weights = f"{given} + (g * {filters} + from) * {terms} + o - from"
@@ -73,11 +73,11 @@ def tiles(cx: KernelContext, terms: int, given: str, *, shared: bool = False) ->
 
 
 def _of_block(
-    cx: KernelContext, block: Part, weights: str, start: str, shared: bool
+    cx: KernelContext, block: EqualBlocks, weights: str, start: str, shared: bool
 ) -> Iterator[Rows]:
     """Yield the tiles of a block from ``start`` on; without ``start``, of all filters."""
-    few = even_parts(block.length, ROWS)
-    more = even_parts(block.length, BLOCK if start else WIDE_ROWS)
+    few = even_blocks(block.length, ROWS)
+    more = even_blocks(block.length, BLOCK if start else WIDE_ROWS)
     loop = cx.body.shared_loop if shared else cx.body.loop
     for when, parts in by_registers(cx.body, few, more):
         for part in parts:

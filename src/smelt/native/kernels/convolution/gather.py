@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from smelt.native.kernels.convolution.way import Way
+from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.epilogue import ends_in_relu
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile import Product, columns_for, emit_columns, padded
+from smelt.native.kernels.portable_micro_kernel import Product, columns_for, emit_columns, padded
 from smelt.native.types import CType
 
 
@@ -182,4 +182,4 @@ def band_function(cx: KernelContext, type_: CType, window: Window, channels: int
     return cx.call(name, re.sub(r"\bT\b", type_.name, text))
 
 
-WAY = Way(emit, workspace)
+ALGORITHM = Algorithm(emit, workspace)

@@ -11,7 +11,7 @@ import numpy as np
 from smelt.native.kernels.convolution.parts import constant_weights
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.tile_walk import Walk
+from smelt.native.kernels.reduction_loop import ReductionLoop
 from smelt.native.writer import Writer
 
 INSIDE = ("low1", "high1", "low2", "high2")
@@ -60,11 +60,13 @@ def _declare(body: Writer, window: Window, dim: int, least: str, most: str) -> N
     body.line(f"const ptrdiff_t high{dim} = seen{dim} < {kernel} ? seen{dim} : {kernel};")
 
 
-def inside_walk(window: Window, width: int) -> Walk:
-    """Return the walk over channels and kernel positions inside, for panels of ``width``
-    filters."""
+def inside_loop(window: Window, width: int) -> ReductionLoop:
+    """Return the reduction loop over channels and the kernel positions inside of the image.
+
+    Panels have ``width`` filters.
+    """
     (_, kh, kw), step = window.kernel, window.dilations[2]
-    return Walk(
+    return ReductionLoop(
         name=f"inside{kh}x{kw}",
         parameters="ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict b, "
         "const float *restrict a, const ptrdiff_t *restrict at, "

@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.epilogue import finish_of, merged_strides
+from smelt.native.kernels.epilogue import epilogue_of, merged_strides
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import PRELUDE, SECONDS
-from smelt.native.kernels.vector_tile import Beside, Finish, plus
+from smelt.native.kernels.vector_micro_kernel import Epilogue, SideOperand, plus
 
 
 def constant_weights(instance: Instance) -> np.ndarray | None:
@@ -38,7 +38,7 @@ def is_float(instance: Instance) -> bool:
     return instance.type(0).name == instance.type(1).name == "float"
 
 
-def strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def side_operand_strides(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the strides of a side operand by sample, filter and pixel.
 
     None if its pixels do not have one stride.
@@ -47,26 +47,26 @@ def strides_beside(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...
     return merged_strides(shape, result, ((0,), (1,), range(2, len(result))))
 
 
-def finish_by_pixel(cx: KernelContext) -> Finish:
+def epilogue_by_pixel(cx: KernelContext) -> Epilogue:
     """Return the epilogue for group ``g`` of sample ``n``: rows are pixels, columns filters."""
     filters = cx.output_shape()[1] // cx.int("group")
 
-    def beside(position: int) -> Beside:
+    def side_operand(position: int) -> SideOperand:
         operand = cx.input(position)
-        strides = strides_beside(cx, operand.shape)
+        strides = side_operand_strides(cx, operand.shape)
         assert strides is not None  # else its step would not be here
         sample, filter_, pixel = strides
         pointer = plus(operand.name, "n", sample)
-        return Beside(plus(pointer, f"g * {filters}", filter_), pixel, filter_)
+        return SideOperand(plus(pointer, f"g * {filters}", filter_), pixel, filter_)
 
-    return finish_of(cx, beside)
+    return epilogue_of(cx, side_operand)
 
 
-def finish_by_filter(cx: KernelContext) -> Finish:
+def epilogue_by_filter(cx: KernelContext) -> Epilogue:
     """Return the epilogue with filters as rows and pixels as columns."""
-    finish = finish_by_pixel(cx)
-    turned = (Beside(one.pointer, one.column, one.row) for one in finish.beside)
-    return replace(finish, beside=tuple(turned))
+    epilogue = epilogue_by_pixel(cx)
+    turned = (SideOperand(one.pointer, one.column, one.row) for one in epilogue.side_operands)
+    return replace(epilogue, side_operands=tuple(turned))
 
 
 @contextmanager

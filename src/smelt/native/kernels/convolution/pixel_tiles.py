@@ -8,12 +8,18 @@ from dataclasses import replace
 
 from smelt.native.kernels.convolution.channel_blocks import Channels
 from smelt.native.kernels.convolution.filter_panels import PANEL, Filters, Panel, Source, panels
-from smelt.native.kernels.convolution.inside import INSIDE, declare_columns, inside_walk
+from smelt.native.kernels.convolution.inside import INSIDE, declare_columns, inside_loop
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.even_parts import MORE_SUMS, WIDE, Part, by_registers, even_parts
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile_walk import LINE, Walk
-from smelt.native.kernels.vector_tile import SUMS, Finish, Tile, plus
+from smelt.native.kernels.reduction_loop import LINE, ReductionLoop
+from smelt.native.kernels.register_blocks import (
+    MORE_SUMS,
+    WIDE,
+    EqualBlocks,
+    by_registers,
+    even_blocks,
+)
+from smelt.native.kernels.vector_micro_kernel import SUMS, Epilogue, MicroKernel, plus
 
 MOST_PIXELS = 14
 """The pixels of a tile with 32 registers, which divides rows of 7, 14, 28 and 56."""
@@ -42,7 +48,7 @@ def emit(
         few, more = shapes(width)
         with loop("o", panel.end, first, width), _channels(cx, panel, pixels) as channels:
             if weights.skipped:
-                each = even_parts(pixels, few[0]), even_parts(pixels, more[0])
+                each = even_blocks(pixels, few[0]), even_blocks(pixels, more[0])
                 for when, parts in by_registers(body, *each):
                     vectors = (more if when == WIDE else few)[1]
                     _emit_listed(cx, panel, channels, parts, vectors, when)
@@ -50,7 +56,7 @@ def emit(
             body.line(f"#if {WIDE}")
             _emit_placed(cx, panel, channels, rows, more[1])
             body.line("#else")
-            parts = even_parts(pixels, few[0])
+            parts = even_blocks(pixels, few[0])
             _emit_listed(cx, panel, channels, parts, few[1], f"!({WIDE})")
             body.line("#endif")
 
@@ -65,23 +71,23 @@ def shapes(width: int) -> tuple[tuple[int, int], tuple[int, int]]:
 @contextmanager
 def _channels(cx: KernelContext, panel: Panel, pixels: int) -> Iterator[Channels]:
     """Yield all channels, or blocks of them in a loop; partial sums start at the bias."""
-    every, block, held = channels_of(cx)[0], panel.source.block, panel.source.held
+    every, block, partial_sums = channels_of(cx)[0], panel.source.block, panel.source.partial_sums
     if not block or panel.width < PANEL or panel.weights.skipped:
         yield Channels("0", str(every))
         return
     body, bias = cx.body, panel.bias(cx)
     with body.loops(("p", "l"), (pixels, PANEL)):
-        body.line(f"({held})[p * {PANEL} + l] = {f'({bias})[l]' if bias else '0'};")
+        body.line(f"({partial_sums})[p * {PANEL} + l] = {f'({bias})[l]' if bias else '0'};")
     with body.loop("c", every, step=block):
         body.line(f"const ptrdiff_t cn = {every} - c < {block} ? {every} - c : {block};")
-        yield Channels("c", "cn", held)
+        yield Channels("c", "cn", partial_sums)
 
 
 def _emit_listed(
     cx: KernelContext,
     panel: Panel,
     channels: Channels,
-    parts: Sequence[Part],
+    parts: Sequence[EqualBlocks],
     vectors: int,
     when: str,
 ) -> None:
@@ -102,12 +108,12 @@ def _emit_listed(
                 body.line("at[m] = next;")
                 body.line(f"next += ++q == {wide} ? {turn} : {source.step};")
                 body.line(f"q = q == {wide} ? 0 : q;")
-            walk = listed_walk(window, panel.width)
+            reduction_loop = listed_loop(window, panel.width)
             given = [plus(source.pointer, channels.first, source.plane), "at"]
             if panel.weights.skipped:
-                walk, given = inside_walk(window, panel.width), [*given, *INSIDE]
+                reduction_loop, given = inside_loop(window, panel.width), [*given, *INSIDE]
             size = (part.length, vectors)
-            emit_tile(cx, panel, channels, size, walk, given, "p", when)
+            emit_tile(cx, panel, channels, size, reduction_loop, given, "p", when)
             body.line(f"p += {part.length};")
 
 
@@ -121,11 +127,11 @@ def _emit_placed(
     """
     body, window, source = cx.body, panel.window, panel.source
     wide = window.output[2]
-    down = even_parts(rows, max(1, MOST_PIXELS // wide))
-    across = even_parts(wide, MOST_PIXELS)
+    down = even_blocks(rows, max(1, MOST_PIXELS // wide))
+    across = even_blocks(wide, MOST_PIXELS)
     tiles = sum(part.count for part in down) * sum(part.count for part in across)
     fetch = _fetch(cx, panel, tiles)
-    if fetch and channels.held:
+    if fetch and channels.partial_sums:
         following = plus(_weights(cx, panel, channels), channels.count, panel.elements(1))
         body.line(f"const float *ahead = {following};")
     elif fetch:
@@ -145,10 +151,10 @@ def _emit_placed(
                 )
                 first = plus(source.pointer, channels.first, source.plane)
                 first += f" + r * {source.down} + q * {source.step}"
-                walk = placed_walk(window, panel.width, places, fetch)
+                reduction_loop = placed_loop(window, panel.width, places, fetch)
                 given = [first, *(["ahead"] if fetch else [])]
                 size = (len(places), vectors)
-                emit_tile(cx, panel, channels, size, walk, given, f"r * {wide} + q", WIDE)
+                emit_tile(cx, panel, channels, size, reduction_loop, given, f"r * {wide} + q", WIDE)
                 if fetch:
                     body.line(f"ahead += {channels.count} * {fetch * _rounds(window)};")
 
@@ -185,7 +191,7 @@ def emit_tile(
     panel: Panel,
     channels: Channels,
     size: tuple[int, int],
-    walk: Walk,
+    reduction_loop: ReductionLoop,
     given: Sequence[str],
     first: str,
     when: str,
@@ -211,12 +217,12 @@ def emit_tile(
         arguments += [f"{_weights(cx, panel, channels)} + l", *given]
         bias = panel.bias(cx)
         kind, start = ("column", f"{bias} + l") if bias else ("", "")
-        finish = panel.weights.finish.at(here, "o + l")
-        tile = Tile(rows, vectors, walk, kind, finish, pixels, when)
-        if channels.held:
+        epilogue = panel.weights.epilogue.at(here, "o + l")
+        tile = MicroKernel(rows, vectors, reduction_loop, kind, epilogue, pixels, when)
+        if channels.partial_sums:
             tile = replace(tile, start="each", pitch=PANEL)
-            start = f"{channels.held} + ({first}) * {PANEL} + l"
-            part = replace(tile, finish=Finish(), column=1)
+            start = f"{channels.partial_sums} + ({first}) * {PANEL} + l"
+            part = replace(tile, epilogue=Epilogue(), column=1)
             cx.body.line(f"if (c + cn < {channels_of(cx)[0]})")
             part.call(cx, arguments, start, PANEL, f"0, {lanes}", start)
             cx.body.line("else")
@@ -230,12 +236,14 @@ PARAMETERS += "const float *restrict a"
 first pixel on or from the origin of ``at``."""
 
 
-def listed_walk(window: Window, width: int) -> Walk:
-    """Return the walk over channels, kernel rows and unrolled columns, with pixels listed in
-    ``at``."""
+def listed_loop(window: Window, width: int) -> ReductionLoop:
+    """Return the reduction loop over channels, kernel rows and unrolled kernel columns.
+
+    ``at[row]`` is the offset of the pixel of each row of the micro-kernel.
+    """
     (_, kh, kw), dw = window.kernel, window.dilations[2]
     heads, before, steps, after = _loops(kh, kw, width)
-    return Walk(
+    return ReductionLoop(
         name=f"conv{kh}x{kw}",
         parameters=f"{PARAMETERS}, const ptrdiff_t *restrict at",
         heads=heads,
@@ -246,14 +254,14 @@ def listed_walk(window: Window, width: int) -> Walk:
     )
 
 
-def placed_walk(window: Window, width: int, places: tuple[int, ...], fetch: int) -> Walk:
-    """Return the same walk for pixels at constant ``places`` from the first one."""
+def placed_loop(window: Window, width: int, places: tuple[int, ...], fetch: int) -> ReductionLoop:
+    """Return ``listed_loop`` for pixels at constant offsets ``places`` from the first pixel."""
     (_, kh, kw), dw = window.kernel, window.dilations[2]
     heads, before, steps, after = _loops(kh, kw, width)
     fetched = [f"FETCH(ahead + {line});" for line in range(0, fetch, LINE)]
     if fetch:
         after = " ".join([after, *fetched, f"ahead += {fetch};"])
-    return Walk(
+    return ReductionLoop(
         name=f"placed{kh}x{kw}",
         parameters=PARAMETERS + (", const float *ahead" if fetch else ""),
         heads=heads,

@@ -7,7 +7,7 @@ Each weight applies to the columns inside of the image, so nothing is padded or 
 
 from __future__ import annotations
 
-from smelt.native.kernels.convolution.way import Way
+from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.window import Window, channels_of
 from smelt.native.kernels.epilogue import ends_in_relu
 from smelt.native.kernels.instance import Instance
@@ -65,4 +65,4 @@ def _emit_columns(cx: KernelContext, window: Window) -> None:
         body.line(f"out[o2] += weights[k2] * image[o2 * {step} + from];")
 
 
-WAY = Way(emit, workspace)
+ALGORITHM = Algorithm(emit, workspace)

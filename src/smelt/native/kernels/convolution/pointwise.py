@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from smelt.native.kernels.convolution import direct
+from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.filters import Rows, packed, tiles
-from smelt.native.kernels.convolution.parts import finish_by_filter, groups, is_float
-from smelt.native.kernels.convolution.way import Way
+from smelt.native.kernels.convolution.parts import epilogue_by_filter, groups, is_float
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.even_parts import WIDE
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile_walk import STRIDED, packed_rows
+from smelt.native.kernels.reduction_loop import STRIDED, packed_rows
+from smelt.native.kernels.register_blocks import WIDE
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import Tile
+from smelt.native.kernels.vector_micro_kernel import MicroKernel
 from smelt.program.run_sizes import Size, highest
 
 ROWS, VECTORS = 6, 2
@@ -57,9 +57,11 @@ def emit(cx: KernelContext, window: Window) -> None:
 def _emit_tile(cx: KernelContext, rows: Rows, pixels: int, vectors: int, when: str) -> None:
     """Write the filters from ``o`` on times vectors of pixels from ``at`` on."""
     (channels, filters), bias = channels_of(cx), cx.optional(2)
-    walk = packed_rows(rows.block) if rows.block else STRIDED
-    finish = finish_by_filter(cx).at("o", "at")
-    tile = Tile(rows.count, vectors, walk, "row" if bias else "", finish, when=when)
+    reduction_loop = packed_rows(rows.block) if rows.block else STRIDED
+    epilogue = epilogue_by_filter(cx).at("o", "at")
+    tile = MicroKernel(
+        rows.count, vectors, reduction_loop, "row" if bias else "", epilogue, when=when
+    )
     strides = [] if rows.block else [str(channels), "1"]
     arguments = [str(channels), rows.weights, *strides, "image + at", str(pixels)]
     start = f"{bias.name} + g * {filters} + o" if bias else ""
@@ -67,4 +69,4 @@ def _emit_tile(cx: KernelContext, rows: Rows, pixels: int, vectors: int, when: s
     tile.call(cx, arguments, target, pixels, f"j - at, {vectors} * LANES", start)
 
 
-WAY = Way(emit, workspace, supports, epilogue=True)
+ALGORITHM = Algorithm(emit, workspace, supports, epilogue=True)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from smelt.native.kernels.convolution.filters import Rows, packed, tiles
-from smelt.native.kernels.convolution.parts import finish_by_filter, groups, is_float
+from smelt.native.kernels.convolution.parts import epilogue_by_filter, groups, is_float
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.even_parts import emit_vectors
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile_walk import Walk
+from smelt.native.kernels.reduction_loop import ReductionLoop
+from smelt.native.kernels.register_blocks import emit_vectors
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_tile import Tile
+from smelt.native.kernels.vector_micro_kernel import MicroKernel
 
 PANEL = 2 * MOST_LANES
 IDLE = 1.07
@@ -184,8 +184,8 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
     bias, pixels, when = cx.optional(2), window.pixels, rows.when
     here = f"(h + r) * {window.output[2]} + w + l"
     start = f"{bias.name} + g * {filters} + o" if bias else ""
-    finish = finish_by_filter(cx).at("o", here)
-    walk = _walk(window, block.across, rows.block)
+    epilogue = epilogue_by_filter(cx).at("o", here)
+    reduction_loop = _reduction_loop(window, block.across, rows.block)
     source = f"{cx.scratch(cx.type(0))} + r * {block.down * block.pitch} + l"
     arguments = [
         *(str(channels), str(block.plane), str(block.apart * block.pitch)),
@@ -195,14 +195,19 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
         arguments.append(str(channels * window.kernel[1] * window.kernel[2]))
 
     def tile(vectors: int, stored: str, when: str) -> None:
-        made = Tile(rows.count, vectors, walk, "row" if bias else "", finish, when=when)
+        made = MicroKernel(
+            rows.count, vectors, reduction_loop, "row" if bias else "", epilogue, when=when
+        )
         made.call(cx, arguments, f"out + o * {pixels} + {here}", pixels, stored, start)
 
     emit_vectors(cx.body, window.output[2], when, tile)
 
 
-def _walk(window: Window, across: int, block: int) -> Walk:
-    """Return the walk over channels, kernel rows and unrolled columns, ``across`` apart."""
+def _reduction_loop(window: Window, across: int, block: int) -> ReductionLoop:
+    """Return the reduction loop over channels, kernel rows and unrolled kernel columns.
+
+    Kernel columns are ``across`` elements apart in the copied image.
+    """
     _, kh, kw = window.kernel
     heads: tuple[str, ...] = (
         "for (ptrdiff_t i = 0; i < cn; ++i)",
@@ -218,4 +223,4 @@ def _walk(window: Window, across: int, block: int) -> Walk:
         steps = ((f"a[{row}]", "from"),)
     parameters = "ptrdiff_t cn, ptrdiff_t plane, ptrdiff_t pitch, const float *restrict a, "
     parameters += "const float *restrict b" + ("" if block else ", ptrdiff_t am")
-    return Walk(f"rows{kh}x{kw}", parameters, heads, steps, before, after)
+    return ReductionLoop(f"rows{kh}x{kw}", parameters, heads, steps, before, after)

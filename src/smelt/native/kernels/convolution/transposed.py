@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from smelt.native.kernels.convolution.parts import finish_by_filter
+from smelt.native.kernels.convolution.parts import epilogue_by_filter
 from smelt.native.kernels.convolution.window import Window, window_of
-from smelt.native.kernels.even_parts import Part, even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile_walk import STRIDED, packed_rows
+from smelt.native.kernels.reduction_loop import STRIDED, packed_rows
+from smelt.native.kernels.register_blocks import EqualBlocks, even_blocks
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_dot import Matrices, emit_packed, pack
-from smelt.native.kernels.vector_tile import Finish, Tile
+from smelt.native.kernels.vector_micro_kernel import Epilogue, MicroKernel
 
 ROWS, VECTORS = 6, 2
 FEWEST_TERMS = 4
@@ -84,7 +84,7 @@ def emit(cx: KernelContext) -> None:
     """For each sample and group, write blocks of filters: their products, then the sums."""
     window, body, group = window_of(cx), cx.body, cx.int("group")
     sizes, x, y = sizes_of(cx, window), cx.input(0), cx.output()
-    blocks = even_parts(sizes.filters, _block(sizes, window))
+    blocks = even_blocks(sizes.filters, _block(sizes, window))
     weights, packed = _weights(cx), ""
     if weights is not None:
         packed = cx.constant(_pack(weights, sizes, blocks), cx.type(1))
@@ -126,7 +126,7 @@ def _weights(instance: Instance) -> np.ndarray | None:
     return None if array is None else np.ascontiguousarray(array).reshape(*shape[:2], -1)
 
 
-def _packed_parts(weights: np.ndarray | None, sizes: Sizes, block: Part) -> list[np.ndarray]:
+def _packed_parts(weights: np.ndarray | None, sizes: Sizes, block: EqualBlocks) -> list[np.ndarray]:
     """Return the first block of filters packed; empty if weights are not constant."""
     if weights is None:
         return []
@@ -140,19 +140,19 @@ def _laid_out(matrix: np.ndarray, sizes: Sizes) -> list[np.ndarray]:
         return [pack(matrix, sizes.pixels)]
     return [
         matrix[:, at : at + part.length].reshape(-1)
-        for part in even_parts(matrix.shape[1], ROWS)
+        for part in even_blocks(matrix.shape[1], ROWS)
         for at in range(part.first, part.first + part.length * part.count, part.length)
     ]
 
 
-def _pitch(weights: np.ndarray | None, sizes: Sizes, blocks: list[Part]) -> int:
+def _pitch(weights: np.ndarray | None, sizes: Sizes, blocks: list[EqualBlocks]) -> int:
     """Return the elements of a group's packed weights."""
     return sum(
         part.size * block.count for block in blocks for part in _packed_parts(weights, sizes, block)
     )
 
 
-def _pack(weights: np.ndarray, sizes: Sizes, blocks: list[Part]) -> np.ndarray:
+def _pack(weights: np.ndarray, sizes: Sizes, blocks: list[EqualBlocks]) -> np.ndarray:
     """Return all groups packed, block by block."""
     found = []
     for first in range(0, weights.shape[0], sizes.channels):
@@ -180,23 +180,23 @@ def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, su
                 *("image", 1, pixels),
                 *(f"({packed})", rows, 1),
                 sums,
-                Finish(),
+                Epilogue(),
             ),
         )
         return
     wide, all_rows = f"{VECTORS} * LANES", sizes.filters * sizes.positions
     with body.loop("j", pixels, step=wide):
         body.line(f"const ptrdiff_t at = j + {wide} <= {pixels} ? j : {pixels} - {wide};")
-        for part in even_parts(rows, ROWS):
+        for part in even_blocks(rows, ROWS):
             with body.loop("r", part.first + part.length * part.count, part.first, part.length):
                 if packed:
                     arguments = [str(channels), f"{packed} + r * {channels}"]
-                    walk = packed_rows(part.length)
+                    reduction_loop = packed_rows(part.length)
                 else:
                     first = f"g * {channels * all_rows} + f * {sizes.positions} + r"
-                    walk = STRIDED
+                    reduction_loop = STRIDED
                     arguments = [str(channels), f"{cx.input(1).name} + {first}", "1", str(all_rows)]
-                tile = Tile(part.length, VECTORS, walk)
+                tile = MicroKernel(part.length, VECTORS, reduction_loop)
                 arguments += ["image + at", str(pixels)]
                 tile.call(cx, arguments, f"{sums} + r * {pixels} + at", pixels, f"j - at, {wide}")
 
@@ -204,12 +204,12 @@ def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, su
 def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
     """Write all result rows of filter ``m``."""
     body, (depth, height, width) = cx.body, window.output
-    step, bias, finish = window.strides[2], cx.optional(2), finish_by_filter(cx)
+    step, bias, epilogue = window.strides[2], cx.optional(2), epilogue_by_filter(cx)
     pitch = -(-width // step)
     rows = f"{sums} + {_block(sizes, window) * sizes.positions * sizes.pixels}"
     with body.loops(("z", "h"), (depth, height)):
         body.line(f"float *row = out + m * {window.pixels} + (z * {height} + h) * {width};")
-        plain = finish.text == "{0}" and not finish.lines
+        plain = epilogue.text == "{0}" and not epilogue.lines
         body.line(f"float *sum = {'row' if plain and step == 1 else rows};")
         start = f"{bias.name}[g * {sizes.filters} + m]" if bias else "0"
         with body.loop("l", step * pitch):
@@ -224,7 +224,7 @@ def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, su
             _emit_columns(cx, window, sizes, filters, sums)
         _interleave(cx, width, step, "row" if plain else f"sum + {step * pitch}")
         if not plain:
-            _emit_finish(cx, finish, width, f"sum + {step * pitch if step > 1 else 0}", height)
+            _emit_epilogue(cx, epilogue, width, f"sum + {step * pitch if step > 1 else 0}", height)
 
 
 def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
@@ -266,17 +266,21 @@ def _interleave(cx: KernelContext, width: int, step: int, to: str) -> None:
         cx.body.line(f"all[{whole * step + phase}] = sum[{whole + phase * pitch}];")
 
 
-def _emit_finish(cx: KernelContext, finish: Finish, width: int, source: str, height: int) -> None:
+def _emit_epilogue(
+    cx: KernelContext, epilogue: Epilogue, width: int, source: str, height: int
+) -> None:
     """Apply the epilogue to a row of sums and store it."""
-    here = finish.at("m", f"(z * {height} + h) * {width}")
-    for support in finish.support:
+    here = epilogue.at("m", f"(z * {height} + h) * {width}")
+    for support in epilogue.support:
         cx.call(*support)
     cx.body.line(f"const float *given = {source};")
     with cx.body.loop("l", width):
         cx.body.line("const float v0 = given[l];")
         names = ["v0"]
-        for number, beside in enumerate(here.beside, 1):
-            cx.body.line(f"const float v{number} = ({beside.pointer})[l * {beside.column}];")
+        for number, side_operand in enumerate(here.side_operands, 1):
+            cx.body.line(
+                f"const float v{number} = ({side_operand.pointer})[l * {side_operand.column}];"
+            )
             names.append(f"v{number}")
         for line in here.lines:
             cx.body.line(line.format(*names))

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from smelt.native.kernels.convolution.window import Window
-from smelt.native.kernels.quantized import neighbours
+from smelt.native.kernels.quantized import columns_as_channels
+from smelt.native.kernels.quantized.band_copy import Band, band_of
+from smelt.native.kernels.quantized.conv_micro_kernel import ROWS
 from smelt.native.kernels.quantized.dot4 import LEAD, MOST_ROWS
 from smelt.native.kernels.quantized.epilogue import SPARE
 from smelt.native.kernels.quantized.pairwise_safe import Excess, excess_of
-from smelt.native.kernels.quantized.plane import Band, band_of
-from smelt.native.kernels.quantized.tile import ROWS
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Layout:
     @staticmethod
     def of(window: Window, weights: np.ndarray) -> Layout:
         """Return the layout for a window and weights ``[group, filter, channel, position]``."""
-        in_columns = neighbours.supports(weights, window)
+        in_columns = columns_as_channels.supports(weights, window)
         if in_columns:
-            window, weights = neighbours.in_quads(window, weights)
+            window, weights = columns_as_channels.in_quads(window, weights)
         band, (_, _, channels, positions) = band_of(window), weights.shape
         filters = in_quads(weights).reshape(-1, positions * -(-channels // 4), 4)
         is_small = weights.dtype == np.int8
@@ -66,7 +66,9 @@ class Layout:
     def steps(self) -> int:
         """The offset of the table of offsets in the plane of each group of four elements of a
         filter."""
-        return self.line + (-(-neighbours.row_bytes(self.band) // 4) * 4 if self.in_columns else 0)
+        return self.line + (
+            -(-columns_as_channels.row_bytes(self.band) // 4) * 4 if self.in_columns else 0
+        )
 
     @property
     def start(self) -> int:

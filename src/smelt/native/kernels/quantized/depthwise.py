@@ -16,13 +16,13 @@ import onnx_ir as ir
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.band_copy import Band, band_of, copy_quads
 from smelt.native.kernels.quantized.dot4 import LEAD, MOST_ROWS, widen
-from smelt.native.kernels.quantized.epilogue import SPARE, Finish, finish_less_zero_point
+from smelt.native.kernels.quantized.epilogue import SPARE, Epilogue, epilogue_minus_zero_point
 from smelt.native.kernels.quantized.fixed_point import is_fixed
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
 from smelt.native.kernels.quantized.interleaved_stores import AS_SUMS, Stored, as_bytes
 from smelt.native.kernels.quantized.operands import requantization, zero_text
-from smelt.native.kernels.quantized.plane import Band, band_of, copy_quads
 from smelt.native.types import C_TYPES
 from smelt.native.writer import Writer
 
@@ -155,7 +155,7 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
     x, y = cx.input(0), cx.output()
     flip = 128 if x.type.signed else 0
     sums = weights.astype(np.int64).sum((2, 3)).reshape(-1)
-    finish = finish_less_zero_point(cx, sums, flip, f"scratch + {layout.start}")
+    epilogue = epilogue_minus_zero_point(cx, sums, flip, f"scratch + {layout.start}")
     packed, scratch = _pack(cx, taps), cx.scratch(C_TYPES[ir.DataType.UINT8])
     tile = _tile(cx, taps, stored)
     most, plane = min(_together(size), group), _plane(size)
@@ -185,22 +185,24 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
                 start = f"{y.name} + (n * {group * filters} + o) * {window.pixels}"
                 body.line(f"{y.type.name} *out = {start} + h * {size.wide};")
                 given = f"plane, rows * {size.pitch}, {packed} + o * {taps.weights[0].size}"
-                arrays = [each for each in (finish.bias, finish.factors, finish.fractions) if each]
+                arrays = [
+                    each for each in (epilogue.bias, epilogue.factors, epilogue.fractions) if each
+                ]
                 ends = ", ".join(f"{array}[o]" for array in arrays)
-                after = ", last" if finish.is_bytes else ""
+                after = ", last" if epilogue.is_bytes else ""
                 body.line(f"{tile}({given}, {ends}{after}, results);")
-                _emit_results(cx, size, finish)
+                _emit_results(cx, size, epilogue)
 
 
-def _emit_results(cx: KernelContext, size: Band, finish: Finish) -> None:
+def _emit_results(cx: KernelContext, size: Band, epilogue: Epilogue) -> None:
     """Write the rows of plane ``o`` without the values between them."""
     body = cx.body
     with body.loop("r", "rows"):
         to, from_ = f"out + r * {size.wide}", f"results + r * {size.pitch}"
-        if finish.is_bytes:
+        if epilogue.is_bytes:
             body.line(f"memcpy({to}, {from_}, {size.wide});")
         else:
-            finish.store(body, to, cx.output().type.name, from_, str(size.wide), "o")
+            epilogue.store(body, to, cx.output().type.name, from_, str(size.wide), "o")
 
 
 def _pack(cx: KernelContext, taps: Taps) -> str:

@@ -31,7 +31,7 @@ SPARE = 8 * MOST_SUMS
 
 
 @dataclass(frozen=True)
-class Finish:
+class Epilogue:
     """How sums are stored: the C names of the arrays ``bias``, ``factors`` and ``fractions``, empty
     where unused.
 
@@ -88,7 +88,7 @@ class Finish:
         return f"({sums} + {fraction}) * {factor}" if self.fractions else f"{sums} * {factor}"
 
 
-def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> Finish:
+def epilogue_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> Epilogue:
     """Return the epilogue of ``count`` filters or columns, and declare its constants.
 
     ``more`` is added to each sum; it accounts for the zero point of the left side.
@@ -96,20 +96,20 @@ def finish_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> 
     declare(cx)
     scaled = requantization(cx, count)
     if scaled is None and more is None:
-        return Finish("", "")
+        return Epilogue("", "")
     bias = np.rint(bias_steps(cx)).astype(np.int64)
     bias = bias if more is None else bias + more
     start = np.zeros(count + SPARE, np.int32)
     start[:count] = bias.astype(np.int32)
     name = cx.constant(start, C_TYPES[ir.DataType.INT32])
     if scaled is None:
-        return Finish(name, "")
+        return Epilogue(name, "")
     if is_fixed(cx):
-        return Finish(name, "", fixed=fixed_point(cx, scaled))
+        return Epilogue(name, "", fixed=fixed_point(cx, scaled))
     zero, flip = scaled.last
     cx.body.line(f"static const int32_t last[] = {{ {zero}, {flip} }};")
     factors, fractions = (_padded_floats(cx, each) for each in (scaled.factors, scaled.fractions))
-    return Finish(name, factors, fractions, is_small=are_small(scaled.factors))
+    return Epilogue(name, factors, fractions, is_small=are_small(scaled.factors))
 
 
 def _padded_floats(cx: KernelContext, array: np.ndarray | None) -> str:
@@ -119,7 +119,9 @@ def _padded_floats(cx: KernelContext, array: np.ndarray | None) -> str:
     return cx.constant(np.pad(array, (0, SPARE)), C_TYPES[ir.DataType.FLOAT])
 
 
-def finish_less_zero_point(cx: KernelContext, sums: np.ndarray, flip: int, start: str) -> Finish:
+def epilogue_minus_zero_point(
+    cx: KernelContext, sums: np.ndarray, flip: int, start: str
+) -> Epilogue:
     """Return the epilogue that also subtracts the zero point of the left side times weight
     ``sums``.
 
@@ -130,11 +132,11 @@ def finish_less_zero_point(cx: KernelContext, sums: np.ndarray, flip: int, start
     zero = constant(cx, position)
     if zero is not None or not is_given(cx, position):
         point = flip + (0 if zero is None else int(zero.reshape(-1)[0]))
-        return finish_of(cx, sums.size, -point * sums)
+        return epilogue_of(cx, sums.size, -point * sums)
     declare(cx)
     padded = np.pad(sums.astype(np.int32), (0, SPARE))
     held = cx.constant(padded, C_TYPES[ir.DataType.INT32])
     cx.body.line(f"int32_t *start = (int32_t *)(void *)({start});")
     with cx.body.loop("o", padded.size):
         cx.body.line(f"start[o] = -{held}[o] * ({zero_text(cx)} + {flip});")
-    return Finish("start", "")
+    return Epilogue("start", "")

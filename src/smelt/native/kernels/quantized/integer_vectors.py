@@ -129,7 +129,7 @@ static IF_CALLED inline void store_in_turn(unsigned char *p, sums even, sums odd
 #endif
 #define NOT_ABOVE(v, high) LESSER(v, same_real(high))
 #define LIMITED(v) NOT_ABOVE(v, 1073741824.0f)
-#define HELD(v, low, high) NOT_ABOVE(GREATER(v, same_real(low)), high)
+#define CLAMPED(v, low, high) NOT_ABOVE(GREATER(v, same_real(low)), high)
 static IF_CALLED inline void store_some(unsigned char *p, const unsigned char *from, ptrdiff_t n)
 {
 #if SUMS == 8
@@ -182,7 +182,7 @@ static IF_CALLED inline reals same_real(float v)
     return v;
 }
 #define MULTIPLIED(a, b) ((int32_t)(a).first * (b).first + (int32_t)(a).second * (b).second)
-#define HELD(v, low, high) ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
+#define CLAMPED(v, low, high) ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
 #define NEAREST(v) ((int32_t)lrintf(v))
 static IF_CALLED inline void store_low_bytes(signed char *p, sums s)
 {

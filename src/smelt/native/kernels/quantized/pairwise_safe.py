@@ -29,20 +29,20 @@ MOST_EXCESS = 1 / 8
 FEWEST_PIXELS = 48
 """The fewest pixels of an image or band; with fewer, clamping costs more than it saves."""
 
-HELD = """#if SUMS == 8
-#define HOLDS 1
+PAIRWISE_TEXT = """#if SUMS == 8
+#define PAIRWISE 1
 typedef char all_chars __attribute__((vector_size(32), may_alias));
 #define BYTES_MULTIPLIED(b, a) \\
     ((pairs)__builtin_ia32_pmaddubsw256((all_chars)(b), (all_chars)(a)))
 #define ADD_BYTES(s, b, a) s = ADDED(s, MULTIPLIED(BYTES_MULTIPLIED(b, a), ones))
 #else
-#define HOLDS 0
+#define PAIRWISE 0
 #endif
 """
-"""``HOLDS`` is 1 if the CPU has ``pmaddubsw``; ``ADD_BYTES`` adds to sums the dot products of four
-unsigned bytes ``b`` and four clamped ones ``a``; it needs a variable ``ones``."""
+"""``PAIRWISE`` is 1 if the CPU has ``pmaddubsw``. ``ADD_BYTES(s, b, a)`` adds to the sums ``s`` the
+dot products of four unsigned bytes ``b`` and four clamped bytes ``a``, by a variable ``ones``."""
 
-HOLD = """static IF_CALLED void hold_quads(const int8_t *restrict from, ptrdiff_t quads,
+CLAMP_TEXT = """static IF_CALLED void clamp_quads(const int8_t *restrict from, ptrdiff_t quads,
     ptrdiff_t rows, const int32_t *first, const int32_t *restrict excess, int8_t *restrict to)
 {
     memcpy(to, from, (size_t)(4 * quads * rows));
@@ -86,19 +86,19 @@ def excess_of(filters: np.ndarray, pixels: int = FEWEST_PIXELS) -> Excess | None
     return Excess(first.tolist(), numbers.tolist())
 
 
-def declare_held(cx: KernelContext) -> None:
-    """Let the kernel use ``HOLDS`` and ``ADD_BYTES``."""
+def declare_pairwise(cx: KernelContext) -> None:
+    """Let the kernel use ``PAIRWISE`` and ``ADD_BYTES``."""
     declare(cx)
-    cx.call("HOLDS", HELD)
+    cx.call("PAIRWISE", PAIRWISE_TEXT)
 
 
-def hold(cx: KernelContext) -> str:
+def clamp_weights(cx: KernelContext) -> str:
     """Return the name of a function ``(from, quads, rows, first, excess, to)`` that clamps weights.
 
     ``first`` is the entry of the first of the ``rows`` filters.
     """
-    declare_held(cx)
-    return cx.call("hold_quads", HOLD)
+    declare_pairwise(cx)
+    return cx.call("clamp_quads", CLAMP_TEXT)
 
 
 def tables(cx: KernelContext, excess: Excess) -> tuple[str, str]:

@@ -18,8 +18,8 @@ QUANTIZE = """static IF_CALLED ptrdiff_t quantize_run(const float *restrict x, p
     const ptrdiff_t whole = n - n % (2 * SUMS);
     for (ptrdiff_t i = 0; i < whole; i += 2 * SUMS) {
         const reals a = *(const reals *)(x + i) / scale, b = *(const reals *)(x + i + SUMS) / scale;
-        const reals first = HELD(a, -1048576.0f, 1048576.0f);
-        const reals second = HELD(b, -1048576.0f, 1048576.0f);
+        const reals first = CLAMPED(a, -1048576.0f, 1048576.0f);
+        const reals second = CLAMPED(b, -1048576.0f, 1048576.0f);
         store_two(first, second, last, y + i, SUMS, y + i + SUMS, SUMS);
     }
     return whole;

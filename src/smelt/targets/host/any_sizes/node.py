@@ -11,8 +11,8 @@ import onnx_ir as ir
 from smelt.ir import constants
 from smelt.ir.partition import is_constant_node
 from smelt.targets.host.any_sizes.control_flow import Branch, Rounds, Scanned
+from smelt.targets.host.any_sizes.data_dependent import FIND
 from smelt.targets.host.any_sizes.decided import DECIDING
-from smelt.targets.host.any_sizes.found import FIND
 from smelt.targets.host.any_sizes.kept_plans import KeptPlans
 from smelt.targets.host.any_sizes.planning import Runner, bound, fix_values
 from smelt.targets.host.kernels.kernel import Array

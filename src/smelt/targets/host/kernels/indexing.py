@@ -99,7 +99,7 @@ def range_(call: Call) -> Step:
 
 
 @kernel(RANGE_AT_RUN_TIME)
-def range_at_run_time(call: Call) -> Step:
+def dynamic_range(call: Call) -> Step:
     """Return a Range whose length must be the planned one; raises UsageError E670 otherwise."""
     count_up = range_(call).run
 

@@ -77,7 +77,7 @@ for _op, _view in (
 
 
 @kernel(EXPAND_AT_RUN_TIME)
-def expand_at_run_time(call: Call) -> Step:
+def dynamic_expand(call: Call) -> Step:
     """Broadcast to run-time sizes; raises UsageError E670 unless they give the planned ones."""
 
     def run(x: Array, sizes: Array, out: Array) -> None:

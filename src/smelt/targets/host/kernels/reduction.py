@@ -149,7 +149,7 @@ def cumulative(call: Call) -> Step:
 
 
 @kernel(RUNNING_AT_RUN_TIME)
-def running_at_run_time(call: Call) -> Step:
+def dynamic_running(call: Call) -> Step:
     """Accumulate along a run-time axis; raises UsageError E670 if it is out of range."""
     op, rank = call.text("running"), call.input(0).ndim or 1
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import smelt
-from smelt.native.kernels.few_columns import FEW_COLUMNS
+from smelt.native.choose_skinny_dot import choose_skinny_dot
+from smelt.native.kernels.skinny_dot import SKINNY_DOT
 from smelt.native.schedule import planned
-from smelt.native.sum_rows import sum_rows
 from smelt.program.lower import lower
 from smelt.targets.base import Artifact
 
@@ -30,7 +30,7 @@ OTHERS = {
 
 
 def ops(artifact: Artifact) -> list[str]:
-    program = planned(lower(artifact.model), "host", (sum_rows,))
+    program = planned(lower(artifact.model), "host", (choose_skinny_dot,))
     return [step.op for step in program.instructions]
 
 
@@ -58,20 +58,20 @@ def agrees(artifact: Artifact, equation: str, arrays: list[np.ndarray]) -> None:
 def test_rows_are_summed(name: str, dtype: str) -> None:
     equation, shapes = CASES[name]
     artifact, rng = compiled(equation, shapes, dtype), np.random.default_rng(0)
-    assert FEW_COLUMNS in ops(artifact)
+    assert SKINNY_DOT in ops(artifact)
     agrees(artifact, equation, [rng.standard_normal(s).astype(dtype) for s in shapes])
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_are_left_to_tiles(name: str) -> None:
-    assert FEW_COLUMNS not in ops(compiled(*OTHERS[name], "float32"))
+    assert SKINNY_DOT not in ops(compiled(*OTHERS[name], "float32"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_a_complex_vector_is_two_columns(dtype: str) -> None:
     artifact, rng = compiled("ab,b->a", [(9, 30), (30,)], dtype), np.random.default_rng(0)
-    assert FEW_COLUMNS in ops(artifact)
+    assert SKINNY_DOT in ops(artifact)
     pairs = [rng.standard_normal((2, *shape)) for shape in ((9, 30), (30,))]
     agrees(artifact, "ab,b->a", [(re + 1j * im).astype(dtype) for re, im in pairs])
 

@@ -7,13 +7,13 @@ and 53 bits) of the fraction of the scaled 1 / (2 pi), whose products with a flo
 
 from __future__ import annotations
 
-TURNED = """#undef LANE_TURNS
+SIN_QUARTERS = """#undef LANE_SINCOS
 #if !defined(__OPTIMIZE__) || defined(VECTOR_SINES)
 #elif defined(__AVX2__) || (defined(__clang__) && defined(SUMS) && SUMS == 8)
-#define LANE_TURNS
+#define LANE_SINCOS
 #endif
-#if defined(LANE_TURNS)
-static IN_LOOPS float lane_turned(float x, int32_t quarters)
+#if defined(LANE_SINCOS)
+static IN_LOOPS float lane_sin_quarters(float x, int32_t quarters)
 {
     /* x = k turns + q quarters + r: products with three parts of 1 / (2 pi), scaled so that whole
        turns are dropped exactly, in doubles; x is an integer where the scale is not 1. */
@@ -53,8 +53,8 @@ wider vectors, clang shows the width by ``SUMS`` only."""
 
 SIN = """static IN_LOOPS float lane_sin(float x)
 {
-#if defined(LANE_TURNS)
-    const float p = lane_turned(x, 0);
+#if defined(LANE_SINCOS)
+    const float p = lane_sin_quarters(x, 0);
     return x == 0 ? x : p;
 #else
     return sinf(x);
@@ -64,8 +64,8 @@ SIN = """static IN_LOOPS float lane_sin(float x)
 
 COS = """static IN_LOOPS float lane_cos(float x)
 {
-#if defined(LANE_TURNS)
-    return lane_turned(x, 1);
+#if defined(LANE_SINCOS)
+    return lane_sin_quarters(x, 1);
 #else
     return cosf(x);
 #endif

@@ -20,7 +20,7 @@ from smelt.native.kernels.nest import row_major
 from smelt.native.writer import Writer
 from smelt.program.storage import Needs
 
-FEW_COLUMNS = "smelt.native::FewColumns"
+SKINNY_DOT = "smelt.native::SkinnyDot"
 MOST = 4
 """The most columns for which this pays, and the most accumulators at once."""
 
@@ -76,8 +76,8 @@ def _needs(instance: Instance) -> Needs:
     return Needs(workspace=sides.few * layout.k.size * instance.type(0).size)
 
 
-@kernel(FEW_COLUMNS, needs=_needs, shared=True)
-def few_columns(cx: KernelContext) -> None:
+@kernel(SKINNY_DOT, needs=_needs, shared=True)
+def skinny_dot(cx: KernelContext) -> None:
     """For each matrix of the batch, pack the few columns, then compute rows in blocks; shards take
     rows."""
     layout = layout_of_instance(cx)

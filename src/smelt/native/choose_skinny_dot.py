@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from smelt.native.choose import choose
-from smelt.native.kernels.few_columns import FEW_COLUMNS, supports
+from smelt.native.kernels.skinny_dot import SKINNY_DOT, supports
 from smelt.program.instruction import Program
 
 
-def sum_rows(program: Program) -> None:
+def choose_skinny_dot(program: Program) -> None:
     """Choose that kernel, in place, bodies included."""
-    choose(program, lambda instance: FEW_COLUMNS if supports(instance) else None)
+    choose(program, lambda instance: SKINNY_DOT if supports(instance) else None)

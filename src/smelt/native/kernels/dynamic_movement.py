@@ -60,7 +60,7 @@ def _refuse_scalar(instance: Instance) -> str | None:
 
 
 @kernel(SLICE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)
-def slice_at_run_time(cx: KernelContext) -> None:
+def dynamic_slice(cx: KernelContext) -> None:
     """Count negative starts and ends from the end, and clamp them to the dim."""
     source, output, rank = _begin(cx, ("first", "step", "count"))
     starts, ends, axes, steps = cx.input(1), cx.input(2), cx.optional(3), cx.optional(4)
@@ -103,7 +103,7 @@ def _refuse_mode(instance: Instance) -> str | None:
 
 
 @kernel(PAD_AT_RUN_TIME, kinds=ANY, refuse=_refuse_mode)
-def pad_at_run_time(cx: KernelContext) -> None:
+def dynamic_pad(cx: KernelContext) -> None:
     """Pad; a negative width crops, and only mode constant may pad an empty dim."""
     source, output, rank = _begin(cx, ("before", "count"))
     pads, value, axes = cx.input(1), cx.optional(2), cx.optional(3)
@@ -136,7 +136,7 @@ def pad_at_run_time(cx: KernelContext) -> None:
 
 
 @kernel(TILE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)
-def tile_at_run_time(cx: KernelContext) -> None:
+def dynamic_tile(cx: KernelContext) -> None:
     """Read each dim repeatedly."""
     source, output, rank = _begin(cx, ("count",))
     repeats, body = cx.input(1), cx.body
@@ -153,7 +153,7 @@ def tile_at_run_time(cx: KernelContext) -> None:
 
 
 @kernel(RESHAPE_AT_RUN_TIME, kinds=ANY)
-def reshape_at_run_time(cx: KernelContext) -> None:
+def dynamic_reshape(cx: KernelContext) -> None:
     """Reshape; 0 keeps the input's size unless ``allowzero``, and one -1 is the remaining size."""
     source, shape, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     rank, own = len(output.shape), len(source.shape)

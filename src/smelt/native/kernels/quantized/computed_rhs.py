@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.epilogue import SPARE, Finish
+from smelt.native.kernels.quantized.epilogue import SPARE, Epilogue
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS, declare
 from smelt.native.kernels.quantized.operands import BYTES, constant, is_given, places_of, zero_text
 
@@ -89,7 +89,7 @@ def packed_bytes(instance: Instance, vectors: int) -> int:
 
 def pack_computed(
     cx: KernelContext, vectors: int, flip: int, start: str, packed: str
-) -> tuple[str, Finish]:
+) -> tuple[str, Epilogue]:
     """Pack the right side at ``packed`` and write the initial sums at ``start``, in scratch space.
 
     Return the name of the packed right side, and the epilogue. ``flip`` is what was added to the
@@ -105,4 +105,4 @@ def pack_computed(
     body.line(f"int32_t *const start = (int32_t *)(void *)({start});")
     zero = f"(uint32_t)({zero_text(cx)} + {flip})"
     body.line(f"start_columns({w}, {depth}, {columns}, {SPARE}, {zero}, start);")
-    return "right", Finish("start", "")
+    return "right", Epilogue("start", "")

@@ -12,7 +12,7 @@ import numpy as np
 
 from smelt.native.kernels.convolution.window import Window
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.quantized.plane import Band, copy_quads
+from smelt.native.kernels.quantized.band_copy import Band, copy_quads
 
 
 def supports(weights: np.ndarray, window: Window) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from c_library import STRICT
 from sized_library import Sized, SizedLibrary, weights
 
-from smelt.native.kernels.convolution import depthwise, of_run, plain
+from smelt.native.kernels.convolution import depthwise, plain, runtime_sized
 from smelt.native.kernels.convolution.window import window_of
 from smelt.native.kernels.instance import Instance
 from smelt.runtime.onnxruntime import OnnxRuntime
@@ -81,13 +81,13 @@ POOLS = {
 MODELS = DIRECT | DEPTHWISE | POOLS
 
 
-@pytest.mark.parametrize(("models", "way"), [(DIRECT, of_run), (DEPTHWISE, depthwise)])
+@pytest.mark.parametrize(("models", "way"), [(DIRECT, runtime_sized), (DEPTHWISE, depthwise)])
 def test_each_is_computed_as_it_says(models: dict[str, Sized], way: object) -> None:
     for sized in models.values():
         program = sized.compile().plan.steps
         (step,) = program.instructions
         instance = Instance(program, step)
-        assert next(w for w in (depthwise, of_run, plain)
+        assert next(w for w in (depthwise, runtime_sized, plain)
                     if w is plain or w.supports(instance, window_of(instance))) is way  # fmt: skip
 
 

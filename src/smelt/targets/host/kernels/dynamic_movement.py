@@ -31,7 +31,7 @@ def _axes(given: Array | None, count: int, rank: int) -> Sequence[int]:
 
 
 @kernel(SLICE_AT_RUN_TIME)
-def slice_at_run_time(call: Call) -> Step:
+def dynamic_slice(call: Call) -> Step:
     """Slice by run-time starts, ends, axes and steps, as ONNX defines them."""
 
     def run(
@@ -58,7 +58,7 @@ def slice_at_run_time(call: Call) -> Step:
 
 
 @kernel(PAD_AT_RUN_TIME)
-def pad_at_run_time(call: Call) -> Step:
+def dynamic_pad(call: Call) -> Step:
     """Crop negative pads, then pad by run-time widths."""
     mode = call.text("mode")
 
@@ -83,7 +83,7 @@ def pad_at_run_time(call: Call) -> Step:
 
 
 @kernel(TILE_AT_RUN_TIME)
-def tile_at_run_time(call: Call) -> Step:
+def dynamic_tile(call: Call) -> Step:
     """Repeat by run-time counts, one for each dim."""
 
     def run(x: Array, repeats: Array, out: Array) -> None:
@@ -95,7 +95,7 @@ def tile_at_run_time(call: Call) -> Step:
 
 
 @kernel(RESHAPE_AT_RUN_TIME)
-def reshape_at_run_time(call: Call) -> Step:
+def dynamic_reshape(call: Call) -> Step:
     """Reshape to a run-time shape; 0 copies the data's size unless ``allowzero`` is set."""
     zeros = bool(call.integer("allowzero"))
 
@@ -115,7 +115,7 @@ def reshape_at_run_time(call: Call) -> Step:
 
 
 @kernel(TOP_K_AT_RUN_TIME)
-def top_k_at_run_time(call: Call) -> Step:
+def dynamic_top_k(call: Call) -> Step:
     """Compute TopK with the declared count, which the run-time count must equal."""
     axis, kept = call.integer("axis"), call.outputs[0].shape[call.integer("axis")]
     step = top_k(replace(call, op="TopK", inputs=call.inputs[:1]))

@@ -11,15 +11,15 @@ from dataclasses import replace
 from typing import cast
 
 from smelt.native.kernels.convolution import direct, pixel_tiles, pointwise
+from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.channel_blocks import Channels
 from smelt.native.kernels.convolution.filter_panels import Panel, Source, panels
 from smelt.native.kernels.convolution.padded_copy import padded_plane
 from smelt.native.kernels.convolution.parts import groups
-from smelt.native.kernels.convolution.way import Way
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.even_parts import WIDE
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.register_blocks import WIDE
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.program.run_sizes import Size, highest, lowest, smaller
 
@@ -35,7 +35,7 @@ def supports(instance: Instance, window: Window) -> bool:
     return direct.supports(instance, window)
 
 
-def is_of_run(window: Window) -> bool:
+def is_runtime_sized(window: Window) -> bool:
     """True if an image size is run-time sized."""
     return any(isinstance(size, Size) for size in (*window.input, *window.output))
 
@@ -180,10 +180,10 @@ def _emit_tile(
     channels, first = Channels("0", str(channels_of(cx)[0])), "w + p"
     if is_longest:
         places = tuple(i * source.step for i in range(length))
-        walk = pixel_tiles.placed_walk(window, panel.width, places, 0)
+        reduction_loop = pixel_tiles.placed_loop(window, panel.width, places, 0)
         with body.block(f"if (q + {length} < wide)"):
             given = [f"{source.pointer} + next"]
-            pixel_tiles.emit_tile(cx, panel, channels, size, walk, given, first, when)
+            pixel_tiles.emit_tile(cx, panel, channels, size, reduction_loop, given, first, when)
             body.line(f"q += {length};")
             body.line(f"next += {length * source.step};")
             body.line("continue;")
@@ -192,8 +192,10 @@ def _emit_tile(
         body.line("at[m] = next;")
         body.line(f"next += ++q == wide ? turn : {source.step};")
         body.line("q = q == wide ? 0 : q;")
-    walk = pixel_tiles.listed_walk(window, panel.width)
-    pixel_tiles.emit_tile(cx, panel, channels, size, walk, [source.pointer, "at"], first, when)
+    reduction_loop = pixel_tiles.listed_loop(window, panel.width)
+    pixel_tiles.emit_tile(
+        cx, panel, channels, size, reduction_loop, [source.pointer, "at"], first, when
+    )
 
 
-WAY = Way(emit, workspace, supports, epilogue=True)
+ALGORITHM = Algorithm(emit, workspace, supports, epilogue=True)

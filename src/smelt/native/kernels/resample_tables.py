@@ -35,7 +35,7 @@ class Tables:
     width: int
 
 
-def is_of_run(instance: Instance) -> bool:
+def is_runtime_sized(instance: Instance) -> bool:
     """True if a size of the axis is run-time sized."""
     axis = instance.int("axis")
     sizes = (instance.shape(0)[axis], instance.output_shape()[axis])

@@ -10,9 +10,9 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from smelt.native.kernels.even_parts import MORE_SUMS
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile_walk import Walk
+from smelt.native.kernels.reduction_loop import ReductionLoop
+from smelt.native.kernels.register_blocks import MORE_SUMS
 from smelt.native.kernels.vector import PRELUDE, TURN
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Dim, Size, same
@@ -22,50 +22,52 @@ SUMS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SideOperand:
     """A side operand, read at each element of the result: a pointer and its strides, 0 if none."""
 
     pointer: str
     row: Dim
     column: Dim
 
-    def at(self, row: str, column: str) -> Beside:
+    def at(self, row: str, column: str) -> SideOperand:
         """Return the operand whose first element is at ``row`` and ``column`` of this one."""
-        return Beside(
+        return SideOperand(
             plus(plus(self.pointer, row, self.row), column, self.column), self.row, self.column
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
+class Epilogue:
     """The epilogue: C that maps a sum ``{0}`` and side operands ``{1}``... to what is stored.
 
     ``support`` are the functions that the text calls, by name; ``lines`` are statements before it.
     """
 
     text: str = "{0}"
-    beside: tuple[Beside, ...] = ()
+    side_operands: tuple[SideOperand, ...] = ()
     support: tuple[tuple[str, str], ...] = ()
     lines: tuple[str, ...] = ()
 
-    def at(self, row: str, column: str) -> Finish:
+    def at(self, row: str, column: str) -> Epilogue:
         """Return the epilogue whose first element is at ``row`` and ``column`` of this one."""
-        return replace(self, beside=tuple(one.at(row, column) for one in self.beside))
+        return replace(self, side_operands=tuple(one.at(row, column) for one in self.side_operands))
 
-    def after(self, text: str, beside: Beside) -> Finish:
+    def after(self, text: str, side_operand: SideOperand) -> Epilogue:
         """Return the epilogue that applies ``text`` to the sum, and this epilogue to the outcome.
 
-        ``text`` is C with ``{0}`` for the sum and ``{1}`` for the side operand ``beside``, which
-        becomes the first side operand; the numbers of the others grow by one.
+        ``text`` is C with ``{0}`` for the sum and ``{1}`` for ``side_operand``, which becomes the
+        first side operand; the numbers of the others grow by one.
         """
-        places = [f"{{{place}}}" for place in range(2, len(self.beside) + 2)]
+        places = [f"{{{place}}}" for place in range(2, len(self.side_operands) + 2)]
         first = "before"
         lines = (
             f"const float {first} = {text};",
             *(line.format(first, *places) for line in self.lines),
         )
         final = self.text.format(first, *places)
-        return replace(self, text=final, beside=(beside, *self.beside), lines=lines)
+        return replace(
+            self, text=final, side_operands=(side_operand, *self.side_operands), lines=lines
+        )
 
 
 RELU = "{0} < 0 ? 0 : {0}"
@@ -74,8 +76,8 @@ COLUMN = "cl"
 
 
 @dataclass(frozen=True)
-class Tile:
-    """A micro-kernel of ``rows`` by ``vectors``, over a ``walk``, from ``start`` to ``finish``.
+class MicroKernel:
+    """A micro-kernel: ``rows`` by ``vectors`` sums by a ``reduction_loop``, then an ``epilogue``.
 
     ``start`` is ``row`` or ``column`` if a parameter holds the initial sum of each, or ``each`` if
     it has one per sum, in rows of ``pitch``. C has the strides ``row`` and ``column``, the latter a
@@ -84,9 +86,9 @@ class Tile:
 
     rows: int
     vectors: int
-    walk: Walk
+    reduction_loop: ReductionLoop
     start: str = ""
-    finish: Finish = field(default_factory=Finish)
+    epilogue: Epilogue = field(default_factory=Epilogue)
     column: Dim = 1
     when: str = ""
     pitch: int = 0
@@ -96,10 +98,10 @@ class Tile:
         cx.call("LANES", PRELUDE)
         if not same(self.column, 1):
             cx.call("turn_four", TURN)
-        for support in self.finish.support:
+        for support in self.epilogue.support:
             cx.call(*support)
         text = self._text()
-        name = f"tile_{self.walk.name}_{self.rows}x{self.vectors}_"
+        name = f"tile_{self.reduction_loop.name}_{self.rows}x{self.vectors}_"
         if self.when:
             text = f"#if {self.when}\n{text}#endif\n"
         name += hashlib.sha256(text.encode()).hexdigest()[:6]
@@ -116,7 +118,7 @@ class Tile:
     ) -> None:
         """Write a call; ``stored`` are the first column to store and the one after the last."""
         given = [*arguments, c, str(cm), stored, *([start] if self.start else [])]
-        given += [one.pointer for one in self.finish.beside]
+        given += [one.pointer for one in self.epilogue.side_operands]
         given += [str(stride) for _, stride in self._open_strides()]
         cx.body.line(f"{self.declare(cx)}({', '.join(given)});")
 
@@ -128,14 +130,17 @@ class Tile:
             if self.start
             else ""
         )
-        beside = "".join(f", const float *r{i}" for i in range(len(self.finish.beside)))
-        beside += "".join(f", ptrdiff_t {name}" for name, _ in self._open_strides())
-        parameters = f"{self.walk.parameters}, float *c, ptrdiff_t cm, ptrdiff_t from, ptrdiff_t to"
-        out.line(f"static APART void TILE({parameters}{start}{beside})")
+        more = "".join(f", const float *r{i}" for i in range(len(self.epilogue.side_operands)))
+        more += "".join(f", ptrdiff_t {name}" for name, _ in self._open_strides())
+        parameters = f"{self.reduction_loop.parameters}, float *c, ptrdiff_t cm"
+        parameters += ", ptrdiff_t from, ptrdiff_t to"
+        out.line(f"static APART void TILE({parameters}{start}{more})")
         with out.block(""):
             for m, v in self._sums():
                 out.line(f"vec s{m}_{v} = {self._first(m, v)};")
-                for number in range(1, len(self.walk.steps) if self.walk.apart else 1):
+                for number in range(
+                    1, len(self.reduction_loop.steps) if self.reduction_loop.apart else 1
+                ):
                     out.line(f"vec {self._sum(m, v, number)} = {{ 0 }};")
             self._steps(out)
             self._store(out)
@@ -145,7 +150,7 @@ class Tile:
         """Return the parameters for run-time strides."""
         strides = [(COLUMN, self.column)] + [
             (_stride(i, variable), stride)
-            for i, one in enumerate(self.finish.beside)
+            for i, one in enumerate(self.epilogue.side_operands)
             for variable, stride in (("m", one.row), ("l", one.column))
         ]
         return [(name, stride) for name, stride in strides if isinstance(stride, Size)]
@@ -165,28 +170,28 @@ class Tile:
         if self.start == "row":
             for m, v in self._sums():
                 out.line(f"s{m}_{v} += start[{m}];")
-        if self.walk.row_start:
+        if self.reduction_loop.row_start:
             for m in range(self.rows):
-                out.line(self.walk.row_start.replace("@", str(m)))
-        for head in self.walk.heads[:-1]:
+                out.line(self.reduction_loop.row_start.replace("@", str(m)))
+        for head in self.reduction_loop.heads[:-1]:
             out.line(head)
-        with out.block(self.walk.heads[-1]):
-            if self.walk.before:
-                out.line(self.walk.before)
-            for number, (a, b) in enumerate(self.walk.steps):
+        with out.block(self.reduction_loop.heads[-1]):
+            if self.reduction_loop.before:
+                out.line(self.reduction_loop.before)
+            for number, (a, b) in enumerate(self.reduction_loop.steps):
                 self._step(out, number, a, b)
-            if self.walk.after:
-                out.line(self.walk.after)
-        if self.walk.rest:
-            with out.block(f"if ({self.walk.rest})"):
-                self._step(out, 0, *self.walk.steps[0])
-        for number in range(1, len(self.walk.steps) if self.walk.apart else 1):
+            if self.reduction_loop.after:
+                out.line(self.reduction_loop.after)
+        if self.reduction_loop.rest:
+            with out.block(f"if ({self.reduction_loop.rest})"):
+                self._step(out, 0, *self.reduction_loop.steps[0])
+        for number in range(1, len(self.reduction_loop.steps) if self.reduction_loop.apart else 1):
             for m, v in self._sums():
                 out.line(f"s{m}_{v} += {self._sum(m, v, number)};")
 
     def _sum(self, m: int, v: int, number: int) -> str:
         """Return the sum that step ``number`` adds to."""
-        return f"s{m}_{v}" + (f"_{number}" if number and self.walk.apart else "")
+        return f"s{m}_{v}" + (f"_{number}" if number and self.reduction_loop.apart else "")
 
     def _step(self, out: Writer, number: int, a: str, b: str) -> None:
         """Write one step."""
@@ -201,22 +206,22 @@ class Tile:
             for v in range(self.vectors):
                 out.line(f"HOLD(b{number}_{v});")
         for m in range(self.rows):
-            place = str(self.walk.places[m] if self.walk.places else m)
+            place = str(self.reduction_loop.places[m] if self.reduction_loop.places else m)
             out.line(f"const float a{number}_{m} = {a.replace('@', place)};")
             for v in range(self.vectors):
                 out.line(f"{self._sum(m, v, number)} += a{number}_{m} * b{number}_{v};")
                 if (
                     v == 0
                     and self.rows > 1 < self.vectors
-                    and len(self.walk.steps) > 1
+                    and len(self.reduction_loop.steps) > 1
                     and not full
                 ):
                     out.line(f"HOLD(s{m}_0);")  # else gcc 12 keeps the last sum in memory
 
     def _store(self, out: Writer) -> None:
         """Write the epilogue and the stores."""
-        bare = not self.finish.lines
-        plain, relu = bare and self.finish.text == "{0}", bare and self.finish.text == RELU
+        bare = not self.epilogue.lines
+        plain, relu = bare and self.epilogue.text == "{0}", bare and self.epilogue.text == RELU
         if relu:
             for m, v in self._sums():
                 out.line(f"s{m}_{v} = NOT_BELOW_0(s{m}_{v});")
@@ -228,7 +233,7 @@ class Tile:
         out.line(f"float t[{self.rows}][{self.vectors} * LANES];")
         for m, v in self._sums():
             out.line(f"*(vec *)(t[{m}]{_lanes(v)}) = s{m}_{v};")
-        text = "{0}" if plain or relu else self.finish.text
+        text = "{0}" if plain or relu else self.epilogue.text
         if not same(self.column, 1):
             self._store_columns(out, text)
             return
@@ -243,7 +248,7 @@ class Tile:
     def _store_columns(self, out: Writer, text: str) -> None:
         """Write stores of sums whose rows are contiguous; full blocks of 4 x 4 are transposed."""
         step = COLUMN if isinstance(self.column, Size) else self.column
-        if text != "{0}" and not self.finish.beside:
+        if text != "{0}" and not self.epilogue.side_operands:
             with out.loop("m", self.rows), out.loop("l", f"{self.vectors} * LANES"):
                 self._element(out, text, "t[m][l]")
             text = "{0}"
@@ -267,7 +272,7 @@ class Tile:
         """Write the store of the epilogue's result for the sum at row ``m`` and column ``l``."""
         out.line("const float v0 = t[m][l];")
         names = ["v0"]
-        for i, one in enumerate(self.finish.beside):
+        for i, one in enumerate(self.epilogue.side_operands):
             at = " + ".join(
                 var if same(stride, 1) else f"{var} * {_text_of(i, var, stride)}"
                 for var, stride in (("m", one.row), ("l", one.column))
@@ -275,7 +280,7 @@ class Tile:
             )
             out.line(f"const float v{i + 1} = r{i}[{at or 0}];")
             names.append(f"v{i + 1}")
-        for line in self.finish.lines if text != "{0}" else ():
+        for line in self.epilogue.lines if text != "{0}" else ():
             out.line(line.format(*names))
         out.line(f"{target} = {text.format(*names)};")
 

@@ -1,4 +1,4 @@
-"""The loops of micro-kernels over the dim that they sum over."""
+"""The loop of a float micro-kernel over the reduction axis."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
-    """The loop of a micro-kernel over the shared dim, as C.
+class ReductionLoop:
+    """The loop of a micro-kernel over the reduction axis, as C.
 
     ``parameters`` are those of the micro-kernel. ``heads`` are loop heads, the last of which
     contains ``steps``: for each step, the element of A for a row, with ``@`` for the row number or
@@ -28,7 +28,7 @@ class Walk:
     rest: str = ""
 
 
-STRIDED = Walk(
+STRIDED = ReductionLoop(
     name="dot",
     parameters="ptrdiff_t kn, const float *restrict a, ptrdiff_t am, ptrdiff_t ak, "
     "const float *restrict b, ptrdiff_t bk",
@@ -55,31 +55,30 @@ LINE = 16
 """The floats that a prefetch loads."""
 
 
-def fetching(elements: int) -> Walk:
+def fetching(elements: int) -> ReductionLoop:
     """Return ``STRIDED`` with a prefetch of ``elements`` contiguous floats at ``ahead`` per
     step."""
     return _fetching(STRIDED, elements)
 
 
-def _fetching(walk: Walk, elements: int) -> Walk:
-    """Return ``walk`` with a prefetch of ``elements`` floats per step."""
+def _fetching(reduction_loop: ReductionLoop, elements: int) -> ReductionLoop:
+    """Return ``reduction_loop`` with a prefetch of ``elements`` contiguous floats per step."""
     fetched = (f"FETCH(ahead + {at});" for at in range(0, elements, LINE))
     return replace(
-        walk,
-        name=f"{walk.name}_ahead{elements}",
-        parameters=f"{walk.parameters}, const float *ahead",
-        after=" ".join([walk.after, *fetched, f"ahead += {elements};"]),
+        reduction_loop,
+        name=f"{reduction_loop.name}_ahead{elements}",
+        parameters=f"{reduction_loop.parameters}, const float *ahead",
+        after=" ".join([reduction_loop.after, *fetched, f"ahead += {elements};"]),
     )
 
 
-def packed_rows(rows: int, fetched: int = 0) -> Walk:
-    """Return a walk like ``STRIDED`` over a packed A, with a prefetch of ``fetched`` floats per
-    step."""
-    walk = Walk(
+def packed_rows(rows: int, fetched: int = 0) -> ReductionLoop:
+    """Return the loop over a packed A, with a prefetch of ``fetched`` floats per step."""
+    reduction_loop = ReductionLoop(
         name=f"packed{rows}",
         parameters="ptrdiff_t kn, const float *restrict a, const float *restrict b, ptrdiff_t bk",
         heads=STRIDED.heads,
         steps=(("a[@]", "b"),),
         after=f"a += {rows}, b += bk;",
     )
-    return _fetching(walk, fetched) if fetched else walk
+    return _fetching(reduction_loop, fetched) if fetched else reduction_loop

@@ -49,7 +49,9 @@ def padded_row(cx: KernelContext) -> str:
     return cx.call("padded_row", ROW)
 
 
-def nibble_tile(cx: KernelContext, rows: int, vectors: int, zeros: bool, *, finite: bool) -> str:
+def int4_micro_kernel(
+    cx: KernelContext, rows: int, vectors: int, zeros: bool, *, finite: bool
+) -> str:
     """Return the name of a micro-kernel
     ``(blocks, size, a, of_blocks, w, scales, [zeros,] bias, results)``.
 

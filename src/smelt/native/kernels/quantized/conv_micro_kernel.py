@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.dot4 import declare
-from smelt.native.kernels.quantized.epilogue import Finish
-from smelt.native.kernels.quantized.pairwise_safe import add_excess, declare_held
-from smelt.native.kernels.quantized.wide_tile import declare_twos, emit_wide
+from smelt.native.kernels.quantized.epilogue import Epilogue
+from smelt.native.kernels.quantized.pairwise_safe import add_excess, declare_pairwise
+from smelt.native.kernels.quantized.wide_micro_kernel import declare_twos, emit_wide
 from smelt.native.writer import Writer
 
 ROWS, VECTORS = 6, 2
@@ -24,71 +24,71 @@ EXCESS = "    const int32_t *first, const int32_t *excess, const int32_t *steps,
 RESULTS = "    const int32_t *restrict bias, int32_t *restrict results)"
 
 
-def convolution_tile(
+def conv_micro_kernel(
     cx: KernelContext,
     rows: int,
     positions: int,
-    finish: Finish,
-    holds: bool = False,
+    epilogue: Epilogue,
+    pairwise_safe: bool = False,
 ) -> str:
     """Return the name of a function
     ``(quads, plane, places, image, at, whole, apart, first, excess, steps, bias, ...)``.
 
-    The last parameters are ``results``, or the ``names`` of ``finish`` if it makes bytes.
+    The last parameters are ``results``, or the ``names`` of ``epilogue`` if it makes bytes.
 
     - ``image`` has ``quads`` groups of four channels, ``plane`` bytes apart.
     - ``places`` has the offset of each kernel position from each of both vectors ``at``,
       then the offsets of both halves of each.
     - ``whole`` are the weights by group, position and row; they are read if ``HAS_QUADS``.
     - ``apart`` are the weights otherwise: as 16 bits, those at even places of a group first. If
-      ``holds`` and ``HOLDS``, they are clamped bytes instead, with their ``excess``.
+      ``pairwise_safe`` and ``PAIRWISE``, they are clamped bytes instead, with their ``excess``.
     - ``results`` has rows of both vectors. Bytes are stored in rows ``pitch`` apart, of each
       vector ``wide`` elements from ``to`` on.
     """
     name = f"filters_{rows}" + (f"_at_{positions}" if positions > 1 else "_pointwise")
-    is_bytes, is_wide = finish.is_bytes, finish.is_small
-    name += ("_bytes" if is_bytes else "") + ("_held" if holds else "")
-    name += ("_by_four" if is_wide else "") + ("_fractions" if finish.fractions else "")
-    rest = finish.names if is_bytes else "bias, results"
-    last = finish.parameters if is_bytes else RESULTS
+    is_bytes, is_wide = epilogue.is_bytes, epilogue.is_small
+    name += ("_bytes" if is_bytes else "") + ("_pairwise" if pairwise_safe else "")
+    name += ("_by_four" if is_wide else "") + ("_fractions" if epilogue.fractions else "")
+    rest = epilogue.names if is_bytes else "bias, results"
+    last = epilogue.parameters if is_bytes else RESULTS
     out = Writer()
 
     def function(kind: str, head: str, weights: str) -> None:
-        """Write one version of the micro-kernel: ``whole``, ``held`` or ``halves``."""
+        """Write one version of the micro-kernel: ``whole``, ``pairwise`` or ``halves``."""
         out.line(f"static {head} void {name}_{kind}({IMAGE}")
         out.line(f"    const {weights} *restrict w,")
-        if kind == "held":
+        if kind == "pairwise":
             out.line(EXCESS)
         out.line(last)
         with out.block(""):
-            _convolve(out, rows, positions, finish, kind)
+            _convolve(out, rows, positions, epilogue, kind)
 
     out.line("#if QUADS")
     function("whole", "APART WITH_QUADS", "int8_t")
     out.line("#endif")
     if is_wide:
         declare_twos(cx)
-        emit_wide(out, f"{name}_doubled", IMAGE, finish, rows, positions)
-    if holds:
-        out.line("#if HOLDS")
-        function("held", "APART", "int8_t")
+        emit_wide(out, f"{name}_doubled", IMAGE, epilogue, rows, positions)
+    if pairwise_safe:
+        out.line("#if PAIRWISE")
+        function("pairwise", "APART", "int8_t")
         out.line("#else")
     function("halves", "APART", "int16_t")
-    if holds:
+    if pairwise_safe:
         out.line("#endif")
     out.line(f"static inline void {name}({IMAGE}")
     out.line("    const int8_t *whole, const void *apart,")
     out.line(EXCESS)
     out.line(last)
     with out.block(""):
-        _choose(out, name, rest, holds, is_wide)
+        _choose(out, name, rest, pairwise_safe, is_wide)
     declare(cx)
-    if holds:
-        declare_held(cx)
+    if pairwise_safe:
+        declare_pairwise(cx)
     return cx.call(name, out.text())
 
 
-def _choose(out: Writer, name: str, rest: str, holds: bool, is_wide: bool) -> None:
+def _choose(out: Writer, name: str, rest: str, pairwise_safe: bool, is_wide: bool) -> None:
     """Write the body that calls the version for the CPU."""
     out.line("#if QUADS")
     with out.block("if (whole != NULL && HAS_QUADS)"):
@@ -102,13 +102,13 @@ def _choose(out: Writer, name: str, rest: str, holds: bool, is_wide: bool) -> No
         out.line("return;")
     out.line("#endif")
     out.line("(void)whole, (void)first, (void)excess, (void)steps;")
-    if holds:
-        out.line("#if HOLDS")
+    if pairwise_safe:
+        out.line("#if PAIRWISE")
         weights = "(const int8_t *)apart, first, excess, steps"
-        _call(out, f"{name}_held", weights, rest, is_wide)
+        _call(out, f"{name}_pairwise", weights, rest, is_wide)
         out.line("#else")
     _call(out, f"{name}_halves", "(const int16_t *)apart", rest, is_wide)
-    if holds:
+    if pairwise_safe:
         out.line("#endif")
 
 
@@ -122,12 +122,12 @@ def _call(out: Writer, name: str, weights: str, rest: str, is_wide: bool) -> Non
         out.line(f"    {name}({more[0]}, {weights}, {more[1]});")
 
 
-def _convolve(out: Writer, rows: int, positions: int, finish: Finish, kind: str) -> None:
+def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: str) -> None:
     """Write the body of a micro-kernel; the first of two halves is read from one byte before the
     group."""
     halves = 2 if kind == "halves" else 1
     start_sums(out, rows, "bias[{m}]")
-    if kind == "held":
+    if kind == "pairwise":
         out.line("const sums zero = { 0 };")
         out.line("const pairs ones = (pairs)(zero + 0x00010001);")
     in_loop = positions > 1
@@ -149,40 +149,40 @@ def _convolve(out: Writer, rows: int, positions: int, finish: Finish, kind: str)
             out.line(f"i{v} += {step};")
         if step == "step":
             out.line("step = plane - step;")
-    if kind == "held":
+    if kind == "pairwise":
         add_excess(out, rows, [f"at[{v}]" for v in range(VECTORS)])
-    if not finish.is_bytes:
+    if not epilogue.is_bytes:
         end_in_sums(out, rows)
         return
     out.line("/* Whole vectors lie together. */")
     with out.block("if (SUMS > 1 && wide[0] == SUMS && wide[1] == SUMS)"):
         for m in range(0, rows - 1, 2):
-            given = ", ".join(_scaled(finish, each) for each in (m, m + 1))
+            given = ", ".join(_scaled(epilogue, each) for each in (m, m + 1))
             out.line(f"store_rows({given}, last, out + to[0], pitch);")
             out.line("out += 2 * pitch;")
         if rows % 2:
-            _store_row(out, finish, rows - 1)
+            _store_row(out, epilogue, rows - 1)
     with out.block("else"):
         for m in range(rows):
-            _store_row(out, finish, m)
+            _store_row(out, epilogue, m)
             out.line("out += pitch;")
 
 
-def _scaled(finish: Finish, row: int) -> str:
+def _scaled(epilogue: Epilogue, row: int) -> str:
     """Return both vectors of a row, times its factor."""
     factor, fraction = f"factors[{row}]", f"fractions[{row}]"
-    return ", ".join(finish.scaled(f"REAL(s{row}_{v})", factor, fraction) for v in range(VECTORS))
+    return ", ".join(epilogue.scaled(f"REAL(s{row}_{v})", factor, fraction) for v in range(VECTORS))
 
 
-def _store_row(out: Writer, finish: Finish, row: int) -> None:
+def _store_row(out: Writer, epilogue: Epilogue, row: int) -> None:
     ends = "last, out + to[0], wide[0], out + to[1], wide[1]"
-    out.line(f"store_two({_scaled(finish, row)}, {ends});")
+    out.line(f"store_two({_scaled(epilogue, row)}, {ends});")
 
 
 def _step(out: Writer, rows: int, place: str, kind: str) -> None:
     """Write the multiplication of one group of four channels, or of half a group."""
     type_, elements = ("pairs", 2) if kind == "halves" else ("sums", 4)
-    add = {"whole": "ADD_QUADS", "held": "ADD_BYTES", "halves": "ADD_HALVES"}[kind]
+    add = {"whole": "ADD_QUADS", "pairwise": "ADD_BYTES", "halves": "ADD_HALVES"}[kind]
     for v in range(VECTORS):
         at = f"(i{v}{place})"
         read = f"SECONDS{at}" if kind == "halves" else f"*(const sums *)(const void *){at}"

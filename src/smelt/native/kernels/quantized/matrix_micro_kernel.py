@@ -8,10 +8,15 @@ as 16-bit integers, with the elements at even places of all groups first.
 from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
+from smelt.native.kernels.quantized.conv_micro_kernel import (
+    RESULTS,
+    end_in_sums,
+    start_sums,
+    vector,
+)
 from smelt.native.kernels.quantized.dot4 import declare
-from smelt.native.kernels.quantized.epilogue import Finish
+from smelt.native.kernels.quantized.epilogue import Epilogue
 from smelt.native.kernels.quantized.integer_vectors import MOST_SUMS
-from smelt.native.kernels.quantized.tile import RESULTS, end_in_sums, start_sums, vector
 from smelt.native.writer import Writer
 
 LEFT = """static IF_CALLED void flip_row(const unsigned char *restrict from, ptrdiff_t depth,
@@ -46,8 +51,8 @@ static IF_CALLED void halve_row(const unsigned char *restrict from, ptrdiff_t de
 four."""
 
 
-def matrix_tile(
-    cx: KernelContext, rows: int, wide: bool, finish: Finish, vectors: int
+def matrix_micro_kernel(
+    cx: KernelContext, rows: int, wide: bool, epilogue: Epilogue, vectors: int
 ) -> tuple[str, str]:
     """Return the names of two micro-kernels: with int8 dot products (empty if ``wide``), and
     without.
@@ -55,11 +60,11 @@ def matrix_tile(
     Their parameters are ``(quads, a, stride, b, ...)``: rows of ``a`` times some vectors of ``b``.
     ``b`` is packed by group of four rows, column and row, in panels as wide as ``vectors`` of the
     widest kind. If ``wide``, it has 16-bit integers, those at even places of all columns first. The
-    last parameters are ``bias, results``, or the ``names`` of ``finish`` if it makes bytes, where
+    last parameters are ``bias, results``, or the ``names`` of ``epilogue`` if it makes bytes, where
     ``to`` and ``wide`` have an element per vector.
     """
     name = f"rows_{rows}x{vectors}" + ("_wide" if wide else "")
-    name += ("_bytes" if finish.is_bytes else "") + ("_fractions" if finish.fractions else "")
+    name += ("_bytes" if epilogue.is_bytes else "") + ("_fractions" if epilogue.fractions else "")
     out = Writer()
     for suffix in ("_halves",) if wide else ("_whole", "_halves"):
         whole = suffix == "_whole"
@@ -69,11 +74,11 @@ def matrix_tile(
         head = "APART WITH_QUADS" if whole else "APART"
         out.line(f"static {head} void {name}{suffix}(ptrdiff_t quads,")
         out.line(f"    const {left} *restrict a, ptrdiff_t stride, const {right} *restrict b,")
-        out.line(finish.parameters if finish.is_bytes else RESULTS)
+        out.line(epilogue.parameters if epilogue.is_bytes else RESULTS)
         with out.block(""):
             _multiply(out, rows, vectors, whole, wide)
-            if finish.is_bytes:
-                _end_in_bytes(out, finish, rows, vectors)
+            if epilogue.is_bytes:
+                _end_in_bytes(out, epilogue, rows, vectors)
             else:
                 end_in_sums(out, rows, vectors)
         if whole:
@@ -118,18 +123,18 @@ def _multiply(out: Writer, rows: int, vectors: int, whole: bool, wide: bool) -> 
         out.line("(void)stride;")
 
 
-def _end_in_bytes(out: Writer, finish: Finish, rows: int, vectors: int) -> None:
+def _end_in_bytes(out: Writer, epilogue: Epilogue, rows: int, vectors: int) -> None:
     """Write the requantization of sums to bytes, two vectors at a time."""
     for v in range(vectors):
         out.line(f"const reals factor{v} = *(const reals *)(factors{vector(v)});")
-        if finish.fractions:
+        if epilogue.fractions:
             out.line(f"const reals fraction{v} = *(const reals *)(fractions{vector(v)});")
     for m in range(rows):
         for v in range(0, vectors, 2):
             if v:
                 out.line(f"if (wide[{v}] > 0)")
             scaled = ", ".join(
-                finish.scaled(f"REAL(s{m}_{each})", f"factor{each}", f"fraction{each}")
+                epilogue.scaled(f"REAL(s{m}_{each})", f"factor{each}", f"fraction{each}")
                 for each in (v, v + 1)
             )
             ends = f"out + to[{v}], wide[{v}], out + to[{v + 1}], wide[{v + 1}]"

@@ -28,7 +28,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 @kernel(REDUCE_AT_RUN_TIME, kinds=ANY, refuse=_refuse)
-def reduce_at_run_time(cx: KernelContext) -> None:
+def dynamic_reduce(cx: KernelContext) -> None:
     """Accumulate each element into the output by strides that are 0 along reduced dims."""
     op, type_ = str(cx.instruction.attributes["reduction"]), cx.type(0)
     source, axes, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
@@ -51,9 +51,9 @@ def reduce_at_run_time(cx: KernelContext) -> None:
         body.line(f"const ptrdiff_t o = {at};")
         body.line(f"const {type_.name} v = {source.name}[{index(source.strides, names)}];")
         body.line(f"{output.name}[o] = {reducer.step(f'{output.name}[o]', 'v')};")
-    if table.finish != "{a}":
+    if table.final != "{a}":
         with body.loop("o", output.size):
-            body.line(f"{output.name}[o] = {reducer.finish(f'{output.name}[o]')};")
+            body.line(f"{output.name}[o] = {reducer.final(f'{output.name}[o]')};")
     body.line("(void)count;")
 
 

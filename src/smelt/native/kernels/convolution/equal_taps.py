@@ -16,10 +16,10 @@ from smelt.native.kernels.convolution.filter_panels import Filters, Panel, Sourc
 from smelt.native.kernels.convolution.inside import skips
 from smelt.native.kernels.convolution.parts import groups
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.even_parts import WIDE, Part, by_registers, even_parts
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.tile_walk import Walk
+from smelt.native.kernels.reduction_loop import ReductionLoop
+from smelt.native.kernels.register_blocks import WIDE, EqualBlocks, by_registers, even_blocks
 
 SHORTEST = 4
 """Fewer pixels take a tile as long as this many, because its sums wait for each other."""
@@ -90,7 +90,7 @@ def emit(cx: KernelContext, window: Window, weights: Filters) -> None:
                     with loop("h", rows.end, rows.first):
                         for columns in spans(window, 2):
                             size = columns.end - columns.first
-                            each = even_parts(size, few[0]), even_parts(size, more[0])
+                            each = even_blocks(size, few[0]), even_blocks(size, more[0])
                             for when, parts in by_registers(body, *each):
                                 vectors = (more if when == WIDE else few)[1]
                                 for part in parts:
@@ -102,7 +102,7 @@ def _emit_part(
     panel: Panel,
     rows: Span,
     columns: Span,
-    part: Part,
+    part: EqualBlocks,
     vectors: int,
     when: str,
 ) -> None:
@@ -116,19 +116,19 @@ def _emit_part(
     tall = rows.high - rows.low if columns.high else 0
     start = f"image + ({row} + {column})" if tall else "image"
     given = [start, str((rows.low * kernel + columns.low) * panel.width), str(tall)]
-    walk = _walk(window, panel.width, columns.high - columns.low)
+    reduction_loop = _reduction_loop(window, panel.width, columns.high - columns.low)
     with cx.body.loop("q", first + part.length * part.count, first, part.length):
         channels, size = Channels("0", str(channels_of(cx)[0])), (part.length, vectors)
-        pixel_tiles.emit_tile(cx, panel, channels, size, walk, given, "q", when)
+        pixel_tiles.emit_tile(cx, panel, channels, size, reduction_loop, given, "q", when)
 
 
-def _walk(window: Window, width: int, seen: int) -> Walk:
-    """Return the walk over channels and ``tall`` kernel rows with ``seen`` columns.
+def _reduction_loop(window: Window, width: int, seen: int) -> ReductionLoop:
+    """Return the reduction loop over channels and ``tall`` kernel rows with ``seen`` columns.
 
     Weights are read from the ``first`` one on.
     """
     (_, kh, kw), step, stride = window.kernel, window.dilations[2], window.strides[2]
-    return Walk(
+    return ReductionLoop(
         name=f"alike{kh}x{kw}_{seen}",
         parameters=f"{pixel_tiles.PARAMETERS}, ptrdiff_t first, ptrdiff_t tall",
         heads=(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.quantized.dot4 import declare
-from smelt.native.kernels.quantized.epilogue import Finish
+from smelt.native.kernels.quantized.epilogue import Epilogue
 from smelt.native.writer import Writer
 
 TWOS = """#if QUADS == 2
@@ -49,14 +49,16 @@ VECTORS = 4
 """The vectors of pixels of the micro-kernel."""
 
 
-def emit_wide(out: Writer, name: str, head: str, finish: Finish, rows: int, positions: int) -> None:
+def emit_wide(
+    out: Writer, name: str, head: str, epilogue: Epilogue, rows: int, positions: int
+) -> None:
     """Write the function ``name`` with parameters ``head``, the weights as bytes, and those of
-    ``finish``."""
+    ``epilogue``."""
     in_loop = positions > 1
     out.line("#if QUADS == 2")
     out.line(f"static APART WITH_QUADS void {name}({head}")
     out.line("    const int8_t *restrict w,")
-    out.line(finish.parameters)
+    out.line(epilogue.parameters)
     with out.block(""):
         out.line("const two_sums zero = { 0 };")
         for m in range(rows):
@@ -71,7 +73,7 @@ def emit_wide(out: Writer, name: str, head: str, finish: Finish, rows: int, posi
             with out.block(loop if in_loop else ""):
                 _multiply(out, rows, " + places[p]" if in_loop else "")
             out.line("i0 += plane, i1 += plane, i2 += plane, i3 += plane;")
-        _store(out, finish, rows)
+        _store(out, epilogue, rows)
     out.line("#endif")
 
 
@@ -86,7 +88,7 @@ def _multiply(out: Writer, rows: int, place: str) -> None:
     out.line(f"w += {4 * rows};")
 
 
-def _store(out: Writer, finish: Finish, rows: int) -> None:
+def _store(out: Writer, epilogue: Epilogue, rows: int) -> None:
     """Write the store of rows two at a time; the last one of an odd number is used twice."""
     out.line("unsigned char bytes[64];")
     out.line("const int whole = wide[0] + wide[1] + wide[2] + wide[3] == 4 * SUMS;")
@@ -94,7 +96,7 @@ def _store(out: Writer, finish: Finish, rows: int) -> None:
         last = min(m + 1, rows - 1)
         with out.block(""):
             near = [
-                finish.scaled(f"TWO_REALS(s{row}_{v})", f"factors[{row}]", f"fractions[{row}]")
+                epilogue.scaled(f"TWO_REALS(s{row}_{v})", f"factors[{row}]", f"fractions[{row}]")
                 for row in (m, last)
                 for v in range(2)
             ]

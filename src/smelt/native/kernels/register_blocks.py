@@ -15,8 +15,8 @@ WIDE, MORE_SUMS = "LANES == 16", 16
 
 
 def by_registers(
-    body: Writer, few: Sequence[Part], many: Sequence[Part]
-) -> Iterator[tuple[str, Sequence[Part]]]:
+    body: Writer, few: Sequence[EqualBlocks], many: Sequence[EqualBlocks]
+) -> Iterator[tuple[str, Sequence[EqualBlocks]]]:
     """Yield ``few``, and ``many`` for CPUs with more registers, each with its preprocessor
     condition.
 
@@ -52,7 +52,7 @@ def emit_vectors(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class EqualBlocks:
     """``count`` equal parts of ``length`` from ``first`` on."""
 
     first: int
@@ -60,23 +60,26 @@ class Part:
     count: int
 
 
-def even_parts(size: int, most: int) -> list[Part]:
+def even_blocks(size: int, most: int) -> list[EqualBlocks]:
     """Return ``size`` split into as few parts of at most ``most`` as possible, nearly equal."""
     count = -(-size // most)
     if count == 0:
         return []
     length, longer = divmod(size, count)
-    parts = [Part(0, length + 1, longer), Part(longer * (length + 1), length, count - longer)]
+    parts = [
+        EqualBlocks(0, length + 1, longer),
+        EqualBlocks(longer * (length + 1), length, count - longer),
+    ]
     return [part for part in parts if part.count]
 
 
-def parts_of_run(size: int, most: int) -> list[Part]:
-    """Return ``even_parts``; a run-time size is split into parts of ``most``, of 2 and of 1."""
+def runtime_blocks(size: int, most: int) -> list[EqualBlocks]:
+    """Return ``even_blocks``; a run-time size is split into parts of ``most``, of 2 and of 1."""
     if not isinstance(size, Size):
-        return even_parts(size, most)
+        return even_blocks(size, most)
     parts, first, left = [], 0, size
     for length in (most, 2, 1):
         if highest(left) >= length:
-            parts.append(Part(first, length, left // length))
+            parts.append(EqualBlocks(first, length, left // length))
             first, left = first + left // length * length, left % length
     return parts
