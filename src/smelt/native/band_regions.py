@@ -16,13 +16,19 @@ IMAGE_ROWS = 2
 def _quantized(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
+    """Return the region of a quantized convolution for a band of image rows; None along other axes.
+    """
     return convolution(program, instruction, axis, start, stop) if axis == IMAGE_ROWS else None
 
 
 def _along_others(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the region of an operator along one axis; axes from that one on cannot be cut."""
+    """Return the region of an operator that works along ``axis`` and all later axes, as Softmax
+    does.
+
+    None for a band along one of these axes.
+    """
     own = instruction.attributes["axis"]
     assert isinstance(own, int)
     return Region({0: {axis: (start, stop)}}) if axis < own else None
@@ -31,6 +37,7 @@ def _along_others(
 def _joined(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
+    """Return the same band of every operand of a Concat; None along the axis that it joins."""
     if axis == instruction.attributes["axis"]:
         return None
     return Region({position: {axis: (start, stop)} for position in range(len(instruction.inputs))})
@@ -39,6 +46,7 @@ def _joined(
 def _resampled(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
+    """Return the same band of the operand of a Resample; None along the resampled axis."""
     if axis == instruction.attributes["axis"]:
         return None
     return Region({0: {axis: (start, stop)}})
@@ -47,19 +55,25 @@ def _resampled(
 def _transposed(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
+    """Return the band of the operand, along the axis that the Transpose moves to ``axis``."""
     return Region({0: {instruction.ints("perm")[axis]: (start, stop)}})
 
 
 def _sliced(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
+    """Return the same band of the operand of a Slice; None along a sliced axis."""
     return None if axis in instruction.ints("axes") else Region({0: {axis: (start, stop)}})
 
 
 def _reshaped(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the region on the operand dim with the same size and as many elements before it."""
+    """Return the same band of the operand of a Reshape.
+
+    It lies along the operand dim of the same size that has as many elements before it as ``axis``.
+    None if there is no such dim.
+    """
     before, after = (
         program.slots[n].sizes for n in (instruction.inputs[0], instruction.outputs[0])
     )
@@ -72,9 +86,11 @@ def _reshaped(
 def _spread(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the region of a transposed convolution: input rows that reach the band, and new pads.
+    """Return the region of a transposed convolution: the input rows that reach the band, and its
+    pads.
 
-    The pads crop what these rows compute outside of ``start`` to ``stop``.
+    Those input rows also contribute to results outside of the band; the returned ``pads`` crop
+    these.
     """
     kernel, strides, dilations, pads = (
         instruction.ints(name) for name in ("kernel_shape", "strides", "dilations", "pads")
@@ -96,12 +112,13 @@ def _spread(
 
 
 def with_side_operands(region_of: RegionOf) -> RegionOf:
-    """Return ``region_of`` extended to the side operands of the epilogue, which are cut too."""
+    """Return a region function like ``region_of`` that also cuts the side operands of an epilogue.
+    """
 
     def found(
         program: Program, instruction: Instruction, axis: int, start: int, stop: int
     ) -> Region | None:
-        """Return the region of a band, with the boxes of side operands."""
+        """Return ``region_of`` with the boxes of the side operands added."""
         region = region_of(program, instruction, axis, start, stop)
         rank = len(program.slots[instruction.outputs[0]].shape)
         for step in instruction.epilogue if region is not None else ():

@@ -30,10 +30,10 @@ def in_bands(
     regions: Mapping[str, RegionOf],
     returned: Sequence[int] = (),
 ) -> Program | None:
-    """Return ``program`` with ``layers`` computed in bands of ``size`` along ``axis``.
+    """Return a copy of ``program`` that computes ``layers`` in bands of ``size`` along ``axis``.
 
-    ``axis`` belongs to the last layer's result. ``returned`` are other results of the layers that
-    are read elsewhere; each band computes a share of them. None if the layers cannot be cut.
+    ``axis`` is an axis of the last layer's result. ``returned`` are other results of ``layers``
+    that later instructions read; each band stores its share of them. None if a layer cannot be cut.
     """
     made = program.copy()
     banded: list[Instruction] = []
@@ -55,10 +55,10 @@ def in_bands(
 
 @dataclass
 class _Band:
-    """The construction of one band.
+    """The construction of the instructions of one band.
 
-    ``rows`` holds the range of each slot that readers need, ``part`` the slot that holds that
-    range.
+    ``rows`` is the range of each slot that the layers after it read. ``part`` is the new slot that
+    contains that range. ``made`` are the new instructions.
     """
 
     program: Program
@@ -70,7 +70,9 @@ class _Band:
     made: list[Instruction] = field(default_factory=list)
 
     def of(self, axis: int, start: int, stop: int) -> list[Instruction] | None:
-        """Return the instructions of a band of the last result; None if a layer cannot be cut."""
+        """Return the instructions that compute a band of the last result; None if a layer cannot be
+        cut.
+        """
         result = self.layers[-1].outputs[0]
         self.rows[result] = (axis, start, stop)
         whole = self.program.slots[result].sizes[axis]
@@ -92,9 +94,11 @@ class _Band:
         return self.made
 
     def _share(self, slot: int, band: tuple[int, int], whole: int, stored: dict[int, Rows]) -> bool:
-        """Add this band's share of a result that is read elsewhere; False if it cannot be cut.
+        """Extend the rows of ``slot``, a result that is read after the layers, by this band's
+        share.
 
-        If no layer reads the result, it is cut like the last result.
+        A result that no layer reads is cut along the axis of the last result. False if it cannot be
+        cut.
         """
         sizes = self.program.slots[slot].sizes
         if slot not in self.rows:
@@ -109,9 +113,9 @@ class _Band:
         return True
 
     def _tile(self, each: Instruction) -> Tile | None:
-        """Return the tile that computes the needed rows of a layer, and record what it reads.
+        """Return the tile that computes the needed rows of a layer, and record which rows it reads.
 
-        None if it reads a whole intermediate, or a part along several axes.
+        None if the layer reads a whole intermediate, or cuts one along several axes.
         """
         if each.outputs[0] not in self.rows:
             return None
@@ -131,12 +135,17 @@ class _Band:
         return tile
 
     def _need(self, slot: int, axis: int, box: tuple[int, int]) -> bool:
+        """Extend the needed rows of ``slot`` to ``box``; False if they were needed along another
+        axis.
+        """
         known, first, last = self.rows.get(slot, (axis, *box))
         self.rows[slot] = (axis, min(first, box[0]), max(last, box[1]))
         return known == axis
 
     def _compute(self, layer: Instruction, tile: Tile) -> None:
-        """Add the layer on its tile."""
+        """Append the instruction that computes ``layer`` on ``tile``, with a Slice for each cut
+        operand.
+        """
         inputs = list(layer.inputs)
         for position, box in tile.inputs.items():
             for axis, bounds in box.items():
@@ -151,7 +160,8 @@ class _Band:
         )
 
     def _store(self, layer: Instruction, stored: Mapping[int, Rows]) -> None:
-        """Add a STORE of the band's share of a result that is read elsewhere."""
+        """Append a STORE of the band's share into the whole result, if ``stored`` lists the result.
+        """
         slot = layer.outputs[0]
         axis, first, last = stored.get(slot, (0, 0, 0))
         if first == last:
@@ -162,7 +172,9 @@ class _Band:
         self.made.append(Instruction(STORE, (source,), (slot,), box, (), layer.origin))
 
     def _taken(self, slot: int, rows: Rows, origin: str) -> int:
-        """Return a slot with exactly ``rows`` of ``slot``, by a Slice if needed."""
+        """Return a slot with exactly ``rows`` of ``slot``; append a Slice if no slot has just these
+        rows.
+        """
         axis, low, high = rows
         source = self.part.get(slot, slot)
         whole = 0, self.program.slots[slot].sizes[axis]
@@ -177,8 +189,7 @@ class _Band:
 
 
 def _has_kernel(program: Program, band: Instruction) -> bool:
-    """True if a kernel computes ``band`` with its epilogue; small images may need another
-    kernel."""
+    """True if the kernel of the operator supports the band's sizes and can apply its epilogue."""
     instance, kernel = Instance(program, band), kernel_of(band.op)
     if kernel is None or kernel.refuse(instance) is not None:
         return False

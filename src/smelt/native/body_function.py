@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def error_of(instruction: Instruction, body: Unit) -> int:
-    """Return the error code of a run whose body function returns nonzero; 0 if it cannot.
+    """Return the error code of a run in which the body function fails; 0 if it cannot fail.
 
-    Raises Unsupported E201 if several errors are possible, or if a value that the body reads must
-    be checked before a run, which only the model's own function can do.
+    Raises Unsupported E201 if the body can fail with different codes, or if it needs a check of a
+    value before the run; only the function of the whole model makes such checks.
     """
     finds = instruction.attributes.get("finds") or any(
         each.program.loop_sizes or returned_sizes(each.program) for each in instruction.bodies

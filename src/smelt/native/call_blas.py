@@ -26,12 +26,14 @@ terms.
 
 
 def call_blas(program: Program) -> None:
-    """Turn DotGenerals that BLAS computes faster into GEMM calls, in place, bodies included."""
+    """Replace DotGenerals that BLAS computes faster by GEMM, in place, bodies included."""
     choose(program, lambda instance: GEMM if _is_worth(instance) else None)
 
 
 def _is_worth(instance: Instance) -> bool:
-    """True if BLAS computes the product faster: floats, and sizes above the limits of this file."""
+    """True if BLAS computes the product faster: it is a float product above the limits of this
+    file.
+    """
     step = instance.instruction
     if step.op != "DotGeneral":
         return False

@@ -25,12 +25,12 @@ MANY = {
 
 
 def call_lapack(program: Program) -> None:
-    """Turn decompositions into kernels that call LAPACK, in place, bodies included."""
+    """Replace decompositions by operators whose kernels call LAPACK, in place, bodies included."""
     choose(program, _called)
 
 
 def _called(instance: Instance) -> str | None:
-    """Return the operator that computes ``instance`` with LAPACK, or None."""
+    """Return the name of the LAPACK operator that computes ``instance``, or None."""
     domain, _, name = instance.instruction.op.rpartition("::")
     if domain == "smelt" and name in MANY and MANY[name][0](instance):
         return MANY[name][1]

@@ -23,19 +23,24 @@ from smelt.program.run_sizes import highest
 
 
 def _sizes(program: Program, instruction: Instruction, position: int) -> list[int]:
-    """Return the upper bounds of an input's sizes."""
+    """Return the sizes of an input in the largest run."""
     return [highest(size) for size in program.slots[instruction.inputs[position]].sizes]
 
 
 def _every_element(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+    """Return the number of elements of the operand: NonZero may find all of them."""
     return math.prod(_sizes(program, instruction, 0))
 
 
 def _same_axis(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+    """Return the operand's size along the axis: the result is at most as long."""
     return _sizes(program, instruction, 0)[axis]
 
 
 def _every_box(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+    """Return the most boxes that NonMaxSuppression may select: all per batch and class, up to a
+    constant limit.
+    """
     batch, classes, count = _sizes(program, instruction, 1)
     most = program.constants.get(instruction.inputs[2])
     chosen = count if most is None else max(0, min(count, int(most.reshape(-1)[0])))
@@ -43,18 +48,21 @@ def _every_box(program: Program, instruction: Instruction, place: int, axis: int
 
 
 def _as_declared(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
+    """Return None: the size is the value of an operand, which only a declared bound limits."""
     return None
 
 
 def _larger_branch(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
-    """Return the larger bound of the branches of an If."""
+    """Return the larger of the bounds that the branches of an If have."""
     bodies = [body.program for body in instruction.bodies]
     return max(highest(body.slots[body.outputs[place]].sizes[axis]) for body in bodies)
 
 
 def _of_rounds(program: Program, instruction: Instruction, place: int, axis: int) -> int | None:
-    """Return the bound of a Loop's result: of a state by the body, of rows by the iteration
-    count."""
+    """Return the bound of a Loop's result.
+
+    A state has the bound of the body's input; stacked rows have the bound of the iteration count.
+    """
     states, counted = instruction.attributes["states"], bool(instruction.attributes["counted"])
     assert isinstance(states, int)
     if place >= states:

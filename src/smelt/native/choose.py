@@ -10,10 +10,9 @@ from smelt.program.instruction import Program
 
 
 def choose(program: Program, kernel: Callable[[Instance], str | None]) -> None:
-    """Set each instruction's operator to the name that ``kernel`` returns, in place, bodies
-    included.
+    """Set the operator of each instruction to the result of ``kernel``, in place, bodies included.
 
-    None keeps the operator.
+    ``kernel`` returns None for an instruction that keeps its operator.
     """
     for body in program.bodies:
         choose(body.program, kernel)

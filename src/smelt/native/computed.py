@@ -44,18 +44,18 @@ def is_computed(program: Program, instruction: Instruction) -> bool:
 
 
 def is_computed_once_bound(program: Program, instruction: Instruction) -> bool:
-    """True if a kernel computes the instruction with a number for each open size.
+    """True if a kernel computes the instruction with ``ANY_SIZE`` for each open size.
 
-    Kernels refuse types, ranks and attributes rather than sizes. If one refuses a size after all,
-    the bound program has no kernel, and whoever compiled it must compute it in another way.
+    Kernels refuse types, ranks and attributes, hardly ever a size. If a kernel refuses the real
+    size, the bound program has no kernel for it, and the caller has to fall back to NumPy.
     """
     return _is_computed_with(program, instruction, lambda dim: ANY_SIZE)
 
 
 def is_computed_in_runs(bounds: Mapping[str, Bounds]) -> Callable[[Program, Instruction], bool]:
-    """Return a predicate: whether a kernel computes an instruction at all sizes within ``bounds``.
+    """Return a predicate: True if a kernel computes an instruction at all sizes within ``bounds``.
 
-    Data-dependent sizes may have any value.
+    It assumes that a data-dependent size may have any value.
     """
     sizes: Sizes = {
         name: Size.named(f"dim{number}", *ends)
@@ -63,13 +63,14 @@ def is_computed_in_runs(bounds: Mapping[str, Bounds]) -> Callable[[Program, Inst
     }
 
     def is_computed_in_all(program: Program, instruction: Instruction) -> bool:
+        """True if a kernel computes the instruction with a run-time size for each open size."""
         return _is_computed_with(program, instruction, lambda dim: _in_run(dim, sizes))
 
     return is_computed_in_all
 
 
 def _in_run(dim: Dim, sizes: Sizes) -> Dim | Size:
-    """Return the size that stands for ``dim``; new symbols are added to ``sizes``."""
+    """Return the run-time size for ``dim``. A symbol that ``sizes`` lacks is added to it."""
     for name in symbols_of(dim) - sizes.keys():
         sizes[name] = Size.named(f"dim{len(sizes)}", 0, MOST)
     found = size_in(dim, sizes)
@@ -79,7 +80,7 @@ def _in_run(dim: Dim, sizes: Sizes) -> Dim | Size:
 
 
 def _is_computed_with(program: Program, instruction: Instruction, size_of: SizeOf) -> bool:
-    """True if a kernel computes the instruction with ``size_of`` each open size."""
+    """True if a kernel computes the instruction after ``size_of`` has replaced each open size."""
     before = {number: program.slots[number] for number in _open(program, instruction)}
     for number, slot in before.items():
         shape = tuple(dim if isinstance(dim, int) else size_of(dim) for dim in slot.shape)

@@ -15,7 +15,7 @@ FEWEST_FILTERS, FEWEST_PIXELS, WORTH = 8, 32, 1 << 18
 
 
 def convolve_packed(program: Program) -> None:
-    """Turn large Convs into ``CONV``, in place, also in inner programs."""
+    """Replace large Convs by ``CONV``, in place, bodies included."""
     choose(program, lambda instance: CONV if _is_worth(instance) else None)
 
 

@@ -9,11 +9,14 @@ from smelt.program.instruction import Program
 
 
 def factor_lane_batched(program: Program) -> None:
-    """Choose lane-batched kernels where they apply, in place, also in inner programs."""
+    """Replace decompositions and systems by their lane-batched operators, in place, bodies
+    included.
+    """
     choose(program, _chosen)
 
 
 def _chosen(instance: Instance) -> str | None:
+    """Return the name of the lane-batched operator for ``instance``, or None."""
     domain, _, name = instance.instruction.op.rpartition("::")
     if domain != "smelt" or name not in TAKEN or not supports(instance, name):
         return None

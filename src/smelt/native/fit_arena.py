@@ -19,7 +19,7 @@ from smelt.program.memory import MemoryPlan
 from smelt.program.resolve_sizes import largest
 
 MOST_PEAKS, MOST_TRIED = 16, 80
-"""How many memory peaks are cut one after the other, and how many segments are tried at each."""
+"""The most memory peaks that are cut one after the other, and the most segments tried at each."""
 
 SHARES = (1, 0.75)
 """Shares of the limit to which peaks are cut; the lower one is tried if the first fails."""
@@ -27,8 +27,10 @@ SHARES = (1, 0.75)
 
 @dataclass(frozen=True)
 class Choice:
-    """The result of computing ``layers`` layers in ``bands`` bands: arena size and
-    multiply-adds."""
+    """One way to compute the program: ``layers`` layers in ``bands`` bands, and what this costs.
+
+    ``arena_bytes`` is the arena size, ``macs`` the multiply-adds.
+    """
 
     layers: int
     bands: int
@@ -42,7 +44,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A program that fits, its plan, its choice, and the choices for other limits."""
+    """A program that fits, its memory plan, its choice, and the best choices for other limits."""
 
     program: Program
     plan: MemoryPlan
@@ -53,7 +55,7 @@ class Fitted:
 def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan]) -> Fitted:
     """Return ``program`` with an arena of at most ``budget`` bytes and the least extra work.
 
-    ``planned`` lays out a program. Raises Unsupported E405 if no choice is small enough.
+    ``planned`` returns the memory plan of a program. Raises Unsupported E405 if no choice fits.
     """
     plan = planned(program)
     whole = Choice(0, 1, plan.arena_bytes, _work(program))
@@ -93,9 +95,9 @@ def fit(program: Program, budget: int, planned: Callable[[Program], MemoryPlan])
 def _cut_peaks(
     program: Program, budget: int, planned: Callable[[Program], MemoryPlan]
 ) -> tuple[Choice, Program, MemoryPlan]:
-    """Compute layers in bands around one memory peak after the other, while ``budget`` is exceeded.
+    """Compute layers around one memory peak after the other in bands, until ``budget`` suffices.
 
-    Returns the best program found, its choice and its plan.
+    Returns the choice, the program and the plan with the smallest arena found.
     """
     plan = planned(program)
     layers, bands, best = 0, 1, (plan, program)
@@ -117,9 +119,9 @@ def _cut_peaks(
 def _least_work(
     plan: MemoryPlan, budget: int, planned: Callable[[Program], MemoryPlan]
 ) -> Segment | None:
-    """Return the banded layers around the memory peak that fit with the least work.
+    """Return the banded layers around the memory peak that fit ``budget`` with the least work.
 
-    If none fits, those with the lowest peak. None if no bands lower the peak.
+    If no segment fits, return the segment with the lowest peak. None if no segment lowers the peak.
     """
     best: tuple[tuple[bool, int, int, int], Segment] | None = None
     for segment in islice(segments(plan, budget), MOST_TRIED):
@@ -134,7 +136,7 @@ def _least_work(
 
 
 def _best(choices: Iterable[Choice]) -> Iterator[Choice]:
-    """Yield the choices that need less memory than every choice of less work, by work."""
+    """Yield the choices with a smaller arena than every choice of less work, in order of work."""
     least: int | None = None
     for each in sorted(choices, key=lambda each: (each.macs, each.arena_bytes, each.bands)):
         if least is None or each.arena_bytes < least:

@@ -33,7 +33,7 @@ def fold_movement(program: Program) -> None:
 
 
 def _folded(program: Program, instruction: Instruction) -> np.ndarray | None:
-    """Return the constant that an instruction computes, or None."""
+    """Return the constant that the instruction computes; None if its result is not constant."""
     instance = Instance(program, instruction)
     if instruction.op == "Shape":
         sizes = instance.shape(0)[instance.int("start") : instance.int("end")]
@@ -56,6 +56,7 @@ def _folded(program: Program, instruction: Instruction) -> np.ndarray | None:
 
 
 def _dense_or_repeated(array: np.ndarray) -> np.ndarray:
+    """Return ``array`` as a view if it repeats elements by stride 0, else as a contiguous array."""
     if is_repeated(array):
         return array.view()
     return np.ascontiguousarray(array).reshape(array.shape)

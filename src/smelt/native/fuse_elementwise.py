@@ -1,4 +1,4 @@
-"""Fuse elementwise instructions into one loop if no other instruction reads their intermediates."""
+"""Fuse elementwise instructions into one loop whose intermediates no other instruction reads."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from smelt.native.kernels.fused import MAP, is_elementwise
 from smelt.program.instruction import Instruction, Program
 
 MOST_PARTS, MOST_INPUTS = 32, 12
-"""With more steps or inputs, values no longer stay in registers."""
+"""The most steps and inputs of a group: beyond them, values no longer stay in registers."""
 
 
 def fuse_elementwise(program: Program) -> None:
-    """Group the instructions, in place, bodies included.
+    """Replace groups of elementwise instructions by MAP instructions, in place, bodies included.
 
-    An instruction joins the group of its readers if they all are in one group and its result has
-    the group's shape and is no output of the program. So no element is computed twice, and a group
-    stores only one result.
+    An instruction joins the group of its readers if all readers are in one group, and its result
+    has the group's shape and is no output of the program. So no element is computed twice, and a
+    group stores one result.
     """
     for body in program.bodies:
         fuse_elementwise(body.program)
@@ -30,7 +30,7 @@ def fuse_elementwise(program: Program) -> None:
 
 
 def _groups(program: Program) -> dict[int, list[int]]:
-    """Return the members of each group by its last member, as instruction numbers."""
+    """Return the members of each group by its last member, as indices of instructions."""
     readers: dict[int, set[int]] = defaultdict(set)
     for index, step in enumerate(program.instructions):
         for slot in step.inputs:
@@ -54,6 +54,7 @@ def _groups(program: Program) -> dict[int, list[int]]:
 
 
 def _joins(program: Program, group: list[int], index: int) -> bool:
+    """True if instruction ``index`` has the group's shape and the group stays small with it."""
     steps = [program.instructions[i] for i in (*group, index)]
     shapes = {program.slots[step.outputs[0]].shape for step in (steps[0], steps[-1])}
     if len(shapes) > 1 or len(steps) > MOST_PARTS:
@@ -69,6 +70,7 @@ def _inputs(steps: list[Instruction]) -> tuple[int, ...]:
 
 
 def _fused(steps: list[Instruction]) -> Instruction:
+    """Return one instruction that computes ``steps``."""
     return as_group(steps) if len(steps) > 1 else steps[0]
 
 

@@ -39,10 +39,11 @@ NO_PRODUCTS = SUMS | {
 
 
 def fuse_epilogues(program: Program) -> None:
-    """Move elementwise instructions into the epilogue of the product that only they read, in place.
+    """Move each elementwise instruction into the epilogue of the product that only it reads, in
+    place.
 
-    The product moves to the place of the last fused instruction, where all side operands are known.
-    A product that is returned, or that another instruction reads, stays.
+    The product moves to the place of its last fused instruction, after the writers of all side
+    operands. A product that is an output, or has another reader, stays.
     """
     for body in program.bodies:
         fuse_epilogues(body.program)

@@ -21,7 +21,7 @@ from smelt.program.instruction import Instruction, Program
 
 
 def fuse_reductions(program: Program) -> None:
-    """Fuse such reductions, in place, bodies included."""
+    """Replace reductions of elementwise results by MapReduce, in place, bodies included."""
     for body in program.bodies:
         fuse_reductions(body.program)
     reads = Counter(slot for step in program.instructions for slot in step.inputs)
@@ -40,7 +40,7 @@ def fuse_reductions(program: Program) -> None:
 
 
 def _may_join(program: Program, made: Instruction, step: Instruction) -> bool:
-    """True if MapReduce can compute ``step`` of the elementwise instruction ``made``."""
+    """True if MapReduce can compute ``step``, a reduction of the result of ``made``."""
     if made.op != MAP and not is_elementwise(program, made):
         return False
     slots = [program.slots[slot] for slot in (*made.inputs, *made.outputs, *step.outputs)]
@@ -53,6 +53,7 @@ def _may_join(program: Program, made: Instruction, step: Instruction) -> bool:
 
 
 def _joined(made: Instruction, step: Instruction) -> Instruction:
+    """Return the MapReduce of the elementwise instruction ``made`` and the reduction ``step``."""
     group = made if made.op == MAP else as_group([made])
     told = {**group.attributes, "reduction": step.op, "axes": step.ints("axes")}
     return replace(group, op=MAP_REDUCE, outputs=step.outputs, origin=step.origin, attributes=told)

@@ -41,10 +41,11 @@ SIGNATURE = (
 
 @dataclass(frozen=True)
 class Source:
-    """``text`` defines ``FUNCTION``, which takes ``memory_bytes`` of memory and ``weights``.
+    """C ``text`` that defines ``FUNCTION``, the ``weights`` and the bytes of memory that it takes.
 
-    It returns 0, or another number if there is no result. If steps are split into shards, the text
-    also defines ``BIND_THREADS``, which takes the function that runs shards in parallel.
+    The function returns 0, or another number if there is no result. If steps are split into shards,
+    the text also defines ``BIND_THREADS``, which receives the function that runs shards in
+    parallel.
     """
 
     text: str
@@ -88,7 +89,7 @@ def source_of(program: Program, parts: int = 1) -> Source:
 
 
 def _threads(parts: int, unit: Unit) -> str:
-    """Return the C that runs shards by the process's parallel-for."""
+    """Return the C that keeps the process's parallel-for and runs shards by it."""
     type_ = f"{PREFIX}_parallel_for"
     return "\n".join(
         [
@@ -101,10 +102,9 @@ def _threads(parts: int, unit: Unit) -> str:
 
 
 def _placed(array: np.ndarray, kept: Container[int]) -> np.ndarray:
-    """Return ``array`` aligned to a cache line, so that a vector at its start is read in one
-    access.
+    """Return ``array`` at a cache line's start, so that reading its first vector touches one line.
 
-    Arrays in ``kept`` belong to the model and are not copied.
+    Arrays whose ids are in ``kept`` belong to the model and are not copied.
     """
     array = np.require(array, requirements=("C", "A"))
     if id(_owner(array)) in kept or array.ctypes.data % LINE == 0:
@@ -117,4 +117,5 @@ def _placed(array: np.ndarray, kept: Container[int]) -> np.ndarray:
 
 
 def _owner(array: np.ndarray) -> object:
+    """Return the array that owns the memory of ``array``."""
     return array if array.base is None else array.base

@@ -43,9 +43,9 @@ def allocate(
 
 
 def _uncut(plan: MemoryPlan, parts: int, limit: int) -> Program | None:
-    """Mark the split instructions at the memory peak as single-threaded, or all if none is there.
+    """Return the program with the split instructions at the memory peak marked as single-threaded.
 
-    None if no instruction is split.
+    If no split instruction is at the peak, all of them are marked. None if no instruction is split.
     """
     program = plan.program
     cut = [parts_of(program, each, parts) > 1 for each in program.instructions]
@@ -65,7 +65,12 @@ def _uncut(plan: MemoryPlan, parts: int, limit: int) -> Program | None:
 
 
 def _planned(program: Program, alignment: int, parts: int) -> MemoryPlan:
+    """Return the memory plan with scratch space for up to ``parts`` shards of each split
+    instruction.
+    """
+
     def needs(instruction: Instruction) -> Needs:
+        """Return the storage needs of an instruction, with scratch space for each of its shards."""
         whole = needs_of(program, instruction)
         return shared_needs(whole, parts_of(program, instruction, parts), alignment)
 

@@ -22,7 +22,7 @@ CONV = ("kernel_shape", "strides", "dilations", "pads")
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """Return the element type of x and the shape ``[N, M, spatial...]`` that the window leaves."""
+    """Return the element type of ``x`` and the result shape ``[N, filters, spatial...]``."""
     x, w = inputs[0], inputs[1]
     if x is None or w is None:
         raise ValueError("ConvRelu takes an image and weights")
@@ -42,7 +42,8 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 def reference(
     inputs: Sequence[np.ndarray | None], attributes: Attributes
 ) -> tuple[np.ndarray, ...]:
-    """Return the sum of one product per kernel position, then Relu."""
+    """Return the Relu of a convolution by NumPy: sliding windows of each group times its filters.
+    """
     x, w = present(inputs[:2])
     bias = (*inputs[2:], None)[0]
     kernel, strides, dilations, pads = (ints_of(attributes, name) for name in CONV)
@@ -82,6 +83,7 @@ def body(
 
 
 def _group(attributes: Attributes) -> int:
+    """Return the attribute ``group``; raises ValueError if it is below 1."""
     value = int_of(attributes, "group")
     if value < 1:
         raise ValueError("group is below 1")

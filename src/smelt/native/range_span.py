@@ -17,7 +17,7 @@ MOVED = ("Reshape", "Cast", "Identity", "Expand")
 """Instructions that pass on the only element of their first operand."""
 
 MOST_LOOKED_AT = 100
-"""How many instructions between the limit and the start are searched."""
+"""The most instructions between the limit and the start that are searched."""
 
 Makers = Mapping[int, Instruction]
 
@@ -37,7 +37,7 @@ def range_span(program: Program, instruction: Instruction, place: int, axis: int
 
 
 def _moved(makers: Makers, slot: int) -> int:
-    """Return the slot that the only element of ``slot`` comes from."""
+    """Return the slot that Reshapes, Casts and Expands copied the only element of ``slot`` from."""
     maker = makers.get(slot)
     while maker is not None and maker.op in MOVED:
         slot = maker.inputs[0]
@@ -46,7 +46,10 @@ def _moved(makers: Makers, slot: int) -> int:
 
 
 def _distance(program: Program, makers: Makers, start: int, limit: int) -> float | None:
-    """Return an upper bound of ``limit - start`` through sums and minima, None if there is none."""
+    """Return an upper bound of ``limit - start``, None if there is none.
+
+    Searches the sums and minima that compute ``limit`` for ``start`` plus a constant.
+    """
     best: float | None = None
     pending = [(_moved(makers, limit), 0.0)]
     for _ in range(MOST_LOOKED_AT):

@@ -25,10 +25,10 @@ while a slice of a few rows would free it. Sources that the caller owns are exem
 
 
 def read_slices(program: Program) -> None:
-    """Remove the slices that only loops read, in place, bodies included.
+    """Remove each Slice that only loops read, in place, bodies included; the loops read its source.
 
-    The attribute ``view<n>`` of the loop holds the offset and the strides of input n, and ``reads``
-    the slots that its inputs stand for.
+    The loop's attribute ``view<n>`` is the offset and the strides of input n; ``reads`` are the
+    slots that its inputs replace.
     """
     for body in program.bodies:
         read_slices(body.program)
@@ -50,7 +50,9 @@ def read_slices(program: Program) -> None:
 
 
 def _may_be_read(program: Program, step: Instruction) -> bool:
-    """True for a static Slice of an input or a computed slot."""
+    """True for a Slice with constant sizes of an input, or of a slot that is not much larger than
+    it.
+    """
     if step.op != "Slice" or step.epilogue or step.outputs[0] in program.outputs:
         return False
     source, result = program.slots[step.inputs[0]], program.slots[step.outputs[0]]
@@ -63,12 +65,13 @@ def _may_be_read(program: Program, step: Instruction) -> bool:
 
 
 def _walks(program: Program, step: Instruction) -> bool:
-    """True for an instruction whose kernel reads its inputs by strides."""
+    """True if the kernel of the instruction reads its inputs by strides."""
     return step.op in LOOPS or is_elementwise(program, step)
 
 
 def _reading(program: Program, step: Instruction, taken: dict[int, Instruction]) -> Instruction:
-    """Return ``step`` reading the sources of the slices in ``taken``."""
+    """Return ``step`` with the sources of the Slices in ``taken`` as inputs, by slot of the result.
+    """
     if not any(slot in taken for slot in step.inputs):
         return step
     if step.op not in LOOPS:

@@ -24,8 +24,10 @@ MOST_LAYERS = 32
 
 
 def candidates(program: Program) -> Iterator[tuple[int, int, Program]]:
-    """Yield the program with its first layers in bands: number of layers, of bands, and the
-    program."""
+    """Yield variants of the program with its first layers in bands.
+
+    Each is the number of layers, the number of bands, and the program.
+    """
     for layers in beginnings(program):
         rows = program.slots[layers[-1].outputs[0]].sizes[ROWS]
         sizes = {ceil(rows / count) for count in BANDS if count <= rows}
@@ -36,9 +38,9 @@ def candidates(program: Program) -> Iterator[tuple[int, int, Program]]:
 
 
 def beginnings(program: Program) -> Iterator[list[Instruction]]:
-    """Yield lists of first layers after which only the last result is read.
+    """Yield lists of first layers whose last result alone is read by later instructions.
 
-    They read one input of ``program``, constants and each other.
+    The layers read one input of ``program``, constants and each other.
     """
     readers: dict[int, list[Instruction]] = {}
     for each in program.instructions:

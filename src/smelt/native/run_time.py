@@ -35,7 +35,8 @@ def sizes_of(program: Program) -> list[str]:
 
 
 def returned_sizes(body: Program) -> list[str]:
-    """Return the sizes that ``body`` computes and that its results have, so it must return them."""
+    """Return the data-dependent sizes in the result shapes of ``body``, which its function returns.
+    """
     return sorted(
         {str(each.size) for each in body.data_dependent_sizes} & _atoms(body, body.outputs)
     )
@@ -48,9 +49,10 @@ def has_run_sizes(program: Program, instruction: Instruction) -> bool:
 
 
 def in_order_of_sizes(given: Program, ordered: Program) -> Program:
-    """Return ``ordered``, or ``given`` if ``ordered`` reads a size before it is computed.
+    """Return ``ordered``, or ``given`` if ``ordered`` reads a size before an instruction computes
+    it.
 
-    Raises Unsupported E201 if ``given`` does so, too.
+    Raises Unsupported E201 if ``given`` does that too.
     """
     for program in (ordered, given):
         early = _early_reader(program)
@@ -67,7 +69,9 @@ def in_order_of_sizes(given: Program, ordered: Program) -> Program:
 
 
 def _early_reader(program: Program) -> Instruction | None:
-    """Return the first instruction with a size that is not computed before it, or None."""
+    """Return the first instruction that needs a size which no earlier instruction computes, or
+    None.
+    """
     known: set[str] = set()
     found = {str(each.size) for each in program.data_dependent_sizes}
     for instruction in program.instructions if found else ():
@@ -88,7 +92,10 @@ def _atoms(program: Program, slots: Iterable[int]) -> set[str]:
 
 
 def refusal(kernel: Kernel, program: Program, instruction: Instruction) -> str | None:
-    """Return why ``kernel`` is not valid at all sizes within bounds, None if it is."""
+    """Return why ``kernel`` is not valid at all sizes within bounds, None if it is.
+
+    It is valid if writing its C compares no two sizes whose order is unknown.
+    """
     try:
         why = kernel.refuse(Instance(program, instruction))
         if computes_nothing(program, instruction):
@@ -105,10 +112,10 @@ def refusal(kernel: Kernel, program: Program, instruction: Instruction) -> str |
 
 
 def emit(kernel: Kernel, cx: KernelContext) -> None:
-    """Emit the kernel.
+    """Write the C of ``cx.instruction`` by ``kernel``.
 
-    Raises Unsupported E201 if it is not valid at all run-time sizes, and InternalError E964 if it
-    does not compute a fused epilogue step.
+    Raises Unsupported E201 if the C would not be valid at all run-time sizes, and InternalError
+    E964 if the kernel does not compute a fused epilogue step.
     """
     try:
         kernel.emit(cx)
@@ -133,7 +140,7 @@ def emit(kernel: Kernel, cx: KernelContext) -> None:
 
 
 def _in_words(program: Program, error: Undecided) -> str:
-    """Return the undecided question with the model's names for sizes."""
+    """Return the text of the undecided comparison with the model's names for sizes."""
     names = {
         str(each.size): each.name for each in (*program.input_sizes, *program.data_dependent_sizes)
     }
@@ -152,7 +159,7 @@ def _check_support(cx: KernelContext) -> None:
 
 
 def may_end(instruction: Instruction) -> bool:
-    """True if the instruction, or one in its bodies, may end a run because of data."""
+    """True if the instruction, or one in its bodies, may end a run because of values."""
     return (
         instruction.op in CAPACITIES
         or instruction.op in (FAIL, *AT_RUN_TIME)
@@ -161,9 +168,9 @@ def may_end(instruction: Instruction) -> bool:
 
 
 def computes_nothing(program: Program, instruction: Instruction) -> bool:
-    """True if the results are empty and the instruction computes no size and cannot fail.
+    """True if all results are empty and the instruction computes no size and cannot fail.
 
-    Such an instruction is not emitted, so kernels need not handle empty results.
+    No C is written for such an instruction, so kernels need not support empty results.
     """
     outputs = [slot for slot in instruction.outputs if slot >= 0]
     return not may_end(instruction) and all(same(program.slots[slot].size, 0) for slot in outputs)

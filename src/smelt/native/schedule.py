@@ -1,4 +1,4 @@
-"""From a selected graph to a scheduled Program with a kernel for every instruction."""
+"""Lower a selected graph to a scheduled Program with a kernel for every instruction."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ NO_BOUND = (
 def ordered(
     model: ir.Model, target: str, *, integers: bool = True, fixed_point: bool = False
 ) -> Program:
-    """Return the program of ``model`` in the order that needs the least memory.
+    """Return the program of ``model`` in the instruction order that needs the least memory.
 
-    ``integers`` computes groups between quantized numbers in integers; without it, in floats.
-    ``fixed_point`` requantizes sums without floats. Raises an ErrorList of everything without a
+    ``integers``: compute groups of operators between quantized numbers in integers, else in floats.
+    ``fixed_point``: requantize sums without floats. Raises an ErrorList of everything without a
     kernel; ``target`` names the target in it.
     """
     program = lower(model, is_computed_in_runs(bounds_of(model.graph)))
@@ -84,11 +84,13 @@ def planned(
     integers: bool = True,
     fixed_point: bool = False,
 ) -> Program:
-    """Return ``program``, which is consumed, with the engine's kernels and in execution order.
+    """Return ``program`` with the engine's kernels and in execution order; the argument is
+    consumed.
 
-    ``choices`` replace kernels where the machine has better ones; ``groups`` fuse what is left
-    after epilogues. No lower memory order is searched below ``enough`` bytes. ``integers``,
-    ``fixed_point`` and errors are as in ``ordered``.
+    ``choices`` replace operators by those with better kernels on this machine. ``groups`` fuse the
+    instructions that remain after epilogues are fused. If the memory peak is below ``enough``
+    bytes, no better order is searched. ``integers``, ``fixed_point`` and errors are as in
+    ``ordered``.
     """
     note_conditions(program)
     fold_movement(program)
@@ -108,7 +110,7 @@ def planned(
 
 
 def in_integers(program: Program) -> None:
-    """Compute groups between quantized numbers in integers, bodies included."""
+    """Replace groups of operators between quantized numbers by integer kernels, bodies included."""
     for body in program.bodies:
         in_integers(body.program)
     quantized_groups.run(program, is_computed, {f"{DOMAIN}::ConvRelu": "Conv"})
@@ -117,15 +119,16 @@ def in_integers(program: Program) -> None:
 
 
 def check(program: Program, target: str) -> None:
-    """Raise an ErrorList of everything without a kernel, innermost bodies first."""
+    """Raise an ErrorList of all instructions without a kernel, innermost bodies first."""
     for body in program.bodies:
         check(body.program, target)
     check_program(program, target, C_TYPES.keys(), partial(refusal, program))
 
 
 def _scheduled(program: Program, enough: int) -> Program:
-    """Return ``program`` in execution order; memory of bodies is planned before that of their
-    callers."""
+    """Return ``program`` in execution order. The memory of a body is planned before that of its
+    caller.
+    """
     for body in program.bodies:
         body.program = _scheduled(body.program, enough)
         body.plan = allocate(body.program)
@@ -136,7 +139,7 @@ def _scheduled(program: Program, enough: int) -> Program:
 
 
 def computes(model: ir.Model, node: ir.Node) -> bool:
-    """True if there are kernels for ``node``, or may be once its sizes are known."""
+    """True if there are kernels for ``node``, or there may be once its sizes are known."""
     try:
         whole = is_computed_in_runs(bounds_of(model.graph))
         program = lower_alone(model, node, whole)
@@ -154,7 +157,7 @@ def computes(model: ir.Model, node: ir.Node) -> bool:
 
 
 def simplify(program: Program) -> None:
-    """Run the passes over instructions that precede kernel selection."""
+    """Run the program passes that precede the choice of kernels."""
     for body in program.bodies:
         simplify(body.program)
     layout_composition.run(program)

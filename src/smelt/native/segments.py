@@ -25,8 +25,9 @@ MOST_LAYERS = 12
 
 @dataclass(frozen=True)
 class Segment:
-    """Instructions ``first`` to ``stop`` of a program in ``bands`` bands, and the resulting
-    program."""
+    """Instructions ``first`` to ``stop``, and the ``program`` that computes them in ``bands``
+    bands.
+    """
 
     first: int
     stop: int
@@ -39,7 +40,10 @@ class Segment:
         return self.stop - self.first
 
     def peak(self, plan: MemoryPlan, before: Program) -> int:
-        """Return the largest live memory while the bands are computed, in bytes."""
+        """Return the largest number of live bytes while the bands are computed.
+
+        ``before`` is the program that was cut, ``plan`` the plan of the banded program.
+        """
         behind = len(before.instructions) - self.stop
         live = live_bytes(plan)
         return max(live[self.first : len(live) - behind])
@@ -56,9 +60,9 @@ def live_bytes(plan: MemoryPlan) -> list[int]:
 
 
 def segments(plan: MemoryPlan, budget: int) -> Iterator[Segment]:
-    """Yield layers around the memory peak in a growing number of bands.
+    """Yield the layers around the memory peak, computed in a growing number of bands.
 
-    Segments around which more than ``budget`` bytes are live anyway are left out.
+    Layers are skipped if other tensors alone, live around the layers, exceed ``budget`` bytes.
     """
     program = plan.program
     live = live_bytes(plan)
@@ -74,7 +78,8 @@ def segments(plan: MemoryPlan, budget: int) -> Iterator[Segment]:
 
 
 def _banded(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Segment]:
-    """Yield instructions ``first`` to ``stop`` in each possible number of bands."""
+    """Yield instructions ``first`` to ``stop`` in each possible number of bands, along each axis.
+    """
     program = plan.program
     layers = program.instructions[first:stop]
     returned = _returned(program, layers, stop)
@@ -93,21 +98,23 @@ def _banded(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Se
 
 
 def _axes(sizes: Sequence[int]) -> list[int]:
-    """Return the axes to cut: rows of images, of signals, of matrices."""
+    """Return the axes that may be cut: rows of images or signals, both axes of matrices."""
     rank = len(sizes)
     wanted = (2,) if rank >= 4 else (rank - 2, rank - 1) if rank > 1 else (0,)
     return [axis for axis in wanted if 0 <= axis < rank and sizes[axis] > 1]
 
 
 def _returned(program: Program, layers: Sequence[Instruction], stop: int) -> list[int]:
-    """Return the results of ``layers`` that are read after them or returned."""
+    """Return the results of ``layers`` that later instructions read or the program returns."""
     behind = {slot for each in program.instructions[stop:] for slot in each.inputs}
     behind |= set(program.outputs)
     return [each.outputs[0] for each in layers if each.outputs[0] in behind]
 
 
 def _around(plan: MemoryPlan, first: int, stop: int) -> int:
-    """Return the arena bytes that are live around the layers: before them, and after them."""
+    """Return the bytes of tensors that are live across the layers, or become inputs or results of
+    them.
+    """
     total = 0
     for storage in plan.assignment.arena:
         spans = list(storage.spans())

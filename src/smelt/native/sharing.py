@@ -50,9 +50,10 @@ ALONE = "alone"
 
 
 def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
-    """Return the number of shards of an instruction: ``parts``, or 1 if that is not worth it.
+    """Return the number of shards of an instruction: ``parts``, or 1 if it is too small to be
+    split.
 
-    It is 1 for run-time sizes, because the work is unknown.
+    It is also 1 for run-time sizes, because the work is unknown.
     """
     kernel = kernel_of(instruction.op)
     if parts == 1 or kernel is None or not kernel.shared or ALONE in instruction.attributes:
@@ -66,20 +67,22 @@ def parts_of(program: Program, instruction: Instruction, parts: int) -> int:
 
 
 def shared_needs(needs: Needs, parts: int, alignment: int) -> Needs:
-    """Return the storage needs of ``parts`` shards: scratch space for each, no in-place inputs."""
+    """Return the storage needs of ``parts`` shards: scratch space for each, and no input
+    overwritten.
+    """
     if parts == 1:
         return needs
     return replace(needs, over=(), workspace=parts * aligned(needs.workspace, alignment))
 
 
 def task(prefix: str, parts: int, handed_on: Mapping[str, str]) -> str:
-    """Return the C struct passed to all shards, and the function that runs them."""
+    """Return the C struct that all shards receive, and the function that runs the shards."""
     members = "".join(f"    {declared};\n" for declared in handed_on.values())
     return TASK.format(prefix, parts, members)
 
 
 def task_value(prefix: str, handed_on: Mapping[str, str]) -> str:
-    """Return the C declaration of a run's ``task``."""
+    """Return the C declaration of the struct ``task`` of one run."""
     given = ["inputs", "outputs", "memory", *handed_on, "parallel_for", "context"]
     return f"struct {prefix}_task task = {{ {', '.join(given)} }};"
 

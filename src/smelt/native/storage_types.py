@@ -39,7 +39,10 @@ PACKED_MOVES = frozenset({"Reshape", "Identity", "Shape", "Size", "BitCast"})
 
 
 def widen(program: Program) -> None:
-    """Insert the loads and stores, in place; control flow passes stored types to its bodies."""
+    """Insert loads before, and stores after, each kernel of a storage-only type, in place.
+
+    Control flow passes stored codes to its bodies.
+    """
     for body in program.bodies:
         widen(body.program)
     if not any(C_TYPES[slot.dtype].computed for slot in program.slots if slot.dtype in C_TYPES):
@@ -48,7 +51,9 @@ def widen(program: Program) -> None:
 
 
 class _Widener:
-    """The rewrite of one program; ``loaded`` caches widened constants."""
+    """The rewrite of one program. ``loaded`` are the slots of widened constants, by slot of the
+    codes.
+    """
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -71,7 +76,8 @@ class _Widener:
         return C_TYPES[self.program.slots[slot].dtype].computed
 
     def compute(self, step: Instruction) -> None:
-        """Add one instruction with loads and stores around it, unless it only moves codes."""
+        """Append one instruction with loads before and stores after it, unless it only moves codes.
+        """
         if step.bodies:
             self.done.append(step)
             return
@@ -89,7 +95,9 @@ class _Widener:
                 self.store(new, old, step, 1)
 
     def cast(self, step: Instruction) -> None:
-        """Add a Cast that rounds once: through double if float cannot hold the source exactly."""
+        """Append a Cast that rounds once: by way of double if float cannot represent the source
+        exactly.
+        """
         (source,), (target,) = step.inputs, step.outputs
         value = self.load(source, step)
         wide = self.stored(target)
@@ -112,7 +120,9 @@ class _Widener:
         self.store(value, target, step, step.attributes.get("saturate", 1))
 
     def load(self, slot: int, step: Instruction) -> int:
-        """Return a slot with the widened elements of ``slot``, itself if it is not storage-only."""
+        """Return a slot with the widened elements of ``slot``; ``slot`` if its type is not
+        storage-only.
+        """
         wide = self.stored(slot)
         if wide is None:
             return slot
@@ -128,15 +138,19 @@ class _Widener:
         return loaded
 
     def wide(self, slot: int) -> int:
-        """Return a slot for the widened result, ``slot`` itself if it is not storage-only."""
+        """Return a new slot for the widened result; ``slot`` if its type is not storage-only."""
         wide = self.stored(slot)
         return slot if wide is None else self.new(slot, wide)
 
     def store(self, value: int, slot: int, step: Instruction, saturate: object) -> None:
+        """Append the instruction that rounds ``value`` to the type of ``slot`` and stores its
+        codes.
+        """
         attributes = {"saturate": int(bool(saturate))}
         self.done.append(Instruction(STORE, (value,), (slot,), attributes, (), step.origin))
 
     def new(self, like: int, dtype: ir.DataType) -> int:
+        """Return a new slot of type ``dtype``, otherwise like the slot ``like``."""
         slot: Slot = self.program.slots[like]
         return self.program.new_slot(replace(slot, dtype=dtype))
 

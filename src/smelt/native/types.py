@@ -1,4 +1,4 @@
-"""Element types in C: type names, literals, and the words that weights are written in."""
+"""Element types in C: names, literals, and the unsigned integers in which weights are written."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CType:
         return f"{number}{suffix}" if number >= 0 else f"({number}{suffix})"
 
     def _float(self, value: float) -> str:
-        """Return a float constant, ``1.5e+00f``, ``NAN`` or ``INFINITY``."""
+        """Return the C constant: ``1.5e+00f``, ``NAN`` or ``INFINITY``."""
         if math.isnan(value):
             return "NAN"
         if math.isinf(value):
@@ -78,6 +78,7 @@ BOOL = CType("uint8_t", "uint8_t", "uint32_t", 1, "bool", signed=False)
 
 
 def _stored(word: str, computed: ir.DataType) -> CType:
+    """Return the C type of codes that are stored as ``word`` and computed as ``computed``."""
     size = 2 if word == "uint16_t" else 1
     return CType(word, word, "uint32_t", size, "int", signed=False, computed=computed)
 
@@ -114,6 +115,8 @@ INDEX = C_TYPES[ir.DataType.INT32]
 
 
 def fill_types(text: str, type_: CType) -> str:
-    """Return ``text`` with ``@t``, ``@m`` and ``@f`` replaced for ``type_``; see ``Row``."""
+    """Return ``text`` with the placeholders ``@t``, ``@m`` and ``@f`` replaced by names of
+    ``type_``.
+    """
     text = text.replace("@t", type_.name).replace("@m", type_.modular)
     return text.replace("@f", type_.f)

@@ -99,7 +99,7 @@ class Unit:
             self._add_copy(index, slot)
 
     def _add(self, step: int, instruction: Instruction) -> None:
-        """Emit the kernel of one instruction, unless it is a view or computes nothing."""
+        """Write the C of one instruction and its call, unless its result is a view or empty."""
         if needs_of(self.program, instruction).view_of is not None:
             return
         if computes_nothing(self.program, instruction):
@@ -124,7 +124,10 @@ class Unit:
         self._call(step, cx, name, arguments)
 
     def _written(self, step: int, cx: KernelContext) -> tuple[str, list[str]]:
-        """Return the function that a kernel wrote, and the arguments of its call."""
+        """Return the name of the function that the kernel wrote, and the arguments of its call.
+
+        Only the parameters that the text of the function mentions are declared.
+        """
         body = cx.body.text()
         used = [name for name in cx.parameters if re.search(rf"\b{name}\b", body)]
         arguments = [self._argument(step, cx, *cx.arguments[name]) for name in used]
@@ -146,7 +149,7 @@ class Unit:
         return name, arguments
 
     def _support(self, cx: KernelContext) -> None:
-        """Keep the functions that the kernel calls, and its conditions to check before a run."""
+        """Keep the support functions of the kernel, and the conditions to check before a run."""
         required = {function for function, _ in cx.requirements}
         for support, text in cx.support.items():
             keep_support(self.tests if support in required else self.support, support, text)
@@ -154,7 +157,14 @@ class Unit:
             self.checks.append(f"!{function}({self._pointer(cx.instruction.inputs[position])})")
 
     def _call(self, step: int, cx: KernelContext, name: str, arguments: list[str]) -> None:
-        """Add the line of ``run`` that calls the function, by shards if it is split."""
+        """Append the call of the function to the lines of ``run``; shards are called through a
+        task.
+
+        ```
+        Conv_3((const float *)inputs[0], (float *)outputs[0]); /* 3: Conv Relu conv1 */
+        net_share(&task, part_of_3); /* 3: Conv Relu conv1 */
+        ```
+        """
         instruction = cx.instruction
         ops = " ".join([instruction.op, *(step.op for step in instruction.epilogue)])
         what = comment(f"{ops} {instruction.origin}")
@@ -172,7 +182,9 @@ class Unit:
         self._check_sizes()
 
     def _check_sizes(self) -> None:
-        """Add a check that ends the run if a condition on sizes known by now is broken."""
+        """Append a check of each condition whose sizes are all known by now: a violation ends the
+        run.
+        """
         for condition in [each for each in self._open if each.read <= self._known]:
             self._open.remove(condition)
             self.fails.add(ERROR_SIZE)
@@ -187,7 +199,7 @@ class Unit:
         rounds_each: bool = False,
         fails: bool = False,
     ) -> str:
-        """Return the name of the function with this text; add it if it is new."""
+        """Return the name of the function with this text. A text that is new is added."""
         known = self._name_of.get(text)
         if known is not None:
             return known
@@ -199,9 +211,10 @@ class Unit:
         return name
 
     def _body(self, instruction: Instruction, body: Body) -> tuple[str, int]:
-        """Return name and error code of a body's function; its kernels and weights are shared.
+        """Return the name and the error code of the function of a control-flow body.
 
-        The error code is 0 if the function returns nothing.
+        The body shares functions and weights with this unit. The error code is 0 if the body cannot
+        fail.
         """
         inner = Unit(
             self.prefix,
@@ -216,18 +229,21 @@ class Unit:
         return name, error
 
     def _storage(self, slot: int) -> Storage:
+        """Return the storage of a slot that an earlier instruction wrote."""
         storage = self.memory.assignment.of_slot[slot]
         assert storage is not None  # every slot that is read was written
         return storage
 
     def _in_place(self, instruction: Instruction) -> frozenset[int]:
-        """Return the inputs that share storage with the first output."""
+        """Return the positions of inputs that share storage with the first output."""
         target = self._storage(instruction.outputs[0])
         inputs = enumerate(instruction.inputs)
         return frozenset(i for i, slot in inputs if slot >= 0 and self._storage(slot) is target)
 
     def _argument(self, step: int, cx: KernelContext, kind: str, position: int) -> str:
-        """Return the C expression of one argument of a kernel's call."""
+        """Return the C expression of one argument of a kernel's call; ``kind`` is as in
+        ``cx.arguments``.
+        """
         if kind == "input":
             return self._pointer(cx.instruction.inputs[position])
         if kind == "once":
@@ -267,7 +283,7 @@ class Unit:
         return _cast(f"{c_type.name} *", at, raw)
 
     def _constant(self, array: np.ndarray, type_: CType, note: str) -> str:
-        """Return the C pointer to a constant, which is added if it is new."""
+        """Return the C pointer to a constant. A constant that is new is added to ``weights``."""
         contiguous = array if is_repeated(array) else np.ascontiguousarray(array)
         key = (type_.name, digest(array))
         if key not in self.weights:
@@ -283,6 +299,7 @@ class Unit:
         return f"{weight.symbol}.values"
 
     def _add_copy(self, index: int, slot: int) -> None:
+        """Append a memcpy of ``slot`` into output ``index``, unless it is empty."""
         size = self.program.slots[slot].nbytes
         if not same(size, 0):
             source = self._pointer(slot, raw=True)
@@ -297,4 +314,5 @@ def _aligned(at: str) -> str:
 
 
 def _cast(type_: str, pointer: str, raw: bool) -> str:
+    """Return ``pointer`` cast to ``type_``; ``pointer`` itself if ``raw``."""
     return pointer if raw else f"({type_}){pointer}"

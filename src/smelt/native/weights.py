@@ -33,7 +33,9 @@ that crosses lines takes twice as long."""
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """One constant tensor: identifier, element type, array, blob offset and table index."""
+    """One constant tensor: C identifier, element type, array, offset in the blob, index in the
+    table.
+    """
 
     symbol: str
     type: CType
@@ -113,11 +115,12 @@ def blob(weights: Iterable[Weight]) -> bytes:
 
 
 def _little_endian(array: np.ndarray) -> bytes:
+    """Return the elements of ``array`` as little-endian bytes."""
     return np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
 def digest(array: np.ndarray) -> bytes:
-    """Return a hash that is equal for arrays with equal elements and equal repetition."""
+    """Return a hash of elements, and of shape and strides if the array repeats elements."""
     how = str((array.shape, array.strides)) if is_repeated(array) else ""
     parts = (how.encode(), once(array).tobytes())
     return b"".join(hashlib.sha256(part).digest() for part in parts)

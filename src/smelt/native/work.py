@@ -21,9 +21,9 @@ class KernelWork(TypedDict):
 
 
 def kernel_report(program: Program) -> list[KernelWork]:
-    """Return the work of each instruction of a static ``program``, in order.
+    """Return the work of each instruction of a ``program`` of constant sizes, in order.
 
-    Bodies of loops and branches count as 0, because their iterations are unknown.
+    An instruction with bodies counts no multiply-adds, because its iterations are unknown.
     """
     return [
         {
@@ -61,4 +61,5 @@ def macs(program: Program, instruction: Instruction) -> int:
 
 
 def _shape(program: Program, slot: int) -> tuple[int, ...]:
+    """Return the shape of a slot as numbers; ``()`` for an absent operand."""
     return tuple(int(str(dim)) for dim in program.slots[slot].shape) if slot >= 0 else ()

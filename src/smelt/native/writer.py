@@ -9,7 +9,8 @@ from contextlib import ExitStack, contextmanager
 class Writer:
     """Lines of C at the current indentation.
 
-    With ``parts`` > 1, the text computes shard number ``part`` of its shared loops.
+    With ``parts`` > 1, the text is a function of one shard: its shared loops run over the range of
+    shard number ``part``. ``is_shared`` is True after the first shared loop.
     """
 
     def __init__(self, depth: int = 0, parts: int = 1) -> None:
@@ -85,10 +86,10 @@ class Writer:
             yield
 
     def widest(self, stops: Sequence[int]) -> int | None:
-        """Return which of ``stops`` to share: the first with 8 iterations per shard, or the
-        largest.
+        """Return the index of the loop to split into shards, given all loop sizes.
 
-        None if there is one shard.
+        It is the first with 8 iterations per shard, or else the largest. None if there is one
+        shard.
         """
         if self.parts == 1:
             return None
@@ -101,4 +102,5 @@ class Writer:
 
 
 def _advance(var: str, step: int | str) -> str:
+    """Return the C that advances the loop variable: ``++i`` or ``i += 4``."""
     return f"++{var}" if step == 1 else f"{var} += {step}"

@@ -44,6 +44,7 @@ def select_conv_relu(m: Match, b: Builder) -> Replacement:
 
 
 def _static(dims: tuple[int | ir.SymbolicDim, ...]) -> tuple[int, ...] | None:
+    """Return ``dims`` as numbers, None if one is unknown."""
     sizes = tuple(dim for dim in dims if isinstance(dim, int))
     return sizes if len(sizes) == len(dims) else None
 
@@ -55,8 +56,10 @@ def _pads(
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
 ) -> tuple[int, ...] | None:
-    """Return the padding as numbers, all begins and then all ends; None for an unknown image
-    size."""
+    """Return the pads as numbers, all begins and then all ends.
+
+    None for automatic padding of an image of unknown size.
+    """
     auto = conv.attributes.get_string("auto_pad", "NOTSET")
     none = (0,) * (2 * len(kernel))
     if auto in ("NOTSET", ""):
