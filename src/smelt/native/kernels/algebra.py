@@ -50,7 +50,7 @@ def result_type(instance: Instance) -> CType:
 
 
 def exact(semiring: Semiring, type_: CType) -> Algebra:
-    """Return the step of the semiring that propagates NaN as NumPy does."""
+    """Return the semiring as C whose sum and product propagate NaN as NumPy does."""
     name = f"{semiring.plus}_{semiring.times}".lower()
     start = _start(semiring, type_)
     if type_.kind == "bool":
@@ -62,7 +62,7 @@ def exact(semiring: Semiring, type_: CType) -> Algebra:
 
 
 def plain(semiring: Semiring, type_: CType) -> Algebra | None:
-    """Return a faster step for elements that ``ordinary`` accepts, None if there is none."""
+    """Return faster C for operands that pass the check ``ordinary``, None if there is none."""
     if type_.kind != "float" or semiring.plus not in PLAIN:
         return None
     step = PLAIN[semiring.plus]
@@ -73,11 +73,12 @@ def plain(semiring: Semiring, type_: CType) -> Algebra | None:
 
 
 def _start(semiring: Semiring, type_: CType) -> str:
+    """Return the identity of the semiring's sum, as C."""
     return {"Max": type_.lowest(), "Min": type_.highest(), "And": "1"}.get(semiring.plus, "0")
 
 
 def ordinary(cx: KernelContext, semiring: Semiring) -> str:
-    """Return C that is true if no product or sum of the operands can be NaN.
+    """Return a C condition: no product or sum of the operands can be NaN.
 
     ```
     all_finite_float(x0, 12) && all_finite_float(x1, 12)

@@ -18,7 +18,12 @@ from smelt.program.instruction import RANGE_AT_RUN_TIME
 
 @kernel("Trilu", kinds=ANY)
 def triangle(cx: KernelContext) -> None:
-    """Write zeros below the diagonal ``k`` if ``upper``, else above it."""
+    """Write zeros below the diagonal ``k`` if ``upper``, else above it.
+
+    ```
+    y0[n * 12 + i * 4 + j] = j - i >= 0 ? x0[n * 12 + i * 4 + j] : 0;
+    ```
+    """
     source, output = cx.input(0), cx.output()
     rows, columns = source.shape[-2:]
     sign = ">=" if cx.int("upper") else "<="
@@ -34,7 +39,7 @@ MOST = 1 << 30
 
 @kernel(RANGE_AT_RUN_TIME, kinds=NUMBER)
 def count_to_limit(cx: KernelContext) -> None:
-    """Compute the length in double precision, then write the Range."""
+    """Compute the number of elements in double precision, then write the Range."""
     start, delta, limit = (f"{cx.input(i).name}[0]" for i in range(3))
     cx.may_fail()
     cx.body.line(f"const double n = ceil(((double){limit} - (double){start}) / (double){delta});")
@@ -47,7 +52,8 @@ def count_to_limit(cx: KernelContext) -> None:
 
 @kernel("Range", kinds=NUMBER)
 def count_up(cx: KernelContext) -> None:
-    """Write ``start + i * delta``, so that rounding errors do not accumulate."""
+    """Write ``start + i * delta`` for each ``i``; a running sum would accumulate rounding errors.
+    """
     start, delta, output, t = cx.input(0), cx.input(1), cx.output(), cx.type(0)
     product = combine("Mul", t, f"({t.name})i", f"{delta.name}[0]")
     total = combine("Add", t, f"{start.name}[0]", f"({product})")
@@ -57,7 +63,9 @@ def count_up(cx: KernelContext) -> None:
 
 @kernel("LRN", kinds=FLOAT)
 def local_response(cx: KernelContext) -> None:
-    """Write ``x / (bias + alpha / size * sum of squares) ** beta`` over neighboring channels."""
+    """Write ``x / (bias + alpha / size * sum of squares) ** beta``; the sum is over nearby
+    channels.
+    """
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     samples, channels, *spatial = source.shape
     inner, size = math.prod(spatial), cx.int("size")

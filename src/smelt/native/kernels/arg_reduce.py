@@ -1,7 +1,7 @@
 """ArgMax, ArgMin and Hardmax: the position of a row's extreme; NaN beats all numbers.
 
-In contiguous rows, vectors search the extreme and then its position. Strided rows are processed
-several at a time.
+In contiguous rows, vectors search the extreme and then its position. Strided and short rows are
+processed many at a time, one per vector lane.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from smelt.native.types import CType
 from smelt.program.run_sizes import Size, if_any, same, surely_below
 
 FEW = 16
-"""In shorter rows, one loop is as fast as two."""
+"""The shortest row for which one loop for the extreme and one for its position pay."""
 
 BESIDE = 512
 """The bytes of values, and of positions, of the rows that are processed together."""
@@ -48,7 +48,15 @@ _PLACE = """static APART ptrdiff_t NAME(const @t *x, ptrdiff_t n, @t top)
 
 @contextmanager
 def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
-    """Write loops over the rows along ``axis``; yield their length, and element ``i`` as C."""
+    """Write loops over the rows along ``axis``; yield the length of a row, and the index of element
+    ``i``.
+
+    ```
+    for (ptrdiff_t o = 0; o < 4; ++o) {
+        for (ptrdiff_t k = 0; k < 3; ++k) {
+            const ptrdiff_t row = o * 15 + k;
+    ```
+    """
     source = cx.input(0)
     shape = source.shape or (1,)
     count, inner = shape[axis], math.prod(shape[axis + 1 :])
@@ -58,7 +66,7 @@ def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
 
 
 def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> None:
-    """Write ``best``, the position of the largest or smallest element; NaN beats all."""
+    """Write C that sets ``best`` to the position of the row's extreme; NaN beats all numbers."""
     x, t, body = cx.input(0).name, cx.type(0), cx.body
     near = at == "row + i * 1"
     if near and not last and t.kind == "float" and not surely_below(count, FEW):
@@ -75,7 +83,7 @@ def _find(cx: KernelContext, count: int, at: str, sign: str, *, last: bool) -> N
 
 
 def _better(type_: CType, sign: str, top: str, *, last: bool) -> str:
-    """Return branch-free C: whether ``v`` replaces ``top``."""
+    """Return branch-free C that is true if ``v`` replaces the extreme ``top``."""
     test = f"v {sign}{'=' if last else ''} {top}"
     if type_.kind == "float":
         test = f"((({top} == {top}) & (({test}) | (v != v))){' | (v != v)' if last else ''})"
@@ -103,8 +111,9 @@ def arg_reduce(cx: KernelContext) -> None:
 
 
 def _place_of(cx: KernelContext, type_: CType) -> str:
-    """Add a function of ``(x, n, top)`` that returns the first element equal to ``top``, NaN
-    included."""
+    """Return the name of a function of ``(x, n, top)``: the position of the first element equal to
+    ``top``, which may be NaN.
+    """
     name = f"place_in_{type_.name}"
     return cx.call(name, _PLACE.replace("NAME", name).replace("@t", type_.name))
 
@@ -112,10 +121,9 @@ def _place_of(cx: KernelContext, type_: CType) -> str:
 def _emit_beside(
     cx: KernelContext, sizes: tuple[int, int, int], sign: str, *, last: bool, apart: int = 1
 ) -> None:
-    """Process several rows together, so that the inner loop runs over neighbors.
+    """Write loops that process ``width`` rows together, so that the inner loop runs over rows.
 
-    Elements of a row are ``inner`` apart. Short contiguous rows are processed likewise, ``apart``
-    elements from each other.
+    Elements of a row are ``inner`` apart, and rows are ``apart`` elements from each other.
     """
     (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
     x, y, width = cx.input(0).name, cx.output().name, BESIDE // max(t.size, 4)

@@ -30,7 +30,9 @@ class Matrix:
 
 
 def matrices(instance: Instance) -> tuple[Layout, Matrix, Matrix] | None:
-    """Return layout and operands of a DotGeneral for BLAS; None if it cannot read them in place."""
+    """Return the layout of a DotGeneral and of its operands; None if BLAS cannot read them in
+    place.
+    """
     layout = layout_of_instance(instance)
     types = {instance.type(0).name, instance.type(1).name}
     if layout is None or types not in ({"float"}, {"double"}):
@@ -47,16 +49,20 @@ def matrices(instance: Instance) -> tuple[Layout, Matrix, Matrix] | None:
 
 
 def _lhs(axis: Axis) -> tuple[int, int]:
+    """Return size and stride of an axis of the left operand."""
     return axis.size, axis.lhs
 
 
 def _rhs(axis: Axis) -> tuple[int, int]:
+    """Return size and stride of an axis of the right operand."""
     return axis.size, axis.rhs
 
 
 def _matrix(rows: tuple[int, int], columns: tuple[int, int]) -> Matrix | None:
-    """Return the layout of a matrix by size and stride of its dims; None if neither is
-    contiguous."""
+    """Return the layout of a matrix; ``rows`` and ``columns`` are size and stride of its dims.
+
+    None if neither dim is contiguous.
+    """
     (row_count, row_step), (column_count, column_step) = rows, columns
     if column_step == 1 or column_count == 1:
         return Matrix(PLAIN, max(row_step, column_count))
@@ -66,6 +72,7 @@ def _matrix(rows: tuple[int, int], columns: tuple[int, int]) -> Matrix | None:
 
 
 def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
+    """True for a float product and a side operand whose strides merge."""
     return instance.type(0).name == "float" and side_operand_strides(instance, shape) is not None
 
 
@@ -125,7 +132,7 @@ def parts_of_rows(
 def blocks(cx: KernelContext, var: str, size: int, step: int) -> Iterator[tuple[str, int | str]]:
     """Yield first position and length of blocks of a dim, inside of the loops that compute them.
 
-    The last block has up to half of ``step`` more, so that none is short.
+    The last block is up to half of ``step`` longer, so no block is short.
     """
     whole = max((size + step // 2) // step - 1, 0)
     if whole:
@@ -142,9 +149,9 @@ def emit_block_epilogue(
     shape: tuple[int | str, int],
     bias: str = "",
 ) -> None:
-    """Apply the epilogue to a block of sums at ``target``, whose rows are ``pitch`` apart.
+    """Write the epilogue of a block of sums at ``target``, whose rows are ``pitch`` apart.
 
-    ``bias`` is a pointer to the number that is added to each row first.
+    ``bias`` is a pointer to one number per row, which is added first.
     """
     for name, text in epilogue.support:
         cx.call(name, text)
@@ -161,7 +168,7 @@ def emit_block_epilogue(
 
 
 def pointer(cx: KernelContext, name: str) -> str:
-    """Declare the pointer to a function of the table, and return its name."""
+    """Declare the pointer to the BLAS function ``name``, and return the pointer's name."""
     t = cx.type(0).name
     parameters = (
         f"int, int, int, int, int, int, {t}, const {t} *, int, const {t} *, int, {t}, {t} *, int"
@@ -170,7 +177,8 @@ def pointer(cx: KernelContext, name: str) -> str:
 
 
 def binding(support: dict[str, str]) -> str:
-    """Return the C function that sets the pointers in ``support`` from a table; empty without any.
+    """Return the C function that sets the function pointers from a table; "" if ``support`` has
+    none.
 
     ```
     void smelt_bind(void *const *table)

@@ -15,17 +15,16 @@ FEWEST = 8
 """The fewest rows and columns for which blocks pay."""
 
 FROM = 1 << 14
-"""From this size on, cache lines leave the first-level cache before all of their elements are
-read."""
+"""The fewest elements for which blocks pay: cache lines of fewer stay in the first-level cache."""
 
 
 def turned_loop(
     sizes: Sequence[int], write: Sequence[int], reads: Sequence[Sequence[int]]
 ) -> int | None:
-    """Return the loop along which an array is read contiguously, if the result is written along the
-    last.
+    """Return the loop along which an array is read contiguously, other than the last loop.
 
-    ``write`` and ``reads`` are strides. None if there is no such loop, or if blocks do not pay.
+    ``write`` and ``reads`` are strides; the last loop writes contiguously. None if there is no such
+    loop, or if blocks do not pay.
     """
     numbers = (*sizes, *write, *(stride for read in reads for stride in read))
     if len(sizes) < 2 or not all(type(number) is int for number in numbers):
@@ -43,8 +42,16 @@ def turned_loop(
 def blocked(
     body: Writer, variables: Sequence[str], sizes: Sequence[int], turned: int
 ) -> Iterator[None]:
-    """Write all loops, with loop ``turned`` and the last one in blocks, so that lines are read
-    once."""
+    """Write all loops, with loop ``turned`` and the last loop in blocks, which read cache lines
+    once.
+
+    ```
+    for (ptrdiff_t from0 = 0; from0 < 64; from0 += 16) {
+        for (ptrdiff_t from1 = 0; from1 < 64; from1 += 16) {
+            for (ptrdiff_t i0 = from0; i0 < from0 + 16; ++i0) {
+                for (ptrdiff_t i1 = from1; i1 < from1 + 16; ++i1) {
+    ```
+    """
     pair = (turned, len(sizes) - 1)
     others = [i for i in range(len(sizes)) if i not in pair]
     with ExitStack() as stack:

@@ -13,7 +13,7 @@ from smelt.native.types import C_TYPES, CType
 
 
 def element(cx: KernelContext) -> tuple[list[str], str]:
-    """Return the conversion of one element."""
+    """Return the C that converts one element."""
     target = C_TYPES[cx.program.slots[cx.instruction.outputs[0]].dtype]
     return [], conversion(cx, cx.type(), target)
 
@@ -32,7 +32,7 @@ def cast(cx: KernelContext) -> None:
 
 
 def conversion(cx: KernelContext, source: CType, target: CType) -> str:
-    """Return the C expression that converts ``{0}``."""
+    """Return the C expression that converts ``{0}`` from ``source`` to ``target``."""
     if target.kind == "bool":
         return "{0} != 0"
     if source.kind == "float" and target.kind == "int":
@@ -41,7 +41,7 @@ def conversion(cx: KernelContext, source: CType, target: CType) -> str:
 
 
 def _checked(cx: KernelContext, source: CType, target: CType) -> str:
-    """Return a C function that converts every float to an integer at least as wide as ``target``.
+    """Return the name of a function that converts every float to an integer as wide as ``target``.
 
     ```
     static IN_LOOPS int64_t float_to_int64_t(float x)

@@ -1,4 +1,4 @@
-"""Clip: the lower bound first, then the upper, which wins if it is below; NaN stays."""
+"""Clip: the maximum with the lower bound, then the minimum with the upper bound; NaN stays NaN."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ _BOUNDS = (("min", "<"), ("max", ">"))
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why a bound is refused, None if it is one number."""
     for position in (1, 2):
         slot = instance.slot(position)
         if slot is not None and slot.size != 1:
@@ -20,7 +21,13 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def element(cx: KernelContext) -> tuple[list[str], str]:
-    """Return Clip of one element; a bound is an attribute, an input with one number, or absent."""
+    """Return the C that clips one element. A bound is an attribute, an input of one number, or
+    absent.
+
+    ```
+    (({0}) < 0.0f ? 0.0f : ({0})) > 6.0f ? 6.0f : (({0}) < 0.0f ? 0.0f : ({0}))
+    ```
+    """
     text, type_ = "{0}", cx.type(0)
     for position, (name, sign) in enumerate(_BOUNDS, 1):
         value = cx.instruction.attributes[name]
@@ -36,7 +43,7 @@ def element(cx: KernelContext) -> tuple[list[str], str]:
 
 @kernel("Clip", kinds=NUMBER, needs=in_place, refuse=_refuse, element=element, shared=True)
 def clip(cx: KernelContext) -> None:
-    """Clip each element."""
+    """Write the Clip of each element."""
     source, output = cx.input(0), cx.output()
     reads = {0: source.access((1,))}
     for position in (1, 2):

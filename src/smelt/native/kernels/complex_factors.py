@@ -1,8 +1,7 @@
-"""LU and triangular systems of complex matrices by parts, the complex form of
-``triangular_factors``.
+"""LU and triangular systems of complex matrices whose real and imaginary parts are operands.
 
-Inner loops run along rows of real and imaginary parts together. A division scales by the larger
-part of the divisor, so that its square neither overflows nor underflows.
+The algorithms are those of ``triangular_factors``. A division first scales by the larger part of
+the divisor, so that its square neither overflows nor underflows.
 """
 
 from __future__ import annotations
@@ -16,11 +15,14 @@ PARTS = ("re", "im")
 
 
 def _batch(cx: KernelContext) -> int:
+    """Return the number of matrices."""
     return math.prod(cx.shape(0)[:-2])
 
 
 def _copy(cx: KernelContext, first: int, size: int) -> None:
-    """Declare ``re`` and ``im``, matrix ``b`` of the outputs, as copies of inputs ``first`` on."""
+    """Declare ``re`` and ``im``, matrix ``b`` of the outputs, and copy inputs ``first`` and the
+    next into them.
+    """
     for i, part in enumerate(PARTS):
         cx.body.line(f"{cx.type(0).name} *const {part} = {cx.output(i).name} + b * {size};")
         source = f"{cx.input(first + i).name} + b * {size}"
@@ -28,8 +30,11 @@ def _copy(cx: KernelContext, first: int, size: int) -> None:
 
 
 def _divisor(cx: KernelContext, re: str, im: str, *, zero_is_one: bool) -> None:
-    """Declare ``c``, ``s`` and ``by``: a quotient is ``(u c + v s) / by`` and ``(v c - u s) /
-    by``."""
+    """Declare ``c``, ``s`` and ``by`` of the divisor ``re + im i``.
+
+    The quotient of ``u + v i`` is ``(u c + v s) / by + (v c - u s) / by i``. With ``zero_is_one``,
+    a division by zero changes nothing.
+    """
     t, body = cx.type(0), cx.body
     body.line(f"const {t.name} first = {re}, second = {im};")
     body.line(f"const {t.name} large = fabs{t.f}(first) > fabs{t.f}(second) ? first : second;")
@@ -41,14 +46,14 @@ def _divisor(cx: KernelContext, re: str, im: str, *, zero_is_one: bool) -> None:
 
 
 def _quotient(cx: KernelContext, re: str, im: str) -> None:
-    """Divide the number at ``re``, ``im`` in place."""
+    """Write the division of the number at ``re`` and ``im`` by the divisor, in place."""
     cx.body.line(f"const {cx.type(0).name} u = {re}, v = {im};")
     cx.body.line(f"{re} = (u * c + v * s) / by;")
     cx.body.line(f"{im} = (v * c - u * s) / by;")
 
 
 def _take(cx: KernelContext, target: str, source: str) -> None:
-    """Subtract ``p + q i`` times element ``source`` from element ``target``."""
+    """Write the subtraction of ``p + q i`` times element ``source`` from element ``target``."""
     body = cx.body
     body.line(f"re[{target}] -= p * re[{source}] - q * im[{source}];")
     body.line(f"im[{target}] -= p * im[{source}] + q * re[{source}];")
@@ -56,7 +61,9 @@ def _take(cx: KernelContext, target: str, source: str) -> None:
 
 @kernel("smelt::ComplexLU", kinds=FLOAT)
 def lu(cx: KernelContext) -> None:
-    """Factor column by column; the pivot has the largest ``|re| + |im|``."""
+    """Write the LU factors of each matrix, column by column; the pivot has the largest ``|re| +
+    |im|``.
+    """
     body, t, (rows, columns) = cx.body, cx.type(0), cx.shape(0)[-2:]
     pivots, order, size = cx.output(2), cx.output(3), rows * columns
     count = pivots.shape[-1]
@@ -92,16 +99,19 @@ def lu(cx: KernelContext) -> None:
 
 @kernel("smelt::ComplexTriangularSolve", kinds=FLOAT)
 def triangular_solve(cx: KernelContext) -> None:
-    """Solve by substitution; a system from the right is solved as its transpose from the left."""
+    """Write the solutions by substitution; a system from the right is solved as its transpose."""
     body, t, n, left = cx.body, cx.type(0), cx.shape(0)[-1], bool(cx.int("left_side"))
     columns = cx.shape(2)[-1] if left else cx.shape(2)[-2]
     turned = bool(cx.int("transpose_a")) == left
     lower, size = bool(cx.int("lower")) != turned, n * columns
 
     def of_a(i: str, k: str) -> str:
+        """Return the index of an element of the matrix, transposed if ``turned``."""
         return f"{k} * {n} + {i}" if turned else f"{i} * {n} + {k}"
 
     def of_x(i: str, j: str) -> str:
+        """Return the index of an element of the right side, transposed for a system from the right.
+        """
         return f"{i} * {columns} + {j}" if left else f"{j} * {n} + {i}"
 
     minus = "-" if cx.int("conjugate_a") else ""

@@ -30,8 +30,7 @@ NAMES = (
 
 
 def supports(instance: Instance) -> bool:
-    """True if this file's kernels support the instruction: nonempty float matrices whose parts have
-    equal shapes."""
+    """True if this file's kernels support the instruction: nonempty float matrices in two parts."""
     operands = range(len(instance.instruction.inputs))
     shapes = [instance.shape(i) for i in operands]
     real = all(instance.type(i).name in ("float", "double") for i in operands)
@@ -39,8 +38,7 @@ def supports(instance: Instance) -> bool:
 
 
 def _work(name: str, m: int, n: int) -> tuple[int, int, int]:
-    """Return the complex numbers, reals and integers of LAPACK's workspace, as its manual
-    demands."""
+    """Return LAPACK's workspace as its manual demands: complex numbers, reals and integers."""
     least, most = min(m, n), max(m, n)
     if name in ("ComplexCholesky", "ComplexLU"):
         return 0, 0, 0
@@ -54,11 +52,13 @@ def _work(name: str, m: int, n: int) -> tuple[int, int, int]:
 
 
 def _needs_of_systems(instance: Instance) -> Needs:
+    """Return the scratch space for both operands with interleaved parts."""
     elements = sum(math.prod(instance.shape(i)[-2:]) for i in range(4))
     return Needs(workspace=elements * instance.type(0).size)
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space for the interleaved matrix, its vectors and LAPACK's workspace."""
     name, (m, n) = instance.instruction.op.rpartition("::")[2], instance.shape(0)[-2:]
     numbers, reals, integers = _work(name, m, n)
     vectors = m * m + n * n if name == "ComplexSVD" else 0
@@ -67,8 +67,10 @@ def _needs(instance: Instance) -> Needs:
 
 
 def emit_interleaved(cx: KernelContext, m: int, n: int, triangle: str = "") -> None:
-    """Write matrix ``b`` column by column to ``a``; of a Hermitian one, only ``triangle`` (rest
-    0)."""
+    """Write matrix ``b`` to ``a``, column by column with interleaved parts.
+
+    Of a Hermitian matrix only ``triangle`` is kept; the rest becomes 0.
+    """
     body, (re, im) = cx.body, (f"{cx.input(part).name} + b * {m * n}" for part in range(2))
     interleaved(cx, (re, im), "a", m, n)
     if triangle:
@@ -78,17 +80,21 @@ def emit_interleaved(cx: KernelContext, m: int, n: int, triangle: str = "") -> N
 
 
 def emit_apart(cx: KernelContext, source: str, results: Sequence[str], m: int, n: int) -> None:
-    """Write the column-major ``m`` x ``n`` matrix at ``source`` to its real and imaginary parts."""
+    """Write the column-major ``m`` x ``n`` matrix at ``source`` to ``results``: its two parts."""
     parted(cx, source, results, m, n)
 
 
 def _at(cx: KernelContext, output: int, count: int) -> str:
+    """Return the C address of matrix ``b`` of an output whose matrices have ``count`` elements."""
     return f"{cx.output(output).name} + b * {count}"
 
 
 @kernel(f"{DOMAIN}::ComplexCholesky", needs=_needs)
 def cholesky(cx: KernelContext) -> None:
-    """Call ``potrf`` on rows read as columns, the conjugate matrix; a failure writes NaN."""
+    """Write a call of ``potrf`` for each matrix; a matrix without a factor gives NaN.
+
+    LAPACK reads rows as columns, hence the conjugate matrix.
+    """
     body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
@@ -107,8 +113,10 @@ def cholesky(cx: KernelContext) -> None:
 
 
 def _emit_pairs(cx: KernelContext, target: str, first: int, count: int, minus: str = "") -> None:
-    """Write matrix ``b`` of operands ``first`` and ``first + 1`` (its parts) row by row to
-    ``target``."""
+    """Write matrix ``b`` to ``target``, row by row with interleaved parts.
+
+    Its parts are operands ``first`` and ``first + 1``; ``minus`` negates the imaginary part.
+    """
     with cx.body.loop("i", count):
         for part, sign in enumerate(("", minus)):
             value = f"{cx.input(first + part).name}[b * {count} + i]"
@@ -117,7 +125,7 @@ def _emit_pairs(cx: KernelContext, target: str, first: int, count: int, minus: s
 
 @kernel(f"{DOMAIN}::ComplexLU", needs=_needs)
 def lu(cx: KernelContext) -> None:
-    """Call ``getrf``; a zero pivot leaves its column unchanged."""
+    """Write a call of ``getrf`` for each matrix; a zero pivot leaves its column unchanged."""
     body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))};")
     with body.loop("b", math.prod(cx.shape(0)[:-2])):
@@ -132,7 +140,7 @@ def lu(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexQR", needs=_needs)
 def qr(cx: KernelContext) -> None:
-    """Call ``geqrf``, then ``ungqr`` on a copy of the reflectors."""
+    """Write calls of ``geqrf``, and of ``ungqr`` on a copy of the reflectors, for each matrix."""
     body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
     inner, least = cx.output(0).shape[-1], min(m, n)
     body.line(f"{t} *const a = {cx.scratch(cx.type(0))}, *const q = a + {2 * m * n};")
@@ -157,7 +165,8 @@ SOLVE = "int, int, int, int, int, int, int, const void *, const void *, int, voi
 
 @kernel(f"{DOMAIN}::ComplexTriangularSolve", needs=_needs_of_systems)
 def triangular_solve(cx: KernelContext) -> None:
-    """Solve by recursive halves or by ``trsm``, on rows; a zero on the diagonal is divided by."""
+    """Write the solution by recursive halves or by ``trsm``; a zero on the diagonal is divided by.
+    """
     body, n, (rows, columns), t = cx.body, cx.shape(0)[-1], cx.shape(2)[-2:], cx.type(0).name
     by_halves = systems_by_halves.is_worth(n, columns, left_side=bool(cx.int("left_side")))
     sign = "-" if cx.int("conjugate_a") else ""
@@ -175,6 +184,7 @@ def triangular_solve(cx: KernelContext) -> None:
 
 
 def _emit_trsm(cx: KernelContext, n: int, rows: int, columns: int) -> None:
+    """Write the call of ``trsm`` for the matrix ``a`` and the right side ``x``."""
     name = f"{PREFIX}{letter(cx, is_complex=True)}trsm"
     function = cx.call(name, f"static void (*{name})({SOLVE});\n")
     flags = [ROWS, 141 if cx.int("left_side") else 142, 122 if cx.int("lower") else 121]
@@ -186,7 +196,7 @@ def _emit_trsm(cx: KernelContext, n: int, rows: int, columns: int) -> None:
 
 @kernel(f"{DOMAIN}::ComplexEigh", needs=_needs)
 def eigh(cx: KernelContext) -> None:
-    """Call ``heevd``; a triangle with non-finite elements gives NaN."""
+    """Write a call of ``heevd`` for each matrix; a triangle with non-finite elements gives NaN."""
     n, body, t = cx.shape(0)[-1], cx.body, cx.type(0).name
     lower = bool(cx.int("lower"))
     numbers, reals, integers = _work("ComplexEigh", n, n)
@@ -208,7 +218,7 @@ def eigh(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexSVD", needs=_needs)
 def svd(cx: KernelContext) -> None:
-    """Call ``gesdd``; a matrix with non-finite elements gives NaN."""
+    """Write a call of ``gesdd`` for each matrix; a matrix with non-finite elements gives NaN."""
     m, n = cx.shape(0)[-2:]
     least, full = min(m, n), bool(cx.int("full_matrices"))
     left, right = (m, n) if full else (least, least)
@@ -223,7 +233,7 @@ def svd(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexSingularValues", needs=_needs)
 def singular_values(cx: KernelContext) -> None:
-    """Call ``gesdd`` without vectors."""
+    """Write a call of ``gesdd`` without vectors for each matrix."""
     m, n = cx.shape(0)[-2:]
     with _decomposed(cx, '"N"', ("a", m, "a", n), 2 * m * n, (min(m, n),)):
         pass
@@ -237,9 +247,10 @@ def _decomposed(
     used: int,
     counts: Sequence[int],
 ) -> Iterator[None]:
-    """Write ``gesdd`` for each matrix around the caller's use of its vectors.
+    """Write a call of ``gesdd`` for each matrix, before the caller's C in the same loop.
 
-    ``used`` is the number of elements that matrices take before the workspace.
+    ``vectors`` are both matrices of vectors with their leading dimensions. ``used`` is the number
+    of elements that matrices take before the workspace. ``counts`` are the elements of each output.
     """
     body, (m, n), t = cx.body, cx.shape(0)[-2:], cx.type(0).name
     numbers, reals, _ = _work(cx.instruction.op.rpartition("::")[2], m, n)

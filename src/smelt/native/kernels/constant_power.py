@@ -17,7 +17,7 @@ TEXTS = {
 
 
 def power_text(instance: Instance) -> str:
-    """Return the C expression of a float Pow, empty if the exponent has none."""
+    """Return the C expression of a float Pow with a constant exponent; "" if the table has none."""
     exponent = instance.program.constants.get(instance.instruction.inputs[1])
     if exponent is None or exponent.size != 1:
         return ""

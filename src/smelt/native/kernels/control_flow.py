@@ -1,7 +1,7 @@
 """If and Loop: each body is a C function over pointers, like the whole model.
 
 A body's arena lies in the instruction's scratch space. An iteration writes new states into scratch
-space, which are then copied over the old ones, because a body may read a state until its end.
+space. They are then copied over the old ones, because a body may read a state until its end.
 """
 
 from __future__ import annotations
@@ -26,14 +26,17 @@ BYTE = C_TYPES[ir.DataType.UINT8]
 
 
 def _aligned(size: int) -> int:
+    """Return ``size`` rounded up to whole alignment units."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _arena_bytes(bodies: Sequence[Body]) -> int:
+    """Return the largest arena of the bodies, 0 without memory plans."""
     return max((body.plan.arena_bytes for body in bodies if body.plan is not None), default=0)
 
 
 def _branch_needs(instance: Instance) -> Needs:
+    """Return the scratch space of an If: the arena of either branch."""
     return Needs(workspace=_arena_bytes(instance.instruction.bodies))
 
 
@@ -46,7 +49,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _pointers(cx: KernelContext, name: str, values: Sequence[str], *, read: bool) -> str:
-    """Declare the array ``name`` of pointers, and return its name."""
+    """Declare the array ``name`` of the pointers ``values``, and return its name."""
     kind = "const void *const" if read else "void *const"
     listed = ", ".join(values) or "0"
     cx.body.line(f"{kind} {name}[] = {{{listed}}};")
@@ -54,7 +57,15 @@ def _pointers(cx: KernelContext, name: str, values: Sequence[str], *, read: bool
 
 
 def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Write the call of a body function, and the end of the run if it fails."""
+    """Write the call of a body function; a body that fails ends the run.
+
+    ```
+    const void *const read[] = {x1, x2};
+    void *const written[] = {y0};
+    if (IfBody_3(read, written, scratch + 0, weights, status) != 0)
+        return 1;
+    ```
+    """
     memory = "0"
     if _arena_bytes(cx.instruction.bodies):
         memory = f"{cx.scratch(BYTE)} + {_state_bytes(cx)}"
@@ -77,7 +88,7 @@ def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequenc
 
 @kernel("If", kinds=ANY, needs=_branch_needs, refuse=_refuse)
 def branch(cx: KernelContext) -> None:
-    """Run one of two bodies, and resolve the sizes in which their results differ."""
+    """Write the calls of both bodies, and define the result sizes in which the branches differ."""
     found = _sizes_of_branches(cx)
     for number, _ in enumerate(found):
         cx.body.line(f"ptrdiff_t found{number};")
@@ -97,7 +108,7 @@ def branch(cx: KernelContext) -> None:
 
 
 def _sizes_of_branches(cx: KernelContext) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the result sizes in which the branches differ, each with the size in each branch."""
+    """Return each result size in which the branches differ, with its value in each branch."""
     bodies = [body.program for body in cx.instruction.bodies]
     found = []
     for place in range(len(cx.instruction.outputs)):
@@ -110,8 +121,11 @@ def _sizes_of_branches(cx: KernelContext) -> list[tuple[int, tuple[int, ...]]]:
 
 @dataclass(frozen=True)
 class _State:
-    """A loop state: its operand, and the bytes of its initial, its per-iteration and its new
-    value."""
+    """A loop state: the C name of its operand, and its bytes.
+
+    ``starts`` are the bytes of the initial value to copy, ``given`` the bytes that an iteration
+    reads, ``left`` the bytes that it writes.
+    """
 
     name: str
     starts: int
@@ -120,32 +134,36 @@ class _State:
 
 
 def _head(instance: Instance) -> int:
-    """Return how many outputs of a body precede its states; twice as many inputs do."""
+    """Return 1 if a condition controls the loop: the outputs of the body before its states.
+
+    A body has twice as many inputs before its states: the iteration number and the condition.
+    """
     return int(bool(instance.attributes["counted"]))
 
 
 def _slots_of_states(instance: Instance) -> Iterator[tuple[Slot, Slot]]:
-    """Yield the body's slots of each state: what an iteration reads, and what it leaves."""
+    """Yield two slots of the body for each state: the one it reads, and the one it writes."""
     body, head = instance.instruction.bodies[0].program, _head(instance)
     for i in range(instance.int("states")):
         yield body.slots[body.inputs[2 * head + i]], body.slots[body.outputs[head + i]]
 
 
 def _state_bytes(instance: Instance) -> int:
-    """Return where the body's arena begins: after the new value of each state."""
+    """Return the offset of the body's arena in scratch space, after the new value of each state."""
     if instance.instruction.op != "Loop":
         return 0
     return sum(_aligned(left.most_bytes) for _, left in _slots_of_states(instance))
 
 
 def _loop_needs(instance: Instance) -> Needs:
+    """Return the scratch space of a Loop: new states, then the body's arena."""
     return Needs(workspace=_state_bytes(instance) + _arena_bytes(instance.instruction.bodies))
 
 
 def _states(cx: KernelContext) -> list[_State]:
     """Return the states of a loop.
 
-    An initial state of other sizes than the next ones is never read, so it is not copied.
+    An initial value of another shape than later ones is never read, so none of it is copied.
     """
     carried = {str(each.size) for each in cx.instruction.bodies[0].program.loop_sizes}
     states = []
@@ -160,8 +178,7 @@ def _states(cx: KernelContext) -> list[_State]:
 
 
 def _carried_sizes(cx: KernelContext) -> list[tuple[int, int, int, int]]:
-    """Return the sizes of states that vary: variable, initial size, next size, size of the
-    result."""
+    """Return the state sizes that vary: variable, initial size, next size, size in the result."""
     body = cx.instruction.bodies[0].program
     carried, found = {str(each.size) for each in body.loop_sizes}, {}
     for i, (given, left) in enumerate(_slots_of_states(cx)):
@@ -177,8 +194,11 @@ def _carried_sizes(cx: KernelContext) -> list[tuple[int, int, int, int]]:
 
 @contextmanager
 def _rounds(cx: KernelContext, trip: str, counted: bool, most: object) -> Iterator[None]:
-    """Write the loop over iterations ``i``; with ``most``, ``done`` counts them up to that
-    bound."""
+    """Write the loop over iterations ``i``; the caller writes its body.
+
+    ``counted``: a condition ends the loop. ``most``: ``done`` counts iterations, and a run with
+    more than ``most`` fails.
+    """
     body = cx.body
     if counted:
         going = f"{cx.input(1).name}[0]" if cx.slot(1) is not None else "1"
@@ -198,7 +218,16 @@ def _rounds(cx: KernelContext, trip: str, counted: bool, most: object) -> Iterat
 
 @kernel("Loop", kinds=ANY, needs=_loop_needs, refuse=_refuse)
 def loop(cx: KernelContext) -> None:
-    """Keep states in the outputs, and pass pointers to rows of operands and results."""
+    """Write the loop. Outputs contain the states, and each iteration gets pointers to its rows.
+
+    ```
+    memcpy(y0, x2, 16);
+    for (int64_t i = 0; i < 8; ++i) {
+        const void *const read[] = {y0, x3 + i * 4};
+        LoopBody_2(read, written, scratch + 64);
+        memcpy(y0, scratch + 0, 16);
+    ```
+    """
     states, sizes, body = _states(cx), _carried_sizes(cx), cx.body
     for size, start, _, _ in sizes:
         body.line(f"ptrdiff_t {size} = {start};")
@@ -232,12 +261,14 @@ def loop(cx: KernelContext) -> None:
 
 
 def _copy(cx: KernelContext, to: str, source: str, size: int) -> None:
+    """Write a memcpy of ``size`` bytes, unless that is 0 in every run."""
     if highest(size):
         cx.body.line(f"memcpy({to}, {source}, {as_bytes(size)});")
 
 
 def _check_sizes(cx: KernelContext, sizes: Sequence[tuple[int, int, int, int]]) -> None:
-    """End a run in which a state outgrows its bounds, before it is copied."""
+    """Write checks that end a run in which a state exceeds its bounds, before the state is copied.
+    """
     for number, (size, _, after, _) in enumerate(sizes):
         cx.may_fail()
         cx.body.line(f"const ptrdiff_t next{number} = {after};")
@@ -246,7 +277,7 @@ def _check_sizes(cx: KernelContext, sizes: Sequence[tuple[int, int, int, int]]) 
 
 
 def _places_of_states(cx: KernelContext, states: Sequence[_State]) -> list[str]:
-    """Return where an iteration writes each new state, before it is copied."""
+    """Return the C address at which an iteration writes each new state."""
     places, offset = [], 0
     for state in states:
         places.append(f"{cx.scratch(BYTE)} + {offset}" if highest(state.left) else state.name)
@@ -255,7 +286,7 @@ def _places_of_states(cx: KernelContext, states: Sequence[_State]) -> list[str]:
 
 
 def _trip(cx: KernelContext, rows: Sequence[Operand]) -> str:
-    """Return the maximum number of iterations as C."""
+    """Return the maximum number of iterations, as C."""
     if cx.int("trip") >= 0:
         return str(cx.int("trip"))
     if rows:
@@ -264,7 +295,9 @@ def _trip(cx: KernelContext, rows: Sequence[Operand]) -> str:
 
 
 def _row(operand: Operand, backwards: int, trip: str) -> str:
-    """Return the pointer to this iteration's row as C."""
+    """Return the pointer to the operand's row of iteration ``i``, as C; ``backwards`` starts at the
+    end.
+    """
     _, *inner = operand.shape
     size = 1
     for dim in inner:

@@ -1,4 +1,4 @@
-"""Conv and ConvRelu: choose a method by window, sizes and weights."""
+"""Conv and ConvRelu: choose an algorithm by window, sizes and weights."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ from smelt.program.storage import Needs
 
 ALGORITHMS = (pointwise.ALGORITHM, depthwise.ALGORITHM, direct.ALGORITHM, gather.ALGORITHM)
 RUNTIME_SIZED_ALGORITHMS = (depthwise.ALGORITHM, runtime_sized.ALGORITHM, plain.ALGORITHM)
-"""Methods in order of preference, for static and for run-time sizes. The last of each list takes
-every convolution."""
+"""Algorithms in order of preference, for static and for run-time sizes. The last of each list
+supports every convolution."""
 
 
 def _algorithm(instance: Instance, window: Window) -> Algorithm:
-    """Return the first method that takes the convolution."""
+    """Return the first algorithm that supports the convolution."""
     algorithms = RUNTIME_SIZED_ALGORITHMS if runtime_sized.is_runtime_sized(window) else ALGORITHMS
     return next(algorithm for algorithm in algorithms if algorithm.supports(instance, window))
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the storage needs of the chosen method; depthwise planes may be computed in place."""
+    """Return the storage needs of the chosen algorithm; depthwise planes may be computed in place.
+    """
     window = window_of(instance)
     algorithm = _algorithm(instance, window)
     # A plane is copied before its results are written, which begin at or before it.
@@ -46,6 +47,7 @@ def _needs(instance: Instance) -> Needs:
 
 
 def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
+    """True if the chosen algorithm has an epilogue and the strides of the side operand merge."""
     epilogue = _algorithm(instance, window_of(instance)).epilogue
     return epilogue and side_operand_strides(instance, shape) is not None
 

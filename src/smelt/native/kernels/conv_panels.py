@@ -28,7 +28,7 @@ from smelt.program.storage import Needs
 
 CONV = "smelt.native::ConvByPanels"
 GATHERED = 1 << 17
-"""The size of the packed panels, in elements, that stay in cache while all filters use them."""
+"""The elements of packed panels that stay in cache while all filters use them."""
 
 
 def products_of(instance: Instance) -> tuple[int, int, int]:
@@ -41,12 +41,13 @@ def products_of(instance: Instance) -> tuple[int, int, int]:
 
 
 def _gathered(instance: Instance) -> int:
-    """Return how many pixels are packed at once, in whole panels."""
+    """Return the number of pixels that are packed at once, a multiple of the panel width."""
     _, pixels, terms = products_of(instance)
     return PANEL * min(max(2, GATHERED // (PANEL * terms)), -(-pixels // PANEL))
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space of the packed pixels."""
     window = window_of(instance)
     if by_rows.supports(instance, window):
         return Needs(workspace=by_rows.workspace(instance, window))
@@ -54,13 +55,15 @@ def _needs(instance: Instance) -> Needs:
 
 
 def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
+    """True if the strides of the side operand merge."""
     return side_operand_strides(instance, shape) is not None
 
 
 @kernel(CONV, needs=_needs, supports_side_operand=_supports_side_operand, shared=True)
 def conv_by_panels(cx: KernelContext) -> None:
-    """For each sample and group, pack panels that fit the cache and multiply them by all
-    filters."""
+    """Write the convolution: pack panels of pixels that fit the cache, then multiply them by all
+    filters.
+    """
     window, body = window_of(cx), cx.body
     if by_rows.supports(cx, window):
         by_rows.emit(cx, window)
@@ -80,14 +83,14 @@ def conv_by_panels(cx: KernelContext) -> None:
 
 
 FAR = 1 << 16
-"""From this many weights on, the micro-kernel prefetches those of the next block."""
+"""The fewest weights for which the micro-kernel prefetches the next block of weights."""
 
 
 def _fetched(instance: Instance, rows: Rows) -> int:
-    """Return how many elements of the next weight block each term prefetches.
+    """Return the number of elements of the next weight block that each term prefetches.
 
-    The panels together prefetch the block. 0 if a tile is not a whole block, or if weights stay in
-    cache.
+    All panels together prefetch the whole block. 0 if weights stay in cache, or if filters are not
+    computed in whole blocks.
     """
     filters, _, terms = products_of(instance)
     if rows.count != rows.block or rows.when != WIDE or filters * terms < FAR:
@@ -96,7 +99,7 @@ def _fetched(instance: Instance, rows: Rows) -> int:
 
 
 def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window, fetched: int) -> None:
-    """Write the filters from ``o`` on times the panel from pixel ``p + q`` on."""
+    """Write the product of the filters from ``o`` on with the panel from pixel ``p + q`` on."""
     filters = channels_of(cx)[1]
     bias, body, pixels, when = cx.optional(2), cx.body, window.pixels, rows.when
     start = f"{bias.name} + g * {filters} + o" if bias else ""
@@ -104,6 +107,7 @@ def _emit_tiles(cx: KernelContext, rows: Rows, terms: int, window: Window, fetch
     reduction_loop = packed_rows(rows.block, fetched) if rows.block else STRIDED
 
     def tile(vectors: int, stored: str, when: str) -> None:
+        """Write the call of a micro-kernel of ``vectors`` vectors of pixels."""
         made = MicroKernel(
             rows.count, vectors, reduction_loop, "row" if bias else "", epilogue, when=when
         )

@@ -14,6 +14,7 @@ from smelt.program.storage import Needs
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the weights or the window are refused, None if they fit."""
     group, channels = instance.int("group"), instance.shape(0)[1]
     if group < 1 or channels % group or instance.shape(1)[0] != channels:
         return "weights that do not fit the group"
@@ -21,12 +22,14 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the storage needs of the matrix product, none for the direct loop."""
     if not transposed.supports(instance):
         return Needs()
     return Needs(in_place=overwritable(instance), workspace=transposed.workspace(instance))
 
 
 def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
+    """True for the matrix product, if the strides of the side operand merge."""
     return transposed.supports(instance) and side_operand_strides(instance, shape) is not None
 
 
@@ -39,7 +42,7 @@ def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
     shared=True,
 )
 def conv_transpose(cx: KernelContext) -> None:
-    """Use a matrix product where that pays."""
+    """Write a matrix product where ``transposed`` supports it, else a direct loop."""
     if transposed.supports(cx):
         transposed.emit(cx)
     else:
@@ -47,7 +50,10 @@ def conv_transpose(cx: KernelContext) -> None:
 
 
 def _scatter(cx: KernelContext) -> None:
-    """Write the bias; then, for each input pixel, add the part of the kernel inside the output."""
+    """Write the direct loop: each input pixel adds its product with the kernel to the output.
+
+    Output starts as the bias. Products that fall outside of the output are skipped.
+    """
     x, w, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     bias, window, group = cx.optional(2), window_of(cx), cx.int("group")
     filters, channels = w.shape[1], x.shape[1] // group

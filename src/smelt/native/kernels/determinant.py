@@ -10,13 +10,17 @@ from smelt.program.storage import Needs
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space for a copy of the matrix."""
     order = instance.shape(0)[-1]
     return Needs(workspace=order * order * instance.type(0).size)
 
 
 @kernel("Det", needs=_needs)
 def det(cx: KernelContext) -> None:
-    """Write the product of the pivots; each row exchange changes its sign."""
+    """Write Gaussian elimination; the determinant is the product of the pivots.
+
+    Each row exchange changes the sign of the product.
+    """
     x, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
     order = x.shape[-1]
     if order == 0:

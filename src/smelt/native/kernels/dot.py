@@ -36,6 +36,7 @@ FEWEST_COLUMNS = 4
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the instruction is refused, None if it is a product of one batch of matrices."""
     if instance.type(0) != instance.type(1):
         return "operands of two element types"
     if layout_of_instance(instance) is None:
@@ -57,19 +58,21 @@ FEWEST_ROWS = 64
 
 
 def _panel(instance: Instance, layout: Layout) -> int:
+    """Return the columns of a panel for the scalar micro-kernels."""
     if isinstance(cast(object, layout.n.size), Size):
         return 1  # run-time sized columns: the number of panels is unknown
     return min(columns_for(highest(layout.m.size), instance.type(0)), max(layout.n.size, 1))
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space of packed panels, and the side operands that may be overwritten."""
     layout = layout_of_instance(instance)
     workspace = _workspace(instance, layout) if layout is not None else 0
     return Needs(in_place=overwritable(instance), workspace=workspace)
 
 
 def _workspace(instance: Instance, layout: Layout) -> int:
-    """Return the scratch bytes of packed panels, 0 if none are packed at run time."""
+    """Return the bytes of panels that are packed at run time, 0 if there are none."""
     if _is_packed(instance, layout):
         return 0
     if _in_vectors(instance, layout):
@@ -93,15 +96,19 @@ def side_operand_strides(instance: Instance, shape: tuple[int, ...]) -> tuple[in
 
 
 def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
+    """True if the vector micro-kernels compute the product and the side operand's strides merge."""
     layout = layout_of_instance(instance)
     in_vectors = layout is not None and _in_vectors(instance, layout)
     return in_vectors and side_operand_strides(instance, shape) is not None
 
 
 def dot_epilogue(cx: KernelContext, variables: Sequence[str]) -> Epilogue:
-    """Return the epilogue of one product of the batch, at these loop variables."""
+    """Return the epilogue of one product of the batch; ``variables`` are the loops over the batch.
+    """
 
     def side_operand(position: int) -> SideOperand:
+        """Return the pointer to an input for this product, and its strides along rows and columns.
+        """
         operand = cx.input(position)
         strides = side_operand_strides(cx, operand.shape)
         assert strides is not None  # else its step would not be here
@@ -124,7 +131,7 @@ def _in_vectors(instance: Instance, layout: Layout) -> bool:
 def _is_copied(instance: Instance, layout: Layout) -> bool:
     """True if panels of the right operand are packed at run time.
 
-    That is for strided columns, and for rows that many tiles read and that compete for few cache
+    Strided columns are packed. So are rows that many tiles read and that compete for few cache
     sets.
     """
     if highest(layout.n.size) <= 1:
@@ -144,7 +151,7 @@ def _is_copied(instance: Instance, layout: Layout) -> bool:
     shared=True,
 )
 def dot_general(cx: KernelContext) -> None:
-    """Write loops over batches, panels of columns, and tiles of rows."""
+    """Write loops over batches, panels of columns, and rows of a micro-kernel."""
     layout = layout_of_instance(cx)
     assert layout is not None
     variables = [f"b{i}" for i in range(len(layout.batch))]
@@ -158,7 +165,10 @@ def dot_general(cx: KernelContext) -> None:
 
 
 def _emit_semiring(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:
-    """Write plain comparisons if the operands have no NaN, else ones that propagate it."""
+    """Write the product over a semiring: by plain comparisons if the operands have no NaN.
+
+    Otherwise by comparisons that propagate NaN. An empty sum is the zero of the semiring.
+    """
     semiring, output = algebra.semiring_in(cx), cx.output()
     if layout.k.size == 0:
         zero = semiring.zero_in(np.dtype(cx.program.slots[cx.instruction.outputs[0]].dtype.numpy()))
@@ -179,7 +189,7 @@ def _emit_semiring(cx: KernelContext, layout: Layout, variables: Sequence[str]) 
 
 
 def _emit_log_sum_exp(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:
-    """Write panels of sums of exponentials in the log domain."""
+    """Write panels of logarithms of sums of exponentials."""
     m, n, k = layout.m, layout.n, layout.k
     sizes = [axis.size for axis in layout.batch]
     function = log_sum_exp_dot.panel_function(cx, cx.type(0))
@@ -196,7 +206,7 @@ def _emit_log_sum_exp(cx: KernelContext, layout: Layout, variables: Sequence[str
 def _emit_tiles(
     cx: KernelContext, layout: Layout, variables: Sequence[str], over: Algebra | None
 ) -> None:
-    """Write scalar micro-kernels, which compilers vectorize where they can."""
+    """Write calls of the portable micro-kernels, which compilers vectorize where they can."""
     lhs, output, width = cx.input(0), cx.output(), _panel(cx, layout)
     m, n, k = layout.m, layout.n, layout.k
     sizes = [axis.size for axis in layout.batch]
@@ -227,7 +237,7 @@ def _emit_tiles(
 
 
 def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -> None:
-    """Write vector micro-kernels with packed panels, epilogue and shared loops."""
+    """Write calls of vector micro-kernels, with packed panels, epilogue and shared loops."""
     m, n, k = layout.m, layout.n, layout.k
     lhs, output = cx.input(0), cx.output()
     sizes = [axis.size for axis in layout.batch]
@@ -258,18 +268,18 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
 
 
 def is_even(count: int, parts: int) -> bool:
-    """True if shards of ``count`` matrices take about equal time."""
+    """True if ``parts`` shards of ``count`` equal matrices take about equal time."""
     return count >= 4 * parts or (count >= parts and count % parts == 0)
 
 
 def at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
-    """Return ``pointer`` advanced along ``strides`` by the loop ``variables``, as C."""
+    """Return the C of ``pointer`` advanced by ``strides`` times the loop ``variables``."""
     offset = index(strides, variables)
     return pointer if offset == "0" else f"{pointer} + {offset}"
 
 
 def _emit_panel(cx: KernelContext, layout: Layout, product: Product, j: str) -> None:
-    """Write the columns from ``j`` on, as many as ``product`` has."""
+    """Write a panel of result columns from ``j`` on; ``product.n`` is its width."""
     k, n, width = layout.k, layout.n, padded(product.n)
     c = f"{product.c} + {j}"
     if _is_packed(cx, layout):
@@ -288,7 +298,10 @@ def _emit_panel(cx: KernelContext, layout: Layout, product: Product, j: str) -> 
 
 
 def _pack(cx: KernelContext, layout: Layout, width: int) -> str:
-    """Return the constant right operand as panels ``[k][columns]``, padded to whole vectors."""
+    """Return the C name of the constant right operand, packed in panels ``[k][columns]``.
+
+    Panels are padded to whole vectors.
+    """
     matrix, n = _matrix(cx, layout), layout.n
     panels = [matrix[:, j : j + width] for j in range(0, n.size, width)]
     whole = [

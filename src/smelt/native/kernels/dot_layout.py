@@ -14,8 +14,9 @@ from smelt.program.run_sizes import same
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Several dims merged to one: the size, and the stride in each operand (0 if it lacks the
-    dim)."""
+    """Several dims merged to one: its size, and its stride in each operand, 0 if the operand lacks
+    it.
+    """
 
     size: int
     lhs: int
@@ -33,7 +34,10 @@ class Layout:
 
 
 def layout_of(dims: DotDims, lhs: Sequence[int], rhs: Sequence[int]) -> Layout | None:
-    """Return the loops of a product of dense ``lhs`` and ``rhs``; None if dims do not merge."""
+    """Return the loops of a product of dense operands of shapes ``lhs`` and ``rhs``.
+
+    None if the dims do not merge to one batch of matrices.
+    """
     left, right = row_major(lhs), row_major(rhs)
     batch = [
         Axis(lhs[i], left[i], right[j]) for i, j in zip(dims.lhs_batch, dims.rhs_batch, strict=True)
@@ -48,7 +52,7 @@ def layout_of(dims: DotDims, lhs: Sequence[int], rhs: Sequence[int]) -> Layout |
 
 
 def _merge(axes: Sequence[Axis]) -> Axis | None:
-    """Return one axis for ``axes``, None if their strides do not allow it."""
+    """Return one axis for all ``axes``, None if their strides do not allow it."""
     merged = Axis(1, 0, 0)
     for axis in reversed(axes):
         if same(axis.size, 1):
@@ -63,7 +67,7 @@ def _merge(axes: Sequence[Axis]) -> Axis | None:
 
 
 def layout_of_instance(instance: Instance) -> Layout | None:
-    """Return the loops of a DotGeneral, as ``layout_of``."""
+    """Return the loops of a DotGeneral, as ``layout_of`` does."""
     dims = instance.instruction.attributes["dims"]
     if not isinstance(dims, DotDims):
         raise InternalError("E960", "a DotGeneral without dimension numbers")

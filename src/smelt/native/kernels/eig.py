@@ -31,13 +31,15 @@ SIZE = 16
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the bytes of a Schur form, its vectors, two vectors, and per row a scale and a
-    mark."""
+    """Return the scratch space: a Schur form, its vectors, two vectors, and a scale and a mark per
+    row.
+    """
     n = instance.shape(0)[-1]
     return Needs(workspace=SIZE * (2 * n * n + 3 * n))
 
 
 def _call(cx: KernelContext, texts: Iterable[Mapping[str, str]]) -> None:
+    """Add all support functions of ``texts``."""
     for each in texts:
         for name, text in each.items():
             cx.call(name, text)
@@ -45,10 +47,10 @@ def _call(cx: KernelContext, texts: Iterable[Mapping[str, str]]) -> None:
 
 @contextmanager
 def _schur(cx: KernelContext, *, is_complex: bool, balanced: bool) -> Iterator[None]:
-    """Write the Schur form ``t`` of each matrix ``b`` around the caller's use of it.
+    """Write the Schur form of each matrix ``b``; the caller writes the use of it in the same loop.
 
-    ``z`` are its vectors, ``by`` the balancing factors, ``power`` the exponent of the scaling. A
-    matrix with non-finite elements, or without convergence, gives NaN.
+    In C, ``t`` is the form, ``z`` its vectors, ``by`` the balancing factors, and ``power`` the
+    exponent of the scaling. A matrix with non-finite elements, or without convergence, gives NaN.
     """
     body, n = cx.body, cx.shape(0)[-1]
     inputs = [cx.input(i) for i in range(1 + is_complex)]
@@ -88,7 +90,11 @@ def _schur(cx: KernelContext, *, is_complex: bool, balanced: bool) -> Iterator[N
 
 @kernel("smelt::Eig", kinds=FLOAT, needs=_needs)
 def eig(cx: KernelContext) -> None:
-    """Make 2x2 blocks triangular; the second vector of a pair is the conjugate of the first."""
+    """Write eigenvalues and eigenvectors of real matrices.
+
+    Blocks of 2x2 are made triangular first. The second vector of a conjugate pair is computed from
+    the first.
+    """
     n, body = cx.shape(0)[-1], cx.body
     _call(cx, (NUMBERS, REAL, BALANCE, {"eig_pairs": PAIRS, "eig_vector": VECTOR}))
     with _schur(cx, is_complex=False, balanced=True):
@@ -105,7 +111,7 @@ def eig(cx: KernelContext) -> None:
 
 @kernel("smelt::ComplexEig", kinds=FLOAT, needs=_needs)
 def complex_eig(cx: KernelContext) -> None:
-    """Compute vectors from the triangular form."""
+    """Write eigenvalues and eigenvectors of complex matrices."""
     n, body = cx.shape(0)[-1], cx.body
     _call(cx, (COMPLEX, BALANCE, {"eig_vector": VECTOR}))
     with _schur(cx, is_complex=True, balanced=True):
@@ -116,14 +122,14 @@ def complex_eig(cx: KernelContext) -> None:
 
 
 def _emit_value(cx: KernelContext, n: int) -> None:
-    """Write eigenvalue ``k``."""
+    """Write eigenvalue ``k`` from the diagonal, scaled back by ``power``."""
     for output, part in zip(map(cx.output, range(2)), ("re", "im"), strict=True):
         value = f"ldexp(form[k * {n} + k].{part}, power)"
         cx.body.line(f"{output.name}[b * {n} + k] = ({output.type.name}){value};")
 
 
 def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
-    """Write the left and the right vector of value ``k``, and of a pair the following ones."""
+    """Write the left and the right eigenvector ``k``, and the next one of a conjugate pair."""
     body, is_real = cx.body, pair != "NULL"
     own = f"{pair} + k" if is_real else pair
     for left in (1, 0):
@@ -139,7 +145,7 @@ def _emit_vectors(cx: KernelContext, n: int, pair: str, imaginary: str) -> None:
 
 @kernel("smelt::Schur", kinds=FLOAT, needs=_needs)
 def schur(cx: KernelContext) -> None:
-    """Write the Schur form; row exchanges before the iterations are undone in the vectors."""
+    """Write the real Schur form and its vectors."""
     _call(cx, (REAL,))
     with _schur(cx, is_complex=False, balanced=False):
         _emit_form(cx, ("",))
@@ -147,14 +153,15 @@ def schur(cx: KernelContext) -> None:
 
 @kernel("smelt::ComplexSchur", kinds=FLOAT, needs=_needs)
 def complex_schur(cx: KernelContext) -> None:
-    """Write the Schur form of complex matrices as ``schur`` does."""
+    """Write the complex Schur form and its vectors."""
     _call(cx, (COMPLEX,))
     with _schur(cx, is_complex=True, balanced=False):
         _emit_form(cx, ("2 * ", "2 * "))
 
 
 def _emit_form(cx: KernelContext, parts: tuple[str, ...]) -> None:
-    """Write the form, scaled back, and its vectors."""
+    """Write the Schur form, scaled back by ``power``, and its vectors, with row exchanges undone.
+    """
     body, n, count = cx.body, cx.shape(0)[-1], len(parts)
     body.line(f"eig_put_back({n}, lo, hi, by, z, {count * n});")
     with body.loop("i", n * n):

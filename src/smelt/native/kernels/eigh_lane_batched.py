@@ -21,8 +21,10 @@ MOST = 25
 
 
 def supports(instance: Instance) -> bool:
-    """True if this file's kernels support the instruction: batches of matrices that fill a vector,
-    given by their lower triangle."""
+    """True if this file's kernels support the instruction: matrices of 2 to ``MOST`` rows.
+
+    There are enough of them to fill a vector, and their lower triangle is given.
+    """
     shape, type_ = instance.shape(0), instance.type(0).name
     if type_ not in ("float", "double") or not instance.attributes["lower"]:
         return False
@@ -30,20 +32,23 @@ def supports(instance: Instance) -> bool:
 
 
 def takes_parts(instance: Instance) -> bool:
-    """True if this file's kernels support the complex instruction: the same batches, given by two
-    parts of equal shape."""
+    """True if this file's kernels support the complex instruction: two parts of equal shape."""
     return supports(instance) and instance.shape(0) == instance.shape(1)
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the bytes of three lane-batched matrices and four rows."""
+    """Return the scratch space: three lane-batched matrices and four rows."""
     n = instance.shape(0)[-1]
     return Needs(workspace=BYTES * (3 * n * n + 4 * n))
 
 
 @kernel(EIGH, needs=_needs, shared=True)
 def eigh(cx: KernelContext) -> None:
-    """Compute eigenvectors; a triangle with non-finite elements gives NaN."""
+    """Write eigenvalues and eigenvectors of symmetric matrices; non-finite elements give NaN.
+
+    Each group of matrices is interleaved and scaled, made tridiagonal, diagonalized by ``ql``, and
+    stored sorted.
+    """
     n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     part, lanes = n - 1, vectors.lanes
     rooms = (("a", n * n), ("q", n * n), ("z", n * n), ("w", n), ("d", n), ("e", n), ("tau", n))
@@ -75,15 +80,18 @@ def eigh(cx: KernelContext) -> None:
 
 
 def _needs_of_parts(instance: Instance) -> Needs:
-    """Return the bytes of four lane-batched matrices and six rows."""
+    """Return the scratch space: four lane-batched matrices and six rows."""
     n = instance.shape(0)[-1]
     return Needs(workspace=BYTES * (4 * n * n + 6 * n))
 
 
 @kernel(COMPLEX_EIGH, needs=_needs_of_parts, shared=True)
 def complex_eigh(cx: KernelContext) -> None:
-    """Reduce to a real matrix by complex reflections, then proceed as for real ones, like
-    ``heevd``."""
+    """Write eigenvalues and eigenvectors of Hermitian matrices.
+
+    Complex reflections reduce them to real tridiagonal matrices, as ``heevd`` does. The rest is as
+    for real matrices.
+    """
     n, body, t, vectors = cx.shape(0)[-1], cx.body, cx.type(0).name, Vectors(cx)
     for name, count in (*((x, n * n) for x in "acsz"), *((x, n) for x in "depqfg")):
         vectors.room(name, count)
@@ -111,7 +119,9 @@ def complex_eigh(cx: KernelContext) -> None:
 
 
 def _emit_sorted(cx: KernelContext, n: int, lanes: int, parts: Sequence[str]) -> None:
-    """Write the values of matrix ``b + l`` in ascending order, and the parts of their vectors."""
+    """Write the eigenvalues of matrix ``b + l`` in ascending order, and its vectors in the same
+    order.
+    """
     body, t = cx.body, cx.type(0).name
     body.line(f"{t} *const values = {cx.output(len(parts)).name} + (b + l) * {n};")
     body.line(f"ptrdiff_t order[{n}];")

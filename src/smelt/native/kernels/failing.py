@@ -8,7 +8,7 @@ from smelt.program.instruction import FAIL
 
 @kernel(FAIL, kinds=ANY)
 def fail(cx: KernelContext) -> None:
-    """End the run with the error of wrong data-dependent sizes."""
+    """Write C that ends the run with the error of wrong data-dependent sizes."""
     cx.may_fail()
     cx.body.line(f"(void){cx.output().name};")
     cx.body.line("return 1;")

@@ -30,16 +30,16 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class CKernel:
-    """``operator`` in C.
+    """The C kernel of ``operator``.
 
     ``text`` is an expression of the input elements ``{0}``, ``{1}``..., which broadcast, and of
     numeric attributes by name: ``{alpha}``. ``@t`` is the C type and ``@f`` the suffix of
-    ``math.h`` functions. Attributes that it does not name must have their defaults; other nodes are
-    refused. Where an expression is not enough, ``kernel`` writes its own loops. ``examples`` are
-    inputs, and attributes that differ from the defaults, on which ``check_kernel`` compares it with
-    the operator's reference.
+    ``math.h`` functions. The kernel is refused for a node with a non-default attribute that the
+    text does not name. If an expression is not enough, ``kernel`` writes its own loops.
+    ``examples`` are inputs, and attributes that differ from the defaults, on which ``check_kernel``
+    compares the kernel with the operator's reference.
 
-    Raises UsageError E647 if it is declared wrong.
+    Raises UsageError E647 if the declaration is wrong.
     """
 
     operator: Operator
@@ -82,7 +82,7 @@ class CKernel:
 
     @property
     def instruction(self) -> str:
-        """The name of the instructions that it computes."""
+        """The name of the instructions that the kernel computes."""
         return f"{self.operator.domain}::{self.operator.name}"
 
 
@@ -99,13 +99,14 @@ def add(kernel: CKernel, package: str = "") -> None:
 
 
 def _blamed(called: str, kernel: Kernel) -> Kernel:
-    """Return ``kernel`` with its Python exceptions reported as errors of the package."""
+    """Return ``kernel`` with exceptions of its Python functions reported as errors of the package.
+    """
 
     def blame(function: Callable[[Given], Made]) -> Callable[[Given], Made]:
         """Return ``function`` with its exceptions reported as UsageError E647."""
 
         def run(given: Given) -> Made:
-            """Call ``function``; raises UsageError E647 if it fails."""
+            """Return ``function(given)``; raises UsageError E647 if the function fails."""
             try:
                 return function(given)
             except (SmeltError, Undecided):
@@ -126,14 +127,14 @@ def _blamed(called: str, kernel: Kernel) -> Kernel:
 
 
 def load() -> None:
-    """Add the kernels of every installed package, with warnings for those that fail."""
+    """Add the kernels of every installed package, with a warning for each package that fails."""
     for found in extensions(ENTRY_POINTS):
         if not found.error and (problem := add_all(found)):
             warn_left_out(found.name, found.package, problem)
 
 
 def add_all(found: Extension) -> str:
-    """Add what an entry point names; return the problem, or an empty string."""
+    """Add the kernels of an entry point; return the problem, or an empty string."""
     several = found.loaded if isinstance(found.loaded, Iterable) else (found.loaded,)
     kernels = [*several]
     if not all(isinstance(kernel, CKernel) for kernel in kernels):

@@ -19,7 +19,7 @@ NUMBERS = (ir.AttributeType.FLOAT, ir.AttributeType.INT)
 
 
 def problems(text: str, operator: Operator) -> Iterator[str]:
-    """Yield what is wrong with ``text`` as the C of ``operator``."""
+    """Yield each mistake in ``text`` as the C of ``operator``."""
     if len(operator.outputs) != 1:
         yield f"a text computes one result, and there are {len(operator.outputs)}"
     try:
@@ -35,7 +35,7 @@ def problems(text: str, operator: Operator) -> Iterator[str]:
 
 
 def kernel_of_text(text: str, operator: Operator) -> Kernel:
-    """Return the kernel that writes ``text`` for each element.
+    """Return the kernel that computes each element by ``text``.
 
     It refuses an instruction with a non-default attribute that the text does not name.
     """
@@ -43,17 +43,18 @@ def kernel_of_text(text: str, operator: Operator) -> Kernel:
     silent = [each for each in operator.attributes if each.name not in named]
 
     def emit(cx: KernelContext) -> None:
+        """Write the loop over all elements."""
         emit_each(cx, _filled(text, operator, cx, cx.type(0)))
 
     def refuse(instance: Instance) -> str | None:
+        """Return why the instruction is refused, None if it is supported."""
         return _unlike_default(silent, instance) or _unlike_elements(instance, len(operator.inputs))
 
     return Kernel(emit, in_place, refuse)
 
 
 def _filled(text: str, operator: Operator, cx: KernelContext, type_: CType) -> str:
-    """Return ``text`` with types and attributes filled in, and inputs left as ``{0}``,
-    ``{1}``..."""
+    """Return ``text`` with types and attributes filled in; inputs stay ``{0}``, ``{1}``..."""
     types = {attribute.name: attribute.type for attribute in operator.attributes}
     parts = []
     for literal, name, _, _ in Formatter().parse(fill_types(text, type_)):
@@ -69,6 +70,9 @@ def _filled(text: str, operator: Operator, cx: KernelContext, type_: CType) -> s
 
 
 def _unlike_default(silent: list[Attribute], instance: Instance) -> str | None:
+    """Return why a non-default attribute is refused, None if all of ``silent`` are at their
+    defaults.
+    """
     for attribute in silent:
         if instance.instruction.attributes[attribute.name] != attribute.default:
             return (
@@ -79,7 +83,7 @@ def _unlike_default(silent: list[Attribute], instance: Instance) -> str | None:
 
 
 def _unlike_elements(instance: Instance, inputs: int) -> str | None:
-    """Return why the inputs do not fit, None if they broadcast to the output."""
+    """Return why the inputs are refused, None if they broadcast to the output."""
     given = instance.instruction.inputs
     if len(given) < inputs or any(slot < 0 for slot in given):
         return "its text is for all inputs, and one is absent"

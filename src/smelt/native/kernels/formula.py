@@ -27,7 +27,15 @@ def function_of(
 ) -> str:
     """Return the C function ``name`` of ``count`` doubles that computes ``formula``.
 
-    Without loops, it is always inlined, so that compilers vectorize its callers.
+    A function without loops is always inlined, which lets compilers vectorize its callers.
+
+    ```
+    static IN_LOOPS double softclip_f(const double x0)
+    {
+        const double t0 = tanh(x0);
+        return t0;
+    }
+    ```
     """
     parameters = [f"x{i}" for i in range(count)]
     m = Statements(DOUBLE, tolerance)
@@ -51,13 +59,13 @@ def kernel_of(instruction: str) -> Kernel | None:
 
 
 def _kernel_of_formula(row: Row) -> Kernel:
-    """Return the kernel that calls the formula's function for each element."""
+    """Return the kernel that calls the C function of the formula for each element."""
     name = f"{row.domain}_{row.name}".replace(".", "_")
     formula = row.formula
     assert formula is not None
 
     def element(cx: KernelContext) -> tuple[list[str], str]:
-        """Declare the function; return the C that calls it for one element."""
+        """Add the function; return the C that calls it for one element."""
         count = len(cx.instruction.inputs)
         cx.call("IN_LOOPS", IN_LOOPS)
         narrow = cx.type(0).name == "float"
@@ -69,6 +77,7 @@ def _kernel_of_formula(row: Row) -> Kernel:
         return [], f"({cx.type(0).name}){function}({operands})"
 
     def emit(cx: KernelContext) -> None:
+        """Write the loop over all elements."""
         emit_each(cx, element(cx)[1])
 
     return Kernel(emit, in_place, element=element)

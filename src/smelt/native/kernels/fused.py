@@ -1,8 +1,8 @@
 """``smelt.native::Map``: several elementwise operators in one loop.
 
-Each part is a C variable, so intermediates are neither stored nor computed twice. Each part rounds
-as if it were stored. If a product and a sum were contracted, x * x - y * y of equal x and y might
-not be 0, and its square root NaN.
+Each part, one of the operators, is a C variable, so intermediates are neither stored nor computed
+twice. Each part rounds as if it were stored: if compilers contracted a product and a sum,
+x * x - y * y of equal x and y might be negative, and its square root NaN.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ MAP = "smelt.native::Map"
 
 
 def is_elementwise(program: Program, step: Instruction) -> bool:
-    """True if ``step`` may be a part: elementwise, and without calls that compilers do not
-    vectorize."""
+    """True if ``step`` may join a Map: it is elementwise, and calls only functions that vectorize.
+    """
     found = _kernel(step.op)
     if found is None or found.element is None or len(step.outputs) != 1 or step.epilogue:
         return False
@@ -44,6 +44,7 @@ _FUNCTION = re.compile(
 
 
 def _kernel(op: str) -> Kernel | None:
+    """Return the kernel of an operator, imported late because kernels import this module."""
     from smelt.native.kernels import kernel_of
 
     return kernel_of(op)
@@ -51,7 +52,17 @@ def _kernel(op: str) -> Kernel | None:
 
 @kernel(MAP, kinds=ANY, needs=in_place, shared=True)
 def fused(cx: KernelContext) -> None:
-    """Write one loop nest over the shape of the output."""
+    """Write one loop nest over the shape of the output; see ``emit_map``.
+
+    ```
+    for (ptrdiff_t i0 = 0; i0 < 6; ++i0) {
+        const float v0 = x0[i0];
+        const float part0 = v0 + 1.0f;
+        const float part1 = part0 * part0;
+        y0[i0] = part1;
+    }
+    ```
+    """
     cx.rounds_each = True
     output = cx.output()
     reads = [cx.walked(i).broadcast(output.shape) for i in range(len(cx.instruction.inputs))]
@@ -60,7 +71,7 @@ def fused(cx: KernelContext) -> None:
 
 
 def part_lines(cx: KernelContext) -> tuple[list[str], str]:
-    """Return the statements of all parts on one element of each input, and the result variable."""
+    """Return the statements of all parts for one element of each input, and the result variable."""
     names = {slot: f"{{{i}}}" for i, slot in enumerate(cx.stand_for)}
     lines: list[str] = []
     for number, part in enumerate(cx.instruction.parts):
@@ -71,7 +82,7 @@ def part_lines(cx: KernelContext) -> tuple[list[str], str]:
 
 
 def _part(cx: KernelContext, name: str, operands: Sequence[str]) -> list[str]:
-    """Return the statements that define variable ``name`` as the result of one part."""
+    """Return the statements that define the variable ``name`` as the result of one part."""
     found = _kernel(cx.instruction.op)
     assert found is not None
     assert found.element is not None  # else it would not have become a part

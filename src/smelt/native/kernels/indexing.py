@@ -1,8 +1,7 @@
 """Operators that read or write by index.
 
-A negative index counts from the end. An index out of range reads the nearest element and writes
-nothing, so no input makes the program touch foreign memory; a run that reports its status reports a
-failure.
+A negative index counts from the end. An index out of range reads the nearest element, or writes
+nothing, so no access leaves a tensor. Programs that report a status then report a failure.
 """
 
 from __future__ import annotations
@@ -20,7 +19,14 @@ from smelt.program.storage import Needs
 
 
 def _position(cx: KernelContext, indices: Operand, at: str, size: int, *, clamp: bool) -> None:
-    """Declare ``at``: the element of ``indices`` as a position in a dim of ``size``."""
+    """Declare ``at``: the element of ``indices`` as a position in a dim of ``size``.
+
+    ```
+    ptrdiff_t at = (ptrdiff_t)x1[j];
+    at = at < 0 ? at + 10 : at;
+    at = at < 0 ? 0 : at > 9 ? 9 : at;
+    ```
+    """
     if clamp:
         cx.need_some(size)
     cx.body.line(f"ptrdiff_t at = (ptrdiff_t){indices.name}[{at}];")
@@ -33,6 +39,7 @@ def _position(cx: KernelContext, indices: Operand, at: str, size: int, *, clamp:
 
 
 def _refuse_empty(instance: Instance) -> str | None:
+    """Return why the instruction is refused: it indexes an empty tensor. None otherwise."""
     if is_empty(instance.shape(0)) and not is_empty(instance.output_shape()):
         return "an index into an empty tensor"
     return None
@@ -40,7 +47,7 @@ def _refuse_empty(instance: Instance) -> str | None:
 
 @kernel("Gather", kinds=ANY, refuse=_refuse_empty)
 def gather(cx: KernelContext) -> None:
-    """Copy whole slices."""
+    """Write copies of whole slices of the operand."""
     source, indices, output = cx.input(0), cx.input(1), cx.output()
     axis = cx.int("axis")
     size, inner = source.shape[axis], math.prod(source.shape[axis + 1 :])
@@ -54,7 +61,7 @@ def gather(cx: KernelContext) -> None:
 
 @kernel("GatherElements", kinds=ANY, refuse=_refuse_empty)
 def gather_elements(cx: KernelContext) -> None:
-    """Read each element with its own index along ``axis``."""
+    """Write reads of single elements, each with its own index along ``axis``."""
     source, indices, output = cx.input(0), cx.input(1), cx.output()
     axis = cx.int("axis")
     names = [f"i{dim}" for dim in range(len(output.shape))]
@@ -67,7 +74,8 @@ def gather_elements(cx: KernelContext) -> None:
 
 @kernel("GatherND", kinds=ANY, refuse=_refuse_empty)
 def gather_nd(cx: KernelContext) -> None:
-    """Read slices; the last dim of the indices addresses the dims after ``batch_dims``."""
+    """Write copies of slices; the last dim of the indices addresses the dims after ``batch_dims``.
+    """
     source, indices, output = cx.input(0), cx.input(1), cx.output()
     batch, depth = cx.int("batch_dims"), indices.shape[-1]
     inner = math.prod(source.shape[batch + depth :])
@@ -90,7 +98,7 @@ COMBINE = {"none": "{1}", "add": "Add", "mul": "Mul", "max": "Max", "min": "Min"
 
 
 def _combined(type_: CType, reduction: str, old: str, new: str) -> str:
-    """Return what a write by index stores."""
+    """Return the C of the value that a scatter stores over ``old``."""
     op = COMBINE[reduction]
     if op == "{1}":
         return new
@@ -98,11 +106,15 @@ def _combined(type_: CType, reduction: str, old: str, new: str) -> str:
 
 
 def _overwrites_data(instance: Instance) -> Needs:
+    """Return the storage needs of a scatter: it may overwrite its data if no other input is the
+    data.
+    """
     inputs = instance.instruction.inputs
     return Needs(in_place=(0,) if inputs.count(inputs[0]) == 1 else ())
 
 
 def _refuse_reduction(instance: Instance) -> str | None:
+    """Return why the reduction is refused, None if it is supported."""
     reduction = instance.instruction.attributes["reduction"]
     if reduction not in COMBINE:
         return f"the reduction {reduction!r}"
@@ -112,13 +124,14 @@ def _refuse_reduction(instance: Instance) -> str | None:
 
 
 def _copy_data(cx: KernelContext, source: Operand, output: Operand) -> None:
+    """Write a copy of the data, unless the output is in the same memory."""
     if source.name != output.name:
         emit_map(cx.body, (output.size,), output.access((1,)), [source.access((1,))], "{0}")
 
 
 @kernel("ScatterElements", kinds=ANY, needs=_overwrites_data, refuse=_refuse_reduction)
 def scatter_elements(cx: KernelContext) -> None:
-    """Copy the data; then write each update at its own index."""
+    """Write a copy of the data, then each update at its own index along ``axis``."""
     source, indices, updates, output = cx.input(0), cx.input(1), cx.input(2), cx.output()
     axis = cx.int("axis")
     _copy_data(cx, source, output)
@@ -136,7 +149,7 @@ def scatter_elements(cx: KernelContext) -> None:
 
 @kernel("ScatterND", kinds=ANY, needs=_overwrites_data, refuse=_refuse_reduction)
 def scatter_nd(cx: KernelContext) -> None:
-    """Copy the data; then write each slice of the updates at its index row."""
+    """Write a copy of the data, then each slice of the updates at its row of indices."""
     source, indices, updates, output = cx.input(0), cx.input(1), cx.input(2), cx.output()
     depth = indices.shape[-1]
     rows, inner = math.prod(indices.shape[:-1]), math.prod(source.shape[depth:])
@@ -160,7 +173,10 @@ def scatter_nd(cx: KernelContext) -> None:
 
 @kernel("OneHot", kinds=frozenset({"float", "int"}))
 def one_hot(cx: KernelContext) -> None:
-    """Write ``values`` (off, on); an index out of range leaves all elements off."""
+    """Write the second of ``values`` where the index equals the position, the first elsewhere.
+
+    An index out of range sets no element.
+    """
     indices, values, output = cx.input(0), cx.input(1), cx.output()
     axis = cx.int("axis")
     depth, inner = output.shape[axis], math.prod(output.shape[axis + 1 :])

@@ -30,15 +30,17 @@ class Instance:
         return self.program.slots[inputs[position]]
 
     def view(self, position: int) -> tuple[int, ...]:
-        """Return offset and strides with which a loop reads a Slice's source; empty for other
-        inputs."""
+        """Return offset and strides of input ``position`` in the source of a removed Slice; else
+        empty.
+        """
         name = f"view{position}"
         return self.ints(name) if name in self.instruction.attributes else ()
 
     @property
     def stand_for(self) -> tuple[int, ...]:
-        """The slots that the inputs stand for: themselves, or the slices that ``read_slices``
-        removed."""
+        """The slots that the inputs replace: Slices removed by ``read_slices``, or the inputs
+        themselves.
+        """
         stand_for = "reads" in self.instruction.attributes
         return self.ints("reads") if stand_for else self.instruction.inputs
 

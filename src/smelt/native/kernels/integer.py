@@ -1,7 +1,7 @@
 """Integer operators that C leaves partly undefined.
 
-Division by zero gives 0, and the lowest value divided by -1 wraps around, so no input can trap.
-Where ONNX defines the result, it is that.
+Results that ONNX defines are as ONNX defines them. Division by zero gives 0, and the lowest value
+divided by -1 wraps around, so no input can trap.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from smelt.native.kernels.kernel import KernelContext
 
 
 def divide(cx: KernelContext) -> str:
-    """Return C of truncating division; by a constant, compilers vectorize it."""
+    """Return the C of truncating division. Compilers vectorize it if the divisor is constant."""
     known = _divisor(cx)
     if known not in (0, -1):
         return f"({cx.type(0).name})({{0}} / {cx.type(1).literal(known)})"
@@ -18,7 +18,7 @@ def divide(cx: KernelContext) -> str:
 
 
 def _divisor(cx: KernelContext) -> int:
-    """Return the constant that all elements are divided by, 0 if there is none."""
+    """Return the constant divisor of all elements, 0 if there is none."""
     known = cx.program.constants.get(cx.instruction.inputs[1])
     return 0 if known is None or known.size != 1 else int(known.reshape(-1)[0])
 
@@ -52,7 +52,17 @@ VECTORS = {
 
 
 def _binary(cx: KernelContext, stem: str, body: str, by_minus_one: str) -> str:
-    """Add a function of two numbers; ``by_minus_one`` is its result for ``b == -1``."""
+    """Add a C function of two numbers, and return its call; ``by_minus_one`` is the result for -1.
+
+    ```
+    static int32_t divide_int32_t(int32_t a, int32_t b)
+    {
+        if (b == -1)
+            return (int32_t)(0 - (uint32_t)a);
+        return (int32_t)(b == 0 ? 0 : a / b);
+    }
+    ```
+    """
     type_ = cx.type(0)
     name = f"{stem}_{type_.name}"
     guard = f"    if (b == -1)\n        return {by_minus_one};\n" if type_.signed else ""
@@ -68,8 +78,10 @@ def _binary(cx: KernelContext, stem: str, body: str, by_minus_one: str) -> str:
 
 
 def power(cx: KernelContext) -> str:
-    """Return C of repeated squaring with wraparound; a negative exponent truncates to 0, 1 or
-    -1."""
+    """Return the C of repeated squaring, which wraps around.
+
+    A negative exponent gives a fraction, truncated to 0, 1 or -1.
+    """
     base, exponent = cx.type(0), cx.type(1)
     name = f"power_{base.name}_{exponent.name}"
     lines = [f"static {base.name} {name}({base.name} a, {exponent.name} b)", "{"]
@@ -91,7 +103,10 @@ def power(cx: KernelContext) -> str:
 
 
 def shift(cx: KernelContext) -> str:
-    """Return C of a shift; by a negative number or all bits, only a right shift's sign remains."""
+    """Return the C of a shift. A shift by a negative number or by all bits leaves 0.
+
+    A right shift of a negative number by as much leaves -1.
+    """
     type_ = cx.type(0)
     left = cx.instruction.attributes["direction"] == "LEFT"
     gone = "{0} < 0 ? -1 : 0" if type_.signed and not left else "0"

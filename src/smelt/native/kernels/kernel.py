@@ -25,10 +25,10 @@ from smelt.runtime.c_library import ERROR_SIZE
 
 @dataclass
 class KernelContext(Instance):
-    """The context in which a kernel writes its function.
+    """The context in which a kernel writes its C function.
 
-    ``in_place`` are the inputs that the first output overwrites. Only operands that the kernel
-    requests become parameters.
+    ``in_place`` are the inputs that the first output overwrites. An operand becomes a parameter of
+    the function when the kernel requests it.
     """
 
     in_place: frozenset[int] = frozenset()
@@ -72,9 +72,9 @@ class KernelContext(Instance):
         return operand
 
     def walked(self, position: int) -> Operand:
-        """Return input ``position`` with its strides, for kernels that walk strides.
+        """Return input ``position`` with its strides, for kernels that read by strides.
 
-        Strides are 0 along dims that a constant repeats; a slice has those of its source.
+        Strides are 0 along dims that a constant repeats; a Slice has the strides of its source.
         """
         number = self.instruction.inputs[position]
         if view := self.view(position):
@@ -108,45 +108,47 @@ class KernelContext(Instance):
         return "scratch"
 
     def all_handed_on(self) -> str:
-        """Return the further arguments of body functions as C, ``, weights, status``."""
+        """Return the extra arguments of a call of a body function, as C: ``, weights, status``."""
         for position, (name, declaration) in enumerate(self.handed_on.items()):
             self._parameter(name, declaration, "handed on", position)
         return "".join(f", {name}" for name in self.handed_on)
 
     def need_some(self, size: int) -> None:
-        """End the run if ``size`` is 0 and may be: there is no first element."""
+        """Write C that ends the run if ``size`` is 0, unless its bounds exclude that."""
         if isinstance(cast(object, size), Size) and lowest(size) <= 0:
             self.may_fail()
             self.body.line(f"if ({size} <= 0)")
             self.body.line("    return 1;")
 
     def fail_if(self, condition: str) -> None:
-        """Set ``*status`` if ``condition`` holds, where a run reports its status."""
+        """Write C that sets ``*status`` if ``condition`` holds, in programs that report a status.
+        """
         if "status" in self.handed_on:
             self.all_handed_on()
             self.body.line(f"if ({condition}) *status = 1;")
 
     def constant(self, array: np.ndarray, type_: CType) -> str:
-        """Return the name of a constant made by this kernel."""
+        """Return the C name of ``array``, a constant that the kernel made."""
         name = f"p{len(self.packed)}"
         self._parameter(name, f"const {type_.name} *restrict {name}", "packed", len(self.packed))
         self.packed.append((array, type_))
         return name
 
     def call(self, name: str, text: str) -> str:
-        """Add a static function for the body to call, and return its name."""
+        """Add the support function ``name``, which the body calls, and return its name."""
         keep_support(self.support, name, text)
         return name
 
     def require(self, function: str, position: int) -> None:
-        """Check before a run that ``function`` is true of input ``position``, an input of the
-        model."""
+        """Require that ``function`` returns true for input ``position`` of the model, checked
+        before a run.
+        """
         self.requirements.append((function, position))
 
     def settle(self, size: int, found: str) -> None:
-        """Make the C variable ``found`` the value of ``size``; the run ends if it cannot be.
+        """Write C that defines the run-time size ``size`` as the C variable ``found``.
 
-        If this instruction computes the size first, later statements of the body may read it.
+        The run ends if the value is out of bounds, or differs from a value computed earlier.
 
         ```
         if (count < 0 || count > 64)
@@ -172,7 +174,7 @@ class KernelContext(Instance):
         self._parameter(f"found_{size}", f"ptrdiff_t *found_{size}", "found", len(self.settled) - 1)
 
     def finds(self, size: int) -> bool:
-        """True if this instruction computes ``size`` and no earlier one does."""
+        """True if this instruction is the first that computes ``size``."""
         program, step = self.program, self.instruction
         read = [program.slots[slot].shape for slot in step.inputs if slot >= 0]
         known = {atom for shape in read for dim in shape for atom in _atoms(dim)}
@@ -182,21 +184,23 @@ class KernelContext(Instance):
         )
 
     def may_fail(self, error: int = ERROR_SIZE) -> None:
-        """Let ``return 1`` in the body end the run with ``error``."""
+        """Declare that ``return 1`` in the body ends the run with ``error``."""
         self.fails = error
 
     def _operand(self, name: str, number: int) -> Operand:
+        """Return the operand of slot ``number`` with the C name ``name``."""
         slot = self.program.slots[number]
         return Operand(name, C_TYPES[slot.dtype], static(slot))
 
     def take_sizes(self) -> None:
-        """Make the run-time sizes that the body reads parameters."""
+        """Declare a parameter for each run-time size that the body reads."""
         read = set(re.findall(r"\bdim\d+\b", self.body.text())) - set(self.settled)
         for position, (name, declaration) in enumerate(self.handed_on.items()):
             if name in read:
                 self._parameter(name, declaration, "handed on", position)
 
     def _parameter(self, name: str, declaration: str, kind: str, position: int) -> None:
+        """Declare a parameter and its argument, unless ``name`` is declared already."""
         self.parameters.setdefault(name, declaration)
         self.arguments.setdefault(name, (kind, position))
 
@@ -209,27 +213,30 @@ SupportsSideOperand: TypeAlias = Callable[[Instance, tuple[int, ...]], bool]
 
 
 def _nothing(instance: Instance) -> Needs:
+    """Return no storage needs, the default of ``Kernel.needs``."""
     return Needs()
 
 
 def _accepted(instance: Instance) -> str | None:
+    """Return None, the default of ``Kernel.refuse``: every instance is supported."""
     return None
 
 
 def _never(instance: Instance, operand: tuple[int, ...]) -> bool:
+    """Return False, the default of ``Kernel.supports_side_operand``."""
     return False
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """How one operator becomes C.
+    """The functions that write one operator as C.
 
-    - ``emit`` writes the body of its function.
-    - ``needs`` returns its storage needs. ``refuse`` returns why an instance cannot be emitted.
+    - ``emit`` writes the body of the C function.
+    - ``needs`` returns its storage needs. ``refuse`` returns why an instance is not supported.
     - ``kinds``: the element kinds of the first input.
     - ``element`` returns statements and a C expression of one element, with operands ``{0}``,
       ``{1}``...; it requests no parameters.
-    - ``supports_side_operand``: True if the kernel's epilogue can read a side operand of a shape.
+    - ``supports_side_operand``: True if the epilogue can read a side operand of a given shape.
     - ``shared``: the kernel has shared loops, whose shards have their own scratch space.
     """
 
@@ -248,6 +255,7 @@ ANY = frozenset({"float", "int", "bool"})
 
 
 def _fill() -> None:
+    """Import the modules that register kernels, ours and those of packages."""
     # Packages import this module to declare theirs, so these are added when one is asked for.
     modules_of("smelt.native.kernels")()
     import_module("smelt.native.kernels.foreign").load()
@@ -268,6 +276,7 @@ def kernel(
     """Register the decorated function as the kernel of ``ops``."""
 
     def decorate(emit: Emit) -> Emit:
+        """Register ``emit`` for each operator."""
         for op in ops:
             made = Kernel(emit, needs, refuse, kinds, element, supports_side_operand, shared)
             KERNELS.add(op, made, owner_of(emit))
@@ -282,4 +291,5 @@ def as_bytes(size: int) -> str:
 
 
 def _atoms(dim: object) -> tuple[str, ...]:
+    """Return the C names in a run-time size; empty for a number."""
     return tuple(dim.atoms) if isinstance(dim, Size) else ()

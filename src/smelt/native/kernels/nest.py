@@ -18,7 +18,7 @@ from smelt.program.run_sizes import Size, Undecided, is_empty, maybe_one, same, 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a loop nest reads or writes one array: a stride per loop, in elements."""
+    """The reading or writing of one array in a loop nest: a stride per loop, in elements."""
 
     array: str
     type: CType
@@ -26,7 +26,7 @@ class Access:
     offset: int = 0
 
     def at(self, variables: Sequence[str]) -> str:
-        """Return the element selected by the loop variables, as C."""
+        """Return the C of the element that the loop variables select."""
         return f"{self.array}[{index(self.strides, variables, self.offset)}]"
 
 
@@ -66,8 +66,8 @@ def broadcast_strides(
 ) -> tuple[int, ...]:
     """Return the strides of a tensor of ``shape`` broadcast to ``to``.
 
-    The tensor is dense unless ``strides`` is given. With ``by_run``, a run-time size may be 1, and
-    the stride is then 0.
+    The tensor is dense unless ``strides`` is given. With ``by_run``, a run-time size may turn out
+    to be 1, and its stride is then 0 in that run.
     """
     own = row_major(shape) if strides is None else strides
     ahead = len(to) - len(shape)
@@ -79,7 +79,7 @@ def broadcast_strides(
 
 
 def _stride(size: int, stride: int, wide: int, *, by_run: bool) -> int:
-    """Return ``stride``, or 0 where a dim of ``size`` repeats its one element."""
+    """Return ``stride``, or 0 if a dim of ``size`` is broadcast to ``wide``."""
     if by_run and maybe_one(size) and not same(size, wide):
         return cast(int, stride * Size.named(f"({size} != 1)", 0, 1))
     return 0 if _repeats(size, wide) else stride
@@ -88,7 +88,7 @@ def _stride(size: int, stride: int, wide: int, *, by_run: bool) -> int:
 def _repeats(size: int, wide: int) -> bool:
     """True if a dim of ``size`` is 1 and is broadcast to ``wide``.
 
-    Raises Undecided if a run-time size decides that.
+    Raises Undecided if that depends on a run-time size.
     """
     if same(size, 1):
         return True
@@ -100,9 +100,9 @@ def _repeats(size: int, wide: int) -> bool:
 def collapse(
     shape: Sequence[int], accesses: Sequence[Access]
 ) -> tuple[tuple[int, ...], list[Access]]:
-    """Return the shape and accesses of the same walk in as few loops as possible.
+    """Return the shape and accesses of the same elements in as few loops as possible.
 
-    Dims of size 1 are dropped; neighbors with matching strides in all accesses become one.
+    Dims of size 1 are dropped. Neighboring dims whose strides match in all accesses are merged.
     """
     sizes: list[int] = []
     columns: list[list[int]] = []
@@ -136,11 +136,10 @@ def emit_map(
     *,
     shared: bool = False,
 ) -> None:
-    """Write ``write[...] = expression`` over ``shape``, after the statements ``before`` in the
-    loop.
+    """Write ``write[...] = expression`` for all elements of ``shape``.
 
-    ``{0}`` is the element of ``reads[0]``; operands that no text mentions are not read. With
-    ``shared``, one loop is shared.
+    ``{0}`` in ``expression``, and in the statements ``before`` it, is the element of ``reads[0]``;
+    reads that no text mentions are left out. With ``shared``, one loop is split into shards.
 
     ```
     for (ptrdiff_t i0 = 0; i0 < 6; ++i0) {

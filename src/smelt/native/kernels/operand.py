@@ -14,8 +14,8 @@ from smelt.native.types import CType
 class Operand:
     """One tensor that a kernel reads or writes: C name, type and shape.
 
-    The shape may hold run-time sizes. The tensor is dense unless ``steps`` gives a stride per dim,
-    and starts at element ``first``.
+    Sizes may be run-time sizes. The tensor is dense unless ``steps`` is a stride per dim, and
+    starts at element ``first``.
     """
 
     name: str
@@ -35,10 +35,10 @@ class Operand:
         return row_major(self.shape) if self.steps is None else self.steps
 
     def access(self, strides: Sequence[int] | None = None, offset: int = 0) -> Access:
-        """Return an access by ``strides``, by default the operand's own."""
+        """Return an access by ``strides``, by default those of the operand."""
         return Access(self.name, self.type, tuple(strides or self.strides), self.first + offset)
 
     def broadcast(self, shape: Sequence[int], *, by_run: bool = False) -> Access:
-        """Return an access to the operand broadcast to ``shape``, see ``broadcast_strides``."""
+        """Return an access to the operand broadcast to ``shape``, as ``broadcast_strides`` does."""
         strides = broadcast_strides(self.shape, shape, self.strides, by_run=by_run)
         return Access(self.name, self.type, strides, self.first)

@@ -21,8 +21,9 @@ BOUND = {"Min": "{1} <= {0} ? {1} : {0}", "Max": "{1} >= {0} ? {1} : {0}"}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of C at a block depth; ``defines`` names a constant variable, ``value`` its
-    expression."""
+    """A line of C at a block depth; ``defines`` is the constant that it defines, ``value`` its
+    value.
+    """
 
     depth: int
     text: str
@@ -31,7 +32,7 @@ class Line:
 
 
 class Statements(Arithmetic):
-    """Arithmetic that writes statements on elements of one type; masks are ints."""
+    """Arithmetic that writes C statements for elements of one type. Masks are ints."""
 
     def __init__(self, type_: CType, tolerance: float = 0.0) -> None:
         self.type = type_
@@ -86,7 +87,18 @@ class Statements(Arithmetic):
         step: Callable[..., Sequence[Number]],
         state: Sequence[Number],
     ) -> tuple[Scalar, ...]:
-        """Write a loop; new values are computed into other variables first, since they may swap."""
+        """Write a loop over ``state`` and return its last values.
+
+        New values are first computed into other variables, because they may swap.
+
+        ```
+        for (;;) {
+            if (!t2) break;
+            const float t3 = t0 * 2.0f;
+            t0 = t3;
+        }
+        ```
+        """
         given = [self.scalar(number) for number in state]
         carried = [self.define(item.name, is_mask=item.is_mask, fixed=False) for item in given]
         self.write("for (;;) {")
@@ -115,7 +127,7 @@ class Scalar(Symbol["Scalar"]):
 
 
 def read_lines(lines: Sequence[Line]) -> list[Line]:
-    """Return ``lines`` without unread variables, about which compilers warn."""
+    """Return ``lines`` without definitions of unread variables, about which compilers warn."""
     kept, read = [], set[str]()
     for line in reversed(lines):
         if line.defines and line.defines not in read:
@@ -128,7 +140,7 @@ def read_lines(lines: Sequence[Line]) -> list[Line]:
 def read_once(lines: Sequence[Line], result: str) -> tuple[list[str], str]:
     """Return loop-free statements as an expression for ``result``, and the statements before it.
 
-    A variable that is read once is substituted: behind a ``?`` it is computed only if chosen.
+    A variable that is read once is substituted, so behind a ``?`` it is computed only if chosen.
     """
     reads = Counter(VARIABLE.findall(" ".join([*(line.value for line in lines), result])))
     within: dict[str, str] = {}

@@ -6,9 +6,9 @@ from smelt.errors import InternalError
 
 
 def keep_support(kept: dict[str, str], name: str, text: str) -> None:
-    """Add the function ``name`` to those that are ``kept``.
+    """Add the C function ``name`` to ``kept``.
 
-    Raise InternalError E960 if another text has the name, because it would replace the other.
+    Raises InternalError E960 if ``kept`` has another text of that name.
     """
     if kept.setdefault(name, text) != text:
         raise InternalError("E960", f"two support functions are called {name}")
