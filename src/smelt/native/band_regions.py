@@ -16,7 +16,8 @@ IMAGE_ROWS = 2
 def _quantized(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the region of a quantized convolution for a band of image rows; None along other axes."""
+    """Return the region of a quantized convolution for a band of image rows;
+    None along other axes."""
     return convolution(program, instruction, axis, start, stop) if axis == IMAGE_ROWS else None
 
 
@@ -111,7 +112,8 @@ def _spread(
 
 
 def with_side_operands(region_of: RegionOf) -> RegionOf:
-    """Return a region function like ``region_of`` that also cuts the side operands of an epilogue."""
+    """Return a region function like ``region_of`` that also cuts the side
+    operands of an epilogue."""
 
     def found(
         program: Program, instruction: Instruction, axis: int, start: int, stop: int

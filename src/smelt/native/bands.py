@@ -160,7 +160,8 @@ class _Band:
         )
 
     def _store(self, layer: Instruction, stored: Mapping[int, Rows]) -> None:
-        """Append a STORE of the band's share into the whole result, if ``stored`` lists the result."""
+        """Append a STORE of the band's share into the whole result, if
+        ``stored`` lists the result."""
         slot = layer.outputs[0]
         axis, first, last = stored.get(slot, (0, 0, 0))
         if first == last:

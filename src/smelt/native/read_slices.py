@@ -70,7 +70,8 @@ def _walks(program: Program, step: Instruction) -> bool:
 
 
 def _reading(program: Program, step: Instruction, taken: dict[int, Instruction]) -> Instruction:
-    """Return ``step`` with the sources of the Slices in ``taken`` as inputs, by slot of the result."""
+    """Return ``step`` with the sources of the Slices in ``taken`` as inputs, by
+    slot of the result."""
     if not any(slot in taken for slot in step.inputs):
         return step
     if step.op not in LOOPS:

@@ -35,7 +35,8 @@ def sizes_of(program: Program) -> list[str]:
 
 
 def returned_sizes(body: Program) -> list[str]:
-    """Return the data-dependent sizes in the result shapes of ``body``, which its function returns."""
+    """Return the data-dependent sizes in the result shapes of ``body``, which
+    its function returns."""
     return sorted(
         {str(each.size) for each in body.data_dependent_sizes} & _atoms(body, body.outputs)
     )

@@ -78,7 +78,8 @@ def segments(plan: MemoryPlan, budget: int) -> Iterator[Segment]:
 
 
 def _banded(plan: MemoryPlan, first: int, stop: int, budget: int) -> Iterator[Segment]:
-    """Yield instructions ``first`` to ``stop`` in each possible number of bands, along each axis."""
+    """Yield instructions ``first`` to ``stop`` in each possible number of bands, along each axis.
+    Yield instructions ``first`` to ``stop`` in each possible number of bands, along each axis."""
     program = plan.program
     layers = program.instructions[first:stop]
     returned = _returned(program, layers, stop)

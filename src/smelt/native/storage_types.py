@@ -76,7 +76,8 @@ class _Widener:
         return C_TYPES[self.program.slots[slot].dtype].computed
 
     def compute(self, step: Instruction) -> None:
-        """Append one instruction with loads before and stores after it, unless it only moves codes."""
+        """Append one instruction with loads before and stores after it, unless
+        it only moves codes."""
         if step.bodies:
             self.done.append(step)
             return

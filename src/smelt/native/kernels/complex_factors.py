@@ -110,7 +110,8 @@ def triangular_solve(cx: KernelContext) -> None:
         return f"{k} * {n} + {i}" if turned else f"{i} * {n} + {k}"
 
     def of_x(i: str, j: str) -> str:
-        """Return the index of an element of the right side, transposed for a system from the right."""
+        """Return the index of an element of the right side, transposed for a
+        system from the right."""
         return f"{i} * {columns} + {j}" if left else f"{j} * {n} + {i}"
 
     minus = "-" if cx.int("conjugate_a") else ""

@@ -165,7 +165,8 @@ SOLVE = "int, int, int, int, int, int, int, const void *, const void *, int, voi
 
 @kernel(f"{DOMAIN}::ComplexTriangularSolve", needs=_needs_of_systems)
 def triangular_solve(cx: KernelContext) -> None:
-    """Write the solution by recursive halves or by ``trsm``; a zero on the diagonal is divided by."""
+    """Write the solution by recursive halves or by ``trsm``; a zero on the
+    diagonal is divided by."""
     body, n, (rows, columns), t = cx.body, cx.shape(0)[-1], cx.shape(2)[-2:], cx.type(0).name
     by_halves = systems_by_halves.is_worth(n, columns, left_side=bool(cx.int("left_side")))
     sign = "-" if cx.int("conjugate_a") else ""

@@ -267,7 +267,8 @@ def _copy(cx: KernelContext, to: str, source: str, size: int) -> None:
 
 
 def _check_sizes(cx: KernelContext, sizes: Sequence[tuple[int, int, int, int]]) -> None:
-    """Write checks that end a run in which a state exceeds its bounds, before the state is copied."""
+    """Write checks that end a run in which a state exceeds its bounds, before
+    the state is copied."""
     for number, (size, _, after, _) in enumerate(sizes):
         cx.may_fail()
         cx.body.line(f"const ptrdiff_t next{number} = {after};")

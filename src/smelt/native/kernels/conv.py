@@ -32,7 +32,8 @@ def _algorithm(instance: Instance, window: Window) -> Algorithm:
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the storage needs of the chosen algorithm; depthwise planes may be computed in place."""
+    """Return the storage needs of the chosen algorithm; depthwise planes may be
+    computed in place."""
     window = window_of(instance)
     algorithm = _algorithm(instance, window)
     # A plane is copied before its results are written, which begin at or before it.

@@ -103,10 +103,12 @@ def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
 
 
 def dot_epilogue(cx: KernelContext, variables: Sequence[str]) -> Epilogue:
-    """Return the epilogue of one product of the batch; ``variables`` are the loops over the batch."""
+    """Return the epilogue of one product of the batch; ``variables`` are the
+    loops over the batch."""
 
     def side_operand(position: int) -> SideOperand:
-        """Return the pointer to an input for this product, and its strides along rows and columns."""
+        """Return the pointer to an input for this product, and its strides along
+        rows and columns."""
         operand = cx.input(position)
         strides = side_operand_strides(cx, operand.shape)
         assert strides is not None  # else its step would not be here

@@ -99,7 +99,8 @@ def add(kernel: CKernel, package: str = "") -> None:
 
 
 def _blamed(called: str, kernel: Kernel) -> Kernel:
-    """Return ``kernel`` with exceptions of its Python functions reported as errors of the package."""
+    """Return ``kernel`` with exceptions of its Python functions reported as
+    errors of the package."""
 
     def blame(function: Callable[[Given], Made]) -> Callable[[Given], Made]:
         """Return ``function`` with its exceptions reported as UsageError E647."""

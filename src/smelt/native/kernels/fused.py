@@ -21,7 +21,8 @@ MAP = "smelt.native::Map"
 
 
 def is_elementwise(program: Program, step: Instruction) -> bool:
-    """True if ``step`` may join a Map: it is elementwise, and calls only functions that vectorize."""
+    """True if ``step`` may join a Map: it is elementwise, and calls only
+    functions that vectorize."""
     found = _kernel(step.op)
     if found is None or found.element is None or len(step.outputs) != 1 or step.epilogue:
         return False

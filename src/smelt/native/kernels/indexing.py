@@ -74,7 +74,8 @@ def gather_elements(cx: KernelContext) -> None:
 
 @kernel("GatherND", kinds=ANY, refuse=_refuse_empty)
 def gather_nd(cx: KernelContext) -> None:
-    """Write copies of slices; the last dim of the indices addresses the dims after ``batch_dims``."""
+    """Write copies of slices; the last dim of the indices addresses the dims
+    after ``batch_dims``."""
     source, indices, output = cx.input(0), cx.input(1), cx.output()
     batch, depth = cx.int("batch_dims"), indices.shape[-1]
     inner = math.prod(source.shape[batch + depth :])

@@ -121,7 +121,8 @@ class KernelContext(Instance):
             self.body.line("    return 1;")
 
     def fail_if(self, condition: str) -> None:
-        """Write C that sets ``*status`` if ``condition`` holds, in programs that report a status."""
+        """Write C that sets ``*status`` if ``condition`` holds, in programs that report a status.
+        Write C that sets ``*status`` if ``condition`` holds, in programs that report a status."""
         if "status" in self.handed_on:
             self.all_handed_on()
             self.body.line(f"if ({condition}) *status = 1;")
