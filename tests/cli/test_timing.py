@@ -40,6 +40,8 @@ def test_optimize_shows_phases_and_passes_the_longest_first(smelt, write, tmp_pa
     phases = [row.split("  ")[0] for row in rows if not row.startswith(" ")]
     once = {"import passes"}
     assert set(phases) - once == {"load", "optimize", "save", "everything else", "total"}
+    [rest] = [row for row in rows if row.startswith("everything else")]
+    assert rest.split()[-1] == "1"
     within = [row for row in rows if row.startswith("  ")]
     assert sum("elimination" in row for row in within) > 2
     assert any(" others " in row for row in within)

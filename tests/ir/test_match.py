@@ -8,7 +8,19 @@ import pytest
 from smelt.ir import scope, text
 from smelt.ir.constants import Constants
 from smelt.ir.index import NodeIndex
-from smelt.ir.pattern import OneOf, Op, can_occur, const, depth, one_of, op, optional, roots, var
+from smelt.ir.pattern import (
+    Const,
+    OneOf,
+    Op,
+    can_occur,
+    const,
+    depth,
+    one_of,
+    op,
+    optional,
+    roots,
+    var,
+)
 from smelt.ir.rule import Match, Miss, Rule
 
 X, Y = var("x"), var("y")
@@ -43,16 +55,21 @@ def test_the_same_variable_twice_means_the_same_value() -> None:
 
 
 NEAR = {
-    "another number": ("e = Exp(x) y = Mul(e, two)", "an operand is not the constant 3"),
-    "no constant": ("e = Exp(x) y = Mul(e, z)", "an operand is not the constant 3"),
+    "another number": (const(3.0), "two", "an operand is not the constant 3"),
+    "no constant": (const(3.0), "z", "an operand is not the constant 3"),
+    "other elements": (const(every=3.0), "two", "an operand is not 3 everywhere"),
+    "a named operand": (const(name="scale"), "z", "'scale' is not a constant"),
+    "an unnamed operand": (const(), "z", "an operand is not a constant"),
 }
 
 
-@pytest.mark.parametrize(("body", "reason"), NEAR.values(), ids=NEAR.keys())
-def test_a_constant_that_does_not_fit_is_a_near_miss(body: str, reason: str) -> None:
-    pattern = op("Mul", op("Exp", X), const(3.0))
-    text_ = "g (float[4] x, float[4] z) => (float[4] y) <float two = {2.0}> { " + body + " }"
-    assert match_last(pattern, text_) == Miss(reason)
+@pytest.mark.parametrize(("wanted", "operand", "reason"), NEAR.values(), ids=NEAR.keys())
+def test_a_constant_that_does_not_fit_is_a_near_miss(
+    wanted: Const, operand: str, reason: str
+) -> None:
+    pattern = op("Mul", op("Exp", X), wanted)
+    text_ = "g (float[4] x, float[4] z) => (float[4] y) <float two = {2.0}> "
+    assert match_last(pattern, f"{text_} {{ e = Exp(x) y = Mul(e, {operand}) }}") == Miss(reason)
 
 
 HELD = {

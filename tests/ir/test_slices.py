@@ -40,7 +40,6 @@ def test_a_cut_of_rows_takes_them(size: int, start: int, end: int, step: int) ->
 
 UNKNOWN = {
     "an axis twice": "int64[2] s = {0,0}, int64[2] e = {1,1}, int64[2] a = {0,-2}",
-    "an axis beyond the rank": "int64[1] s = {0}, int64[1] e = {1}, int64[1] a = {2}",
     "backward to the largest number": "int64[1] s = {0}, int64[1] e = {9223372036854775807}, "
     "int64[1] a = {0}, int64[1] t = {-1}",
 }
@@ -54,6 +53,17 @@ def test_slices_without_meaning_are_unknown(operands: str) -> None:
     )
     PassContext.of(model)
     assert cuts_of(model.graph[0], Constants()) is None
+
+
+@pytest.mark.parametrize("axis", range(-3, 4))
+def test_a_slice_cuts_the_axis_that_it_names(axis: int) -> None:
+    model = text.parse(
+        f"g (float[3,4] x) => (float[K,L] y) <int64[1] s = {{1}}, int64[1] e = {{3}}, "
+        f"int64[1] a = {{{axis}}}> {{ y = Slice(x, s, e, a) }}"
+    )
+    PassContext.of(model)
+    cuts = {axis % 2: (1, 3, 1)} if -2 <= axis < 2 else None
+    assert cuts_of(model.graph[0], Constants()) == cuts
 
 
 CUTS = {

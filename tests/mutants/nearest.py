@@ -1,10 +1,15 @@
-"""Which tests stand near a module: those that mirror or import it, then those of its room."""
+"""Which tests stand near a module: those that mirror or import it, then those of its room.
+
+Test files of a room are ranked by the rare words that they share with the module: the names that
+it defines, and its strings of one word, such as the operators that a kernel is registered for.
+"""
 
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -14,6 +19,7 @@ TESTS = ROOT / "tests"
 HOPS = 2
 """Readers of readers of a module are near it, if no test is nearer."""
 
+WORD = re.compile(r"[A-Za-z_]\w{3,}")
 WIDE = ("frontends", "targets")
 """Folders whose rooms are the folders in them."""
 
@@ -62,32 +68,69 @@ def _readers() -> Mapping[str, set[str]]:
 
 
 def of_room(module: str) -> list[str]:
-    """The test files of the room of ``module``: first those of its own folder, then those that
-    mirror its readers, then those that mirror readers of these, and so on."""
-    folder, seen, latest = room(module), {module}, {module}
+    """Return the test files of the room of ``module``, the one most likely to run it first.
+
+    A file in the module's own folder, or one that mirrors a reader of it, counts like one that
+    shares a word which no other file has; a reader of a reader counts half as much.
+    """
+    folder, whole = room(module), math.log(len(_texts()))
+    scores = {path: _likeness(module, path) for path in _texts() if path.is_relative_to(folder)}
     own = TESTS.joinpath(*module.split(".")[1:-1])
-    found = dict.fromkeys(sorted(own.rglob("test_*.py")) if own != folder else [])
+    for path in scores:
+        scores[path] += whole * (own != folder and path.is_relative_to(own))
+    seen, latest, level = {module}, {module}, 1
     while latest:
         latest = {reader for name in latest for reader in _readers()[name]} - seen
         seen |= latest
-        near = (path for name in sorted(latest) for path in mirrors(name))
-        found |= dict.fromkeys(path for path in near if path.is_relative_to(folder))
-    found |= dict.fromkeys(sorted(folder.rglob("test_*.py")))
-    return [str(path.relative_to(ROOT)) for path in found]
+        for path in {path for name in latest for path in mirrors(name)} & scores.keys():
+            scores[path] += whole / level
+        level += 1
+    ranked = sorted(scores, key=lambda path: (-scores[path], path))
+    return [str(path.relative_to(ROOT)) for path in ranked]
+
+
+def _likeness(module: str, path: Path) -> float:
+    """Return the sum of the weights of the words that ``module`` and the test file share."""
+    files, shared = _frequencies(), _words_of(module) & _words_in(path)
+    return sum(math.log(len(_texts()) / files[word]) for word in shared)
+
+
+@cache
+def _frequencies() -> Counter[str]:
+    """Return the number of test files that each word stands in."""
+    return Counter(word for path in _texts() for word in _words_in(path))
+
+
+@cache
+def _words_in(path: Path) -> frozenset[str]:
+    return frozenset(WORD.findall(_texts()[path]))
+
+
+@cache
+def _words_of(module: str) -> frozenset[str]:
+    """Return the functions and classes that ``module`` defines, and its strings of one word."""
+    found = set()
+    for node in ast.walk(ast.parse(_sources()[module])):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found |= {node.value} if WORD.fullmatch(node.value) else set()
+    return frozenset(found)
 
 
 @cache
 def nearest(module: str) -> tuple[str, ...]:
-    """Test files that mirror or import ``module``; of a module without any, those near its readers.
+    """Return test files that mirror or import ``module``; if none, those near its readers.
 
-    The file that mirrors it comes first.
+    The file that mirrors it comes first. The files of its room come last, the likeliest first.
     """
     found = mirrors(module) + [path for path, text in _texts().items() if imports(text, module)]
     readers = [module]
     for _ in range(HOPS if not found else 0):
         readers = [n for n, text in _sources().items() if any(imports(text, r) for r in readers)]
         found += [path for reader in readers for path in mirrors(reader)]
-    return tuple(dict.fromkeys(str(path.relative_to(ROOT)) for path in found))
+    named = (str(path.relative_to(ROOT)) for path in found)
+    return tuple(dict.fromkeys([*named, *of_room(module)]))
 
 
 def mirrors(module: str) -> list[Path]:

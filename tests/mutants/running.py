@@ -23,8 +23,8 @@ from mutants.sites import Site
 FILES = 6
 """Test files that are run for one module."""
 
-RECORDING = 200.0
-"""Seconds of CPU that each worker may take to note what tests run."""
+RECORDING, MORE = 200.0, 5.0
+"""Seconds of CPU that each worker may take to note what tests run, at least and for each mistake."""
 
 NEAR, ROOM = 60.0, 300.0
 """Seconds of CPU that the tests near a mistake may take, and those of its room."""
@@ -64,20 +64,21 @@ class Records:
                     self.reached[module, block].add(noted["test"])
 
     def near(self, site: Site) -> list[str]:
-        """The tests near ``site`` that run its block, the nearest file and the quickest first.
+        """Return the recorded tests that run the block of ``site``, within ``NEAR`` seconds.
 
-        A line outside of functions runs as its module is imported, for every test. What a fixture
-        ran is noted for its file, and counts for all tests in it.
+        Tests of the nearest file come first, the quickest of a file first, and tests recorded for
+        other modules last. A line outside of functions runs as its module is imported: for it, all
+        tests of near files count. What a fixture ran is noted for its file, and counts for all
+        tests of the file.
         """
-        files = nearest(site.module)[:FILES]
+        files = {file: place for place, file in enumerate(nearest(site.module)[:FILES])}
         block = block_of(ast.parse((ROOT / site.path).read_text(encoding="utf-8")), site.line)
         ran = self.reached[site.module, block]
-        places = {
-            test: files.index(file_of(test)) for test in self.seconds if file_of(test) in files
-        }
+        places = {test: files.get(file_of(test), FILES) for test in self.seconds}
         found, spent = [], 0.0
         for test in sorted(places, key=lambda test: (places[test], self.seconds[test])):
-            if block is None or test in ran or file_of(test) in ran:
+            is_near = block is None and places[test] < FILES
+            if is_near or test in ran or file_of(test) in ran:
                 spent += self.seconds[test]
                 found += [test] if spent <= NEAR or not found else []
         return found
@@ -100,7 +101,7 @@ def record(sites: Sequence[Site], workers: int) -> Records:
         settings = {
             importing.RECORDS: name,
             importing.RECORDED: " ".join(sorted({site.module for site in sites})),
-            plugin.SECONDS: str(RECORDING),
+            plugin.SECONDS: str(max(RECORDING, MORE * len(sites))),
         }
         environment = importing.environment(folder / "start", **settings)
         command = [*PYTEST, "-p", "mutants.plugin", "-n", str(workers), *files]

@@ -75,7 +75,7 @@ def _var(pattern: Var) -> Leaf:
 def _const(pattern: Const) -> Leaf:
     """Return the matcher of a constant, which notes a near miss if the value is another."""
     name, number, holds = pattern.name, pattern.number, _holds(pattern)
-    reason = f"{name or 'an operand'!r} is not a constant"
+    reason = f"{name!r} is not a constant" if name else "an operand is not a constant"
     if number is not None:
         reason = f"an operand is not the constant {number:.7g}"
     elif pattern.every is not None:

@@ -66,14 +66,15 @@ def checked(name: str, loaded: object) -> list[Operator]:
     if isinstance(loaded, Operator):
         return [loaded]
     found = list(loaded) if isinstance(loaded, Iterable) else [loaded]
-    if not all(isinstance(item, Operator) for item in found):
+    operators = [item for item in found if isinstance(item, Operator)]
+    if len(operators) != len(found):
         raise UsageError(
             "E641",
             f"entry point {name!r} of {ENTRY_POINTS} does not name an operator",
             fix="let it name an Operator or a sequence of them",
             why="smelt loads the objects that these entry points name",
         )
-    return [item for item in found if isinstance(item, Operator)]
+    return operators
 
 
 def _register_shape_rule(operator: Operator) -> None:
