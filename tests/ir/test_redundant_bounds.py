@@ -16,6 +16,8 @@ SIMPLE = {
     "Max(0, N)": "N",
     "Min(N + M, N)": "N",
     "Min(_d0, _d0 + 3)": "_d0",
+    "Max(0, Min(1, N))": "Min(1, N)",
+    "Max(Min(N, M), Min(N, M, N + M))": "Min(M, N)",
 }
 KEPT = (
     *("Max(1, N)", "Min(1, N)", "Max(0, N - 1)", "Max(0, N - 1) + 1", "Min(N, 4)", "N + 1"),

@@ -32,6 +32,10 @@ POOLS = [
         ["MaxPool"], (2, 3), (1, 2, 3), ("SAME_UPPER", "SAME_LOWER", "VALID"), (0, 1)
     )
 ]
+POOLS += [
+    f"y = MaxPool<kernel_shape=[3,2]{more}>(x)"
+    for more in (', auto_pad="SAME_UPPER"', ", ceil_mode=1", ", ceil_mode=1, pads=[1,0,1,0]")
+]
 SPLITS = [f"{', '.join('yzuvw'[:count])} = Split<num_outputs={count}>(x)" for count in (2, 3, 4, 5)]
 FAR = 2**63 - 1
 ENDS = (1, 3, -1, -20, 20, FAR, -FAR - 1)

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import onnx_ir as ir
 import pytest
-from c_library import compile_text
+from c_library import compile_text, ops
 
 import smelt
 from smelt.errors import Unsupported, UsageError
@@ -84,6 +84,13 @@ def test_residuals_windows_and_strides_in_bands(*, deep: bool) -> None:
     taken = next(each for each in chosen if each["arena_bytes"] <= whole // 2)
     assert taken["macs"] == small.plan.facts["macs"] > first["macs"]
     assert small.plan.facts["bands"] == taken["bands"] > 1
+
+
+def test_an_arena_of_exactly_what_it_takes_changes_nothing() -> None:
+    whole = compile_text(network())
+    same = compile_text(network(), arena=arena(whole))
+    assert ops(same) == ops(whole)
+    assert arena(same) == arena(whole)
 
 
 def test_an_arena_that_is_large_enough_changes_nothing() -> None:

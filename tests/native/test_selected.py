@@ -20,6 +20,8 @@ GRAPHS = {
     "unique as met": "g (int64[6] x) => (int64[3] y, int64[3] i, int64[6] v, int64[3] c)"
     " { y, i, v, c = Unique<sorted=0>(x) }",
     "unique columns": "g (int32[2,4] x) => (int32[2,3] y) { y = Unique<axis=1>(x) }",
+    "unique and counts": "g (int32[6] x) => (int32[3] y, int64[3] c) { y, , , c = Unique(x) }",
+    "unique and places": "g (int32[6] x) => (int32[3] y, int64[3] i) { y, i = Unique(x) }",
     "range": "g (float a, float b, float d) => (float[4] y) { y = Range(a, b, d) }",
     "filled": "g (int64[2] n) => (float[3,2] y) { y = ConstantOfShape(n) }",
     "expanded": "g (float[3,1] x, int64[2] n) => (float[3,2] y) { y = Expand(x, n) }",
@@ -37,6 +39,8 @@ GIVEN = {
     "unique": [np.array([2, -1, 2, 5, 5, 2, 0], F)],
     "unique as met": [np.array([7, -1, 7, 3, 3, -1])],
     "unique columns": [np.array([[1, 0, 1, 0], [2, 5, 2, 4]], np.int32)],
+    "unique and counts": [np.array([7, -1, 7, 3, 3, -1], np.int32)],
+    "unique and places": [np.array([7, -1, 7, 3, 3, -1], np.int32)],
     "range": [np.array(x, F) for x in (1, 2.1, 0.3)],
     "filled": [np.array([3, 2])],
     "expanded": [np.array([[1], [2], [3]], F), np.array([1, 2])],
@@ -49,12 +53,14 @@ MISFITS = {
     "unique": [np.arange(7, dtype=F)],
     "unique as met": [np.zeros(6, np.int64)],
     "unique columns": [np.zeros((2, 4), np.int32)],
+    "unique and counts": [np.zeros(6, np.int32)],
+    "unique and places": [np.zeros(6, np.int32)],
     "range": [np.array(x, F) for x in (1, NAN, 0.3)],
     "filled": [np.array([2, 3])],
     "expanded": [GIVEN["expanded"][0], np.array([3, 3])],
     "boxes": [*GIVEN["boxes"][:2], np.array(1), *GIVEN["boxes"][3:]],
 }
-LACKING = ("unique columns",)
+LACKING = ("unique columns", "unique and counts", "unique and places")
 """ONNX Runtime has no kernel for them."""
 
 

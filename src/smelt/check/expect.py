@@ -197,7 +197,7 @@ def _split(text: str, at: str) -> list[str]:
     """Split ``text`` at each ``at`` outside of parentheses."""
     parts, depth = [""], 0
     for letter in text:
-        depth += (letter == "(") - (letter == ")")
+        depth += {"(": 1, ")": -1}.get(letter, 0)
         if letter == at and not depth:
             parts.append("")
         else:

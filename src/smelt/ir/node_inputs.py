@@ -25,9 +25,8 @@ def detach(node: ir.Node) -> list[ir.Node]:
     """Remove all inputs of ``node``; returns their producers, one per input."""
     inputs = node.inputs
     if node.device_configurations:
-        for index, value in enumerate(inputs):
-            if value is not None:
-                node.replace_input_with(index, None)
+        for index in range(len(inputs)):
+            node.replace_input_with(index, None)
     else:
         replace_inputs(node, [None] * len(inputs))
     producers = [value.producer() for value in inputs if value is not None]

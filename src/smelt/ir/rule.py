@@ -220,7 +220,6 @@ class RuleSet:
         self.rules = tuple(rules)
         self.depth = max((rule.depth for rule in self.rules), default=1)
         self._by_root: dict[str, dict[str, list[tuple[Rule, Look]]]] = {}
-        self._roots = {root for rule_ in self.rules for root in rule_.roots}
         self._within: dict[frozenset[tuple[str, str]], RuleSet] = {}
         for rule_ in self.rules:
             for domain, op_type in rule_.roots:
@@ -229,8 +228,6 @@ class RuleSet:
 
     def within(self, operators: frozenset[tuple[str, str]]) -> RuleSet:
         """Return the rules that can match in a model with these ``(domain, op_type)``."""
-        if self._roots.isdisjoint(operators):
-            return _NO_RULES
         known = self._within.get(operators)
         if known is None:
             possible = [rule for rule in self.rules if rule.can_match_in(operators)]
@@ -250,6 +247,3 @@ class RuleSet:
         """Return the rules whose root may be ``node``, each with its fast filter."""
         domains = self._by_root.get(node.op_type)
         return domains.get(node.domain, ()) if domains is not None else ()
-
-
-_NO_RULES = RuleSet(())

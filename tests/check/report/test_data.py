@@ -13,7 +13,7 @@ from small_models import HEADER, MODEL, VARIED
 import smelt
 from smelt.check.report.graph import graph_of
 from smelt.check.report.modules import MOST, path_of, tree_of
-from smelt.check.report.weights import WeightFacts
+from smelt.check.report.weights import WeightFacts, label_of
 from smelt.ir import scope
 from smelt.ir.provenance import Origin, stamp
 from smelt.ir.text import parse
@@ -226,3 +226,18 @@ def test_a_report_leaves_the_result_as_it_is():
     for model in (reported, plain):
         write_to_metadata(scope.nodes(model))
     assert ir.to_proto(reported) == ir.to_proto(plain)
+
+
+@pytest.mark.parametrize(
+    ("elements", "shape", "label"),
+    [
+        ("[1.5, 2, 3]", [3], "[1.5, 2, 3]"),
+        ("[1.5]", [], "1.5"),
+        ("[1, 2, 3, 4, 5, 6, 7, 8]", [8], "[1, 2, 3, 4, 5, 6, 7, 8]"),
+        ("[1, 2, 3, 4, 5, 6, 7, 18]", [2, 4], "2\N{MULTIPLICATION SIGN}4"),
+        (None, [12, 768], "12\N{MULTIPLICATION SIGN}768"),
+        (None, [], "scalar"),
+    ],
+)
+def test_a_constant_is_labelled_by_its_elements_in_at_most_24_characters(elements, shape, label):
+    assert label_of({"elements": elements, "shape": shape}) == label

@@ -33,6 +33,11 @@ def agree(fn, given, *shapes):
     return Counter(node.op_type for node in model.graph)
 
 
+def test_a_counter_that_the_body_does_not_read_is_no_state():
+    (scan,) = (n for n in smelt.trace(exported(forward, "3", "S,3")).graph if n.op_type == "Scan")
+    assert (len(scan.inputs), scan.attributes.get_int("num_scan_inputs")) == (2, 1)
+
+
 def forward(c, x):
     return lax.scan(lambda c, x: (c * 0.5 + x, (c, x.sum())), c, x)
 

@@ -6,7 +6,7 @@ import pytest
 
 from smelt.ir import text
 from smelt.ir.constants import Constants
-from smelt.passes.attention.causal_mask import is_causal
+from smelt.passes.attention.causal_mask import is_causal, on_diagonal
 from smelt.passes.base import PassContext
 from smelt.runtime.runner import open_runner
 
@@ -103,6 +103,23 @@ OTHER = {
 @pytest.mark.parametrize("body", OTHER.values(), ids=OTHER.keys())
 def test_other_masks_are_no_causal_mask(body: str) -> None:
     assert not mask_of(body)[1]
+
+
+@pytest.mark.parametrize("shape", ["2,4,1", "2,1,4"])
+def test_a_constant_that_differs_by_batch_makes_no_triangle(shape: str) -> None:
+    rows = ",".join(str(k % 4) for k in range(8))
+    graph = (
+        f"g (float[4] x) => (float[2,4,4] y) <float[{shape}] b = {{{rows}}}, {CONSTANTS}> "
+        f"{{ {POSITIONS} m = GreaterOrEqual(r, c) t = Where(m, no, low) y = Add(b, t) }}"
+    )
+    model = PassContext.of(text.parse(graph, 23)).model
+    assert is_causal(model.graph.outputs[0], 4, Constants()) is None
+
+
+def test_an_empty_constant_is_no_triangle() -> None:
+    value = ir.Value(name="m", shape=ir.Shape([0, 0]), const_value=ir.Tensor(np.zeros((0, 0))))
+    assert ir.Graph([], [], nodes=[], initializers=[value]).initializers
+    assert on_diagonal(value, 0, Constants()) is None
 
 
 def array(size: int, *, k: int = 0, low: float = -3e38, lead: tuple[int, ...] = ()) -> np.ndarray:

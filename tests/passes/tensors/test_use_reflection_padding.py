@@ -183,6 +183,14 @@ KEPT = {
         "[1,8,3]",
         x="float[1,5,3]",
     ),
+    "a repeated row whose dims trade places": graph(
+        cut("l", 0, 1) + "s = Constant<value_ints=[6,1,4]>() k = Reshape(l, s) "
+        "t = Constant<value_ints=[6,3,4]>() e = Expand(k, t) u = Constant<value_ints=[4,3,6]>() "
+        "w = Reshape(e, u)",
+        "w, x",
+        "[4,8,6]",
+        x="float[4,5,6]",
+    ),
     "nothing beside the axis": graph(
         cut("l", 1, 2) + cut("r", -2, -1), "l, x, r", "[0,7,3]", x="float[0,5,3]"
     ),

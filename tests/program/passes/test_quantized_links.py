@@ -29,6 +29,12 @@ WITHIN = {
 }
 """Numbers for which an operator has a result."""
 OF_FLOATS = sorted(UNARY - {"BitwiseNot"})
+CALLS = {name: f"y0 = {name}{ATTRIBUTES.get(name, '')}(x0) " for name in OF_FLOATS} | {
+    "Clip from -1": "a = Constant<value_float=-1.0>() y0 = Clip(x0, a) ",
+    "Clip to 2": "b = Constant<value_float=2.0>() y0 = Clip(x0, , b) ",
+    "Clip from -1 to 2": "a = Constant<value_float=-1.0>() b = Constant<value_float=2.0>() "
+    "y0 = Clip(x0, a, b) ",
+}
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +43,13 @@ def library() -> Library:
     held = {"s": np.float32(1 / 42), "z": np.uint8(117), "t": STEP, "u": np.int8(3)}
     newest = onnx.defs.onnx_opset_version()
     return Library(
-        {name: HEAD + X + f"y0 = {name}{ATTRIBUTES.get(name, '')}(x0) " + Y for name in OF_FLOATS},
-        values=dict.fromkeys(OF_FLOATS, held),
+        {name: HEAD + X + call + Y for name, call in CALLS.items()},
+        values=dict.fromkeys(CALLS, held),
         opset=min(newest, 24),
     )
 
 
-@pytest.mark.parametrize("name", OF_FLOATS)
+@pytest.mark.parametrize("name", CALLS)
 def test_it_is_one_table_whose_numbers_are_those_of_the_floats_within_a_step(
     library: Library, name: str
 ) -> None:

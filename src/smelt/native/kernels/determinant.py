@@ -11,7 +11,7 @@ from smelt.program.storage import Needs
 
 def _needs(instance: Instance) -> Needs:
     """Return the scratch space for a copy of the matrix."""
-    order = instance.shape(0)[-1]
+    *_, order = instance.shape(0)
     return Needs(workspace=order * order * instance.type(0).size)
 
 
@@ -22,13 +22,13 @@ def det(cx: KernelContext) -> None:
     Each row exchange changes the sign of the product.
     """
     x, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
-    order = x.shape[-1]
+    *batch, order, _ = x.shape
     if order == 0:
         with body.loop("b", y.size):
             body.line(f"{y.name}[b] = 1;")
         return
     a = cx.scratch(t)
-    with body.loop("b", math.prod(x.shape[:-2])):
+    with body.loop("b", math.prod(batch)):
         body.line(f"{t.name} result = 1;")
         body.line(
             f"memcpy({a}, {x.name} + b * {order * order}, {as_bytes(order * order * t.size)});"

@@ -59,7 +59,7 @@ def use_fixed_point(program: Program) -> None:
         use_fixed_point(body.program)
     for step in program.instructions:
         if step.op in OPERATORS:
-            step.attributes = {**step.attributes, FIXED: 1}
+            step.attributes = {**step.attributes, FIXED: True}
 
 
 def is_fixed(instance: Instance) -> bool:
