@@ -91,6 +91,7 @@ def test_an_arena_of_exactly_what_it_takes_changes_nothing() -> None:
     same = compile_text(network(), arena=arena(whole))
     assert ops(same) == ops(whole)
     assert arena(same) == arena(whole)
+    assert len(same.plan.facts["choices"]) == 1
 
 
 def test_an_arena_that_is_large_enough_changes_nothing() -> None:
