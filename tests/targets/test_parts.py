@@ -245,6 +245,24 @@ def test_the_command_line_takes_a_fallback_or_forbids_one(tmp_path: Path) -> Non
     assert alone.exit_code == 0, alone.stderr
 
 
+def test_an_operator_that_nobody_takes_is_told_with_its_first_operand() -> None:
+    alone = replace(vendor, fallback=None)
+    with pytest.raises(ErrorList) as caught:
+        smelt.compile(model("a = Tanh(x) y = Tanh(a)"), target=alone, pipeline="")
+    assert [error.code for error in caught.value.errors] == ["E201"]
+    assert caught.value.errors[0].at == ("node '', input 0 float[2,3] and 1 more",)
+
+
+def test_a_fallback_without_options_gets_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = replace(vendor, name="plain", limits=Limits(), accepts=None, fallback=None)
+    found = lambda each: plain if each == "plain" else registry.find_target(each)  # noqa: E731
+    monkeypatch.setattr("smelt.compiler.find_target", found)
+    artifact = smelt.compile(MIXED, target=vendor, fallback="plain", pipeline="")
+    assert parts(artifact) == [
+        "part0_vendor", "part1_plain", "part2_vendor", "part3_plain", "parts.json",
+    ]  # fmt: skip
+
+
 def test_our_own_target_takes_a_fallback_too() -> None:
     odd = model("a = Tanh(x) y = NonZero(a)", "(float[2,3] x) => (int64[2,N] y)")
     artifact = smelt.compile(odd, target="c", fallback="onnx")

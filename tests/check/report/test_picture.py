@@ -33,6 +33,7 @@ def test_a_small_model_is_drawn_whole():
     texts = drawn(report.to_svg())
     assert part(report).path == ()
     assert (texts["Identity"], texts["MatMul"], texts["Relu"]) == (1, 2, 2)
+    assert (texts["B 4\N{MULTIPLICATION SIGN}4"], texts["float[B,4]"]) == (2, 4)  # the weight, x, y
     assert texts["Before: 3 nodes"] == texts["After: 2 nodes"] == 1
     assert texts["3 nodes became 2"] == 1
 
