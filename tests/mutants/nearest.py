@@ -1,7 +1,7 @@
 """Which tests stand near a module: those that mirror or import it, then those of its room.
 
-Test files of a room are ranked by the rare words that they share with the module: the names that
-it defines, and its strings of one word, such as the operators that a kernel is registered for.
+Other test files are ranked by the rare words that they share with the module: the names that it
+defines, and its strings of one word, such as the operators that a kernel is registered for.
 """
 
 from __future__ import annotations
@@ -68,21 +68,28 @@ def _readers() -> Mapping[str, set[str]]:
 
 
 def of_room(module: str) -> list[str]:
-    """Return the test files of the room of ``module``, the one most likely to run it first.
+    """Return the test files of the room of ``module``, the one most likely to run it first."""
+    folder = room(module)
+    return [name for name in _likeliest(module) if (ROOT / name).is_relative_to(folder)]
 
-    A file in the module's own folder, or one that mirrors a reader of it, counts like one that
-    shares a word which no other file has; a reader of a reader counts half as much.
+
+@cache
+def _likeliest(module: str) -> list[str]:
+    """Return all test files by the words that they share with ``module``.
+
+    A file of its room, of its own folder, or one that mirrors a reader of it counts as if it shared
+    a word that no other file has; one that mirrors a reader of a reader counts half as much.
     """
-    folder, whole = room(module), math.log(len(_texts()))
-    scores = {path: _likeness(module, path) for path in _texts() if path.is_relative_to(folder)}
-    own = TESTS.joinpath(*module.split(".")[1:-1])
-    for path in scores:
-        scores[path] += whole * (own != folder and path.is_relative_to(own))
+    whole = math.log(len(_texts()))
+    scores = {path: _likeness(module, path) for path in _texts()}
+    for folder in {room(module), TESTS.joinpath(*module.split(".")[1:-1])}:
+        for path in scores:
+            scores[path] += whole * path.is_relative_to(folder)
     seen, latest, level = {module}, {module}, 1
     while latest:
         latest = {reader for name in latest for reader in _readers()[name]} - seen
         seen |= latest
-        for path in {path for name in latest for path in mirrors(name)} & scores.keys():
+        for path in {path for name in latest for path in mirrors(name)}:
             scores[path] += whole / level
         level += 1
     ranked = sorted(scores, key=lambda path: (-scores[path], path))
@@ -122,7 +129,7 @@ def _words_of(module: str) -> frozenset[str]:
 def nearest(module: str) -> tuple[str, ...]:
     """Return test files that mirror or import ``module``; if none, those near its readers.
 
-    The file that mirrors it comes first. The files of its room come last, the likeliest first.
+    The file that mirrors it comes first; all others follow, the likeliest to run it first.
     """
     found = mirrors(module) + [path for path, text in _texts().items() if imports(text, module)]
     readers = [module]
@@ -130,7 +137,7 @@ def nearest(module: str) -> tuple[str, ...]:
         readers = [n for n, text in _sources().items() if any(imports(text, r) for r in readers)]
         found += [path for reader in readers for path in mirrors(reader)]
     named = (str(path.relative_to(ROOT)) for path in found)
-    return tuple(dict.fromkeys([*named, *of_room(module)]))
+    return tuple(dict.fromkeys([*named, *_likeliest(module)]))
 
 
 def mirrors(module: str) -> list[Path]:
