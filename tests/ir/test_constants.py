@@ -75,3 +75,18 @@ def test_scalars_and_ints() -> None:
     assert constants.ints(last_value("y = Constant<value_ints=[1, -1]>()")) == (1, -1)
     assert constants.ints(last_value("y = Constant<value_float=1.0>()")) is None
     assert constants.get(None) is None
+
+
+@pytest.mark.parametrize("source_is_read", [False, True])
+@pytest.mark.parametrize(("limit", "known"), [(None, True), (16, True), (15, False)])
+def test_arrays_of_more_bytes_than_the_limit_are_not_read(
+    limit: int | None, known: bool, source_is_read: bool
+) -> None:
+    value, constants = last_value(KNOWN["through Reshape"][0]), Constants()
+    node = value.producer()
+    assert node is not None
+    if source_is_read:
+        assert constants.get(node.inputs[0]) is not None
+    assert (constants.get(value, limit) is not None) is known
+    assert constants.get(value) is not None  # which keeps the array
+    assert (constants.get(value, limit) is not None) is known

@@ -15,7 +15,13 @@ from smelt.ir import text
 from smelt.runtime.inputs import random_inputs
 from smelt.runtime.onnxruntime import OnnxRuntime
 from smelt.targets.ort import choices, ort, select
-from smelt.targets.ort.choices import CHOICES, Choice
+from smelt.targets.ort.choices import (
+    ATTENTION,
+    CACHED_ATTENTION,
+    CAPPED_ATTENTION,
+    CHOICES,
+    Choice,
+)
 from smelt.targets.ort.costs import GAIN, Costs, costs_of_runtime, default_costs
 from smelt.targets.ort.options import Options
 
@@ -102,6 +108,49 @@ def test_each_form_is_made_where_it_is_cheap_and_computes_the_same(
         OnnxRuntime(made)(*given), OnnxRuntime(source)(*given), strict=True
     ):
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def _cheap_at(choice: Choice, chosen: dict[str, int]) -> Costs:
+    """A table under which the other form pays at one point of the grid only."""
+    usual, form = choice.forms
+    return Costs(
+        {},
+        {
+            choice.name: {
+                tuple(cell.values()): {usual: 1.0, form: CHEAP if cell == chosen else DEAR}
+                for cell in choice.cells()
+            }
+        },
+    )
+
+
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES.keys())
+def test_a_form_is_chosen_by_the_sizes_of_the_model(
+    choice: Choice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, form = choice.forms
+    chosen = {axis: values[len(values) // 2] for axis, values in choice.grid.items()}
+    monkeypatch.setattr(select, "default_costs", lambda: _cheap_at(choice, chosen))
+    assert form in _names(smelt.compile(choice.model(usual, chosen), target=ort).model)
+    for axis, values in choice.grid.items():
+        for other in {values[0], values[-1]} - {chosen[axis]}:
+            source = choice.model(usual, {**chosen, axis: other})
+            assert form not in _names(smelt.compile(source, target=ort).model), (axis, other)
+
+
+@pytest.mark.parametrize("choice", [ATTENTION, CACHED_ATTENTION, CAPPED_ATTENTION])
+def test_heads_of_several_sequences_count_together(
+    choice: Choice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three sequences of 4 heads have 12 heads."""
+    usual, form = choice.forms
+    cell = {axis: values[0] for axis, values in choice.grid.items()}
+    several = replace(choice, interface=choice.interface.replace("float[1,", "float[3,"))
+    for heads, made in ((12, True), (4, False)):
+        chosen = {**cell, "heads": heads}
+        monkeypatch.setattr(select, "default_costs", lambda at=chosen: _cheap_at(choice, at))
+        model = smelt.compile(several.model(usual, {**cell, "heads": 4}), target=ort).model
+        assert (form in _names(model)) is made
 
 
 HEADS = "q_num_heads = 4, kv_num_heads = 4"

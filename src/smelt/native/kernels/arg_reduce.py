@@ -58,7 +58,7 @@ def _rows(cx: KernelContext, axis: int) -> Iterator[tuple[int, str]]:
     ```
     """
     source = cx.input(0)
-    shape = source.shape or (1,)
+    shape = source.shape
     count, inner = shape[axis], math.prod(shape[axis + 1 :])
     with cx.body.loops(("o", "k"), (cast(int, if_any(math.prod(shape[:axis]), count)), inner)):
         cx.body.line(f"const ptrdiff_t row = {index((count * inner, 1), ('o', 'k'))};")
@@ -94,9 +94,9 @@ def _better(type_: CType, sign: str, top: str, *, last: bool) -> str:
 def arg_reduce(cx: KernelContext) -> None:
     """Write the first position of the extreme, or the last if ``select_last_index``."""
     output = cx.output()
-    cx.need_some((cx.shape(0) or (1,))[cx.int("axis")])
+    cx.need_some(cx.shape(0)[cx.int("axis")])
     sign = ">" if cx.instruction.op == "ArgMax" else "<"
-    shape, axis, last = cx.shape(0) or (1,), cx.int("axis"), bool(cx.int("select_last_index"))
+    shape, axis, last = cx.shape(0), cx.int("axis"), bool(cx.int("select_last_index"))
     count, inner = shape[axis], math.prod(shape[axis + 1 :])
     outer = cast(int, if_any(math.prod(shape[:axis]), count))
     if not same(inner, 1):

@@ -24,7 +24,7 @@ ROWS = 8
 @kernel(*RUNNING, kinds=NUMBER)
 def running(cx: KernelContext) -> None:
     """Write rows of neighbors, or several rows along the axis."""
-    shape, axis = cx.shape(0) or (1,), cx.int("axis")
+    shape, axis = cx.shape(0), cx.int("axis")
     outer, count, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
     if same(inner, 1):
         _emit_rows(cx, outer, count)
