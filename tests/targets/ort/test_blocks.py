@@ -58,6 +58,16 @@ def test_zeros_and_tiny_numbers_divide_by_nothing(bits: int, symmetric: bool) ->
     np.testing.assert_allclose(found, weight, rtol=0.07, atol=1e-40)
 
 
+@pytest.mark.parametrize("bits", [4, 8])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.25, 0.5), (-0.5, -0.25), (-0.25, 0.5), (2.0, 3.0), (-3.0, -2.0)]
+)
+def test_all_codes_serve_the_range_of_a_block_and_zero(bits: int, low: float, high: float) -> None:
+    weight = np.linspace(low, high, 16, dtype=np.float32)[:, None]
+    (scale,) = pack(weight, bits, 16, False).scales.ravel()
+    assert scale == pytest.approx((max(high, 0) - min(low, 0)) / (2**bits - 1))
+
+
 def test_a_range_over_zero_is_better_met_with_zero_points() -> None:
     weight = RNG.uniform(0, 1, (64, 4)).astype(np.float32)
     errors = [

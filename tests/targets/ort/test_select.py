@@ -71,6 +71,40 @@ def test_a_sum_before_a_norm_is_an_add_where_that_is_cheaper(
     assert _names(_compiled(graph, monkeypatch, factor)) == [form, "LayerNormalization"]
 
 
+BIASES = {
+    "behind the rows": ("float[2,3,8] x, float[8] b", "x, b", True),
+    "in front of the rows": ("float[2,3,8] x, float[8] b", "b, x", True),
+    "of a vector": ("float[8] x, float[8] b", "x, b", True),
+    "one number": ("float[2,3,8] x, float[1] b", "x, b", False),
+    "a scalar": ("float[2,3,8] x, float b", "x, b", False),
+    "of two dims": ("float[2,3,8] x, float[1,8] b", "x, b", False),
+    "of one column": ("float[2,3,1] x, float[8] b", "x, b", False),
+}
+
+
+@pytest.mark.parametrize(("given", "operands", "made"), BIASES.values(), ids=BIASES)
+def test_a_bias_has_one_number_per_column(
+    given: str, operands: str, made: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = "[8]" if given.startswith("float[8]") else "[2,3,8]"
+    source = text.parse(f"g ({given}) => (float{result} y) {{ a = Add({operands}) y = Gelu(a) }}")
+    model = _compiled(source.clone(), monkeypatch, CHEAP)
+    assert ("BiasGelu" in _names(model)) is made
+    inputs = random_inputs(source, {})
+    np.testing.assert_allclose(
+        OnnxRuntime(model)(*inputs)[0], OnnxRuntime(source)(*inputs)[0], rtol=1e-4, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("runtime", "measured"),
+    [("1.24.3", "1.24.4"), ("1.27.9", "1.24.4"), ("1.28.0", "1.28.0"), ("1.29.1", "1.28.0"),
+     ("1.30.0", "1.31.1"), ("2.0", "1.31.1"), ("", "1.31.1")],
+)  # fmt: skip
+def test_the_costs_of_an_older_runtime(runtime: str, measured: str) -> None:
+    assert costs_of_runtime(runtime).about["runtime"] == measured
+
+
 KEPT = {
     "the sum is read": "r = Add(x, s) n = LayerNormalization(r, g, b) y = Mul(n, r)",
     "the bias broadcasts": "r = Add(x, g) y = LayerNormalization(r, g, b)",

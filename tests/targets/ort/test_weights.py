@@ -243,6 +243,11 @@ def test_verification_reports_how_far_apart_they_are(tmp_path: Path) -> None:
     assert not smelt.verify(model, artifact, tolerance=Tolerance(rtol=1e-6)).ok
 
 
+@pytest.mark.parametrize("block", [16, 32, 64, 128, 256])
+def test_blocks_that_the_kernel_has(block: int) -> None:
+    assert Options(weights="int4", block=block).block == block
+
+
 WRONG = [{"weights": "int5"}, {"block": 48}, {"weights": "int4", "block": 512}]
 
 

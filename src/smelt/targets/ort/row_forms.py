@@ -48,14 +48,10 @@ def _biased(form: str) -> Build:
 
     def build(m: Match, b: Builder) -> Replacement:
         """Build the operator, or return a Miss if there is no bias of one dim."""
-        x, bias = m["x"], m["b"]
+        x, bias = sorted((m["x"], m["b"]), key=lambda value: -len(value.shape or ()))
         if x.shape is None or bias.shape is None:
             return Miss("the shapes are not known")
-        if len(x.shape) < len(bias.shape):
-            x, bias = bias, x
-        if len(bias.shape or ()) != 1 or not same_dim(
-            (bias.shape or (1,))[0], (x.shape or (0,))[-1]
-        ):
+        if len(bias.shape) != 1 or not same_dim(bias.shape[0], x.shape[-1]):
             return Miss("the bias does not have one number per column")
         return b.op(form, x, bias, domain=DOMAIN)
 
