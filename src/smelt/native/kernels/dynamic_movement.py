@@ -1,7 +1,7 @@
 """Slice, Pad, Tile and Reshape with run-time starts, widths, repeats or sizes.
 
-Each kernel computes its sizes first. A run whose sizes differ from the declared ones, or exceed
-their bounds, ends there. Then each element of the result is read from its source.
+Each kernel first computes the sizes of its result. A run whose sizes differ from the declared ones,
+or exceed their bounds, ends there. Then each element of the result is read from its source.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ MOST = 1 << 40
 
 
 def _begin(cx: KernelContext, more: Sequence[str]) -> tuple[Operand, Operand, int]:
-    """Declare the sizes of the input and arrays of as many numbers."""
+    """Declare the input's sizes and the arrays ``more``, each with a number per dim.
+
+    Returns input, output and rank.
+    """
     source, output = cx.input(0), cx.output()
     rank = len(source.shape)
     cx.may_fail()
@@ -37,7 +40,7 @@ def _begin(cx: KernelContext, more: Sequence[str]) -> tuple[Operand, Operand, in
 
 
 def _axis(cx: KernelContext, axes: Operand | None, rank: int) -> None:
-    """Declare ``a``, the axis of entry ``j``; one out of range ends the run."""
+    """Declare ``a``, the axis of entry ``j``; an axis out of range ends the run."""
     if axes is None:
         cx.body.line("const ptrdiff_t a = j;")
         return
@@ -47,21 +50,27 @@ def _axis(cx: KernelContext, axes: Operand | None, rank: int) -> None:
 
 
 def _from_back(axes: Operand, rank: int) -> str:
+    """Return the C that adds the rank to a negative axis."""
     return f" + ({axes.name}[j] < 0 ? {rank} : 0)"
 
 
 def _settle(cx: KernelContext, output: Operand) -> None:
+    """Define each size of the output as the array ``count`` has it."""
     for dim, size in enumerate(output.shape):
         cx.settle(size, f"count[{dim}]")
 
 
 def _refuse_scalar(instance: Instance) -> str | None:
+    """Return why a scalar is refused, None for other shapes."""
     return None if instance.shape(0) else "a scalar"
 
 
 @kernel(SLICE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)
 def dynamic_slice(cx: KernelContext) -> None:
-    """Count negative starts and ends from the end, and clamp them to the dim."""
+    """Write the sizes of a Slice, then a loop nest that reads each element of the result.
+
+    Negative starts and ends count from the end of the dim; then they are clamped to it.
+    """
     source, output, rank = _begin(cx, ("first", "step", "count"))
     starts, ends, axes, steps = cx.input(1), cx.input(2), cx.optional(3), cx.optional(4)
     body = cx.body
@@ -96,6 +105,7 @@ def dynamic_slice(cx: KernelContext) -> None:
 
 
 def _refuse_mode(instance: Instance) -> str | None:
+    """Return why the mode is refused, None if it is supported."""
     mode = instance.instruction.attributes["mode"]
     if mode not in ("constant", "reflect", "edge", "wrap"):
         return f"mode {mode!r}"
@@ -104,7 +114,10 @@ def _refuse_mode(instance: Instance) -> str | None:
 
 @kernel(PAD_AT_RUN_TIME, kinds=ANY, refuse=_refuse_mode)
 def dynamic_pad(cx: KernelContext) -> None:
-    """Pad; a negative width crops, and only mode constant may pad an empty dim."""
+    """Write the sizes of a Pad, then a loop nest that reads each element of the result.
+
+    A negative width crops. Only mode constant may crop, or pad an empty dim.
+    """
     source, output, rank = _begin(cx, ("before", "count"))
     pads, value, axes = cx.input(1), cx.optional(2), cx.optional(3)
     mode, body, half = str(cx.instruction.attributes["mode"]), cx.body, pads.size // 2
@@ -137,7 +150,9 @@ def dynamic_pad(cx: KernelContext) -> None:
 
 @kernel(TILE_AT_RUN_TIME, kinds=ANY, refuse=_refuse_scalar)
 def dynamic_tile(cx: KernelContext) -> None:
-    """Read each dim repeatedly."""
+    """Write the sizes of a Tile, then a loop nest that reads each element modulo the size of its
+    dim.
+    """
     source, output, rank = _begin(cx, ("count",))
     repeats, body = cx.input(1), cx.body
     with body.loop("d", rank):
@@ -154,7 +169,10 @@ def dynamic_tile(cx: KernelContext) -> None:
 
 @kernel(RESHAPE_AT_RUN_TIME, kinds=ANY)
 def dynamic_reshape(cx: KernelContext) -> None:
-    """Reshape; 0 keeps the input's size unless ``allowzero``, and one -1 is the remaining size."""
+    """Write the sizes of a Reshape, then a copy.
+
+    A size of 0 is that of the input unless ``allowzero``. A size of -1 is computed from the others.
+    """
     source, shape, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     rank, own = len(output.shape), len(source.shape)
     cx.may_fail()

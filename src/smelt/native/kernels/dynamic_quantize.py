@@ -1,6 +1,6 @@
-"""DynamicQuantizeLinear: the range of the numbers and 0, then bytes, in two passes.
+"""DynamicQuantizeLinear in two passes: the range of the numbers and 0, then the bytes.
 
-As in ONNX Runtime, the range ignores NaN, and the scale of zeros is 1.
+As in ONNX Runtime, the range ignores NaN, and the scale is 1 if all numbers are 0.
 """
 
 from __future__ import annotations
@@ -43,12 +43,13 @@ RANGE = """static IF_CALLED void range_of(const float *x, ptrdiff_t n, float *ra
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the operand is refused, None if it is float32."""
     return None if instance.type(0).name == "float" else "a type other than float"
 
 
 @kernel("DynamicQuantizeLinear", refuse=_refuse)
 def dynamic_quantize(cx: KernelContext) -> None:
-    """Write bytes, their scale and their zero point."""
+    """Write the range of the numbers, then the bytes, their scale and their zero point."""
     x, y, scale, zero, body = cx.input(0), cx.output(0), cx.output(1), cx.output(2), cx.body
     run = quantize_run(cx)
     declare(cx)

@@ -1,7 +1,7 @@
 """Reductions whose axes are an input of the model.
 
-The output has the sizes that the model declares. A check before the run ensures that the axes lead
-to them.
+The output has the sizes that the model declares. A check before the run refuses axes that lead to
+others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LOG_SUM_EXP = Reduction("(-INFINITY)", "log_add_exp_@t({a}, {v})")
 
 
 def _refuse(instance: Instance) -> str | None:
-    """Return why the instruction is refused, None if it is not."""
+    """Return why the instruction is refused, None if it is supported."""
     op, type_ = str(instance.instruction.attributes["reduction"]), instance.type(0)
     if op not in TABLES[type_.kind] and not (op == "ReduceLogSumExp" and type_.kind == "float"):
         return f"{op} takes no {type_.name}"
@@ -29,7 +29,9 @@ def _refuse(instance: Instance) -> str | None:
 
 @kernel(REDUCE_AT_RUN_TIME, kinds=ANY, refuse=_refuse)
 def dynamic_reduce(cx: KernelContext) -> None:
-    """Accumulate each element into the output by strides that are 0 along reduced dims."""
+    """Write the accumulation of each element into the output, by strides that are 0 along reduced
+    dims.
+    """
     op, type_ = str(cx.instruction.attributes["reduction"]), cx.type(0)
     source, axes, output, body = cx.input(0), cx.input(1), cx.output(), cx.body
     rank, keep = len(source.shape), bool(cx.int("keepdims"))
@@ -58,9 +60,10 @@ def dynamic_reduce(cx: KernelContext) -> None:
 
 
 def _strides(shape: tuple[int, ...], axes: int, word: str, noop: int) -> tuple[str, str]:
-    """Return a function that fills in the strides and returns how many elements are reduced to one.
+    """Return name and text of a function of ``(axes, stride)`` that fills in the output strides.
 
-    It returns -1 for an axis out of range.
+    The function returns the number of elements that are reduced to one, -1 for an axis out of
+    range.
     """
     rank = len(shape)
     sizes = ", ".join(map(str, shape or (1,)))
@@ -94,7 +97,8 @@ def _strides(shape: tuple[int, ...], axes: int, word: str, noop: int) -> tuple[s
 def _fits(
     strides: str, shape: tuple[int, ...], output: tuple[int, ...], word: str, keep: bool
 ) -> tuple[str, str]:
-    """Return a function that is true if the axes lead to the sizes of the output."""
+    """Return name and text of a function that is true if the axes lead to the
+    sizes of the output."""
     rank, wanted = len(shape), len(output)
     name = f"{strides}_to_{'x'.join(map(str, output))}" + ("_kept" if keep else "")
     sizes, results = (", ".join(map(str, dims or (1,))) for dims in (shape, output))
@@ -119,6 +123,7 @@ def _fits(
 
 
 def _log_add_exp(word: str, f: str) -> str:
+    """Return the C function of ``log(exp(a) + exp(v))``."""
     return (
         f"static {word} log_add_exp_{word}({word} a, {word} v)\n{{\n"
         "    if (v != v || a == -INFINITY)\n        return v;\n"

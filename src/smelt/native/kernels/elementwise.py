@@ -22,19 +22,19 @@ COMPUTED = {"Div": divide, "Mod": modulo, "Pow": power, "BitShift": shift}
 
 
 def text_of(row: Row, type_: CType) -> str:
-    """Return a row's C expression for elements of a type, empty if it has none."""
+    """Return a row's C expression for elements of a type, "" if it has none."""
     if type_.kind == "int" and not type_.signed and row.unsigned:
         return row.unsigned
     return {"float": row.floats, "int": row.integers, "bool": row.booleans}[type_.kind]
 
 
 def combine(op: str, type_: CType, *operands: str) -> str:
-    """Return the C expression of an operator on ``operands``."""
+    """Return the C expression of the operator ``op`` on ``operands``."""
     return fill_types(text_of(ROWS[op], type_), type_).format(*operands)
 
 
 def expression(cx: KernelContext, row: Row) -> tuple[list[str], str]:
-    """Return an instruction's statements and C expression on ``{0}``, ``{1}``..."""
+    """Return an instruction's statements and C expression, on the operands ``{0}``, ``{1}``..."""
     type_ = cx.type(0)
     if row.name in COMPUTED and type_.kind == "int":
         return [], fill_types(COMPUTED[row.name](cx), type_)
@@ -50,7 +50,8 @@ def expression(cx: KernelContext, row: Row) -> tuple[list[str], str]:
 
 
 def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> None:
-    """Write one loop nest that stores the expression ``text`` of the elements read."""
+    """Write one loop nest that stores the expression ``text`` for each element;
+    see ``emit_map``."""
     reads = [cx.walked(i) for i in range(len(cx.instruction.inputs))]
     output = cx.output()
     accesses = [read.broadcast(output.shape) for read in reads]
@@ -58,9 +59,10 @@ def emit_each(cx: KernelContext, text: str, before: list[str] | None = None) -> 
 
 
 def in_place(instance: Instance) -> Needs:
-    """Return needs that allow overwriting any input with the output's size and type.
+    """Return needs that allow overwriting each input of the output's size and type.
 
-    An input that is read at other places than it is written to is excluded.
+    An input that a loop reads with the strides of a removed Slice is excluded: its element is read
+    after another one is stored there.
     """
     output = instance.program.slots[instance.instruction.outputs[0]]
     inputs = instance.instruction.inputs
@@ -77,6 +79,9 @@ def in_place(instance: Instance) -> Needs:
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the instruction is refused, None unless it is an integer power by a float
+    exponent.
+    """
     second = instance.slot(1)
     integers = instance.type(0).kind == "int" and instance.instruction.op == "Pow"
     if integers and second is not None and instance.type(1).kind != "int":
@@ -85,13 +90,17 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def kernel_for(row: Row) -> Kernel:
-    """Return the kernel of an operator for the element kinds of its row."""
+    """Return the kernel of an operator for the element kinds of which its row has C."""
 
     def element(cx: KernelContext) -> tuple[list[str], str]:
+        """Return the C of one element, with calls of ``math.h`` replaced by functions that
+        vectorize.
+        """
         before, text = expression(cx, row)
         return [in_lanes(cx, line) for line in before], in_lanes(cx, text)
 
     def emit(cx: KernelContext) -> None:
+        """Write the loop over all elements."""
         if row.name == "Exp" and exponential.supports(cx):
             exponential.emit(cx)
             return
@@ -102,7 +111,9 @@ def kernel_for(row: Row) -> Kernel:
 
 
 def kinds_of(row: Row) -> frozenset[str]:
-    """Return the element kinds for which the row has C, empty if it is not emitted by its row."""
+    """Return the element kinds for which the row has C; empty if another kernel computes the
+    operator.
+    """
     said = {"float": row.floats or row.formula, "int": row.integers, "bool": row.booleans}
     found = {kind for kind, text in said.items() if text}
     return frozenset(found | {"int"} if row.name in COMPUTED else found)
@@ -110,11 +121,11 @@ def kinds_of(row: Row) -> frozenset[str]:
 
 @cache
 def by_row(op: str) -> Kernel | None:
-    """Return the kernel described by the row of ``op``, None without one."""
+    """Return the kernel that the row of ``op`` describes, None without such a row."""
     row = ROWS.get(op)
     return kernel_for(row) if row is not None and kinds_of(row) else None
 
 
 def described() -> tuple[str, ...]:
-    """Return the operators that are emitted by their rows unless they have another kernel."""
+    """Return the operators that their rows compute unless they have another kernel."""
     return tuple(name for name in ROWS if by_row(name) is not None)

@@ -1,4 +1,4 @@
-"""exp of many neighbors by vectors; compilers do not vectorize ``lane_math.EXP`` as well.
+"""exp of contiguous floats by vectors; compilers do not vectorize ``lane_math.EXP`` as well.
 
 With 512-bit vectors there is an instruction for powers of two that handles subnormal numbers.
 """
@@ -13,7 +13,7 @@ from smelt.native.kernels.vector import PRELUDE
 from smelt.program.run_sizes import is_empty
 
 CHUNK = 1024
-"""The elements of a call."""
+"""The elements that one call computes."""
 
 _ALL = """static APART void exp_of_all(const float *x, float *y, ptrdiff_t n)
 {
@@ -37,7 +37,14 @@ def supports(cx: KernelContext) -> bool:
 
 
 def emit(cx: KernelContext) -> None:
-    """Write chunks in a shared loop."""
+    """Write a shared loop over calls for ``CHUNK`` elements each.
+
+    ```
+    for (ptrdiff_t i = 0; i < 5000; i += 1024) {
+        exp_of_all(x0 + i, y0 + i, 5000 - i < 1024 ? 5000 - i : 1024);
+    }
+    ```
+    """
     x, y = cx.input(0), cx.output()
     in_lanes(cx, "expf(x)")
     cx.call("LANES", PRELUDE)

@@ -1,4 +1,4 @@
-"""The largest and the smallest of neighbors, by vectors for float32.
+"""The largest and the smallest element of a contiguous row, by vectors for float32.
 
 The CPU's max instruction returns its second operand if one is NaN, so NaN is detected separately.
 """
@@ -73,13 +73,13 @@ _VECTORS = """#if LANES >= 8
     }
 #endif
 """
-"""The last vector overlaps the one before it, which does not change an extreme."""
+"""The part for vectors. The last vector overlaps the previous one, which changes no extreme."""
 
 
 def extreme_of(cx: KernelContext, type_: CType, order: str) -> str:
-    """Add a function of ``(x, n)`` that returns the largest (``>``) or smallest (``<``) element.
+    """Return the name of a function of ``(x, n)``: the largest (``>``) or smallest (``<``) element.
 
-    It returns NaN if there is one, and for no elements the identity infinity.
+    The function returns NaN if an element is NaN, and the identity infinity for no elements.
     """
     stem, pick = ("largest", "LARGER") if order == ">" else ("smallest", "SMALLER")
     name = f"{stem}_{type_.name}"

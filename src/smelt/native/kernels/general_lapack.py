@@ -21,13 +21,16 @@ NO_ORDER = "(int *)NULL"
 
 
 def supports(instance: Instance, name: str) -> bool:
-    """True if this file's kernels support the instruction: nonempty matrices whose parts have equal
-    shapes."""
+    """True if this file's kernels support the instruction: nonempty matrices with parts of equal
+    shape.
+    """
     return takes_real(instance, name) if name == "Schur" else takes_parts(instance)
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the bytes of three matrices and LAPACK's workspace, at least as its manual demands."""
+    """Return the scratch space: three matrices, and at least the workspace that LAPACK's manual
+    demands.
+    """
     n = instance.shape(0)[-1]
     elements = 2 * (3 * n * n + (4 + BLOCK) * n) + 2 * n
     return Needs(workspace=elements * instance.type(0).size + 4 * (n + 1))
@@ -37,10 +40,11 @@ def _needs(instance: Instance) -> Needs:
 def _decomposed(
     cx: KernelContext, inputs: int, results: Sequence[tuple[str, int]]
 ) -> Iterator[tuple[str, str, str, str, str]]:
-    """Write the caller's LAPACK call for each matrix ``b``.
+    """Write a loop over matrices ``b``; the caller writes the LAPACK call in it.
 
-    Yield five pointers: to three matrices (the first holds ``b``), to a row of values, and to a
-    workspace of ``(4 + BLOCK) n`` numbers.
+    Yields five pointers: to three matrices, the first a column-major copy of ``b``; to a row of
+    values; and to a workspace of ``(4 + BLOCK) n`` numbers. A matrix with non-finite elements gives
+    NaN in ``results``, without a call.
     """
     body, n, t = cx.body, cx.shape(0)[-1], cx.type(0).name
     size = inputs * n * n
@@ -62,12 +66,13 @@ def _decomposed(
 
 
 def _results(cx: KernelContext, *counts: int) -> list[tuple[str, int]]:
+    """Return address and size of matrix ``b`` of each output; ``counts`` are the sizes."""
     return [(f"{cx.output(i).name} + b * {count}", count) for i, count in enumerate(counts)]
 
 
 @kernel(f"{DOMAIN}::Schur", needs=_needs)
 def schur(cx: KernelContext) -> None:
-    """Call ``gees`` in real form."""
+    """Write a call of ``gees`` for each real matrix."""
     n = cx.shape(0)[-1]
     results, room = _results(cx, n * n, n * n), (4 + BLOCK) * n
     with _decomposed(cx, 1, results) as (a, left, _, values, work):
@@ -81,7 +86,7 @@ def schur(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexSchur", needs=_needs)
 def complex_schur(cx: KernelContext) -> None:
-    """Call ``gees`` on complex matrices."""
+    """Write a call of ``gees`` for each complex matrix."""
     n = cx.shape(0)[-1]
     results, room = _results(cx, *((n * n,) * 4)), (2 + BLOCK) * n
     with _decomposed(cx, 2, results) as (a, left, _, values, work):
@@ -97,7 +102,7 @@ def complex_schur(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexEig", needs=_needs)
 def complex_eig(cx: KernelContext) -> None:
-    """Call ``geev`` on complex matrices, scaled to an ordinary magnitude."""
+    """Write a call of ``geev`` for each complex matrix, scaled to an ordinary magnitude."""
     n, body = cx.shape(0)[-1], cx.body
     results, room = _results(cx, n, n, *((n * n,) * 4)), (2 + BLOCK) * n
     with _decomposed(cx, 2, results) as (a, left, right, values, work):

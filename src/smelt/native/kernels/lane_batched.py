@@ -1,12 +1,12 @@
 """Lane-batched kernels for factors and systems of many small matrices: one matrix per vector lane.
 
-Elements (i, j) of as many matrices as a vector has lanes are contiguous, so each step of an
-algorithm is one step on vectors, for matrices of any size. LAPACK takes one call per matrix, which
-costs more than the computation for up to 16 x 16. Signs and pivots are those of LAPACK.
+A vector contains element (i, j) of several matrices, one per lane, so each scalar operation of the
+algorithm becomes a vector operation. A LAPACK call per matrix would take longer than the
+computation of matrices up to 16 x 16. Signs and pivots are those of LAPACK.
 
-The last vector of a batch overlaps the one before if the batch does not fill it.
+If the batch is no multiple of the lanes, its last vector overlaps the previous one.
 
-The vectors are extensions of GCC and Clang, so these kernels are for programs of this process.
+Vector types are extensions of GCC and Clang, so only programs for this process use these kernels.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from smelt.program.storage import Needs
 
 DOMAIN = "smelt.native.lane_batched"
 MOST = 32
-"""The most rows and columns for which it is worth it; larger matrices exceed the nearest cache."""
+"""The most rows and columns: vectors of larger matrices exceed the first-level cache."""
 
 TAKEN = {
     "Cholesky": 1,
@@ -38,10 +38,9 @@ TAKEN = {
 
 
 def supports(instance: Instance, name: str) -> bool:
-    """True if this file's kernels support the instruction: small matrices that are not empty, in a
-    batch that fills a vector.
+    """True if this file's kernels support the instruction: a batch of small, nonempty matrices.
 
-    Complex ones are given by their parts.
+    The batch has to fill a vector. Complex matrices are given by their parts.
     """
     operands = [(instance.shape(i), instance.type(i).name) for i in range(TAKEN[name])]
     if any(type_ not in ("float", "double") or 0 in shape for shape, type_ in operands):
@@ -54,9 +53,9 @@ def supports(instance: Instance, name: str) -> bool:
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return scratch space for a vector of the first operand, of the result, and of one row.
+    """Return the scratch space: vectors for the first operand, the result and one row.
 
-    Operands and results of complex numbers are their parts.
+    Complex operands and results are two parts each.
     """
     shapes = (instance.shape(0), instance.output_shape())
     parts = 2 if instance.instruction.op.endswith("ComplexTriangularSolve") else 1
@@ -64,7 +63,10 @@ def _needs(instance: Instance) -> Needs:
 
 
 class Vectors:
-    """Writes the code of each vector of matrices; its arrays are in scratch space."""
+    """Writes the C of one vector of matrices; its arrays are in scratch space.
+
+    ``word`` is the C type of a vector.
+    """
 
     def __init__(self, cx: KernelContext) -> None:
         self.cx, self.type = cx, cx.type(0).name
@@ -73,26 +75,28 @@ class Vectors:
         cx.body.line(f"{self.word} *room = ({self.word} *){cx.scratch(cx.type(0))};")
 
     def function(self, name: str) -> str:
-        """Return the name of a function for this type, and declare its text."""
+        """Add the function ``name`` and the functions it calls for this element type; return its C
+        name.
+        """
         for needed, text in TEXTS[name]:
             self.cx.call(filled(needed, self.type), filled(text, self.type))
         return f"{name}_{self.type}"
 
     def room(self, name: str, count: int) -> str:
-        """Return a pointer to ``count`` vectors of scratch space."""
+        """Declare ``name``, a pointer to ``count`` vectors of scratch space, and return it."""
         self.cx.body.line(f"{self.word} *const {name} = room;")
         self.cx.body.line(f"room += {count};")
         return name
 
     def call(self, name: str, *arguments: str | int) -> None:
-        """Write the call of a function for this type."""
+        """Write the call of the function ``name`` for this element type."""
         self.cx.body.line(f"{self.function(name)}({', '.join(map(str, arguments))});")
 
     @contextmanager
     def of_matrices(self) -> Iterator[None]:
-        """Write a loop over vectors of matrices; ``b`` is the index of the first matrix.
+        """Write a loop over vectors of matrices; ``b`` is the first matrix of a vector.
 
-        Threads share the vectors, unless two vectors would compute the same matrix.
+        Shards compute ranges of vectors, unless two vectors contain the same matrix.
         """
         count, body = math.prod(self.cx.shape(0)[:-2]), self.cx.body
         loop = body.loop if count % self.lanes else body.shared_loop
@@ -104,7 +108,15 @@ class Vectors:
 
 @kernel(f"{DOMAIN}::Cholesky", needs=_needs, shared=True)
 def cholesky(cx: KernelContext) -> None:
-    """Compute column by column; a pivot that is not positive makes the triangle NaN."""
+    """Write Cholesky factors, column by column; a pivot that is not positive makes the triangle
+    NaN.
+
+    ```
+    together_float(x0 + b * 16, a, 16);
+    cholesky_float(a, 4, 4, 1);
+    apart_float(a, y0 + b * 16, 16);
+    ```
+    """
     n, lower, vectors = cx.shape(0)[-1], bool(cx.int("lower")), Vectors(cx)
     a = vectors.room("a", n * n)
     steps = (n, 1) if lower else (1, n)
@@ -116,7 +128,7 @@ def cholesky(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::LU", needs=_needs, shared=True)
 def lu(cx: KernelContext) -> None:
-    """Compute column by column; each lane swaps its own rows."""
+    """Write LU factors, column by column; each lane swaps its own rows."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     a = vectors.room("a", m * n)
     with vectors.of_matrices():
@@ -129,7 +141,8 @@ def lu(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexCholesky", needs=_needs, shared=True)
 def complex_cholesky(cx: KernelContext) -> None:
-    """Compute like for real matrices; the imaginary part of the diagonal is not read."""
+    """Write Cholesky factors of Hermitian matrices; imaginary parts of the
+    diagonal are not read."""
     n, vectors = cx.shape(0)[-1], Vectors(cx)
     parts = [vectors.room(name, n * n) for name in ("re", "im")]
     with vectors.of_matrices():
@@ -142,7 +155,7 @@ def complex_cholesky(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::ComplexLU", needs=_needs, shared=True)
 def complex_lu(cx: KernelContext) -> None:
-    """Compute like for real matrices."""
+    """Write LU factors of complex matrices, as ``lu`` does."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     parts = [vectors.room(name, m * n) for name in ("re", "im")]
     with vectors.of_matrices():
@@ -157,19 +170,21 @@ def complex_lu(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::TriangularSolve", needs=_needs, shared=True)
 def triangular_solve(cx: KernelContext) -> None:
-    """Solve by substitution."""
+    """Write solutions of real triangular systems."""
     _solve(cx, "substitute", 1)
 
 
 @kernel(f"{DOMAIN}::ComplexTriangularSolve", needs=_needs, shared=True)
 def complex_triangular_solve(cx: KernelContext) -> None:
-    """Solve like real systems."""
+    """Write solutions of complex triangular systems."""
     _solve(cx, "complex_substitute", 2)
 
 
 def _solve(cx: KernelContext, function: str, parts: int) -> None:
-    """Write a triangular solve; a system from the right is one from the left with both
-    transposed."""
+    """Write solutions by substitution, with the C function ``function``.
+
+    A system from the right is solved as a system from the left with both matrices transposed.
+    """
     n, (rows, columns), left = cx.shape(0)[-1], cx.output().shape[-2:], bool(cx.int("left_side"))
     turned = bool(cx.int("transpose_a")) == left
     lower = bool(cx.int("lower")) != turned
@@ -194,7 +209,7 @@ def _solve(cx: KernelContext, function: str, parts: int) -> None:
 
 @kernel(f"{DOMAIN}::Geqrf", needs=_needs, shared=True)
 def geqrf(cx: KernelContext) -> None:
-    """Compute Householder reflections, packed like by LAPACK."""
+    """Write Householder reflections, packed as LAPACK packs them."""
     (m, n), vectors = cx.shape(0)[-2:], Vectors(cx)
     a, w = vectors.room("a", m * n), vectors.room("w", n)
     count = min(m, n)
@@ -206,7 +221,7 @@ def geqrf(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs, shared=True)
 def householder_product(cx: KernelContext) -> None:
-    """Multiply from the last reflection to the first."""
+    """Write the product of Householder reflections, from the last one to the first."""
     (m, n), count, vectors = cx.shape(0)[-2:], cx.shape(1)[-1], Vectors(cx)
     a, q, w = (vectors.room(name, c) for name, c in (("a", m * n), ("q", m * n), ("w", n)))
     with vectors.of_matrices():

@@ -1,14 +1,15 @@
 """C of the lane-batched reduction of matrices to tridiagonal or bidiagonal form.
 
-Written like the texts of ``lane_batched_text``, and declared after those that they call.
+Placeholders are those of ``lane_batched_text.OF_TYPE``.
 """
 
 from __future__ import annotations
 
-TRIDIAGONAL = """static void tridiagonal_@t(lanes_@t *restrict a, @t *restrict taus,
+TRIDIAGONAL = """/* LAPACK's sytd2: make the symmetric a tridiagonal by reflections. */
+static void tridiagonal_@t(lanes_@t *restrict a, @t *restrict taus,
     lanes_@t *restrict w, ptrdiff_t n)
 {
-    /* What is below the diagonal is told of what is above. */
+    /* Copy the upper triangle to the lower one. */
     for (ptrdiff_t i = 0; i < n; ++i)
         for (ptrdiff_t j = i + 1; j < n; ++j)
             a[i * n + j] = a[j * n + i];
@@ -48,7 +49,8 @@ TRIDIAGONAL = """static void tridiagonal_@t(lanes_@t *restrict a, @t *restrict t
 }
 """
 
-BIDIAGONAL = """static void bidiagonal_@t(lanes_@t *restrict a, lanes_@t *restrict d,
+BIDIAGONAL = """/* LAPACK's gebd2 for m >= n: diagonal d, superdiagonal e, reflections in a. */
+static void bidiagonal_@t(lanes_@t *restrict a, lanes_@t *restrict d,
     lanes_@t *restrict e, @t *restrict lefts, @t *restrict rights, lanes_@t *restrict w,
     ptrdiff_t m, ptrdiff_t n)
 {

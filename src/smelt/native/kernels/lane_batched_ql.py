@@ -1,14 +1,14 @@
 """C of lane-batched implicit QL on symmetric tridiagonal matrices, for eigenvalues.
 
-Each lane has its own block, shift and end, like LAPACK's ``steqr`` for one matrix. Lanes with
-nothing to do at a row apply the identity rotation. LAPACK works from the end of a block that has
-the smaller number; here it is always the same end, and the block is reversed if needed.
+Each lane has its own block and shift, as LAPACK's ``steqr`` has for one matrix. A lane whose block
+does not contain the current row applies the identity rotation. LAPACK iterates from the end of a
+block with the smaller diagonal element; here a block is reversed instead.
 """
 
 from __future__ import annotations
 
-PAIR = """/* Eigenvalues of [[a, b], [b, c]], the larger size first, and the cosine and sine of the
-   vector of that one. */
+PAIR = """/* LAPACK's laev2: eigenvalues of [[a, b], [b, c]], the larger absolute value first, and
+   the vector (cosine, sine) of the first. */
 static void pair_@t(@t a, @t b, @t c, @t *first, @t *second, @t *cosine, @t *sine)
 {
     const @t sum = a + c, apart = a - c, wide = __builtin_fabs@s(apart);
@@ -45,7 +45,7 @@ QL = """typedef struct {
     @i low[@l], high[@l], end[@l], next[@l], pair[@l], flipped[@l], split[@l];
 } steps_@t;
 
-/* Bit i of a lane: whether nothing is between its elements i and i + 1, in their first order. */
+/* Set bit i of a lane's split if e[i] is negligible, in the present order of elements. */
 static void split_@t(steps_@t *steps, const lanes_@t *restrict d, const lanes_@t *restrict e,
     ptrdiff_t bottom, ptrdiff_t top)
 {
@@ -77,7 +77,7 @@ static void reverse_@t(@t *restrict d, @t *restrict e, @t *restrict z, ptrdiff_t
     }
 }
 
-/* Where a lane goes on: from low to high, both its own; low is n where it is done. */
+/* Set a lane's next block, low to high; low becomes n if the lane is done. */
 static void settle_@t(steps_@t *steps, ptrdiff_t l, @t *restrict d, @t *restrict e,
     @t *restrict z, ptrdiff_t n)
 {
@@ -122,7 +122,7 @@ static void settle_@t(steps_@t *steps, ptrdiff_t l, @t *restrict d, @t *restrict
     }
 }
 
-/* Values to d, vectors to the columns of z, which has a vector for each row of a column. */
+/* d = eigenvalues, columns of z = z times the eigenvectors. Returns 1 without convergence. */
 static int ql_@t(lanes_@t *restrict d, lanes_@t *restrict e, lanes_@t *restrict z, ptrdiff_t n,
     const int *restrict skip)
 {

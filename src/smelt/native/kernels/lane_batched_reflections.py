@@ -1,12 +1,13 @@
 """C of lane-batched QR factors, as Householder reflections.
 
-Written like the texts of ``lane_batched_text``. If squares overflow or underflow, a lane is scaled
-first, like in LAPACK; the other lanes stay as they are.
+Placeholders are those of ``lane_batched_text.OF_TYPE``. A lane whose squares overflow or underflow
+is computed again with scaling, as in LAPACK; other lanes are not.
 """
 
 from __future__ import annotations
 
-REFLECTION = """static void careful_@t(@t *restrict a, ptrdiff_t rows, ptrdiff_t step,
+REFLECTION = """/* One lane of reflection, with scaling. */
+static void careful_@t(@t *restrict a, ptrdiff_t rows, ptrdiff_t step,
     @t *restrict tau)
 {
     @t most = 0, rest = 0, total = 0;
@@ -26,6 +27,7 @@ REFLECTION = """static void careful_@t(@t *restrict a, ptrdiff_t rows, ptrdiff_t
     a[0] = beta * most;
 }
 
+/* Replace the vector a, with stride step, by beta and v: I - tau v v^T maps it to (beta, 0...). */
 static void reflection_@t(lanes_@t *restrict a, ptrdiff_t rows, ptrdiff_t step,
     @t *restrict tau)
 {
@@ -47,14 +49,15 @@ static void reflection_@t(lanes_@t *restrict a, ptrdiff_t rows, ptrdiff_t step,
     a[0] = beta;
     for (ptrdiff_t i = 1; i < rows; ++i)
         a[i * step] *= scale;
-    /* What a matrix becomes does not hang on those beside it. */
+    /* Only such lanes are scaled, so a matrix's result does not depend on other lanes. */
     for (ptrdiff_t l = 0; l < (some != 0 ? @l : 0); ++l)
         if (odd[l])
             careful_@t((@t *)a + l, rows, step * @l, tau + l);
 }
 """
 
-REFLECT = """static void reflect_@t(const lanes_@t *restrict v, ptrdiff_t step,
+REFLECT = """/* a = (I - tau v v^T) a, where v[0] counts as 1; w has room for a row. */
+static void reflect_@t(const lanes_@t *restrict v, ptrdiff_t step,
     const @t *restrict tau, lanes_@t *restrict a, ptrdiff_t n, lanes_@t *restrict w,
     ptrdiff_t rows, ptrdiff_t columns)
 {
@@ -78,7 +81,8 @@ REFLECT = """static void reflect_@t(const lanes_@t *restrict v, ptrdiff_t step,
 }
 """
 
-REFLECTIONS = """static void reflections_@t(lanes_@t *restrict a, @t *restrict taus,
+REFLECTIONS = """/* QR: R in the upper triangle of a, reflection vectors below, scales in taus. */
+static void reflections_@t(lanes_@t *restrict a, @t *restrict taus,
     lanes_@t *restrict w, ptrdiff_t m, ptrdiff_t n)
 {
     const ptrdiff_t count = m < n ? m : n;
@@ -93,7 +97,8 @@ REFLECTIONS = """static void reflections_@t(lanes_@t *restrict a, @t *restrict t
 }
 """
 
-MULTIPLY = """static void multiply_@t(const lanes_@t *restrict a, const @t *restrict taus,
+MULTIPLY = """/* q = product of the first count reflections of a. */
+static void multiply_@t(const lanes_@t *restrict a, const @t *restrict taus,
     lanes_@t *restrict q, lanes_@t *restrict w, ptrdiff_t m, ptrdiff_t n, ptrdiff_t count)
 {
     for (ptrdiff_t i = 0; i < m; ++i)
@@ -108,7 +113,7 @@ MULTIPLY = """static void multiply_@t(const lanes_@t *restrict a, const @t *rest
 }
 """
 
-REFLECTIONS_TO = """/* Matrices that are not wider than long; taus lie side by side. */
+REFLECTIONS_TO = """/* As reflections, for m >= n; taus of all lanes are contiguous. */
 static void reflections_to_@t(lanes_@t *restrict a, @t *restrict taus, lanes_@t *restrict w,
     ptrdiff_t m, ptrdiff_t n)
 {

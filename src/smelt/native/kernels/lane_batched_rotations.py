@@ -1,7 +1,6 @@
 """C that lane-batched QR and QL share: rotations, one per lane.
 
-``@i`` is the integer type with as many bits as an element, ``@s`` the suffix of functions of math.h
-for it, ``@m`` the bits of its mantissa.
+Placeholders are those of ``lane_batched_text.OF_TYPE``.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ static inline lanes_@t root_@t(lanes_@t x)
 }
 """
 
-NEAR = """/* Each lane times the power of two that brings its largest number near 1,
-   where that is far off; back undoes it. What is not finite is to be skipped. */
+NEAR = """/* Scale each lane by a power of two that brings its largest number near 1, unless it is
+   between 1/@h and @h. back is the inverse; skip marks lanes with non-finite numbers. */
 static void near_@t(lanes_@t *restrict a, ptrdiff_t n, lanes_@t *restrict back,
     int *restrict skip)
 {
@@ -62,8 +61,8 @@ static void near_@t(lanes_@t *restrict a, ptrdiff_t n, lanes_@t *restrict back,
 }
 """
 
-ROTATION = """/* c f + s g = r and c g - s f = 0. Both are scaled by a power of two, which is exact,
-   so that squares stay in range. r has the sign of f. */
+ROTATION = """/* Return r = c f + s g for the rotation with c g - s f = 0; r has the sign of f. Scaling
+   by a power of two, which is exact, keeps squares in range. */
 static inline lanes_@t rotation_@t(lanes_@t f, lanes_@t g, lanes_@t *c, lanes_@t *s)
 {
     const @i exponents = (@i)((@u)2 * (sizeof(@t) == 4 ? 127 : 1023) << @m);
@@ -82,7 +81,8 @@ static inline lanes_@t rotation_@t(lanes_@t f, lanes_@t g, lanes_@t *c, lanes_@t
 }
 """
 
-ROTATE = """static inline void rotate_@t(lanes_@t *restrict x, lanes_@t *restrict y, ptrdiff_t n,
+ROTATE = """/* (x, y) = (c x + s y, c y - s x), for n vectors each. */
+static inline void rotate_@t(lanes_@t *restrict x, lanes_@t *restrict y, ptrdiff_t n,
     lanes_@t c, lanes_@t s)
 {
     for (ptrdiff_t i = 0; i < n; ++i) {

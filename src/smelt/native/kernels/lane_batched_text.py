@@ -1,4 +1,4 @@
-"""C of lane-batched kernels: ``a[i * r + j * c]`` has element (i, j) of each matrix.
+"""C of lane-batched kernels: the vector ``a[i * r + j * c]`` is element (i, j) of several matrices.
 
 ``@t`` is the element type, ``@l`` the number of matrices in a vector of 64 bytes.
 """
@@ -33,7 +33,7 @@ BYTES = 64
 
 
 def lanes_of(type_: str) -> int:
-    """Return the number of elements of a vector."""
+    """Return the number of elements in a vector of ``BYTES``."""
     return BYTES // {"float": 4, "double": 8}[type_]
 
 
@@ -41,7 +41,8 @@ LANES = f"""typedef @t lanes_@t
     __attribute__((vector_size({BYTES}), aligned(sizeof(@t)), may_alias));
 """
 
-TOGETHER = """static void together_@t(const @t *restrict x, lanes_@t *restrict a, ptrdiff_t n)
+TOGETHER = """/* a = n elements of each matrix, interleaved; matrix l begins at x + l * n. */
+static void together_@t(const @t *restrict x, lanes_@t *restrict a, ptrdiff_t n)
 {
     @t *const to = (@t *)a;
     for (ptrdiff_t first = 0; first < n; first += @l) {
@@ -53,7 +54,8 @@ TOGETHER = """static void together_@t(const @t *restrict x, lanes_@t *restrict a
 }
 """
 
-APART = """static void apart_@t(const lanes_@t *restrict a, @t *restrict x, ptrdiff_t n)
+APART = """/* The inverse of together. */
+static void apart_@t(const lanes_@t *restrict a, @t *restrict x, ptrdiff_t n)
 {
     const @t *const from = (const @t *)a;
     for (ptrdiff_t first = 0; first < n; first += @l) {
@@ -65,8 +67,8 @@ APART = """static void apart_@t(const lanes_@t *restrict a, @t *restrict x, ptrd
 }
 """
 
-CHOLESKY = """/* Column by column, two rows at a time, each the sum of what the columns before
-   take from it. */
+CHOLESKY = """/* Column by column, two rows at a time. Element (i, j) is a(i, j) minus the dot product
+   of rows i and j of the previous columns, divided by the pivot. */
 static void cholesky_@t(lanes_@t *restrict a, ptrdiff_t n, ptrdiff_t r, ptrdiff_t c)
 {
     const lanes_@t zero = {0};
@@ -106,7 +108,8 @@ static void cholesky_@t(lanes_@t *restrict a, ptrdiff_t n, ptrdiff_t r, ptrdiff_
 }
 """
 
-LU = """static void lu_@t(lanes_@t *restrict a, int32_t *restrict pivots, int32_t *restrict order,
+LU = """/* Column by column: each lane finds its pivot and swaps its rows, then all subtract. */
+static void lu_@t(lanes_@t *restrict a, int32_t *restrict pivots, int32_t *restrict order,
     ptrdiff_t m, ptrdiff_t n)
 {
     const ptrdiff_t count = m < n ? m : n;
@@ -153,7 +156,8 @@ LU = """static void lu_@t(lanes_@t *restrict a, int32_t *restrict pivots, int32_
 }
 """
 
-SUBSTITUTE = """static void substitute_@t(const lanes_@t *restrict a, lanes_@t *restrict x,
+SUBSTITUTE = """/* Solve a y = x in place of x; strides are ar and ac of a, xr and xc of x. */
+static void substitute_@t(const lanes_@t *restrict a, lanes_@t *restrict x,
     ptrdiff_t n, ptrdiff_t columns, ptrdiff_t ar, ptrdiff_t ac, ptrdiff_t xr, ptrdiff_t xc,
     int lower, int unit)
 {
@@ -253,16 +257,16 @@ OF_TYPE: Mapping[str, Mapping[str, str]] = {
 - ``@i``, ``@u``: integers of the same size, signed and unsigned
 - ``@s``: the suffix of functions of math.h
 - ``@m``: bits of the mantissa
-- ``@e``: half of the step from 1 to the next number
-- ``@z``: the least normal number
-- ``@h``: how far from 1 numbers are not scaled
-- ``@p``: the largest power of two whose inverse is normal, too
+- ``@e``: half of the difference between 1 and the next larger number
+- ``@z``: the smallest normal number
+- ``@h``: the largest number, and inverse of the smallest, for which a matrix is not scaled
+- ``@p``: the largest exponent of two by which a matrix is scaled
 - ``@q``: the factor of ``@e`` in the tolerance of bidiagonal QR
 """
 
 
 def filled(text: str, type_: str) -> str:
-    """Return ``text`` with placeholders replaced for an element type."""
+    """Return ``text`` with the placeholders replaced for the element type ``type_``."""
     for word, meant in OF_TYPE[type_].items():
         text = text.replace(word, meant)
     return text
@@ -276,4 +280,4 @@ TEXTS: Mapping[str, Sequence[tuple[str, str]]] = {
     ]
     for name, _ in _ALL
 }
-"""The texts of each function and, before it, of those that it calls."""
+"""The text of each function, preceded by the texts of the functions that it calls."""

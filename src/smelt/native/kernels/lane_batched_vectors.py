@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-EMBED = """/* Columns of own, of other where a lane's bit says so, in the corner of an identity. */
+EMBED = """/* to = identity with n x n elements replaced: column j by that of other in lanes whose
+   bit j of swapped is set, else by that of own. */
 static void embed_@t(const lanes_@t *restrict own, const lanes_@t *restrict other,
     mask_@t swapped, lanes_@t *restrict to, ptrdiff_t n, ptrdiff_t rows, ptrdiff_t columns)
 {
@@ -19,8 +20,8 @@ static void embed_@t(const lanes_@t *restrict own, const lanes_@t *restrict othe
 }
 """
 
-RETURN = """/* The product of the reflections, whose vectors lie by step in a, n + 1 from
-   one to the next, times what is at to. The first has as many rows as to. */
+RETURN = """/* to = product of the reflections times to. Vector k begins at a + k * (n + 1), with
+   stride step; the first has as many rows as to. */
 static void return_@t(const lanes_@t *restrict a, ptrdiff_t step, ptrdiff_t n,
     const @t *restrict taus, ptrdiff_t count, lanes_@t *restrict to, lanes_@t *restrict w,
     ptrdiff_t rows, ptrdiff_t columns)
@@ -31,7 +32,7 @@ static void return_@t(const lanes_@t *restrict a, ptrdiff_t step, ptrdiff_t n,
 }
 """
 
-RAISE = """/* A lower bidiagonal matrix becomes an upper one by rotations of its rows. */
+RAISE = """/* Make a lower bidiagonal matrix upper bidiagonal by rotations (c, s) of its rows. */
 static void raise_@t(lanes_@t *restrict d, lanes_@t *restrict e, lanes_@t *restrict c,
     lanes_@t *restrict s, ptrdiff_t n)
 {
@@ -43,7 +44,7 @@ static void raise_@t(lanes_@t *restrict d, lanes_@t *restrict e, lanes_@t *restr
 }
 """
 
-LOWER = """/* Undoes that for the left vectors. */
+LOWER = """/* Apply the inverse rotations of raise to the left vectors. */
 static void lower_@t(lanes_@t *restrict to, const lanes_@t *restrict c,
     const lanes_@t *restrict s, ptrdiff_t n)
 {
@@ -52,7 +53,7 @@ static void lower_@t(lanes_@t *restrict to, const lanes_@t *restrict c,
 }
 """
 
-SORT = """/* Sizes of a lane's values as they shrink, and the places where they were. */
+SORT = """/* values = absolute values of a lane times by, descending; order = their old places. */
 static void sort_@t(const @t *restrict d, @t *restrict values, ptrdiff_t *restrict order,
     ptrdiff_t n, @t by)
 {

@@ -46,9 +46,9 @@ EXP = """static IN_LOOPS float lane_exp(float x)
     p = LANE_FMA(p, r, 0.99999988f);
     p = LANE_FMA(p, r, 2.0f);
     p = LANE_FMA(p, r, 2.0f);
-    /* 2^n, for n < 0 by 2^64 larger: many CPUs take a hundred times as long for a product that is
-       not normal. What has to be rounded to such a number is so by adding 2^-62, whose last place
-       is 2^64 of theirs. There is no ~, which of 512 bits waits in GCC for what it overwrites. */
+    /* power = 2^n, or 2^(n + 64) for n < 0: many CPUs multiply subnormal numbers a hundred times
+       slower. Adding step = 2^-62, whose last place is 2^64 times that of subnormals, rounds such
+       results. GCC's ~ of 512 bits would wait for the register that it overwrites. */
     memcpy(&bits, &shifted, 4);
     more = (bits & 0x400000u) << 7;
     bits = (bits << 23) - more + 0x5f000000u;
@@ -63,7 +63,7 @@ EXP = """static IN_LOOPS float lane_exp(float x)
 
 NARROW_EXP = """static IN_LOOPS float lane_narrow_exp(float x)
 {
-    /* As lane_exp, between -80 and 80. */
+    /* lane_exp for x between -80 and 80. */
     const float shifted = LANE_FMA(x, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
     const float r = LANE_FMA(n, 2.12194440e-4f, LANE_FMA(n, -0.693359375f, x));
     float p = 1.38144672e-3f, power;
@@ -97,7 +97,7 @@ TANH = """static IN_LOOPS float lane_tanh(float x)
 
 ERF = """static IN_LOOPS float lane_erf(float x)
 {
-    /* Beyond 1, erf is 1 - exp(-q) with a polynomial q; beyond 4, 1. */
+    /* |x| < 1: x times a polynomial in x^2. Else 1 - exp(-q), q a polynomial; from 4 on, 1. */
     const float a = fabsf(x), z = x * x, t = (a > 4.0f ? 4.0f : a) - 1.0f;
     float p = 7.88911057e-5f, q = -2.51381977e-7f, far;
     p = LANE_FMA(p, z, -8.02083872e-4f);
@@ -122,7 +122,7 @@ ERF = """static IN_LOOPS float lane_erf(float x)
 
 EXPM1 = """static IN_LOOPS float lane_expm1(float x)
 {
-    /* As lane_exp, with r and 2^n less 1 on their own; from 2^25 on, 1 is less than what rounds. */
+    /* expm1 x = 2^n expm1(r) + (2^n - 1), n and r as in lane_exp. For x > 17, use exp x. */
     const float low = x < -104.0f ? -104.0f : x, c = low > 17.0f ? 17.0f : low;
     const float shifted = LANE_FMA(c, 1.44269504f, 12582912.0f), n = shifted - 12582912.0f;
     const float r = LANE_FMA(n, 2.12194440e-4f, LANE_FMA(n, -0.693359375f, c)), far = lane_exp(x);
@@ -158,7 +158,7 @@ _SERIES = """    f = m - 1.0f;
 
 LOG1P = """static IN_LOOPS float lane_log1p(float x)
 {
-    /* 1 + x = 2^n m with m between the roots of 1/2 and 2; what the sum lost comes last. */
+    /* 1 + x = 2^n m, with m from sqrt(1/2) to sqrt(2); lost corrects the rounding of 1 + x. */
     const float u = 1.0f + x, lost = (x - (u - 1.0f)) / u;
     float m, f, z, p = 8.70145052e-2f, n;
     uint32_t bits;
@@ -178,7 +178,7 @@ SERIES    p = LANE_FMA(LANE_FMA(p, f, -0.5f), z, LANE_FMA(n, -2.12194440e-4f, lo
 
 LOG = """static IN_LOOPS float lane_log(float x)
 {
-    /* As lane_log1p, of a number that is normal after a factor of 2^23 at most. */
+    /* As lane_log1p, without 1 +. A subnormal x is first multiplied by 2^23. */
     const int few = x < 1.17549435e-38f;
     const float u = few ? x * 8388608.0f : x;
     float m, f, z, p = 8.70145052e-2f, n;
@@ -213,9 +213,10 @@ _NAME = re.compile(r"(lane_\w+)\(")
 
 
 def in_lanes(cx: KernelContext, text: str) -> str:
-    """Return ``text`` with these functions in place of those of math.h."""
+    """Return ``text`` with calls of ``math.h`` replaced by calls of this file's functions."""
 
     def replaced(match: re.Match[str]) -> str:
+        """Return the call of the replacement, and add its functions to the kernel."""
         cx.call("IN_LOOPS", IN_LOOPS)
         cx.call("LANE_FMA", LANE_FMA)
         for function in FUNCTIONS[match[1]]:

@@ -1,8 +1,9 @@
 """Branch-free sin and cos of floats of all magnitudes, within 2 ulp.
 
-Payne and Hanek (1983) multiply by those bits of 1 / (2 pi) that are neither whole turns nor too
-small. Here doubles do so. Each of four ranges has a scale, a power of 2, and three parts (28, 28
-and 53 bits) of the fraction of the scaled 1 / (2 pi), whose products with a float are exact.
+The argument reduction is that of Payne and Hanek (1983), in doubles: x is multiplied only by the
+bits of 1 / (2 pi) that affect the fraction of the product. Each of four ranges of x has a scale, a
+power of 2, and the fraction of 1 / (2 pi) times its inverse in three parts of 28, 28 and 53 bits,
+whose products with a float are exact.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ SIN_QUARTERS = """#undef LANE_SINCOS
 #if defined(LANE_SINCOS)
 static IN_LOOPS float lane_sin_quarters(float x, int32_t quarters)
 {
-    /* x = k turns + q quarters + r: products with three parts of 1 / (2 pi), scaled so that whole
-       turns are dropped exactly, in doubles; x is an integer where the scale is not 1. */
+    /* x = k turns + q quarter turns + r. t, u and v * third are the products with the three parts;
+       whole turns are dropped exactly. Where scale is not 1, x is an integer. */
     const double d = (double)x, a = fabs(d);
     const int big = a >= 2251799813685248.0, huge = a >= 6.044629098073146e+23;
     const int most = a >= 1.6225927682921336e+32;
@@ -47,9 +48,9 @@ static IN_LOOPS float lane_sin_quarters(float x, int32_t quarters)
 }
 #endif
 """
-"""The sine of x plus a number of quarter turns. math.h is faster for single elements and without
-vectors of doubles, and so is the GNU C library's libmvec where it is declared. In functions for
-wider vectors, clang shows the width by ``SUMS`` only."""
+"""The sine of x plus a number of quarter turns. It is left out where math.h is faster: without
+vectors of doubles, and with the GNU C library's libmvec (``VECTOR_SINES``). Clang shows the vector
+width of a function by ``SUMS`` only."""
 
 SIN = """static IN_LOOPS float lane_sin(float x)
 {

@@ -1,7 +1,7 @@
 """Decompositions by LAPACK and triangular systems by BLAS, matrix by matrix of a batch.
 
-They replace operators of the domain ``smelt`` if this process has the library. Matrices are passed
-column by column, as NumPy does, so that vectors have the same signs.
+They replace operators of the domain ``smelt`` if this process has the libraries. Matrices are
+passed column by column, as NumPy does, so vectors have the same signs as NumPy's.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ Count = Callable[[int, int], int]
 
 
 def _work_of_values(m: int, n: int) -> int:
+    """Return the workspace elements of ``gesdd`` without vectors."""
     least = min(m, n)
     return 4 * least * least + 7 * least + max(m, n) + BLOCK * (m + n)
 
@@ -59,8 +60,10 @@ NAMES = ("Cholesky", "TriangularSolve", *WORK)
 
 
 def supports(instance: Instance, name: str) -> bool:
-    """True if this file's kernels support the instruction: nonempty real matrices; for reflectors,
-    with no more columns than rows."""
+    """True if this file's kernels support the instruction: nonempty real matrices.
+
+    HouseholderProduct may have no more columns than rows.
+    """
     m, n = instance.shape(0)[-2:]
     sizes = [dim for shape in map(instance.shape, range(_operands(instance))) for dim in shape]
     real = all(instance.type(i).name in ("float", "double") for i in range(_operands(instance)))
@@ -68,10 +71,12 @@ def supports(instance: Instance, name: str) -> bool:
 
 
 def _operands(instance: Instance) -> int:
+    """Return the number of operands."""
     return len(instance.instruction.inputs)
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space: a copy of the matrix, LAPACK's workspace, and its integers."""
     name, (m, n) = instance.instruction.op.rpartition("::")[2], instance.shape(0)[-2:]
     elements = m * n + WORK[name](m, n)
     integers = INTEGERS[name](m, n) if name in INTEGERS else 0
@@ -79,6 +84,7 @@ def _needs(instance: Instance) -> Needs:
 
 
 def _batch(instance: Instance) -> int:
+    """Return the number of matrices."""
     return math.prod(instance.shape(0)[:-2])
 
 
@@ -89,7 +95,10 @@ def _at(pointer: str, count: int) -> str:
 
 @kernel(f"{DOMAIN}::Cholesky")
 def cholesky(cx: KernelContext) -> None:
-    """Call ``potrf`` on rows read as columns; a failure writes NaN."""
+    """Write a call of ``potrf`` for each matrix; a matrix without a factor gives NaN.
+
+    LAPACK reads rows as columns, so the lower triangle is its upper one.
+    """
     x, y, body, n = cx.input(0), cx.output(), cx.body, cx.shape(0)[-1]
     lower = bool(cx.int("lower"))
     with body.loop("b", _batch(cx)):
@@ -105,7 +114,7 @@ def cholesky(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::TriangularSolve")
 def triangular_solve(cx: KernelContext) -> None:
-    """Solve by recursive halves or by ``trsm``, on rows; a zero on the diagonal is divided by."""
+    """Write solutions by recursive halves or by ``trsm``; a zero on the diagonal is divided by."""
     a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     n, (rows, columns) = a.shape[-1], b.shape[-2:]
     body.line(f"memcpy({y.name}, {b.name}, {b.size * b.type.size});")
@@ -118,7 +127,7 @@ def triangular_solve(cx: KernelContext) -> None:
 
 
 def _emit_trsm(cx: KernelContext, a: str, x: str, sizes: tuple[int, int, int]) -> None:
-    """Write the call of ``trsm``."""
+    """Write the call of ``trsm`` for the matrix ``a`` and the right side ``x``, in place."""
     t, (n, rows, columns) = cx.type(0).name, sizes
     flags = [ROWS, 141 if cx.int("left_side") else 142, 122 if cx.int("lower") else 121]
     flags += [112 if cx.int("transpose_a") else 111, 132 if cx.int("unit_diagonal") else 131]
@@ -131,7 +140,7 @@ def _emit_trsm(cx: KernelContext, a: str, x: str, sizes: tuple[int, int, int]) -
 
 @kernel(f"{DOMAIN}::LU", needs=_needs)
 def lu(cx: KernelContext) -> None:
-    """Call ``getrf``; a zero pivot leaves its column unchanged."""
+    """Write a call of ``getrf`` for each matrix; a zero pivot leaves its column unchanged."""
     x, y, body, (m, n) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
     scratch, least = cx.scratch(x.type), min(m, n)
     with body.loop("b", _batch(cx)):
@@ -145,7 +154,8 @@ def lu(cx: KernelContext) -> None:
 
 
 def emit_order(cx: KernelContext, m: int, count: int) -> None:
-    """Write the row order from LAPACK's ``pivot``, and make ``pivot`` count from 0."""
+    """Write the row order that LAPACK's row swaps ``pivot`` lead to; ``pivot``
+    then counts from 0."""
     with cx.body.loop("i", m):
         cx.body.line("order[i] = (int32_t)i;")
     with cx.body.loop("k", count):
@@ -156,7 +166,7 @@ def emit_order(cx: KernelContext, m: int, count: int) -> None:
 
 @kernel(f"{DOMAIN}::Geqrf", needs=_needs)
 def geqrf(cx: KernelContext) -> None:
-    """Write the packed reflectors."""
+    """Write a call of ``geqrf`` for each matrix."""
     x, y, body, (m, n) = cx.input(0), cx.output(), cx.body, cx.shape(0)[-2:]
     scratch, taus = cx.scratch(x.type), cx.output(1)
     with body.loop("b", _batch(cx)):
@@ -169,7 +179,7 @@ def geqrf(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::HouseholderProduct", needs=_needs)
 def householder_product(cx: KernelContext) -> None:
-    """Call ``orgqr``, which only reads the reflector scales."""
+    """Write a call of ``orgqr`` for each matrix; it does not change the scales ``tau``."""
     x, taus, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     scratch, (m, n), count = cx.scratch(x.type), cx.shape(0)[-2:], taus.shape[-1]
     with body.loop("b", _batch(cx)):
@@ -182,7 +192,7 @@ def householder_product(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::Eigh", needs=_needs)
 def eigh(cx: KernelContext) -> None:
-    """Call ``syevd``; a triangle with non-finite elements gives NaN."""
+    """Write a call of ``syevd`` for each matrix; a triangle with non-finite elements gives NaN."""
     x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
     lower = bool(cx.int("lower"))
     vectors, values = _at(cx.output(0).name, n * n), _at(cx.output(1).name, n)
@@ -205,7 +215,7 @@ def eigh(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::SVD", needs=_needs)
 def svd(cx: KernelContext) -> None:
-    """Call ``gesdd``; a matrix with non-finite elements gives NaN."""
+    """Write a call of ``gesdd`` for each matrix; a matrix with non-finite elements gives NaN."""
     (m, n), full = cx.shape(0)[-2:], bool(cx.int("full_matrices"))
     left, right = (m, n) if full else (min(m, n),) * 2
     scratch = cx.scratch(cx.type(0))
@@ -221,7 +231,7 @@ def svd(cx: KernelContext) -> None:
 
 @kernel(f"{DOMAIN}::SingularValues", needs=_needs)
 def singular_values(cx: KernelContext) -> None:
-    """Call ``gesdd`` without vectors."""
+    """Write a call of ``gesdd`` without vectors for each matrix."""
     m, n = cx.shape(0)[-2:]
     with cx.body.loop("b", _batch(cx)):
         results, scratch = [_at(cx.output().name, min(m, n))], cx.scratch(cx.type(0))
@@ -235,8 +245,11 @@ def _decompose(
     vectors: tuple[str, int, str, int],
     used: int,
 ) -> None:
-    """Write singular values, and vectors in scratch space; ``used`` elements precede the
-    workspace."""
+    """Write the call of ``gesdd``: singular values to ``results``, vectors to scratch space.
+
+    ``vectors`` are both matrices of vectors with their leading dimensions. ``used`` elements of
+    scratch space precede the workspace.
+    """
     x, body, (m, n) = cx.input(0), cx.body, cx.shape(0)[-2:]
     scratch, least, (u, u_rows, vt, vt_rows) = cx.scratch(x.type), min(m, n), vectors
     room = _work_of_values(m, n)
@@ -262,9 +275,9 @@ WORK_OF: Mapping[str, Count] = {
 
 @kernel(f"{DOMAIN}::Eig", needs=_needs)
 def eig(cx: KernelContext) -> None:
-    """Call ``geev`` on a matrix scaled to an ordinary magnitude; non-finite elements give NaN.
+    """Write a call of ``geev`` for each matrix, scaled to an ordinary magnitude.
 
-    A pair of complex vectors shares two real ones.
+    Non-finite elements give NaN. LAPACK returns a conjugate pair of vectors as two real vectors.
     """
     x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
     scratch, size = cx.scratch(x.type), n * n

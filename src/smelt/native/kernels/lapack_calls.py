@@ -1,4 +1,4 @@
-"""Call Fortran's LAPACK from C: numbers by address, matrices column-major."""
+"""Calls of Fortran's LAPACK from C: numbers by address, matrices column-major."""
 
 from __future__ import annotations
 
@@ -81,15 +81,22 @@ SHIFTED = """static void shifted_T(T *x, ptrdiff_t n, int shift)
 
 
 def letter(instance: Instance, *, is_complex: bool = False) -> str:
-    """Return the type letter of a function's name for this element type, or its complex type."""
+    """Return the type letter in a LAPACK name: s or d, for complex numbers c or z."""
     return ("cz" if is_complex else "sd")[instance.type(0).name == "double"]
 
 
 def call(cx: KernelContext, name: str, *arguments: str | int, is_complex: bool = False) -> None:
-    """Call a LAPACK subroutine; the C variable ``info`` receives its status.
+    """Write the call of a LAPACK subroutine; the C variable ``info`` receives its status.
 
     Quoted arguments are characters, other texts are pointers to elements, and texts that begin with
     ``(int`` are pointers to integers.
+
+    ```
+    {
+        const int n1 = 4, n3 = 4;
+        blas_spotrf("U", &n1, a, &n3, &info, 1);
+    }
+    ```
     """
     t, function = cx.type(0).name, f"{PREFIX}{letter(cx, is_complex=is_complex)}{name}"
     types, given, numbers, ends = [], [], [], []
@@ -115,7 +122,10 @@ def call(cx: KernelContext, name: str, *arguments: str | int, is_complex: bool =
 
 
 def turned(cx: KernelContext, source: str, target: str, rows: int, columns: int) -> None:
-    """Write a row-major matrix as column-major; for the reverse, swap ``rows`` and ``columns``."""
+    """Write the copy of a row-major matrix to a column-major one.
+
+    For the reverse, swap ``rows`` and ``columns``.
+    """
     t = cx.type(0).name
     function = cx.call(f"turned_{t}", _typed(TURN, t))
     cx.body.line(f"{function}({source}, {target}, {rows}, {columns});")
@@ -124,14 +134,14 @@ def turned(cx: KernelContext, source: str, target: str, rows: int, columns: int)
 def interleaved(
     cx: KernelContext, parts: Sequence[str], target: str, rows: int, columns: int
 ) -> None:
-    """Write the parts of a row-major complex matrix as column-major pairs."""
+    """Write the copy of both parts of a row-major complex matrix to column-major pairs."""
     t = cx.type(0).name
     function = cx.call(f"interleaved_{t}", _typed(JOIN, t))
     cx.body.line(f"{function}({', '.join(parts)}, {target}, {rows}, {columns});")
 
 
 def parted(cx: KernelContext, source: str, parts: Sequence[str], rows: int, columns: int) -> None:
-    """Undo ``interleaved``."""
+    """Write the reverse of ``interleaved``: column-major pairs to row-major parts."""
     t = cx.type(0).name
     function = cx.call(f"parted_{t}", _typed(PART, t))
     cx.body.line(f"{function}({source}, {', '.join(parts)}, {rows}, {columns});")
@@ -144,7 +154,7 @@ def finite(cx: KernelContext, pointer: str, count: int) -> str:
 
 
 def shift(cx: KernelContext, pointer: str, count: int) -> None:
-    """Declare ``shift``, the exponent that scales these finite elements to an ordinary magnitude.
+    """Declare ``shift``, the exponent that scales finite elements to an ordinary magnitude.
 
     It is 0 for ordinary elements, as in nearly all matrices.
     """
@@ -154,18 +164,19 @@ def shift(cx: KernelContext, pointer: str, count: int) -> None:
 
 
 def shifted(cx: KernelContext, pointer: str, count: int, shift: str) -> None:
-    """Multiply elements by the power of two ``shift``, in place."""
+    """Write the multiplication of elements by the power of two ``shift``, in place."""
     t = cx.type(0).name
     function = cx.call(f"shifted_{t}", _typed(SHIFTED, t))
     cx.body.line(f"{function}({pointer}, {count}, {shift});")
 
 
 def fill_nan(cx: KernelContext, targets: Sequence[tuple[str, int]]) -> None:
-    """Write NaN into the elements of each target."""
+    """Write loops that set all elements of each target, a pointer and a count, to NaN."""
     for pointer, count in targets:
         with cx.body.loop("i", count):
             cx.body.line(f"({pointer})[i] = NAN;")
 
 
 def _typed(text: str, t: str) -> str:
+    """Return ``text`` with the type ``T`` replaced by ``t``."""
     return text.replace("_T(", f"_{t}(").replace("T *", f"{t} *").replace(" T ", f" {t} ")

@@ -8,7 +8,9 @@ from smelt.native.kernels.reduce import loop_names, loops_of
 
 @kernel("ReduceLogSumExp")
 def log_sum_exp(cx: KernelContext) -> None:
-    """Sum relative to the largest element, so that nothing overflows."""
+    """Write ``log(sum(exp(x)))``, relative to the largest element of each row, so nothing
+    overflows.
+    """
     body, loops, type_ = cx.body, loops_of(cx), cx.type(0)
     names = loop_names(len(loops.sizes))
     kept, reduced = loops.where(False), loops.where(True)

@@ -1,7 +1,7 @@
 """DotGeneral in the log domain: ``c[m, n] = log(sum over k of exp(a[m, k] + b[k, n]))``.
 
-Each sum is relative to its largest term, so that nothing overflows. It is computed for a row of the
-left operand and a panel of columns at a time.
+Each sum is relative to its largest term, so nothing overflows. One call computes a row of the left
+operand times a panel of columns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ PANEL = 64
 
 
 def panel_function(cx: KernelContext, type_: CType) -> str:
-    """Add the function of one row and at most ``PANEL`` columns; strides are parameters."""
+    """Return the name of the function of one row and at most ``PANEL`` columns; strides are
+    parameters.
+    """
     t, f = type_.name, type_.f
     name = f"log_sum_exp_{t}"
     out = Writer()

@@ -24,7 +24,7 @@ from smelt.program.storage import Needs
 
 @kernel("Shape", "Size", kinds=ANY)
 def shape(cx: KernelContext) -> None:
-    """Write the sizes, or their product."""
+    """Write the sizes as constants, or their product for Size."""
     sizes, output = cx.shape(0), cx.output()
     if cx.instruction.op == "Size":
         sizes = (math.prod(sizes),)
@@ -35,19 +35,20 @@ def shape(cx: KernelContext) -> None:
 
 
 def _view(instance: Instance) -> Needs:
+    """Return needs by which the result is a view of the input."""
     return Needs(view_of=0)
 
 
 @kernel("Reshape", "Identity", needs=_view, kinds=ANY)
 def reshape(cx: KernelContext) -> None:
-    """Copy; unused, because a view needs no code."""
+    """Write a copy. It is not called, because a view needs no code."""
     source, output = cx.input(0), cx.output()
     emit_map(cx.body, (output.size,), output.access((1,)), [source.access((1,))], "{0}")
 
 
 @kernel("Transpose", kinds=ANY, shared=True)
 def transpose(cx: KernelContext) -> None:
-    """Read with permuted strides."""
+    """Write one loop nest that reads with permuted strides."""
     source, output = cx.walked(0), cx.output()
     strides = tuple(source.strides[axis] for axis in cx.ints("perm"))
     read = source.access(strides)
@@ -59,7 +60,9 @@ def transpose(cx: KernelContext) -> None:
 
 @kernel(DIAGONAL, kinds=ANY)
 def diagonal(cx: KernelContext) -> None:
-    """Read with the summed strides of merged dims."""
+    """Write one loop nest; a dim to which several dims are mapped reads by the sum of their
+    strides.
+    """
     source, output = cx.walked(0), cx.output()
     strides = [0] * len(output.shape)
     for axis, stride in zip(cx.ints("axes"), source.strides, strict=True):
@@ -69,7 +72,7 @@ def diagonal(cx: KernelContext) -> None:
 
 @kernel("Expand", kinds=ANY)
 def expand(cx: KernelContext) -> None:
-    """Read with stride 0 along broadcast dims."""
+    """Write one loop nest that reads with stride 0 along broadcast dims."""
     source, output = cx.walked(0), cx.output()
     read = source.broadcast(output.shape, by_run=True)
     emit_map(cx.body, output.shape, output.access(), [read], "{0}")
@@ -77,7 +80,7 @@ def expand(cx: KernelContext) -> None:
 
 @kernel(EXPAND_AT_RUN_TIME, kinds=ANY)
 def dynamic_expand(cx: KernelContext) -> None:
-    """Broadcast; each size given at run time must be that of the output, or 1."""
+    """Write a broadcast; each size given at run time must be that of the output, or 1."""
     source, sizes, output = cx.input(0), cx.input(1), cx.output()
     cx.may_fail()
     rank, told = len(output.shape), sizes.size
@@ -100,7 +103,9 @@ def dynamic_expand(cx: KernelContext) -> None:
 
 @kernel("Tile", kinds=ANY)
 def tile(cx: KernelContext) -> None:
-    """Write two loops per repeated dim: over the repeats with stride 0, and over the dim."""
+    """Write one loop nest with two loops per dim: over the repeats, with stride 0, and over the
+    dim.
+    """
     source, output = cx.walked(0), cx.output()
     repeats = cx.ints("repeats")
     shape = [n for pair in zip(repeats, source.shape, strict=True) for n in pair]
@@ -109,12 +114,16 @@ def tile(cx: KernelContext) -> None:
     emit_map(cx.body, shape, write, [source.access(strides)], "{0}")
 
 
-PAIRS = 16  # that are interleaved per iteration
+PAIRS = 16
+"""The pairs of elements that are interleaved per iteration."""
 
 
 @kernel("Concat", kinds=ANY)
 def concat(cx: KernelContext) -> None:
-    """Copy each input into its part of the output, or interleave two inputs element by element."""
+    """Write a copy of each input into its part of the output.
+
+    Two inputs whose elements alternate in the output are interleaved.
+    """
     output, axis = cx.output(), cx.int("axis")
     if _makes_pairs(cx, output.shape, axis):
         _emit_pairs(cx)
@@ -138,7 +147,15 @@ def _makes_pairs(cx: KernelContext, shape: tuple[int, ...], axis: int) -> bool:
 
 
 def _emit_pairs(cx: KernelContext) -> None:
-    """Write loops of constant length, which compilers vectorize."""
+    """Write loops of constant length that interleave two inputs; compilers vectorize them.
+
+    ```
+    for (; i + 16 <= 100; i += 16) {
+        for (ptrdiff_t l = 0; l < 16; ++l) {
+            y0[2 * (i + l) + 0] = x0[i + l];
+            y0[2 * (i + l) + 1] = x1[i + l];
+    ```
+    """
     first, second, y = cx.walked(0), cx.walked(1), cx.output()
     body, count = cx.body, first.size
     body.line("ptrdiff_t i = 0;")
@@ -164,7 +181,7 @@ def rows_of(instance: Instance) -> list[tuple[int, int]]:
 
 @kernel("Slice", kinds=ANY, shared=True)
 def slice_(cx: KernelContext) -> None:
-    """Read with an offset, and with strides times steps."""
+    """Write one loop nest that reads with an offset, and with strides times steps."""
     source, output = cx.walked(0), cx.output()
     pairs = list(zip(rows_of(cx), source.strides, strict=True))
     strides = tuple(step * stride for (_, step), stride in pairs)
@@ -175,7 +192,7 @@ def slice_(cx: KernelContext) -> None:
 
 @kernel(STORE, kinds=ANY)
 def store(cx: KernelContext) -> None:
-    """Write into a box of the result; other instructions write the rest."""
+    """Write a copy into a box of the result; other instructions write the rest of it."""
     source, output = cx.input(0), cx.output()
     begins = zip(cx.ints("axes"), cx.ints("starts"), strict=True)
     offset = sum(output.strides[axis] * start for axis, start in begins)
@@ -183,7 +200,7 @@ def store(cx: KernelContext) -> None:
 
 
 def _pad_refusal(instance: Instance) -> str | None:
-    """Return why a Pad is refused, None if it is not."""
+    """Return why a Pad is refused, None if it is supported."""
     mode = instance.instruction.attributes["mode"]
     pads = instance.ints("pads")
     if mode == "constant":
@@ -199,7 +216,8 @@ def _pad_refusal(instance: Instance) -> str | None:
 
 @kernel("Pad", kinds=ANY, refuse=_pad_refusal)
 def pad(cx: KernelContext) -> None:
-    """Fill and copy for mode constant; else gather by index tables or computed indices."""
+    """Write a fill and a copy for mode constant, else a gather by index tables
+    or computed indices."""
     source, output = cx.walked(0), cx.output()
     pads, rank = cx.ints("pads"), len(source.shape)
     if cx.instruction.attributes["mode"] != "constant":
@@ -219,7 +237,10 @@ def pad(cx: KernelContext) -> None:
 
 
 def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
-    """Write a Pad that gathers by index, dim by dim."""
+    """Write a Pad of mode reflect, edge or wrap: each element reads the index of each dim.
+
+    Indices come from constant tables; those of run-time sizes are computed in the loop.
+    """
     source, output = cx.input(0), cx.output()
     mode = str(cx.instruction.attributes["mode"])
     terms, variables = [], [f"i{dim}" for dim in range(len(source.shape))]
@@ -247,7 +268,7 @@ def _pad_by_places(cx: KernelContext, before: Sequence[int]) -> None:
 def _pad_elements(
     cx: KernelContext, variables: Sequence[str], terms: Sequence[str], computed: dict[int, int]
 ) -> None:
-    """Write one element; ``computed`` holds the run-time dims whose index is computed."""
+    """Write one element; ``computed`` are the dims whose index is computed, with their sizes."""
     mode = str(cx.instruction.attributes["mode"])
     for dim, size in computed.items():
         cx.body.line(f"ptrdiff_t place{dim} = i{dim} - {cx.ints('pads')[dim]};")
@@ -263,7 +284,7 @@ def _pad_rows(
     computed: dict[int, int],
     before: int,
 ) -> None:
-    """Write each row in three parts: before the source row, the row as a copy, and after it."""
+    """Write each row in three loops: before the source row, a copy of the row, and after it."""
     shape, row = cx.output().shape, variables[-1]
     copied = [*terms[:-1], f"({row} - {before})"]
     kept = before + cx.shape(0)[-1]
@@ -279,7 +300,9 @@ def _pad_rows(
 
 
 def shown(cx: KernelContext, mode: str, place: str, size: str) -> None:
-    """Map ``place``, which may lie outside of a dim of ``size``, to the element that it shows."""
+    """Write C that maps the index ``place``, which may be outside of a dim of ``size``, into the
+    dim.
+    """
     if mode == "edge":
         cx.body.line(f"{place} = {place} < 0 ? 0 : {place} < {size} ? {place} : {size} - 1;")
         return
@@ -290,7 +313,8 @@ def shown(cx: KernelContext, mode: str, place: str, size: str) -> None:
 
 
 def _source_index(mode: str, position: np.ndarray, size: int) -> np.ndarray:
-    """Return the element that each position of a dim shows, of those of a dim of ``size``."""
+    """Return the index in a dim of ``size`` for each ``position``, which may be
+    outside of the dim."""
     if mode == "edge":
         return np.asarray(np.clip(position, 0, size - 1))
     if mode == "wrap":

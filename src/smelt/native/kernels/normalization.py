@@ -1,4 +1,4 @@
-"""The normalizations, as a few passes over each row of a tensor."""
+"""Batch, layer, RMS, instance and group normalization: a few passes over each row of a tensor."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from smelt.program.storage import Needs
 
 
 def _in_place(instance: Instance) -> Needs:
+    """Return needs by which the result may overwrite the input."""
     return Needs(in_place=(0,))
 
 
 @kernel("BatchNormalization", needs=_in_place)
 def batch_normalization(cx: KernelContext) -> None:
-    """Apply one factor and one addend per channel, dim 1."""
+    """Write a loop per channel, dim 1, with one factor and one addend."""
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     scale, bias, mean, variance = (cx.input(i).name for i in range(1, 5))
     shape = source.shape
@@ -41,6 +42,7 @@ def batch_normalization(cx: KernelContext) -> None:
 
 
 def _one_type(instance: Instance) -> str | None:
+    """Return why the operands are refused, None if they have one element type."""
     inputs = range(len(instance.instruction.inputs))
     present = [i for i in inputs if instance.slot(i) is not None]
     if any(instance.type(i) != instance.type(0) for i in present):
@@ -50,7 +52,17 @@ def _one_type(instance: Instance) -> str | None:
 
 @kernel("LayerNormalization", "RMSNormalization", needs=_in_place, refuse=_one_type, shared=True)
 def layer_normalization(cx: KernelContext) -> None:
-    """Normalize over all dims from ``axis`` on; scale and bias broadcast over the input."""
+    """Write the normalization over all dims from ``axis`` on; scale and bias broadcast over the
+    input.
+
+    ```
+    for (ptrdiff_t o = 0; o < 32; ++o) {
+        const float mean = sum_float(x, 64, 0) / 64;
+        const float variance = squares_float(x, 64, mean) / 64;
+        const float f = 1 / sqrtf(variance + 1.0e-05f);
+        ... y[at] = (x[at] - mean) * f * x1[i0] + x2[i0];
+    ```
+    """
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     axis = cx.int("axis")
     count = math.prod(source.shape[axis:])
@@ -75,7 +87,7 @@ def layer_normalization(cx: KernelContext) -> None:
 
 
 def _emit_moments(cx: KernelContext, t: CType, count: int, epsilon: float, centred: bool) -> None:
-    """Declare ``f``, the inverse deviation of ``x``, and ``mean`` if it is subtracted."""
+    """Declare ``f``, the inverse deviation of the row ``x``, and ``mean`` if ``centred``."""
     number = f"{count}" if isinstance(count, int) else f"({t.name}){count}"
     centre = "0"
     if centred:
@@ -91,7 +103,7 @@ def _emit_moments(cx: KernelContext, t: CType, count: int, epsilon: float, centr
 def _walk(cx: KernelContext, shape: Sequence[int], axis: int) -> Iterator[list[str]]:
     """Write loops over one row; yield a variable for every dim, and last the position in the row.
 
-    Dims before ``axis`` are recovered from ``o`` only where a factor needs them.
+    The indices of dims before ``axis`` are expressions of ``o``.
     """
     outer = shape[:axis]
     names: list[str] = []
@@ -106,15 +118,18 @@ def _walk(cx: KernelContext, shape: Sequence[int], axis: int) -> Iterator[list[s
 
 
 def _broadcast_element(factor: Operand, shape: Sequence[int], variables: Sequence[str]) -> str:
+    """Return the element of a scale or bias, broadcast to ``shape``, as C."""
     return f"{factor.name}[{index(broadcast_strides(factor.shape, shape), variables)}]"
 
 
 def _groups(instance: Instance) -> int:
+    """Return the number of groups: one per channel for InstanceNormalization."""
     channels = instance.shape(0)[1]
     return instance.int("num_groups") if "num_groups" in instance.attributes else channels
 
 
 def _refuse_groups(instance: Instance) -> str | None:
+    """Return why the groups or types are refused, None if they are supported."""
     if instance.shape(0)[1] % max(_groups(instance), 1):
         return "channels that do not divide into the groups"
     return _one_type(instance)
@@ -122,8 +137,10 @@ def _refuse_groups(instance: Instance) -> str | None:
 
 @kernel("InstanceNormalization", "GroupNormalization", needs=_in_place, refuse=_refuse_groups)
 def group_normalization(cx: KernelContext) -> None:
-    """Normalize over the channels of a group and all spatial dims; scale and bias are per
-    channel."""
+    """Write the normalization over the channels of a group and all spatial dims.
+
+    Scale and bias are per channel.
+    """
     source, output, t = cx.input(0), cx.output(), cx.type(0)
     scale, bias = cx.input(1).name, cx.input(2).name
     samples, channels, *spatial = source.shape

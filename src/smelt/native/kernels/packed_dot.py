@@ -1,8 +1,8 @@
-"""MatMulNBits with constant 4-bit weights, which become floats in registers only.
+"""MatMulNBits with constant 4-bit weights, which are converted to floats in registers.
 
-For each block of a column, products with codes are summed first; then the sum of the left operand
-times the zero point is subtracted, and the result multiplied by the scale. Weights stay 4 bits in
-the binary.
+For each block of a column, products with codes are summed. The sum of the left operand times the
+zero point is subtracted from that, and the difference multiplied by the scale. Weights take 4 bits
+in the binary.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ SCALES, ZEROS, PLACES, BIAS = 2, 3, 4, 5
 
 @dataclass(frozen=True)
 class Blocks:
-    """``count`` blocks of ``size`` codes in each of ``columns``, of which ``depth`` codes are
-    used."""
+    """The weights of an instruction: ``columns`` of blocks of ``size`` codes, of which ``depth``
+    are used.
+    """
 
     columns: int
     depth: int
@@ -44,17 +45,17 @@ class Blocks:
 
     @property
     def count(self) -> int:
-        """The blocks of a column."""
+        """The number of blocks of a column."""
         return -(-self.depth // self.size)
 
     @property
     def row(self) -> int:
-        """The elements of a row of the left operand, in whole blocks."""
+        """The number of elements in a row of the left operand, padded to whole blocks."""
         return self.count * self.size
 
 
 def _refuse(instance: Instance) -> str | None:
-    """Return why the instruction is refused, None if it is not."""
+    """Return why the instruction is refused, None if it is supported."""
     blocks = Blocks.of(instance)
     if instance.int("bits") != 4:
         return "codes of other than 4 bits"
@@ -71,13 +72,14 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space of prepared rows and of the sums of their blocks."""
     blocks = Blocks.of(instance)
     return Needs(workspace=4 * ROWS * (blocks.row + blocks.count))
 
 
 @kernel("MatMulNBits", needs=_needs, refuse=_refuse, shared=True)
 def packed_dot(cx: KernelContext) -> None:
-    """Write a few rows at a time, and for them all panels of columns."""
+    """Write loops over a few rows at a time and, for them, over all panels of columns."""
     x, y, body, blocks = cx.input(0), cx.output(), cx.body, Blocks.of(cx)
     rows, scratch = y.size // blocks.columns, cx.scratch(C_TYPES[ir.DataType.FLOAT])
     vectors = ONE_ROW_VECTORS if highest(rows) == 1 else VECTORS
@@ -118,7 +120,7 @@ def packed_dot(cx: KernelContext) -> None:
 
 
 def _emit_results(cx: KernelContext, rows: int, columns: int, wide: str) -> None:
-    """Write the existing columns from column ``j`` on."""
+    """Write the copy of results to the columns from ``j`` on, as many as exist."""
     body = cx.body
     body.line(f"const ptrdiff_t left = {columns} - j;")
     body.line(f"const ptrdiff_t n = left < {wide} ? left : {wide};")
@@ -128,7 +130,10 @@ def _emit_results(cx: KernelContext, rows: int, columns: int, wide: str) -> None
 
 
 def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str, str, str]:
-    """Return weights, scales, zero points (or empty) and bias, packed in panels of columns."""
+    """Return the C names of weights, scales, zero points and bias, packed in panels of columns.
+
+    The name of absent zero points is empty.
+    """
     arrays = [constant(cx, i) for i in (1, SCALES, ZEROS, BIAS)]
     codes, scales, zeros, bias = arrays
     assert codes is not None
@@ -152,7 +157,8 @@ def _constants(cx: KernelContext, blocks: Blocks, panel: int) -> tuple[str, str,
 def _words(packed: np.ndarray, columns: int, count: int, panel: int) -> np.ndarray:
     """Return ``count`` codes of each column as words of eight codes.
 
-    The order is panel of columns, eight codes, column; bytes hold the low code first.
+    The order is panel of columns, word, column. A byte of ``packed`` has its first code in the low
+    bits.
     """
     rows = packed.reshape(columns, -1)
     codes = np.stack([rows & 15, rows >> 4], -1).reshape(columns, -1)[:, :count]

@@ -23,7 +23,8 @@ def _refuse_max(instance: Instance) -> str | None:
 
 
 def _max_and_places(cx: KernelContext, window: Window) -> None:
-    """Write the largest elements and their places in the whole tensor, by rows or columns."""
+    """Write the largest elements and their indices in the whole tensor,
+    row-major or column-major."""
     type_, places, body = cx.type(0), cx.output(1), cx.body
     depth, height, width = window.input
     nan = " || (v != v && best == best)" if type_.kind == "float" else ""
@@ -136,7 +137,7 @@ def _mean_of_plane(cx: KernelContext, window: Window) -> None:
 
 @contextmanager
 def _planes(cx: KernelContext, window: Window) -> Iterator[None]:
-    """Write a loop over planes with one result each; ``image`` and ``out`` point at them."""
+    """Write a loop over planes of one result each; ``image`` and ``out`` are their C pointers."""
     x, y, body = cx.input(0), cx.output(), cx.body
     with body.loop("c", y.shape[0] * y.shape[1]):
         body.line(f"const {x.type.name} *image = {x.name} + c * {window.plane};")
@@ -145,6 +146,7 @@ def _planes(cx: KernelContext, window: Window) -> Iterator[None]:
 
 
 def _fits_vectors(cx: KernelContext) -> bool:
+    """True for nonempty float32 results."""
     return cx.type(0).name == "float" and not is_empty(cx.output_shape())
 
 
@@ -152,9 +154,16 @@ def _fits_vectors(cx: KernelContext) -> bool:
 def _by_vectors(
     cx: KernelContext, otherwise: Callable[[], None], before: Sequence[str] = ()
 ) -> Iterator[None]:
-    """Write a loop over planes for targets with vectors, and ``otherwise`` for others.
+    """Write a loop over planes for CPUs with vectors, and ``otherwise`` for others.
 
-    The lines ``before`` precede the loop.
+    The lines ``before`` precede the loop; the caller writes its body.
+
+    ```
+    #if LANES >= 8
+    for (ptrdiff_t c = 0; c < 64; ++c) {
+    }
+    #else
+    ```
     """
     body, shape = cx.body, cx.output_shape()
     cx.call("LANES", PRELUDE)
@@ -181,7 +190,11 @@ def lp_pool(cx: KernelContext) -> None:
 
 
 def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
-    """Return, as C in ``place``, how many positions of the window count along dim ``i``."""
+    """Return the C of the number of kernel positions that count at output index ``place`` of dim
+    ``i``.
+
+    The numbers are a constant table unless a size is a run-time size.
+    """
     size, kernel, step = window.input[i], window.kernel[i], window.dilations[i]
     low, high = 0, size
     if cx.int("count_include_pad"):
@@ -204,13 +217,13 @@ def _counts(cx: KernelContext, window: Window, i: int, place: str) -> str:
 
 
 def _fills(window: Window, i: int) -> bool:
-    """True if no window reaches beyond the image, which has no padding."""
+    """True if the dim has no padding that a window reaches: all windows are inside of the image."""
     reach, step = (window.kernel[i] - 1) * window.dilations[i] + 1, window.strides[i]
     return same(window.output[i], (window.input[i] - reach + step) // step)
 
 
 def _padded_count(cx: KernelContext, window: Window, i: int) -> str:
-    """Return how many positions of the window lie inside of the padded image."""
+    """Declare the number of kernel positions inside of the padded image, and return its name."""
     last = window.input[i] + window.end[i] - 1
     cx.body.line(f"ptrdiff_t count{i} = ({last} - start{i}) / {window.dilations[i]} + 1;")
     cx.body.line(f"count{i} = count{i} < {window.kernel[i]} ? count{i} : {window.kernel[i]};")
@@ -219,7 +232,9 @@ def _padded_count(cx: KernelContext, window: Window, i: int) -> str:
 
 @contextmanager
 def _output_pixels(cx: KernelContext, window: Window) -> Iterator[None]:
-    """Write loops over the output; in each dim, kernel positions ``low..high`` are inside."""
+    """Write loops over the output; in each dim i, kernel positions ``lowi`` to ``highi`` are
+    inside.
+    """
     x, y, body = cx.input(0), cx.output(), cx.body
     body.line(f"{y.type.name} *out = {y.name};")
     with body.loop("c", y.shape[0] * y.shape[1]):
@@ -237,7 +252,7 @@ def _pixels(cx: KernelContext, window: Window) -> Iterator[None]:
 
 @contextmanager
 def _dim(cx: KernelContext, window: Window, i: int) -> Iterator[None]:
-    """Write the loop over one output dim, and declare ``low`` and ``high``."""
+    """Write the loop over output dim i, and declare ``lowi`` and ``highi``."""
     size, kernel_size, step = window.input[i], window.kernel[i], window.dilations[i]
     with cx.body.loop(f"o{i}", window.output[i]):
         cx.body.line(f"const ptrdiff_t start{i} = o{i} * {window.strides[i]} - {window.begin[i]};")

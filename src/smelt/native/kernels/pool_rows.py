@@ -1,7 +1,7 @@
-"""Pooling by rows: first down the rows of a window, then along the result.
+"""Pooling by rows: the rows of a window are combined first, then the columns.
 
-Both are loops over neighbors, which compilers vectorize, and neither tests for the image's end:
-rows outside are skipped, columns outside hold the identity.
+Compilers vectorize both loops, because neither tests for the end of the image: rows outside are
+skipped, and columns outside are the identity of the combination.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ MOST_COLUMNS = 16
 
 
 def chunk_of(window: Window) -> int:
-    """Return how many output columns one row of ``ROW`` elements serves; below 1 if the window is
-    wider than such a row."""
+    """Return the output columns that one array of ``ROW`` elements suffices for.
+
+    It is below 1 if the window is wider than the array.
+    """
     step, reach = window.strides[2], (window.kernel[2] - 1) * window.dilations[2]
     return min(highest(window.output[2]), (ROW - 1 - reach) // step + 1)
 
@@ -32,7 +34,7 @@ def supports(window: Window) -> bool:
 def emit_rows(cx: KernelContext, window: Window, start: str, step: str, result: str) -> None:
     """Write a pooling: ``step`` combines ``a`` and ``v``, and ``result`` is computed from ``a``.
 
-    ``rows`` is the number of rows read, ``q`` the output column.
+    In ``result``, ``rows`` is the number of rows inside of the image, ``q`` the output column.
     """
     x, y, body = cx.input(0), cx.output(), cx.body
     (_, height, width), (_, tall, wide) = window.input, window.output
@@ -63,7 +65,7 @@ def emit_rows(cx: KernelContext, window: Window, start: str, step: str, result: 
 
 
 def _stays_inside(window: Window) -> bool:
-    """True if each kept row lies inside of the image, so that its loop has a constant length."""
+    """True if ``row`` is inside of the image for every chunk, so its loop has a constant length."""
     (_, _, wide), chunk = window.output, chunk_of(window)
     if isinstance(wide, Size) or isinstance(window.input[2], Size):
         return False
@@ -73,7 +75,7 @@ def _stays_inside(window: Window) -> bool:
 
 
 def _emit_down(cx: KernelContext, window: Window, start: str, step: str) -> None:
-    """Write ``row``, the combined rows of the window from column ``first`` on."""
+    """Write ``row``: the rows of the window, combined, from column ``first`` on."""
     body, t = cx.body, cx.type(0).name
     width = window.input[2]
     reach = (window.kernel[2] - 1) * window.dilations[2]

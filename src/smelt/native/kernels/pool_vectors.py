@@ -1,9 +1,9 @@
-"""Pooling of floats by vectors, in bands of rows: first down the rows of a window, then along them.
+"""Pooling of floats by vectors, in bands of rows: first the rows of a window, then its columns.
 
-Down the rows, the image is read in place, and a band's result goes into an array with padding.
-Along the rows, a window of stride 1 grows from windows of at least a third of its size; that counts
-elements twice, which does not change a maximum. Sums count each element once. Stride 2 splits
-vectors into even and odd places.
+Rows are combined directly from the image into an array with padding, one row per output row. For
+the columns of a maximum at stride 1, each pass combines windows of at least a third of the size.
+They may overlap, because counting an element twice does not change a maximum. A sum adds each
+column once. Stride 2 splits vectors into even and odd columns.
 """
 
 from __future__ import annotations
@@ -42,26 +42,27 @@ ODDS = """#if LANES == 16 && !defined(__clang__)
 
 
 def supports(window: Window) -> bool:
-    """True if a row fits the array."""
+    """True if the columns that the windows of a row read fit the array."""
     return highest(pitch_of(window)) <= KEPT
 
 
 def pitch_of(window: Window) -> int:
-    """Return the columns that the windows of a row read."""
+    """Return the number of columns that the windows of a row read."""
     reach = (window.kernel[2] - 1) * window.dilations[2] + 1
     return (window.output[2] - 1) * window.strides[2] + reach
 
 
 def takes_sum(window: Window) -> bool:
-    """True if a row fits the array and the window is narrow enough for sums."""
+    """True if ``supports``, and the window has few columns, each of which is an addition."""
     return supports(window) and window.kernel[2] <= MOST_SUMMED
 
 
 def emit(cx: KernelContext, window: Window, joining: Joining, result: str) -> None:
-    """Write the planes of the output; ``result`` is computed from ``a`` at ``o``, row ``h``, column
+    """Write the planes of the output; ``result`` is C computed from ``a`` at ``o``, ``h + r`` and
     ``q``.
 
-    Afterwards, ``odd`` tells whether plane ``c`` has a NaN in a window, where that matters.
+    If ``joining.repeats``, the C variable ``odd`` is then nonzero if plane ``c`` has a NaN in a
+    window.
     """
     body, x, y = cx.body, cx.input(0), cx.output()
     cx.call("LANES", PRELUDE)
@@ -87,11 +88,13 @@ def emit(cx: KernelContext, window: Window, joining: Joining, result: str) -> No
 
 
 def _reach(window: Window) -> int:
+    """Return the distance from the first to the last column of a window."""
     return (window.kernel[2] - 1) * window.dilations[2]
 
 
 def _first_last(cx: KernelContext, window: Window, i: int, place: str) -> None:
-    """Declare which positions of the window lie inside along dim ``i``."""
+    """Declare ``lowi`` and ``highi``: the positions of the window that are
+    inside along dim ``i``."""
     size, kernel, step = window.input[i], window.kernel[i], window.dilations[i]
     body = cx.body
     body.line(f"const ptrdiff_t start{i} = {place} * {window.strides[i]} - {window.begin[i]};")
@@ -103,7 +106,7 @@ def _first_last(cx: KernelContext, window: Window, i: int, place: str) -> None:
 
 
 def _emit_down(cx: KernelContext, window: Window, joining: Joining, pitch: int) -> None:
-    """Write ``kept``, the combined rows of each window."""
+    """Write ``kept``: for each output row of the band, the rows of its window combined."""
     body, (_, height, width) = cx.body, window.input
     left = smaller(window.begin[2], pitch)
     n = larger(0, smaller(pitch - left, width))
@@ -120,8 +123,10 @@ def _emit_down(cx: KernelContext, window: Window, joining: Joining, pitch: int) 
 
 
 def _steps(kernel: int) -> Iterator[tuple[int, ...]]:
-    """Yield the offsets that each pass combines, until windows of ``kernel`` neighbors are
-    complete."""
+    """Yield the offsets that each pass combines, until a window has ``kernel`` columns.
+
+    A pass combines two or three windows of the previous size, which may overlap.
+    """
     size = 1
     while size < kernel:
         wide = min(3 * size, kernel)
@@ -132,7 +137,7 @@ def _steps(kernel: int) -> Iterator[tuple[int, ...]]:
 def _emit_along(
     cx: KernelContext, window: Window, joining: Joining, pitch: int, result: str
 ) -> None:
-    """Combine along the rows, and write the results."""
+    """Write the combination of columns of ``kept``, and the results."""
     body, wide, kernel = cx.body, window.output[2], window.kernel[2]
     step, apart = window.strides[2], window.dilations[2]
     if step == 1:
@@ -175,7 +180,8 @@ def _emit_along(
 def _emit_by_two(cx: KernelContext, window: Window, joining: Joining, pitch: int) -> None:
     """Write results at stride 2.
 
-    Vectors may exceed a row's end, where the next row overwrites them, but not the band's end.
+    A vector may be stored beyond a row's end, which the next row overwrites, but not beyond the
+    band's end.
     """
     body, wide, apart = cx.body, window.output[2], window.dilations[2]
     cx.call("copy_seconds", SECONDS)

@@ -69,9 +69,10 @@ ENDING}
 
 @dataclass(frozen=True, slots=True)
 class Joining:
-    """How two numbers ``a`` and ``v`` are combined: in vectors, in fours and singly.
+    """How two numbers ``a`` and ``v`` are combined, as C: in vectors, in vectors of four, and
+    singly.
 
-    ``start`` is the identity; ``repeats``: elements may count twice.
+    ``start`` is the identity. ``repeats`` is True if an element may be combined twice.
     """
 
     name: str
@@ -89,7 +90,10 @@ SUM = Joining("sum", "a + v", "a + v", "a + v", "0", False)
 
 
 def declare_down(cx: KernelContext, joining: Joining) -> str:
-    """Add the function that combines rows; it tells whether it met a NaN where that matters."""
+    """Return the name of the function that combines the rows of a window.
+
+    If ``joining.repeats``, the function returns whether an element is NaN.
+    """
     cx.call("SHORT_LOOP", SHORT_LOOP)
     name = f"{joining.name}_down"
     text = DOWN.replace("NAME", name).replace("START", joining.start)

@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear in one loop, with one scale or one per index of an axis."""
+"""QuantizeLinear and DequantizeLinear in one loop, with one scale per tensor or per axis index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEWEST = 16
 
 
 def _refuse(instance: Instance) -> str | None:
-    """Return why the instruction is refused, None if it is not."""
+    """Return why the instruction is refused, None if it is supported."""
     slots, step = instance.program.slots, instance.instruction
     x, y = slots[step.inputs[0]], slots[step.outputs[0]]
     float_, narrow = (x, y) if step.op == "QuantizeLinear" else (y, x)
@@ -45,9 +45,9 @@ def _runs(instance: Instance) -> tuple[int, int, int]:
 
 
 def _emit(cx: KernelContext, text: str, run: str = "") -> None:
-    """Write ``text`` for each element, with ``scale`` and ``zero`` declared.
+    """Write loops that store ``text`` for each element; ``scale`` and ``zero`` are declared.
 
-    ``run`` names a function that computes the first elements of a segment in vectors and returns
+    ``run`` names a function that computes the first elements of a segment in vectors, and returns
     their number.
     """
     x, y, scale, zero = cx.input(0), cx.output(), cx.input(1), cx.optional(2)
@@ -76,7 +76,8 @@ def _emit(cx: KernelContext, text: str, run: str = "") -> None:
 @kernel("QuantizeLinear", kinds=frozenset({"float"}), refuse=_refuse, shared=True)
 def quantize(cx: KernelContext) -> None:
     """Write ``x / scale`` rounded to nearest even, plus the zero point, saturated to the result
-    type."""
+    type.
+    """
     type_ = cx.output().type
     bits = 8 * type_.size
     low = -(1 << bits - 1) if type_.signed else 0
@@ -87,6 +88,7 @@ def quantize(cx: KernelContext) -> None:
 
 
 def _within(name: str, low: int, high: int) -> str:
+    """Return the C function that saturates an int32 to the type ``name``."""
     return (
         f"static inline {name} within_{name}(int32_t v)\n{{\n"
         f"    return ({name})(v < {low} ? {low} : v > {high} ? {high} : v);\n}}\n"
@@ -95,5 +97,5 @@ def _within(name: str, low: int, high: int) -> str:
 
 @kernel("DequantizeLinear", kinds=frozenset({"int"}), refuse=_refuse, shared=True)
 def dequantize(cx: KernelContext) -> None:
-    """Write ``(x - zero point) * scale``."""
+    """Write ``(x - zero point) * scale`` for each element."""
     _emit(cx, "(float)(VALUE - zero) * scale")

@@ -1,7 +1,8 @@
 """QLinearConv and ConvInteger with constant weights: bytes in memory, 32-bit sums.
 
-Tile rows are filters, tile columns pixels. The image is copied a band at a time with four channels
-interleaved. It keeps its zero point, whose contribution is subtracted from the initial sums.
+The rows of a micro-kernel are filters, its columns pixels. The image is copied a band at a time
+with four channels interleaved. The copy includes the zero point, whose contribution is subtracted
+from the initial sums.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from smelt.program.storage import Needs
 
 
 def _refuse(instance: Instance) -> str | None:
-    """Return why the instruction is refused, None if it is not."""
+    """Return why the instruction is refused, None if it is supported."""
     reason = refuse_window(instance) or refuse_operands(instance)
     if reason:
         return reason
@@ -51,7 +52,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _weights(instance: Instance) -> np.ndarray:
-    """Return the weights less their zero points, ``[group, filter, channel, kernel position]``."""
+    """Return the weights minus their zero points: ``[group, filter, channel, kernel position]``."""
     array = less_zero_point(instance, 0)
     group = instance.int("group")
     positions = int(np.prod(array.shape[2:]))
@@ -59,6 +60,7 @@ def _weights(instance: Instance) -> np.ndarray:
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space of the copied band, the packed weights and the tables."""
     window, weights = window_of(instance), _weights(instance)
     if depthwise.supports(weights, window):
         return Needs(workspace=depthwise.layout_of(instance, window, weights).bytes)
@@ -74,7 +76,7 @@ def _needs(instance: Instance) -> Needs:
     shared=True,
 )
 def quantized_conv(cx: KernelContext) -> None:
-    """Write bands of rows; in each, all filters, six at a time, over all groups of pixels."""
+    """Write loops over bands of rows; in a band, over six filters at a time and all its pixels."""
     window, weights, body = window_of(cx), _weights(cx), cx.body
     if depthwise.supports(weights, window):
         depthwise.emit(cx, window, weights)
@@ -115,7 +117,7 @@ def quantized_conv(cx: KernelContext) -> None:
 
 
 def _pack(cx: KernelContext, layout: Layout) -> str:
-    """Pack the weights for a tile's rows: quad of channels, kernel position, row, channel.
+    """Return the name of the weights, packed by group of four channels, position, row, channel.
 
     Weights that do not fit bytes are packed as 16-bit halves.
     """
@@ -135,17 +137,17 @@ def _pack(cx: KernelContext, layout: Layout) -> str:
 
 
 def _halves(block: np.ndarray) -> np.ndarray:
-    """Return ``[quad, position, row, 4]`` as ``[quad, position, half, row, 2]``."""
+    """Return ``[quad, position, row, 4]`` reordered as ``[quad, position, half, row, 2]``."""
     return np.stack([block[..., half::2] for half in (0, 1)], 2)
 
 
 def _emit_weights(
     cx: KernelContext, layout: Layout, packed: str, scratch: str, rows: int
 ) -> tuple[str, str]:
-    """Declare the weights of ``rows`` filters from ``o`` on, and return two forms of them.
+    """Declare the weights of ``rows`` filters from ``o`` on; return their two forms, as C.
 
-    The first are bytes for int8 dot products (``NULL`` if they do not fit), the second the form
-    that other instructions read.
+    The first are bytes for int8 dot products, ``NULL`` if the weights do not fit. The second is the
+    form that other instructions read.
     """
     at, body = f"{packed} + (g * {layout.weights.shape[1]} + o) * {layout.depth}", cx.body
     if layout.weights.dtype != np.int8:
@@ -168,7 +170,8 @@ def _emit_weights(
 
 
 def _emit_steps(cx: KernelContext, layout: Layout, places: str, scratch: str) -> None:
-    """Declare where each quad of a filter lies in the plane, and the tables of clamped weights."""
+    """Declare the tables of clamped weights, and the offset in the plane of each
+    group of a filter."""
     if layout.excess is None:
         return
     first, numbers = excess_tables(cx, layout.excess)
@@ -181,12 +184,14 @@ def _emit_steps(cx: KernelContext, layout: Layout, places: str, scratch: str) ->
 
 
 def _places(band: Band) -> list[int]:
-    """Return the byte offsets of positions for quads, then for halves."""
+    """Return the byte offset of each kernel position in the plane, then the
+    offsets of both halves."""
     whole = [4 * place for place in band.places()]
     return [*whole, *(place + half for place in whole for half in (-1, 0))]
 
 
 def _places_table(cx: KernelContext, band: Band) -> str:
+    """Return the C name of the table of ``_places``."""
     return int_table(cx, "places", _places(band))
 
 
@@ -197,8 +202,8 @@ def _emit_pixels(
     epilogue: Epilogue,
     rows: int,
 ) -> None:
-    """Write all pixels of the band for ``rows`` filters, ``VECTORS`` groups of neighbors at a
-    time."""
+    """Write all pixels of the band for ``rows`` filters, ``VECTORS`` vectors of
+    pixels at a time."""
     body, band, (_, filters, _, positions) = cx.body, layout.band, layout.weights.shape
     pairwise_safe = layout.excess is not None
     is_wide = epilogue.is_small

@@ -41,7 +41,7 @@ FEW_ROWS = {1: 8, 2: 4}
 
 
 def _refuse(instance: Instance) -> str | None:
-    """Return why the instruction is refused, None if it is not."""
+    """Return why the instruction is refused, None if it is supported."""
     if is_computed(instance):
         return refuse_computed(instance)
     reason = refuse_operands(instance)
@@ -59,11 +59,12 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _quads(instance: Instance) -> int:
+    """Return the number of groups of four rows of the right operand."""
     return -(-instance.shape(places_of(instance).w)[0] // 4)
 
 
 def _left_bytes(instance: Instance) -> int:
-    """Return the bytes of a tile's rows as 16-bit numbers."""
+    """Return the bytes of ``ROWS`` rows of the left operand as 16-bit numbers."""
     return ROWS * 8 * _quads(instance)
 
 
@@ -121,7 +122,7 @@ def quantized_dot(cx: KernelContext) -> None:
 
 
 def _right(cx: KernelContext, vectors: int, flip: int) -> tuple[str, bool, Epilogue]:
-    """Return the packed right operand, whether it has 16 bits, and the epilogue."""
+    """Return the packed right operand, whether its elements have 16 bits, and the epilogue."""
     scratch = cx.scratch(C_TYPES[ir.DataType.UINT8])
     start = f"{scratch} + {_left_bytes(cx)}"
     if is_computed(cx):
@@ -137,10 +138,10 @@ def _right(cx: KernelContext, vectors: int, flip: int) -> tuple[str, bool, Epilo
 
 
 def _emit_left(cx: KernelContext, rows: int, depth: int, flip: int, wide: bool) -> tuple[str, str]:
-    """Declare ``rows`` rows from ``i`` on, and return a tile's arguments for whole and for halved
+    """Declare ``rows`` rows from ``i`` on; return the micro-kernel's arguments for whole and halved
     rows.
 
-    Rows of unsigned bytes with whole quads are read in place.
+    Rows of unsigned bytes with whole groups of four are read in place.
     """
     x, body, quads = cx.input(0), cx.body, _quads(cx)
     there = flip == 0 and depth % 4 == 0
@@ -166,7 +167,7 @@ def _emit_tile(
     columns: int,
     size: tuple[int, int],
 ) -> None:
-    """Call a tile of rows and vectors, some of whose columns may lie beyond the last."""
+    """Write the call for a tile of rows by vectors; columns beyond the last one are not stored."""
     body, (rows, vectors) = cx.body, size
     if epilogue.is_bytes:
         places = ", ".join(f"{v} * SUMS" for v in range(vectors))
@@ -189,7 +190,9 @@ def _emit_tile(
 
 
 def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], rest: str) -> None:
-    """Call the int8 dot product tile where the CPU has it, else the tile of halves."""
+    """Write a call of the int8 dot product where the CPU has it, else of the micro-kernel of
+    halves.
+    """
     (whole, given), (halves, halved) = calls
     if not whole:
         cx.body.line(f"{halves}({halved}, {rest});")
@@ -203,9 +206,9 @@ def _emit_calls(cx: KernelContext, calls: list[tuple[str, str]], rest: str) -> N
 
 
 def pack(weights: np.ndarray, panel: int) -> np.ndarray:
-    """Return panels of columns, each in the order quad of rows, column, row of the quad.
+    """Return panels of columns, each in the order group of four rows, column, row of the group.
 
-    Weights that do not fit bytes: quad of rows, even and odd rows, column, row.
+    Weights that do not fit bytes: group of four rows, even and then odd rows, column, row.
     """
     depth, columns = weights.shape
     even = np.pad(weights, ((0, -depth % 4), (0, -columns % panel)))

@@ -66,9 +66,9 @@ def add_or_multiply(cx: KernelContext) -> None:
 
 
 def _repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> int | None:
-    """Return 0 for an operand with an element per result, for all run-time sizes.
+    """Return 0 for an operand of the result's shape, at all run-time sizes.
 
-    If the result repeats the operand as a whole and it fills vectors, return its size; else None.
+    If the result repeats the whole operand, and it fills vectors, return its size; else None.
     """
     if len(shape) == len(result) and all(map(same, shape, result)):
         return 0
@@ -79,8 +79,9 @@ def _repeated(shape: tuple[int, ...], result: tuple[int, ...]) -> int | None:
 
 
 def _emit_runs(cx: KernelContext, text: str, value: str, repeated: Sequence[int]) -> None:
-    """Write vectors and then single elements of each segment; an operand may repeat in all
-    segments."""
+    """Write vectors, then single elements, of each segment; a repeated operand is read in all
+    segments.
+    """
     a, b, y, body = cx.input(0), cx.input(1), cx.output(), cx.body
     run = run_of_two(cx, text)
     size = next((size for size in repeated if size), RUN)
@@ -99,6 +100,7 @@ def _emit_runs(cx: KernelContext, text: str, value: str, repeated: Sequence[int]
 
 
 def _sum(scales: list[np.float32], zeros: list[int]) -> str:
+    """Return the C of a sum of bytes ``{0}`` and ``{1}`` in steps of the result's scale."""
     first, second = scales[0] / scales[2], scales[1] / scales[2]
     moved = first * np.float32(zeros[0]) + second * np.float32(zeros[1])
     fixed = np.float32(zeros[2]) - moved
@@ -107,13 +109,14 @@ def _sum(scales: list[np.float32], zeros: list[int]) -> str:
 
 
 def _product(scales: list[np.float32], zeros: list[int]) -> str:
+    """Return the C of a product of bytes ``{0}`` and ``{1}`` in steps of the result's scale."""
     factor = scales[0] * scales[1] / scales[2]
     difference = f"({{0}} - {_int(zeros[0])}) * ({{1}} - {_int(zeros[1])})"
     return f"FLOAT({difference}) * {_literal(factor)} + {_literal(np.float32(zeros[2]))}"
 
 
 def _fixed(cx: KernelContext) -> str:
-    """Return the integer expression of a sum or product with a multiplier and a shift."""
+    """Return the C of a sum or product in integers, by a multiplier and a shift."""
     declare(cx)
     a, b, y = (cx.float(f"{name}_scale") for name in ("a", "b", "y"))
     left, right, zero = (cx.int(f"{name}_zero") for name in ("a", "b", "y"))
@@ -130,10 +133,12 @@ def _fixed(cx: KernelContext) -> str:
 
 
 def _literal(number: np.float32) -> str:
+    """Return a float constant, as C."""
     return C_TYPES[ir.DataType.FLOAT].literal(float(number))
 
 
 def _int(number: int) -> str:
+    """Return an integer as C, a negative one in parentheses."""
     return str(number) if number >= 0 else f"({number})"
 
 

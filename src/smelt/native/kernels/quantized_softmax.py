@@ -37,16 +37,18 @@ EXPONENTIALS = """static float exponentials(const unsigned char *restrict x, ptr
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space of a row of exponentials."""
     return Needs(workspace=4 * instance.shape(0)[-1])
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why a scalar is refused, None for other shapes."""
     return None if instance.shape(0) else "no dim to sum over"
 
 
 @kernel(SOFTMAX, kinds=frozenset({"int"}), needs=_needs, refuse=_refuse, shared=True)
 def softmax(cx: KernelContext) -> None:
-    """For each row, write the exponentials and their sum, then the quotients as bytes."""
+    """Write the exponentials of each row and their sum, then the quotients as bytes."""
     x, y, body = cx.input(0), cx.output(), cx.body
     size = x.shape[-1]
     if is_fixed(cx):
@@ -68,6 +70,7 @@ def softmax(cx: KernelContext) -> None:
 
 
 def _emit_fixed(cx: KernelContext, size: int) -> None:
+    """Write each row by the function that computes in integers."""
     y, body = cx.output(), cx.body
     table = cx.program.constants[cx.instruction.inputs[1]]
     function, given = fixed_softmax(cx, table, cx.float("y_scale"))
@@ -79,7 +82,7 @@ def _emit_fixed(cx: KernelContext, size: int) -> None:
 
 @contextmanager
 def _rows(cx: KernelContext) -> Iterator[str]:
-    """Write a loop over rows ``from`` with results ``to``; yield the bytes to exponentiate."""
+    """Write a loop over rows ``from`` with results ``to``; yield the bytes that index the table."""
     x, y, body = cx.input(0), cx.output(), cx.body
     size = x.shape[-1]
     with body.shared_loop("o", x.size // size):
@@ -89,7 +92,7 @@ def _rows(cx: KernelContext) -> Iterator[str]:
 
 
 def _emit_less_largest(cx: KernelContext) -> str:
-    """Shift the bytes of a row so that the largest is 255, in place of its results."""
+    """Write a copy of the row in place of its results, shifted so that its largest byte is 255."""
     body, size = cx.body, cx.input(0).shape[-1]
     body.line("int32_t most = from[0];")
     with body.loop("i", size):

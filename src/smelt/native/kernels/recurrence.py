@@ -23,8 +23,10 @@ from smelt.program.storage import Needs
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the bytes of a step's gates, and of GRU's reset state, for one sample or all; flat
-    cells have a copy of the gates."""
+    """Return the scratch space: gates and, for a GRU, the reset state, of one sample or of all.
+
+    Flat cells have a copy of the gates.
+    """
     _, batch, rows = instance.shape(0)
     together = is_together(instance)
     each = rows + instance.shape(1)[0] + (rows if together and is_flat(instance) else 0)
@@ -33,7 +35,7 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel("Recurrence", kinds=FLOAT, needs=_needs)
 def recurrence(cx: KernelContext) -> None:
-    """Run all steps; the state lives in the output of the last state."""
+    """Write all steps. The state is stored in the output of the last state."""
     if is_together(cx):
         emit_together(cx)
     else:
@@ -41,7 +43,7 @@ def recurrence(cx: KernelContext) -> None:
 
 
 def _emit_apart(cx: KernelContext) -> None:
-    """Write one sample after the other, with its number of steps."""
+    """Write one sample after the other, each with its own number of steps."""
     t, body = cx.type(0), cx.body
     steps, batch, rows = cx.shape(0)
     hidden = cx.shape(1)[0]
@@ -65,6 +67,7 @@ def _emit_apart(cx: KernelContext) -> None:
 
 
 def _length(cx: KernelContext, steps: int) -> None:
+    """Declare ``length``, the number of steps of sample ``b``."""
     lengths = cx.optional(6)
     if lengths is None:
         cx.body.line(f"const ptrdiff_t length = {steps};")
@@ -85,18 +88,23 @@ def _add_product(cx: KernelContext, state: str, weights: str, first: int, count:
 
 
 def _rnn(cx: KernelContext, weights: str, hidden: int) -> None:
+    """Write the product and the cell of an RNN."""
     _add_product(cx, "h", weights, 0, hidden)
     rnn_cell(cx, hidden)
 
 
 def _lstm(cx: KernelContext, weights: str, hidden: int) -> None:
+    """Write the products of all gates and the cell of an LSTM."""
     _add_product(cx, "h", weights, 0, CELLS["LSTM"].gates * hidden)
     lstm_cell(cx, hidden)
 
 
 def _gru(cx: KernelContext, weights: str, hidden: int) -> None:
-    """Write the gates update, reset, hidden; with ``linear_before_reset``, the reset scales a bias
-    too."""
+    """Write the products and the cell of a GRU: gates update, reset, hidden.
+
+    With ``linear_before_reset``, the product of the hidden gate is computed before the reset, which
+    also scales its bias.
+    """
     t, bias, body = cx.type(0).name, cx.optional(5), cx.body
     _add_product(cx, "h", weights, 0, 2 * hidden)
     body.line(f"{t} *reset = gates + {3 * hidden}, *last = gates + {2 * hidden};")

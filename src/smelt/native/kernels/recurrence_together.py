@@ -21,12 +21,14 @@ from smelt.native.kernels.vector_dot import Matrices, emit_packed, pack
 from smelt.native.kernels.vector_micro_kernel import Epilogue, SideOperand
 
 FLAT = 4 * MOST_LANES
-"""Units from which on the vectors of one sample are full enough."""
+"""The fewest units of one sample that fill vectors well enough."""
 
 
 def is_together(instance: Instance) -> bool:
-    """True if this file has a kernel: float32, constant weights, static sizes above 0, and no
-    ``sequence_lens``, so all samples take the same number of steps."""
+    """True if this file has a kernel: float32, constant weights, and static sizes above 0.
+
+    Without ``sequence_lens``, so all samples have the same number of steps.
+    """
     numbers = (*instance.shape(0), *instance.shape(1))
     return (
         all(type(number) is int and number > 0 for number in numbers)
@@ -37,16 +39,18 @@ def is_together(instance: Instance) -> bool:
 
 
 def is_flat(instance: Instance) -> bool:
-    """True if the cells of all samples are computed in one loop: where the units of one sample do
-    not fill vectors. The gates are then stored gate by gate, not sample by sample."""
+    """True if one loop computes the cells of all samples, because those of one do not fill vectors.
+
+    The gates are then stored gate by gate, not sample by sample.
+    """
     batch, hidden = instance.shape(0)[1], instance.shape(1)[0]
     return batch > 1 and hidden < FLAT and hidden % MOST_LANES > 0 and instance.slot(4) is None
 
 
 def start(cx: KernelContext, name: str, output: int, given: int, hidden: int) -> None:
-    """Declare ``name``, the state of sample ``b``, with its initial value or zero.
+    """Declare ``name``, the state of sample ``b``, and set it to its initial value or zero.
 
-    A sample with no steps ends in zero, as in ONNX Runtime; ONNX leaves it open.
+    A sample without steps ends in zero, as in ONNX Runtime; ONNX does not specify it.
     """
     first = cx.optional(given)
     cx.body.line(f"{cx.type(0).name} *{name} = {cx.output(output).name} + b * {hidden};")
@@ -58,7 +62,7 @@ def start(cx: KernelContext, name: str, output: int, given: int, hidden: int) ->
 
 
 def emit_together(cx: KernelContext) -> None:
-    """Write step by step, all samples in each."""
+    """Write a loop over steps; each computes all samples."""
     t, body = cx.type(0), cx.body
     steps, batch, rows = cx.shape(0)
     hidden, cell = cx.shape(1)[0], str(cx.attributes["cell"])
@@ -90,15 +94,18 @@ sample, or of all."""
 
 
 def _gates(cx: KernelContext, name: str, source: str, stride: int, count: int, *, to: int) -> None:
-    """Point ``name`` at ``count`` gates of a sample, whose rows lie ``stride`` apart in ``source``.
+    """Declare ``name``: ``count`` gates of sample ``b``, in rows ``stride`` apart in ``source``.
 
-    If cells are flat, at a copy of all samples', gate by gate, ``to`` units behind the products::
+    If cells are flat, it points to a copy for all samples, gate by gate, ``to`` units after the
+    products.
 
-        float *gates = all + 60;
-        for (ptrdiff_t g = 0; g < 4; ++g) {
-            for (ptrdiff_t i = 0; i < 2; ++i) {
-                for (ptrdiff_t j = 0; j < 6; ++j)
-                    gates[(g * 2 + i) * 6 + j] = all[i * 24 + g * 6 + j];
+    ```
+    float *gates = all + 60;
+    for (ptrdiff_t g = 0; g < 4; ++g) {
+        for (ptrdiff_t i = 0; i < 2; ++i) {
+            for (ptrdiff_t j = 0; j < 6; ++j)
+                gates[(g * 2 + i) * 6 + j] = all[i * 24 + g * 6 + j];
+    ```
     """
     _, batch, rows = cx.shape(0)
     hidden, t, body = cx.shape(1)[0], cx.type(0).name, cx.body
@@ -130,12 +137,13 @@ def _product(
 
 
 def _simple_together(cx: KernelContext, hidden: int) -> list[Stage]:
-    """Return the stage of an RNN or LSTM: one product for all gates."""
+    """Return the only stage of an RNN or LSTM: one product for all gates."""
     rows = cx.shape(0)[2]
     state = cx.output(1).name
     product = _product(cx, state, (0, rows), "all", SideOperand("given", rows, 1))
 
     def write(units: int) -> None:
+        """Write the cells of ``units`` units."""
         _gates(cx, "gates", "all", rows, rows // hidden, to=0)
         (lstm_cell if cx.attributes["cell"] == "LSTM" else rnn_cell)(cx, units)
 
@@ -143,9 +151,10 @@ def _simple_together(cx: KernelContext, hidden: int) -> list[Stage]:
 
 
 def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
-    """Return the stages of a GRU: update and reset, then the hidden gate.
+    """Return the stages of a GRU: the gates update and reset, then the hidden gate.
 
-    The hidden gate multiplies the reset state, or is reset after its product.
+    The hidden gate is the product of the reset state. With ``linear_before_reset``, it is the reset
+    product of the state, in the same stage.
     """
     t, (_, batch, rows), apart = cx.type(0).name, cx.shape(0), cx.attributes["linear_before_reset"]
     state, bias = cx.output(1).name, cx.optional(5)
@@ -154,6 +163,7 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
     inputs = SideOperand(f"given + {2 * hidden}", rows, 1)
 
     def begin(units: int) -> None:
+        """Write the gates update and reset and, unless it follows the product, the reset state."""
         _gates(cx, "gates", "all", 2 * hidden, 2, to=0)
         cx.body.line(f"{t} *reset = {first} + b * {hidden};")
         gru_gates(cx, units)
@@ -165,6 +175,7 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
         product = _product(cx, state, (2 * hidden, hidden), first, by_column)
 
         def whole(units: int) -> None:
+            """Write all gates and the new state of ``units`` units."""
             begin(units)
             _gates(cx, "last", f"given + {2 * hidden}", rows, 1, to=2)
             gru_end(cx, units)
@@ -172,6 +183,7 @@ def _gru_together(cx: KernelContext, hidden: int) -> list[Stage]:
         return [([gates, product], whole)]
 
     def rest(units: int) -> None:
+        """Write the hidden gate and the new state of ``units`` units."""
         flat = f"all + {batch * (rows + hidden)}" if is_flat(cx) else f"all + b * {2 * hidden}"
         cx.body.line(f"const {t} *gates = {flat}, *last = {last} + b * {hidden};")
         gru_end(cx, units)

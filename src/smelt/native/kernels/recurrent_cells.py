@@ -15,9 +15,10 @@ from smelt.program.recurrence import activate
 
 
 def _activate(cx: KernelContext, place: int, to: str, argument: str, *, gate: bool = True) -> None:
-    """Write ``to = activation(argument)``; the argument of a gate is clipped.
+    """Write ``to = activation(argument)``, with the activation function number ``place``.
 
-    The output of an LSTM cell is not clipped, as ONNX Runtime reads the specification.
+    The argument of a gate is clipped. The output of an LSTM cell is not clipped, as ONNX Runtime
+    reads the specification.
     """
     t, attributes = cx.type(0), cx.attributes
     keys = ("activations", "alphas", "betas")
@@ -37,16 +38,20 @@ def _activate(cx: KernelContext, place: int, to: str, argument: str, *, gate: bo
 
 
 def rnn_cell(cx: KernelContext, hidden: int) -> None:
-    """Write the activated sum as the state."""
+    """Write the new state: the activated sum."""
     with cx.body.loop("j", hidden):
         _activate(cx, 0, "h[j]", "gates[j]")
 
 
 def lstm_cell(cx: KernelContext, hidden: int) -> None:
-    """Write gates input, output, forget, cell; peepholes are in the order input, output, forget."""
+    """Write the gates input, output, forget, cell, and the new cell and state.
+
+    Peepholes are in the order input, output, forget.
+    """
     peep, t = cx.optional(4), cx.type(0).name
 
     def gate(place: int, state: str) -> str:
+        """Return the C of a gate's sum, with its peephole to ``state``."""
         seen = f" + {peep.name}[{place * hidden} + j] * {state}" if peep else ""
         return f"gates[{place * hidden} + j]{seen}"
 
@@ -66,21 +71,21 @@ def lstm_cell(cx: KernelContext, hidden: int) -> None:
 
 
 def gru_gates(cx: KernelContext, hidden: int) -> None:
-    """Write the activated gates update and reset."""
+    """Write the activation of the gates update and reset."""
     with cx.body.loop("j", 2 * hidden):
         _activate(cx, 0, "gates[j]", "gates[j]")
 
 
 def gru_reset(cx: KernelContext, hidden: int) -> None:
-    """Write the state scaled by the reset gate."""
+    """Write ``reset``, the state times the reset gate."""
     with cx.body.loop("j", hidden):
         cx.body.line(f"reset[j] = gates[{hidden} + j] * h[j];")
 
 
 def gru_end(cx: KernelContext, hidden: int) -> None:
-    """Write the new state from ``last``, the hidden gate's sum of inputs.
+    """Write the new state from ``last``, the sum of the hidden gate.
 
-    With ``linear_before_reset``, ``reset`` holds the state's product.
+    With ``linear_before_reset``, ``last`` lacks the product of the state, which is in ``reset``.
     """
     with cx.body.loop("j", hidden):
         argument = "last[j]"

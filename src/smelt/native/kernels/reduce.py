@@ -1,7 +1,7 @@
 """Reductions over any dims, in few loops.
 
-If the innermost loop runs over reduced floats, 16 partial results are kept: they fill vectors, and
-their rounding errors grow more slowly than those of one long sum.
+If the innermost loop reduces floats, there are 16 partial results: they fill vectors, and their
+rounding errors grow more slowly than those of one long sum.
 """
 
 from __future__ import annotations
@@ -24,8 +24,11 @@ LANES = 16
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """The C of a reduction: ``{a}`` is the partial result, ``{v}`` an element, ``{n}`` the
-    count."""
+    """The C of a reduction.
+
+    ``{a}`` is the partial result, ``{v}`` an element, ``{n}`` the number of elements. ``element``
+    is applied to each element, ``step`` accumulates, and ``final`` is applied to the result.
+    """
 
     start: str
     step: str
@@ -61,6 +64,7 @@ TABLES = {"float": FLOATS, "int": INTEGERS, "bool": BOOLEANS}
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the instruction is refused, None if it is supported."""
     type_, op = instance.type(0), instance.instruction.op
     if op not in TABLES[type_.kind]:
         return f"{op} takes no {type_.name}"
@@ -70,6 +74,7 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _count(instance: Instance) -> int:
+    """Return the number of elements that are reduced to one."""
     count = 1
     for axis in instance.ints("axes"):
         count *= instance.shape(0)[axis]
@@ -78,7 +83,7 @@ def _count(instance: Instance) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Loops:
-    """A reduction as nested loops: sizes, accesses, and which loops are reduced."""
+    """A reduction as nested loops: sizes, accesses, and whether each loop is reduced."""
 
     sizes: tuple[int, ...]
     read: Access
@@ -86,13 +91,14 @@ class Loops:
     reduced: tuple[bool, ...]
 
     def where(self, reduced: bool, until: int | None = None) -> list[int]:
-        """Return the loops that are reduced, or those that are not."""
+        """Return the loops that are reduced, or those that are kept, among the first ``until``."""
         chosen = range(len(self.sizes))[:until]
         return [i for i in chosen if self.reduced[i] is reduced]
 
 
 def loops_of(cx: KernelContext) -> Loops:
-    """Return the loops of a reduction; adjacent ones of a kind are merged."""
+    """Return the loops of a reduction; adjacent reduced loops, and adjacent kept
+    loops, are merged."""
     source, output = cx.input(0), cx.output()
     axes = cx.ints("axes")
     kept = [axis for axis in range(len(source.shape)) if axis not in axes]
@@ -107,7 +113,7 @@ def loops_of(cx: KernelContext) -> Loops:
 
 
 class Reducer:
-    """The expressions of one reduction for its element type."""
+    """The C expressions of one reduction of one element type."""
 
     def __init__(self, cx: KernelContext, reduction: Reduction, count: int) -> None:
         self.type: CType = cx.type(0)
@@ -117,7 +123,7 @@ class Reducer:
         )
 
     def spelled(self, name: str) -> Reducer:
-        """Return the same reduction with results of the type ``name``, of equal size."""
+        """Return this reducer with ``name``, a type of equal size, as the type of its results."""
         other = copy(self)
         other.type = replace(self.type, name=name)
         return other
@@ -129,29 +135,33 @@ class Reducer:
         return named.get(self.reduction.start, self.reduction.start)
 
     def step(self, a: str, v: str) -> str:
-        """Return the partial result combined with one more element."""
+        """Return the C that accumulates element ``v`` into the partial result ``a``."""
         return self._fill(self.reduction.step, a, self.element(v))
 
     def join(self, a: str, b: str) -> str:
-        """Return two partial results combined."""
+        """Return the C that combines two partial results."""
         return self._fill(self.reduction.step, a, b)
 
     def element(self, v: str) -> str:
-        """Return the contribution of one element."""
+        """Return the C of the contribution of element ``v``."""
         return self._fill(self.reduction.element, "", v)
 
     def final(self, a: str) -> str:
-        """Return the final result."""
+        """Return the C of the result from the partial result ``a``."""
         return self._fill(self.reduction.final, a, "")
 
     def _fill(self, text: str, a: str, v: str) -> str:
+        """Return ``text`` with types and operands filled in."""
         return fill_types(text, self.type).format(a=a, v=v, n=self.count)
 
 
 @kernel(*sorted(FLOATS), kinds=ANY, refuse=_refuse)
 def reduce(cx: KernelContext) -> None:
-    """Write a reduction in one of three forms: several short rows of floats at once; whole rows of
-    results, if the innermost dim is kept; else one result after the other."""
+    """Write a reduction in one of three forms.
+
+    Several short rows of floats at once; whole rows of results, if the innermost dim is kept; or
+    one result after the other.
+    """
     reducer = Reducer(cx, TABLES[cx.type(0).kind][cx.instruction.op], _count(cx))
     loops = loops_of(cx)
     if reducer.type.kind == "float" and _has_short_rows(loops):
@@ -168,10 +178,18 @@ def loop_names(count: int) -> list[str]:
 
 
 def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
-    """Write whole rows of results at once, because the innermost loop is kept.
+    """Write whole rows of results, because the innermost loop is kept.
 
-    Wrapping sums are kept as unsigned numbers in memory: with a conversion in each step, gcc 12.2
-    lost all rows but the last (4 rows of 3 int64, -O3).
+    Wrapping sums are unsigned in memory: with a conversion in each step, gcc 12.2 computed only the
+    last row (4 rows of 3 int64, -O3).
+
+    ```
+    for (ptrdiff_t i1 = 0; i1 < 8; ++i1)
+        y0[i1] = 0;
+    for (ptrdiff_t i0 = 0; i0 < 4; ++i0)
+        for (ptrdiff_t i1 = 0; i1 < 8; ++i1)
+            y0[i1] = y0[i1] + x0[i0 * 8 + i1];
+    ```
     """
     body, names, last = cx.body, loop_names(len(loops.sizes)), len(loops.sizes) - 1
     target, value = loops.write.at(names), loops.read.at(names)
@@ -183,6 +201,7 @@ def _emit_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
     outer, reduced = loops.where(False, last), loops.where(True)
 
     def row(text: str) -> None:
+        """Write a loop over the row with one statement."""
         with body.loop(names[last], loops.sizes[last]):
             body.line(text)
 
@@ -207,7 +226,10 @@ def _has_short_rows(loops: Loops) -> bool:
 
 
 def _emit_short_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
-    """Reduce as many short rows at once as ``LANES`` holds, such as parts of complex numbers."""
+    """Write the reduction of rows shorter than ``LANES``, as many at once as fit ``LANES``.
+
+    Such rows are, for instance, the parts of complex numbers.
+    """
     body, names = cx.body, loop_names(len(loops.sizes))
     count, row = loops.sizes[-2:]
     kept, reduced = loops.where(False, len(names) - 1), loops.where(True)[:-1]
@@ -224,7 +246,7 @@ def _emit_short_rows(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
 
 
 def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
-    """Write one result at a time, in partial results if the innermost reduced loop is long."""
+    """Write one result at a time; a long innermost reduced loop has ``LANES`` partial results."""
     body, names, op = cx.body, loop_names(len(loops.sizes)), cx.instruction.op
     kept, reduced = loops.where(False), loops.where(True)
     with body.loops([names[i] for i in kept], [loops.sizes[i] for i in kept]):
@@ -253,10 +275,11 @@ def _emit_scalars(cx: KernelContext, reducer: Reducer, loops: Loops) -> None:
 def _emit_lanes(
     cx: KernelContext, reducer: Reducer, loops: Loops, names: list[str], inner: int
 ) -> None:
-    """Reduce one loop in ``LANES`` partial results, then combine them with ``a``."""
+    """Write a reduced loop with ``LANES`` partial results, and combine them with ``a``."""
     body = cx.body
 
     def element(at: str) -> str:
+        """Return the C of the element at index ``at`` of the innermost loop."""
         variables = list(names)
         variables[inner] = f"({at})" if loops.read.strides[inner] != 1 else at
         return loops.read.at(variables)
@@ -272,7 +295,7 @@ def _emit_lanes(
 def _fill_lanes(
     cx: KernelContext, reducer: Reducer, size: int, element: Callable[[str], str]
 ) -> None:
-    """Take in ``size`` elements, element i in lane ``i % LANES``."""
+    """Write the accumulation of ``size`` elements, element i into lane ``i % LANES``."""
     body, whole = cx.body, size - size % LANES
     with body.loop("i", whole, step=LANES), body.loop("j", LANES):
         body.line(f"const {reducer.type.name} v = {element('i + j')};")
@@ -284,7 +307,7 @@ def _fill_lanes(
 
 
 def _join_lanes(cx: KernelContext, reducer: Reducer, left: int) -> None:
-    """Combine lanes until ``left`` are left."""
+    """Write the combination of lanes, by halves, until ``left`` lanes remain."""
     body = cx.body
     with body.block(f"for (ptrdiff_t w = {LANES // 2}; w >= {left}; w /= 2)"), body.loop("j", "w"):
         body.line(f"lane[j] = {reducer.join('lane[j]', 'lane[j + w]')};")

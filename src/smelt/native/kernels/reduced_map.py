@@ -1,8 +1,8 @@
 """``smelt.native::MapReduce``: a reduction of elementwise results that are never stored.
 
-There are three methods: partial results of a vector if the innermost loop is reduced and long; an
-unrolled inner loop if it is short, so that the loop around it fills vectors; and rows in pieces
-that stay in the first-level cache if the innermost loop is kept.
+There are three methods. If the innermost loop is reduced and long, it has a vector of partial
+results. If it is reduced and short, it is unrolled, and the loop around it fills vectors. If it is
+kept, rows are computed in pieces that stay in the first-level cache.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PIECE = 256
 class Walk:
     """The loops over the elements of a map: sizes, accesses and reduction.
 
-    ``lines`` are the statements on one element, and ``value`` their result.
+    ``lines`` are the C statements for one element, and ``value`` their result.
     """
 
     sizes: tuple[int, ...]
@@ -39,11 +39,11 @@ class Walk:
     reducer: Reducer
 
     def where(self, reduced: bool) -> list[int]:
-        """Return the loops that are reduced, or those that are not."""
+        """Return the loops that are reduced, or those that are kept."""
         return [i for i, stride in enumerate(self.write.strides) if (stride == 0) is reduced]
 
     def grow(self, cx: KernelContext, result: str, variables: Sequence[str]) -> None:
-        """Write the accumulation of the element at ``variables``."""
+        """Write the accumulation of the element at ``variables`` into ``result``."""
         body, texts = cx.body, (*self.lines, self.value)
         for number, read in enumerate(self.reads):
             if any(f"{{{number}}}" in text for text in texts):
@@ -56,7 +56,7 @@ class Walk:
 
 
 def walk_of(cx: KernelContext) -> Walk:
-    """Return the walk of an instruction."""
+    """Return the loops of a MapReduce."""
     last = cx.instruction.parts[-1]
     shape = cx.program.slots[last.outputs[0]].sizes
     axes, output = cx.ints("axes"), cx.output()
@@ -76,7 +76,8 @@ def walk_of(cx: KernelContext) -> Walk:
 
 
 def way_of(sizes: Sequence[int], reduced: Sequence[bool]) -> Callable[..., None] | None:
-    """Return the method for such loops, None if separate map and reduction fill vectors better."""
+    """Return the function that writes such loops; None if a separate map and
+    reduction are faster."""
     if not sizes or not any(reduced):
         return None
     if not reduced[-1]:

@@ -18,12 +18,12 @@ from smelt.program.run_sizes import if_any, same
 
 RUNNING = {"CumSum": ("Add", 0), "CumProd": ("Mul", 1)}
 ROWS = 8
-"""The rows at a time: an addition has a latency of four cycles, in which others start."""
+"""The rows that are computed at a time: during the four cycles of an addition, others start."""
 
 
 @kernel(*RUNNING, kinds=NUMBER)
 def running(cx: KernelContext) -> None:
-    """Write rows of neighbors, or several rows along the axis."""
+    """Write the running sums or products along ``axis``."""
     shape, axis = cx.shape(0), cx.int("axis")
     outer, count, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
     if same(inner, 1):
@@ -33,7 +33,7 @@ def running(cx: KernelContext) -> None:
 
 
 def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
-    """Write several rows at a time, then the remaining ones."""
+    """Write ``ROWS`` contiguous rows at a time, then the remaining ones singly."""
     x, y, t, body = cx.input(0).name, cx.output().name, cx.type(0), cx.body
     op, start = RUNNING[cx.instruction.op]
     body.line("ptrdiff_t o = 0;")
@@ -53,7 +53,7 @@ def _emit_rows(cx: KernelContext, outer: int, count: int) -> None:
 
 
 def _emit_beside(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
-    """Write each row of neighbors as the previous one combined with one of the input."""
+    """Write each row of results as the previous row combined with a row of the input."""
     (outer, count, inner), body, t = sizes, cx.body, cx.type(0)
     op, start = RUNNING[cx.instruction.op]
     first, step = (f"{count} - 1", "(-1)") if cx.int("reverse") else ("0", "1")
@@ -74,13 +74,14 @@ def _emit_beside(cx: KernelContext, sizes: tuple[int, int, int]) -> None:
 
 @contextmanager
 def _along(cx: KernelContext, count: int | str) -> Iterator[None]:
-    """Write a loop over the positions ``i`` of the axis in order."""
+    """Write a loop over the positions ``i`` of the axis, from the end if ``reverse``."""
     with cx.body.loop("j", count):
         cx.body.line(f"const ptrdiff_t i = {f'{count} - 1 - j' if cx.int('reverse') else 'j'};")
         yield
 
 
 def _in_turn(cx: KernelContext, grown: str, stored: str) -> None:
+    """Write the accumulation and the store, the store first if ``exclusive``."""
     for line in (stored, grown) if cx.int("exclusive") else (grown, stored):
         cx.body.line(line)
 

@@ -1,7 +1,7 @@
 """Operators with a run-time result size: NonZero, Compress, Unique, NonMaxSuppression; and BitCast.
 
-The result has as many elements as were declared, or at most so many. Sorting is by heap: it needs
-no more memory, no recursion, and n log n steps for any input.
+The result has as many elements as declared, or at most as many. The sort is a heapsort: it needs no
+further memory and no recursion, and takes n log n steps for any input.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ INT64 = C_TYPES[ir.DataType.INT64]
 
 @kernel("NonZero", kinds=ANY)
 def non_zero(cx: KernelContext) -> None:
-    """Count first, because the indices along each dim are contiguous."""
+    """Write a count of the nonzero elements, then their indices; those of each
+    dim are contiguous."""
     x, y, body = cx.input(0), cx.output(), cx.body
     rank, size = y.shape
     names = [f"i{dim}" for dim in range(len(x.shape))]
@@ -39,7 +40,10 @@ def non_zero(cx: KernelContext) -> None:
 
 @kernel("Compress", kinds=ANY)
 def compress(cx: KernelContext) -> None:
-    """Count first; a condition shorter than the axis selects nothing beyond its end."""
+    """Write a count of the selected slices, then copies of them.
+
+    A condition shorter than the axis selects nothing beyond its end.
+    """
     x, condition, y, axis, body = cx.input(0), cx.input(1), cx.output(), cx.int("axis"), cx.body
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     seen, kept = smaller(condition.size, x.shape[axis]), y.shape[axis]
@@ -62,8 +66,11 @@ def _rows_needs(instance: Instance) -> Needs:
 
 @kernel("Unique", kinds=ANY, needs=_rows_needs)
 def unique(cx: KernelContext) -> None:
-    """Sort indices so that equal rows are neighbours; each row then stores the first one equal to
-    it."""
+    """Write the unique rows, their first indices, the inverse and the counts.
+
+    Indices are sorted by row, so equal rows are adjacent. Each row then gets the index of the first
+    row equal to it.
+    """
     x, body, t = cx.input(0), cx.body, cx.type(0)
     y, places, inverse, counts = (cx.output(i) for i in range(4))
     rows, inner, size = x.shape[0], math.prod(x.shape[1:]), y.shape[0]
@@ -95,7 +102,10 @@ def unique(cx: KernelContext) -> None:
 
 
 def _compare(word: str, inner: int, floats: bool) -> str:
-    """Return C that compares two rows by their first difference; NaN equals NaN and comes last."""
+    """Return the C function that compares two rows at their first difference.
+
+    NaN equals NaN and comes last.
+    """
     nan = "        if (u != u || v != v) {\n            if (u == u || v == v)\n"
     nan += "                return u != u ? 1 : -1;\n            continue;\n        }\n"
     return (
@@ -109,7 +119,7 @@ def _compare(word: str, inner: int, floats: bool) -> str:
 
 
 def _sort(name: str, word: str, compare: str) -> str:
-    """Return C that heapsorts the indices 0..n by ``compare``, then by index."""
+    """Return the C function that heapsorts the indices 0 to n - 1 by ``compare``, then by index."""
     return (
         f"static void {name}(int64_t *order, ptrdiff_t n, const {word} *x)\n{{\n"
         "    for (ptrdiff_t i = 0; i < n; ++i)\n        order[i] = i;\n"
@@ -137,7 +147,8 @@ def _boxes_needs(instance: Instance) -> Needs:
 
 @kernel("NonMaxSuppression", kinds=FLOAT, needs=_boxes_needs)
 def non_max_suppression(cx: KernelContext) -> None:
-    """Take the boxes of each class by falling score, equal ones by index."""
+    """Write the selection of boxes of each class, in the order of descending
+    score, then of index."""
     boxes, scores, most, y, body = cx.input(0), cx.input(1), cx.input(2), cx.output(), cx.body
     overlap, least = cx.optional(3), cx.optional(4)
     samples, count, _ = boxes.shape
@@ -175,7 +186,7 @@ def non_max_suppression(cx: KernelContext) -> None:
 
 
 def _falling(word: str) -> str:
-    """Return C that compares two scores, larger first; NaN comes last."""
+    """Return the C function that compares two scores: the larger comes first, NaN last."""
     return (
         f"static int falling_{word}(const {word} *x, int64_t a, int64_t b)\n{{\n"
         f"    const {word} u = x[a], v = x[b];\n"
@@ -185,9 +196,9 @@ def _falling(word: str) -> str:
 
 
 def _overlap(cx: KernelContext, word: str) -> str:
-    """Return C that computes the intersection over union of two boxes.
+    """Return the C function of the intersection over union of two boxes.
 
-    Opposite corners may be given in any order.
+    The two corners of a box may be any opposite ones.
     """
     centred = cx.int("center_point_box")
     lines = [
@@ -221,7 +232,7 @@ def _overlap(cx: KernelContext, word: str) -> str:
 
 @kernel("BitCast", kinds=ANY)
 def bit_cast(cx: KernelContext) -> None:
-    """Copy by memcpy, because C does not allow to read memory as another type."""
+    """Write a memcpy, because C does not allow reading memory as another type."""
     x, y = cx.input(0), cx.output()
     size = cx.program.slots[cx.instruction.outputs[0]].nbytes
     cx.body.line(f"memcpy({y.name}, {x.name}, {as_bytes(size)});")

@@ -1,7 +1,7 @@
-"""QR of small complex matrices, given by their parts, one at a time; vectors go along rows.
+"""QR of small complex matrices, given by their parts, one matrix at a time.
 
-The overhead of LAPACK's ``geqrf`` and ``ungqr`` is as long as the computation. The reflections are
-those of ``larfg``, so signs match.
+Compilers vectorize the loops along rows. The overhead of LAPACK's ``geqrf`` and ``ungqr`` would
+take as long as the computation. The reflections are those of ``larfg``, so signs match.
 """
 
 from __future__ import annotations
@@ -91,20 +91,21 @@ REFLECT = """static void reflect_@t_@n(ptrdiff_t m, ptrdiff_t k, @t a, @t b,
 
 
 def supports(instance: Instance) -> bool:
-    """True if this file's kernels support the instruction: small matrices that are not empty, whose
-    parts have the same shape and type."""
+    """True if this file's kernels support the instruction: small nonempty matrices in two equal
+    parts.
+    """
     shape, other = instance.shape(0), instance.shape(1)
     types = {instance.type(part).name for part in range(2)}
     return types <= {"float", "double"} and len(types) == 1 and shape == other and _is_small(shape)
 
 
 def _is_small(shape: tuple[int, ...]) -> bool:
-    """True if a matrix is not empty and within the limit."""
+    """True if a matrix is not empty and has at most ``MOST`` rows and columns."""
     return 0 not in shape and max(shape[-2:]) <= MOST
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the scratch space."""
+    """Return the scratch space: both parts of a matrix, and the reflections."""
     m, n = instance.shape(0)[-2:]
     elements = 2 * m * n + 2 * MOST + 2 * MOST * min(m, n)
     return Needs(workspace=elements * instance.type(0).size)
@@ -112,7 +113,9 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel(NAME, needs=_needs, shared=True)
 def small_qr(cx: KernelContext) -> None:
-    """Copy a matrix, factorize it, and store the triangle."""
+    """Write, for each matrix, a copy to scratch space, the call that factors it, and the triangle
+    R.
+    """
     body, t, (m, n) = cx.body, cx.type(0), cx.shape(0)[-2:]
     inner = cx.output(0).shape[-1]
     for width in sorted({n, inner}):
@@ -134,7 +137,7 @@ def small_qr(cx: KernelContext) -> None:
 
 
 def _of(text: str, type_: CType, **sizes: int) -> str:
-    """Return ``text`` with placeholders replaced."""
+    """Return ``text`` with the placeholders of type and sizes replaced."""
     for name, size in {"most": MOST, **sizes}.items():
         text = text.replace(f"@{name}", str(size))
     return text.replace("@t", type_.name).replace("@f", type_.f)

@@ -18,18 +18,20 @@ from smelt.program.run_sizes import if_any, same
 from smelt.program.storage import Needs
 
 COLUMNS = 64
-"""The rows that are computed together if their elements are not contiguous; their sums take half a
-kilobyte of stack."""
+"""The rows that are computed together if their elements are not contiguous. Their sums and maxima
+take half a kilobyte of stack."""
 
 
 def _in_place(instance: Instance) -> Needs:
-    """Allow the result to overwrite the input."""
+    """Return needs by which the result may overwrite the input."""
     return Needs(in_place=(0,))
 
 
 @kernel("Softmax", "LogSoftmax", needs=_in_place, shared=True)
 def softmax(cx: KernelContext) -> None:
-    """Subtract the largest element of each row, so that nothing overflows."""
+    """Write Softmax or LogSoftmax, relative to the largest element of each row, so nothing
+    overflows.
+    """
     shape, axis = cx.input(0).shape, cx.int("axis")
     count = shape[axis] if shape else 1
     inner = math.prod(shape[axis + 1 :])
@@ -41,9 +43,9 @@ def softmax(cx: KernelContext) -> None:
 
 
 def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int) -> None:
-    """Write code for rows whose elements are ``inner`` apart.
+    """Write C for rows whose elements are ``inner`` apart.
 
-    It computes ``COLUMNS`` rows together, so that each loop is over neighbours.
+    ``COLUMNS`` rows are computed together, so each inner loop is over contiguous elements.
     """
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     width = min(inner, COLUMNS) if isinstance(inner, int) else COLUMNS
@@ -81,7 +83,7 @@ def _emit_softmax_columns(cx: KernelContext, outer: int, count: int, inner: int)
 
 
 def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
-    """Write code for contiguous rows; no pass depends on the element before."""
+    """Write C for contiguous rows, by vectors where the CPU has them."""
     source, output, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     if softmax_short.supports(t, count):
         softmax_short.declare(cx)
@@ -106,9 +108,9 @@ def _emit_softmax_rows(cx: KernelContext, outer: int, count: int) -> None:
 
 
 def _emit_row(cx: KernelContext, count: int, when: str = "") -> None:
-    """Write code for a row ``x`` and the result ``y``, which may be ``x``.
+    """Write C for a row ``x`` and its result ``y``, which may be ``x``.
 
-    ``when`` is the preprocessor condition under which it is compiled.
+    ``when`` is the preprocessor condition under which the C is compiled.
     """
     t, body = cx.type(0), cx.body
     body.line(f"const {t.name} top = {extreme_of(cx, t, '>')}(x, {count});")
@@ -127,9 +129,10 @@ def _emit_row(cx: KernelContext, count: int, when: str = "") -> None:
 
 
 def _powers(cx: KernelContext, type_: CType, when: str) -> str:
-    """Return the name of a support function ``(x, n, c, y)`` that computes ``exp(x[i] - c)``.
+    """Return the name of a support function ``(x, n, c, y)`` that computes ``y[i] = exp(x[i] -
+    c)``.
 
-    It is ``APART``, because clang 14 does not vectorize it if it knows how ``c`` is computed.
+    It is not inlined (``APART``), because clang 14 does not vectorize it where ``c`` is computed.
     """
     t, power = type_.name, in_lanes(cx, f"exp{type_.f}(x[i] - c)")
     cx.call("LANES", PRELUDE)
@@ -144,9 +147,11 @@ def _powers(cx: KernelContext, type_: CType, when: str) -> str:
 
 
 def _sum_of_powers(cx: KernelContext, type_: CType, when: str) -> str:
-    """Return the name of a support function ``(x, n, c)`` that sums ``exp(x[i] - c)``.
+    """Return the name of a support function ``(x, n, c)`` that returns the sum of ``exp(x[i] -
+    c)``.
 
-    The powers are stored in an array first: compilers do not vectorize them in the loop that adds.
+    The exponentials are first stored in an array, because compilers do not vectorize them in a loop
+    that adds.
     """
     t, count = type_.name, 512 // type_.size
     total = sum_of(cx, type_, "v", "sum", when)

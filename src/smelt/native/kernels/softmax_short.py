@@ -11,7 +11,7 @@ from smelt.native.types import CType
 from smelt.program.run_sizes import Dim
 
 CHUNK = 64
-"""The rows of a call."""
+"""The rows that one call computes."""
 
 _ROWS = """#if LANES >= 8
 static APART void NAME(const float *x, float *y, ptrdiff_t rows)
@@ -32,7 +32,7 @@ BODY        for (ptrdiff_t l = 0; l < m; ++l)
 }
 #endif
 """
-"""C for rows; NaN after the first element is not the maximum, but makes the sum of its row NaN."""
+"""C for rows. A NaN after the first element is not found by the maximum, but makes the sum NaN."""
 
 _SHARES = """        for (ptrdiff_t j = 0; j < COUNT; ++j) {
             const vec e = vec_exp(*(const vec *)(t + j * LANES) - top);
@@ -56,14 +56,13 @@ _LOGARITHMS = """        for (ptrdiff_t j = 0; j < COUNT; ++j)
 
 
 def supports(type_: CType, count: Dim) -> bool:
-    """True if this file's kernels support the instruction: 32-bit floats in rows of a few
-    elements."""
+    """True if this file's kernels support the instruction: float32 in rows of a few elements."""
     return type_.name == "float" and isinstance(count, int) and 1 < count < FEWEST
 
 
 def declare(cx: KernelContext) -> None:
-    """Mention the functions of either branch, because clang warns of those unused in the other
-    one."""
+    """Mention the functions of both branches: clang warns of functions unused in
+    the other branch."""
     names = ("expf", "logf") if cx.instruction.op == "LogSoftmax" else ("expf",)
     for name in names:
         function = in_lanes(cx, f"{name}(x)").partition("(")[0]
@@ -71,7 +70,7 @@ def declare(cx: KernelContext) -> None:
 
 
 def emit(cx: KernelContext, outer: int, count: int) -> None:
-    """Write code for all rows, for vectors of eight lanes or more."""
+    """Write the calls for all rows, for vectors of eight lanes or more."""
     body, source, target = cx.body, cx.input(0), cx.output()
     is_log = cx.instruction.op == "LogSoftmax"
     cx.call("LANES", PRELUDE)

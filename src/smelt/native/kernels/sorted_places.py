@@ -112,7 +112,7 @@ def sort_row(cx: KernelContext, before: str) -> str:
 
 
 def _key(type_: CType) -> str:
-    """Return C that computes ``key``, an unsigned integer in the same order, from ``v``."""
+    """Return the C that computes ``key``, an unsigned integer in the same order, from ``v``."""
     if type_.kind == "float":
         return FLOAT_KEY
     sign = 2 ** (8 * type_.size - 1) if type_.signed else 0

@@ -1,9 +1,9 @@
 """Discrete Fourier transforms along an axis, of any length, of complex and real numbers.
 
 Lengths with small factors are computed by mixed-radix steps, others as a convolution of such a
-length (Bluestein). A vector holds one element of several rows. A single or long row is a matrix
-whose columns are transformed first, then its rows. Relative to the largest result, in units in the
-last place, errors stay below 1 + log2(n) for steps, and twice that for convolutions.
+length (Bluestein). A vector contains one element of several rows. A single or long row is treated
+as a matrix: its columns are transformed first, then its rows. Relative to the largest result, in
+units in the last place, errors stay below 1 + log2(n) for steps, and twice that for convolutions.
 """
 
 from __future__ import annotations
@@ -25,18 +25,19 @@ from smelt.program.storage import Needs
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the scratch space."""
+    """Return the scratch space of the intermediate arrays."""
     return Needs(workspace=Work.of(instance).workspace)
 
 
 @kernel(SPECTRUM, needs=_needs, kinds=FLOAT, shared=True)
 def spectrum(cx: KernelContext) -> None:
-    """Load, transform and store rows."""
+    """Write loops that load, transform and store rows."""
     _Emitter(cx, Work.of(cx)).emit()
 
 
 class _Emitter:
-    """Writes the kernel; ``here`` and ``there`` are the array with the rows and the other one."""
+    """Writes the kernel. In C, ``here`` is the array with the rows, and
+    ``there`` the other array."""
 
     def __init__(self, cx: KernelContext, work: Work) -> None:
         self.cx, self.work, self.body = cx, work, cx.body
@@ -45,7 +46,7 @@ class _Emitter:
         self.lanes = work.lanes
 
     def emit(self) -> None:
-        """Write code for all rows, in the way that fits their layout."""
+        """Write C for all rows: single rows, rows that are columns in memory, or blocks of rows."""
         self.cx.call("LANES_APART", LANES_APART)
         size = 2 * self.blocks.lanes * self.work.room
         self.body.line(f"{self.t} *const first = {self.cx.scratch(self.work.type)};")
@@ -61,7 +62,7 @@ class _Emitter:
             self._by_rows()
 
     def _by_row(self) -> None:
-        """Write code for single rows, as matrices."""
+        """Write a loop over single rows, each transformed as a matrix."""
         work, body = self.work, self.body
         with body.shared_loop("r", work.outer * work.inner):
             body.line(f"{self.t} *here = first, *there = second;")
@@ -75,7 +76,7 @@ class _Emitter:
             self._store_row()
 
     def _first(self, count: int, parts: int, row: str = "r") -> str:
-        """Return the offset of the first number of a row, as C."""
+        """Return the offset of the first number of row ``row``, as C."""
         inner = self.work.inner
         if self.work.is_last:
             return f"({row}) * {count * parts}"
@@ -83,12 +84,12 @@ class _Emitter:
 
     @property
     def _taken(self) -> int:
-        """The numbers of a row that are used."""
+        """The count of numbers of a row that the transform reads."""
         work = self.work
         return min(work.given, work.half if work.from_half else work.length)
 
     def _load_row(self) -> None:
-        """Write the load of one row, split into parts and padded with zeros."""
+        """Write the load of one row: real and imaginary parts apart, padded with zeros."""
         work, body, taken = self.work, self.body, self._taken
         paired = work.by_pairs and work.of_real
         count = taken // 2 if paired else taken
@@ -128,7 +129,7 @@ class _Emitter:
                 body.line(f"to[k * {step} + {beside}] = here[{self.apart} + k];")
 
     def _by_rows(self) -> None:
-        """Write code for rows that are contiguous, or whose elements are far apart."""
+        """Write a loop over blocks of rows that are contiguous, or whose elements are far apart."""
         work, body, lanes = self.work, self.body, self.lanes
         rows = work.outer * work.inner
         with body.shared_loop("r", rows, step=lanes):
@@ -150,7 +151,8 @@ class _Emitter:
         move("out", pitch, given, parts, work.count)
 
     def _move_rows(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
-        """Write the copy between rows of the caller, of ``taken`` numbers each, and blocks."""
+        """Write the copy of ``taken`` numbers of each row between the caller's
+        array and a block."""
         work, body = self.work, self.body
         array = self.cx.input(0).name if way == "in" else self.cx.output().name
         if work.is_last:
@@ -172,29 +174,31 @@ class _Emitter:
                     body.line(f"{pair[0]} = {pair[1]};")
 
     def _real_rows(self, parts: int, taken: int) -> tuple[int, int]:
-        """Return the distance of a row's numbers in blocks, and how many there are."""
+        """Return the distance between numbers of an input row in a block, and
+        how many there are."""
         if parts == 2:
             return self.lanes, 2 * taken
         return (self.lanes if self.work.by_pairs and self.work.of_real else 2 * self.lanes), taken
 
     def _result_rows(self, parts: int) -> tuple[int, int]:
-        """Return the distance of a result's numbers in blocks, and how many there are."""
+        """Return the distance between numbers of a result row in a block, and
+        how many there are."""
         if parts == 2:
             return self.lanes, 2 * self.work.count
         return (self.lanes if self.work.by_pairs else 2 * self.lanes), self.work.count
 
     def _clear(self) -> None:
-        """Write zeros where nothing is loaded."""
+        """Write zeros into a block that the load does not fill."""
         work, lanes = self.work, self.lanes
         wanted = work.half if work.from_half else work.size
         pitch, taken = self._real_rows(work.parts, self._taken)
         full = pitch == lanes and taken == 2 * wanted
         size = f"{2 * lanes * wanted} * sizeof({self.t})"
-        self.body.line(f"if (count < {lanes})" if full else "/* Some are missing. */")
+        self.body.line(f"if (count < {lanes})" if full else "/* The load leaves gaps. */")
         self.body.line(f"    memset(here, 0, {size});" if full else f"memset(here, 0, {size});")
 
     def _by_columns(self) -> None:
-        """Write code for rows that are columns in memory, next to each other."""
+        """Write a loop over blocks of rows that are adjacent columns in memory."""
         work, body, lanes = self.work, self.body, self.lanes
         blocks = f"({work.inner} + {lanes - 1}) / {lanes}"
         body.line(f"const ptrdiff_t blocks = {blocks};")
@@ -206,7 +210,7 @@ class _Emitter:
             self._between(self._move_columns)
 
     def _move_columns(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
-        """Write the copy between columns of the caller and blocks."""
+        """Write the copy of ``taken`` numbers between columns of the caller's array and a block."""
         work, body = self.work, self.body
         array = self.cx.input(0).name if way == "in" else self.cx.output().name
         declared = f"const {self.t} *const from" if way == "in" else f"{self.t} *const to"
@@ -224,7 +228,7 @@ class _Emitter:
                     body.line(f"{pair[0]} = {pair[1]};")
 
     def _transform(self) -> None:
-        """Write the transform from ``here`` to ``here``."""
+        """Write the transform of the numbers in ``here``, whose result is in ``here``, too."""
         work = self.work
         if work.from_half and work.by_pairs:
             k = np.arange(work.size)
@@ -251,10 +255,10 @@ class _Emitter:
             self._end("scale", "here", by, count, 1)
 
     def _convolve(self) -> None:
-        """Write the transform as a convolution with a chirp, a product of two transforms
-        (Bluestein).
+        """Write the transform as a convolution with a chirp (Bluestein): a product of two
+        transforms.
 
-        The inverse transform is computed as the conjugate of the transform of the conjugate.
+        The inverse transform is the conjugate of the transform of the conjugate.
         """
         work, size = self.work, self.work.size
         tables = Chirp.of(size, work.convolved, work.sign)
@@ -279,7 +283,9 @@ class _Emitter:
         self.body.line("there = here == first ? second : first;")
 
     def _end(self, name: str, arrays: str, table: str | None, sizes: object, count: int) -> None:
-        """Write the call of a function that prepares or completes a block."""
+        """Write the call of the function ``name`` of ``fourier.ends``, which prepares or completes
+        a block.
+        """
         full, text = self.blocks.function(name)
         self.cx.call(full, text)
         aparts = [str(self.apart)] * count
@@ -291,10 +297,10 @@ class _Emitter:
         self.body.line(f"{{ {self.t} *const other = here; here = there; there = other; }}")
 
     def _table(self, array: np.ndarray) -> str:
-        """Return the name of a constant table."""
+        """Return the C name of a constant table."""
         return self.cx.constant(_typed(array, self.work), self.work.type)
 
 
 def _typed(array: np.ndarray, work: Work) -> np.ndarray:
-    """Return a flat array of the element type of the transform."""
+    """Return a flat array with the element type of the transform."""
     return np.asarray(array, np.float32 if work.type.size == 4 else np.float64).reshape(-1)

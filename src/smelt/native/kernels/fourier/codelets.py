@@ -1,7 +1,7 @@
 """C of one FFT step: transforms of a few elements for all rows of a block, with twiddle factors.
 
-``x`` is [r][left][done] blocks and ``y`` [left][r][done]. A block holds the real parts of all its
-rows, then the imaginary parts.
+A step of radix r reads ``x`` as [r][left][done] blocks and writes ``y`` as [left][r][done]. A block
+is the real parts of all its rows, then their imaginary parts.
 """
 
 from __future__ import annotations
@@ -22,28 +22,31 @@ LANES_APART = """#if defined(__GNUC__) && !defined(__clang__)
 #define LANES_APART
 #endif
 """
-"""A pragma before loops over the rows of a block, which are independent; GCC cannot tell if their
-distances are unknown."""
+"""A pragma for loops over the independent rows of a block. GCC cannot prove the independence if
+distances are parameters."""
 
 
 class _Codelet:
-    """Statements of a small transform; each value is a C variable."""
+    """The C statements of a small transform; each intermediate number is a C variable."""
 
     def __init__(self, type_: CType, sign: int) -> None:
         self.type, self.sign = type_, sign
         self.lines: list[str] = []
 
     def name(self, text: str) -> str:
-        """Return a new variable with the value ``text``."""
+        """Define a new variable with the value ``text``, and return it."""
         self.lines.append(f"const {self.type.name} v{len(self.lines)} = {text};")
         return f"v{len(self.lines) - 1}"
 
     def both(self, real: str, imaginary: str) -> Complex:
-        """Return new variables for a real and an imaginary part."""
+        """Define variables for a real and an imaginary part, and return both."""
         return self.name(real), self.name(imaginary)
 
     def turned(self, x: Complex, product: int, length: int) -> Complex:
-        """Return ``x`` times a root of unity."""
+        """Return ``x`` times the root of unity ``exp(sign * 2i pi product / length)``.
+
+        Multiples of 45 degrees take fewer multiplications.
+        """
         cos, sin = (float(v) for v in roots(np.asarray(product), length, self.sign))
         re, im = x
         if abs(sin) < 1e-9:
@@ -61,15 +64,16 @@ class _Codelet:
         return self.both(f"{re} * {c} - {im} * {s}", f"{re} * {s} + {im} * {c}")
 
     def add(self, a: Complex, b: Complex) -> Complex:
-        """Return the sum of two complex values."""
+        """Return the sum of two complex numbers."""
         return self.both(*(f"{p} + {q}" for p, q in zip(a, b, strict=True)))
 
     def less(self, a: Complex, b: Complex) -> Complex:
-        """Return the difference of two complex values."""
+        """Return the difference of two complex numbers."""
         return self.both(*(f"{p} - {q}" for p, q in zip(a, b, strict=True)))
 
     def transform(self, x: Sequence[Complex]) -> list[Complex]:
-        """Return the transform of ``x``: by its factors, or by the symmetry of a prime length."""
+        """Return the transform of ``x``: by two factors, or by ``prime`` if the
+        length is a prime."""
         n = len(x)
         if n == 1:
             return list(x)
@@ -79,7 +83,8 @@ class _Codelet:
         return self.prime(x) if a == n else self.product(x, a)
 
     def product(self, x: Sequence[Complex], a: int) -> list[Complex]:
-        """Return the transform of a length ``a * b`` by transforms of its factors."""
+        """Return the transform of ``a * b`` elements by transforms of ``a`` and
+        of ``b`` elements."""
         n, b = len(x), len(x) // a
         rows = [self.transform(x[j::b]) for j in range(b)]  # [j2][k1]
         result = list(x)
@@ -89,7 +94,10 @@ class _Codelet:
         return result
 
     def prime(self, x: Sequence[Complex]) -> list[Complex]:
-        """Return the transform of a prime length from sums and differences of mirrored elements."""
+        """Return the transform of a prime length.
+
+        Sums and differences of the elements q and n - q take half of the multiplications.
+        """
         n, half = len(x), len(x) // 2
         sums = [self.add(x[q], x[n - q]) for q in range(1, half + 1)]
         differences = [self.less(x[q], x[n - q]) for q in range(1, half + 1)]
@@ -109,12 +117,13 @@ class _Codelet:
 
     @staticmethod
     def _dot(start: str, factors: Sequence[str], values: Sequence[str]) -> str:
+        """Return the C of ``start`` plus the sum of products of ``factors`` and ``values``."""
         terms = [f"{f} * {v}" for f, v in zip(factors, values, strict=True)]
         return " + ".join([start, *terms] if start else terms)
 
 
 def step(radix: int, type_: CType, lanes: int, sign: int) -> tuple[str, str]:
-    """Return name and text of one step's C function; ``w`` is NULL without twiddle factors."""
+    """Return name and text of the C function of one step; ``w`` is NULL without twiddle factors."""
     name = f"fourier_step_{radix}_{type_.name}_{'back' if sign > 0 else 'forth'}"
     text = _loops(radix, type_, lanes, sign) if radix > 13 else _straight(radix, type_, lanes, sign)
     head = f"""static void {name}(const {type_.name} *restrict x, {type_.name} *restrict y,
@@ -124,7 +133,7 @@ def step(radix: int, type_: CType, lanes: int, sign: int) -> tuple[str, str]:
 
 
 def _straight(radix: int, type_: CType, lanes: int, sign: int) -> str:
-    """Return the body of a step with an unrolled codelet."""
+    """Return the body of a step whose small transform is unrolled."""
     codelet = _Codelet(type_, sign)
     x = [
         codelet.both(f"from[{r} * row + l]", f"from[{r} * row + {lanes} + l]") for r in range(radix)
@@ -165,7 +174,9 @@ def _straight(radix: int, type_: CType, lanes: int, sign: int) -> str:
 
 
 def _loops(prime: int, type_: CType, lanes: int, sign: int) -> str:
-    """Return the body of a step for a large prime, by loops as in ``_Codelet.prime``."""
+    """Return the body of a step of a large prime, by loops that compute the sums of
+    ``_Codelet.prime``.
+    """
     half, block, t = prime // 2, 2 * lanes, type_.name
     k = np.arange(1, half + 1)
     cos, sin = roots(np.outer(k, k), prime, sign).reshape(2, -1)

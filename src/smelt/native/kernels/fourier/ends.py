@@ -1,7 +1,7 @@
-"""C around a transform: real numbers in pairs, and convolutions for long primes.
+"""C before and after a transform: real numbers in pairs, and convolutions for long primes.
 
-Elements lie in blocks: the real parts of all rows of a block, then the imaginary ones. With one
-row, the parts are arrays ``apart`` from each other; ``step`` is the distance between elements.
+An element of a block is the real parts of all its rows, then their imaginary parts. If an array
+has one row, its parts are ``apart`` from each other. ``step`` is the distance between elements.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from smelt.native.types import CType
 LOOP = "LANES_APART"
 """The pragma before the loop to vectorize."""
 
-FROM_PAIRS = """/* Spectra of 2h real numbers from those of h pairs, [h] to [h + 1]. */
+FROM_PAIRS = """/* y = spectrum of 2h real numbers, [h + 1]; x = that of h complex pairs, [h]. */
 static void $name(const $t *restrict x, $t *restrict y, const $t *restrict w, ptrdiff_t h,
     ptrdiff_t xa, ptrdiff_t ya)
 {
@@ -39,7 +39,7 @@ static void $name(const $t *restrict x, $t *restrict y, const $t *restrict w, pt
 }
 """
 
-TO_PAIRS = """/* Of h pairs from those of 2h real numbers, [h + 1] to [h], twice as large. */
+TO_PAIRS = """/* y = twice the spectrum of h complex pairs, [h]; x = that of 2h real numbers. */
 static void $name(const $t *restrict x, $t *restrict y, const $t *restrict w, ptrdiff_t h,
     ptrdiff_t xa, ptrdiff_t ya)
 {
@@ -62,7 +62,7 @@ static void $name(const $t *restrict x, $t *restrict y, const $t *restrict w, pt
 }
 """
 
-MIRROR = """/* The rest of spectra of n real numbers from the first half, in place. */
+MIRROR = """/* Complete the spectrum of n real numbers from its first half, in place. */
 static void $name($t *x, ptrdiff_t n, ptrdiff_t xa)
 {
     $inner
@@ -80,7 +80,7 @@ static void $name($t *x, ptrdiff_t n, ptrdiff_t xa)
 }
 """
 
-CHIRP = """/* Times a chirp, and zeros up to the end of the room. */
+CHIRP = """/* y = x times the chirp w, [2, n], padded with zeros to room elements. */
 static void $name(const $t *restrict x, $t *restrict y, const $t *restrict w, ptrdiff_t n,
     ptrdiff_t room, ptrdiff_t xa, ptrdiff_t ya)
 {
@@ -100,7 +100,7 @@ static void $name(const $t *restrict x, $t *restrict y, const $t *restrict w, pt
 }
 """
 
-CONJUGATE = """/* The conjugate of a product with w, [2, n], element by element, in place. */
+CONJUGATE = """/* x = conjugate(x w), element by element; w is [2, n]. */
 static void $name($t *restrict x, const $t *restrict w, ptrdiff_t n, ptrdiff_t xa)
 {
     $outer
@@ -114,7 +114,7 @@ static void $name($t *restrict x, const $t *restrict w, ptrdiff_t n, ptrdiff_t x
 }
 """
 
-FINAL = """/* The conjugate, times w, [2, n], in place. */
+FINAL = """/* x = conjugate(x) w, element by element; w is [2, n]. */
 static void $name($t *restrict x, const $t *restrict w, ptrdiff_t n, ptrdiff_t xa)
 {
     $outer
@@ -153,22 +153,24 @@ TEXTS = {
 
 @dataclass(frozen=True)
 class Blocks:
-    """The layout of elements: ``lanes`` rows in a block of two parts, or one row."""
+    """The layout of intermediate arrays: blocks of ``lanes`` rows, or one row if ``lanes`` is 1."""
 
     type: CType
     lanes: int
 
     @property
     def step(self) -> int:
-        """The distance between elements."""
+        """The distance between consecutive elements of a row."""
         return 2 * self.lanes if self.lanes > 1 else 1
 
     def apart(self, room: int) -> int:
-        """Return the distance between real and imaginary parts in an array of ``room`` elements."""
+        """Return the distance from a real part to its imaginary part in an array of ``room``
+        elements.
+        """
         return self.lanes if self.lanes > 1 else room
 
     def function(self, name: str) -> tuple[str, str]:
-        """Return name and text of a function in ``TEXTS`` for these blocks."""
+        """Return name and text of the function ``name`` of ``TEXTS`` for this layout."""
         full = f"fourier_{name}_{self.type.name}_{self.lanes}"
         many = self.lanes > 1
         given = {"t": self.type.name, "lanes": self.lanes, "step": self.step}

@@ -1,6 +1,6 @@
-"""The plan of a transform: steps of small factors, or a convolution (Bluestein 1970).
+"""The plan of a Fourier transform: steps of small factors, or a convolution (Bluestein 1970).
 
-The steps are Stockham's (Cochran et al. 1967): finished indices move behind unfinished ones, so no
+The steps are Stockham's (Cochran et al. 1967): transformed indices move behind the others, so no
 final permutation is needed.
 """
 
@@ -21,8 +21,9 @@ LARGEST = 61
 
 @lru_cache(maxsize=256)
 def factors(length: int) -> tuple[int, ...]:
-    """Return the factors of ``length`` in the order of steps; primes beyond ``RADICES`` come
-    first."""
+    """Return the factors of ``length`` in the order of steps. Primes that ``RADICES`` lacks come
+    first.
+    """
     found: list[int] = []
     for radix in RADICES:
         while length % radix == 0:
@@ -50,10 +51,10 @@ def is_smooth(length: int) -> bool:
 
 @lru_cache(maxsize=256)
 def room_for(length: int, lanes: int) -> int:
-    """Return the length of a convolution for a transform of ``length``, at least ``2 * length -
-    1``.
+    """Return the length of the convolution that transforms ``length`` elements.
 
-    It has few fast factors, and splits into two halves that fill vectors.
+    It is at least ``2 * length - 1``, has few fast factors, and splits into halves that fill
+    vectors.
     """
     least = 2 * length - 1
     found = []
@@ -66,8 +67,7 @@ def room_for(length: int, lanes: int) -> int:
 
 
 def halves(length: int, lanes: int) -> tuple[int, int] | None:
-    """Return ``length`` as a product of two factors that fill vectors best; None if there is
-    none."""
+    """Return two factors of ``length`` that fill vectors best; None if it has no such factors."""
     found = (
         [
             (waste(a, lanes) * waste(length // a, lanes), abs(a - length // a), a)
@@ -84,12 +84,12 @@ def halves(length: int, lanes: int) -> tuple[int, int] | None:
 
 
 def waste(count: int, lanes: int) -> float:
-    """Return the number of computed lanes per used lane."""
+    """Return the number of computed lanes divided by the number of used lanes."""
     return -(-count // lanes) * lanes / count
 
 
 def turns(length: int, sign: int) -> np.ndarray:
-    """Return the twiddle factors of all steps: [j2][k1 from 1 on][2]."""
+    """Return the twiddle factors of all steps, one after the other: [j2][k1 from 1 on][2]."""
     tables, left = [np.zeros(0)], length
     for a in factors(length):
         b = left // a
@@ -101,7 +101,7 @@ def turns(length: int, sign: int) -> np.ndarray:
 
 
 def half_turns(first: int, second: int, sign: int) -> np.ndarray:
-    """Return the twiddle factors between two halves: [k1][2][j2]."""
+    """Return the twiddle factors between both halves of a row: [k1][2][j2]."""
     products = np.outer(np.arange(first), np.arange(second))
     return roots(products, first * second, sign).transpose(1, 0, 2).copy()
 
@@ -110,8 +110,8 @@ def half_turns(first: int, second: int, sign: int) -> np.ndarray:
 class Chirp:
     """Tables of a transform by a convolution of ``room`` elements.
 
-    ``chirp`` is ``exp(sign * i pi k k / n)`` as [2, n]; ``spectrum`` the transform of its conjugate
-    over ``room``, as [2, room].
+    ``chirp`` is ``exp(sign * i pi k k / n)`` as [2, n]. ``spectrum`` is the transform of its
+    conjugate, padded to ``room`` elements, as [2, room].
     """
 
     room: int
@@ -120,7 +120,7 @@ class Chirp:
 
     @staticmethod
     def of(length: int, room: int, sign: int) -> Chirp:
-        """Return the tables of one length."""
+        """Return the tables for transforms of ``length`` elements."""
         k = np.arange(length, dtype=np.int64)
         chirp = roots(k * k % (2 * length), 2 * length, sign)
         ring = np.zeros(room, np.complex128)

@@ -6,9 +6,10 @@ import numpy as np
 
 
 def roots(products: np.ndarray, length: int, sign: int) -> np.ndarray:
-    """Return ``exp(sign * 2i * pi * p / length)`` of integers ``p``, [2, ...]: cosines, then sines.
+    """Return ``exp(sign * 2i * pi * p / length)`` for integers ``p`` as [2, ...]: cosines, then
+    sines.
 
-    Angles are reduced to the first eighth of the circle, where they round least.
+    Angles are reduced to the first eighth of the circle, where cosine and sine are most accurate.
     """
     eighths = 8 * (np.asarray(products, np.int64) % length)
     octant, rest = eighths // length, eighths % length

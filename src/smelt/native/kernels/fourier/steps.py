@@ -1,4 +1,4 @@
-"""C functions that transform blocks, or one row in two halves, and their tables."""
+"""C functions that transform blocks of rows, or one row by two factors, and their tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from smelt.native.kernels.fourier.turning import turn
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.types import CType
 
-HALVES = """/* Of $a * $b elements: over the columns of a matrix, turned, then over its rows. */
+HALVES = """/* Transform $a * $b elements as a matrix: columns, twiddle factors, rows. */
 static void $name($t *restrict x, $t *restrict y, $t *restrict lanes,
     const $t *wa, const $t *between, const $t *wb, ptrdiff_t apart)
 {
@@ -76,9 +76,16 @@ static void $name($t *restrict x, $t *restrict y, $t *restrict lanes,
 
 
 def in_steps(cx: KernelContext, type_: CType, lanes: int, length: int, sign: int) -> str:
-    """Add a function of ``(x, y, w)`` that transforms blocks, alternating between both arrays.
+    """Return the name of a function of ``(x, y, w)`` that transforms blocks of rows.
 
-    It returns the array with the result.
+    Each step writes from one array to the other; the function returns the array with the result.
+
+    ```
+    static float *fourier_16_float_forth(float *x, float *y, const float *w)
+    {
+        fourier_step_4_float_forth(x, y, w, 4, 1);
+        { float *t = x; x = y; y = t; }
+    ```
     """
     cx.call("LANES_APART", LANES_APART)
     lines, left, done = "", length, 1
@@ -99,9 +106,10 @@ def in_steps(cx: KernelContext, type_: CType, lanes: int, length: int, sign: int
 def in_halves(
     cx: KernelContext, type_: CType, lanes: int, halves: tuple[int, int], sign: int
 ) -> tuple[str, str]:
-    """Add a function of ``(x, y, lanes, tables, apart)`` that transforms one row from x to y.
+    """Return the name of a function of ``(x, y, lanes, tables, apart)``, and the tables as
+    arguments.
 
-    x is overwritten. Returns its name, and the tables as arguments.
+    The function transforms one row of ``a * b`` elements from x to y, and overwrites x.
     """
     a, b = halves
     name = f"fourier_{a}_by_{b}_{type_.name}_{'back' if sign > 0 else 'forth'}"

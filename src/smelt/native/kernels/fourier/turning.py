@@ -1,4 +1,4 @@
-"""C that transposes rows to blocks and back: lane l of an element belongs to row l."""
+"""C that transposes rows to blocks and back: lane l of each element belongs to row l."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ WORDS = {4: "int32_t", 8: "int64_t"}
 
 
 def _stage(lanes: int, source: str, to: str) -> list[str]:
+    """Return the C of one stage of a transposition: it interleaves vector i with
+    vector i + half."""
     half, lines = lanes // 2, []
     for i in range(half):
         a, b = f"{source}{i}", f"{source}{i + half}"
@@ -19,12 +21,13 @@ def _stage(lanes: int, source: str, to: str) -> list[str]:
 
 
 def _mixed(lanes: int, first: int) -> str:
-    """Return the shuffle that interleaves two vectors from ``first`` on."""
+    """Return the shuffle indices that interleave two vectors from element ``first`` on."""
     return ", ".join(str(i + part) for i in range(first, first + lanes // 2) for part in (0, lanes))
 
 
 def _square(lanes: int) -> str:
-    """Return C that transposes a square of as many vectors as they have lanes, in registers."""
+    """Return the C function that transposes a square of one vector's lanes per
+    side, in registers."""
     low, high = _mixed(lanes, 0), _mixed(lanes, lanes // 2)
     lines = [
         f"const fourier_vec_@t a{i} = *(const fourier_vec_@t *)(from + {i} * step);"
@@ -52,7 +55,9 @@ static inline void fourier_square_@t(const @t *from, ptrdiff_t step, @t *to, ptr
 
 
 def _squares(type_: CType) -> str:
-    """Return the transposition for each vector width."""
+    """Return the C of the square transposition for each vector width, under preprocessor
+    conditions.
+    """
     texts: list[str] = []
     for floats in (16, 8, 4):
         lanes = floats * 4 // type_.size
@@ -64,7 +69,7 @@ TURN = """#if LANES > 1
 typedef @t fourier_vec_@t __attribute__((vector_size(4 * LANES), aligned(sizeof(@t)), may_alias));
 typedef @w fourier_places_@t __attribute__((vector_size(4 * LANES)));
 @squares#endif
-/* Row r of n elements becomes column r. */
+/* Transpose: row r of n elements becomes column r. */
 static void fourier_turn_@t(const @t *restrict from, ptrdiff_t step,
     @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t n)
 {
@@ -84,7 +89,7 @@ static void fourier_turn_@t(const @t *restrict from, ptrdiff_t step,
 
 
 def turn(cx: KernelContext, type_: CType) -> str:
-    """Add a function that transposes rows to columns."""
+    """Return the name of the C function that transposes rows to columns."""
     cx.call("LANES", PRELUDE)
     text = TURN.replace("@squares", _squares(type_))
     text = text.replace("@t", type_.name).replace("@w", WORDS[type_.size])

@@ -20,7 +20,7 @@ FAR = ((1 << 19, 4.0), (1 << 17, 2.5), (1 << 15, 1.3))
 
 @dataclass(frozen=True)
 class Work:
-    """``outer`` times ``inner`` rows of ``given`` numbers.
+    """The amount of work of one DFT: ``outer`` times ``inner`` rows of ``given`` numbers.
 
     The operand is [outer, given, inner, parts], the result [outer, count, inner, 1 or 2].
     """
@@ -56,7 +56,9 @@ class Work:
 
     @property
     def is_beside(self) -> bool:
-        """True if enough rows lie side by side to fill vectors, for all run-time sizes."""
+        """True if ``inner`` rows, whose elements alternate in memory, fill vectors at all run-time
+        sizes.
+        """
         return not self.is_last and 2 * lowest(self.inner) >= self.lanes
 
     @property
@@ -66,27 +68,29 @@ class Work:
 
     @property
     def from_half(self) -> bool:
-        """True if real numbers are computed from the first half of their spectrum."""
+        """True if the operand is the first half of a spectrum and the result is real."""
         return self.inverse and self.onesided
 
     @property
     def of_real(self) -> bool:
-        """True if the spectrum of real numbers is computed."""
+        """True if the operand is real."""
         return self.parts == 1 and not self.from_half
 
     @property
     def by_pairs(self) -> bool:
-        """True if pairs of real numbers are transformed as complex ones, half as many."""
+        """True if pairs of real numbers are transformed as complex numbers, in a transform half as
+        long.
+        """
         return (self.of_real or self.from_half) and self.length % 2 == 0
 
     @property
     def size(self) -> int:
-        """The number of complex numbers that are transformed."""
+        """The number of complex numbers of a transform."""
         return self.length // 2 if self.by_pairs else self.length
 
     @property
     def half(self) -> int:
-        """The length of the first half of a spectrum."""
+        """The number of elements in the first half of a spectrum."""
         return self.length // 2 + 1
 
     @property
@@ -101,22 +105,24 @@ class Work:
 
     @cached_property
     def convolved(self) -> int:
-        """The length of the convolution that computes it, 0 if steps do."""
+        """The length of the convolution that computes the transform; 0 if steps of factors do."""
         return 0 if is_smooth(self.size) else room_for(self.size, self.lanes)
 
     @property
     def room(self) -> int:
-        """The most complex numbers that a row takes.
+        """The most complex numbers that a row takes in an intermediate array.
 
-        In one row, the parts are not a power of 2 apart: a load would wait for a store to another
-        address that aliases it.
+        If the array has one row, its parts are not a power of 2 apart: otherwise loads would wait
+        for stores to addresses that alias them.
         """
         most = max(self.size, self.convolved, self.half if self.by_pairs else 0, self.count)
         return most + (5 * self.lanes if self.cut else 0)
 
     @cached_property
     def cut(self) -> tuple[int, int] | None:
-        """The two factors into which each row is split; None if vectors hold several rows."""
+        """The two factors by which each row is transformed alone; None if vectors contain several
+        rows.
+        """
         size = self.convolved or self.size
         found = halves(size, self.lanes)
         if found is None:
@@ -134,7 +140,7 @@ class Work:
 
     @property
     def workspace(self) -> int:
-        """The bytes of two arrays, and of two for the halves of a row."""
+        """The bytes of two arrays of intermediate numbers, and of two for the halves of a row."""
         wide = 2 * self.blocks.lanes
         inside = 2 * self.lanes * max(self.cut) if self.cut else 0
         return 2 * self.type.size * (self.room * wide + inside)
