@@ -10,14 +10,13 @@ from c_library import Library, compile_c, compile_text, random_inputs
 from smelt.errors import InternalError
 from smelt.ir import text
 from smelt.native import fuse_epilogue
-from smelt.native.kernels import conv, dot, kernel_of
+from smelt.native.kernels import conv, dot_epilogue, kernel_of
 from smelt.native.kernels.convolution import gather
 from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.window import Window
-from smelt.native.kernels.epilogue import ends_in_relu
+from smelt.native.kernels.epilogue import Epilogue, ends_in_relu
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
-from smelt.native.kernels.vector_micro_kernel import Epilogue
 
 HEAD = "float[1,4,3,3] x, float[5,4,3,3] w"
 STEPS = {
@@ -85,7 +84,7 @@ def test_a_way_that_loses_the_relu_of_its_convolution_is_refused(
 
 
 def test_a_product_that_drops_its_epilogue_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dot, "epilogue_of", lambda *_: Epilogue())
+    monkeypatch.setattr(dot_epilogue, "epilogue_of", lambda *_: Epilogue())
     graph = "g (float[5,9] x, float[9,12] w) => (float[5,12] y) { c = MatMul(x, w) y = Exp(c) }"
     with pytest.raises(InternalError, match=r"E964 .* DotGeneral does not compute Exp"):
         compile_text(graph)

@@ -120,3 +120,13 @@ def fill_types(text: str, type_: CType) -> str:
     """
     text = text.replace("@t", type_.name).replace("@m", type_.modular)
     return text.replace("@f", type_.f)
+
+
+def from_bytes(address: str) -> str:
+    """Return ``address`` cast through ``void *``, so -Wcast-align does not warn about bytes."""
+    return f"(void *)({address})"
+
+
+def typed_pointer(type_: str, pointer: str, raw: bool) -> str:
+    """Return ``pointer`` cast to the C type ``type_``; ``pointer`` itself if ``raw``."""
+    return pointer if raw else f"({type_}){pointer}"

@@ -17,7 +17,7 @@ from smelt.native.names import comment
 from smelt.native.repeated import is_repeated, once
 from smelt.native.run_time import computes_nothing, emit, sizes_of
 from smelt.native.sharing import part_function, parts_of
-from smelt.native.types import C_TYPES, CType
+from smelt.native.types import C_TYPES, CType, from_bytes, typed_pointer
 from smelt.native.weights import Weight, digest
 from smelt.native.writer import Writer
 from smelt.program.instruction import Body, Instruction, Program
@@ -66,8 +66,7 @@ class Unit:
         around: Unit | None = None,
         parts: int = 1,
     ) -> None:
-        """Emit all instructions and output copies; ``around`` is the unit of an enclosing
-        program."""
+        """Emit all instructions and output copies, inside of the unit ``around`` if given."""
         self.prefix = prefix
         self.parts = parts
         self.part_functions: dict[str, str] = {}
@@ -124,10 +123,7 @@ class Unit:
         self._call(step, cx, name, arguments)
 
     def _written(self, step: int, cx: KernelContext) -> tuple[str, list[str]]:
-        """Return the name of the function that the kernel wrote, and the arguments of its call.
-
-        Only the parameters that the text of the function mentions are declared.
-        """
+        """Return the name of the function that the kernel wrote, and the arguments of its call."""
         body = cx.body.text()
         used = [name for name in cx.parameters if re.search(rf"\b{name}\b", body)]
         arguments = [self._argument(step, cx, *cx.arguments[name]) for name in used]
@@ -159,11 +155,6 @@ class Unit:
     def _call(self, step: int, cx: KernelContext, name: str, arguments: list[str]) -> None:
         """Append the call of the function to the lines of ``run``; shards are called through a
         task.
-
-        ```
-        Conv_3((const float *)inputs[0], (float *)outputs[0]); /* 3: Conv Relu conv1 */
-        net_share(&task, part_of_3); /* 3: Conv Relu conv1 */
-        ```
         """
         instruction = cx.instruction
         ops = " ".join([instruction.op, *(step.op for step in instruction.epilogue)])
@@ -211,9 +202,7 @@ class Unit:
         return name
 
     def _body(self, instruction: Instruction, body: Body) -> tuple[str, int]:
-        """Return the name and the error code of the function of a control-flow body.
-
-        The body shares functions and weights with this unit. The error code is 0 if the body cannot
+        """Return the name and the error code of a body's function; the code is 0 if the body cannot
         fail.
         """
         inner = Unit(
@@ -265,7 +254,7 @@ class Unit:
         at = f"memory + {self.memory.offset_of(storage)}"
         if cx.body.is_shared:
             at += f" + part * {storage.size // cx.body.parts}"
-        return f"({cx.scratch_type} *){_aligned(at)}"
+        return f"({cx.scratch_type} *){from_bytes(at)}"
 
     def _pointer(self, slot: int, *, raw: bool = False) -> str:
         """Return the C pointer to the elements of a slot, untyped if ``raw``."""
@@ -276,11 +265,11 @@ class Unit:
             array = packed(self.program.constants[root], described.dtype)
             return self._constant(array, C_TYPES[described.dtype], described.name)
         if storage.owner is Owner.INPUT:
-            return _cast(f"const {c_type.name} *", f"inputs[{storage.index}]", raw)
+            return typed_pointer(f"const {c_type.name} *", f"inputs[{storage.index}]", raw)
         if storage.owner is Owner.OUTPUT:
-            return _cast(f"{c_type.name} *", f"outputs[{storage.index}]", raw)
-        at = _aligned(f"memory + {self.memory.offset_of(storage)}")
-        return _cast(f"{c_type.name} *", at, raw)
+            return typed_pointer(f"{c_type.name} *", f"outputs[{storage.index}]", raw)
+        at = from_bytes(f"memory + {self.memory.offset_of(storage)}")
+        return typed_pointer(f"{c_type.name} *", at, raw)
 
     def _constant(self, array: np.ndarray, type_: CType, note: str) -> str:
         """Return the C pointer to a constant. A constant that is new is added to ``weights``."""
@@ -306,13 +295,3 @@ class Unit:
             self.calls.append(
                 f"memcpy(outputs[{index}], {source}, {as_bytes(size)}); /* output {index} */"
             )
-
-
-def _aligned(at: str) -> str:
-    """Return ``at`` cast through ``void *``, so that -Wcast-align does not warn of bytes."""
-    return f"(void *)({at})"
-
-
-def _cast(type_: str, pointer: str, raw: bool) -> str:
-    """Return ``pointer`` cast to ``type_``; ``pointer`` itself if ``raw``."""
-    return pointer if raw else f"({type_}){pointer}"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from smelt.native.kernels.dot import at, dot_epilogue, is_even, side_operand_strides
-from smelt.native.kernels.dot_layout import Axis, Layout, layout_of_instance
+from smelt.native.kernels.dot import is_even
+from smelt.native.kernels.dot_epilogue import dot_epilogue, side_operand_strides
+from smelt.native.kernels.dot_layout import Axis, Layout, at, layout_of_instance
+from smelt.native.kernels.epilogue import Epilogue, plus
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.nest import row_major
-from smelt.native.kernels.vector_micro_kernel import Epilogue, plus
 from smelt.runtime.jit.blas import FUNCTIONS
 
 GEMM = "smelt.native::Gemm"

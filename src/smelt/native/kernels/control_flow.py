@@ -57,15 +57,7 @@ def _pointers(cx: KernelContext, name: str, values: Sequence[str], *, read: bool
 
 
 def _call(cx: KernelContext, place: int, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Write the call of a body function; a body that fails ends the run.
-
-    ```
-    const void *const read[] = {x1, x2};
-    void *const written[] = {y0};
-    if (IfBody_3(read, written, scratch + 0, weights, status) != 0)
-        return 1;
-    ```
-    """
+    """Write the call of a body function; a body that fails ends the run."""
     memory = "0"
     if _arena_bytes(cx.instruction.bodies):
         memory = f"{cx.scratch(BYTE)} + {_state_bytes(cx)}"

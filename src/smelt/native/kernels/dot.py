@@ -14,11 +14,14 @@ from typing import cast
 import numpy as np
 
 from smelt.native.kernels import algebra, log_sum_exp_dot, vector_dot
-from smelt.native.kernels.dot_layout import Layout, layout_of_instance
-from smelt.native.kernels.epilogue import epilogue_of, merged_strides, overwritable
+from smelt.native.kernels.dot_epilogue import dot_epilogue, side_operand_strides
+from smelt.native.kernels.dot_layout import Layout, at, layout_of_instance
+from smelt.native.kernels.epilogue import (
+    overwritable,
+)
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
-from smelt.native.kernels.nest import index, row_major
+from smelt.native.kernels.nest import row_major
 from smelt.native.kernels.portable_micro_kernel import (
     Algebra,
     Product,
@@ -27,8 +30,6 @@ from smelt.native.kernels.portable_micro_kernel import (
     padded,
 )
 from smelt.native.kernels.vector_dot import Matrices, pack, panel_workspace
-from smelt.native.kernels.vector_micro_kernel import Epilogue, SideOperand
-from smelt.program.dot_dims import DotDims
 from smelt.program.run_sizes import Size, highest, lowest, same, surely_below
 from smelt.program.storage import Needs
 
@@ -83,38 +84,11 @@ def _workspace(instance: Instance, layout: Layout) -> int:
     return width * max(highest(layout.k.size), 1) * instance.type(0).size
 
 
-def side_operand_strides(instance: Instance, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Return the strides of a side operand by batch dim, row and column; None if they do not
-    merge."""
-    dims, result = instance.instruction.attributes["dims"], instance.output_shape()
-    assert isinstance(dims, DotDims)
-    batch = len(dims.lhs_batch)
-    rows = batch + len(dims.lhs_free(len(instance.shape(0))))
-    kept = [(i,) for i in range(batch) if not same(result[i], 1)]
-    groups = (*kept, range(batch, rows), range(rows, len(result)))
-    return merged_strides(shape, result, groups)
-
-
 def _supports_side_operand(instance: Instance, shape: tuple[int, ...]) -> bool:
     """True if the vector micro-kernels compute the product and the side operand's strides merge."""
     layout = layout_of_instance(instance)
     in_vectors = layout is not None and _in_vectors(instance, layout)
     return in_vectors and side_operand_strides(instance, shape) is not None
-
-
-def dot_epilogue(cx: KernelContext, variables: Sequence[str]) -> Epilogue:
-    """Return the epilogue of one product of the batch; ``variables`` are the
-    loops over the batch."""
-
-    def side_operand(position: int) -> SideOperand:
-        """Return the pointer to an input for this product, and its strides along
-        rows and columns."""
-        operand = cx.input(position)
-        strides = side_operand_strides(cx, operand.shape)
-        assert strides is not None  # else its step would not be here
-        return SideOperand(at(operand.name, strides[:-2], variables), *strides[-2:])
-
-    return epilogue_of(cx, side_operand)
 
 
 def _is_packed(instance: Instance, layout: Layout) -> bool:
@@ -270,12 +244,6 @@ def _emit_vectors(cx: KernelContext, layout: Layout, variables: Sequence[str]) -
 def is_even(count: int, parts: int) -> bool:
     """True if ``parts`` shards of ``count`` equal matrices take about equal time."""
     return count >= 4 * parts or (count >= parts and count % parts == 0)
-
-
-def at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
-    """Return the C of ``pointer`` advanced by ``strides`` times the loop ``variables``."""
-    offset = index(strides, variables)
-    return pointer if offset == "0" else f"{pointer} + {offset}"
 
 
 def _emit_panel(cx: KernelContext, layout: Layout, product: Product, j: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from smelt.errors import InternalError
 from smelt.native.kernels.instance import Instance
-from smelt.native.kernels.nest import row_major
+from smelt.native.kernels.nest import index, row_major
 from smelt.program.dot_dims import DotDims
 from smelt.program.run_sizes import same
 
@@ -77,3 +77,9 @@ def layout_of_instance(instance: Instance) -> Layout | None:
 def is_product(instance: Instance) -> bool:
     """True if a DotGeneral is a batch of matrix products in its operands' layout."""
     return layout_of_instance(instance) is not None
+
+
+def at(pointer: str, strides: Sequence[int], variables: Sequence[str]) -> str:
+    """Return the C of ``pointer`` advanced by ``strides`` times the loop ``variables``."""
+    offset = index(strides, variables)
+    return pointer if offset == "0" else f"{pointer} + {offset}"

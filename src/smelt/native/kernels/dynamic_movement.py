@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
-from smelt.native.kernels.movement import shown
 from smelt.native.kernels.nest import index
 from smelt.native.kernels.operand import Operand
+from smelt.native.kernels.pad import shown
 from smelt.program.instruction import (
     PAD_AT_RUN_TIME,
     RESHAPE_AT_RUN_TIME,

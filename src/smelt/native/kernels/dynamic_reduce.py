@@ -9,7 +9,8 @@ from __future__ import annotations
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import index
-from smelt.native.kernels.reduce import TABLES, Reducer, Reduction
+from smelt.native.kernels.reduce import Reducer
+from smelt.native.kernels.reduction_table import TABLES, Reduction
 from smelt.program.instruction import REDUCE_AT_RUN_TIME
 
 LOG_SUM_EXP = Reduction("(-INFINITY)", "log_add_exp_@t({a}, {v})")

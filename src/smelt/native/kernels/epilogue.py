@@ -4,17 +4,67 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.nest import broadcast_strides
-from smelt.native.kernels.vector_micro_kernel import RELU, Epilogue, SideOperand
 from smelt.program.instruction import ABSENT, RESULT, Instruction, Step
-from smelt.program.run_sizes import same
+from smelt.program.run_sizes import Dim, same
 
 CONV_RELU = "smelt.c::ConvRelu"
+RELU = "{0} < 0 ? 0 : {0}"
 _WORD = re.compile(r"\bt(\d+)\b")
 """Matches variables of statements, which are renamed for each step."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideOperand:
+    """A side operand, read at each element of the result: a pointer and its strides, 0 if none."""
+
+    pointer: str
+    row: Dim
+    column: Dim
+
+    def at(self, row: str, column: str) -> SideOperand:
+        """Return the operand whose first element is at ``row`` and ``column`` of this one."""
+        return SideOperand(
+            plus(plus(self.pointer, row, self.row), column, self.column), self.row, self.column
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """The epilogue: C that maps a sum ``{0}`` and side operands ``{1}``... to what is stored.
+
+    ``support`` are the functions that the text calls, by name; ``lines`` are statements before it.
+    """
+
+    text: str = "{0}"
+    side_operands: tuple[SideOperand, ...] = ()
+    support: tuple[tuple[str, str], ...] = ()
+    lines: tuple[str, ...] = ()
+
+    def at(self, row: str, column: str) -> Epilogue:
+        """Return the epilogue whose first element is at ``row`` and ``column`` of this one."""
+        return replace(self, side_operands=tuple(one.at(row, column) for one in self.side_operands))
+
+    def after(self, text: str, side_operand: SideOperand) -> Epilogue:
+        """Return the epilogue that applies ``text`` to the sum, and this epilogue to the outcome.
+
+        ``text`` is C with ``{0}`` for the sum and ``{1}`` for ``side_operand``, which becomes the
+        first side operand; the numbers of the others grow by one.
+        """
+        places = [f"{{{place}}}" for place in range(2, len(self.side_operands) + 2)]
+        first = "before"
+        lines = (
+            f"const float {first} = {text};",
+            *(line.format(first, *places) for line in self.lines),
+        )
+        final = self.text.format(first, *places)
+        return replace(
+            self, text=final, side_operands=(side_operand, *self.side_operands), lines=lines
+        )
 
 
 def ends_in_relu(cx: KernelContext) -> bool:
@@ -117,3 +167,10 @@ def merged_strides(
             size *= result[dim]
         found.append(merged)
     return tuple(found)
+
+
+def plus(pointer: str, position: str, stride: Dim) -> str:
+    """Return ``pointer + position * stride``, as C."""
+    if position == "0" or same(stride, 0):
+        return pointer
+    return f"{pointer} + {position}" if same(stride, 1) else f"{pointer} + ({position}) * {stride}"

@@ -61,8 +61,8 @@ static void near_@t(lanes_@t *restrict a, ptrdiff_t n, lanes_@t *restrict back,
 }
 """
 
-ROTATION = """/* Return r = c f + s g for the rotation with c g - s f = 0; r has the sign of f. Scaling
-   by a power of two, which is exact, keeps squares in range. */
+ROTATION = """/* Return r = c f + s g for the rotation with c g - s f = 0; r has the sign of f.
+   Scaling by a power of two, which is exact, keeps squares in range. */
 static inline lanes_@t rotation_@t(lanes_@t f, lanes_@t g, lanes_@t *c, lanes_@t *s)
 {
     const @i exponents = (@i)((@u)2 * (sizeof(@t) == 4 ? 127 : 1023) << @m);

@@ -67,8 +67,8 @@ static void apart_@t(const lanes_@t *restrict a, @t *restrict x, ptrdiff_t n)
 }
 """
 
-CHOLESKY = """/* Column by column, two rows at a time. Element (i, j) is a(i, j) minus the dot product
-   of rows i and j of the previous columns, divided by the pivot. */
+CHOLESKY = """/* Column by column, two rows at a time. Element (i, j) is a(i, j) minus the dot
+   product of rows i and j of the previous columns, divided by the pivot. */
 static void cholesky_@t(lanes_@t *restrict a, ptrdiff_t n, ptrdiff_t r, ptrdiff_t c)
 {
     const lanes_@t zero = {0};

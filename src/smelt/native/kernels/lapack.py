@@ -60,9 +60,8 @@ NAMES = ("Cholesky", "TriangularSolve", *WORK)
 
 
 def supports(instance: Instance, name: str) -> bool:
-    """True if this file's kernels support the instruction: nonempty real matrices.
-
-    HouseholderProduct may have no more columns than rows.
+    """True if this file's kernels support the instruction: nonempty real matrices, tall for
+    reflectors.
     """
     m, n = instance.shape(0)[-2:]
     sizes = [dim for shape in map(instance.shape, range(_operands(instance))) for dim in shape]
@@ -95,10 +94,7 @@ def _at(pointer: str, count: int) -> str:
 
 @kernel(f"{DOMAIN}::Cholesky")
 def cholesky(cx: KernelContext) -> None:
-    """Write a call of ``potrf`` for each matrix; a matrix without a factor gives NaN.
-
-    LAPACK reads rows as columns, so the lower triangle is its upper one.
-    """
+    """Write a call of ``potrf``, on rows as columns, for each matrix; NaN if it fails."""
     x, y, body, n = cx.input(0), cx.output(), cx.body, cx.shape(0)[-1]
     lower = bool(cx.int("lower"))
     with body.loop("b", _batch(cx)):
@@ -245,10 +241,9 @@ def _decompose(
     vectors: tuple[str, int, str, int],
     used: int,
 ) -> None:
-    """Write the call of ``gesdd``: singular values to ``results``, vectors to scratch space.
+    """Write the call of ``gesdd``: singular values to ``results``, ``vectors`` to scratch space.
 
-    ``vectors`` are both matrices of vectors with their leading dimensions. ``used`` elements of
-    scratch space precede the workspace.
+    Each matrix of vectors has its leading dimension. ``used`` elements precede the workspace.
     """
     x, body, (m, n) = cx.input(0), cx.body, cx.shape(0)[-2:]
     scratch, least, (u, u_rows, vt, vt_rows) = cx.scratch(x.type), min(m, n), vectors
@@ -275,10 +270,7 @@ WORK_OF: Mapping[str, Count] = {
 
 @kernel(f"{DOMAIN}::Eig", needs=_needs)
 def eig(cx: KernelContext) -> None:
-    """Write a call of ``geev`` for each matrix, scaled to an ordinary magnitude.
-
-    Non-finite elements give NaN. LAPACK returns a conjugate pair of vectors as two real vectors.
-    """
+    """Write a call of ``geev`` for each matrix, scaled; a non-finite matrix gives NaN."""
     x, body, n = cx.input(0), cx.body, cx.shape(0)[-1]
     scratch, size = cx.scratch(x.type), n * n
     values = [_at(cx.output(i).name, n) for i in range(2)]

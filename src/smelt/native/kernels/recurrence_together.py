@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from smelt.native.kernels.epilogue import Epilogue, SideOperand
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.recurrent_cells import (
@@ -18,7 +19,6 @@ from smelt.native.kernels.recurrent_cells import (
 )
 from smelt.native.kernels.vector import MOST_LANES
 from smelt.native.kernels.vector_dot import Matrices, emit_packed, pack
-from smelt.native.kernels.vector_micro_kernel import Epilogue, SideOperand
 
 FLAT = 4 * MOST_LANES
 """The fewest units of one sample that fill vectors well enough."""

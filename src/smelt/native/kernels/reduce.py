@@ -6,7 +6,7 @@ rounding errors grow more slowly than those of one long sum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, replace
@@ -16,51 +16,14 @@ from smelt.native.kernels.extremes import extreme_of
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import Access, collapse
+from smelt.native.kernels.reduction_table import FLOATS, TABLES, Reduction
 from smelt.native.types import CType, fill_types
 from smelt.program.run_sizes import same, surely_below
 
 LANES = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Reduction:
-    """The C of a reduction.
-
-    ``{a}`` is the partial result, ``{v}`` an element, ``{n}`` the number of elements. ``element``
-    is applied to each element, ``step`` accumulates, and ``final`` is applied to the result.
-    """
-
-    start: str
-    step: str
-    final: str = "{a}"
-    element: str = "{v}"
-
-
-_SUM = "{a} + {v}"
-FLOATS: Mapping[str, Reduction] = {
-    "ReduceSum": Reduction("0", _SUM),
-    "ReduceMean": Reduction("0", _SUM, "{a} / {n}"),
-    "ReduceMax": Reduction("lowest", "({v} > {a} || {v} != {v}) ? {v} : {a}"),
-    "ReduceMin": Reduction("highest", "({v} < {a} || {v} != {v}) ? {v} : {a}"),
-    "ReduceProd": Reduction("1", "{a} * {v}"),
-    "ReduceL1": Reduction("0", _SUM, element="fabs@f({v})"),
-    "ReduceL2": Reduction("0", _SUM, "sqrt@f({a})", "{v} * {v}"),
-    "ReduceSumSquare": Reduction("0", _SUM, element="{v} * {v}"),
-    "ReduceLogSum": Reduction("0", _SUM, "log@f({a})"),
-}
-_ADD = "(@t)((@m){a} + (@m){v})"
-_MULTIPLY = "(@t)((@m){v} * (@m){v})"
-INTEGERS: Mapping[str, Reduction] = {
-    "ReduceSum": Reduction("0", _ADD),
-    "ReduceMean": Reduction("0", _ADD, "(@t)({a} / {n})"),
-    "ReduceMax": Reduction("lowest", "{v} > {a} ? {v} : {a}"),
-    "ReduceMin": Reduction("highest", "{v} < {a} ? {v} : {a}"),
-    "ReduceProd": Reduction("1", "(@t)((@m){a} * (@m){v})"),
-    "ReduceSumSquare": Reduction("0", _ADD, element=_MULTIPLY),
-}
 EXTREMES = {"ReduceMax": ">", "ReduceMin": "<"}
-BOOLEANS = {name: INTEGERS[name] for name in ("ReduceMax", "ReduceMin")}
-TABLES = {"float": FLOATS, "int": INTEGERS, "bool": BOOLEANS}
 
 
 def _refuse(instance: Instance) -> str | None:

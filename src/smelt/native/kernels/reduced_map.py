@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from smelt.native.kernels.fused import part_lines
 from smelt.native.kernels.kernel import ANY, KernelContext, kernel
 from smelt.native.kernels.nest import Access, collapse
-from smelt.native.kernels.reduce import FLOATS, LANES, Reducer
+from smelt.native.kernels.reduce import LANES, Reducer
+from smelt.native.kernels.reduction_table import FLOATS
 from smelt.native.kernels.row_sums import by_halves
 from smelt.program.instruction import Instruction
 

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from smelt.native.kernels import algebra
-from smelt.native.kernels.dot import at
-from smelt.native.kernels.dot_layout import Layout, layout_of_instance
+from smelt.native.kernels.dot_layout import Layout, at, layout_of_instance
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext, kernel
 from smelt.native.kernels.lane_batched_text import BYTES, LANES, lanes_of

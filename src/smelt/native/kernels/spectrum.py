@@ -36,8 +36,7 @@ def spectrum(cx: KernelContext) -> None:
 
 
 class _Emitter:
-    """Writes the kernel. In C, ``here`` is the array with the rows, and
-    ``there`` the other array."""
+    """Writes the kernel; in C, ``here`` is the array with the rows, ``there`` the other one."""
 
     def __init__(self, cx: KernelContext, work: Work) -> None:
         self.cx, self.work, self.body = cx, work, cx.body
@@ -46,7 +45,7 @@ class _Emitter:
         self.lanes = work.lanes
 
     def emit(self) -> None:
-        """Write C for all rows: single rows, rows that are columns in memory, or blocks of rows."""
+        """Write C for all rows, as single rows, adjacent columns or blocks of rows."""
         self.cx.call("LANES_APART", LANES_APART)
         size = 2 * self.blocks.lanes * self.work.room
         self.body.line(f"{self.t} *const first = {self.cx.scratch(self.work.type)};")
@@ -151,8 +150,7 @@ class _Emitter:
         move("out", pitch, given, parts, work.count)
 
     def _move_rows(self, way: str, pitch: int, taken: int, parts: int, count: int) -> None:
-        """Write the copy of ``taken`` numbers of each row between the caller's
-        array and a block."""
+        """Write the copy of ``taken`` numbers of each row between array and block."""
         work, body = self.work, self.body
         array = self.cx.input(0).name if way == "in" else self.cx.output().name
         if work.is_last:
@@ -255,10 +253,8 @@ class _Emitter:
             self._end("scale", "here", by, count, 1)
 
     def _convolve(self) -> None:
-        """Write the transform as a convolution with a chirp (Bluestein): a product of two
-        transforms.
-
-        The inverse transform is the conjugate of the transform of the conjugate.
+        """Write the transform as a convolution with a chirp; inverse transforms are taken by
+        conjugates.
         """
         work, size = self.work, self.work.size
         tables = Chirp.of(size, work.convolved, work.sign)
@@ -283,9 +279,7 @@ class _Emitter:
         self.body.line("there = here == first ? second : first;")
 
     def _end(self, name: str, arrays: str, table: str | None, sizes: object, count: int) -> None:
-        """Write the call of the function ``name`` of ``fourier.ends``, which prepares or completes
-        a block.
-        """
+        """Write the call of a function of ``fourier.ends``, which prepares or completes a block."""
         full, text = self.blocks.function(name)
         self.cx.call(full, text)
         aparts = [str(self.apart)] * count

@@ -14,11 +14,12 @@ from typing import cast
 
 import numpy as np
 
+from smelt.native.kernels.epilogue import Epilogue
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import PAIRED, STRIDED, fetching
 from smelt.native.kernels.register_blocks import MORE_SUMS, WIDE, by_registers, even_blocks
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE, TURN
-from smelt.native.kernels.vector_micro_kernel import Epilogue, MicroKernel
+from smelt.native.kernels.vector_micro_kernel import MicroKernel
 from smelt.native.writer import Writer
 from smelt.program.run_sizes import Size, highest, lowest, same
 
@@ -38,8 +39,8 @@ NARROW = MOST_LANES
 class Matrices:
     """``c[m, n] = sum over k of a[m, k] * b[k, n]``: pointers as C, sizes, strides in elements.
 
-    Threads share ``rows`` or ``columns``, or neither. A packed right side is ``far`` if it does not
-    stay in a near cache from run to run.
+    Shards divide the ``rows`` or ``columns`` that ``shared`` names, if any. A packed right side is
+    ``far`` if it does not stay in cache from run to run.
     """
 
     m: int
@@ -63,8 +64,7 @@ rows of more are too far apart for hardware prefetching."""
 
 
 def vectors_for(rows: int) -> int:
-    """Return the vectors of a micro-kernel; with fewer rows there are more, to keep multipliers
-    busy."""
+    """Return the vectors of a micro-kernel; fewer rows have more, to keep multipliers busy."""
     return MOST_VECTORS if same(rows, 1) else 4 if highest(rows) <= 3 else 2
 
 
@@ -286,13 +286,12 @@ for (ptrdiff_t k = 0; k < first; k += 4) {{
 const ptrdiff_t first = 0;
 #endif
 """
-"""Four columns at a time of four elements each, transposed in registers.
-
-GCC 12 takes a second loop from the end of the first for one that may not end, and warns."""
+"""Four columns at a time of four elements each, transposed in registers. It is one loop: GCC 12 warns
+that a second loop, from the end of the first, may not end."""
 
 
 def emit(cx: KernelContext, p: Matrices, *, packed: bool, scratch: Sequence[str] = ()) -> None:
-    """Write the product ``p`` in the way that its right side allows."""
+    """Write the product ``p``; ``scratch`` has room for a copy of its right side."""
     if packed:
         emit_packed(cx, p)
     elif scratch:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from smelt.native.kernels.epilogue import RELU, Epilogue
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import ReductionLoop
 from smelt.native.kernels.register_blocks import MORE_SUMS
@@ -21,56 +22,6 @@ SUMS = 12
 """The vectors of sums of a micro-kernel."""
 
 
-@dataclass(frozen=True, slots=True)
-class SideOperand:
-    """A side operand, read at each element of the result: a pointer and its strides, 0 if none."""
-
-    pointer: str
-    row: Dim
-    column: Dim
-
-    def at(self, row: str, column: str) -> SideOperand:
-        """Return the operand whose first element is at ``row`` and ``column`` of this one."""
-        return SideOperand(
-            plus(plus(self.pointer, row, self.row), column, self.column), self.row, self.column
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Epilogue:
-    """The epilogue: C that maps a sum ``{0}`` and side operands ``{1}``... to what is stored.
-
-    ``support`` are the functions that the text calls, by name; ``lines`` are statements before it.
-    """
-
-    text: str = "{0}"
-    side_operands: tuple[SideOperand, ...] = ()
-    support: tuple[tuple[str, str], ...] = ()
-    lines: tuple[str, ...] = ()
-
-    def at(self, row: str, column: str) -> Epilogue:
-        """Return the epilogue whose first element is at ``row`` and ``column`` of this one."""
-        return replace(self, side_operands=tuple(one.at(row, column) for one in self.side_operands))
-
-    def after(self, text: str, side_operand: SideOperand) -> Epilogue:
-        """Return the epilogue that applies ``text`` to the sum, and this epilogue to the outcome.
-
-        ``text`` is C with ``{0}`` for the sum and ``{1}`` for ``side_operand``, which becomes the
-        first side operand; the numbers of the others grow by one.
-        """
-        places = [f"{{{place}}}" for place in range(2, len(self.side_operands) + 2)]
-        first = "before"
-        lines = (
-            f"const float {first} = {text};",
-            *(line.format(first, *places) for line in self.lines),
-        )
-        final = self.text.format(first, *places)
-        return replace(
-            self, text=final, side_operands=(side_operand, *self.side_operands), lines=lines
-        )
-
-
-RELU = "{0} < 0 ? 0 : {0}"
 COLUMN = "cl"
 """The parameter for the column stride of C, if that is not constant."""
 
@@ -296,10 +247,3 @@ def _text_of(number: int, variable: str, stride: Dim) -> str:
 
 def _lanes(v: int) -> str:
     return "" if v == 0 else " + LANES" if v == 1 else f" + {v} * LANES"
-
-
-def plus(pointer: str, position: str, stride: Dim) -> str:
-    """Return ``pointer + position * stride``, as C."""
-    if position == "0" or same(stride, 0):
-        return pointer
-    return f"{pointer} + {position}" if same(stride, 1) else f"{pointer} + ({position}) * {stride}"

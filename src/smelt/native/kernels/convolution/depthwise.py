@@ -14,11 +14,11 @@ from smelt.native.kernels.convolution.algorithm import Algorithm
 from smelt.native.kernels.convolution.padded_copy import dense_rows, padded_plane
 from smelt.native.kernels.convolution.parts import epilogue_by_filter, is_float, padded_rows
 from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.epilogue import RELU, Epilogue, plus
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.register_blocks import runtime_blocks
 from smelt.native.kernels.vector import MOST_LANES, PRELUDE
-from smelt.native.kernels.vector_micro_kernel import RELU, Epilogue, plus
 from smelt.program.run_sizes import Size, highest, larger, lowest, same, smaller
 
 MOST_POSITIONS = 64

@@ -25,11 +25,11 @@ from smelt.native.kernels.convolution.parts import (
     padded_rows,
 )
 from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.epilogue import SideOperand
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.register_blocks import even_blocks
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_micro_kernel import SideOperand
 
 FEWEST_FILTERS = 4
 BAND_PIXELS, MANY = 96, 224

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.epilogue import Epilogue
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import MOST_LANES
-from smelt.native.kernels.vector_micro_kernel import Epilogue
 
 PANEL = 2 * MOST_LANES
 

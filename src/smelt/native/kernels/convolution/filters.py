@@ -13,10 +13,10 @@ import numpy as np
 
 from smelt.native.kernels.convolution.parts import constant_weights
 from smelt.native.kernels.convolution.window import channels_of
+from smelt.native.kernels.epilogue import plus
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.register_blocks import EqualBlocks, by_registers, even_blocks
 from smelt.native.kernels.vector_dot import ROWS, WIDE_ROWS
-from smelt.native.kernels.vector_micro_kernel import plus
 
 BLOCK = 12
 """The most filters of a block: one tile with 32 registers, else two."""

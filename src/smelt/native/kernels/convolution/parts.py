@@ -9,11 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from smelt.native.kernels.convolution.window import Window, channels_of
-from smelt.native.kernels.epilogue import epilogue_of, merged_strides
+from smelt.native.kernels.epilogue import Epilogue, SideOperand, epilogue_of, merged_strides, plus
 from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import PRELUDE, SECONDS
-from smelt.native.kernels.vector_micro_kernel import Epilogue, SideOperand, plus
 
 
 def constant_weights(instance: Instance) -> np.ndarray | None:

@@ -10,6 +10,7 @@ from smelt.native.kernels.convolution.channel_blocks import Channels
 from smelt.native.kernels.convolution.filter_panels import PANEL, Filters, Panel, Source, panels
 from smelt.native.kernels.convolution.inside import INSIDE, declare_columns, inside_loop
 from smelt.native.kernels.convolution.window import Window, channels_of
+from smelt.native.kernels.epilogue import Epilogue, plus
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.reduction_loop import LINE, ReductionLoop
 from smelt.native.kernels.register_blocks import (
@@ -19,7 +20,7 @@ from smelt.native.kernels.register_blocks import (
     by_registers,
     even_blocks,
 )
-from smelt.native.kernels.vector_micro_kernel import SUMS, Epilogue, MicroKernel, plus
+from smelt.native.kernels.vector_micro_kernel import SUMS, MicroKernel
 
 MOST_PIXELS = 14
 """The pixels of a tile with 32 registers, which divides rows of 7, 14, 28 and 56."""
