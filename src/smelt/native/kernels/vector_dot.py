@@ -286,8 +286,8 @@ for (ptrdiff_t k = 0; k < first; k += 4) {{
 const ptrdiff_t first = 0;
 #endif
 """
-"""Four columns at a time of four elements each, transposed in registers. It is one loop: of a second
-one, from the end of the first, GCC 12 warns that it may not end."""
+"""Four columns at a time of four elements each, transposed in registers. It is one loop: for a
+second one, from the end of the first, GCC 12 warns that it may not end."""
 
 
 def emit(cx: KernelContext, p: Matrices, *, packed: bool, scratch: Sequence[str] = ()) -> None:
