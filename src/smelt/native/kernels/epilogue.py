@@ -20,7 +20,7 @@ _WORD = re.compile(r"\bt(\d+)\b")
 
 @dataclass(frozen=True, slots=True)
 class SideOperand:
-    """A side operand, read at each element of the result: a pointer and its strides, 0 if none."""
+    """A side operand, read at each element of the result: a pointer and strides, 0 to repeat."""
 
     pointer: str
     row: Dim
@@ -68,7 +68,7 @@ class Epilogue:
 
 
 def ends_in_relu(cx: KernelContext) -> bool:
-    """True if the kernel must compute the Relu of ConvRelu; the caller promises to do so."""
+    """True if the kernel must compute the Relu of ConvRelu; calling this promises to do so."""
     cx.computes_relu = True
     return cx.instruction.op == CONV_RELU
 
@@ -91,7 +91,10 @@ def _input(number: int) -> str:
 
 
 def epilogue_of(cx: KernelContext, side_operand: Callable[[int], SideOperand]) -> Epilogue:
-    """Return the epilogue; ``side_operand`` tells how the kernel reads each side operand."""
+    """Return the epilogue of the instruction.
+
+    ``side_operand`` returns how the kernel reads the input at a position.
+    """
     relu = ends_in_relu(cx)
     if not cx.instruction.epilogue:
         return Epilogue(RELU) if relu else Epilogue()
@@ -110,7 +113,7 @@ def epilogue_of(cx: KernelContext, side_operand: Callable[[int], SideOperand]) -
 def _element(
     cx: KernelContext, step: Step, number: int, names: Mapping[int, str]
 ) -> tuple[list[str], str]:
-    """Return the statements and the expression of one step; ``names`` holds its operands in C."""
+    """Return the statements and the C expression of one step; ``names`` are its operands in C."""
     from smelt.native.kernels import kernel_of
 
     inner = KernelContext(cx.program, instruction_of(cx.instruction, step), support=cx.support)
@@ -121,6 +124,7 @@ def _element(
     operands = [names.get(place, "") for place in step.operands]
 
     def named(line: str) -> str:
+        """Return ``line`` with variables named for this step, and operands filled in."""
         return _WORD.sub(rf"step{number}_\1", line).format(*operands)
 
     return [named(line) for line in before], named(text)
@@ -134,7 +138,9 @@ def instruction_of(product: Instruction, step: Step) -> Instruction:
 
 
 def overwritable(instance: Instance) -> tuple[int, ...]:
-    """Return the side operands with the result's layout that no other operand of the step reads."""
+    """Return the side operands of the result's shape that no other operand is; the result may
+    overwrite them.
+    """
     inputs = instance.instruction.inputs
     places = dict.fromkeys(
         place for step in instance.instruction.epilogue for place in step.operands if place >= 0

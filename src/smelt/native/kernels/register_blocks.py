@@ -1,4 +1,4 @@
-"""Split sizes into parts of nearly equal length, depending on the CPU's registers."""
+"""Register blocking: split sizes into blocks of nearly equal length, by the number of registers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ WIDE, MORE_SUMS = "LANES == 16", 16
 def by_registers(
     body: Writer, few: Sequence[EqualBlocks], many: Sequence[EqualBlocks]
 ) -> Iterator[tuple[str, Sequence[EqualBlocks]]]:
-    """Yield ``few``, and ``many`` for CPUs with more registers, each with its preprocessor
-    condition.
+    """Yield ``few``, and ``many`` for CPUs with 32 registers, each with its preprocessor condition.
 
-    The caller writes code for each; they are alternatives of an ``#if``.
+    The caller writes C for each; the two are branches of an ``#if``.
     """
     if few == many:
         yield "", few
@@ -34,10 +33,10 @@ def by_registers(
 def emit_vectors(
     body: Writer, columns: int, when: str, tile: Callable[[int, str, str], None]
 ) -> None:
-    """Write a ``tile`` of two vectors at column ``l``, or of one vector if that holds the rest.
+    """Write a ``tile`` of two vectors at column ``l``, or of one vector if the rest fits it.
 
-    The latter exists with 32 registers only. ``columns`` are the columns of all panels of ``2 *
-    LANES``.
+    The single vector exists with 32 registers only. ``columns`` are the columns of all panels of
+    ``2 * LANES``.
     """
     body.line("const ptrdiff_t left = wide - l;")
     if 0 < columns % (2 * MOST_LANES) <= MOST_LANES and when != f"!({WIDE})":
@@ -53,7 +52,7 @@ def emit_vectors(
 
 @dataclass(frozen=True, slots=True)
 class EqualBlocks:
-    """``count`` equal parts of ``length`` from ``first`` on."""
+    """``count`` blocks of ``length`` each, from ``first`` on."""
 
     first: int
     length: int
@@ -61,7 +60,9 @@ class EqualBlocks:
 
 
 def even_blocks(size: int, most: int) -> list[EqualBlocks]:
-    """Return ``size`` split into as few parts of at most ``most`` as possible, nearly equal."""
+    """Return ``size`` split into as few blocks of at most ``most`` as possible, of nearly equal
+    length.
+    """
     count = -(-size // most)
     if count == 0:
         return []
@@ -74,7 +75,7 @@ def even_blocks(size: int, most: int) -> list[EqualBlocks]:
 
 
 def runtime_blocks(size: int, most: int) -> list[EqualBlocks]:
-    """Return ``even_blocks``; a run-time size is split into parts of ``most``, of 2 and of 1."""
+    """Return ``even_blocks``; a run-time size is split into blocks of ``most``, of 2 and of 1."""
     if not isinstance(size, Size):
         return even_blocks(size, most)
     parts, first, left = [], 0, size

@@ -1,8 +1,8 @@
 """Products with one or a few columns on one side, as sums along contiguous rows of the other.
 
 A micro-kernel over columns would read rows element by element. Here vectors along several rows are
-accumulated, and their lanes are added at the end. Complex vectors are a case: two columns of parts.
-It uses GNU vectors, so it serves only programs of this process.
+accumulated, and their lanes are added at the end. A complex vector is such a product: its parts are
+two columns. The C uses GNU vectors, so only programs of this process contain it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from smelt.program.storage import Needs
 
 SKINNY_DOT = "smelt.native::SkinnyDot"
 MOST = 4
-"""The most columns for which this pays, and the most accumulators at once."""
+"""The most columns for which this product pays, and the most accumulators at once."""
 
 
 @dataclass(frozen=True)
 class Sides:
-    """``many`` rows of operand ``long`` times ``few`` columns of the other, with strides in
-    elements."""
+    """``many`` rows of operand ``long`` times ``few`` columns of the other; strides are in
+    elements.
+    """
 
     long: int
     many: int
@@ -40,7 +41,7 @@ class Sides:
 
 
 def sides_of(layout: Layout) -> Sides | None:
-    """Return the sides if one has few columns and the other contiguous rows, else None."""
+    """Return both sides if one has few columns and the other contiguous rows, else None."""
     m, n, k = layout.m, layout.n, layout.k
     if n.size <= MOST and k.lhs == 1 and m.size > n.size:
         return Sides(0, m.size, m.lhs, n.size, n.rhs, k.rhs, n.size, 1)
@@ -50,8 +51,10 @@ def sides_of(layout: Layout) -> Sides | None:
 
 
 def supports(instance: Instance) -> bool:
-    """True if this file's kernels support the instruction: float sums of products that fill
-    vectors, without constant weights to pack."""
+    """True if this file's kernels support the instruction: float products that fill vectors.
+
+    The weights are not constant: constants would be packed.
+    """
     step = instance.instruction
     if step.op != "DotGeneral" or not algebra.is_sum_product(instance):
         return False
@@ -67,7 +70,7 @@ def supports(instance: Instance) -> bool:
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the bytes of the few columns packed."""
+    """Return the scratch space of the packed columns."""
     layout = layout_of_instance(instance)
     sides = sides_of(layout) if layout is not None else None
     if layout is None or sides is None or sides.short_k == 1:
@@ -77,8 +80,7 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel(SKINNY_DOT, needs=_needs, shared=True)
 def skinny_dot(cx: KernelContext) -> None:
-    """For each matrix of the batch, pack the few columns, then compute rows in blocks; shards take
-    rows."""
+    """Write, for each matrix of the batch, the packing of the few columns, then blocks of rows."""
     layout = layout_of_instance(cx)
     sides = sides_of(layout) if layout is not None else None
     assert layout is not None  # who chose this instruction asked
@@ -112,7 +114,7 @@ def skinny_dot(cx: KernelContext) -> None:
 
 
 def _block(cx: KernelContext, rows: int, columns: int) -> str:
-    """Add the function that computes ``rows`` rows by ``columns`` columns."""
+    """Return the name of the function that computes ``rows`` rows by ``columns`` columns."""
     t = cx.type(0).name
     cx.call(f"lanes_{t}", LANES.replace("@t", t))
     pairs = [(r, q) for r in range(rows) for q in range(columns)]

@@ -30,9 +30,10 @@ COLUMN = "cl"
 class MicroKernel:
     """A micro-kernel: ``rows`` by ``vectors`` sums by a ``reduction_loop``, then an ``epilogue``.
 
-    ``start`` is ``row`` or ``column`` if a parameter holds the initial sum of each, or ``each`` if
-    it has one per sum, in rows of ``pitch``. C has the strides ``row`` and ``column``, the latter a
-    constant if it is a number. It is only called under the preprocessor condition ``when``.
+    ``start`` is where initial sums come from: "" for 0, ``row`` or ``column`` for a parameter with
+    one number per row or column, ``each`` for one per sum in rows of ``pitch``. ``column`` is the
+    stride of C along columns, a parameter if it is a run-time size. The function exists under the
+    preprocessor condition ``when``.
     """
 
     rows: int
@@ -45,7 +46,7 @@ class MicroKernel:
     pitch: int = 0
 
     def declare(self, cx: KernelContext) -> str:
-        """Return the name of the function, and declare it."""
+        """Declare the C function and return its name."""
         cx.call("LANES", PRELUDE)
         if not same(self.column, 1):
             cx.call("turn_four", TURN)
@@ -67,7 +68,7 @@ class MicroKernel:
         stored: str,
         start: str = "",
     ) -> None:
-        """Write a call; ``stored`` are the first column to store and the one after the last."""
+        """Write a call; ``stored`` is the range of columns to store, as C."""
         given = [*arguments, c, str(cm), stored, *([start] if self.start else [])]
         given += [one.pointer for one in self.epilogue.side_operands]
         given += [str(stride) for _, stride in self._open_strides()]
@@ -107,9 +108,11 @@ class MicroKernel:
         return [(name, stride) for name, stride in strides if isinstance(stride, Size)]
 
     def _sums(self) -> Iterator[tuple[int, int]]:
+        """Yield row and vector of each sum."""
         return ((m, v) for m in range(self.rows) for v in range(self.vectors))
 
     def _first(self, m: int, v: int) -> str:
+        """Return the initial value of a sum, as C."""
         if self.start == "column":
             return f"*(const vec *)(start{_lanes(v)})"
         if self.start == "each":
@@ -117,7 +120,7 @@ class MicroKernel:
         return "{ 0 }"
 
     def _steps(self, out: Writer) -> None:
-        """Write the loops over the steps, and add up the sums."""
+        """Write the reduction loop, and add up the separate sums of its steps."""
         if self.start == "row":
             for m, v in self._sums():
                 out.line(f"s{m}_{v} += start[{m}];")
@@ -145,7 +148,7 @@ class MicroKernel:
         return f"s{m}_{v}" + (f"_{number}" if number and self.reduction_loop.apart else "")
 
     def _step(self, out: Writer, number: int, a: str, b: str) -> None:
-        """Write one step."""
+        """Write one step: load ``b``, and add its products with ``a`` of each row."""
         last = f"s{self.rows - 1}_{self.vectors - 1}"
         full = self.rows * self.vectors > MORE_SUMS
         if number and full:
@@ -170,7 +173,7 @@ class MicroKernel:
                     out.line(f"HOLD(s{m}_0);")  # else gcc 12 keeps the last sum in memory
 
     def _store(self, out: Writer) -> None:
-        """Write the epilogue and the stores."""
+        """Write the epilogue and the stores, with a fast path for a whole tile."""
         bare = not self.epilogue.lines
         plain, relu = bare and self.epilogue.text == "{0}", bare and self.epilogue.text == RELU
         if relu:
@@ -242,8 +245,10 @@ def _stride(number: int, variable: str) -> str:
 
 
 def _text_of(number: int, variable: str, stride: Dim) -> str:
+    """Return a stride as C: a number, or the name of its parameter."""
     return _stride(number, variable) if isinstance(stride, Size) else str(stride)
 
 
 def _lanes(v: int) -> str:
+    """Return the C offset of vector ``v``."""
     return "" if v == 0 else " + LANES" if v == 1 else f" + {v} * LANES"

@@ -1,7 +1,8 @@
 """Depthwise convolutions: one padded plane at a time, all kernel positions in one loop.
 
-The padded plane is split by stride into phases, so that neighboring output pixels read neighbors.
-Output rows follow each other at the pitch of the plane; results between them are dropped.
+The padded plane is split by stride into phases, so neighboring output pixels read contiguous
+elements. Output rows are computed as one row at the pitch of the plane; results in the gaps are
+dropped.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def supports(instance: Instance, window: Window) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The padded plane: ``phases`` of ``rows`` by ``pitch``, and ``band`` output rows at a time."""
+    """The padded plane as ``phases`` of ``rows`` by ``pitch``; ``band`` output rows are computed at
+    once.
+    """
 
     phases: tuple[tuple[int, int], ...]
     rows: int
@@ -166,7 +169,7 @@ def _emit_padding(
 
 
 def _emit_rows(cx: KernelContext, window: Window, layout: Layout, scratch: str) -> None:
-    """Write a few output rows at a time, in nearly equal parts."""
+    """Write output rows in blocks of nearly equal height."""
     for part in runtime_blocks(window.output[1], depthwise_rows.ROWS):
         end = part.first + part.length * part.count
         with cx.body.loop("h", end, part.first, part.length):
@@ -205,8 +208,9 @@ def _emit_band(cx: KernelContext, window: Window, layout: Layout, scratch: str) 
 
 
 def _emit_store(cx: KernelContext, window: Window, pitch: int, epilogue: Epilogue) -> None:
-    """Apply the epilogue to ``rows`` of results, ``pitch`` apart, and store them from row ``h``
-    on."""
+    """Write the epilogue of ``rows`` rows of results, ``pitch`` apart, and their stores from row
+    ``h`` on.
+    """
     body, wide = cx.body, window.output[2]
     if epilogue != Epilogue() and not any(one.column for one in epilogue.side_operands):
         with body.loop("p", f"rows * {pitch}"):
@@ -233,8 +237,10 @@ def _emit_store(cx: KernelContext, window: Window, pitch: int, epilogue: Epilogu
 def _emit_epilogue(
     cx: KernelContext, epilogue: Epilogue, sum_: str, column: str, target: str = ""
 ) -> None:
-    """Store the epilogue's result of a sum at ``target``, or in place; side operands are at
-    ``column``."""
+    """Write the epilogue of one sum and its store at ``target``, by default in place.
+
+    Side operands are read at ``column``.
+    """
     body = cx.body
     body.line(f"const float v0 = {sum_};")
     names = ["v0"]

@@ -14,7 +14,7 @@ ROWS = 7
 """Output rows at a time: their sums, a column of weights and a loaded vector fit 16 registers."""
 
 FEWEST, MOST = 5, 8
-"""The kernel heights; with fewer rows, loads keep up with multiplications anyway."""
+"""The fewest and the most kernel rows. With fewer rows, loads are as fast as multiplications."""
 
 
 def supports(window: Window) -> bool:
@@ -29,8 +29,9 @@ def pitch_of(window: Window) -> int:
 
 
 def emit(cx: KernelContext, window: Window, rows: int, pitch: int) -> None:
-    """Write ``results`` of ``rows`` output rows, reading from ``from`` on with rows ``pitch``
-    apart."""
+    """Write ``results`` of ``rows`` output rows; input rows begin at ``from`` and are ``pitch``
+    apart.
+    """
     (_, _, kw), dw = window.kernel, window.dilations[2]
     name = _declare(cx, window.kernel[1], rows)
     with cx.body.block(f"for (ptrdiff_t q = 0; q < {window.output[2]}; q += LANES)"):
@@ -39,7 +40,8 @@ def emit(cx: KernelContext, window: Window, rows: int, pitch: int) -> None:
 
 
 def _declare(cx: KernelContext, tall: int, rows: int) -> str:
-    """Add the function for a kernel of ``tall`` rows, which runs column by column."""
+    """Return the name of the function for a kernel of ``tall`` rows, which runs
+    column by column."""
     out, name = Writer(), f"depthwise_{tall}_{rows}"
     out.line(f"static APART void {name}(const float *restrict from, ptrdiff_t pitch,")
     out.line("    const float *restrict k, ptrdiff_t kn, ptrdiff_t apart, float start,")

@@ -1,8 +1,8 @@
 """Convolutions with constant weights: the micro-kernel's rows are pixels, its columns filters.
 
 Weights are packed in panels of filters, each by channel and kernel position. Pixels are read in
-place, or from a padded copy of a band of rows if the window reaches beyond the image. So strides
-and dilations cost nothing.
+place, or from a padded copy of a band of rows if the window reaches beyond the image. Strides and
+dilations only change the offsets of pixels.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ per band.
 """
 
 HEAVY = 1 << 18
-"""From this many weights on, they do not stay in cache from band to band."""
+"""The fewest weights that do not stay in cache from band to band."""
 
 APART = 128
-"""From this many channels on, pixels of a strided pointwise convolution are packed: channels that
-are a power of two of cache lines apart evict each other from the first-level cache."""
+"""The fewest channels for which pixels of a strided pointwise convolution are packed. Channels a
+power of two of cache lines apart evict each other from the first-level cache."""
 
 
 IDLE = 1.15
@@ -50,15 +50,15 @@ IDLE = 1.15
 
 
 def fills(instance: Instance, window: Window) -> bool:
-    """True if this method applies and pixels would fill vectors badly, as 7 x 7 pixels do."""
+    """True if ``supports``, and pixels would fill vectors badly, as 7 x 7 pixels do."""
     vectors = -(-window.pixels // MOST_LANES)
     return supports(instance, window) and vectors * MOST_LANES > IDLE * window.pixels
 
 
 def lies_well(instance: Instance, window: Window) -> bool:
-    """True if this method applies and is as fast as packing pixels.
+    """True if ``supports``, and reading pixels in place is as fast as packing them.
 
-    That holds if the kernel reads each pixel several times and filters leave few lanes idle.
+    That is so if the kernel reads each pixel several times and filters leave few lanes idle.
     """
     filters = channels_of(instance)[1]
     idle = -(-filters // MOST_LANES) * MOST_LANES / filters
@@ -66,8 +66,9 @@ def lies_well(instance: Instance, window: Window) -> bool:
 
 
 def supports(instance: Instance, window: Window) -> bool:
-    """True if this file's kernels support the instruction: one plane, constant weights, and enough
-    filters to fill vectors."""
+    """True if this file's kernels support the instruction: one plane, constant weights, enough
+    filters.
+    """
     filters = channels_of(instance)[1]
     known = constant_weights(instance) is not None
     return window.flat and known and is_float(instance) and filters >= FEWEST_FILTERS
@@ -75,7 +76,7 @@ def supports(instance: Instance, window: Window) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Output ``rows`` at a time; they read ``seen`` rows of ``pitch``, padding included.
+    """A band of output ``rows``; it reads ``seen`` rows of ``pitch`` elements, padding included.
 
     With ``by``, only every by-th row and column of the image is copied.
     """
@@ -92,7 +93,7 @@ class Band:
 
 
 def band_of(instance: Instance, window: Window) -> Band:
-    """Return the band: all bands read the same number of rows, the last may compute fewer."""
+    """Return the bands: all read the same number of rows; the last one may compute fewer."""
     (_, height, width), (_, kh, kw) = window.output, window.kernel
     (_, down, step), (_, dh, dw) = window.strides, window.dilations
     channels = channels_of(instance)[0]
@@ -111,11 +112,12 @@ def band_pixels(instance: Instance, window: Window) -> int:
 
 
 def _is_copied(window: Window, band: Band) -> bool:
+    """True if the band is copied, with padding or without skipped pixels."""
     return window.padded or band.by != (1, 1)
 
 
 def _block(instance: Instance, window: Window, band: Band) -> int:
-    """Return the channels of a block; 0 for all."""
+    """Return the channels of a block; 0 if all channels are computed at once."""
     size, pixels = channels_of(instance)[0] * band.plane, band.rows * window.output[2]
     return block_of(instance, window, PANEL, size, pixels)
 
@@ -136,7 +138,7 @@ def _copied(instance: Instance, window: Window, band: Band) -> int:
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Write bands of rows; in each, all panels of filters, and for each all tiles of pixels."""
+    """Write loops over bands of rows, panels of filters, and tiles of pixels."""
     weights = filters_of(cx, skipped=skips(cx, window))
     if equal_taps.supports(cx, window):
         equal_taps.emit(cx, window, weights)
@@ -168,7 +170,8 @@ def filters_of(cx: KernelContext, *, skipped: bool = False) -> Filters:
 
 
 def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
-    """Return the band from output row ``h`` on, or the image itself if nothing is copied."""
+    """Return where pixels are read: the copied band from output row ``h`` on, or
+    the image itself."""
     (_, height, width), (_, down, step) = window.input, window.strides
     block, partial_sums = _block(cx, window, band), ""
     if block:
@@ -190,8 +193,10 @@ def _source(cx: KernelContext, window: Window, band: Band, rows: int) -> Source:
 
 
 def _pack(cx: KernelContext) -> str:
-    """Pack the weights panel by panel, ``[channel, kernel position][filter]``, plus room for a
-    vector."""
+    """Return the name of the weights packed by panel, ``[channel, kernel position][filter]``.
+
+    At the end there is room for a vector.
+    """
     weights = constant_weights(cx)
     assert weights is not None
     group, filters, channels, window = weights.shape
@@ -208,7 +213,7 @@ def _pack(cx: KernelContext) -> str:
 
 
 def _bias(cx: KernelContext) -> str:
-    """Return the packed bias; empty if there is none or it is not constant."""
+    """Return the name of the packed bias; "" if there is none or it is not constant."""
     bias = constant_bias(cx)
     if bias is None:
         return ""

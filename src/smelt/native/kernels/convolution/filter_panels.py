@@ -1,4 +1,4 @@
-"""Panels of filters, the columns of pixel tiles, and where the pixels are read."""
+"""Panels of filters, which are the columns of micro-kernels, and the source of their pixels."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ PANEL = 2 * MOST_LANES
 class Source:
     """Where pixels are read: a pointer and strides in elements.
 
-    ``plane``: between channels. ``pitch``: between image rows. ``down``: between the inputs of two
-    output rows. ``step``: between those of two pixels. ``block``: channels at a time with partial
-    sums in ``partial_sums``, 0 for all.
+    ``plane`` is the distance between channels, ``pitch`` between image rows, ``down`` between the
+    inputs of two output rows, ``step`` between those of two pixels. ``block`` channels are computed
+    at a time, with partial sums in ``partial_sums``; 0 for all at once.
     """
 
     pointer: str
@@ -32,8 +32,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The packed weights and bias (empty without), the epilogue, and whether positions in the
-    padding are skipped."""
+    """Packed weights, packed bias ("" without), and epilogue.
+
+    ``skipped``: kernel positions in the padding are skipped.
+    """
 
     packed: str
     bias: str
@@ -42,8 +44,8 @@ class Filters:
 
 
 def panels(filters: int) -> list[tuple[int, int, int]]:
-    """Return ``(first filter, width, count)``: whole panels, then a half and a quarter for the
-    rest."""
+    """Return the panels as ``(first filter, width, count)``: whole ones, then a
+    half and a quarter."""
     half, quarter = PANEL // 2, PANEL // 4
     whole, rest = divmod(filters, PANEL)
     if rest > half + quarter:
@@ -59,7 +61,9 @@ def panels(filters: int) -> list[tuple[int, int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel of ``width`` filters from ``o`` on; the last one of this width ends at ``end``."""
+    """A panel of ``width`` filters from ``o`` on; the last panel of this width ends at filter
+    ``end``.
+    """
 
     window: Window
     source: Source

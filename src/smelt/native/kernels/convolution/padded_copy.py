@@ -1,7 +1,7 @@
-"""Copy rows of a plane with their padding; sizes and places are arguments.
+"""Copy rows of a plane with their padding, by C functions whose sizes are arguments.
 
-A call of memcpy takes longer than copying a short row, so rows are copied in whole vectors where
-reading beyond the row is allowed. Later writes correct what they write beyond a row.
+Calling memcpy takes longer than copying a short row, so rows are copied in whole vectors where
+reading beyond the row is allowed. Elements written beyond a row are overwritten later.
 """
 
 from __future__ import annotations
@@ -62,10 +62,11 @@ _PLANE = """static void padded_plane(const float *restrict image, float *restric
 
 
 def padded_plane(cx: KernelContext) -> str:
-    """Add a function ``(image, to, height, width, y, x, rows, step, pitch, across)``.
+    """Return the name of a function ``(image, to, height, width, y, x, rows, step, pitch,
+    across)``.
 
-    It writes ``rows`` rows of ``pitch``: every ``step``-th row and ``across``-th column of a plane
-    from row ``y`` and column ``x`` on, with 0 outside. It may write a vector beyond them.
+    It writes ``rows`` rows of ``pitch`` elements: every ``step``-th row and ``across``-th column of
+    a plane from row ``y`` and column ``x`` on, with 0 outside. It may write a vector beyond them.
     """
     _declare_row(cx)
     cx.call("copy_seconds", SECONDS)
@@ -73,6 +74,7 @@ def padded_plane(cx: KernelContext) -> str:
 
 
 def _declare_row(cx: KernelContext) -> None:
+    """Add the function that copies a row."""
     cx.call("LANES", PRELUDE)
     cx.call("copy_row", _ROW)
 
@@ -90,9 +92,10 @@ static void dense_rows(const float *from, ptrdiff_t pitch, float *to, ptrdiff_t 
 
 
 def dense_rows(cx: KernelContext) -> str:
-    """Add a function ``(from, pitch, to, rows, n, room)`` that packs rows of ``n`` elements.
+    """Return the name of a function ``(from, pitch, to, rows, n, room)`` that packs rows of ``n``
+    elements.
 
-    The rows lie ``pitch`` apart; ``room`` elements may be written.
+    The rows are ``pitch`` apart; ``room`` elements may be written.
     """
     _declare_row(cx)
     return cx.call("dense_rows", _DENSE)

@@ -1,4 +1,4 @@
-"""Pack what a kernel reads for output pixels into panels of pixels."""
+"""Pack the elements that a kernel reads for output pixels into panels of pixels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ SPREAD = f"""static void spread_panels(const float *restrict row, float *restric
 
 
 def gather_function(cx: KernelContext, window: Window, channels: int, most: int) -> str:
-    """Add a function ``(image, to, p, count)`` that packs pixels ``p`` on into panels.
+    """Return the name of a function ``(image, to, p, count)`` that packs pixels from ``p`` on into
+    panels.
 
     Panels ``[channel, kernel position][pixel]`` follow each other. ``count`` is at most ``most``;
     the rest of the last panel is undefined.
@@ -50,7 +51,7 @@ def gather_function(cx: KernelContext, window: Window, channels: int, most: int)
 
 
 def _pointwise(window: Window, channels: int) -> str:
-    """Return the C that packs the image's own rows, by two copies if the last panel is partial."""
+    """Return the C that packs rows of the image; a partial last panel takes a second copy."""
     step = channels * PANEL
     return f"""    const ptrdiff_t whole = count - count % {PANEL};
     for (ptrdiff_t c = 0; c < {channels}; ++c, to += {PANEL}) {{
@@ -83,9 +84,9 @@ LARGEST_PLANE = 1 << 14
 
 
 def _plane(window: Window, most: int) -> int:
-    """Return the elements of the padded rows that ``most`` pixels read from any column on.
+    """Return the elements of the padded rows that ``most`` consecutive pixels read.
 
-    The last vector of a copy reads beyond them.
+    This includes the elements that the last vector of a copy reads beyond them.
     """
     (_, height, wide), (_, kh, kw), (_, dh, dw) = window.output, window.kernel, window.dilations
     rows = min(height, (most - 2) // wide + 2) + (kh - 1) * dh
@@ -93,7 +94,9 @@ def _plane(window: Window, most: int) -> int:
 
 
 def _shifted(cx: KernelContext, window: Window, channels: int, most: int) -> str:
-    """Return the C that pads the rows once per channel, then copies them shifted by position."""
+    """Return the C that pads the rows of a channel, then copies them shifted by each kernel
+    position.
+    """
     cx.call("copy_segment", SEGMENT)
     (_, kh, kw), (_, dh, dw), wide = window.kernel, window.dilations, window.output[2]
     pitch, more = wide + (kw - 1) * dw, (kh - 1) * dh
@@ -134,7 +137,8 @@ def _copy(cx: KernelContext, step: int) -> str:
 
 
 def _windowed(cx: KernelContext, window: Window, channels: int) -> str:
-    """Return the C that copies, per channel and kernel position, the image rows of the pixels."""
+    """Return the C that copies, for each channel and kernel position, the image
+    rows of the pixels."""
     (i0, i1, i2), (_, o1, o2) = window.input, window.output
     (k0, k1, k2), (s0, s1, s2) = window.kernel, window.strides
     (d0, d1, d2), (p0, p1, p2) = window.dilations, window.begin

@@ -1,4 +1,4 @@
-"""Shared by all float convolution methods: operands of one group, and the padded band."""
+"""What all float convolution algorithms share: operands of one group, epilogues, padded rows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from smelt.native.kernels.vector import PRELUDE, SECONDS
 
 
 def constant_weights(instance: Instance) -> np.ndarray | None:
-    """Return the weights as ``[group, filter, channel, kernel positions]``; None if not
-    constant."""
+    """Return the weights as ``[group, filter, channel, kernel positions]``; None
+    if not constant."""
     array = instance.program.constants.get(instance.instruction.inputs[1])
     if array is None:
         return None
@@ -47,10 +47,11 @@ def side_operand_strides(instance: Instance, shape: tuple[int, ...]) -> tuple[in
 
 
 def epilogue_by_pixel(cx: KernelContext) -> Epilogue:
-    """Return the epilogue for group ``g`` of sample ``n``: rows are pixels, columns filters."""
+    """Return the epilogue for group ``g`` of sample ``n``: rows are pixels, columns are filters."""
     filters = cx.output_shape()[1] // cx.int("group")
 
     def side_operand(position: int) -> SideOperand:
+        """Return the pointer to an input for this group, and its strides by pixel and filter."""
         operand = cx.input(position)
         strides = side_operand_strides(cx, operand.shape)
         assert strides is not None  # else its step would not be here
@@ -62,7 +63,7 @@ def epilogue_by_pixel(cx: KernelContext) -> Epilogue:
 
 
 def epilogue_by_filter(cx: KernelContext) -> Epilogue:
-    """Return the epilogue with filters as rows and pixels as columns."""
+    """Return the epilogue for group ``g`` of sample ``n``: rows are filters, columns are pixels."""
     epilogue = epilogue_by_pixel(cx)
     turned = (SideOperand(one.pointer, one.column, one.row) for one in epilogue.side_operands)
     return replace(epilogue, side_operands=tuple(turned))
@@ -70,7 +71,9 @@ def epilogue_by_filter(cx: KernelContext) -> Epilogue:
 
 @contextmanager
 def groups(cx: KernelContext, window: Window) -> Iterator[None]:
-    """Write loops over samples ``n`` and groups ``g``; ``image`` and ``out`` point at a group."""
+    """Write loops over samples ``n`` and groups ``g``; ``image`` and ``out`` are pointers to a
+    group.
+    """
     x, y, body = cx.input(0), cx.output(), cx.body
     channels, filters = channels_of(cx)
     group, size = cx.int("group"), window.input[0] * window.input[1] * window.input[2]
@@ -81,6 +84,7 @@ def groups(cx: KernelContext, window: Window) -> Iterator[None]:
 
 
 def _zeros(low: int, high: int) -> str:
+    """Return the C loop that sets columns ``low`` to ``high`` to 0."""
     return f"for (ptrdiff_t q = {low}; q < {high}; ++q)\n            to[q] = 0;"
 
 
@@ -104,10 +108,11 @@ def padded_rows(
     stride: tuple[int, int] = (1, 1),
     phase: tuple[int, int] = (0, 0),
 ) -> str:
-    """Add a function ``(image, to, y, rows)`` that copies rows of a plane into rows of ``pitch``.
+    """Return the name of a function ``(image, to, y, rows)`` that copies rows into rows of
+    ``pitch``.
 
-    Row ``r`` is image row ``y + r * stride``, column ``q`` is image column ``q * stride`` from
-    ``phase`` minus the padding on; elements outside are 0.
+    Row ``r`` is image row ``y + r * stride[0]``. Column ``q`` is image column ``q * stride[1]``
+    plus ``phase[1]`` minus the padding. Elements outside of the image are 0.
     """
     _, height, width = window.input
     (down, step), first = stride, phase[1] - window.begin[2]

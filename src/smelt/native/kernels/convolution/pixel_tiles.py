@@ -1,4 +1,4 @@
-"""Micro-kernels whose rows are output pixels and whose columns are filters, over a band."""
+"""Loops over a band with micro-kernels whose rows are pixels and whose columns are filters."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ MOST_PIXELS = 14
 """The pixels of a tile with 32 registers, which divides rows of 7, 14, 28 and 56."""
 
 UNROLLED = 8
-"""Up to this many kernel columns are unrolled; more are a loop."""
+"""The most kernel columns that are unrolled; more are a loop."""
 
 FETCHED = 1 << 16
-"""From this many weights on, the next panel is prefetched; fewer stay in cache from run to run."""
+"""The fewest weights whose next panel is prefetched; fewer stay in cache from run to run."""
 
 
 def emit(
@@ -41,7 +41,8 @@ def emit(
     *,
     by_panel: bool,
 ) -> None:
-    """Write all panels over ``rows`` rows of pixels; with ``by_panel``, shards take panels."""
+    """Write all panels over ``rows`` rows of pixels; with ``by_panel``, shards
+    divide the panels."""
     loop, body = cx.body.shared_loop if by_panel else cx.body.loop, cx.body
     pixels = rows * window.output[2]
     for first, width, count in panels(channels_of(cx)[1]):
@@ -63,7 +64,10 @@ def emit(
 
 
 def shapes(width: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return pixels and vectors of a tile for a panel ``width``: with 16 and with 32 registers."""
+    """Return the pixels and vectors of a micro-kernel with 16 and with 32 registers.
+
+    ``width`` is that of the panel.
+    """
     few = (SUMS // 2, 2) if width > PANEL // 4 else (SUMS, 1)
     more = (MORE_SUMS // 2, 2) if width > PANEL // 2 else (SUMS, 1)
     return few, more
@@ -71,7 +75,7 @@ def shapes(width: int) -> tuple[tuple[int, int], tuple[int, int]]:
 
 @contextmanager
 def _channels(cx: KernelContext, panel: Panel, pixels: int) -> Iterator[Channels]:
-    """Yield all channels, or blocks of them in a loop; partial sums start at the bias."""
+    """Yield all channels, or a block of them inside of a loop; partial sums start as the bias."""
     every, block, partial_sums = channels_of(cx)[0], panel.source.block, panel.source.partial_sums
     if not block or panel.width < PANEL or panel.weights.skipped:
         yield Channels("0", str(every))
@@ -92,9 +96,9 @@ def _emit_listed(
     vectors: int,
     when: str,
 ) -> None:
-    """Write tiles of consecutive pixels with a pointer each.
+    """Write micro-kernels of consecutive pixels, each with its own pointer.
 
-    ``next`` is the place of the next pixel, which is in column q.
+    ``next`` is the offset of the next pixel, which is in column ``q``.
     """
     body, window, source = cx.body, panel.window, panel.source
     wide = window.output[2]
@@ -121,10 +125,9 @@ def _emit_listed(
 def _emit_placed(
     cx: KernelContext, panel: Panel, channels: Channels, rows: int, vectors: int
 ) -> None:
-    """Write tiles of part of an output row or of whole rows.
+    """Write micro-kernels of part of an output row, or of whole rows.
 
-    Their pixels lie at constant distances from the first one, so they need no registers for
-    pointers.
+    Their pixels are at constant offsets from the first one, so pointers need no registers.
     """
     body, window, source = cx.body, panel.window, panel.source
     wide = window.output[2]
@@ -161,7 +164,7 @@ def _emit_placed(
 
 
 def _rounds(window: Window) -> int:
-    """Return the innermost iterations of a tile per channel."""
+    """Return the innermost iterations of a micro-kernel per channel."""
     (_, kh, kw) = window.kernel
     return kh * (kw if kw > UNROLLED else 1)
 
@@ -179,7 +182,7 @@ def _fetch(cx: KernelContext, panel: Panel, tiles: int) -> int:
 
 
 def _weights(cx: KernelContext, panel: Panel, block: Channels) -> str:
-    """Return the packed panel from filter ``o`` and the block's first channel on, as C."""
+    """Return the C address of the panel from filter ``o`` on, at the first channel of ``block``."""
     channels, filters = channels_of(cx)
     total = sum(width * count for _, width, count in panels(filters))
     terms = channels * panel.window.kernel[1] * panel.window.kernel[2]
@@ -197,10 +200,11 @@ def emit_tile(
     first: str,
     when: str,
 ) -> None:
-    """Write ``size`` pixels and vectors from pixel ``first`` of the band on, times panel ``o``.
+    """Write ``size`` (pixels, vectors) from pixel ``first`` of the band on, times the panel from
+    ``o`` on.
 
-    Filters are taken by as many as vectors have lanes. ``given`` are the arguments after the
-    weights.
+    A loop takes as many filters at a time as the vectors have lanes. ``given`` are the arguments
+    after the weights.
     """
     filters, width, window = channels_of(cx)[1], panel.width, panel.window
     source, pixels = panel.source, window.pixels
@@ -276,8 +280,11 @@ def placed_loop(window: Window, width: int, places: tuple[int, ...], fetch: int)
 def _loops(
     kh: int, kw: int, width: int
 ) -> tuple[tuple[str, ...], str, tuple[tuple[int, str], ...], str]:
-    """Return the loops, the window's start, the columns of a step with their weights, and the
-    end."""
+    """Return the C of the loops of a reduction loop.
+
+    These are the loop heads, the offset of a step's first pixel, the column and the weights of each
+    step, and the statement after the steps.
+    """
     heads: tuple[str, ...] = (
         "for (ptrdiff_t i = 0; i < cn; ++i)",
         f"for (ptrdiff_t k = 0; k < {kh}; ++k)",

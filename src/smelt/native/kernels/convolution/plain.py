@@ -15,12 +15,12 @@ from smelt.native.kernels.kernel import KernelContext
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """Return 0."""
+    """Return 0: no scratch space is needed."""
     return 0
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Write loops over rows of results; inside, over channels and window positions."""
+    """Write loops over rows of results, channels and window positions."""
     x, w, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0).name
     bias = cx.optional(2)
     channels, filters = channels_of(cx)
@@ -53,7 +53,9 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 
 def _emit_columns(cx: KernelContext, window: Window) -> None:
-    """Add position ``k2`` to the columns of the result for which it lies inside of the image."""
+    """Write the product of position ``k2``, for the result columns at which it is inside of the
+    image.
+    """
     body, step, (width, wide) = cx.body, window.strides[2], (window.input[2], window.output[2])
     body.line(f"const ptrdiff_t from = k2 * {window.dilations[2]} - {window.begin[2]};")
     body.line(f"const ptrdiff_t first = from < 0 ? (-from + {step - 1}) / {step} : 0;")

@@ -1,4 +1,4 @@
-"""1x1 convolutions: the image already is a matrix. Tile rows are filters, tile columns pixels."""
+"""1x1 convolutions as products of matrices: micro-kernel rows are filters, columns are pixels."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ PANEL = VECTORS * MOST_LANES
 
 
 def supports(instance: Instance, window: Window) -> bool:
-    """True if there are enough pixels to fill the widest tile."""
+    """True if this file's kernels support the instruction: enough pixels to fill
+    the widest tile."""
     enough = window.pixels >= PANEL and not direct.fills(instance, window)
     return window.pointwise and is_float(instance) and enough
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """Return 0."""
+    """Return 0: no scratch space is needed."""
     return 0
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Write columns of pixels, and for each all filters; the last columns overlap the previous
-    ones."""
+    """Write panels of pixels, and for each all filters; the last panel overlaps
+    the previous one."""
     channels, filters = channels_of(cx)
     pixels, body = window.pixels, cx.body
     wide = f"{VECTORS} * LANES"
@@ -55,7 +56,7 @@ def emit(cx: KernelContext, window: Window) -> None:
 
 
 def _emit_tile(cx: KernelContext, rows: Rows, pixels: int, vectors: int, when: str) -> None:
-    """Write the filters from ``o`` on times vectors of pixels from ``at`` on."""
+    """Write the product of the filters from ``o`` on with vectors of pixels from ``at`` on."""
     (channels, filters), bias = channels_of(cx), cx.optional(2)
     reduction_loop = packed_rows(rows.block) if rows.block else STRIDED
     epilogue = epilogue_by_filter(cx).at("o", "at")

@@ -1,8 +1,8 @@
-"""Convolutions of wide images: tile rows are filters, tile columns neighboring pixels.
+"""Convolutions of wide images: micro-kernel rows are filters, columns are neighboring pixels.
 
 The input rows of a block of output pixels are copied with their padding, channel after channel.
-Each kernel position reads the same copy at another offset, so nothing is gathered per position, and
-whole vectors are stored in place.
+Each kernel position reads the same copy at another offset, so pixels are not gathered per position,
+and whole vectors are stored in place.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ IDLE = 1.07
 """The largest ratio of lanes to pixels of a row for which rows fill vectors."""
 
 UNROLLED = 8
-"""Up to this many kernel columns are unrolled; more are a loop."""
+"""The most kernel columns that are unrolled; more are a loop."""
 
 COPIED = 1 << 16
-"""The largest copy, in elements, which stays in cache; more if a panel needs it."""
+"""The largest copy, in elements, which stays in cache; a copy for one panel may be larger."""
 
 FAR = 4 * PANEL
-"""The largest distance of the first and last kernel column that share a copy."""
+"""The largest distance, in elements, of the first and last kernel column that share a copy."""
 
 BLOCK = 1024
 """The approximate output pixels of a block; weights are read once per block."""
 
 
 def supports(instance: Instance, window: Window) -> bool:
-    """True if this file's kernels support the instruction: one plane, unit column stride, and rows
-    that fill vectors."""
+    """True if this file's kernels support the instruction: one plane, column stride 1, rows that
+    fill vectors.
+    """
     width = window.output[2]
     vectors = -(-width // MOST_LANES)
     return (
@@ -53,11 +54,11 @@ def supports(instance: Instance, window: Window) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Output pixels computed from one copy: ``rows`` of ``width``.
+    """A block of output pixels that one copy serves: ``rows`` of ``width``.
 
-    The copy has, per channel, ``parts`` of ``seen`` rows of ``pitch``. ``down``: rows between the
-    inputs of two output rows. ``apart``: rows between kernel rows. ``across``: elements between
-    kernel columns.
+    For each channel, the copy has ``parts`` of ``seen`` rows of ``pitch``. ``down`` are the rows
+    between the inputs of two output rows, ``apart`` the rows between kernel rows, ``across`` the
+    elements between kernel columns.
     """
 
     rows: int
@@ -76,20 +77,21 @@ class Block:
 
 
 def _far_block(window: Window, terms: int) -> Block:
-    """Return the block for kernel columns that lie far apart: each has its own copy."""
+    """Return the block for kernel columns that are far apart, each of which has its own copy."""
     _, kh, kw = window.kernel
     columns = min(window.output[2], max(PANEL, min(COPIED // terms, BLOCK) // PANEL * PANEL))
     return Block(1, columns, kh, columns, window.strides[1], 1, kh * columns, kw)
 
 
 def block_of(instance: Instance, window: Window) -> Block:
-    """Return the block; all but the last ones are whole panels wide."""
+    """Return the blocks; all but the last ones are a multiple of the panel width."""
     channels = channels_of(instance)[0]
     (_, height, width), (_, kh, kw) = window.output, window.kernel
     (_, down, _), (_, dh, dw) = window.strides, window.dilations
     more = (kw - 1) * dw
 
     def seen(rows: int) -> int:
+        """Return the input rows that ``rows`` output rows read."""
         return kh if rows == 1 else (rows - 1) * down + (kh - 1) * dh + 1
 
     wide = COPIED // (channels * kh) - more
@@ -106,13 +108,13 @@ def block_of(instance: Instance, window: Window) -> Block:
 
 
 def workspace(instance: Instance, window: Window) -> int:
-    """Return the bytes of the copy, and of what the last vector of a row reads beyond it."""
+    """Return the bytes of the copy, and of the elements that a last vector reads beyond it."""
     block = block_of(instance, window)
     return 4 * (channels_of(instance)[0] * block.plane + PANEL)
 
 
 def emit(cx: KernelContext, window: Window) -> None:
-    """Write blocks of pixels; in each, all tiles of filters, and for each all panels of pixels."""
+    """Write loops over blocks of pixels, tiles of filters, and panels of pixels."""
     body, (_, height, width) = cx.body, window.output
     block = block_of(cx, window)
     by_row = -(-height // block.rows) >= -(-width // block.width)
@@ -179,7 +181,7 @@ def _emit_copy(cx: KernelContext, window: Window, block: Block) -> None:
 
 
 def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> None:
-    """Write the filters from ``o`` on times the pixels from ``l`` on of row ``r`` of the block."""
+    """Write the product of the filters from ``o`` on with the pixels from ``l`` on of row ``r``."""
     channels, filters = channels_of(cx)
     bias, pixels, when = cx.optional(2), window.pixels, rows.when
     here = f"(h + r) * {window.output[2]} + w + l"
@@ -195,6 +197,7 @@ def _emit_tiles(cx: KernelContext, rows: Rows, window: Window, block: Block) -> 
         arguments.append(str(channels * window.kernel[1] * window.kernel[2]))
 
     def tile(vectors: int, stored: str, when: str) -> None:
+        """Write the call of a micro-kernel of ``vectors`` vectors of pixels."""
         made = MicroKernel(
             rows.count, vectors, reduction_loop, "row" if bias else "", epilogue, when=when
         )

@@ -1,9 +1,8 @@
 """ConvTranspose of floats as a matrix product whose rows are then added into the result.
 
 The product's rows are pairs of filter and kernel position, its columns image pixels. Filters are
-taken in blocks whose products stay in cache. A kernel column adds to every stride-th element of a
-result row, so the elements of each phase are summed in a row of their own, and the rows are then
-interleaved.
+computed in blocks whose products stay in cache. A kernel column adds to every stride-th element of
+a result row. Each of these phases is summed in a row of its own, and the rows are then interleaved.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from smelt.native.kernels.vector_micro_kernel import MicroKernel
 
 ROWS, VECTORS = 6, 2
 FEWEST_TERMS = 4
-"""The fewest channels for which the product pays its memory traffic."""
+"""The fewest channels for which the product pays despite its memory traffic."""
 
 MOST_COLUMNS = 64
 """The most kernel columns; each is a loop in the code."""
@@ -52,10 +51,10 @@ def sizes_of(instance: Instance, window: Window) -> Sizes:
 
 
 def supports(instance: Instance) -> bool:
-    """True if this file's kernels support the instruction: static sizes and enough channels, and
-    constant weights unless pixels fill a tile.
+    """True if this file's kernels support the instruction: static sizes and enough channels.
 
-    The products of one filter must not exceed the image and the result in size.
+    Weights must be constant unless pixels fill a micro-kernel. The products of one filter must not
+    exceed the image and the result in size.
     """
     numbers = (*instance.shape(0)[1:], *instance.shape(1), *instance.output_shape()[1:])
     if not all(type(number) is int and number > 0 for number in numbers):
@@ -82,7 +81,7 @@ def workspace(instance: Instance) -> int:
 
 
 def emit(cx: KernelContext) -> None:
-    """For each sample and group, write blocks of filters: their products, then the sums."""
+    """Write, for each sample and group, blocks of filters: their products, then the sums."""
     window, body, group = window_of(cx), cx.body, cx.int("group")
     sizes, x, y = sizes_of(cx, window), cx.input(0), cx.output()
     blocks = even_blocks(sizes.filters, _block(sizes, window))
@@ -108,13 +107,14 @@ def emit(cx: KernelContext) -> None:
 
 
 def _is_wide(sizes: Sizes) -> bool:
-    """True if pixels fill the columns of a tile; otherwise they are its rows."""
+    """True if pixels fill the columns of a micro-kernel; otherwise they are its rows."""
     return sizes.pixels >= VECTORS * MOST_LANES
 
 
 def _block(sizes: Sizes, window: Window) -> int:
-    """Return the filters per block: their products take at most an eighth of the result, if one
-    fits."""
+    """Return the filters per block: their products take at most an eighth of the result, if
+    possible.
+    """
     of_one = sizes.positions * sizes.pixels
     budget = min(MOST_SUMS, sizes.filters * window.pixels // 8)
     return max(1, min(sizes.filters, budget // of_one))
@@ -128,7 +128,7 @@ def _weights(instance: Instance) -> np.ndarray | None:
 
 
 def _packed_parts(weights: np.ndarray | None, sizes: Sizes, block: EqualBlocks) -> list[np.ndarray]:
-    """Return the first block of filters packed; empty if weights are not constant."""
+    """Return the packed filters of the first block; empty if weights are not constant."""
     if weights is None:
         return []
     part = weights[: sizes.channels, block.first : block.first + block.length]
@@ -136,7 +136,7 @@ def _packed_parts(weights: np.ndarray | None, sizes: Sizes, block: EqualBlocks) 
 
 
 def _laid_out(matrix: np.ndarray, sizes: Sizes) -> list[np.ndarray]:
-    """Return ``[channel, row]`` packed for the micro-kernel."""
+    """Return the matrix ``[channel, row]`` packed for the micro-kernel."""
     if not _is_wide(sizes):
         return [pack(matrix, sizes.pixels)]
     return [
@@ -147,7 +147,7 @@ def _laid_out(matrix: np.ndarray, sizes: Sizes) -> list[np.ndarray]:
 
 
 def _pitch(weights: np.ndarray | None, sizes: Sizes, blocks: list[EqualBlocks]) -> int:
-    """Return the elements of a group's packed weights."""
+    """Return the elements of the packed weights of a group."""
     return sum(
         part.size * block.count for block in blocks for part in _packed_parts(weights, sizes, block)
     )
@@ -166,7 +166,7 @@ def _pack(weights: np.ndarray, sizes: Sizes, blocks: list[EqualBlocks]) -> np.nd
 
 
 def _emit_product(cx: KernelContext, sizes: Sizes, filters: int, packed: str, sums: str) -> None:
-    """Write ``sums[row][pixel]``, or ``sums[pixel][row]`` if there are few pixels."""
+    """Write the product ``sums[row][pixel]``, or ``sums[pixel][row]`` if there are few pixels."""
     rows, body, channels, pixels = (
         filters * sizes.positions,
         cx.body,
@@ -229,7 +229,7 @@ def _emit_rows(cx: KernelContext, window: Window, sizes: Sizes, filters: int, su
 
 
 def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int, sums: str) -> None:
-    """Write what the kernel columns add, from one kernel row and one image row."""
+    """Write the addition of all kernel columns, for one kernel row and one image row."""
     body, rows = cx.body, filters * sizes.positions
     (_, down, step), (_, in_height, in_width) = window.strides, window.input
     _, kernel_rows, kernel_columns = window.kernel
@@ -251,7 +251,7 @@ def _emit_columns(cx: KernelContext, window: Window, sizes: Sizes, filters: int,
 
 
 def _interleave(cx: KernelContext, width: int, step: int, to: str) -> None:
-    """Write element ``i`` of each phase row ``sum`` to neighbors."""
+    """Write element ``i`` of all phase rows ``sum`` to ``step`` adjacent elements of ``to``."""
     if step == 1:
         return
     pitch, whole = -(-width // step), width // step
@@ -270,7 +270,7 @@ def _interleave(cx: KernelContext, width: int, step: int, to: str) -> None:
 def _emit_epilogue(
     cx: KernelContext, epilogue: Epilogue, width: int, source: str, height: int
 ) -> None:
-    """Apply the epilogue to a row of sums and store it."""
+    """Write the epilogue of a row of sums and its store."""
     here = epilogue.at("m", f"(z * {height} + h) * {width}")
     for support in epilogue.support:
         cx.call(*support)
