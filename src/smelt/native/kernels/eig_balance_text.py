@@ -8,7 +8,7 @@ A number has ``w`` parts: 2 in complex matrices.
 
 from __future__ import annotations
 
-SCALE = """/* The largest number is brought near 1 by a power of two, which rounds nothing. */
+SCALE = """/* Scale all numbers by a power of two that brings the largest near 1, exactly. */
 static int eig_scale(ptrdiff_t count, double *a)
 {
     double most = 0;
@@ -51,7 +51,7 @@ static void eig_exchange(ptrdiff_t n, ptrdiff_t w, double *a, ptrdiff_t i, ptrdi
     eig_swap(n, a + i * n * w, a + j * n * w, w, w);
 }
 
-/* Rows and columns with nothing off the diagonal to the ends: i was exchanged with by[i]. */
+/* Exchange rows and columns without off-diagonal numbers to the ends: i with by[i]. */
 static void eig_isolate(ptrdiff_t n, ptrdiff_t w, double *a, double *by, ptrdiff_t *lo,
     ptrdiff_t *hi)
 {
@@ -78,7 +78,7 @@ static void eig_isolate(ptrdiff_t n, ptrdiff_t w, double *a, double *by, ptrdiff
     *hi = end;
 }
 
-/* Rows of so many numbers where they were before they were exchanged. */
+/* Undo the exchanges of eig_isolate in the rows of v, which have count numbers. */
 static void eig_put_back(ptrdiff_t n, ptrdiff_t lo, ptrdiff_t hi, const double *by, double *v,
     ptrdiff_t width)
 {

@@ -48,7 +48,7 @@ static double eig_size(eig_number a)
 
 REFLECT = """static eig_number eig_reflect_complex(ptrdiff_t count, eig_number *v, ptrdiff_t step)
 {
-    /* v becomes beta, which is real, and what follows the 1 of the reflection. */
+    /* v = beta, which is real, then the reflection's vector without its leading 1. */
     const eig_number first = v[0];
     double most = fabs(first.im), sum = 0, beta;
     eig_number by;
@@ -69,7 +69,7 @@ REFLECT = """static eig_number eig_reflect_complex(ptrdiff_t count, eig_number *
     return eig_of((beta - first.re) / beta, -first.im / beta);
 }
 
-/* A reflection of size numbers, which lie next apart, in each of count rows or columns. */
+/* Apply a reflection to count rows or columns, size numbers of each, next apart. */
 static void eig_apply_complex(ptrdiff_t count, ptrdiff_t size, eig_number *a, ptrdiff_t step,
     ptrdiff_t next, const eig_number *v, eig_number tau, int left)
 {
@@ -162,7 +162,7 @@ static eig_number eig_shift_complex(ptrdiff_t n, const eig_number *h, ptrdiff_t 
     return eig_minus(t, eig_of(u.re * most, u.im * most));
 }
 
-/* Row and column i turned by a number of absolute value 1, and its vector. */
+/* Multiply row and column i, and its vector, by a number of absolute value 1. */
 static void eig_phase(ptrdiff_t n, eig_number *h, eig_number *z, ptrdiff_t i, eig_number by)
 {
     for (ptrdiff_t j = i + 1; j < n; ++j)
@@ -225,7 +225,7 @@ static void eig_step_complex(ptrdiff_t n, eig_number *h, eig_number *z, ptrdiff_
 }
 """
 
-SCHUR = """/* As eig_schur. */
+SCHUR = """/* eig_schur for complex matrices. */
 static int eig_schur_complex(ptrdiff_t n, ptrdiff_t lo, ptrdiff_t hi, eig_number *h, eig_number *z,
     double eps)
 {

@@ -7,7 +7,7 @@ deflation after M. Ahues and F. Tisseur, LAPACK Working Note 122. Everything is 
 
 from __future__ import annotations
 
-REFLECT = """/* v becomes beta and what follows the 1 of the reflection; the result is its tau. */
+REFLECT = """/* v = beta, then the reflection's vector without its leading 1. Returns tau. */
 static double eig_reflect(ptrdiff_t count, double *v, ptrdiff_t step)
 {
     double most = 0, sum = 0, beta, first = v[0];
@@ -69,7 +69,7 @@ STANDARD = """static void eig_turn(ptrdiff_t count, double *a, double *b, ptrdif
     }
 }
 
-/* [[a, b], [c, d]] = m triangular, or with equal diagonal numbers, by a rotation. */
+/* LAPACK's lanv2: rotate m = [[a, b], [c, d]] to a triangle, or to equal diagonal numbers. */
 static void eig_standard(double *m, double eps, double *cosine, double *sine)
 {
     const double a = m[0], b = m[1], c = m[2], d = m[3], half = 0.5 * (a - d);
@@ -131,7 +131,7 @@ static void eig_standard(double *m, double eps, double *cosine, double *sine)
 }
 """
 
-STEP = """/* Whether h[k][k - 1] is nothing beside its neighbours (Ahues and Tisseur). */
+STEP = """/* Return 1 if h[k][k - 1] is negligible (Ahues and Tisseur). */
 static int eig_nothing(ptrdiff_t n, const double *h, ptrdiff_t k, ptrdiff_t lo, ptrdiff_t hi,
     double eps)
 {
@@ -182,7 +182,7 @@ static void eig_shifts(ptrdiff_t n, const double *h, ptrdiff_t first, ptrdiff_t 
     }
 }
 
-/* Where a step begins, and what is reflected there. */
+/* Return the row at which a step begins, and set the vector that is reflected there. */
 static ptrdiff_t eig_start(ptrdiff_t n, const double *h, ptrdiff_t first, ptrdiff_t last, double x,
     double y, double eps, double *v)
 {
@@ -205,7 +205,7 @@ static ptrdiff_t eig_start(ptrdiff_t n, const double *h, ptrdiff_t first, ptrdif
 static void eig_apply(ptrdiff_t count, double *a, ptrdiff_t step, ptrdiff_t next, const double *v,
     double tau, ptrdiff_t size)
 {
-    /* Three or two numbers each, that lie next apart. */
+    /* Apply the reflection to three or two numbers, next apart, of each row or column. */
     const double x = tau * v[1], y = size == 3 ? tau * v[2] : 0;
     for (ptrdiff_t i = 0; i < count; ++i) {
         double *const p = a + i * step;
@@ -242,7 +242,7 @@ static void eig_step(ptrdiff_t n, double *h, double *z, ptrdiff_t first, ptrdiff
 }
 """
 
-SCHUR = """/* The form of Schur of rows lo to hi of h, and its vectors; 1 if steps do not end. */
+SCHUR = """/* h = Schur form of rows lo to hi, z = its vectors. Returns 1 without convergence. */
 static int eig_schur(ptrdiff_t n, ptrdiff_t lo, ptrdiff_t hi, double *h, double *z, double eps)
 {
     for (ptrdiff_t last = hi - 1, most = hi - lo < 10 ? 300 : 30 * (hi - lo); last >= lo;) {

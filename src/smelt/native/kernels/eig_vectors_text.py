@@ -5,7 +5,7 @@ After LAPACK's ``trevc``, ``gebak`` and the end of ``geev``, so that vectors hav
 
 from __future__ import annotations
 
-PAIRS = """/* Real matrices as complex ones, whose first half holds them. */
+PAIRS = """/* Widen count real numbers in the first half of a to complex numbers, in place. */
 static void eig_widen(ptrdiff_t count, eig_number *a)
 {
     for (ptrdiff_t i = count - 1; i >= 0; --i) {
@@ -14,8 +14,8 @@ static void eig_widen(ptrdiff_t count, eig_number *a)
     }
 }
 
-/* Blocks of two rows made triangular, the value above the real axis first: its mark in pair is 1,
-   or 2 where the number above the diagonal was negative; that of the other is negative. */
+/* Make 2x2 blocks triangular, the eigenvalue with positive imaginary part first. pair is 1 for it,
+   2 if the number above the diagonal was negative; it is negative for the other of the pair. */
 static void eig_pairs(ptrdiff_t n, eig_number *t, eig_number *z, int *pair)
 {
     for (ptrdiff_t p = 0; p < n; ++p)
@@ -50,8 +50,8 @@ static void eig_pairs(ptrdiff_t n, eig_number *t, eig_number *z, int *pair)
 }
 """
 
-VECTOR = """/* Vector k of the triangular t to x, 1 at k; equal values count as almost equal ones.
-   Of a real value, what does not belong to a pair is real. */
+VECTOR = """/* x = eigenvector k of the triangular t, 1 at k. Equal eigenvalues are treated as
+   almost equal. For a real eigenvalue, numbers outside of pairs are real. */
 static void eig_solve(ptrdiff_t n, const eig_number *t, const int *pair, ptrdiff_t k, int left,
     double eps, eig_number *x)
 {
@@ -78,7 +78,7 @@ static void eig_solve(ptrdiff_t n, const eig_number *t, const int *pair, ptrdiff
     }
 }
 
-/* Vector k of what was balanced by numbers, to v: of length 1, its largest number real. */
+/* v = vector k before balancing by numbers, of length 1, with a real largest number. */
 static void eig_vector(ptrdiff_t n, ptrdiff_t lo, ptrdiff_t hi, const eig_number *z,
     const double *by, int left, const int *pair, const eig_number *x, eig_number *v)
 {
@@ -112,7 +112,7 @@ static void eig_vector(ptrdiff_t n, ptrdiff_t lo, ptrdiff_t hi, const eig_number
     }
     if (top >= 0)
         turn = eig_of(v[top].re / sqrt(most), v[top].im / sqrt(most));
-    /* The largest number of a vector of a real matrix may be negative, as LAPACK has it. */
+    /* As in LAPACK, the largest number of a vector of a real matrix may be negative. */
     if (pair && turn.re * flip < 0)
         turn = eig_of(-turn.re, -turn.im);
     for (ptrdiff_t i = 0; i < n; ++i) {

@@ -8,9 +8,9 @@ vectors swapped. Lanes with nothing to do apply the identity rotation.
 
 from __future__ import annotations
 
-VALUES_OF_PAIR = """/* Singular values of [[f, g], [0, h]] with signs, the larger
-   size first, and the rotations [[cl, sl], [-sl, cl]] [[f, g], [0, h]] [[cr, -sr], [sr, cr]]
-   that leave them. */
+VALUES_OF_PAIR = """/* LAPACK's lasv2: singular values of [[f, g], [0, h]] with signs, the
+   larger absolute value first, and the rotations that make it diagonal:
+   [[cl, sl], [-sl, cl]] [[f, g], [0, h]] [[cr, -sr], [sr, cr]]. */
 static void values_of_pair_@t(@t f, @t g, @t h, @t *most, @t *least, @t *cl, @t *sl, @t *cr,
     @t *sr)
 {
@@ -85,7 +85,7 @@ BIDIAGONAL_QR = """typedef struct {
     @i low[@l], high[@l], older_low[@l], older_high[@l], pair[@l], zero[@l], swapped[@l];
 } qr_steps_@t;
 
-/* J B^T J of a block: vectors of the left and of the right change places. */
+/* Replace a block B by J B^T J, which swaps its left and right vectors. */
 static void transpose_@t(@t *restrict d, @t *restrict e, @t *restrict left, @t *restrict right,
     ptrdiff_t n, ptrdiff_t low, ptrdiff_t high, int vectors)
 {
@@ -107,8 +107,8 @@ static void transpose_@t(@t *restrict d, @t *restrict e, @t *restrict left, @t *
         }
 }
 
-/* What is small enough beside its block becomes 0. Tells of each block that goes on to i the
-   largest number, and a bound of the least singular value. */
+/* Set negligible numbers of e to 0. For each block that ends at i, compute the largest number, and
+   a lower bound of its smallest singular value. */
 static void criteria_@t(qr_steps_@t *steps, lanes_@t *restrict d, lanes_@t *restrict e,
     lanes_@t *restrict most, lanes_@t *restrict least, lanes_@t limit, ptrdiff_t n)
 {
@@ -131,8 +131,8 @@ static void criteria_@t(qr_steps_@t *steps, lanes_@t *restrict d, lanes_@t *rest
     *(mask_@t *)steps->zero = zero;
 }
 
-/* The block that a lane goes on with; high is 0 where it is done. Whether it is a new one that
-   was transposed, so that its criteria are others. */
+/* Set a lane's next block; high becomes 0 if the lane is done. Returns 1 if the block is new and
+   was transposed, so its criteria have to be computed again. */
 static int settle_qr_@t(qr_steps_@t *steps, ptrdiff_t l, @t *restrict d, @t *restrict e,
     @t *restrict left, @t *restrict right, ptrdiff_t n, int vectors)
 {
@@ -171,7 +171,7 @@ static int settle_qr_@t(qr_steps_@t *steps, ptrdiff_t l, @t *restrict d, @t *res
     return 0;
 }
 
-/* The rotations of a lane whose block has two rows, which are done then. */
+/* Set the rotations of a lane whose block has two rows, and finish that block. */
 static void turn_pair_@t(qr_steps_@t *steps, ptrdiff_t l, @t *restrict d, @t *restrict e,
     @t *restrict cl, @t *restrict sl, @t *restrict cr, @t *restrict sr)
 {
@@ -186,9 +186,9 @@ static void turn_pair_@t(qr_steps_@t *steps, ptrdiff_t l, @t *restrict d, @t *re
     *sr = turned ? -ls : rs;
 }
 
-/* d becomes the singular values with signs; left and right have a vector for each row of each
-   column. Which of a lane's columns are in the other one is told by the bits of swapped. Where
-   vectors is 0, neither is read. */
+/* d = singular values with signs. Column j of left and of right are n vectors of lanes from j * n
+   on. Bit j of a lane's swapped is set if its column j is in the other array. If vectors is 0,
+   neither is read. */
 static int bidiagonal_qr_@t(lanes_@t *restrict d, lanes_@t *restrict e, lanes_@t *restrict left,
     lanes_@t *restrict right, lanes_@t *restrict most, lanes_@t *restrict least, ptrdiff_t n,
     const int *restrict skip, mask_@t *restrict swapped, int vectors)

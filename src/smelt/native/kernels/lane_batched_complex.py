@@ -55,8 +55,8 @@ COMPLEX_LU = """static void complex_lu_@t(lanes_@t *restrict a, lanes_@t *restri
 }
 """
 
-COMPLEX_CHOLESKY = """/* Column by column, two rows at a time, each the sum of what the columns
-   before take from it. */
+COMPLEX_CHOLESKY = """/* Column by column, two rows at a time; each number minus the dot product
+   of the previous columns, divided by the pivot. */
 static void complex_cholesky_@t(lanes_@t *restrict a, lanes_@t *restrict b,
     ptrdiff_t n)
 {
@@ -111,8 +111,8 @@ static void complex_cholesky_@t(lanes_@t *restrict a, lanes_@t *restrict b,
 }
 """
 
-COMPLEX_REFLECTION = """/* I - t v v^H makes all of a vector 0 but its first number, which
-   becomes real, as LAPACK's larfg; v[0] is 1. Squares are taken of numbers near 1. */
+COMPLEX_REFLECTION = """/* LAPACK's larfg: the reflection I - t v v^H, v[0] = 1, maps a vector
+   to a real first number and zeros. Numbers are scaled near 1 before they are squared. */
 static lanes_@t complex_reflection_@t(lanes_@t *restrict a, lanes_@t *restrict b,
     ptrdiff_t rows, ptrdiff_t step, lanes_@t *restrict re, lanes_@t *restrict im)
 {
@@ -151,8 +151,8 @@ static lanes_@t complex_reflection_@t(lanes_@t *restrict a, lanes_@t *restrict b
 }
 """
 
-HERMITIAN = """/* To d and e, a real tridiagonal matrix; below the diagonal of a and b
-   stay the vectors of reflections, whose factors are re and im. The lower triangle is read. */
+HERMITIAN = """/* LAPACK's hetd2 for the lower triangle: real tridiagonal d and e. Vectors of
+   the reflections stay below the diagonal of a and b; their factors are re and im. */
 static void hermitian_@t(lanes_@t *restrict a, lanes_@t *restrict b, lanes_@t *restrict d,
     lanes_@t *restrict e, lanes_@t *restrict re, lanes_@t *restrict im, lanes_@t *restrict p,
     lanes_@t *restrict q, ptrdiff_t n)
@@ -197,7 +197,7 @@ static void hermitian_@t(lanes_@t *restrict a, lanes_@t *restrict b, lanes_@t *r
 }
 """
 
-COMPLEX_RETURN = """/* The product of these reflections times the columns of s + it. */
+COMPLEX_RETURN = """/* s + i t = product of these reflections times s + i t. */
 static void complex_return_@t(const lanes_@t *restrict a, const lanes_@t *restrict b,
     const lanes_@t *restrict re, const lanes_@t *restrict im, lanes_@t *restrict s,
     lanes_@t *restrict t, ptrdiff_t n)
@@ -222,7 +222,7 @@ static void complex_return_@t(const lanes_@t *restrict a, const lanes_@t *restri
 }
 """
 
-COMPLEX_SUBSTITUTE = """/* Element by element of a row, so that each is written once. */
+COMPLEX_SUBSTITUTE = """/* substitute for complex numbers; each element of x is written once. */
 static void complex_substitute_@t(const lanes_@t *restrict a, const lanes_@t *restrict b,
     lanes_@t *restrict x, lanes_@t *restrict y, ptrdiff_t n, ptrdiff_t columns, ptrdiff_t ar,
     ptrdiff_t ac, ptrdiff_t xr, ptrdiff_t xc, int lower, int unit)

@@ -1,8 +1,8 @@
-"""The micro-kernel of all matrix products: a register tile of ``C += A B``.
+"""The micro-kernel of matrix products of any type: a tile of ``C += A B`` in portable C.
 
-A tile is a few rows by many columns of C. Each row is a separate array and columns are the
-innermost loop, which compilers vectorize, so that sums stay in registers or in the first-level
-cache; one load of B serves all rows.
+A tile is a few rows by many columns of C. Each row is a separate array, and compilers vectorize the
+innermost loop over columns. Sums stay in registers or in the first-level cache, and one load of B
+serves all rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNROLL = 4
 
 @dataclass(frozen=True, slots=True)
 class Algebra:
-    """A semiring to compute instead of sums of products: a ``name``, and C in element types.
+    """The semiring of a product, as C of the element type; ``name`` is part of function names.
 
     ``start`` is the initial sum. ``step`` combines the sum ``{c}`` and ``{t}``, and ``product``
     computes ``{t}`` from ``{a}`` and ``{v}``.
@@ -46,9 +46,9 @@ class Product:
     """``C[m, n] = sum over k of A[m, k] * B[k, n]``.
 
     ``a`` and ``c`` are pointers as C expressions; strides are in elements. B has stride 1 along n
-    and ``b_k`` along k. ``bias`` points to one number per row. ``relu`` clamps at 0. ``width`` is
-    ``n`` or more: B may be padded to whole vectors. ``algebra`` replaces sum and product of
-    numbers.
+    and ``b_k`` along k. ``bias`` points to one number per row. ``relu`` clamps results at 0. If
+    ``width`` exceeds ``n``, B is padded to that many columns. ``algebra`` replaces the sum of
+    products.
     """
 
     element: CType
@@ -80,13 +80,13 @@ def padded(columns: int) -> int:
 
 
 def columns_for(rows: int, element: CType) -> int:
-    """Return the columns of a tile; with few rows it has more, to keep multipliers busy."""
+    """Return the columns of a tile: the fewer rows, the more, to keep multipliers busy."""
     wide = COLUMNS * (4 if rows == 1 else 2 if rows < 4 else 1)
     return wide // 2 if element.size == 8 else wide
 
 
 def emit_columns(cx: KernelContext, product: Product) -> None:
-    """Write all rows of a product whose columns are one tile."""
+    """Write calls for all rows of a product that is one tile wide."""
     whole = product.m - product.m % ROWS
     if isinstance(cast(object, product.m), Size):
         with cx.body.loop("i", whole, step=ROWS):
@@ -119,7 +119,7 @@ def _plus(pointer: str, first: str, stride: int) -> str:
 
 
 def _tile(cx: KernelContext, p: Product, rows: int) -> str:
-    """Return the name of the support function for tiles of this size; strides are parameters."""
+    """Return the name of the C function for tiles of this size; strides are parameters."""
     suffix = ("_bias" if p.bias else "") + ("_relu" if p.relu else "")
     size = f"{rows}x{p.n}" + (f"of{p.computed}" if p.computed != p.n else "")
     suffix += f"_{p.algebra.name}" if p.algebra else ""
@@ -160,8 +160,7 @@ def _index(m: int, stride: str) -> str:
 
 
 def _emit_steps(out: Writer, p: Product, rows: int, steps: int) -> None:
-    """Write the products of ``steps`` values of k per iteration: all whole groups, or the
-    remainder."""
+    """Write the products of ``steps`` values of k per iteration: whole groups, or the remainder."""
     sum_, numbers, unrolled = _sum_type(p), range(rows), range(steps)
     start, stop = ("0", "whole") if steps > 1 else ("whole", "kn")
     with out.loop("k", stop, start, steps):
@@ -180,13 +179,14 @@ def _emit_steps(out: Writer, p: Product, rows: int, steps: int) -> None:
 
 
 def _sum_type(p: Product) -> str:
-    """Return the C type of sums: unsigned if integers wrap, but not for semirings, which
-    compare."""
+    """Return the C type of sums: unsigned for integers, which wrap; the result's type for
+    semirings.
+    """
     return p.result.modular if p.algebra is None else p.result.name
 
 
 def _emit_algebra(out: Writer, algebra: Algebra, type_: str, m: int, steps: int) -> None:
-    """Write ``steps`` steps of a semiring."""
+    """Write ``steps`` steps of a semiring for row ``m``."""
     out.line(f"{type_} s{m} = c{m}[n];")
     for u in range(steps):
         out.line(f"const {type_} t{m}_{u} = {algebra.product.format(a=f'a{m}_{u}', v=f'v{u}')};")

@@ -100,17 +100,18 @@ def reduced_map(cx: KernelContext) -> None:
 
 
 def _names(walk: Walk) -> list[str]:
+    """Return the loop variables ``i0``, ``i1``, ..."""
     return [f"i{i}" for i in range(len(walk.sizes))]
 
 
 def _around(cx: KernelContext, walk: Walk, dims: Sequence[int], stack: ExitStack) -> None:
-    """Write loops over kept dims, one of them shared."""
+    """Open loops over the kept dims in ``stack``, one of them shared."""
     sizes = [walk.sizes[i] for i in dims]
     stack.enter_context(cx.body.loops([f"i{i}" for i in dims], sizes, cx.body.widest(sizes)))
 
 
 def _emit_lanes(cx: KernelContext, walk: Walk) -> None:
-    """Accumulate in partial results of a vector."""
+    """Write loops that accumulate in ``LANES`` partial results, and combine these at the end."""
     body, names, type_ = cx.body, _names(walk), walk.reducer.type.name
     *outer, inner = walk.where(True)
     whole = walk.sizes[inner] - walk.sizes[inner] % LANES
@@ -132,7 +133,7 @@ def _emit_lanes(cx: KernelContext, walk: Walk) -> None:
 
 
 def _emit_written_out(cx: KernelContext, walk: Walk) -> None:
-    """Unroll the short inner loop."""
+    """Write loops whose short inner loop is unrolled."""
     body, names = cx.body, _names(walk)
     with ExitStack() as stack:
         _around(cx, walk, walk.where(False), stack)
@@ -145,7 +146,7 @@ def _emit_written_out(cx: KernelContext, walk: Walk) -> None:
 
 
 def _emit_rows(cx: KernelContext, walk: Walk) -> None:
-    """Accumulate pieces of a row of results."""
+    """Write loops that accumulate ``PIECE`` results of a row at a time."""
     body, names, row = cx.body, _names(walk), walk.sizes[-1]
     reduced, piece = walk.where(True), min(PIECE, row)
     names[-1] = "(c + j)"

@@ -21,10 +21,11 @@ from smelt.program.run_sizes import is_empty, same
 from smelt.program.storage import Needs
 
 UNROLLED = 8
-"""Up to this many taps are one expression; more are a loop."""
+"""The most taps that are one expression; more are a loop."""
 
 
 def _refuse(instance: Instance) -> str | None:
+    """Return why the instruction is refused, None if it is supported."""
     axis = instance.int("axis")
     if same(instance.shape(0)[axis], 0) and not is_empty(instance.output_shape()):
         return "an axis without rows to read"
@@ -35,12 +36,15 @@ def _refuse(instance: Instance) -> str | None:
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space of tables for run-time sizes."""
     return Needs(workspace=table_bytes(instance) if is_runtime_sized(instance) else 0)
 
 
 @kernel("Resample", kinds=ANY, refuse=_refuse, needs=_needs)
 def resample(cx: KernelContext) -> None:
-    """Write rows by tables of source rows and weights, constant or computed at run time."""
+    """Write loops over rows, by tables of source rows and weights, constant or computed at run
+    time.
+    """
     x, y, axis, t = cx.input(0), cx.output(), cx.int("axis"), cx.type(0)
     size, count, inner = x.shape[axis], y.shape[axis], math.prod(y.shape[axis + 1 :])
     sampling = Sampling.of(cx.attributes)
@@ -64,8 +68,10 @@ def resample(cx: KernelContext) -> None:
 
 
 def _emit_last(cx: KernelContext, sampling: Sampling, size: int, count: int) -> bool:
-    """Resample contiguous elements with a table per tap; False if there are too many or rows
-    outside."""
+    """Write the resampling of contiguous elements with a table per tap.
+
+    Returns False, and writes nothing, if there are too many taps, or rows outside.
+    """
     x, y, t, body = cx.input(0), cx.output(), cx.type(0), cx.body
     read = taps(sampling, size, count)
     width = read.rows.shape[1]
@@ -95,12 +101,12 @@ def _emit_last(cx: KernelContext, sampling: Sampling, size: int, count: int) -> 
 
 
 def _repeats(rows: np.ndarray, size: int, times: int) -> bool:
-    """True if each row is read ``times`` times in sequence."""
+    """True if ``rows`` are 0, 1, ..., size - 1, each ``times`` times in sequence."""
     return np.array_equal(rows, np.repeat(np.arange(size), times))
 
 
 def _constants(cx: KernelContext, sampling: Sampling, size: int, count: int) -> Tables:
-    """Return constant tables of rows, weights and rows outside."""
+    """Return constant tables of source rows, weights, and flags of rows outside."""
     read = taps(sampling, size, count)
     rows = cx.constant(read.rows.astype(np.int32), INDEX)
     outside, weights, t = "", "", cx.type(0)
@@ -112,7 +118,7 @@ def _constants(cx: KernelContext, sampling: Sampling, size: int, count: int) -> 
 
 
 def _sums(cx: KernelContext, rows: str, weights: str, width: int, inner: int) -> None:
-    """Write ``to[k]`` for each k: the weighted sum over the taps of row ``i``."""
+    """Write ``to[k]`` for each k: the weighted sum of the taps of result row ``i``."""
     t = cx.type(0).name
     if width <= UNROLLED:
         parts = []

@@ -1,7 +1,7 @@
-"""The rows that a Resample reads along an axis of run-time size.
+"""Tables of the source rows of a Resample along an axis of run-time size.
 
-The tables, which are constants for static sizes, are computed at the start of each run in scratch
-space, by the same formulas: ``smelt.program.resampling``.
+For static sizes, the tables are constants. For run-time sizes, the kernel computes them in scratch
+space, by the same formulas (``smelt.program.resampling``).
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ WIDE = C_TYPES[ir.DataType.DOUBLE]
 
 @dataclass(frozen=True)
 class Tables:
-    """The C names of rows and weights of ``width`` taps per result row, and of flags of rows
-    outside.
+    """The C names of tables: source rows and weights of ``width`` taps per result row, and flags.
 
-    A name is empty if there is no such table.
+    A flag is set for a result row outside of the source. A name is empty if there is no such table.
     """
 
     rows: str
@@ -36,14 +35,14 @@ class Tables:
 
 
 def is_runtime_sized(instance: Instance) -> bool:
-    """True if a size of the axis is run-time sized."""
+    """True if the axis has a run-time size in the operand or the result."""
     axis = instance.int("axis")
     sizes = (instance.shape(0)[axis], instance.output_shape()[axis])
     return any(isinstance(cast(object, size), Size) for size in sizes)
 
 
 def refusal(sampling: Sampling) -> str | None:
-    """Return why no tables can be computed, None if they can."""
+    """Return why the tables cannot be computed at run time, None if they can."""
     if sampling.antialias and sampling.scale is None:
         return "antialias by a scale that a run decides sums as many rows"
     return None
@@ -58,15 +57,17 @@ def table_bytes(instance: Instance) -> int:
 
 
 def _width(sampling: Sampling) -> int:
+    """Return the number of taps per result row."""
     return 1 if sampling.mode == "nearest" else 2 - 2 * sampling.first_tap(_shrunk(sampling))
 
 
 def _shrunk(sampling: Sampling) -> float:
+    """Return the scale by which antialiasing widens the filter; 1 without antialiasing."""
     return min(sampling.scale or 1.0, 1.0) if sampling.antialias else 1.0
 
 
 def make_tables(cx: KernelContext) -> Tables:
-    """Write the loop that fills the tables."""
+    """Write the loop that fills the tables, and return them."""
     sampling, axis = Sampling.of(cx.attributes), cx.int("axis")
     size, count = cx.shape(0)[axis], cx.output_shape()[axis]
     cx.rounds_each = True
@@ -110,7 +111,7 @@ def _named(cx: KernelContext, sampling: Sampling, count: int) -> Tables:
 
 
 def _place(m: Statements, sampling: Sampling, size: int, count: int) -> Scalar:
-    """Return where row ``i`` of the result lies in the source."""
+    """Return the position in the source of result row ``i``."""
     t = m.type.name
     before, after, i = m.define(f"({t}){size}"), m.define(f"({t}){count}"), m.define(f"({t})i")
     scale = after / before if sampling.scale is None else m.scalar(sampling.scale)
@@ -120,10 +121,12 @@ def _place(m: Statements, sampling: Sampling, size: int, count: int) -> Scalar:
 
 
 def _within(place: str, last: str) -> str:
+    """Return the C of ``place`` clamped to 0 and ``last``, as an integer."""
     return f"{place} > 0 ? (int32_t)({place} < {last} ? {place} : {last}) : 0"
 
 
 def _write(cx: KernelContext, m: Statements, *more: str) -> None:
+    """Write the statements of ``m``, then those of ``more``."""
     for text in more:
         m.write(text)
     for line in read_lines(m.lines):
@@ -131,10 +134,10 @@ def _write(cx: KernelContext, m: Statements, *more: str) -> None:
 
 
 def _weigh(cx: KernelContext, sampling: Sampling, size: int, width: int) -> None:
-    """Write the taps around ``at``, without taps of weight 0 or on the same row.
+    """Write the taps around ``at``, without taps of weight 0 or on the same row as another.
 
-    A shorter list repeats its last row with a share of its weight: with weight 0, an infinite
-    element would give NaN.
+    A shorter list repeats its last row with a share of its weight. A tap of weight 0 would make an
+    infinite element NaN.
     """
     body, t = cx.body, cx.type(0).name
     shrunk = _shrunk(sampling)

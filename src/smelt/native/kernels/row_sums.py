@@ -1,4 +1,4 @@
-"""Sums of neighbors in the partial sums of a vector."""
+"""Sums of contiguous rows, with as many partial sums as a vector has lanes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from smelt.native.types import CType
 
 
 def by_halves(step: str) -> str:
-    """Return C that combines lanes by halves, each step a vector operation."""
+    """Return the C that combines lanes by halves, each step a vector operation."""
     widths = [LANES >> i for i in range(1, LANES.bit_length())]
     loops = [f"    for (ptrdiff_t j = 0; j < {w}; ++j)\n        {step.format(w)}" for w in widths]
     return "\n".join(loops)
 
 
 def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str, when: str = "") -> str:
-    """Add a function ``stem(x, n, c)`` that sums ``expression`` of each element ``v`` and ``c``.
+    """Return the name of a function ``stem(x, n, c)`` that sums ``expression`` over a row.
 
-    ``when`` is a preprocessor condition.
+    The expression is of each element ``v`` and of ``c``. ``when`` is a preprocessor condition.
     """
     name, t = f"{stem}_{type_.name}", type_.name
     text = f"""static {t} {name}(const {t} *x, ptrdiff_t n, {t} c)
@@ -42,9 +42,9 @@ def sum_of(cx: KernelContext, type_: CType, expression: str, stem: str, when: st
 
 
 def call_when(cx: KernelContext, name: str, text: str, when: str) -> str:
-    """Add a function that is compiled only under ``when``, with a name of its own.
+    """Return the name of a function that is compiled only under ``when``.
 
-    Other kernels may use the function unconditionally.
+    It differs from the name of the same function without condition, which other kernels may call.
     """
     if not when:
         return cx.call(name, text)

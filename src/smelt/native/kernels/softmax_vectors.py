@@ -1,4 +1,4 @@
-"""Rows of a Softmax by vectors of floats; the last vector of a row is padded with what adds 0."""
+"""Rows of a Softmax by vectors of floats; the padding of a last vector adds 0 to the sum."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ static IN_LOOPS vec vec_exp(vec x)
 }
 #endif
 """
-"""Like ``lane_math.EXP``, for all lanes."""
+"""The function of ``lane_math.EXP`` for a vector."""
 
 _SUM = """#if LANES >= 8
 static APART float NAME(const float *x, ptrdiff_t n, float topPARAMETER)
@@ -88,8 +88,8 @@ static APART float NAME(const float *x, ptrdiff_t n, float topPARAMETER)
 }
 #endif
 """
-"""C for a row. The remainder is the last lanes of a vector that is read before anything is stored,
-because the result may overwrite the row."""
+"""C for a row. The remainder is the end of a vector that is read before the first store, because
+the result may overwrite the row."""
 
 _STORE = """*(vec *)(y + i) = e0;
         *(vec *)(y + i + LANES) = e1;
@@ -101,13 +101,15 @@ FEWEST = 16
 
 
 def supports(type_: CType, count: int) -> bool:
-    """True if this file's kernels support the instruction: 32-bit floats in rows that are known to
-    fill a vector, or of run-time size."""
+    """True if this file's kernels support the instruction: float32 rows that fill a vector.
+
+    A row of run-time size qualifies, too.
+    """
     return type_.name == "float" and not surely_below(count, FEWEST)
 
 
 def emit(cx: KernelContext, count: int) -> None:
-    """Write code for one row ``x`` of ``count``, to ``y``, which may be ``x``."""
+    """Write one row ``x`` of ``count`` elements to ``y``, which may be ``x``."""
     body, top = cx.body, extreme_of(cx, cx.type(0), ">")
     in_lanes(cx, "expf(x)")
     cx.call("vec_exp", EXP)

@@ -12,7 +12,7 @@ from smelt.native.types import CType
 RUN = 8
 """The indices that are sorted by insertion before runs are merged."""
 
-MERGED = """/* The places 0 to n - 1 in the order of their elements, equal ones by place. */
+MERGED = """/* Return the indices 0 to n - 1 sorted by element, then by index (merge sort). */
 static int64_t *{name}(const {t} *row, ptrdiff_t step, ptrdiff_t n, int64_t *places,
     int64_t *other)
 {{
@@ -54,7 +54,7 @@ static int64_t *{name}(const {t} *row, ptrdiff_t step, ptrdiff_t n, int64_t *pla
 }}
 """
 
-BY_BYTES = """/* The places 0 to n - 1 in the order of their elements, equal ones by place. */
+BY_BYTES = """/* Return the indices 0 to n - 1 sorted by element, then by index (radix sort). */
 static int64_t *{name}(const {t} *row, ptrdiff_t step, ptrdiff_t n, int64_t *places, int64_t *other)
 {{
     uint64_t *from = (uint64_t *)places, *to = (uint64_t *)other;

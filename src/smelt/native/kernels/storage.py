@@ -2,7 +2,7 @@
 
 Kernels compute in ``float`` or in a byte; stores round once, to nearest, ties to even. Overflow is
 infinity in 16 bits; in 8 bits it is the largest number if ``saturate`` is set, as Cast defines it.
-Elements smaller than a byte are packed, the first in the low bits, like in ONNX.
+Elements smaller than a byte are packed as in ONNX, the first in the low bits.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ LOAD, STORE = "smelt.c::Load", "smelt.c::Store"
 
 @dataclass(frozen=True, slots=True)
 class Minifloat:
-    """A float format with a sign, an exponent and ``mantissa`` bits, given by codes.
+    """A float format of a sign, an exponent and ``mantissa`` bits; special values are given as
+    codes.
 
-    ``limit`` is where overflow to ``infinity`` begins, or to ``nan`` if there is no infinity.
-    ``largest`` is the code of the largest number; ``unsigned_zero`` means that there is no -0.
+    Values that meet ``limit`` overflow to ``infinity``, or to ``nan`` if there is no infinity.
+    ``largest`` is the code of the largest number. ``unsigned_zero``: there is no -0.
     """
 
     word: str
@@ -58,7 +59,7 @@ SATURATES = frozenset({dtype for dtype in MINIFLOATS if dtype.bitwidth == 8}) | 
 
 @kernel(LOAD, kinds=frozenset({"int"}))
 def load(cx: KernelContext) -> None:
-    """Convert codes to numbers, exactly."""
+    """Write the exact conversion of codes to numbers."""
     dtype = cx.program.slots[cx.instruction.inputs[0]].dtype
     source, output = cx.input(0), cx.output()
     with cx.body.loop("i", output.size):
@@ -77,7 +78,7 @@ def load(cx: KernelContext) -> None:
 
 @kernel(STORE, kinds=frozenset({"float", "int"}))
 def store(cx: KernelContext) -> None:
-    """Convert numbers to the nearest codes; integers keep their low bits."""
+    """Write the conversion of numbers to the nearest codes; integers keep their low bits."""
     dtype = cx.program.slots[cx.instruction.outputs[0]].dtype
     source, output = cx.input(0), cx.output()
     per_byte = 8 // dtype.bitwidth
@@ -117,9 +118,9 @@ VALUE_OF_POWER = """static float value_of_power(unsigned code)
 
 
 def _power(cx: KernelContext) -> str:
-    """Return the name of a function that rounds a float up to a power of 2.
+    """Return the name of a function that rounds a float up to a power of 2, the default of ONNX.
 
-    That is ONNX's default; lowering refuses others. If it saturates, overflow is the largest power.
+    If it saturates, overflow is the largest power.
     """
     saturate = bool(cx.int("saturate"))
     name = "power_of_float" + ("_saturated" if saturate else "")
@@ -134,7 +135,7 @@ def _power(cx: KernelContext) -> str:
 
 
 def _unpacked(array: str, dtype: ir.DataType) -> str:
-    """Return element ``i`` of an array that may be packed, as C."""
+    """Return element ``i`` of an array, which may be packed, as C."""
     bits = int(dtype.bitwidth)
     if bits >= 8:
         return f"{array}[i]"
@@ -143,7 +144,7 @@ def _unpacked(array: str, dtype: ir.DataType) -> str:
 
 
 def _value(dtype: ir.DataType) -> str:
-    """Return C of a function from the code of a minifloat to its number, without branches.
+    """Return the branch-free C function from the code of a minifloat to its number.
 
     The code is shifted to the bits of a float, and the difference of the biases added to its
     exponent. A subnormal is then one binade too high, with an implicit 1, which is subtracted.
@@ -185,10 +186,10 @@ def _value(dtype: ir.DataType) -> str:
 
 
 def _code(name: str, dtype: ir.DataType, source: CType, saturate: bool) -> str:
-    """Return C of a function from a number to the code of the nearest minifloat, without branches.
+    """Return the branch-free C function from a number to the code of the nearest minifloat.
 
-    The dropped bits are rounded; a carry goes into the exponent. A number below the least normal
-    one is added to one whose last place is the unit of the subnormals, which rounds it.
+    The dropped bits are rounded; a carry goes into the exponent. A number below the smallest normal
+    one is added to a number whose last place is the unit of the subnormals, which rounds it.
     """
     f, t = MINIFLOATS[dtype], source
     places, bias = (23, 127) if t.name == "float" else (52, 1023)

@@ -1,7 +1,7 @@
 """Lane-batched singular values and vectors of many small matrices.
 
-The steps are in the order of LAPACK's ``gesdd``, so signs match: a matrix that is much longer than
-wide is made triangular first; then each is made bidiagonal by reflections, and diagonal by implicit
+The steps are in the order of LAPACK's ``gesdd``, so signs match. A matrix that is much longer than
+wide is made triangular first. Then it is made bidiagonal by reflections, and diagonal by implicit
 QR. Wide matrices are transposed, and their lower bidiagonal form is rotated to an upper one.
 """
 
@@ -18,17 +18,19 @@ from smelt.program.storage import Needs
 
 SVD, SINGULAR_VALUES = f"{DOMAIN}::SVD", f"{DOMAIN}::SingularValues"
 MOST = 25
-"""The largest smaller side: ``gesdd`` divides larger matrices, so vectors could have other
-signs."""
+"""The largest shorter side: ``gesdd`` splits larger matrices, so vectors could have other signs."""
 MOST_VALUES = 32
-"""The largest smaller side without vectors: the bits of a lane, one per row, mark block ends."""
+"""The largest shorter side without vectors: the bits of a lane mark block ends, one per row."""
 LONGEST = 64
-"""The longest other side: larger matrices exceed the nearest caches."""
+"""The largest longer side: larger matrices exceed the nearest caches."""
 
 
 def supports(instance: Instance) -> bool:
-    """True if this file's kernels support the instruction: small real matrices that are not empty,
-    in a batch that fills a vector."""
+    """True if this file's kernels support the instruction: a batch of small, nonempty real
+    matrices.
+
+    The batch has to fill a vector.
+    """
     shape, type_ = instance.shape(0), instance.type(0).name
     if type_ not in ("float", "double") or 0 in shape:
         return False
@@ -56,7 +58,7 @@ class _Sizes:
 
     @property
     def triangular_first(self) -> bool:
-        """True if matrices are made triangular first."""
+        """True if the longer side is so long that matrices are made triangular first."""
         return self.most >= self.least * 11 // 6
 
     def rooms(self, vectors: bool) -> dict[str, int]:
@@ -72,7 +74,7 @@ class _Sizes:
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return the scratch space."""
+    """Return the scratch space of all arrays."""
     vectors = instance.instruction.op == SVD
     rooms = _Sizes(*instance.shape(0)[-2:]).rooms(vectors)
     return Needs(workspace=BYTES * sum(rooms.values()))
@@ -80,7 +82,7 @@ def _needs(instance: Instance) -> Needs:
 
 @kernel(SINGULAR_VALUES, needs=_needs, shared=True)
 def singular_values(cx: KernelContext) -> None:
-    """Compute singular values; a matrix that is not finite gives NaN."""
+    """Write the singular values of each matrix; a matrix with non-finite elements gives NaN."""
     sizes, vectors = _Sizes(*cx.shape(0)[-2:]), Vectors(cx)
     for name, count in sizes.rooms(False).items():
         vectors.room(name, count)
@@ -93,7 +95,9 @@ def singular_values(cx: KernelContext) -> None:
 
 @kernel(SVD, needs=_needs, shared=True)
 def svd(cx: KernelContext) -> None:
-    """Compute singular values and vectors; a matrix that is not finite gives NaN."""
+    """Write singular values and vectors of each matrix; a matrix with non-finite elements gives
+    NaN.
+    """
     sizes, vectors, t = _Sizes(*cx.shape(0)[-2:]), Vectors(cx), cx.type(0).name
     for name, count in sizes.rooms(True).items():
         vectors.room(name, count)
@@ -115,8 +119,10 @@ def svd(cx: KernelContext) -> None:
 
 
 def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None:
-    """Write the reduction to the upper bidiagonal ``d`` and ``e``; reflections stay in ``whole``
-    and ``reduced``."""
+    """Write the reduction to the upper bidiagonal matrix ``d`` and ``e``.
+
+    The reflections stay in ``whole`` and ``reduced``.
+    """
     body, t, (m, n), least = cx.body, cx.type(0).name, (sizes.m, sizes.n), sizes.least
     body.line(f"{vectors.word} back;")
     body.line(f"int skip[{vectors.lanes}];")
@@ -144,7 +150,7 @@ def _emit_bidiagonal(cx: KernelContext, sizes: _Sizes, vectors: Vectors) -> None
 
 
 def _emit_steps(cx: KernelContext, sizes: _Sizes, vectors: Vectors, *, with_vectors: bool) -> None:
-    """Write the implicit QR."""
+    """Write the call of the implicit QR."""
     arrays = "left, right" if with_vectors else "d, d"
     given = f"d, e, {arrays}, largest, bound, {sizes.least}, skip, &swapped, {int(with_vectors)}"
     function = vectors.function("bidiagonal_qr")
@@ -154,7 +160,8 @@ def _emit_steps(cx: KernelContext, sizes: _Sizes, vectors: Vectors, *, with_vect
 
 
 def _emit_values(cx: KernelContext, sizes: _Sizes, vectors: Vectors, name: str) -> None:
-    """Write the sorted values of matrix ``b + l``, and their indices to ``order``."""
+    """Write the sorted singular values of matrix ``b + l``, and their former
+    indices to ``order``."""
     body, t, least = cx.body, cx.type(0).name, sizes.least
     if cx.instruction.op == SINGULAR_VALUES:
         body.line(f"ptrdiff_t order[{least}];")
@@ -166,8 +173,10 @@ def _emit_values(cx: KernelContext, sizes: _Sizes, vectors: Vectors, name: str) 
 def _emit_vectors(
     cx: KernelContext, sizes: _Sizes, vectors: Vectors, rows: int, columns: int, *, is_left: bool
 ) -> None:
-    """Write the product of the reflections and the vectors of QR; right vectors are stored as
-    rows."""
+    """Write the left or right vectors: the product of the reflections and the vectors of the QR.
+
+    Right vectors are stored as rows.
+    """
     body, t, least, lanes = cx.body, cx.type(0).name, sizes.least, vectors.lanes
     of_rows = is_left if sizes.m >= sizes.n or sizes.triangular_first else not is_left
     is_long = is_left == (sizes.m >= sizes.n)

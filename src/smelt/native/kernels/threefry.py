@@ -9,7 +9,7 @@ from smelt.operators.threefry2x32 import GROUPS, PARITY, ROTATIONS
 
 @kernel("smelt::Threefry2x32", kinds=frozenset({"int"}))
 def threefry(cx: KernelContext) -> None:
-    """Write one loop with all rounds, which compilers vectorize."""
+    """Write one loop over all elements with all rounds, which compilers vectorize."""
     results = [cx.output(i) for i in range(2)]
     shape = results[0].shape
     reads = [cx.input(i).broadcast(shape) for i in range(4)]
@@ -25,7 +25,8 @@ def threefry(cx: KernelContext) -> None:
 
 
 def _rounds() -> str:
-    """Return C that enciphers the words ``x`` and ``y`` with the key ``k0``, ``k1``."""
+    """Return the C statements that encrypt the words ``x`` and ``y`` with the
+    key ``k0``, ``k1``."""
     lines = [f"const uint32_t k2 = k0 ^ k1 ^ {PARITY}u;", "x += k0;", "y += k1;"]
     for group in range(GROUPS):
         for bits in ROTATIONS[group % 2]:

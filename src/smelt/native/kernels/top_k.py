@@ -1,7 +1,7 @@
 """TopK: the largest or smallest elements along an axis.
 
-For few elements, a sorted list of the best ones so far is kept: n * k steps for a row in the worst
-order, about n for a random one. For more, the whole row is sorted.
+If k is small, a sorted list has the best elements so far: n * k steps for a row in the worst order,
+about n for a random one. If k is large, the whole row is sorted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from smelt.program.storage import Needs
 
 @kernel(TOP_K_AT_RUN_TIME, kinds=NUMBER)
 def dynamic_top_k(cx: KernelContext) -> None:
-    """Return as many elements as the second input says; fail if rows have fewer."""
+    """Write a check that the second input is the declared k, then the TopK; fail if rows are
+    shorter.
+    """
     axis, count = cx.int("axis"), cx.input(1)
     cx.may_fail()
     cx.body.line(f"const int64_t k = {count.name}[0];")
@@ -33,7 +35,7 @@ def dynamic_top_k(cx: KernelContext) -> None:
 
 
 def _sorts(instance: Instance) -> bool:
-    """True if keeping a list takes more steps than a sort, for a random row."""
+    """True if a list takes more steps than a sort for a random row."""
     count = cast(object, instance.shape(0)[instance.int("axis")])
     kept = cast(object, instance.output_shape()[instance.int("axis")])
     if not isinstance(count, int) or not isinstance(kept, int) or kept < 2:
@@ -43,14 +45,14 @@ def _sorts(instance: Instance) -> bool:
 
 
 def _needs(instance: Instance) -> Needs:
-    """Return scratch space for the indices of a row, twice."""
+    """Return the scratch space of a sort: the indices of a row, twice."""
     if not _sorts(instance):
         return Needs()
     return Needs(workspace=2 * 8 * instance.shape(0)[instance.int("axis")])
 
 
 def _sort(cx: KernelContext, outer: int, inner: int) -> None:
-    """Write code that sorts each row."""
+    """Write the sort of each row."""
     x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
     count, kept = x.shape[cx.int("axis")], values.shape[cx.int("axis")]
     name = sort_row(cx, _before(cx, "a", "b"))
@@ -67,7 +69,10 @@ def _sort(cx: KernelContext, outer: int, inner: int) -> None:
 
 @kernel("TopK", kinds=NUMBER, needs=_needs)
 def top_k(cx: KernelContext) -> None:
-    """Keep the indices of the best elements in the second output; read the values at the end."""
+    """Write the list of the best elements of each row: their indices are in the second output.
+
+    The values are read at the end.
+    """
     x, values, places, t = cx.input(0), cx.output(0), cx.output(1), cx.type(0)
     axis = cx.int("axis")
     count, kept = x.shape[axis], values.shape[axis]
@@ -103,14 +108,14 @@ def top_k(cx: KernelContext) -> None:
 
 
 BLOCK = 32
-"""The elements that are compared with the last one of the list at once."""
+"""The elements that are compared with the last element of the list at once."""
 
 SHIFTED = 16
 """The longest list into which elements are inserted by linear search."""
 
 
 def _neighbours(cx: KernelContext, count: int, kept: int) -> None:
-    """Write code for a contiguous row; the list and its values are in the outputs."""
+    """Write the list for a contiguous row; indices and values are in the outputs."""
     x, values, places, t, body = cx.input(0), cx.output(0), cx.output(1), cx.type(0), cx.body
     body.line(f"const {t.name} *const row = {x.name} + o * {count};")
     body.line(f"{t.name} *const list = {values.name} + o * {kept};")
@@ -143,7 +148,7 @@ def _neighbours(cx: KernelContext, count: int, kept: int) -> None:
 
 
 def _make_room(cx: KernelContext) -> None:
-    """Write a binary search for the index ``at`` of ``v``, and move the later elements."""
+    """Write a binary search for the index ``at`` of ``v``, and the move of the later elements."""
     body, element = cx.body, cx.type(0).size
     body.line("ptrdiff_t low = 0, high = at;")
     with body.block("while (low < high)"):

@@ -1,11 +1,11 @@
-"""Copies that transpose planes: what is read along one dim is written along another.
+"""Copies that transpose planes: elements contiguous along one dim are written along another.
 
-Blocks of four by four 32-bit elements are transposed in registers. If a side has two or three,
-vectors of four exceed it; what is stored too much is overwritten by the next vector.
+Blocks of four by four 32-bit elements are transposed in registers. If a side has two or three
+elements, vectors of four exceed it; the next vector overwrites the surplus.
 
-Functions take the element type, and only vectors, which ``may_alias``, read it as float. No scalar
-is accessed as another type than its own: compilers may assume that a store of float changes no
-integer, and move loads of integers across it.
+The C functions take pointers to the element type; only vectors, which ``may_alias``, read elements
+as floats. No scalar is accessed as another type: compilers may assume that a store of a float
+changes no integer, and move loads of integers across it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smelt.native.kernels.vector import PRELUDE, TURN
 from smelt.program.run_sizes import Size, is_empty, same
 
 FEWEST = 16
-"""The fewest elements of a plane for which a call is worth it."""
+"""The fewest elements of a plane for which a call of the function pays."""
 
 PLANE = """static APART void turn_@t_plane(const @t *restrict from, ptrdiff_t step,
     @t *restrict to, ptrdiff_t pitch, ptrdiff_t rows, ptrdiff_t columns)
@@ -95,15 +95,17 @@ _THIRD = """        {
 
 
 def supports(cx: KernelContext, write: Access, read: Access) -> bool:
-    """True if this writes the copy ``write[...] = read[...]`` over the shape of the output."""
+    """True if this file's kernels support the copy ``write[...] = read[...]`` over the output's
+    shape.
+    """
     sizes, (to, source) = collapse(cx.output_shape(), (write, read))
     return write.type.size == 4 and _turned(sizes, to, source) is not None
 
 
 def _turned(sizes: tuple[int, ...], to: Access, source: Access) -> int | None:
-    """Return the loop along which the copy reads contiguously, None if this does not apply.
+    """Return the loop along which the copy reads contiguously, None if it is no transposition.
 
-    The last loop is the one along which it writes contiguously.
+    The last loop writes contiguously.
     """
     if len(sizes) < 2 or is_empty(sizes) or not same(to.strides[-1], 1):
         return None
@@ -118,7 +120,7 @@ def _turned(sizes: tuple[int, ...], to: Access, source: Access) -> int | None:
 
 
 def emit(cx: KernelContext, write: Access, read: Access) -> None:
-    """Write a loop over planes."""
+    """Write a loop over planes with a call of the function that transposes one."""
     sizes, (to, source) = collapse(cx.output_shape(), (write, read))
     turned = _turned(sizes, to, source)
     assert turned is not None  # it was asked before

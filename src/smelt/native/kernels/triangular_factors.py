@@ -1,7 +1,7 @@
 """LU, Cholesky and TriangularSolve by plain loops, matrix by matrix.
 
-They are for small matrices, as in filters and fits, where a library call would cost more. Rows are
-contiguous, so inner loops go along them.
+They are for small matrices, as in filters and fits, for which a library call would take longer.
+Inner loops run along rows, which are contiguous.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from smelt.runtime.c_library import ERROR_SINGULAR
 
 
 def _matrix(cx: KernelContext, operand: Operand, name: str, *, constant: bool = False) -> None:
-    """Let ``name`` point to matrix ``b`` of ``operand``."""
+    """Declare ``name``, the pointer to matrix ``b`` of ``operand``."""
     word = f"const {operand.type.name} *const" if constant else f"{operand.type.name} *const"
     rows, columns = operand.shape[-2:]
     cx.body.line(f"{word} {name} = {operand.name} + b * {rows * columns};")
@@ -28,7 +28,8 @@ def _batch(operand: Operand) -> int:
 
 @kernel("smelt::Cholesky", kinds=FLOAT)
 def cholesky(cx: KernelContext) -> None:
-    """Compute column by column; a pivot that is not positive makes the whole triangle NaN."""
+    """Write Cholesky factors column by column; a pivot that is not positive
+    makes the triangle NaN."""
     a, y, body, t = cx.input(0), cx.output(), cx.body, cx.type(0)
     n, lower = a.shape[-1], cx.int("lower")
 
@@ -56,7 +57,7 @@ def cholesky(cx: KernelContext) -> None:
 
 @kernel("smelt::LU", kinds=FLOAT)
 def lu(cx: KernelContext) -> None:
-    """Compute column by column with partial pivoting."""
+    """Write LU factors column by column, with partial pivoting."""
     a, y, body, t = cx.input(0), cx.output(0), cx.body, cx.type(0)
     pivots, order = cx.output(1), cx.output(2)
     rows, columns = a.shape[-2:]
@@ -83,7 +84,7 @@ def lu(cx: KernelContext) -> None:
 
 @kernel("smelt::FullPivotLU", kinds=FLOAT)
 def full_pivot_lu(cx: KernelContext) -> None:
-    """Compute with full pivoting; NaN is chosen last."""
+    """Write LU factors with full pivoting; NaN is chosen last as a pivot."""
     a, y, body, t = cx.input(0), cx.output(0), cx.body, cx.type(0)
     rows, columns = a.shape[-2:]
     orders = ((cx.output(1), rows, "down"), (cx.output(2), columns, "across"))
@@ -117,8 +118,7 @@ def full_pivot_lu(cx: KernelContext) -> None:
 
 
 def _eliminate(cx: KernelContext, rows: int, columns: int) -> None:
-    """Write the elimination below pivot ``k`` of the matrix ``m``; a pivot of 0 leaves its
-    column."""
+    """Write the elimination below pivot ``k`` of the matrix ``m``; a pivot of 0 changes nothing."""
     body, t = cx.body, cx.type(0)
     body.line(f"const {t.name} pivot = m[k * {columns} + k];")
     with body.loop("i", rows, start="k + 1"):
@@ -130,7 +130,8 @@ def _eliminate(cx: KernelContext, rows: int, columns: int) -> None:
 
 
 def exchange(cx: KernelContext, word: str, first: str, second: str) -> None:
-    """Write a swap of two places of the C type ``word``, in a block without another ``v``."""
+    """Write a swap of two places of the C type ``word``, in a block without
+    another variable ``v``."""
     cx.body.line(f"const {word} v = {first};")
     cx.body.line(f"{first} = {second};")
     cx.body.line(f"{second} = v;")
@@ -138,7 +139,7 @@ def exchange(cx: KernelContext, word: str, first: str, second: str) -> None:
 
 @kernel("smelt::PivotsToPermutation", kinds=frozenset({"int"}))
 def pivots_to_permutation(cx: KernelContext) -> None:
-    """Apply one swap after the other."""
+    """Write the permutation that results from one swap after the other."""
     pivots, y, body = cx.input(0), cx.output(), cx.body
     swaps, count = pivots.shape[-1], y.shape[-1]
     with body.loop("b", math.prod(pivots.shape[:-1])):
@@ -153,7 +154,9 @@ def pivots_to_permutation(cx: KernelContext) -> None:
 
 @kernel("smelt::TriangularSolve", kinds=FLOAT)
 def triangular_solve(cx: KernelContext) -> None:
-    """Solve by substitution; a system from the right is one from the left with both transposed."""
+    """Write solutions by substitution; a system from the right is solved with both sides
+    transposed.
+    """
     a, b, y, body, t = cx.input(0), cx.input(1), cx.output(), cx.body, cx.type(0)
     n, left = a.shape[-1], bool(cx.int("left_side"))
     columns = b.shape[-1] if left else b.shape[-2]
@@ -188,7 +191,7 @@ def triangular_solve(cx: KernelContext) -> None:
 
 @kernel("smelt::ValidateNonsingular", kinds=FLOAT, needs=lambda instance: Needs(in_place=(0,)))
 def validate_nonsingular(cx: KernelContext) -> None:
-    """Fail if a pivot is 0 or not finite; else copy the factors."""
+    """Write a check that ends the run if a pivot is 0 or not finite, then a copy of the factors."""
     u, y, body = cx.input(0), cx.output(), cx.body
     rows, columns = u.shape[-2:]
     cx.may_fail(ERROR_SINGULAR)

@@ -7,7 +7,7 @@ the CPU's are very slow, so the width follows the compiler's target macros.
 from __future__ import annotations
 
 MOST_LANES = 16
-"""The lanes of the widest vectors, which bounds how far kernels may read past their data."""
+"""The lanes of the widest vectors, and so the most elements that kernels read past their data."""
 
 _SIXTEEN = """#if defined(__clang__) && \\
     (defined(__AVX512F__) || (defined(LANES) && LANES == 16))
@@ -18,8 +18,8 @@ WHOLE_VECTORS = _SIXTEEN.format(
     '#pragma clang attribute push(__attribute__((target("tune=x86-64"))), apply_to = function)'
 )
 WHOLE_VECTORS_END = _SIXTEEN.format("\n".join(["#pragma clang attribute pop"] * 2))
-"""Pragmas around all functions. Without them, clang 14 splits vectors of 16 floats in two and runs
-out of registers."""
+"""Pragmas around all functions. Without them, clang 14 splits vectors of 16 floats and runs out of
+registers."""
 
 PRELUDE = """#if defined(__GNUC__)
 #define APART __attribute__((noinline))
@@ -94,7 +94,7 @@ static inline void turn_four(const float *from, ptrdiff_t step, float *to, ptrdi
 }
 #endif
 """
-"""Transposes a 4x4 block: rows ``step`` apart become columns of rows ``pitch`` apart."""
+"""C that transposes a 4x4 block: rows ``step`` apart become columns of rows ``pitch`` apart."""
 
 SECONDS = """#if LANES == 16 && !defined(__clang__)
 #define EVENS(v, w) __builtin_shuffle(v, w, __extension__(mask){ \\
@@ -131,4 +131,4 @@ static inline void copy_seconds(const float *restrict from, float *restrict to,
         to[j] = from[2 * j];
 }
 """
-"""Copies every second element and reads none past the last."""
+"""C that copies every second element and reads none past the last one."""

@@ -1,8 +1,8 @@
 """Products of float matrices by micro-kernels: rows of the left side by panels of the right.
 
 A constant right side is packed into panels at compile time. A computed one is packed panel by panel
-if there are enough rows to make up for it. Else it is read where it is, if its columns are
-contiguous and enough for the widest micro-kernel; the last columns then overlap those before.
+if enough rows use each panel. Otherwise it is read in place, if its columns are contiguous and fill
+the widest micro-kernel; the last columns then overlap the previous ones.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class Matrices:
 
 
 COPIED_ROWS, NEAR_COLUMNS = 32, 2 * PANEL
-"""The fewest rows with which a readable right side is copied, if it has more than ``NEAR_COLUMNS``:
-rows of more are too far apart for hardware prefetching."""
+"""The fewest rows for which a contiguous right side is packed, if it has more than
+``NEAR_COLUMNS``: the rows of a wider one are too far apart for hardware prefetching."""
 
 
 def vectors_for(rows: int) -> int:
@@ -74,15 +74,14 @@ def panel_for(rows: int) -> int:
 
 
 def panel_workspace(m: int, n: int, k: int, stride: int) -> int:
-    """Return the scratch space for a right side that is no constant."""
+    """Return the floats of scratch space for a right side that is not constant."""
     readable = same(stride, 1) and lowest(n) >= PANEL
     many = lowest(m) >= COPIED_ROWS and lowest(n) > NEAR_COLUMNS
     return 0 if readable and not many else 4 * PANEL * max(highest(k), 1)
 
 
 def pack(matrix: np.ndarray, rows: int) -> np.ndarray:
-    """Return ``[k, n]`` as panels ``[k][columns]``, the last one padded, and space that vectors
-    read."""
+    """Return ``[k, n]`` as panels ``[k][columns]``, the last one padded, with room for a vector."""
     panel = panel_for(rows)
     parts = []
     for j in range(0, matrix.shape[1], panel):
@@ -124,7 +123,7 @@ def _is_fetched(p: Matrices) -> bool:
 
 @contextmanager
 def _narrow(cx: KernelContext, p: Matrices, panel: int, b: str, pitch: str) -> Iterator[None]:
-    """Write micro-kernels for ``left`` columns, of one vector if that holds the last panel."""
+    """Write micro-kernels for ``left`` columns: of one vector if the last panel fits it."""
     has_one = isinstance(cast(object, p.n), int) and 0 < p.n % panel <= NARROW
     if not has_one:
         yield
@@ -140,7 +139,7 @@ def _narrow(cx: KernelContext, p: Matrices, panel: int, b: str, pitch: str) -> I
 
 
 def emit_direct(cx: KernelContext, p: Matrices) -> None:
-    """Write a product whose right side is read where it is."""
+    """Write a product whose right side is read in place."""
     body, vectors = cx.body, vectors_for(p.m) if lowest(p.n) >= MOST_VECTORS * MOST_LANES else 2
     lanes = f"{vectors} * LANES"
     with _columns(cx, p, lanes):
@@ -149,7 +148,7 @@ def emit_direct(cx: KernelContext, p: Matrices) -> None:
 
 
 def emit_copied(cx: KernelContext, p: Matrices, scratch: str) -> None:
-    """Write a product whose right side is packed, panel by panel."""
+    """Write a product whose right side is packed at run time, panel by panel."""
     body = cx.body
     copy = _copy(cx, same(p.b_k, 1) and not same(p.b_n, 1))
     with _columns(cx, p, PANEL):
@@ -180,7 +179,7 @@ def _emit_rows(
     *,
     fetches: bool = False,
 ) -> None:
-    """Write a loop over rows."""
+    """Write a loop over rows, with micro-kernels of nearly equal height."""
     columns, epilogue = vectors or vectors_for(p.m), p.epilogue.at("i", j)
 
     def tile(rows: int, when: str = WIDE if columns == 1 else "", fetch: int = 0) -> None:
@@ -217,7 +216,7 @@ def _call(
     stored: str,
     more: Sequence[str] = (),
 ) -> None:
-    """Write the call for the rows from ``i`` on and the columns from ``j`` on."""
+    """Write the call of a micro-kernel for rows from ``i`` on and columns from ``j`` on."""
     arguments = [str(p.k), f"{p.a} + i * {p.a_m}", str(p.a_m), str(p.a_k), *b, *more]
     made.call(cx, arguments, f"{p.c} + i * {p.n} + {j}", p.n, stored)
 
@@ -246,8 +245,8 @@ def _emit_run_rows(cx: KernelContext, rows: int, tile: Callable[[int], None]) ->
 
 
 def _copy(cx: KernelContext, turned: bool) -> str:
-    """Return the name of a function that packs a padded panel, of contiguous columns if
-    ``turned``."""
+    """Return the name of a function that packs a padded panel; ``turned`` for
+    contiguous columns."""
     name = "copy_turned" if turned else "copy_panel"
     cx.call("LANES", PRELUDE)
     out = Writer()

@@ -1,8 +1,8 @@
-"""Copies of images of bytes for integer convolutions: unsigned, four channels of a pixel together.
+"""Copies of byte images for integer convolutions: unsigned, four channels of a pixel contiguous.
 
-A band of rows is copied with its padding, which is the zero point, and split by stride into phases,
-so that neighbouring output pixels read neighbours. Signed bytes, and their zero point, become
-unsigned by adding 128.
+A band of rows is copied with its padding, which is the zero point. It is split by stride into
+phases, so neighboring output pixels read contiguous pixels. Signed bytes, and their zero point,
+become unsigned by adding 128.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BAND_PIXELS = 128
 
 @dataclass(frozen=True)
 class Band:
-    """A band of output ``rows`` of ``wide`` pixels that is computed at a time.
+    """A band of output ``rows`` of ``wide`` pixels, which are computed at a time.
 
     It reads ``phases``, each with ``seen`` rows of ``pitch`` pixels.
     """
@@ -35,24 +35,27 @@ class Band:
 
     @property
     def plane(self) -> int:
-        """The number of pixels that are read, of all phases."""
+        """The number of pixels that the band reads, in all phases."""
         return len(self.phases) * self.seen * self.pitch
 
     def columns(self, phase: int) -> tuple[int, int, int]:
-        """Return the image column where a row of a phase begins, and which of its columns are in
-        the image."""
+        """Return the image column where a row of a phase begins, and the range of its columns in
+        the image.
+        """
         step, width = self.window.strides[2], self.window.input[2]
         first = phase - self.window.begin[2]
         low = min(max(0, -(first // step)), self.pitch)
         return first, low, max(low, min(self.pitch, (width - 1 - first) // step + 1))
 
     def quad_bytes(self, quads: int) -> int:
-        """Return the bytes of ``quads`` groups of four channels, with those that vectors read past
-        them."""
+        """Return the bytes of ``quads`` groups of four channels, and of what vectors read past
+        them.
+        """
         return 4 * quads * self.plane + 8 * MOST_SUMS
 
     def places(self) -> list[int]:
-        """Return the pixel that each position of the kernel reads."""
+        """Return the index of the pixel that each kernel position reads for the
+        first output pixel."""
         (_, kh, kw), (_, down, step) = self.window.kernel, self.window.strides
         _, dh, dw = self.window.dilations
         return [
@@ -65,8 +68,9 @@ class Band:
 
 
 def band_of(window: Window, pixels: int = BAND_PIXELS) -> Band:
-    """Return bands of about ``pixels`` output pixels; a pointwise convolution is cut at any
-    pixel."""
+    """Return bands of about ``pixels`` output pixels; bands of a pointwise convolution may cut
+    rows.
+    """
     if window.pointwise:
         window = _in_rows(window)
     (_, height, wide), (_, kh, kw) = window.output, window.kernel
@@ -79,8 +83,7 @@ def band_of(window: Window, pixels: int = BAND_PIXELS) -> Band:
 
 
 def _in_rows(window: Window) -> Window:
-    """Return the same pixels in rows as long as a band if that divides them evenly, else in one
-    row."""
+    """Return the window with its pixels in rows as long as a band, or in one row."""
     pixels = window.pixels
     wide = next((w for w in range(BAND_PIXELS, 31, -8) if pixels % w == 0), window.output[2])
     wide = pixels if pixels <= 2 * BAND_PIXELS else wide
@@ -165,7 +168,7 @@ static IF_CALLED void copy_quads(const unsigned char *const *rows, ptrdiff_t n, 
             to[4 * q + i] = (unsigned char)(rows[i][q * step] ^ flip);
 }
 """
-"""C that copies rows; with a step of 2, it reads no byte past the last that is needed."""
+"""C that copies rows; with a step of 2, it reads no byte past the last needed one."""
 
 
 def copy_quads(cx: KernelContext) -> str:
@@ -179,9 +182,9 @@ def copy_quads(cx: KernelContext) -> str:
 
 
 def emit_copy(cx: KernelContext, band: Band, channels: int, to: str, flip: int) -> None:
-    """Copy from ``image`` into ``to`` the band that begins at output row ``h``.
+    """Write the copy from ``image`` into ``to`` of the band that begins at output row ``h``.
 
-    The last group of four channels is padded with its first one; the weights there are 0.
+    The last group of four channels is padded with its first channel; the weights there are 0.
     """
     window, body, copy = band.window, cx.body, copy_quads(cx)
     (_, height, width), (_, down, step) = window.input, window.strides

@@ -1,7 +1,7 @@
-"""Convolutions of bytes of one channel: int8 dot products of neighbouring kernel positions.
+"""Convolutions of one byte channel: int8 dot products of four neighboring kernel columns.
 
-Groups of four channels would multiply mostly by padding. The image is copied as four channels
-instead, each shifted by one kernel position from the one before.
+A group of four channels would be mostly padding. Instead, the image is copied as four channels,
+each shifted by one kernel column from the previous one.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from smelt.native.kernels.quantized.band_copy import Band, copy_quads
 
 
 def supports(weights: np.ndarray, window: Window) -> bool:
-    """True if each group has one channel, and the convolution is 2-D with several kernel
-    columns."""
+    """True if each group has one channel, and the convolution is 2-D with
+    several kernel columns."""
     return weights.shape[2] == 1 and window.flat and window.kernel[2] > 1
 
 
@@ -36,14 +36,14 @@ def in_quads(window: Window, weights: np.ndarray) -> tuple[Window, np.ndarray]:
 
 
 def row_bytes(band: Band) -> int:
-    """Return the bytes of a padded row of the image, from the first that is read."""
+    """Return the bytes of a padded row of the image, from the first byte that is read."""
     (_, _, step), (_, _, dw) = band.window.strides, band.window.dilations
     last = max(left for _, left in band.phases) + (band.pitch - 1) * step + 3 * (dw // 4)
     return last + 1
 
 
 def emit_copy(cx: KernelContext, band: Band, to: str, line: str, flip: int) -> None:
-    """Copy from ``image`` into ``to`` the band that begins at output row ``h``.
+    """Write the copy from ``image`` into ``to`` of the band that begins at output row ``h``.
 
     ``line`` is a buffer for one padded row of the image.
     """

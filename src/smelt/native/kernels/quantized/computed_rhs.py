@@ -1,7 +1,7 @@
-"""Products of int8 matrices whose right side is computed: it is packed into panels in each run.
+"""Products of int8 matrices whose right operand is computed: it is packed into panels in each run.
 
-Packing also sums its columns; they are multiplied by the zero point of the left side, and the
-products are subtracted.
+Its columns are summed, too. The initial sums are minus the sums of columns times the zero point of
+the left operand.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ that compute the initial sums."""
 
 
 def is_computed(instance: Instance) -> bool:
-    """True if the right side is no constant."""
+    """True if the right operand is not constant."""
     return constant(instance, places_of(instance).w) is None
 
 
 def refuse_computed(instance: Instance) -> str | None:
-    """Return why a computed right side is refused, None if it is not."""
+    """Return why a computed right operand is refused, None if it is supported."""
     places = places_of(instance)
     w, zero = instance.slot(places.w), constant(instance, places.w_zero)
     if places.scales is not None:
@@ -81,7 +81,7 @@ def refuse_computed(instance: Instance) -> str | None:
 
 
 def packed_bytes(instance: Instance, vectors: int) -> int:
-    """Return the size of the packed right side in bytes."""
+    """Return the bytes of the packed right operand."""
     depth, columns = instance.shape(places_of(instance).w)
     panel = max(1, MOST_SUMS * vectors)  # of no columns, there are no vectors
     return 4 * -(-depth // 4) * panel * -(-columns // panel)
@@ -90,10 +90,10 @@ def packed_bytes(instance: Instance, vectors: int) -> int:
 def pack_computed(
     cx: KernelContext, vectors: int, flip: int, start: str, packed: str
 ) -> tuple[str, Epilogue]:
-    """Pack the right side at ``packed`` and write the initial sums at ``start``, in scratch space.
+    """Write the packing of the right operand to ``packed``, and the initial sums to ``start``.
 
-    Return the name of the packed right side, and the epilogue. ``flip`` is what was added to the
-    left side so that its bytes are unsigned.
+    Both are in scratch space. Returns the name of the packed operand, and the epilogue. ``flip``
+    was added to the left operand to make its bytes unsigned.
     """
     position = places_of(cx).w
     depth, columns = cx.shape(position)

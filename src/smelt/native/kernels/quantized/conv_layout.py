@@ -17,11 +17,11 @@ from smelt.native.kernels.quantized.pairwise_safe import Excess, excess_of
 
 @dataclass(frozen=True)
 class Layout:
-    """What a convolution of bytes computes, and the offset in bytes of each part of its scratch
+    """The band and weights of a convolution of bytes, and the offset of each part of its scratch
     space.
 
     The plane comes first, then the weights of a micro-kernel as 16-bit integers, a padded row of
-    the image, and the initial sum of each filter.
+    the image, and the initial sum of each filter. Offsets are in bytes.
     """
 
     band: Band
@@ -58,14 +58,15 @@ class Layout:
 
     @property
     def line(self) -> int:
-        """The offset of a row of the image."""
+        """The offset of the buffer for a row of the image."""
         wide = 2 * (ROWS * self.depth + 2 * MOST_ROWS)
         return self.block + (wide if self.weights.dtype == np.int8 else 0)
 
     @property
     def steps(self) -> int:
-        """The offset of the table of offsets in the plane of each group of four elements of a
-        filter."""
+        """The offset of a table: the offset in the plane of each group of four elements of a
+        filter.
+        """
         return self.line + (
             -(-columns_as_channels.row_bytes(self.band) // 4) * 4 if self.in_columns else 0
         )

@@ -1,7 +1,7 @@
 """The micro-kernel of integer convolutions: a few filters by two vectors of pixels.
 
-Pixels are vectors of groups of four channels, or of half groups as 16 bits. Weights are broadcast
-to all lanes.
+A lane of a vector of pixels is four channels of one pixel, or two channels as 16 bits. Weights are
+broadcast to all lanes.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ def conv_micro_kernel(
     epilogue: Epilogue,
     pairwise_safe: bool = False,
 ) -> str:
-    """Return the name of a function
-    ``(quads, plane, places, image, at, whole, apart, first, excess, steps, bias, ...)``.
+    """Return the name of a function ``(quads, plane, places, image, at, whole, apart, first,
+    excess, steps, bias, ...)``.
 
     The last parameters are ``results``, or the ``names`` of ``epilogue`` if it makes bytes.
 
     - ``image`` has ``quads`` groups of four channels, ``plane`` bytes apart.
     - ``places`` has the offset of each kernel position from each of both vectors ``at``,
       then the offsets of both halves of each.
-    - ``whole`` are the weights by group, position and row; they are read if ``HAS_QUADS``.
-    - ``apart`` are the weights otherwise: as 16 bits, those at even places of a group first. If
-      ``pairwise_safe`` and ``PAIRWISE``, they are clamped bytes instead, with their ``excess``.
-    - ``results`` has rows of both vectors. Bytes are stored in rows ``pitch`` apart, of each
-      vector ``wide`` elements from ``to`` on.
+    - ``whole`` are the weights by group, position and row, for int8 dot products (``HAS_QUADS``).
+    - ``apart`` are the weights for other CPUs: as 16 bits, those at even places of a group first.
+      If ``pairwise_safe`` and ``PAIRWISE``, they are clamped bytes instead, with their ``excess``.
+    - ``results`` has rows of both vectors. Bytes are stored in rows ``pitch`` apart, ``wide``
+      elements of each vector from ``to`` on.
     """
     name = f"filters_{rows}" + (f"_at_{positions}" if positions > 1 else "_pointwise")
     is_bytes, is_wide = epilogue.is_bytes, epilogue.is_small
@@ -89,7 +89,7 @@ def conv_micro_kernel(
 
 
 def _choose(out: Writer, name: str, rest: str, pairwise_safe: bool, is_wide: bool) -> None:
-    """Write the body that calls the version for the CPU."""
+    """Write the body of the function that calls the version for the CPU."""
     out.line("#if QUADS")
     with out.block("if (whole != NULL && HAS_QUADS)"):
         if is_wide:
@@ -113,8 +113,9 @@ def _choose(out: Writer, name: str, rest: str, pairwise_safe: bool, is_wide: boo
 
 
 def _call(out: Writer, name: str, weights: str, rest: str, is_wide: bool) -> None:
-    """Write a call for two vectors of pixels, and if it ``is_wide``, for two more if there are
-    any."""
+    """Write a call for two vectors of pixels and, if it ``is_wide``, for two more if they have
+    pixels.
+    """
     out.line(f"{name}({GIVEN}, {weights}, {rest});")
     if is_wide:
         more = GIVEN.replace("at", "at + 2"), rest.replace("to, wide", "to + 2, wide + 2")
@@ -123,8 +124,7 @@ def _call(out: Writer, name: str, weights: str, rest: str, is_wide: bool) -> Non
 
 
 def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: str) -> None:
-    """Write the body of a micro-kernel; the first of two halves is read from one byte before the
-    group."""
+    """Write the body of a micro-kernel; halves are read from one byte before the group on."""
     halves = 2 if kind == "halves" else 1
     start_sums(out, rows, "bias[{m}]")
     if kind == "pairwise":
@@ -169,12 +169,13 @@ def _convolve(out: Writer, rows: int, positions: int, epilogue: Epilogue, kind: 
 
 
 def _scaled(epilogue: Epilogue, row: int) -> str:
-    """Return both vectors of a row, times its factor."""
+    """Return the C of both vectors of a row, times its factor."""
     factor, fraction = f"factors[{row}]", f"fractions[{row}]"
     return ", ".join(epilogue.scaled(f"REAL(s{row}_{v})", factor, fraction) for v in range(VECTORS))
 
 
 def _store_row(out: Writer, epilogue: Epilogue, row: int) -> None:
+    """Write the store of both vectors of a row as bytes."""
     ends = "last, out + to[0], wide[0], out + to[1], wide[1]"
     out.line(f"store_two({_scaled(epilogue, row)}, {ends});")
 
@@ -197,7 +198,7 @@ def _step(out: Writer, rows: int, place: str, kind: str) -> None:
 
 
 def start_sums(out: Writer, rows: int, start: str = "", vectors: int = VECTORS) -> None:
-    """Write the declaration of sums that start with 0, plus ``start``."""
+    """Write the declaration of sums that start as 0 plus ``start``."""
     for m in range(rows):
         for v in range(vectors):
             out.line(f"sums s{m}_{v} = {{ 0 }};")
@@ -211,7 +212,7 @@ def vector(v: int) -> str:
 
 
 def end_in_sums(out: Writer, rows: int, vectors: int = VECTORS) -> None:
-    """Write the store of sums as results."""
+    """Write the store of sums to ``results``."""
     for m in range(rows):
         for v in range(vectors):
             out.line(f"*(sums *)(results + {m * vectors + v} * SUMS) = s{m}_{v};")

@@ -1,8 +1,8 @@
-"""Depthwise convolutions of bytes: int8 dot products of four neighbouring kernel positions.
+"""Depthwise convolutions of bytes: int8 dot products of four neighboring kernel positions.
 
-Read at four neighbouring pixels, groups of four pixels give the sums of every fourth pixel each.
-Rows follow each other at the pitch of the padded plane; the values between them are dropped.
-Results are bytes, or the sums themselves.
+A vector of groups of four pixels gives the sums of every fourth pixel; four such vectors, read one
+pixel apart, give all. Rows are computed as one row at the pitch of the padded plane; the values in
+the gaps are dropped. Results are bytes, or the sums themselves.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def supports(weights: np.ndarray, window: Window) -> bool:
 
 @dataclass(frozen=True)
 class Taps:
-    """Groups of four kernel positions: where each reads, its number of positions, and the weights.
+    """Groups of four kernel positions: the pixel that each reads, its number of positions, the
+    weights.
 
     ``weights`` are ``[filter, group, 4]``, 0 where there is no position.
     """
@@ -77,7 +78,7 @@ class Taps:
 
 
 def taps_of(weights: np.ndarray, band: Band) -> Taps:
-    """Return kernel positions in groups of four that read neighbours."""
+    """Return the kernel positions in groups of four that read neighboring pixels."""
     flat = weights.reshape(-1, weights.shape[3])
     position = {place: number for number, place in enumerate(band.places())}
     left, places, counts, columns = sorted(position), [], [], []
@@ -95,7 +96,7 @@ def taps_of(weights: np.ndarray, band: Band) -> Taps:
 
 
 def band(window: Window) -> Band:
-    """Return the band: the rows that are computed at a time."""
+    """Return the band of rows that are computed at a time."""
     return band_of(window, BAND_PIXELS)
 
 
@@ -133,21 +134,20 @@ def layout_of(instance: Instance, window: Window, weights: np.ndarray) -> Layout
 
 
 def _plane(size: Band) -> int:
-    """Return the bytes of a plane, with those that vectors read past it."""
+    """Return the bytes of a plane, and of what vectors read past it."""
     return -(-(size.plane + 8 * MOST_SUMS) // 32) * 32
 
 
 def _together(size: Band) -> int:
-    """Return the number of planes that are copied before any is computed.
+    """Return the number of planes that are copied before one is computed.
 
-    Narrow stores followed at once by wide loads of the same bytes stall; they have to reach the
-    cache before.
+    A wide load right after narrow stores of the same bytes would stall until they are in cache.
     """
     return max(1, TOGETHER // _plane(size))
 
 
 def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
-    """Write a loop over output planes, which copies the input planes first, some at a time."""
+    """Write a loop over output planes, which first copies some input planes at a time."""
     body, (group, filters, _, _) = cx.body, weights.shape
     layout = layout_of(cx, window, weights)
     size, stored = layout.band, layout.stored
@@ -195,7 +195,7 @@ def emit(cx: KernelContext, window: Window, weights: np.ndarray) -> None:
 
 
 def _emit_results(cx: KernelContext, size: Band, epilogue: Epilogue) -> None:
-    """Write the rows of plane ``o`` without the values between them."""
+    """Write the rows of plane ``o``, without the values in the gaps between them."""
     body = cx.body
     with body.loop("r", "rows"):
         to, from_ = f"out + r * {size.wide}", f"results + r * {size.pitch}"
@@ -206,8 +206,10 @@ def _emit_results(cx: KernelContext, size: Band, epilogue: Epilogue) -> None:
 
 
 def _pack(cx: KernelContext, taps: Taps) -> str:
-    """Return the packed weights; as 16 bits, elements at even places of each group of four come
-    first."""
+    """Return the name of the packed weights.
+
+    As 16 bits, the elements at even places of each group of four come first.
+    """
     weights, type_ = taps.weights, ir.DataType.INT8
     if weights.dtype != np.int8:
         weights, type_ = weights[..., [0, 2, 1, 3]], ir.DataType.INT16
@@ -215,7 +217,9 @@ def _pack(cx: KernelContext, taps: Taps) -> str:
 
 
 def _emit_copy(cx: KernelContext, size: Band, flip: int, *, padded: bool) -> None:
-    """Copy rows of ``image`` into ``plane``; if ``padded``, it already has ``pad`` around them."""
+    """Write the copy of rows of ``image`` into ``plane``; if ``padded``, ``pad`` surrounds them
+    already.
+    """
     window, body = size.window, cx.body
     copy_quads(cx)
     copy = cx.call("copy_row", COPY)
@@ -238,9 +242,8 @@ def _emit_copy(cx: KernelContext, size: Band, flip: int, *, padded: bool) -> Non
 
 
 def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
-    """Return the name of a micro-kernel ``(plane, n, weights, bias, ..., results)``: n pixels of a
-    filter.
-    """
+    """Return the name of a micro-kernel ``(plane, n, weights, bias, ...,
+    results)`` for n pixels."""
     narrow = taps.weights.dtype == np.int8
     type_ = "int8_t" if narrow else "int16_t"
     head = f"(const unsigned char *plane, ptrdiff_t n, const {type_} *w,"
@@ -274,8 +277,8 @@ def _tile(cx: KernelContext, taps: Taps, stored: Stored) -> str:
 
 
 def _emit_sums(out: Writer, taps: Taps, stored: Stored, *, halves: bool) -> None:
-    """Write a loop over pixels; ``halves`` multiplies 16-bit integers, without int8 dot
-    products."""
+    """Write a loop over pixels; ``halves`` multiplies 16-bit integers instead of
+    int8 dot products."""
     out.line("const sums zero = { 0 };")
     out.line("const sums start = zero + bias;")
     with out.block("for (ptrdiff_t p = 0; p < n; p += 4 * SUMS)"):

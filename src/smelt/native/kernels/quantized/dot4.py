@@ -5,8 +5,8 @@ x86 CPUs widen the bytes at even and at odd places to 16 bits each and add produ
 (``pmaddwd``). Saturating products of bytes (``pmaddubsw``) serve convolutions with clamped weights
 (see ``pairwise_safe.py``).
 
-A CPU feature that the compiler was not told of is tested at run time, unless ``SMELT_NO_DISPATCH``
-is defined.
+A CPU feature that the compiler flags do not promise is tested at run time, unless
+``SMELT_NO_DISPATCH`` is defined.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ widest version, as clang inlines only functions with the same features.
 """
 
 LEAD = 32
-"""The bytes before a plane, the last of which kernels read."""
+"""The bytes before a plane; kernels read the last of them."""
 
 MOST_ROWS = 8
 """The most rows of a micro-kernel."""
@@ -124,7 +124,8 @@ def declare(cx: KernelContext) -> None:
 def widen(cx: KernelContext) -> str:
     """Return the name of a function ``(from, quads, rows, to)`` that widens bytes to 16 bits.
 
-    Of each group of four of all rows, the bytes at even places come first, then those at odd ones.
+    For each group of four of all rows, the bytes at even places come first, then those at odd
+    places.
     """
     declare(cx)
     return cx.call("widen_quads", WIDEN)

@@ -32,12 +32,11 @@ SPARE = 8 * MOST_SUMS
 
 @dataclass(frozen=True)
 class Epilogue:
-    """How sums are stored: the C names of the arrays ``bias``, ``factors`` and ``fractions``, empty
-    where unused.
+    """How sums are stored: the C names of the arrays ``bias``, ``factors`` and ``fractions``.
 
-    There are no ``factors`` if sums are the result, or if they are requantized in ``fixed`` point;
-    no ``fractions`` if the bias is whole steps. If factors are small (``is_small``), products by
-    them fit 32 bits.
+    ``factors`` is "" if sums are the result, or if they are requantized in ``fixed`` point.
+    ``fractions`` is "" if the bias is whole steps. ``is_small``: products by the factors fit 32
+    bits.
     """
 
     bias: str
@@ -52,9 +51,10 @@ class Epilogue:
         return bool(self.factors)
 
     def store(self, body: Writer, to: str, type_: str, sums: str, count: str, channel: str) -> None:
-        """Store ``count`` neighbours of ``sums``, as they are or as bytes of a ``channel``.
+        """Write the store of ``count`` consecutive ``sums``, unchanged or as bytes of a
+        ``channel``.
 
-        ``channel`` is C that may use ``e``, the index of the neighbour.
+        ``channel`` is C that may use ``e``, the index of the sum.
         """
         if self.fixed is None:
             body.line(f"memcpy({to}, {sums}, (size_t)({count}) * sizeof(int32_t));")
@@ -64,8 +64,9 @@ class Epilogue:
             body.line(f"({to})[e] = ({type_}){value};")
 
     def arguments(self, channel: str, out: str, pitch: str, ends: str = "to, wide") -> str:
-        """Return the arguments of a micro-kernel of bytes whose first row or column is of
-        ``channel``."""
+        """Return the arguments of a micro-kernel of bytes; ``channel`` is its first row or column,
+        as C.
+        """
         arrays = [each for each in (self.bias, self.factors, self.fractions) if each]
         given = ", ".join(f"{array} + {channel}" for array in arrays)
         return f"{given}, last, (unsigned char *)({out}), {pitch}, {ends}"
@@ -79,19 +80,23 @@ class Epilogue:
 
     @property
     def names(self) -> str:
-        """The names of those parameters."""
+        """The names of ``parameters``."""
         return f"bias, factors,{' fractions,' if self.fractions else ''} last, out, pitch, to, wide"
 
     def scaled(self, sums: str, factor: str, fraction: str) -> str:
-        """Return the C of a sum as a float, with its fraction of a step if there is one, by its
-        factor: ``(REAL(s0_0) + fractions[0]) * factors[0]``."""
+        """Return the C of a sum as a float, plus its fraction of a step, times its factor.
+
+        ```
+        (REAL(s0_0) + fractions[0]) * factors[0]
+        ```
+        """
         return f"({sums} + {fraction}) * {factor}" if self.fractions else f"{sums} * {factor}"
 
 
 def epilogue_of(cx: KernelContext, count: int, more: np.ndarray | None = None) -> Epilogue:
     """Return the epilogue of ``count`` filters or columns, and declare its constants.
 
-    ``more`` is added to each sum; it accounts for the zero point of the left side.
+    ``more`` is added to each sum, to account for the zero point of the left operand.
     """
     declare(cx)
     scaled = requantization(cx, count)
@@ -122,11 +127,10 @@ def _padded_floats(cx: KernelContext, array: np.ndarray | None) -> str:
 def epilogue_minus_zero_point(
     cx: KernelContext, sums: np.ndarray, flip: int, start: str
 ) -> Epilogue:
-    """Return the epilogue that also subtracts the zero point of the left side times weight
-    ``sums``.
+    """Return the epilogue that also subtracts the left operand's zero point times weight ``sums``.
 
-    ``flip`` is added to the zero point. One that is only known at run time is multiplied into an
-    array at ``start``, in scratch space.
+    ``flip`` is added to the zero point. If the zero point is known at run time only, the products
+    are computed in an array at ``start``, in scratch space.
     """
     position = places_of(cx).x_zero
     zero = constant(cx, position)

@@ -1,8 +1,8 @@
 """Requantization without floats: an integer multiplier and a shift for each scale.
 
-As in gemmlowp and TensorFlow Lite: the high half of the doubled product is rounded, then the shift
-rounds again, each to nearest, halves away from zero. So a byte is within one step of what floats
-give. Integer CPUs without a floating-point unit need no float library.
+As in gemmlowp and TensorFlow Lite, the high half of the doubled product is rounded, then the shift
+rounds again, each to nearest, halves away from zero. A byte is within one step of the result of
+floats. CPUs without a floating-point unit need no float library.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ static inline int32_t fixed_byte(int32_t value, int32_t multiplier, int32_t shif
 
 
 def use_fixed_point(program: Program) -> None:
-    """Mark each instruction on quantized numbers as computed in fixed point, in nested bodies,
-    too."""
+    """Mark each instruction on quantized numbers as computed in fixed point, bodies included."""
     for body in program.bodies:
         use_fixed_point(body.program)
     for step in program.instructions:
@@ -83,8 +82,10 @@ def multiplier_of(factor: float) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """The C names of arrays of multipliers, shifts and, if they differ, zero points, one per filter
-    or column; zero point and minimum."""
+    """The C names of arrays with a multiplier, a shift and a zero point per filter or column.
+
+    ``zeros`` is "" if all zero points equal ``zero``. ``low`` is the lowest byte.
+    """
 
     multipliers: str
     shifts: str
@@ -93,7 +94,7 @@ class FixedPoint:
     zeros: str = ""
 
     def byte(self, value: str, channel: str) -> str:
-        """Return C that requantizes a sum to a byte."""
+        """Return the C that requantizes the sum ``value`` to a byte."""
         scale = f"{self.multipliers}[{channel}], {self.shifts}[{channel}]"
         zero = f"{self.zeros}[{channel}]" if self.zeros else self.zero
         return f"fixed_byte({value}, {scale}, {zero}, {self.low})"
@@ -102,8 +103,8 @@ class FixedPoint:
 def fixed_point(cx: KernelContext, scaled: Requantization) -> FixedPoint:
     """Return the arrays for the factors, and declare them and ``fixed_byte``.
 
-    Where factors are above 1, fractions of a step of the sums come to steps of the result, which
-    the zero points take.
+    With factors above 1, a fraction of a step of the sums can exceed a step of the result; the zero
+    points then include these.
     """
     declare(cx)
     pairs = np.array([multiplier_of(float(factor)) for factor in scaled.exact], np.int32)

@@ -1,7 +1,7 @@
 """Softmax of bytes in integer arithmetic.
 
-A byte's exponential is ``part * 2**-below``: ``part`` is an integer of 24 bits, ``below`` says how
-far its exponent is below the largest of the table.
+The exponential of a byte is ``part * 2**-below``: ``part`` is an integer of 24 bits, ``below`` the
+difference between the largest exponent of the table and its own.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ MOST_INVERSE = 2**38
 
 
 def fixed_softmax(cx: KernelContext, table: np.ndarray, scale: float) -> tuple[str, str]:
-    """Declare the C function above; return its name and its arguments ``parts`` to ``inverse``.
+    """Declare ``ROW``; return its name and its arguments ``parts`` to ``inverse``.
 
-    The caller writes the others. ``table`` holds the exponential of each byte; ``scale`` is the
+    The caller writes the other arguments. ``table`` is the exponential of each byte, ``scale`` the
     scale of the result.
     """
     part, exponent = np.frexp(table.astype(np.float64))

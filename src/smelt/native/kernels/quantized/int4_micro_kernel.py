@@ -41,9 +41,10 @@ NIBBLE = """#if SUMS > 1
 def padded_row(cx: KernelContext) -> str:
     """Return the name of a function ``(x, n, size, blocks, to, of_blocks)`` that prepares a row.
 
-    It pads n floats with zeros to whole blocks of ``size``, sums each block, and returns whether
-    the sums are finite. The floats are divided by the power of 2 that each code is scaled by at its
-    place in a word. The last code of a word is shifted down instead, as it includes the sign bit.
+    The function pads n floats with zeros to whole blocks of ``size``, sums each block, and returns
+    whether the sums are finite. It divides each float by the power of 2 by which the place of its
+    code in a word scales the code. The last code of a word is shifted down instead, because it
+    includes the sign bit.
     """
     declare(cx)
     return cx.call("padded_row", ROW)
@@ -106,7 +107,7 @@ def int4_micro_kernel(
 
 
 def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:
-    """Write the sums of a block: left side times codes."""
+    """Write the sums of a block: products of the left operand and the codes."""
     for m in range(rows):
         for v in range(vectors):
             out.line(f"reals s{m}_{v} = {{ 0 }};")
@@ -121,7 +122,7 @@ def _multiply(out: Writer, rows: int, vectors: int, finite: bool) -> None:
 
 
 def _add_products(out: Writer, rows: int, vectors: int, i: int, finite: bool) -> None:
-    """Add the products of code ``i`` of each word."""
+    """Write the products of code ``i`` of each word, added to the sums."""
     last = i == NIBBLES - 1
     for v in range(vectors):
         code = f"NIBBLE(q{v}, {4 * i})" if last else f"REAL(q{v} & {15 << 4 * i})"

@@ -1,8 +1,8 @@
 """Integer vectors in C: products of 16-bit integers, added in pairs to 32-bit sums.
 
-x86 multiplies two neighbouring 16-bit integers each and adds the products without loss
-(``pmaddwd``), so the shared dim of every product is walked in pairs. Products of bytes
-(``pmaddubsw``) saturate. Other CPUs do the same in plain C, one sum at a time.
+x86 multiplies pairs of 16-bit integers and adds both products without loss (``pmaddwd``), so
+reduction axes are computed in pairs. Products of bytes (``pmaddubsw``) saturate. Other CPUs run
+plain C, one sum at a time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.vector import PRELUDE
 
 MOST_SUMS = 8
-"""The sums of the widest vector, which is also how many pairs past the last kernels may read."""
+"""The sums of the widest vector, and the pairs that kernels may read past the last one."""
 
 INTEGERS = """#if defined(SUMS)
 #elif defined(__GNUC__) && defined(__AVX2__)
@@ -222,7 +222,7 @@ the sign bits in ``last[1]``, all or none: signed bytes are unsigned ones minus 
 
 
 SMALL_FACTOR = 0.5
-"""The largest factor by which 32-bit sums, plus a zero point, surely stay 32-bit integers."""
+"""The largest factor for which a 32-bit sum times it, plus a zero point, always fits 32 bits."""
 
 
 def are_small(factors: np.ndarray) -> bool:
@@ -231,8 +231,7 @@ def are_small(factors: np.ndarray) -> bool:
 
 
 def within(factors: np.ndarray) -> str:
-    """Return the macro that limits products of sums by ``factors`` to 32 bits, empty if
-    unneeded."""
+    """Return the macro that limits products of sums by ``factors`` to 32 bits; "" if not needed."""
     return "" if are_small(factors) else "LIMITED"
 
 

@@ -1,4 +1,4 @@
-"""Store four vectors that each have the results of every fourth pixel, as neighbours.
+"""Stores that interleave four vectors, each of which has the results of every fourth pixel.
 
 Results are stored as bytes, or as 32-bit sums.
 """
@@ -91,7 +91,7 @@ static IF_CALLED inline void store_four_sums(int32_t *p, sums a, sums b, sums c,
 
 @dataclass(frozen=True)
 class Stored:
-    """How micro-kernels store sums: the C element type and its bytes, and the function to call.
+    """How micro-kernels store sums: the C element type, its bytes, and the function to call.
 
     ``parameters`` are those that the micro-kernel needs for it, ``call`` is the statement.
     """
@@ -105,8 +105,10 @@ class Stored:
 
 
 def as_bytes(scaled: Requantization) -> Stored:
-    """Return how sums are stored as bytes: plus ``fractions`` of a step if there are any, times
-    ``factors``, with a limit to 32 bits if these are large."""
+    """Return the store of sums as bytes: plus ``fractions`` of a step, if any, times ``factors``.
+
+    Products by large factors are limited to 32 bits.
+    """
     name = "store_four" if are_small(scaled.factors) else "store_four_limited"
     given, parameter, term = "", "", ""
     if scaled.fractions is not None:

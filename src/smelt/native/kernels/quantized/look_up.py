@@ -1,7 +1,7 @@
-"""Look bytes up in a table of 256 with vectors: one shuffle per sixteen table entries.
+"""Lookups of bytes in a table of 256 entries by vectors: one shuffle per sixteen entries.
 
-Some compilers turn a loop over single bytes into a gather of words, which takes twice as long as
-the loop; a function that looks up eight at a time avoids that.
+Some compilers turn a loop over single bytes into a gather of words, which takes twice as long. A
+function that looks up eight bytes at a time avoids that.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ four."""
 def matrix_micro_kernel(
     cx: KernelContext, rows: int, wide: bool, epilogue: Epilogue, vectors: int
 ) -> tuple[str, str]:
-    """Return the names of two micro-kernels: with int8 dot products (empty if ``wide``), and
+    """Return the names of two micro-kernels: one with int8 dot products ("" if ``wide``), one
     without.
 
     Their parameters are ``(quads, a, stride, b, ...)``: rows of ``a`` times some vectors of ``b``.

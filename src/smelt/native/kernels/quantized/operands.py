@@ -1,7 +1,8 @@
 """The operands of quantized operators: positions of inputs, and values of constant ones.
 
-Sums are multiplied by ``x_scale * w_scale / y_scale``, computed in float in this order like in ONNX
-Runtime, then clamped to the bytes of the result, rounded to even, and shifted by the zero point.
+Sums are multiplied by ``x_scale * w_scale / y_scale``, computed in float in this order as in ONNX
+Runtime. The products are clamped to the bytes of the result, rounded to even, and shifted by the
+zero point.
 
 A bias is int32, in steps of the sums (``x_scale * w_scale``), or float32. The whole steps of a
 float32 bias are added to the integer sums, and its fractions of a step to the sums as floats.
@@ -68,7 +69,7 @@ def is_given(instance: Instance, position: int) -> bool:
 
 
 def refuse_operands(instance: Instance) -> str | None:
-    """Return why an instruction is no product of bytes with constants, None if it is one."""
+    """Return why the instruction is refused, None if it is a product of bytes with constants."""
     places = places_of(instance)
     needed = [places.w, places.w_zero, *(places.scales or ()), places.y_zero, places.bias]
     if places.scales is not None:
@@ -92,8 +93,10 @@ def refuse_operands(instance: Instance) -> str | None:
 
 
 def refuse_sums(instance: Instance, weights: np.ndarray, axis: tuple[int, ...]) -> str | None:
-    """Return a refusal if sums over ``axis`` of products with bytes, plus the bias, may exceed 32
-    bits."""
+    """Return why the sums are refused: with the bias, they may exceed 32 bits. None if they cannot.
+
+    Sums are over ``axis`` of ``weights``.
+    """
     most = float(np.abs(weights.astype(np.int64)).sum(axis).max(initial=0)) * LARGEST
     most += float(np.abs(bias_steps(instance)).max(initial=0))
     return None if most + 1 < 2**31 else "sums that may exceed 32 bits"
@@ -102,7 +105,7 @@ def refuse_sums(instance: Instance, weights: np.ndarray, axis: tuple[int, ...]) 
 def bias_steps(instance: Instance) -> np.ndarray:
     """Return the bias in steps of the sums, as float64: ``[1]`` or ``[channel]``.
 
-    The steps of a float32 bias are whole numbers if these stand for the same float32.
+    The steps of a float32 bias are rounded to whole numbers if these stand for the same float32.
     """
     places = places_of(instance)
     bias = constant(instance, places.bias)
@@ -131,7 +134,7 @@ def less_zero_point(instance: Instance, axis: int) -> np.ndarray:
 
 
 def zero_text(cx: KernelContext) -> str:
-    """Return the zero point of the left side, as C."""
+    """Return the zero point of the left operand, as C."""
     position = places_of(cx).x_zero
     array = constant(cx, position)
     if array is not None or not is_given(cx, position):
@@ -141,9 +144,9 @@ def zero_text(cx: KernelContext) -> str:
 
 @dataclass(frozen=True)
 class Requantization:
-    """The factors of a requantization, one per filter or column, in float and ``exact`` in double.
+    """The factors of a requantization, one per filter or column, in float, and ``exact`` in double.
 
-    ``fractions`` of a step are added to the sums before; None if all are 0. ``zero`` and ``signed``
+    ``fractions`` of a step are added to the sums first; None if all are 0. ``zero`` and ``signed``
     describe the result.
     """
 
@@ -160,8 +163,8 @@ class Requantization:
 
 
 def requantization(instance: Instance, count: int) -> Requantization | None:
-    """Return the requantization of ``count`` filters or columns; None if the sums are the
-    result."""
+    """Return the requantization of ``count`` filters or columns; None if the
+    sums are the result."""
     places = places_of(instance)
     if places.scales is None:
         return None

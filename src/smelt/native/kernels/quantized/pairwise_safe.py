@@ -1,10 +1,9 @@
-"""Clamped int8 weights: pairs whose products with bytes add up within 16 bits, on AVX2 without
-VNNI.
+"""Pairwise-safe int8 weights for AVX2 without VNNI: sums of pairs of products fit 16 bits.
 
 ``pmaddubsw`` multiplies 32 bytes at once and adds the products in pairs, but saturates at 16 bits.
-Two weights of one sign are safe if their sum is at most 128. In trained weights all but a few
-percent of pairs are. In the others the first weight is clamped to what is safe; the rest of it,
-its excess, is multiplied separately after the loop, so sums stay exact.
+Two weights of one sign are safe if their sum is at most 128. In trained weights, all but a few
+percent of pairs are safe. In the others, the first weight is clamped to the largest safe value; the
+difference, its excess, is multiplied separately after the loop, so sums stay exact.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SAFE = 128
 """The largest safe sum of two weights of one sign: 255 times it fits 16 bits."""
 
 MOST_EXCESS = 1 / 8
-"""The largest share of unsafe pairs; with more, 16-bit products are as fast."""
+"""The largest share of unsafe pairs; with a larger one, 16-bit products are as fast."""
 
 FEWEST_PIXELS = 48
 """The fewest pixels of an image or band; with fewer, clamping costs more than it saves."""
@@ -57,7 +56,7 @@ CLAMP_TEXT = """static IF_CALLED void clamp_quads(const int8_t *restrict from, p
 
 @dataclass(frozen=True)
 class Excess:
-    """What clamped weights lost, sorted by filter; filter f has ``numbers[first[f]:first[f + 1]]``.
+    """The excess of clamped weights, by filter; filter f has ``numbers[first[f]:first[f + 1]]``.
 
     Each number packs the index of a group of four (from bit 10 on), the byte in it (2 bits), and
     the excess (a signed byte).
@@ -70,7 +69,7 @@ class Excess:
 def excess_of(filters: np.ndarray, pixels: int = FEWEST_PIXELS) -> Excess | None:
     """Return the excess of int8 weights ``[filter, quad, 4]``, None if clamping is not worth it.
 
-    That is so if few ``pixels`` are computed at a time, or if many pairs are unsafe.
+    It is not if few ``pixels`` are computed at a time, or if many pairs are unsafe.
     """
     if pixels < FEWEST_PIXELS:
         return None
@@ -102,8 +101,9 @@ def clamp_weights(cx: KernelContext) -> str:
 
 
 def tables(cx: KernelContext, excess: Excess) -> tuple[str, str]:
-    """Return the names of constants of both fields, which are never empty, because C has no empty
-    arrays."""
+    """Return the names of constants with both fields; empty ones get a 0, because C has no empty
+    arrays.
+    """
     first, numbers = (
         cx.constant(np.asarray(field or [0], np.int32), C_TYPES[ir.DataType.INT32])
         for field in (excess.first, excess.numbers)
@@ -112,7 +112,7 @@ def tables(cx: KernelContext, excess: Excess) -> tuple[str, str]:
 
 
 def add_excess(out: Writer, rows: int, vectors: Sequence[str]) -> None:
-    """Add the excess of each row to its sums.
+    """Write the addition of the excess of each row, times its pixels, to the sums of the row.
 
     The C reads ``image``, ``steps`` (the offset in it of each group of four) and ``vectors`` (the
     offsets of groups of pixels).

@@ -1,6 +1,6 @@
-"""Quantize contiguous elements with vectors; the loop that follows handles the last elements.
+"""Quantization of contiguous elements by vectors; the caller's loop computes the last elements.
 
-Compilers vectorize such loops themselves, but narrow the results in several steps.
+Compilers would vectorize such loops, but narrow the results in several steps.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ OF_TWO = """static IF_CALLED ptrdiff_t NAME(const void *a, const void *b, ptrdif
 """
 
 RUN = 1 << 12
-"""The elements of a chunk, the unit that threads share out."""
+"""The elements of a chunk; shards compute ranges of chunks."""
 
 
 def quantize_run(cx: KernelContext) -> str:
     """Return the name of a function ``(x, n, scale, last, y)`` that quantizes floats.
 
-    It returns how many of the n floats it did.
+    The function returns the number of elements that it computed, at most n.
     """
     declare(cx)
     return cx.call("quantize_run", QUANTIZE)
@@ -68,8 +68,8 @@ def run_of_two(cx: KernelContext, text: str) -> str:
     """Return the name of a function ``(a, b, n, last, y)`` that computes bytes from two byte
     operands.
 
-    ``text`` is the C of a float result of numbers ``{0}`` and ``{1}``, which is rounded. It returns
-    how many of n elements it did.
+    ``text`` is the C of a float result of ``{0}`` and ``{1}``, which is rounded. The function
+    returns the number of elements that it computed, at most n.
     """
     declare(cx)
     types = (cx.type(0).name, cx.type(1).name)

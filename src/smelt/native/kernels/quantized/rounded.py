@@ -1,4 +1,4 @@
-"""Clamp a number and round it half to even, in C that compilers vectorize."""
+"""Clamping and rounding half to even, in C that compilers vectorize."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ ROUNDED = """static inline int32_t rounded(float v, float low, float high)
 #endif
 }
 """
-"""C that rounds: floats above 2**23 are whole, so adding 1.5 * 2**23 rounds. NaN becomes
-``low``."""
+"""C that rounds by adding 1.5 * 2**23: floats above 2**23 are whole. NaN becomes ``low``."""
 
 
 def rounded(cx: KernelContext, value: str, low: int, high: int) -> str:
-    """Return ``value``, a float as C, as a clamped integer; bounds have at most 22 bits."""
+    """Return the C of ``value``, a float, as a clamped integer; bounds have at most 22 bits."""
     return f"{cx.call('rounded', ROUNDED)}({value}, {low}.0f, {high}.0f)"

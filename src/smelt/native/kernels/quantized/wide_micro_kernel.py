@@ -1,6 +1,6 @@
-"""The micro-kernel of convolutions of bytes with 512-bit vectors: filters by four groups of pixels.
+"""The micro-kernel of convolutions of bytes by 512 bits: filters by four vectors of pixels.
 
-Where the CPU has int8 dot products of such vectors, each does the work of two of the others.
+One int8 dot product of 512 bits replaces two of 256 bits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ typedef long long four_longs __attribute__((vector_size(32)));
 #define NEAR_SUMS(v) (two_sums)__builtin_ia32_cvtps2dq512_mask(v, zero, ALL_LANES, 4) + last[0]
 #endif
 """
-"""``BOTH`` reads at two places; a lane of ``PACKED_FOUR`` has four neighbours of each vector.
+"""``BOTH`` joins two reads of 256 bits; ``PACKED_FOUR`` packs four vectors to bytes, by lanes.
 
 These are macros because functions would need the target attributes of their callers."""
 
@@ -52,8 +52,9 @@ VECTORS = 4
 def emit_wide(
     out: Writer, name: str, head: str, epilogue: Epilogue, rows: int, positions: int
 ) -> None:
-    """Write the function ``name`` with parameters ``head``, the weights as bytes, and those of
-    ``epilogue``."""
+    """Write the function ``name``; its parameters are ``head``, the weights, and those of
+    ``epilogue``.
+    """
     in_loop = positions > 1
     out.line("#if QUADS == 2")
     out.line(f"static APART WITH_QUADS void {name}({head}")
@@ -89,7 +90,7 @@ def _multiply(out: Writer, rows: int, place: str) -> None:
 
 
 def _store(out: Writer, epilogue: Epilogue, rows: int) -> None:
-    """Write the store of rows two at a time; the last one of an odd number is used twice."""
+    """Write the stores of two rows at a time; the last row of an odd number is stored twice."""
     out.line("unsigned char bytes[64];")
     out.line("const int whole = wide[0] + wide[1] + wide[2] + wide[3] == 4 * SUMS;")
     for m in range(0, rows, 2):
