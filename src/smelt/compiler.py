@@ -103,6 +103,7 @@ def optimize_model(
     highest_opset: int = HIGHEST_OPSET,
     for_runtime: bool = True,
     keep_bfloat16: bool = False,
+    functions: bool = False,
 ) -> Reports:
     """Run ``pipeline`` on ``model`` in place, and report each pass.
 
@@ -116,7 +117,8 @@ def optimize_model(
     Mismatch E701. ``operators`` are those beyond ONNX that passes may make, ``kernels`` those of
     ONNX, None for all; ``computes`` is explained at ``Target``. ``rewrites`` limits the number of
     edits. ``for_runtime`` replaces operators that ONNX Runtime lacks, and bfloat16 by float32 where
-    it has no kernel, unless ``keep_bfloat16``.
+    it has no kernel, unless ``keep_bfloat16``. Operators beyond ONNX become standard operators in
+    line, unless ``functions`` keeps them for functions.
     """
     if verify not in ("off", "final", "each"):
         what = f"verify={verify!r} is not one of off, final and each"
@@ -158,7 +160,7 @@ def optimize_model(
             asked = {report.text for report in reports if report.stats.interface}
             reports += [raised, *run(cx, language.without(steps, asked), watching)]
         if for_runtime:
-            reports += without_gaps(cx, steps, reports, watching)
+            reports += without_gaps(cx, steps, reports, watching, functions=functions)
         cx.shapes.restore_interface()
         if verify != "off":
             checker.finish(model)
@@ -249,6 +251,7 @@ def compile_model(
                 observers=observers,
                 for_runtime=chosen.onnx_runtime,
                 keep_bfloat16=getattr(own, "keep_bfloat16", False),
+                functions=getattr(own, "functions", False),
             )
             ready = partial(_ready, target=chosen, fallback=other)
             artifact = run_phases(model, chosen, own, other, ready)

@@ -21,7 +21,9 @@ TIMES_PHASES = (*WRITES_WHAT_PASSES_MADE, "verify")
 
 SHARED = {
     **dict.fromkeys(("--input", "--static", "--x64"), CALLS_FUNCTIONS),
-    **dict.fromkeys(("--pipeline", "--opset", "--keep-opset", "--keep-bf16"), RUNS_PASSES),
+    **dict.fromkeys(
+        ("--pipeline", "--opset", "--keep-opset", "--keep-bf16", "--functions"), RUNS_PASSES
+    ),
     **dict.fromkeys(("--fast-math", "--assume-finite"), RUNS_PASSES),
     "--dim": SETS_SIZES,
     "--inputs": ("convert", "optimize", "compile", "verify", "run", "bench", "extract"),

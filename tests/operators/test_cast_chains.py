@@ -103,7 +103,7 @@ def test_a_no_op_between_casts_becomes_a_clip_without_bounds(between: str) -> No
     ids=lambda each: "-".join(t.name for t in each),
 )
 def test_casts_that_it_computes_right_stay_plain(types) -> None:
-    assert not smelt.to_proto(chain(*types)).functions
+    assert not smelt.to_proto(chain(*types), functions=True).functions
 
 
 def test_an_earlier_cast_that_others_read_is_one_all_the_same() -> None:
@@ -117,6 +117,6 @@ def test_an_earlier_cast_that_others_read_is_one_all_the_same() -> None:
 
 def test_models_that_are_loaded_again_have_the_casts_and_no_functions() -> None:
     model = chain(T.FLOAT, T.INT64, T.INT32)
-    proto = smelt.to_proto(model)
+    proto = smelt.to_proto(model, functions=True)
     assert [function.name for function in proto.functions] == ["Cast"]
     assert [node.op_type for node in smelt.load(proto).graph] == ["Cast", "Cast"]

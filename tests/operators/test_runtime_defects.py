@@ -116,11 +116,14 @@ PLAIN = {
 @pytest.mark.parametrize("body", PLAIN.values(), ids=PLAIN)
 def test_operators_that_the_runtime_computes_correctly_stay(body: str, tmp_path) -> None:
     graph = f"g (float[M,N] x, int32[1] k) => (int64[1] y) <int64[1] i = {{1}}> {{ {body} }}"
-    assert not smelt.to_proto(text.parse(graph, 18)).functions
+    model = text.parse(graph, 18)
+    assert not smelt.to_proto(model, functions=True).functions
+    written = [node.op_type for node in smelt.to_proto(model).graph.node]
+    assert written == [node.op_type for node in model.graph]
 
 
 def test_models_that_are_loaded_again_have_the_operator() -> None:
     model, *_ = elementwise(("Max", ir.DataType.INT64))
-    proto = smelt.to_proto(model)
+    proto = smelt.to_proto(model, functions=True)
     assert [function.name for function in proto.functions] == ["Max"]
     assert [(node.domain, node.op_type) for node in smelt.load(proto).graph] == [("", "Max")]

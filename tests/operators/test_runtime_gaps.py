@@ -155,7 +155,8 @@ def test_a_row_computes_what_the_operator_does(
         for got, want in zip(run, expected, strict=True):
             assert got.dtype == want.dtype
             np.testing.assert_allclose(got, want, rtol=2e-7 if op_type in ROUGH else 1e-14)
-    loaded = smelt.load(path)
+    assert not smelt.load(path, inline=False).functions
+    loaded = smelt.load(smelt.to_proto(model, functions=True))
     assert not loaded.functions
     assert [(node.domain, node.op_type) for node in loaded.graph] == [("", op_type)]
 
@@ -173,7 +174,7 @@ def test_attributes_of_unknown_operators_tell_no_type(attribute: str) -> None:
     graph = f"""g (float[2] a, bool[2] c) => (z) {{
         x = mine.Op<{attribute}>(a) y = mine.Op<{attribute}>(a) z = Where(c, x, y)
     }}"""
-    assert not smelt.to_proto(text.parse(graph, 18)).functions
+    assert not smelt.to_proto(text.parse(graph, 18), functions=True).functions
 
 
 @pytest.mark.parametrize("dtype", ["int16", "uint16"])

@@ -90,7 +90,8 @@ def test_draws_of_all_shapes_call_one_function() -> None:
     def draws(key):
         return jax.random.t(key, 2.0, (5,)), jax.random.uniform(key, (2, 3)), jax.random.normal(key)
 
-    proto = smelt.to_proto(smelt.optimize(smelt.trace(draws, "key[]")))
+    model = smelt.optimize(smelt.trace(draws, "key[]"), functions=True)
+    proto = smelt.to_proto(model, functions=True)
     names = [function.name for function in proto.functions]
     assert names.count("Threefry2x32") == 1
     assert not [name for name in names if name.startswith("Threefry2x32_")]

@@ -43,11 +43,14 @@ def read_model(
 
 
 def write_model(model: ir.Model, destination: str, **options: Any) -> None:
-    """Write ``model`` to a file, or to standard output for ``-``."""
+    """Write ``model`` to a file, or to standard output for ``-``.
+
+    ``options`` are those of ``save``; of ``write``, for standard output.
+    """
     from smelt.frontends.onnx import save, write
 
     if destination == STANDARD:
-        write(model, sys.stdout.buffer)
+        write(model, sys.stdout.buffer, **options)
         sys.stdout.buffer.flush()
     else:
         save(model, destination, **options)

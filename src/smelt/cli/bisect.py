@@ -76,7 +76,7 @@ def bisect(
         if culprit is not None and reduce is not None:
             watched = False
             reduction = shrink(source, still_wrong(culprit, optimize, dims, seed), say=shown.say)
-            write_model(reduction.model, reduce)
+            write_model(reduction.model, reduce, keep_bare=True)
     if as_json:
         found = culprit.to_json() if culprit is not None else None
         reduced = {"reduced": {"output": reduce, **reduction.to_json()}} if reduction else {}

@@ -132,7 +132,8 @@ def convert(
             seen.report.verification = verified
             verified.check()
         seen.shown.say(f"writing {output}")
-        write_model(artifact.model, output, **{"external_data": True} if external_data else {})
+        where = {"external_data": True} if external_data else {}
+        write_model(artifact.model, output, functions=rewriting.functions, **where)
     if watching.as_json:
         evidence = {"verification": verified.to_json()} if verified else {}
         facts = {**artifact.report, **evidence, **seen.clock.facts()}

@@ -86,7 +86,7 @@ def optimize(
         if provenance:
             write_to_metadata(scope.nodes(work))
         seen.shown.say(f"writing {output}")
-        write_model(work, output)
+        write_model(work, output, functions=rewriting.functions)
     after = snapshot(work)
     changes = [change for report in reports for change in report.stats.interface]
     notes = list(runtime_notes(work, changes))

@@ -59,6 +59,13 @@ class Rewriting:
             help="Keep bfloat16 where ONNX Runtime has no kernel; else it becomes float32.",
         ),
     ] = False
+    functions: Annotated[
+        bool,
+        typer.Option(
+            "--functions",
+            help="Write operators beyond ONNX as model-local functions instead of in line.",
+        ),
+    ] = False
 
     def stages(self) -> str:
         """Return the pipeline, followed by the stages that the flags add."""
@@ -66,11 +73,18 @@ class Rewriting:
         return ",".join([self.pipeline, *(stage for stage, wanted in added.items() if wanted)])
 
     def limits(self) -> dict[str, Any]:
-        """Return the options of ``optimize_model`` for the opset and for bfloat16."""
+        """Return the options of ``optimize_model`` for the opset, bfloat16 and functions."""
         kept = {"highest_opset": 0} if self.keep_opset else {}
-        return {"opset": self.opset, "keep_bfloat16": self.keep_bf16, **kept}
+        return {
+            "opset": self.opset,
+            "keep_bfloat16": self.keep_bf16,
+            "functions": self.functions,
+            **kept,
+        }
 
     def of_target(self) -> dict[str, Any]:
-        """Return the options of ``compile_model``; targets without ONNX Runtime refuse bfloat16."""
-        kept = {"keep_bfloat16": True} if self.keep_bf16 else {}
+        """Return the options of ``compile_model``; only the target ``onnx`` takes bfloat16 and
+        functions."""
+        kept = {"keep_bfloat16": self.keep_bf16, "functions": self.functions}
+        kept = {name: True for name, wanted in kept.items() if wanted}
         return {"opset": self.opset, **({"keep_opset": True} if self.keep_opset else {}), **kept}

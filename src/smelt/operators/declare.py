@@ -81,6 +81,10 @@ express this instance.
 """
 
 
+MAX_DEPTH = 32
+"""Maximum nesting of bodies; a deeper one is assumed to need its own operator."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Definition:
     """The name, inputs, outputs and attributes of an operator, and its definition in ONNX.
@@ -193,6 +197,18 @@ class Operator(Definition):
     def defining(self) -> Callable[..., object]:
         """The function that identifies the declaration among others of its name."""
         return self.reference
+
+
+def endless_body(inside: Sequence[str]) -> UsageError:
+    """Return the error for bodies nested deeper than ``MAX_DEPTH``; ``inside`` names their
+    operators, outer before inner."""
+    return UsageError(
+        "E645",
+        f"the body of operator {inside[0]} needs itself, or never ends",
+        at=" -> ".join(inside[-4:]),
+        fix="build the body of ONNX operators, or of extension operators that have bodies",
+        why="bodies are expanded until only operators of ONNX are left",
+    )
 
 
 def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:

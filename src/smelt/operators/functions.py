@@ -1,4 +1,4 @@
-"""Writes extension operators into a model as ONNX functions, so that any runtime loads it.
+"""Writes extension operators into a model as ONNX functions, for sessions and on request.
 
 A body depends on attributes, element types and ranks, so each combination that a model uses gets
 its own function, unless ranks make no difference: the first keeps the operator's name, later ones
@@ -17,7 +17,6 @@ import re
 
 import onnx_ir as ir
 
-from smelt.errors import UsageError
 from smelt.ir import scope
 from smelt.ir.element_type import ElementTypes
 from smelt.ir.fingerprint import fingerprint
@@ -29,12 +28,9 @@ from smelt.operators.built_functions import (
     built_function,
     instance_of,
 )
-from smelt.operators.declare import Definition
+from smelt.operators.declare import MAX_DEPTH, Definition, endless_body
 from smelt.operators.registry import find
 from smelt.operators.runtime_gaps import DOMAIN, ROWS, stand_in
-
-MAX_DEPTH = 32
-"""Maximum nesting of bodies; a deeper one is assumed to need its own operator."""
 
 
 def attach_functions(
@@ -113,13 +109,7 @@ class _Attachment:
             return self.functions[instance]
         self.open.append(f"{operator.domain}.{operator.name}")
         if len(self.open) > MAX_DEPTH:
-            raise UsageError(
-                "E645",
-                f"the body of operator {self.open[0]} needs itself, or never ends",
-                at=" -> ".join(self.open[-4:]),
-                fix="build the body of ONNX operators, or of extension operators that have bodies",
-                why="bodies are expanded until only operators of ONNX are left",
-            )
+            raise endless_body(self.open)
         function = built_function(self.model, operator, node, instance)
         if function is not None and self.attach_below(function.graph, function.opset_imports):
             function = None

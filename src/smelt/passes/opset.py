@@ -78,12 +78,18 @@ def without_gaps(
     steps: language.Steps,
     reports: Iterable[PassReport],
     watching: Sequence[Observer],
+    *,
+    functions: bool = False,
 ) -> list[PassReport]:
-    """Replace operators that ONNX Runtime lacks and rerun ``steps``, except interface changes."""
+    """Replace operators that ONNX Runtime lacks and rerun ``steps``, except interface changes.
+
+    ``functions`` keeps declared operators, which are then written as functions.
+    """
     asked = {report.text for report in reports if report.stats.interface}
     made: list[PassReport] = []
+    step = language.parse(f"replace-runtime-gaps{{functions={str(functions).lower()}}}")
     for _ in range(MOST_TURNS):
-        found = list(run(cx, language.parse("replace-runtime-gaps"), watching))
+        found = list(run(cx, step, watching))
         if not any(report.stats.fired for report in found):
             break
         made += [*found, *run(cx, language.without(steps, asked), watching)]

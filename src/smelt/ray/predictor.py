@@ -170,7 +170,7 @@ def _portable(model: Source) -> str | bytes | dict[str, bytes]:
     if not isinstance(model, Artifact):
         from smelt.frontends.onnx import to_proto
 
-        return bytes(to_proto(model).SerializeToString())
+        return bytes(to_proto(model, functions=True).SerializeToString())
     with tempfile.TemporaryDirectory(prefix="smelt-artifact-") as folder:
         _unpack(model.files, Path(folder))
         open_saved(folder)  # raises an error if artifacts of this target cannot run elsewhere

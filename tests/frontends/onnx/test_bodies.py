@@ -1,4 +1,7 @@
-"""A saved model brings a body for each operator beyond ONNX, so any runtime loads it."""
+"""A saved model has the body of each operator beyond ONNX, so any runtime loads it.
+
+Bodies are in line; with ``functions=True`` they are model-local functions.
+"""
 
 from __future__ import annotations
 
@@ -52,23 +55,32 @@ MODELS: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize("source", MODELS.values(), ids=MODELS)
-@pytest.mark.parametrize("opset", [13, 17, 18, 23])
-def test_an_operator_brings_its_body(source: str, opset: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("opset", "functions"), [(13, False), (18, False), (23, False), (13, True), (23, True)]
+)
+def test_an_operator_brings_its_body(
+    source: str, opset: int, functions: bool, tmp_path: Path
+) -> None:
     head = f'<ir_version: 7, opset_import: ["" : {opset}, "smelt" : 1]>'
     model = text.parse(f"{head} {source}")
     given = {"x": X, "c": np.array(True), "s": np.array([2, 3])}
     arrays = [given[str(value.name)] for value in model.graph.inputs]
-    (result,) = run(smelt.save(model, tmp_path / "m.onnx"), *arrays)
+    path = smelt.save(model, tmp_path / "m.onnx", functions=functions)
+    (result,) = run(path, *arrays)
     np.testing.assert_allclose(result, reference("Digamma", X), rtol=1e-5)
-    (result,) = run(smelt.to_proto(model), *arrays)
-    np.testing.assert_allclose(result, reference("Digamma", X), rtol=1e-5)
+    proto = smelt.to_proto(model, functions=functions)
+    assert proto == onnx.load(path)
+    assert [function.domain for function in proto.functions] == ["smelt"] * functions
+    assert ("smelt" in {item.domain for item in proto.opset_import}) == functions
+    assert proto.ir_version == (8 if functions else 7)
 
 
 @pytest.mark.parametrize("source", MODELS.values(), ids=MODELS)
 def test_a_loaded_model_has_the_operator_again(source: str, tmp_path: Path) -> None:
-    model = smelt.load(smelt.to_proto(text.parse(source)))
-    again = smelt.load(smelt.save(model, tmp_path / "m.onnx"))
+    model = smelt.load(smelt.to_proto(text.parse(source), functions=True))
+    again = smelt.load(smelt.save(model, tmp_path / "m.onnx", functions=True))
     assert text.canonical(again) == text.canonical(model)
+    assert "Digamma" in text.canonical(again)
     assert not again.functions
 
 
@@ -88,6 +100,12 @@ def test_a_function_that_is_called_with_two_types(tmp_path: Path) -> None:
     np.testing.assert_allclose(w, -reference("Digamma", z), rtol=1e-12)
 
 
+def test_functions_that_a_model_has_are_written_again() -> None:
+    model = text.parse(MODELS["in the graph"])
+    proto = smelt.to_proto(model, functions=True)
+    assert [function.name for function in smelt.to_proto(proto).functions] == ["Digamma"]
+
+
 def test_a_function_of_a_jax_function_stays_one(tmp_path: Path) -> None:
     jax = pytest.importorskip("jax")
 
@@ -101,7 +119,7 @@ def test_a_function_of_a_jax_function_stays_one(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         result, reference("Digamma", X) + reference("Digamma", X + 1), rtol=1e-5, atol=1e-6
     )
-    assert "inner" in {function.name for function in onnx.load(path).functions}
+    assert [function.name for function in onnx.load(path).functions] == ["inner"]
 
 
 CONV_RELU = """
@@ -235,14 +253,17 @@ def test_bodies_bring_the_bodies_that_they_call(third_party: None, tmp_path: Pat
         '<ir_version: 10, opset_import: ["" : 23, "example.vendor" : 2]>'
         "g (float[2,3] x) => (float[2,3] y) { y = example.vendor.Outer(x) }"
     )
-    path = smelt.save(model, tmp_path / "m.onnx")
-    (result,) = run(path, X)
-    np.testing.assert_allclose(result, -reference("Digamma", X), rtol=1e-5)
+    for functions, written in ((False, []), (True, ["Digamma", "Outer"])):
+        path = smelt.save(model, tmp_path / "m.onnx", functions=functions)
+        (result,) = run(path, X)
+        np.testing.assert_allclose(result, -reference("Digamma", X), rtol=1e-5)
+        assert sorted(each.name for each in onnx.load(path).functions) == written
     assert [node.op_type for node in smelt.load(path).graph] == ["Outer"]
 
 
 def test_a_body_that_needs_itself_is_a_fault_of_its_package(third_party: None) -> None:
     model = text.parse("g (float[2,3] x) => (y) { y = example.vendor.Endless(x) }")
-    with pytest.raises(UsageError, match="needs itself") as caught:
-        smelt.to_proto(model)
-    assert caught.value.code == "E645"
+    for functions in (False, True):
+        with pytest.raises(UsageError, match="needs itself") as caught:
+            smelt.to_proto(model, functions=functions)
+        assert caught.value.code == "E645"

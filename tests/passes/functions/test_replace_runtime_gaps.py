@@ -11,7 +11,7 @@ import pytest
 from rewrites import check_operators, run_pass
 
 import smelt
-from smelt.ir import text
+from smelt.ir import scope, text
 from smelt.operators.runtime_gaps import wrong_in_source
 from smelt.passes.functions.replace_runtime_gaps import replace_runtime_gaps
 from smelt.runtime.onnxruntime import OnnxRuntime
@@ -42,6 +42,51 @@ NEW = {
 def test_the_pass_leaves_the_expected_operators(name: str) -> None:
     graph, operators = NEW[name]
     check_operators(replace_runtime_gaps, graph, operators.split())
+
+
+DECLARED = """<ir_version: 10, opset_import: ["" : 18, "smelt" : 1]>
+g (float[4,4] a, float[4,1] b, bool c) => (float[4,1] x, float[4,1] y) {
+    y = If (c) <then_branch = t () => (float[4,1] t) { t = smelt.TriangularSolve<lower=1>(a, b) },
+                else_branch = e () => (float[4,1] e) { e = smelt.Digamma(b) }>
+    x = smelt.Digamma(y)
+}"""
+
+
+def test_declared_operators_become_their_bodies_in_all_graphs() -> None:
+    """Their results are those of functions with the same bodies."""
+    replaced = text.parse(DECLARED)
+    run_pass(replace_runtime_gaps, replaced)
+    assert {node.domain for node in scope.nodes(replaced)} == {""}
+    assert not replaced.functions
+    a, b = np.tril(np.ones((4, 4), np.float32)), np.linspace(1, 2, 4, dtype=np.float32)[:, None]
+    expected, actual = OnnxRuntime(text.parse(DECLARED)), OnnxRuntime(replaced)
+    for c in (np.array(True), np.array(False)):
+        for want, got in zip(expected(a, b, c), actual(a, b, c), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-6)
+
+
+def test_declared_operators_stay_for_functions_and_for_targets_with_kernels() -> None:
+    functions = text.parse(DECLARED)
+    assert not run_pass(replace_runtime_gaps, functions, functions=True).rewrites
+    digamma = text.parse(DECLARED)
+    run_pass(replace_runtime_gaps, digamma, frozenset({("smelt", "Digamma")}))
+    assert [node.op_type for node in scope.nodes(digamma) if node.domain] == ["Digamma"] * 2
+
+
+NOT_REPLACED = {
+    "of unknown type": "g (float[2] x) => (y) { a = mine.Op(x) y = smelt.Digamma(a) }",
+    "without a body": "g (float[3,3] x) => (y) { y = smelt.ValidateNonsingular(x) }",
+    "that a runtime has": "g (float[2] x) => (y) { y = com.microsoft.QuickGelu(x) }",
+    "with a function": """<ir_version: 10, opset_import: ["" : 18, "smelt" : 1]>
+        g (float[2] x) => (float[2] y) { y = smelt.Digamma(x) }
+        <domain: "smelt", opset_import: ["" : 18]> Digamma (a) => (b) { b = Neg(a) }""",
+}
+
+
+@pytest.mark.parametrize("graph", NOT_REPLACED.values(), ids=NOT_REPLACED)
+def test_operators_that_stay(graph: str) -> None:
+    model = text.parse(graph, 18)
+    assert not run_pass(replace_runtime_gaps, model).rewrites
 
 
 def test_values_of_functions_have_no_types() -> None:

@@ -1,12 +1,13 @@
-"""Function bodies for extension operators, added wherever a model is written.
+"""Bodies of extension operators, added wherever a model is written.
 
-No other runtime knows operators of ``smelt`` or of a target, so each is written as an ONNX
-function. Bodies depend on types of values, which are inferred where they are missing.
+No other runtime knows operators of ``smelt`` or of a target, so each is written as its body: in
+line, or as an ONNX function. Bodies depend on types of values, which are inferred where they are
+missing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import onnx_ir as ir
 
@@ -17,6 +18,7 @@ from smelt.ir.element_type import ElementTypes
 from smelt.ir.opset import opset_of
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import attach_functions, find, restore_operators
+from smelt.operators.expand import write_in_line
 from smelt.operators.runtime_gaps import stand_in
 
 FIRST_WITH_FUNCTIONS = 8
@@ -38,17 +40,43 @@ def attach_bodies(
     """
     if not _extensions(model) and not (fill_gaps and _has_gaps(model, of_source)):
         return ()
+    bare = _with_types(
+        model, lambda: attach_functions(model, fill_gaps=fill_gaps, of_source=of_source)
+    )
+    if model.functions:
+        model.ir_version = max(model.ir_version, FIRST_WITH_FUNCTIONS)
+    return bare
+
+
+def write_bodies(model: ir.Model, *, functions: bool = False) -> tuple[ir.Node, ...]:
+    """Replace extension operators, and operators that ONNX Runtime lacks, by their bodies.
+
+    The bodies are written in line; with ``functions``, as model-local functions, of which some
+    readers of ONNX files have no support. Functions that the model has stay. Source nodes that ONNX
+    Runtime computes wrong are left alone. Returns the nodes without a body, as ``attach_bodies``.
+    """
+    if functions:
+        return attach_bodies(model, of_source=False)
+    if not _extensions(model) and not _has_gaps(model, of_source=False):
+        return ()
+    return _with_types(model, lambda: write_in_line(model))
+
+
+def _with_types(model: ir.Model, write: Callable[[], tuple[ir.Node, ...]]) -> tuple[ir.Node, ...]:
+    """Call ``write``, which returns nodes without a body, with the types that bodies depend on.
+
+    Types are inferred only if a node lacks them. Returns the nodes left, and operators of smelt
+    that nobody declares.
+    """
     if any(_depends_on_caller(f.graph) for f in model.functions.values()):
         inline_functions(model)
-    bare = attach_functions(model, fill_gaps=fill_gaps, of_source=of_source)
+    bare = write()
     if any(map(_untyped, bare)):
         restore_operators(model)
         shapes = ShapeInference(model)
         shapes.infer_model()
-        bare = attach_functions(model, fill_gaps=fill_gaps, of_source=of_source)
+        bare = write()
         shapes.restore_interface()
-    if model.functions:
-        model.ir_version = max(model.ir_version, FIRST_WITH_FUNCTIONS)
     unknown = [
         node
         for node in scope.nodes(model)

@@ -15,7 +15,7 @@ import onnx
 import onnx_ir as ir
 
 from smelt.errors import UsageError
-from smelt.frontends.onnx.bodies import attach_bodies, refuse_bare
+from smelt.frontends.onnx.bodies import refuse_bare, write_bodies
 from smelt.frontends.onnx.checks.versions import lowest_ir_version
 from smelt.frontends.onnx.encode import SMALL, Encoded, check_size, encode
 from smelt.frontends.onnx.load import load
@@ -47,13 +47,15 @@ def to_proto(
     *,
     provenance_in_metadata: bool = False,
     keep_bare: bool = False,
+    functions: bool = False,
     spent: bool = False,
 ) -> onnx.ModelProto:
     """Return the model as protobuf with its weights; the model is unchanged unless it is ``spent``.
 
     Copying takes a third of the time, so pass ``spent`` if you need the model no more. Operators
-    beyond ONNX get function bodies. ``keep_bare`` also writes those without a body; only smelt can
-    load the result.
+    beyond ONNX become standard operators in line; ``functions`` writes them as model-local
+    functions, which ``load`` turns back into operators. ``keep_bare`` also writes those without a
+    body; only smelt can load the result.
 
     Raises ResourceLimit E504 if the weights do not fit into a protobuf, Unsupported E203 for
     operators without a body, and InvalidModel E301 if ``model`` is not a model.
@@ -61,7 +63,7 @@ def to_proto(
     if not isinstance(model, ir.Model):
         model, spent = load(model, as_is=True), True
     check_size(scope.weight_bytes(model))
-    copy = _prepared(model, provenance_in_metadata, keep_bare, spent)
+    copy = _prepared(model, provenance_in_metadata, keep_bare, functions, spent)
     for graph in copy.graphs():
         for value in graph.initializers.values():
             if isinstance(value.const_value, ir.ExternalTensor):
@@ -82,12 +84,15 @@ def save(
     external_data: bool | None = None,
     inline_limit: int = INLINE_LIMIT,
     keep_bare: bool = False,
+    functions: bool = False,
 ) -> Path:
     """Write ``model`` to ``path``, and return the path. Other sources are loaded as ``load`` does.
 
-    Operators beyond ONNX get function bodies, so any runtime can load the file; an operator without
-    a body raises Unsupported E203, unless ``keep_bare`` writes it for smelt alone. Warns of
-    operators for which ONNX Runtime has no kernel, such as those of bfloat16.
+    Operators beyond ONNX become standard operators in line, so any runtime can load the file; an
+    operator without a body raises Unsupported E203, unless ``keep_bare`` writes it for smelt alone.
+    ``functions`` writes such operators as model-local functions instead: ``load`` turns them back
+    into operators, for which the targets ``c`` and ``host`` have kernels. Warns of operators for
+    which ONNX Runtime has no kernel, such as those of bfloat16.
 
     ``external_data`` writes weights to ``NAME.data`` beside the model. By default weights go where
     they came from: to external data if they came from there, else into the model up to
@@ -112,7 +117,7 @@ def save(
         if external_data is None:
             external_data = _needs_data_file(model, inline_limit)
         location = f"{path.name}.data" if external_data else None
-        copy = _prepared(model, provenance, keep_bare)
+        copy = _prepared(model, provenance, keep_bare, functions)
         if not keep_bare:
             warn_without_kernel(copy, stacklevel=4)
         encoded = encode(copy, location)
@@ -126,11 +131,15 @@ def save(
 
 @explains_memory("save")
 @paused_collector()
-def write(model: ir.Model, stream: BinaryIO) -> None:
-    """Write ``model`` with its weights inside to a stream, piece by piece."""
+def write(
+    model: ir.Model, stream: BinaryIO, *, keep_bare: bool = False, functions: bool = False
+) -> None:
+    """Write ``model`` with its weights inside to a stream, piece by piece; options as in
+    ``save``."""
     with span("save"):
-        copy = _prepared(model, False, False)
-        warn_without_kernel(copy, stacklevel=4)
+        copy = _prepared(model, False, keep_bare, functions)
+        if not keep_bare:
+            warn_without_kernel(copy, stacklevel=4)
         encode(copy).write(stream)
 
 
@@ -149,9 +158,11 @@ class ModelFiles(Mapping[str, bytes]):
         inline_limit: int = INLINE_LIMIT,
         smallest: int = SMALL,
         keep_bare: bool = False,
+        functions: bool = False,
     ) -> None:
         location = f"{name}.data" if _needs_data_file(model, inline_limit) else None
-        self._encoded: Encoded = encode(_prepared(model, False, keep_bare), location, smallest)
+        ready = _prepared(model, False, keep_bare, functions)
+        self._encoded: Encoded = encode(ready, location, smallest)
         self.contents: dict[str, Content] = {}
         if self._encoded.external:
             self.contents[f"{name}.data"] = self._encoded.write_external
@@ -181,13 +192,17 @@ def _needs_data_file(model: ir.Model, inline_limit: int) -> bool:
 
 
 def _prepared(
-    model: ir.Model, with_provenance: bool, keep_bare: bool, spent: bool = False
+    model: ir.Model,
+    with_provenance: bool,
+    keep_bare: bool,
+    functions: bool,
+    spent: bool = False,
 ) -> ir.Model:
     """Return a copy of ``model``, or itself if it is ``spent``, ready to be written to a file."""
     refuse_missing_weights(model, "saved")
     refuse_ruled_out(model)
     copy = model if spent else clone_model(model)
-    bare = attach_bodies(copy, of_source=False)
+    bare = write_bodies(copy, functions=functions or keep_bare)
     if not keep_bare:
         refuse_bare(bare)
     restore_defaults(copy)

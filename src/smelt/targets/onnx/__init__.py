@@ -1,7 +1,7 @@
 """The ``onnx`` target: a portable ONNX file.
 
-Extension operators that ONNX can express are written as function bodies, so the file loads in any
-ONNX runtime.
+Extension operators that ONNX can express are written as standard operators, so the file loads in
+any ONNX runtime.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.errors import ErrorList, Unsupported
-from smelt.frontends.onnx.bodies import attach_bodies
+from smelt.frontends.onnx.bodies import write_bodies
 from smelt.frontends.onnx.save import ModelFiles
 from smelt.program.legality import no_kernel
 from smelt.targets.base import Artifact, Plan
@@ -27,10 +27,11 @@ def write_model(plan: Plan[None, None]) -> Artifact:
     Raises an ErrorList of Unsupported E201 for extension operators that ONNX cannot express.
     """
     model = plan.model
-    lacking = attach_bodies(model, of_source=False)
+    functions = plan.options.functions
+    lacking = write_bodies(model, functions=functions)
     if lacking:
         raise ErrorList(map(_refused, lacking))
-    files = ModelFiles(model, f"{plan.options.name}.onnx")
+    files = ModelFiles(model, f"{plan.options.name}.onnx", functions=functions)
     plan.facts["bytes"] = files.size
 
     def load() -> Runner:

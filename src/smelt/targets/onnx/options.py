@@ -11,11 +11,13 @@ from smelt.errors import UsageError
 class Options:
     """``name``: the file is ``NAME.onnx``; raises UsageError E660 for an impossible name.
 
-    ``keep_bfloat16`` keeps bfloat16 values that ONNX Runtime has no kernels for.
+    ``keep_bfloat16`` keeps bfloat16 values that ONNX Runtime has no kernels for. ``functions``
+    writes operators beyond ONNX as model-local functions, not in line.
     """
 
     name: str = "model"
     keep_bfloat16: bool = False
+    functions: bool = False
 
     def __post_init__(self) -> None:
         if not self.name.strip(".") or set(self.name) & set("/\\\0:"):
