@@ -25,7 +25,10 @@ from smelt.targets.runner import Runner, is_ready
 def attribute_errors_to(
     target: Target[Any, Any], what: str, function: object = None
 ) -> Iterator[None]:
-    """Turn a Python error in ``function``, or else the target's ``what``, into UsageError E653."""
+    """Raise errors inside of the ``with`` block as UsageError E653, an error of the target.
+
+    ``what`` is the name of the target's function, or a description of ``function``.
+    """
     try:
         yield
     except Exception as error:
@@ -35,7 +38,9 @@ def attribute_errors_to(
 
 
 def call_with_options(function: Callable[..., Any], given: object, own: object) -> Any:
-    """Call ``function(given)``, or ``function(given, own)`` if it also takes the options."""
+    """Return ``function(given)``, or ``function(given, own)`` if the function also takes the
+    options.
+    """
     return function(given) if accepts_arguments(function, 1) else function(given, own)
 
 
@@ -45,8 +50,8 @@ def is_built_in(target: Target[Any, Any]) -> bool:
 
 
 def check_artifact(target: Target[Any, Any], artifact: object) -> Artifact:
-    """Return the result of ``emit``; raises UsageError E649 if it is no Artifact or
-    has bad files.
+    """Return the result of ``emit``; raises UsageError E649 unless it is an Artifact with valid
+    files.
     """
     if not isinstance(artifact, Artifact):
         raise UsageError(
@@ -99,7 +104,7 @@ class CheckedRunner:
         return results
 
     def ready(self, timeout: float | None) -> bool:
-        """Return the runner's own ``ready``."""
+        """Return ``ready`` of the checked runner."""
         return is_ready(self._run, timeout)
 
     def _check(self, interface: Interface, results: Sequence[Value]) -> None:
@@ -119,6 +124,7 @@ class CheckedRunner:
                 raise self._wrong(f"output {port.name!r} is {port}, and it returned {given}")
 
     def _wrong(self, why: str) -> UsageError:
+        """Return UsageError E653 for results that do not fit the model."""
         return UsageError(
             "E653",
             f"what target {self._target.name!r} makes does not run as its model",

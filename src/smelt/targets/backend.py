@@ -40,7 +40,7 @@ def rules_of(target: Target[Any, Any], own: Any) -> Sequence[Rule]:
 
 
 def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifact:
-    """Run the phases of ``target`` after selection and return the Artifact.
+    """Run the phases of ``target`` after selection, and return the Artifact.
 
     ``own`` are the target's options. Raises an ErrorList of everything that the target does not
     support, before ``schedule`` sees the model.
@@ -51,6 +51,7 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
     check_points(target)
 
     def step(name: str, run: Callable[[], object]) -> None:
+        """Run one phase, and record its seconds."""
         started = perf_counter()
         with span(name, target=target.name):
             run()
@@ -79,9 +80,9 @@ def emit_selected(model: ir.Model, target: Target[Any, Any], own: Any) -> Artifa
 def select_around(
     model: ir.Model, target: Target[Any, Any], own: Any, run: Callable[[], Selection]
 ) -> Selection:
-    """Run the selection ``run`` between the target's own steps before and after it.
+    """Run the selection ``run`` between the target's steps before and after it.
 
-    Their plan holds only the model and the options.
+    The plan of these steps has only the model and the options.
     """
     check_points(target)
     plan: Plan[Any, Any] = Plan(model, own)
@@ -100,7 +101,7 @@ def run_step(
     each: Callable[[Plan[Any, Any]], None],
     plan: Plan[Any, Any],
 ) -> None:
-    """Run a step of the target's own on ``plan``, and check the plan afterwards.
+    """Run one of the target's steps on ``plan``, and check the plan afterwards.
 
     Raises UsageError E653 if the step breaks the graph, its interface, the Program or the memory
     plan.
@@ -130,6 +131,7 @@ def run_step(
 
 
 def _interface(model: ir.Model) -> list[str]:
+    """Return name, type and shape of each input and output, as text to compare."""
     return [repr((v.name, v.dtype, v.shape)) for v in (*model.graph.inputs, *model.graph.outputs)]
 
 

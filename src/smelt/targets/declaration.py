@@ -70,6 +70,7 @@ def check_target(target: Target[Any, Any]) -> None:
 
 
 def _shown(value: object) -> str:
+    """Return the start of ``repr(value)``, for messages."""
     return repr(value)[:60]
 
 
@@ -110,6 +111,7 @@ def _limits(target: Target[Any, Any]) -> Iterator[str]:
 
 
 def _is_count(value: object) -> bool:
+    """True for an integer of 0 or more that is no bool."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
@@ -149,6 +151,7 @@ def _sets(target: Target[Any, Any]) -> Iterator[str]:
 
 
 def _each(what: str, values: object, kind: type) -> Iterator[str]:
+    """Yield each mistake in a field that has to be a tuple of ``kind``."""
     if not isinstance(values, tuple | list):
         yield f"{what}: {_shown(values)} is no tuple of {kind.__name__}s"
         return
@@ -187,6 +190,7 @@ def _options(options: object) -> Iterator[str]:
 
 
 def _memories(target: Target[Any, Any]) -> Iterator[str]:
+    """Yield each mistake in the field ``memories``."""
     yield from _each("memories", target.memories, Memory)
     if isinstance(target.memories, tuple | list):
         names = [each.name for each in target.memories if isinstance(each, Memory)]

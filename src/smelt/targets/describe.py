@@ -101,6 +101,7 @@ def _by_schema(domain: str, op_type: str) -> Facts:
 
 
 def _default(name: str, attribute: Any, op_type: str, domain: str, version: int) -> Any:
+    """Return the default of an attribute as JSON data, "required" if it has none."""
     if attribute.required:
         return "required"
     value = opset.default_attribute(op_type, name, version, domain)
@@ -108,6 +109,7 @@ def _default(name: str, attribute: Any, op_type: str, domain: str, version: int)
 
 
 def _port(formal: Any) -> str:
+    """Return a formal operand's name, with ``?`` if it is optional and ``...`` if it may repeat."""
     mark = {"Optional": "?", "Variadic": "..."}.get(formal.option.name, "")
     return f"{formal.name}{mark}"
 
@@ -154,4 +156,5 @@ def _first_sentence(text: str) -> str:
 
 
 def _sorted(items: Iterable[T] | None, text: Callable[[T], str]) -> list[str] | None:
+    """Return the texts of ``items``, sorted; None for None."""
     return None if items is None else sorted(map(text, items))

@@ -87,6 +87,7 @@ def _beyond(
 
 
 def _not_listed(target: Target[Any, Any], domain: str, op_type: str) -> str:
+    """Return why an operator is refused that ``limits.operators`` does not list."""
     if (domain, op_type) in {operator.key for operator in target.operators}:
         return f"`limits.operators` of {target.name!r} does not list it, though it is its own"
     return NOT_PRODUCED

@@ -47,6 +47,7 @@ def _is(value: object, kind: Any) -> bool:
 
 
 def _is_one(value: object, kind: Any) -> bool:
+    """True if ``value`` is valid for an option of type ``kind``."""
     if isinstance(value, bool):
         return kind in (bool, object)
     return isinstance(value, int | float if kind is float else kind)

@@ -73,6 +73,7 @@ def compose(
     report = {**plan.facts, "each": [{"target": a.target, **a.report} for a in made]}
 
     def load() -> Runner:
+        """Return a runner of the parts, one after the other."""
         steps = [(artifact.opened(), *flow) for artifact, flow in zip(made, flows, strict=True)]
         return _chain(interface, steps, outputs)
 
@@ -81,6 +82,7 @@ def compose(
 
 
 def _folders(made: Sequence[Artifact]) -> list[str]:
+    """Return the folder of each part."""
     return [f"part{i}_{artifact.target}" for i, artifact in enumerate(made)]
 
 
@@ -117,6 +119,7 @@ def _document(
 
 
 def _entry(port: Port) -> dict[str, Any]:
+    """Return one port as JSON data."""
     dtype = None if port.dtype is None else port.dtype.name.lower()
     shape = (
         None if port.shape is None else [d if isinstance(d, int) else str(d) for d in port.shape]
@@ -177,6 +180,7 @@ def open_parts(folder: Path, opened: Callable[[Path, str], Saved]) -> Saved | No
     saved = [opened(path, target) for path, target, _ in parts]
 
     def load() -> Runner:
+        """Return a runner of the saved parts, one after the other."""
         steps = [(one.load(), *flow) for one, flow in zip(saved, flows, strict=True)]
         return _chain(interface, steps, outputs)
 
@@ -191,6 +195,7 @@ def _inside(folder: Path, name: object) -> Path:
 
 
 def _port(entry: Mapping[str, Any]) -> Port:
+    """Return the port of a JSON entry."""
     shape = entry["shape"]
     dtype = None if entry["dtype"] is None else ir.DataType[entry["dtype"].upper()]
     pairs_of = COMPLEX.get(dtype) if dtype is not None and entry.get("complex") else None

@@ -59,5 +59,6 @@ def preview(
 
 
 def _idle(steps: Steps, operators: frozenset[tuple[str, str]]) -> tuple[Pass, ...]:
+    """Return the passes that create operators outside of ``operators``, each once."""
     makers = [each for each in language.passes_of(steps) if not operators.issuperset(each.makes)]
     return tuple({each.name: each for each in makers}.values())

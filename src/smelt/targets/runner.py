@@ -1,4 +1,4 @@
-"""Runners that become faster while they run, because they compile in the background."""
+"""Runners that compile in the background, and become faster when the compiled form is ready."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class CompilesInBackground(Protocol):
     """A runner that becomes faster while it runs."""
 
     def ready(self, timeout: float | None) -> bool:
-        """True if it has reached full speed, after at most ``timeout`` seconds (None: wait
-        forever).
+        """True if the runner is at full speed after at most ``timeout`` seconds (None: wait for
+        it).
         """
 
 
@@ -27,9 +27,10 @@ def is_ready(runner: Runner, timeout: float | None) -> bool:
 
 
 def at_full_speed(runner: Runner) -> Runner:
-    """Wrap ``runner`` so that every result comes from its final form; it may run twice."""
+    """Return ``runner`` wrapped: every result comes from its final form, so it may run twice."""
 
     def run(*inputs: Value) -> Sequence[Value]:
+        """Return the results of the final form; run again if compiling was pending."""
         results = runner(*inputs)
         if is_ready(runner, 0.0):
             return results

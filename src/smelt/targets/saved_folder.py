@@ -17,7 +17,7 @@ from smelt.targets.runner import Runner, is_ready
 
 
 def entry_of(interface: Interface, run: Runner) -> Runner:
-    """Wrap ``run`` for callers: complex arrays, JAX keys, and omitted optional inputs."""
+    """Return ``run`` wrapped for callers: complex arrays, JAX keys, omitted optional inputs."""
     return leaving_out(interface, on_key_data(interface, on_pairs(interface, run)))
 
 
@@ -49,8 +49,10 @@ class Saved:
 
     @cached_property
     def _opened(self) -> Runner:
+        """The runner, loaded on first access."""
         return self.load()
 
     @cached_property
     def _call(self) -> Runner:
+        """The runner for callers, see ``entry_of``."""
         return entry_of(self.interface, self._opened)

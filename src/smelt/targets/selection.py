@@ -130,6 +130,7 @@ def _drop_unread(rewriter: Rewriter) -> None:
 
 
 def _by_benefit(rules: Sequence[Rule]) -> list[RuleSet]:
+    """Return sets of rules of equal benefit, highest first."""
     ordered = sorted(rules, key=benefit, reverse=True)
     return [RuleSet(group) for _, group in groupby(ordered, benefit)]
 
@@ -189,5 +190,6 @@ def _shadowed(
 
 
 def _taken_by(rules: Sequence[Rule]) -> str:
+    """Return the text of a near miss: the rules that rewrote a node first."""
     names = " and ".join(rule.name for rule in rules)
     return f"{names} took {'its node' if len(rules) == 1 else 'its nodes'} first"

@@ -22,9 +22,10 @@ INLINES = "inline-operator-bodies"
 
 @dataclass(frozen=True)
 class Support:
-    """Whether a target supports an operator, ``why`` not, or how; ``dtypes`` is None if unknown.
+    """Whether a target supports an operator, and ``why`` not, or how; ``dtypes`` is None if
+    unknown.
 
-    The target may still refuse some forms, such as certain attributes; only a compile can tell.
+    The target may still refuse some forms, such as certain attributes, which only a compile shows.
     """
 
     takes: bool
@@ -82,6 +83,7 @@ def computes_of(
     listed = target.limits.operators or ()
 
     def computes(model: ir.Model, node: ir.Node) -> bool:
+        """True if either target computes ``node`` as written."""
         if (node.domain, node.op_type) in listed or (own is not None and own(model, node)):
             return True
         return other(model, node)

@@ -19,6 +19,7 @@ from smelt.program.run_sizes import Size, is_empty, same
 
 
 def _refuse_max(instance: Instance) -> str | None:
+    """Return why the window is refused, None if it is supported."""
     return refuse_window(instance)
 
 

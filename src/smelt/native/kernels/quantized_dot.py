@@ -69,6 +69,7 @@ def _left_bytes(instance: Instance) -> int:
 
 
 def _needs(instance: Instance) -> Needs:
+    """Return the scratch space of the left rows, the initial sums and a computed right operand."""
     columns = instance.shape(places_of(instance).w)[1]
     right = 0
     if is_computed(instance):
@@ -77,6 +78,7 @@ def _needs(instance: Instance) -> Needs:
 
 
 def _rows(instance: Instance) -> int:
+    """Return the number of rows of the left operand."""
     return math.prod(instance.shape(0)[:-1])
 
 

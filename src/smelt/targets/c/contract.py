@@ -56,7 +56,9 @@ class Port:
 
 
 def _quantization(found: Quantization | None) -> dict[str, str]:
-    """Return macros for scale and zero point: integer ``q`` means ``(q - ZERO_POINT) * SCALE``."""
+    """Return the macros of scale and zero point: the integer ``q`` means ``(q - ZERO_POINT) *
+    SCALE``.
+    """
     if found is None:
         return {}
     scales = [f"{scale:.9g}" for scale in found.scale]
@@ -71,6 +73,7 @@ def _quantization(found: Quantization | None) -> dict[str, str]:
 
 
 def _braced(items: Iterable[object]) -> str:
+    """Return ``{a, b}``, a C initializer."""
     return "{" + ", ".join(map(str, items)) + "}"
 
 

@@ -134,11 +134,13 @@ def _fields(plan: CPlan, unit: Unit, form: str, blob_bytes: int) -> dict[str, ob
 
 
 def _calls(unit: Unit, options: Options) -> list[str]:
-    """Return the C lines of a run; with option ``profile`` each call is timed by the clock::
+    """Return the C lines of a run; with option ``profile`` the clock times each call.
 
+    ```
     begun = model_clock();
     Softmax_1((float *)outputs[0]); /* 1: Softmax Softmax_0 */
     model_ticks[1] += model_clock() - begun;
+    ```
     """
     if not options.profile:
         return unit.calls
@@ -200,11 +202,13 @@ def _size_checks(program: Program) -> Iterator[dict[str, str]]:
 
 
 def _weight_checks() -> Iterator[dict[str, str]]:
+    """Yield the conditions on the pointer to the weights, with their error codes."""
     yield {"condition": "data == NULL", "error": "NULL"}
     yield {"condition": f"(uintptr_t)data % {BLOB_ALIGNMENT} != 0", "error": "ALIGN"}
 
 
 def _frame(template: str, fields: dict[str, object]) -> bytes:
+    """Return ``template`` filled with ``fields``, as bytes."""
     return _environment().get_template(template).render(fields).encode("ascii")
 
 

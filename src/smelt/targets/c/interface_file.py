@@ -119,12 +119,14 @@ def from_json(data: bytes, file: str) -> Told | None:
 
 
 def _check(inputs: Sequence[Port], constraints: list[str] | None) -> SizeCheck | None:
+    """Return the check of the size constraints that the file lists, None if it lists none."""
     if constraints is None:
         return None
     return SizeCheck([(port.name, port.shape) for port in inputs], constraints)
 
 
 def _bounds(entries: list[Any]) -> RunBounds:
+    """Return the bounds by size; raises ValueError if they are no bounds."""
     bounds = {str(name): (int(low), int(high)) for name, low, high in entries}
     if any(not 0 <= low <= high for low, high in bounds.values()):
         raise ValueError("sizes out of bounds")

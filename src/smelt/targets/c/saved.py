@@ -20,10 +20,11 @@ _MACRO = re.compile(r"^#define ([A-Z0-9_]+) (\d{1,18})\b", re.MULTILINE)
 
 
 def open_folder(folder: Path) -> Saved | None:
-    """Return the library in ``folder``, whose interface is in ``NAME.json``; None if there is none.
+    """Return the library in ``folder``, which has an interface file ``NAME.json``; None without
+    one.
 
-    Raises UsageError E616 if a file is missing or damaged, or the header belongs to another model
-    or version.
+    Raises UsageError E616 if a file is missing or damaged, or if the header is that of another
+    model or version.
     """
     for path in sorted(folder.glob("*.json")):
         read = from_json(path.read_bytes(), path.name)
@@ -40,6 +41,7 @@ def open_folder(folder: Path) -> Saved | None:
 
 
 def _damaged(file: str, folder: Path, why: str) -> UsageError:
+    """Return UsageError E616 for a missing or damaged file."""
     what = "damaged" if (folder / file).is_file() else "missing"
     return UsageError(
         "E616",

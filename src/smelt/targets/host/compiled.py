@@ -1,7 +1,7 @@
 """Compile programs for this machine; NumPy runs them until the compiled form is ready.
 
-The native engine plans a program again for each set of input shapes that is called. What it, or
-this machine's compiler, refuses stays with NumPy.
+The native engine plans a program again for each set of input shapes that is called. NumPy keeps
+running the programs that the engine, or this machine's compiler, refuses.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class Compiled:
         return specialize(self.program, shapes)
 
     def _held(self) -> threading.Condition:
+        """Return the lock of the pending compiles, new ones after a fork."""
         if self._process != os.getpid():
             self._begin()
         return self._changed
@@ -139,6 +140,7 @@ class Compiled:
             return self._changed.wait_for(lambda: not self._pending, timeout)
 
     def _submit(self, shapes: Shapes) -> None:
+        """Submit a compile at ``shapes``, unless it is known or there are too many."""
         known = shapes in self._callers or shapes in self._pending
         if not known and len(self._callers) + len(self._pending) < KEPT:
             self._pending.append(shapes)
@@ -169,9 +171,8 @@ class Compiled:
         return None
 
     def _warn(self, error: SmeltError | OSError) -> None:
-        """Let the next call warn once; a missing compiler is only warned of if calls
-        wait for it.
-        """
+        """Let the next call warn once; if calls do not wait, a missing compiler
+        gives no warning."""
         without = isinstance(error, SmeltError) and error.code == "E661"
         if str(error) == self._said:
             return
@@ -205,10 +206,10 @@ def compile_program(
 ) -> Caller | None:
     """Return a caller of the compiled static ``program``; None if the process ends meanwhile.
 
-    ``waits``: this is no background work; ``only_kept``: return None unless the library is cached;
-    ``threads``: the number of shards of costly steps; ``known``: the cached form, if looked up.
-    Raises Unsupported or an ErrorList for what the engine lacks, UsageError E661 without a
-    compiler, and what ``Toolchain.compile`` raises.
+    ``waits``: a call waits for the compiler. ``only_kept``: return None unless the library is
+    cached. ``threads``: the number of shards of costly steps. ``known``: the cached form, if it was
+    looked up. Raises Unsupported or an ErrorList for what the engine lacks, UsageError E661 without
+    a compiler, and the errors of ``Toolchain.compile``.
     """
     known = recall(program, threads) if known is None else known
     if known is not None and not (known.calls_blas and blas.table() is None):
@@ -268,11 +269,13 @@ def _caller(program: Program, kept: Kept, library: ctypes.CDLL, threads: int) ->
 
 
 def _library(text: str) -> ctypes.CDLL:
+    """Return the library that the C ``text`` is compiled to."""
     with built(text) as path:
         return ctypes.CDLL(str(path))
 
 
 def _is_short(program: Program) -> bool:
+    """True if a call takes a few microseconds, in which releasing the GIL does not pay."""
     if any(step.bodies for step in program.instructions):
         return False
     return sum(slot.nbytes for slot in program.slots) < SHORT

@@ -112,6 +112,7 @@ class Binder:
         self.lines.append(f"v{slot} = empty({shape!r}, type{slot})")
 
     def _bytes(self, storage: Storage) -> Array:
+        """Return the bytes of ``storage`` in the arena."""
         offset = self.offsets[id(storage)]
         return self.arena[offset : offset + storage.size]
 
@@ -124,4 +125,5 @@ def _aligned(size: int) -> Array:
 
 
 def _copied(array: Array) -> Array:
+    """Return a contiguous copy of ``array``."""
     return np.array(array, order="C", copy=True)

@@ -44,11 +44,13 @@ class Files(Mapping[str, bytes]):
 
     @cached_property
     def _encoded(self) -> ModelFiles:
+        """Return the files of the model; raises Unsupported E203 for operators of this process."""
         refuse_bare(node for node in scope.nodes(self._model) if _is_of_this_process(node))
         return ModelFiles(self._model, MODEL, inline_limit=0, keep_bare=True)
 
     @cached_property
     def _texts(self) -> dict[str, bytes]:
+        """Return the mark and, if it is known, the memory plan, as bytes by file name."""
         mark = {"schema": SCHEMA, "model": MODEL, **asdict(self._options)}
         texts = {MARK: json.dumps(mark, indent=1) + "\n"}
         memory = self._memory()
@@ -112,6 +114,7 @@ def read_folder(folder: Path) -> tuple[ir.Model, Options] | None:
 
 
 def _mark(path: Path) -> dict[str, object] | None:
+    """Return the document in the mark file, None if it is not one of this target."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

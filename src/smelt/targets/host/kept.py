@@ -112,6 +112,7 @@ def _this_package() -> str:
 
 
 def _files(root: Path) -> Iterator[str]:
+    """Yield path, size and time of each source file that compiled code depends on."""
     for part in PARTS:
         for folder, _, names in os.walk(root / part):
             for name in sorted(names):

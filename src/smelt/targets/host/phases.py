@@ -80,6 +80,7 @@ def _in_parts(plan: HostPlan) -> AnySizesRunner | None:
     planned: list[int] = []
 
     def runner(model: ir.Model, of_call: bool) -> Runner:
+        """Return a runner of one part of the model; a part made for a call runs by NumPy."""
         own = replace(options, engine="numpy") if of_call else options
         part: HostPlan = Plan(model, replace(own, views=False))
         part.steps = _program(model, own)
@@ -106,6 +107,8 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
     quantized: list[Instruction] = []
 
     def spelled_out(program: Program, instruction: Instruction) -> bool:
+        """Record an instruction on quantized numbers, and refuse it: it is to be
+        lowered in floats."""
         quantized.append(instruction)
         return False
 
@@ -126,16 +129,19 @@ def _program(model: ir.Model, options: Options) -> HostProgram:
 
 
 def _lowered(model: ir.Model, whole: Whole) -> Program:
+    """Return the Program of ``model``, with declared sizes."""
     program = lower(model, whole)
     bind_declared(program, declared(model.graph))
     return program
 
 
 def _options(plan: HostPlan) -> Options:
+    """Return the options of the plan, the defaults if it has none."""
     return plan.options if plan.options is not None else Options()
 
 
 def _check(program: Program) -> None:
+    """Raise an ErrorList of instructions without a kernel, innermost bodies first."""
     for body in program.bodies:
         _check(body.program)
     check_program(program, "host", DTYPES, refusal)
@@ -190,6 +196,7 @@ def write_folder(plan: HostPlan) -> Artifact:
     """Write the model, and the memory plan as text; ``load`` returns the runner."""
 
     def memory() -> MemoryPlan | None:
+        """Return the memory plan if it is known before a run."""
         layout = plan.memory or _laid_out(plan.steps)
         return None if layout is None else layout.memory
 
@@ -210,6 +217,7 @@ def runner_of(plan: HostPlan) -> HostRunner | AnySizesRunner:
 
 
 def _defaults(model: ir.Model) -> dict[int, Array]:
+    """Return the default arrays of inputs, by position."""
     found: dict[int, Array] = {}
     for index, value in enumerate(model.graph.inputs):
         default = default_of(value)

@@ -27,6 +27,7 @@ def open_folder(folder: Path) -> Saved | None:
     ranges = {name: limit for name, limit in limits.items() if limit is not None}
 
     def load() -> Runner:
+        """Return a runner of the saved model."""
         plan: HostPlan = Plan(model, options)
         plan_steps(plan)
         plan_arena(plan)

@@ -17,6 +17,7 @@ ON_HOST = "; target 'host' computes it"
 
 
 def _refused(node: ir.Node) -> Unsupported:
+    """Return error E201 for an extension operator that ONNX cannot express."""
     why = NOT_EXPRESSED + (ON_HOST if node.domain == "smelt" else "")
     return no_kernel("onnx", f"{node.domain}.{node.op_type}", f"node {node.name!r}", why)
 
@@ -35,6 +36,7 @@ def write_model(plan: Plan[None, None]) -> Artifact:
     plan.facts["bytes"] = files.size
 
     def load() -> Runner:
+        """Return a runner of the model by ONNX Runtime."""
         from smelt.runtime.runner import open_runner
 
         return open_runner(model)

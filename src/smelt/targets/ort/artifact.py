@@ -46,6 +46,7 @@ class OrtFiles(ModelFiles):
         return other
 
     def _write_advice(self, stream: BinaryIO) -> None:
+        """Write the session advice as JSON."""
         stream.write((json.dumps(self.advice.to_json(), indent=1) + "\n").encode())
 
 

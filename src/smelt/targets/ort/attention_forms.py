@@ -97,18 +97,22 @@ def _capped_sizes(m: Match) -> Sizes | Miss:
 
 
 def _capped(m: Match, b: Builder) -> Replacement:
+    """Build the expansion of an Attention with a soft cap."""
     return expand_attention.attention.build(m, b)
 
 
 def _attention_node(where: Callable[[ir.Node], bool] | None) -> Op:
+    """Return the pattern of an Attention for which ``where`` is true."""
     return op("Attention", var("q"), var("k"), var("v"), rest=True, where=where)
 
 
 def _has_past(node: ir.Node) -> bool:
+    """True if the node has past keys or values."""
     return any(value is not None for value in node.inputs[4:6])
 
 
 def _has_cap(node: ir.Node) -> bool:
+    """True if the node has a soft cap."""
     return node.attributes.get_float("softcap", 0.0) != 0
 
 

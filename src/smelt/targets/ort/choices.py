@@ -104,6 +104,7 @@ TRANSPOSED_PRODUCT = Choice(
 
 
 def _width(sizes: Sizes) -> Sizes:
+    """Return the size of the timed example: its width over all heads."""
     return {"wide": sizes["heads"] * sizes["size"], "one": 1}
 
 

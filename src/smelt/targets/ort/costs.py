@@ -67,6 +67,7 @@ class Costs:
 
 
 def _count(choice: Choice) -> int:
+    """Return the number of sizes at which a choice is timed."""
     return math.prod(map(len, choice.grid.values()))
 
 

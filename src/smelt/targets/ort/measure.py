@@ -114,6 +114,7 @@ def _machine() -> dict[str, str]:
 
 
 def _key(sizes: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    """Return the sizes as a hashable key."""
     return tuple(sorted(sizes.items()))
 
 

@@ -53,6 +53,7 @@ class Options:
 
 
 def _wrong(option: str, why: str) -> UsageError:
+    """Return UsageError E660 for a wrong option."""
     return UsageError(
         "E660",
         f"target ort cannot be compiled for with {option}",

@@ -23,6 +23,7 @@ def _transposed(m: Match, b: Builder) -> Replacement:
 
 
 def _transposed_sizes(m: Match) -> Sizes | Miss:
+    """Return rows, inner size and columns of a product with a transposed right side, or a Miss."""
     a, k = m["a"].shape, m["k"].shape
     if a is None or k is None or len(a) < 2 or len(k) < 2:
         return Miss("the ranks are not known")

@@ -20,6 +20,7 @@ def _row_sizes(name: str) -> SizesOf:
     """Return a function of a match to the rows and width of the value bound to ``name``."""
 
     def sizes(m: Match) -> Sizes | Miss:
+        """Return number and width of the rows of the operand ``name``, or a Miss."""
         value = m[name]
         if value.shape is None or not len(value.shape):
             return Miss("the rank is not known")
@@ -35,6 +36,7 @@ def _layer_norm(form: str) -> Build:
     """
 
     def build(m: Match, b: Builder) -> Replacement:
+        """Build the two nodes: the sum or difference, and its normalization."""
         if not same_shape(m["x"].shape, m["s"].shape):
             return Miss("the operands broadcast")
         total = b.op(form, m["x"], m["s"])
@@ -65,6 +67,7 @@ def _biased_sizes(m: Match) -> Sizes | Miss | None:
 
 
 def _silu(m: Match, b: Builder) -> Replacement:
+    """Build a QuickGelu with alpha 1, which is SiLU."""
     return b.op("QuickGelu", m["x"], domain=DOMAIN, alpha=1.0)
 
 
@@ -84,14 +87,17 @@ def _channel_sizes(m: Match) -> Sizes | Miss:
 
 
 def _normed(total: str) -> Op:
+    """Return the pattern of a LayerNormalization of a ``total`` node."""
     return op("LayerNormalization", op(total, var("x"), var("s")), rest=True)
 
 
 def _by_tanh(node: ir.Node) -> bool:
+    """True for a Gelu by tanh."""
     return node.attributes.get_string("approximate", "none") == "tanh"
 
 
 def _exact(node: ir.Node) -> bool:
+    """True for a Gelu by erf."""
     return not _by_tanh(node)
 
 

@@ -136,6 +136,7 @@ class Weights:
 
 
 def _rule(name: str, pattern: Op, build: Callable[[Match, Builder], Replacement]) -> Rule:
+    """Return a rule that goes before all others."""
     return Rule(name, pattern, build, benefit=FIRST)
 
 

@@ -50,6 +50,7 @@ def spans(window: Window, dim: int) -> list[Span]:
     begin, stride = window.begin[dim], window.strides[dim]
 
     def seen(result: int) -> tuple[int, int]:
+        """Return the range of kernel positions inside of the image for a result."""
         start = result * stride - begin
         inside = [k for k in range(kernel) if 0 <= start + k * step < size]
         return (inside[0], inside[-1] + 1) if inside else (0, 0)

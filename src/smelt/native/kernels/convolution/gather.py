@@ -32,6 +32,7 @@ class Bands:
 
 
 def _bands(instance: Instance, window: Window) -> Bands:
+    """Return the band of pixels that is gathered at a time: part of a row, or whole rows."""
     width = columns_for(channels_of(instance)[1], instance.type(0))
     height, pixels = window.output[1], max(window.output[2], 1)
     if pixels >= width:
@@ -105,6 +106,7 @@ def _cuts(var: str, size: int, part: int) -> list[Cut]:
 
 @contextmanager
 def _loop(cx: KernelContext, cut: Cut) -> Iterator[None]:
+    """Write the loop of a cut, if it has one."""
     if not cut.end:
         yield
         return
@@ -113,6 +115,7 @@ def _loop(cx: KernelContext, cut: Cut) -> Iterator[None]:
 
 
 def _emit_pointwise(cx: KernelContext, product: Product, pixels: int) -> None:
+    """Write the product of the filters with the image itself, in panels of pixels."""
     width = min(columns_for(product.m, product.element), pixels)
     for cut in _cuts("j", pixels, width):
         with _loop(cx, cut):

@@ -41,6 +41,7 @@ def is_runtime_sized(window: Window) -> bool:
 
 
 def _padded(window: Window) -> bool:
+    """True if the window can reach beyond the image."""
     return any(highest(pad) > 0 for pad in (*window.begin, *window.end))
 
 
@@ -57,6 +58,7 @@ def _seen(window: Window, dim: int, count: int) -> int:
 
 
 def _reach(window: Window, dim: int) -> int:
+    """Return the rows or columns that one window covers."""
     return (window.kernel[dim] - 1) * window.dilations[dim] + 1
 
 

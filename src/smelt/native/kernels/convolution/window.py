@@ -73,6 +73,7 @@ def window_of(instance: Instance) -> Window:
 
 
 def _three(values: tuple[int, ...], fill: int) -> Three:
+    """Return ``values`` with leading ``fill``, as three numbers."""
     padded = (fill,) * (3 - len(values)) + values
     return padded[0], padded[1], padded[2]
 

@@ -220,5 +220,6 @@ class Scanned:
 
 
 def _numbers(node: ir.Node, name: str, count: int) -> Sequence[int]:
+    """Return an attribute of ``count`` integers, zeros if it is absent."""
     attr = node.attributes.get(name)
     return (0,) * count if attr is None else tuple(attr.as_ints())

@@ -15,11 +15,13 @@ Arrays = Sequence["Array | None"]
 
 
 def _non_zero(node: ir.Node, given: Arrays) -> Sequence[Array]:
+    """Return the indices of the nonzero elements, a row for each dim."""
     x = _present(node, given, 0)
     return (np.stack(np.nonzero(x)) if x.ndim else np.zeros((0, int(x != 0)), np.int64),)
 
 
 def _compress(node: ir.Node, given: Arrays) -> Sequence[Array]:
+    """Return the selected slices along the axis, or the selected elements."""
     x, condition = _present(node, given, 0), _present(node, given, 1)
     by_axis = "axis" in node.attributes
     x = x if by_axis else x.reshape(-1)
@@ -39,6 +41,7 @@ def _unique(node: ir.Node, given: Arrays) -> Sequence[Array]:
 
 
 def _boxes(node: ir.Node, given: Arrays) -> Sequence[Array]:
+    """Return batch, class and box index of each selected box."""
     boxes, scores = _present(node, given, 0), _present(node, given, 1)
     most, overlap, least = (given[i] if i < len(given) else None for i in (2, 3, 4))
     centred = bool(node.attributes.get_int("center_point_box", 0))

@@ -38,10 +38,10 @@ DECIDING: Mapping[str, Sequence[int]] = {
 
 
 def decided_nodes(model: ir.Model) -> set[ir.Node]:
-    """Return the nodes of the main graph whose sizes do not follow from known sizes.
+    """Return the nodes of the main graph with data-dependent result sizes, in linear time.
 
-    Known are the sizes of the inputs and of the results of earlier such nodes. Shapes must be
-    inferred. Takes linear time.
+    These are sizes that do not follow from those of the inputs and of the results of earlier such
+    nodes. Shapes must be inferred.
     """
     known: set[str | None] = set()
     for value in model.graph.inputs:
@@ -58,11 +58,13 @@ def decided_nodes(model: ir.Model) -> set[ir.Node]:
 
 
 def _names(value: ir.Value) -> set[str | None]:
+    """Return the symbols in the shape of ``value``."""
     dims = value.shape.dims if value.shape is not None else ()
     return {name for dim in dims for name in names_of(dim)}
 
 
 def _follows(model: ir.Model, node: ir.Node, known: set[str | None]) -> bool:
+    """True if the result sizes of ``node`` follow from ``known`` sizes."""
     try:
         program = lower_alone(model, node)
     except (Unsupported, ErrorList):
@@ -73,8 +75,8 @@ def _follows(model: ir.Model, node: ir.Node, known: set[str | None]) -> bool:
 def is_hopeless(model: ir.Model) -> bool:
     """True if a node is refused whatever its sizes are.
 
-    That is: it has neither a lowering nor a body, it is refused although all sizes are known, or it
-    takes or returns no tensors.
+    Such a node has neither a lowering nor a body, is refused although all its sizes are known, or
+    has an operand or result that is no tensor.
     """
     if not all(map(is_tensor, model.graph.inputs)):
         return True
@@ -90,6 +92,7 @@ def is_hopeless(model: ir.Model) -> bool:
 
 
 def _is_refused(model: ir.Model, node: ir.Node) -> bool:
+    """True if lowering refuses ``node`` although all sizes are known."""
     if is_constant_node(node) or not (node.domain or all(map(is_known, _values(node)))):
         return False
     try:
@@ -100,6 +103,7 @@ def _is_refused(model: ir.Model, node: ir.Node) -> bool:
 
 
 def _values(node: ir.Node) -> Iterator[ir.Value]:
+    """Yield the operands and results of ``node`` and of the nodes inside of it."""
     for each in (node, *scope.nested_nodes(node)):
         yield from (value for value in (*each.inputs, *each.outputs) if value is not None)
 

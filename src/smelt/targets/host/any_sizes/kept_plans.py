@@ -40,6 +40,7 @@ class KeptPlans:
         return run
 
     def _find(self, key: Hashable) -> Runner | None:
+        """Return the runner for ``key``, None if there is none."""
         with self._lock:
             if key in self._runs:
                 self._runs.move_to_end(key)

@@ -27,7 +27,7 @@ from smelt.targets.host.kernels.kernel import Array
 
 @dataclass(frozen=True)
 class Planner:
-    """Makes runners of models; ``planning`` is locked while it makes one."""
+    """Makes runners of models. ``planning`` is locked while it makes one."""
 
     plan: Plan
     computes: Computes
@@ -47,10 +47,10 @@ class Planner:
 
 
 class AnySizes:
-    """Runs a model: as one Program, as a chain of parts, or as a Program for each call's sizes.
+    """Runs a model as one Program, as a chain of parts, or as a Program for the sizes of each call.
 
-    ``node`` names the operator that ``model`` consists of; a model of this node alone is not cut
-    again. Raises Unsupported, or an ErrorList, if there is no Program although all sizes are known.
+    A model that consists of the operator ``node`` alone is not cut again. Raises Unsupported, or an
+    ErrorList, if there is no Program although all sizes are known.
     """
 
     def __init__(self, model: ir.Model, planner: Planner, node: str = "") -> None:

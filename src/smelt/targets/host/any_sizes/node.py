@@ -69,7 +69,7 @@ class Finding:
 
 
 class Told:
-    """Runs a node that becomes static once the values that decide its sizes are constants."""
+    """Runs a node that becomes static once the inputs that decide its sizes are constants."""
 
     def __init__(
         self, model: ir.Model, node: ir.Node, operands: Operands, planner: Planner
@@ -86,6 +86,7 @@ class Told:
         key = (shapes, *(array.tobytes() for array in values.values()))
 
         def make() -> Runner:
+            """Return a runner for these shapes and deciding values."""
             model = bound(self._model, arrays)
             fix_values(model, values)
             return self._planner.of_call(model, self._op)

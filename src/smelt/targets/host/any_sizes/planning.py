@@ -45,7 +45,7 @@ def forget_sizes(model: ir.Model) -> None:
 def with_own_dims(model: ir.Model) -> ir.Model:
     """Return ``model`` with new symbols for input dims that are expressions of unknown symbols.
 
-    A symbol is unknown if no input tells its size.
+    A symbol is unknown if no input dim determines it.
     """
     dims = [dim for value in model.graph.inputs for dim in value.shape or ()]
     told = {str(dim) for dim in dims} | {*solvers(dims)}

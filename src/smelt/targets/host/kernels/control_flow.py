@@ -17,6 +17,7 @@ def branch(call: Call) -> Step:
     split, given = 1 + call.integer("split"), len(call.inputs)
 
     def run(*arrays: Array) -> None:
+        """Run the chosen body, and copy its results to the outputs."""
         captured = arrays[1:split] if arrays[0].all() else arrays[split:given]
         results = (then if arrays[0].all() else other)(*captured)
         _copy(results, arrays[given:])
@@ -70,9 +71,11 @@ def loop(call: Call) -> Step:
 
 
 def _at(i: int, trip: int, backwards: bool) -> int:
+    """Return the row of iteration ``i``."""
     return trip - 1 - i if backwards else i
 
 
 def _copy(results: Sequence[Array], outputs: Sequence[Array]) -> None:
+    """Copy each result to its output."""
     for target, result in zip(outputs, results, strict=True):
         np.copyto(target, result.reshape(target.shape))

@@ -68,6 +68,7 @@ def dot_general(call: Call) -> Step:
         multiply = _over(semiring, np.dtype(wide))
 
     def run(x: Array, y: Array, target: Array, *buffers: Array) -> None:
+        """Write the product of ``x`` and ``y`` to ``target``."""
         free = iter(buffers)
         a = left.copy(x, next(free)) if left.copied else left.view(x)
         b = right.copy(y, next(free)) if right.copied else right.view(y)
@@ -113,6 +114,7 @@ def _over(semiring: Semiring, dtype: np.dtype) -> Callable[[Array, Array, Array]
         return _any_of_all
 
     def multiply(a: Array, b: Array, out: Array) -> None:
+        """Write the product over the semiring to ``out``."""
         if a.shape[-1] == 0:
             out[...] = zero
             return
@@ -133,6 +135,7 @@ def _integers(a: Array, b: Array, out: Array) -> None:
 
 
 def _largest(array: Array) -> int:
+    """Return the largest absolute value of integers."""
     return max(int(array.max()), -int(array.min()))
 
 

@@ -27,6 +27,7 @@ from smelt.targets.host.kernels.top_k import top_k
 
 
 def _axes(given: Array | None, count: int, rank: int) -> Sequence[int]:
+    """Return the axes as non-negative numbers: the first ``count`` if none are given."""
     return range(count) if given is None else [int(axis) % rank for axis in given]
 
 
@@ -87,6 +88,7 @@ def dynamic_tile(call: Call) -> Step:
     """Repeat by run-time counts, one for each dim."""
 
     def run(x: Array, repeats: Array, out: Array) -> None:
+        """Write the repeated ``x`` to ``out``, after a check of its sizes."""
         sizes = zip(x.shape, repeats, strict=True)
         checked("Tile", tuple(size * int(times) for size, times in sizes), out.shape)
         np.copyto(out, np.tile(x, [int(times) for times in repeats]))
@@ -121,6 +123,7 @@ def dynamic_top_k(call: Call) -> Step:
     step = top_k(replace(call, op="TopK", inputs=call.inputs[:1]))
 
     def run(x: Array, k: Array, values: Array, places: Array) -> None:
+        """Write the best k elements and their indices, after a check of k."""
         shape = list(x.shape)
         shape[axis] = int(k.reshape(-1)[0])
         checked("TopK", tuple(shape), (*x.shape[:axis], kept, *x.shape[axis + 1 :]))

@@ -47,11 +47,13 @@ def _expression(call: Call, row: Row) -> Step:
     m = Arrays()
 
     def block(*arrays: Array) -> None:
+        """Write the result of one block of the operands."""
         *given, out = arrays
         result = m.apply(row, *given, **call.attributes)
         np.copyto(out, result, casting="unsafe")
 
     def run(*arrays: Array) -> None:
+        """Write the result block by block."""
         in_blocks(block, arrays)
 
     return Step(run, in_place=tuple(range(len(call.inputs))))
@@ -109,6 +111,7 @@ def div(call: Call) -> Step:
         return Step(np.floor_divide, in_place=(0, 1))
 
     def truncate(x: Array, y: Array, out: Array) -> None:
+        """Write the quotient, rounded towards zero."""
         exact = np.subtract(x, np.fmod(x, y))
         np.floor_divide(exact, y, out)
 
@@ -130,6 +133,7 @@ def power(call: Call) -> Step:
     whole = base.kind in "iu" and exponent.kind in "iu"
 
     def run(x: Array, y: Array, out: Array) -> None:
+        """Write the power; integers with exponents of 0 or more are exact."""
         negative = np.less(y, 0) if whole else np.asarray(True)
         if np.any(negative):
             result = float_power(x.astype(np.float64), y.astype(np.float64))
@@ -153,6 +157,7 @@ def where(call: Call) -> Step:
     """Select elements by a condition into the output."""
 
     def run(condition: Array, x: Array, y: Array, out: Array) -> None:
+        """Write ``x`` where ``condition`` is true, else ``y``."""
         np.copyto(out, y)
         np.copyto(out, x, where=condition)
 
@@ -183,6 +188,7 @@ def clip(call: Call) -> Step:
 
 
 def _given(array: Array | None) -> Array:
+    """Return ``array``, an operand that is never absent."""
     assert array is not None
     return array
 
@@ -214,6 +220,7 @@ def cast(call: Call) -> Step:
     largest = float(ml_dtypes.finfo(to).max) if call.integer("saturate") else np.inf
 
     def run(x: Array, out: Array) -> None:
+        """Write ``x`` clamped to the largest number of the type."""
         wide = np.clip(x.astype(np.float32), -largest, largest)
         np.copyto(out, wide, casting="unsafe")
 

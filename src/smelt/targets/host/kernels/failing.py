@@ -13,6 +13,7 @@ def fail(call: Call) -> Step:
     why = call.text("why")
 
     def run(out: Array) -> None:
+        """Raise UsageError E670: the run needs a result that cannot be computed."""
         raise UsageError(
             "E670",
             "a branch or loop that this run takes cannot be computed",

@@ -31,6 +31,7 @@ def gather_nd(call: Call) -> Step:
     batch_dims = call.integer("batch_dims")
 
     def run(x: Array, index: Array, out: Array) -> None:
+        """Write the slices that ``index`` addresses."""
         np.copyto(out, x[_address(x, index, batch_dims)])
 
     return Step(run)
@@ -55,9 +56,11 @@ REDUCTIONS: Mapping[str, np.ufunc] = {
 
 
 def _write(reduction: str) -> Callable[[Array, tuple[Array, ...], Array], None]:
+    """Return a function that writes or accumulates updates at an address."""
     if reduction == "none":
 
         def put(out: Array, address: tuple[Array, ...], updates: Array) -> None:
+            """Store ``updates`` at ``address``."""
             out[address] = updates
 
         return put
@@ -70,6 +73,7 @@ def scatter_nd(call: Call) -> Step:
     write = _write(call.text("reduction"))
 
     def run(x: Array, index: Array, updates: Array, out: Array) -> None:
+        """Write ``x`` with ``updates`` at the slices that ``index`` addresses."""
         np.copyto(out, x)
         write(out, _address(out, index, 0), updates)
 
@@ -82,6 +86,7 @@ def scatter_elements(call: Call) -> Step:
     write, axis = _write(call.text("reduction")), call.integer("axis")
 
     def run(x: Array, index: Array, updates: Array, out: Array) -> None:
+        """Write ``x`` with ``updates`` at the indices along the axis."""
         np.copyto(out, x)
         address: list[Array] = list(np.indices(index.shape, sparse=True))
         address[axis] = index
@@ -104,6 +109,7 @@ def dynamic_range(call: Call) -> Step:
     count_up = range_(call).run
 
     def run(start: Array, delta: Array, limit: Array, out: Array) -> None:
+        """Write the Range, after a check of its length."""
         first, last, step = (array.astype(np.float64) for array in (start, limit, delta))
         count = np.ceil((last - first) / step)
         checked("Range", (max(int(count), 0) if np.isfinite(count) else -1,), out.shape)
@@ -120,6 +126,7 @@ def trilu(call: Call) -> Step:
     mask = ~keep if call.integer("upper") else keep
 
     def run(x: Array, out: Array) -> None:
+        """Write ``x`` where the mask is true, 0 elsewhere."""
         out[...] = 0
         np.copyto(out, x, where=mask)
 
@@ -134,6 +141,7 @@ def one_hot(call: Call) -> Step:
     numbers = np.arange(depth).reshape([-1] + [1] * (call.outputs[0].ndim - 1 - axis))
 
     def run(index: Array, values: Array, out: Array) -> None:
+        """Write the on value where the index equals the position, else the off value."""
         wrapped = np.where(index < 0, index + depth, index)
         lit = np.expand_dims(wrapped, axis) == numbers
         np.copyto(out, np.where(lit, values[1], values[0]))

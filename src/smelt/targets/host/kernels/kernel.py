@@ -120,6 +120,7 @@ def kernel(*ops: str, wide: bool = False) -> Callable[[Kernel], Kernel]:
     """Register a kernel; with ``wide``, narrow floats run in float32 and are rounded at the end."""
 
     def register(prepare: Kernel) -> Kernel:
+        """Register ``prepare`` for each operator."""
         for op in ops:
             KERNELS.add(op, widened(prepare) if wide else prepare, owner_of(prepare))
         return prepare
@@ -131,6 +132,7 @@ def view(op: str) -> Callable[[ViewKernel], ViewKernel]:
     """Register a kernel that may return a view."""
 
     def register(prepare: ViewKernel) -> ViewKernel:
+        """Register ``prepare`` for the operator."""
         VIEWS.add(op, prepare, owner_of(prepare))
         return prepare
 
@@ -197,6 +199,7 @@ def widened(prepare: Kernel) -> Kernel:
         count = len(inputs)
 
         def run(*arrays: Array | None) -> None:
+            """Run the step on float32 copies, and round its results to the outputs."""
             given = [None if a is None else _wide(a) for a in arrays[:count]]
             results = [np.empty(a.shape, a.dtype) for a in outputs]
             scratch = [np.empty(shape, dtype) for shape, dtype in step.scratch]
@@ -211,10 +214,12 @@ def widened(prepare: Kernel) -> Kernel:
 
 
 def _wide_type(array: Array) -> Array:
+    """Return an array without memory of the type in which ``array`` is computed."""
     if not is_narrow(array.dtype):
         return array
     return imaginary(array.shape, np.dtype(np.float32))
 
 
 def _wide(array: Array) -> Array:
+    """Return ``array`` in float32 if it is a narrow float."""
     return array.astype(np.float32) if is_narrow(array.dtype) else array

@@ -21,6 +21,7 @@ def cholesky(call: Call) -> Step:
     failed = np.tri(order, dtype=bool) if lower else np.tri(order, dtype=bool).T
 
     def run(a: Array, out: Array) -> None:
+        """Write the factor of each matrix, NaN in the triangle if there is none."""
         if order == 0:
             return
         for index in np.ndindex(*a.shape[:-2]):
@@ -31,6 +32,7 @@ def cholesky(call: Call) -> Step:
 
 
 def _flags_of_trsm(call: Call) -> dict[str, int]:
+    """Return the keyword arguments of ``trsm``."""
     return {
         "side": 0 if call.integer("left_side") else 1,
         "lower": call.integer("lower"),
@@ -51,6 +53,7 @@ def triangular_solve(call: Call) -> Step:
     empty = 0 in call.outputs[0].shape
 
     def run(a: Array, b: Array, out: Array) -> None:
+        """Write the solution of each system."""
         if empty:
             return
         for index in np.ndindex(*a.shape[:-2]):
@@ -68,6 +71,7 @@ def lu(call: Call) -> Step:
     (getrf,) = get_lapack_funcs(("getrf",), dtype=call.input(0).dtype)
 
     def run(a: Array, out: Array, pivots: Array, permutation: Array) -> None:
+        """Write factors, pivots and permutation of each matrix."""
         for index in np.ndindex(*a.shape[:-2]):
             if min(rows, columns):
                 out[index], pivots[index], _ = getrf(a[index])
@@ -85,6 +89,7 @@ def complex_lu(call: Call) -> Step:
     (getrf,) = get_lapack_funcs(("getrf",), dtype=np.result_type(call.input(0).dtype, np.complex64))
 
     def run(re: Array, im: Array, *out: Array) -> None:
+        """Write factors, pivots and permutation of each complex matrix."""
         for index in np.ndindex(*re.shape[:-2]):
             if min(rows, columns):
                 factors, out[2][index], _ = getrf(complex_of(re[index], im[index]))
@@ -104,6 +109,7 @@ def complex_triangular_solve(call: Call) -> Step:
     sign, empty = -1 if call.integer("conjugate_a") else 1, 0 in call.outputs[0].shape
 
     def run(a_re: Array, a_im: Array, b_re: Array, b_im: Array, re: Array, im: Array) -> None:
+        """Write the solution of each complex system."""
         for index in np.ndindex(*a_re.shape[:-2]) if not empty else ():
             a, b = complex_of(a_re[index], sign * a_im[index]), complex_of(b_re[index], b_im[index])
             x = trsm(1.0, a, b, **flags)
@@ -121,6 +127,7 @@ def full_pivot_lu(call: Call) -> Step:
     (getc2,) = get_lapack_funcs(("getc2",), dtype=call.input(0).dtype)
 
     def factor(a: Array) -> tuple[Array, ...]:
+        """Return the factors and both permutations of a matrix, by LAPACK where it succeeds."""
         if rows == columns:
             lu, down, across, info = getc2(a)
             if info == 0:
@@ -128,6 +135,7 @@ def full_pivot_lu(call: Call) -> Step:
         return full_pivot_factor(a)
 
     def run(a: Array, *out: Array) -> None:
+        """Write factors and permutations of each matrix."""
         for index in np.ndindex(*a.shape[:-2]) if rows and columns else ():
             for target, result in zip(out, factor(a[index]), strict=True):
                 target[index] = result

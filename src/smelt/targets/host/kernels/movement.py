@@ -61,7 +61,10 @@ def diagonal_view(call: Call) -> View:
 
 
 def _copy(make: ViewKernel) -> Callable[[Call], Step]:
+    """Return a kernel that copies the view that ``make`` returns."""
+
     def prepare(call: Call) -> Step:
+        """Return the step that copies the view."""
         look = make(call)
         assert look is not None
         return Step(lambda x, out: np.copyto(out, look(x)))
@@ -81,6 +84,7 @@ def dynamic_expand(call: Call) -> Step:
     """Broadcast to run-time sizes; raises UsageError E670 unless they give the planned ones."""
 
     def run(x: Array, sizes: Array, out: Array) -> None:
+        """Write the broadcast ``x``, after a check of its sizes."""
         told = tuple(max(int(size), 0) for size in sizes)
         try:
             found = np.broadcast_shapes(x.shape, told)
@@ -114,6 +118,7 @@ def tile(call: Call) -> Step:
     apart = tuple(size for extent in shape for size in (1, extent))
 
     def run(x: Array, out: Array) -> None:
+        """Write ``x`` to each block of ``out``."""
         np.copyto(out.reshape(blocks, copy=False), x.reshape(apart))
 
     return Step(run)
@@ -137,6 +142,7 @@ def pad(call: Call) -> Step:
     middle = tuple(slice(low, size - high) for (low, high), size in sizes)
 
     def run(x: Array, out: Array) -> None:
+        """Write the fill value, then the kept part of ``x``."""
         out[...] = fill
         kept = x[keep]
         if kept.size:  # empty if one end crops more than the dim
@@ -158,5 +164,6 @@ def size_of(call: Call) -> Step:
 
 
 def _known(value: int | Sequence[int]) -> Step:
+    """Return a step that writes a constant."""
     array = np.asarray(value, dtype=np.int64)
     return Step(lambda x, out: np.copyto(out, array))

@@ -15,6 +15,7 @@ def softmax(call: Call) -> Step:
         return Step(lambda x, out: np.copyto(out, 0.0 * x + (not logarithm)))
 
     def run(x: Array, out: Array) -> None:
+        """Write the softmax, or its logarithm, relative to the largest element."""
         np.subtract(x, np.max(x, axis=axis, keepdims=True, initial=-np.inf), out)
         if logarithm:
             out -= np.log(np.sum(np.exp(out), axis=axis, keepdims=True))
@@ -31,6 +32,7 @@ def hardmax(call: Call) -> Step:
     axis = call.integer("axis")
 
     def run(x: Array, out: Array) -> None:
+        """Write 1 at the first largest element of each row, 0 elsewhere."""
         out[...] = 0
         if x.size:
             top = np.argmax(x, axis=axis, keepdims=True)
@@ -46,6 +48,7 @@ def batch_normalization(call: Call) -> Step:
     shape = (-1, *(1 for _ in call.input(0).shape[2:]))
 
     def run(x: Array, *arrays: Array) -> None:
+        """Write ``x`` times one factor plus one addend per channel."""
         scale, bias, mean, var, out = arrays
         factor = scale / np.sqrt(var + epsilon)
         summand = bias - mean * factor
@@ -76,6 +79,7 @@ def layer_normalization(call: Call) -> Step:
     axes, has_bias, given = tuple(range(first, rank)), call.has(2), len(call.inputs)
 
     def run(*arrays: Array) -> None:
+        """Write the normalized rows, and mean and inverse deviation if they are outputs."""
         x, scale, (out, *others) = arrays[0], arrays[1], arrays[given:]
         statistics = _standardize(x, axes, epsilon, out)
         np.multiply(out, scale, out)
@@ -94,6 +98,7 @@ def rms_normalization(call: Call) -> Step:
     epsilon = call.real("epsilon")
 
     def run(x: Array, scale: Array, out: Array) -> None:
+        """Write ``x`` divided by the root of its mean square, times ``scale``."""
         square = np.mean(x * x, axis=axes, keepdims=True)
         np.multiply(x / np.sqrt(square + epsilon), scale, out)
 
@@ -112,6 +117,7 @@ def group_normalization(call: Call) -> Step:
     per_channel = (-1, *(1 for _ in shape[2:]))
 
     def run(x: Array, scale: Array, bias: Array, out: Array) -> None:
+        """Write the rows, normalized by group, with scale and bias per channel."""
         _standardize(x.reshape(grouped), axes, epsilon, out.reshape(grouped, copy=False))
         np.multiply(out, scale.reshape(per_channel), out)
         np.add(out, bias.reshape(per_channel), out)
@@ -127,6 +133,7 @@ def local_response_normalization(call: Call) -> Step:
     before, after = (size - 1) // 2, size // 2
 
     def run(x: Array, out: Array) -> None:
+        """Write ``x`` divided by a power of the sum of squares over nearby channels."""
         squares, total = x * x, np.zeros_like(x)
         for shift in range(-before, after + 1):
             low, high = max(0, -shift), channels - max(0, shift)

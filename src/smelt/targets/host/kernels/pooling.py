@@ -11,6 +11,7 @@ from smelt.targets.host.kernels.windows import Windows, lowest, windows_of
 
 
 def _padding(call: Call, windows: Windows) -> list[Shaped]:
+    """Return the scratch array of the padded image; none without padding."""
     if not windows.is_padded:
         return []
     source = call.input(0)
@@ -26,6 +27,7 @@ def max_pool(call: Call) -> Step:
         return _with_indices(call, windows, fill)
 
     def run(x: Array, out: Array, *scratch: Array) -> None:
+        """Write the maximum over all taps."""
         source = windows.pad(x, scratch[0], fill) if scratch else x
         taps = windows.taps()
         np.copyto(out, source[next(taps)])
@@ -76,6 +78,7 @@ def average_pool(call: Call) -> Step:
     counts = counts.astype(call.outputs[0].dtype)
 
     def run(x: Array, out: Array, *scratch: Array) -> None:
+        """Write the sum over all taps divided by their count."""
         source = windows.pad(x, scratch[0], 0) if scratch else x
         out[...] = 0
         for index in windows.taps():
@@ -107,6 +110,7 @@ def lp_pool(call: Call) -> Step:
     windows, p = windows_of(call), call.integer("p")
 
     def run(x: Array, out: Array, *scratch: Array) -> None:
+        """Write the p-norm over all taps."""
         source = windows.pad(x, scratch[0], 0) if scratch else x
         out[...] = 0
         for index in windows.taps():

@@ -21,6 +21,7 @@ def _functions(call: Call) -> list[Function]:
     clip = call.real("clip")
 
     def apply(name: str, alpha: float, beta: float, gate: bool, x: Array) -> Array:
+        """Return the activation of ``x``; the argument of a gate is clipped."""
         bounded = np.clip(x, -clip, clip) if clip > 0 and gate else x
         return np.asarray(activate(Arrays(), (name, alpha, beta), bounded))
 
@@ -93,6 +94,7 @@ Advance = Callable[
 
 
 def _rnn(call: Call, functions: list[Function]) -> Advance:
+    """Return the step of an RNN: the next state and the unchanged cell."""
     return lambda x, h, c, w, p, b: (functions[0](x + h @ w), c)
 
 

@@ -73,6 +73,7 @@ def composed(call: Call) -> Step:
     dtype = np.dtype(np.float64) if real and call.input(0).dtype.kind in "iu" else None
 
     def run(x: Array, out: Array) -> None:
+        """Write the reduction of ``x``, computed in a wider type if needed."""
         source = x if dtype is None else x.astype(dtype)
         np.copyto(out, reduce(source, axes, keep), casting="unsafe")
 
@@ -88,12 +89,14 @@ def mean(call: Call) -> Step:
     if out_type.kind == "f":
 
         def run(x: Array, out: Array) -> None:
+            """Write the mean."""
             np.add.reduce(x, axis=axes, out=out, keepdims=keep)
             np.divide(out, count, out)
 
         return Step(run)
 
     def truncate(x: Array, out: Array) -> None:
+        """Write the mean of integers, rounded towards zero."""
         np.add.reduce(x, axis=axes, dtype=out_type, out=out, keepdims=keep)
         np.copyto(out, (out - np.fmod(out, count)) // count, casting="unsafe")
 
@@ -109,6 +112,7 @@ def arg_extreme(call: Call) -> Step:
     size = call.input(0).shape[axis] if call.input(0).ndim else 1
 
     def run(x: Array, out: Array) -> None:
+        """Write the first or last index of the extreme."""
         if not out.size:
             return
         if not size:
@@ -120,6 +124,7 @@ def arg_extreme(call: Call) -> Step:
 
 
 def _nothing_to_find(call: Call) -> UsageError:
+    """Return UsageError E670 for an empty axis."""
     return UsageError(
         "E670",
         f"{call.op} along axis {call.integer('axis')} of size 0",
@@ -137,6 +142,7 @@ def cumulative(call: Call) -> Step:
     grow, start = (np.cumsum, 0) if call.op == "CumSum" else (np.cumprod, 1)
 
     def run(x: Array, out: Array) -> None:
+        """Write the running sum or product along the axis."""
         source, target = (np.flip(a, axis) if reverse else a for a in (x, out))
         source, target = np.moveaxis(source, axis, 0), np.moveaxis(target, axis, 0)
         if not exclusive:
@@ -196,6 +202,7 @@ def at_run_time(call: Call) -> Step:
 
 
 def _reduced(shape: tuple[int, ...], axes: tuple[int, ...], keep: bool) -> tuple[int, ...]:
+    """Return ``shape`` without the axes, or with size 1 for them if ``keep``."""
     if keep:
         return tuple(1 if axis in axes else size for axis, size in enumerate(shape))
     return tuple(size for axis, size in enumerate(shape) if axis not in axes)

@@ -20,12 +20,14 @@ def resample(call: Call) -> Step:
     beyond = (slice(None),) * axis + (read.outside,)
 
     def fill(target: Array) -> None:
+        """Write the extrapolation value into rows outside of the source."""
         if read.outside.any():
             target[beyond] = sampling.extrapolation
 
     if sampling.mode == "nearest":
 
         def pick(x: Array, target: Array) -> None:
+            """Write the nearest source row of each result row."""
             np.take(x, read.rows[:, 0], axis=axis, out=target, mode="clip")
             fill(target)
 
@@ -35,6 +37,7 @@ def resample(call: Call) -> Step:
     weights = read.weights.astype(out.dtype).T.reshape(column)
 
     def run(x: Array, target: Array, part: Array) -> None:
+        """Write the weighted sum of the taps of each row; ``part`` is scratch."""
         np.take(x, rows[0], axis=axis, out=target, mode="clip")
         target *= weights[0]
         for row, weight in zip(rows[1:], weights[1:], strict=True):

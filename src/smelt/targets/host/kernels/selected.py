@@ -27,6 +27,7 @@ def non_zero(call: Call) -> Step:
     """Return the coordinates of nonzero elements, in order."""
 
     def run(x: Array, out: Array) -> None:
+        """Write the indices of nonzero elements, after a check of their number."""
         found = np.stack(np.nonzero(x)) if x.ndim else np.zeros((0, int(x != 0)), np.int64)
         checked("NonZero", found.shape, out.shape)
         np.copyto(out, found)
@@ -40,6 +41,7 @@ def compress(call: Call) -> Step:
     axis = call.integer("axis")
 
     def run(x: Array, condition: Array, out: Array) -> None:
+        """Write the selected slices, after a check of their number."""
         found = np.compress(condition[: x.shape[axis]], x, axis)
         checked("Compress", found.shape, out.shape)
         np.copyto(out, found)
@@ -53,6 +55,7 @@ def unique(call: Call) -> Step:
     by_value = bool(call.integer("sorted"))
 
     def run(x: Array, out: Array, places: Array, inverse: Array, counts: Array) -> None:
+        """Write unique rows, first indices, inverse and counts, after a check of their number."""
         first, number = rows_found(x, by_value)
         checked("Unique", (len(first),), counts.shape)
         np.copyto(out, x[first])
@@ -125,6 +128,7 @@ def boxes_found(
 
 
 def _corners(boxes: Array, centred: bool) -> Array:
+    """Return the lower and the upper corner of each box."""
     a, b = boxes[..., :2], boxes[..., 2:]
     low, high = (a - b / 2, a + b / 2) if centred else (np.minimum(a, b), np.maximum(a, b))
     return np.concatenate([low, high], -1)

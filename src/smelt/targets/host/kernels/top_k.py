@@ -14,6 +14,7 @@ def top_k(call: Call) -> Step:
     count, kept = call.input(0).shape[axis], call.outputs[0].shape[axis]
 
     def run(x: Array, values: Array, places: Array) -> None:
+        """Write the best elements and their indices; of equal ones, the first."""
         if largest:
             order = count - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
         else:
