@@ -13,7 +13,7 @@ from smelt.compiler import optimize_model
 from smelt.errors import Mismatch
 from smelt.frontends.onnx import load
 from smelt.ir import raise_opset, text
-from smelt.ir.interface_change import OpsetRaised
+from smelt.ir.interface_change import OpsetChanged
 
 GELU = """
     g (float[B,4] x) => (float[B,4] y) {
@@ -28,7 +28,7 @@ MEAN = "g (float[B,4] x) => (float[B,1] y) { y = ReduceMean<axes=[1]>(x) }"
 def test_the_report_says_what_for() -> None:
     reports = optimize_model(text.parse(GELU, 17))
     [raised] = [report for report in reports if report.name == "raise_opset"]
-    assert raised.stats.interface == [OpsetRaised(17, 20, ("fuse-gelu-exact",))]
+    assert raised.stats.interface == [OpsetChanged(17, 20, ("fuse-gelu-exact",))]
     [fact] = raised.to_json()["interface"]
     assert fact["text"] == "opset 17 -> 20 (fuse-gelu-exact)"
     assert (fact["change"], fact["before"], fact["after"]) == ("opset", 17, 20)

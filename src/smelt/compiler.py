@@ -23,12 +23,13 @@ from smelt.ir.empty_dims import is_never_empty
 from smelt.ir.operand_facts.check import refuse_misfits
 from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.spill import room_in_memory
+from smelt.ir.versions import set_ir_version, traced_opset
 from smelt.operators import expand
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
 from smelt.passes.interface.image_input_preprocess import put_channels_first
 from smelt.passes.interface.materialize_symbolic_dims import bind_dims
-from smelt.passes.opset import bring_to_opset, raise_where_needed, without_gaps
+from smelt.passes.opset import bring_to_opset, raise_where_needed, widen_bfloat16, without_gaps
 from smelt.passes.run import Observer, count_nodes, run
 from smelt.spans import span
 from smelt.targets.backend import rules_of
@@ -62,8 +63,7 @@ def trace(
 
     ``fn`` may also be the result of ``jax.export``: the object, its bytes or a file; ``specs``
     default to its own. ``channels_first`` names channels-last inputs and outputs of ``fn`` (NHWC)
-    that become NCHW in the model. Raises UsageError E108 for unknown names, E603 for ports of less
-    than 3 dims.
+    that become NCHW. Raises UsageError E108 for unknown names, E603 for ports of less than 3 dims.
     """
     try:
         from smelt.frontends.jax import trace as trace_jax
@@ -100,6 +100,7 @@ def optimize_model(
     observers: Iterable[Observer] = (),
     rewrites: int | None = None,
     opset: int | None = None,
+    ir_version: int | None = None,
     highest_opset: int = HIGHEST_OPSET,
     for_runtime: bool = True,
     keep_bfloat16: bool = False,
@@ -107,10 +108,11 @@ def optimize_model(
 ) -> Reports:
     """Run ``pipeline`` on ``model`` in place, and report each pass.
 
-    The model is first raised to the ONNX ``opset`` (Unsupported E230 if impossible), or without one
-    to the lowest opset that rules support. If a rule then needs a newer operator, the opset is
-    raised to at most ``highest_opset`` and the pipeline runs again, without passes that changed the
-    interface; 0, or a given ``opset``, prevents this. Raising is reported as ``raise-opset``.
+    The model is first brought to the ONNX ``opset`` (Unsupported E230 or E231 if impossible), or
+    without one to the lowest opset that rules support. If a rule then needs a newer operator, the
+    opset is raised to at most ``highest_opset`` and the pipeline runs again, without passes that
+    changed the interface; 0, or a given ``opset``, prevents this. Both are reported as passes.
+    ``ir_version`` is that of the written file (E232 if it is too low for the opset).
 
     ``verify`` compares numbers at the sizes in ``dims``, or on ``samples`` as ``smelt.verify``
     takes them, at the end or after each pass; a difference beyond the declared exactness raises
@@ -121,9 +123,8 @@ def optimize_model(
     line, unless ``functions`` keeps them for functions.
     """
     if verify not in ("off", "final", "each"):
-        what = f"verify={verify!r} is not one of off, final and each"
-        why = "these are the times at which results are compared"
-        raise UsageError("E607", what, why=why, fix="verify='final'")
+        what, fix = f"verify={verify!r} is not one of off, final and each", "verify='final'"
+        raise UsageError("E607", what, why="this is when results are compared", fix=fix)
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
     if steps and "freeze-defaults" not in map(str, steps):
         warn_of_defaults(model)
@@ -151,16 +152,15 @@ def optimize_model(
         cx.rewrites_left = rewrites
         reports = Reports(bring_to_opset(cx, opset, watching))
         if for_runtime and not keep_bfloat16:
-            widened = run(cx, language.parse("widen-half{types=bfloat16}"), watching)
-            reports += [report for report in widened if report.changed]
+            reports += widen_bfloat16(cx, watching)
         reports += run(cx, steps, watching)
-        if opset is not None:
-            highest_opset = 0
+        highest_opset = highest_opset if opset is None else 0
         while raised := raise_where_needed(cx, reports, highest_opset, last_opset, watching):
             asked = {report.text for report in reports if report.stats.interface}
             reports += [raised, *run(cx, language.without(steps, asked), watching)]
         if for_runtime:
             reports += without_gaps(cx, steps, reports, watching, functions=functions)
+        set_ir_version(model, ir_version)
         cx.shapes.restore_interface()
         if verify != "off":
             checker.finish(model)
@@ -171,11 +171,7 @@ def optimize_model(
 
 @explains_memory("optimize")
 def optimize(model: Source, *, opset: int | None = None, **options: Any) -> Any:
-    """Return an optimized copy of ``model``; a ModelProto gives a ModelProto.
-
-    ``opset`` raises the ONNX opset first, and keeps it. Other options are those of
-    ``optimize_model``.
-    """
+    """Return an optimized copy of ``model`` (of a ModelProto, one); options: ``optimize_model``."""
     options["opset"] = opset
     with paused_collector():
         if isinstance(model, ir.Model):
@@ -196,6 +192,7 @@ def compile_model(
     pipeline: str = "default",
     dims: Mapping[str, int | tuple[int, int]] | None = None,
     opset: int | None = None,
+    ir_version: int | None = None,
     keep_opset: bool = False,
     verify: Verify = "off",
     x64: bool | None = None,
@@ -209,11 +206,10 @@ def compile_model(
 
     ``tracing`` has further options of ``trace``, such as ``{"static": {"train": False}}``. ``dims``
     binds symbolic dims to sizes, or bounds them, as in ``{"B": (1, 16)}``, for targets that plan
-    memory ahead. ``opset`` raises the ONNX opset first; ``keep_opset`` runs no pass that needs a
-    newer one. ``verify`` compares the passes as ``optimize_model`` does. ``observers`` watch the
-    passes. ``options`` are the target's own. Nodes that the target does not support go to
-    ``fallback``, or to the target's own fallback; ``strict`` forbids that, and a trace that skips
-    checks or prints. Raises Unsupported with everything unsupported, before any file exists.
+    memory ahead. ``opset``, ``ir_version`` and ``verify`` are those of ``optimize_model``;
+    ``keep_opset`` runs no pass that needs a newer opset. ``observers`` watch the passes.
+    ``options`` are the target's own. Nodes that the target lacks go to ``fallback``, or to its own
+    fallback; ``strict`` forbids that, and a trace that skips checks or prints. Raises Unsupported.
     """
     chosen = find_target(target)
     if not isinstance(dims or {}, Mapping):
@@ -247,6 +243,7 @@ def compile_model(
                 kernels=kernels_of(chosen, other),
                 computes=computes_of(chosen, other),
                 opset=opset,
+                ir_version=ir_version,
                 highest_opset=highest,
                 observers=observers,
                 for_runtime=chosen.onnx_runtime,
@@ -275,12 +272,12 @@ def _ready(part: ir.Model, target: Target, fallback: Target | None) -> None:
 def source_model(
     source: Any, specs: tuple[Any, ...], opset: int | None, tracing: dict[str, Any]
 ) -> ir.Model:
-    """Return the source as a model; a function or an exported program is traced.
+    """Return the source as a model, of a function or an exported program by a trace.
 
     Raises what ``trace`` and ``load`` raise, and UsageError E608 for specs beside an ONNX model.
     """
     if is_exported(source) or (callable(source) and not isinstance(source, ir.Model)):
-        return trace(source, *specs, **tracing | ({} if opset is None else {"opset": opset}))
+        return trace(source, *specs, **tracing | traced_opset(opset))
     if specs or tracing.keys() - {"x64", "strict", "dft"}:
         what = "input specs or a checkpoint are given for an ONNX model"
         why = "a model has types and weights of its own"

@@ -121,6 +121,37 @@ def operators_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def opsets_page() -> str:
+    """Return ``docs/opsets.md``: how each operator reaches the opset before it changed."""
+    from smelt.ir import opset
+    from smelt.ir.lower_opset import way_down
+    from smelt.ir.raise_opset import LOWEST_GOAL
+
+    lines = [
+        NOTE,
+        "# Lower opsets",
+        "",
+        "`smelt optimize in.onnx -o out.onnx --opset 17` writes a model of opset 17, also from a "
+        f"newer one, down to opset {LOWEST_GOAL}. The operators below changed at the opset of "
+        "their row. Nodes that have no form at the requested opset are refused together as "
+        "[E231](errors.md#e231), each with its reason.",
+        "",
+        "The IR version of the file becomes the one that ONNX released with the opset, and "
+        "`--ir-version N` asks for another; one that is too low for the opset is refused as E232.",
+        "",
+        "A wider type is float32 for float16 and bfloat16, and int32 for small integers: the "
+        "result is cast back and is the same. A function body is the one that ONNX defines.",
+        "",
+        "| operator | changed at | before that opset it becomes |",
+        "|---|---|---|",
+    ]
+    for name in opset.operators():
+        changes = [each for each in opset.versions(name) if each > LOWEST_GOAL]
+        for version in (each for each in changes if not opset.is_deprecated(name, each)):
+            lines += [f"| {name} | {version} | {way_down(name, version)} |"]
+    return "\n".join(lines) + "\n"
+
+
 def _row_of(operator: Operator) -> str:
     body = "yes" if operator.body is not None else ""
     inputs = ", ".join(operator.inputs)
@@ -143,6 +174,7 @@ PAGES = {
     "errors.md": errors_page,
     "jax-primitives.md": primitives_page,
     "operators.md": operators_page,
+    "opsets.md": opsets_page,
     "passes.md": passes_page,
 }
 

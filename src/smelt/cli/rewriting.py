@@ -42,7 +42,17 @@ class Rewriting:
     opset: Annotated[
         int | None,
         typer.Option(
-            "--opset", metavar="N", help="The ONNX opset of the result; an older model is raised."
+            "--opset",
+            metavar="N",
+            help="The ONNX opset of the result; models are raised or lowered to it.",
+        ),
+    ] = None
+    ir_version: Annotated[
+        int | None,
+        typer.Option(
+            "--ir-version",
+            metavar="N",
+            help="The IR version of the written file; by default that of the opset.",
         ),
     ] = None
     keep_opset: Annotated[
@@ -76,7 +86,7 @@ class Rewriting:
         """Return the options of ``optimize_model`` for the opset, bfloat16 and functions."""
         kept = {"highest_opset": 0} if self.keep_opset else {}
         return {
-            "opset": self.opset,
+            **self._versions(),
             "keep_bfloat16": self.keep_bf16,
             "functions": self.functions,
             **kept,
@@ -87,4 +97,7 @@ class Rewriting:
         functions."""
         kept = {"keep_bfloat16": self.keep_bf16, "functions": self.functions}
         kept = {name: True for name, wanted in kept.items() if wanted}
-        return {"opset": self.opset, **({"keep_opset": True} if self.keep_opset else {}), **kept}
+        return {**self._versions(), **({"keep_opset": True} if self.keep_opset else {}), **kept}
+
+    def _versions(self) -> dict[str, int | None]:
+        return {"opset": self.opset, "ir_version": self.ir_version}

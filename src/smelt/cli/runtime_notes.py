@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.interface_change import InterfaceChange, OpsetRaised
+from smelt.ir.interface_change import InterfaceChange, OpsetChanged
 from smelt.operators.runtime_gaps import wrong_in_source
 
 LAST_QUANTIZED = 22
@@ -19,7 +19,7 @@ def runtime_notes(model: ir.Model, changes: Sequence[InterfaceChange] = ()) -> I
 
     ``changes`` are the interface changes of the optimization.
     """
-    raised = [each for each in changes if isinstance(each, OpsetRaised)]
+    raised = [each for each in changes if isinstance(each, OpsetChanged)]
     if any(each.before <= LAST_QUANTIZED < each.after for each in raised) and any(
         not node.domain and node.op_type == "Attention" for node in scope.nodes(model)
     ):

@@ -44,4 +44,16 @@ CODES: Mapping[str, ErrorCode] = {
         " opset is out of range.",
         "export the model at a newer opset",
     ),
+    "E231": ErrorCode(
+        "the opset cannot be lowered",
+        "A node has no earlier form, no function body and no wider type that says the same at the"
+        " opset that is asked for. docs/opsets.md lists what each operator becomes.",
+        "ask for the opset that the message names, or a later one",
+    ),
+    "E232": ErrorCode(
+        "the IR version is too low",
+        "ONNX released each opset and each element type with a version of its file format, and a"
+        " reader of an earlier version does not know them.",
+        "ask for a later IR version, or an earlier opset as well",
+    ),
 }

@@ -47,9 +47,9 @@ class DimBound:
 
 
 @dataclass(frozen=True)
-class OpsetRaised:
-    """The ONNX opset was raised from ``before`` to ``after``, requested by the passes
-    ``needed_by``."""
+class OpsetChanged:
+    """The ONNX opset was raised or lowered from ``before`` to ``after``, for the passes
+    ``needed_by`` if any."""
 
     before: int
     after: int
@@ -57,12 +57,12 @@ class OpsetRaised:
 
     def __str__(self) -> str:
         reasons = ", ".join(self.needed_by)
-        if not reasons and self.after == LOWEST_GOAL:
+        if not reasons and self.before < self.after == LOWEST_GOAL:
             reasons = "the lowest that rules know"
         return f"opset {self.before} -> {self.after}" + (f" ({reasons})" if reasons else "")
 
 
-InterfaceChange = PortChange | DimBound | OpsetRaised
+InterfaceChange = PortChange | DimBound | OpsetChanged
 
 
 def to_json(change: InterfaceChange) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def to_json(change: InterfaceChange) -> dict[str, Any]:
     return {"change": KINDS[type(change)], **known, "text": str(change)}
 
 
-KINDS = {PortChange: "port", DimBound: "dim", OpsetRaised: "opset"}
+KINDS = {PortChange: "port", DimBound: "dim", OpsetChanged: "opset"}
 
 
 def ports_of(graph: ir.Graph, value: ir.Value) -> list[tuple[Literal["input", "output"], int]]:

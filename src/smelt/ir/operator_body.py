@@ -23,8 +23,14 @@ if TYPE_CHECKING:
 @cache
 def has_body(op_type: str, domain: str, version: int) -> bool:
     """True if ONNX defines the operator, at this version of its domain, by a function."""
+    return bool(body_opsets(op_type, version, domain))
+
+
+def body_opsets(op_type: str, version: int, domain: str = "") -> list[int]:
+    """Return the opsets for whose operators ONNX writes bodies of the operator, as of
+    ``version``."""
     schema = opset.schema(op_type, version, domain)
-    return schema is not None and bool(_opsets(schema))
+    return [] if schema is None else _opsets(schema)
 
 
 def body_of(node: ir.Node, version: int, imported: int) -> ir.Graph | int | None:

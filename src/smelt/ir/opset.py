@@ -89,14 +89,20 @@ def operators() -> tuple[str, ...]:
     return tuple(sorted({schema.name for schema in defs.get_all_schemas()}))
 
 
-@cache
 def versions(op_type: str, domain: str = "") -> tuple[int, ...]:
     """Return the versions of ``domain`` at which an operator was added or changed."""
+    return _history().get((domain, op_type), ())
+
+
+@cache
+def _history() -> dict[tuple[str, str], tuple[int, ...]]:
+    """Return the versions of each operator, by domain and name."""
     from onnx import defs
 
-    history = defs.get_all_schemas_with_history()
-    found = {s.since_version for s in history if (s.domain, s.name) == (domain, op_type)}
-    return tuple(sorted(found))
+    found: dict[tuple[str, str], set[int]] = {}
+    for each in defs.get_all_schemas_with_history():
+        found.setdefault((each.domain, each.name), set()).add(each.since_version)
+    return {key: tuple(sorted(each)) for key, each in found.items()}
 
 
 @cache
@@ -121,6 +127,12 @@ def schema(op_type: str, opset: int, domain: str = "") -> onnx.defs.OpSchema | N
         return defs.get_schema(op_type, opset, domain)
     except defs.SchemaError:
         return None
+
+
+def is_deprecated(op_type: str, opset: int) -> bool:
+    """True if ONNX withdrew the operator at ``opset`` or earlier."""
+    found = schema(op_type, opset)
+    return found is not None and bool(found.deprecated)
 
 
 @cache

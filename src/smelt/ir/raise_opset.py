@@ -20,6 +20,7 @@ from smelt.ir.known_forms import NEWEST_READ
 from smelt.ir.opset_adapters import ADAPTERS, RESTATED, Adapter, breaks
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import ShapeInference
+from smelt.ir.versions import ir_version_of
 from smelt.ir.withdrawn import NEVER, described_from, is_withdrawn, spell_out
 
 LOWEST_GOAL = 13
@@ -28,6 +29,8 @@ LOWEST_GOAL = 13
 
 def raise_opset(model: ir.Model, to: int) -> None:
     """Raise ``model`` and its functions to ONNX opset ``to``, in place.
+
+    The IR version becomes at least that of the opset.
 
     Raises an ErrorList of Unsupported E230, with the model unchanged, if ``to`` is lower than the
     model's opset, newer than the installed onnx, or if an operator cannot be raised to it.
@@ -55,6 +58,7 @@ def raise_opset(model: ir.Model, to: int) -> None:
     for _, imports in roots:
         if "" in imports:
             imports[""] = to
+    model.ir_version = max(model.ir_version, ir_version_of(model.opset_imports))
     _adapt(model, work)
     shapes.restore_interface()
 
@@ -115,8 +119,8 @@ def _check_goal(model: ir.Model, to: int) -> None:
     if to != start and not max(start, LOWEST_GOAL) <= to <= newest:
         raise Unsupported(
             "E230",
-            f"the model cannot be brought from opset {start} to {to}",
-            why=f"opsets are only ever raised, to {LOWEST_GOAL} at least and {newest} at most",
+            f"the model cannot be raised from opset {start} to {to}",
+            why=f"models are raised to opset {LOWEST_GOAL} at least and {newest} at most",
             fix=f"ask for an opset from {max(start, LOWEST_GOAL)} to {newest}, or for none",
         )
 

@@ -1,4 +1,4 @@
-"""Raise the opset of a model, and replace what ONNX Runtime lacks, around a pipeline.
+"""Raise or lower the opset of a model, and replace what ONNX Runtime lacks, around a pipeline.
 
 Passes do the work, so reports, observers and verification see it.
 """
@@ -11,9 +11,10 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList
 from smelt.ir.raise_opset import LOWEST_GOAL
-from smelt.ir.raise_opset import raise_opset as raise_model
 from smelt.passes import pipeline as language
 from smelt.passes.base import PassContext
+from smelt.passes.first_opsets import FIRST
+from smelt.passes.interface.lower_opset import lower_opset
 from smelt.passes.interface.raise_opset import Opset, raise_opset
 from smelt.passes.pipeline import Step
 from smelt.passes.run import Observer, PassReport, run
@@ -25,13 +26,13 @@ MOST_TURNS = 4
 def bring_to_opset(
     cx: PassContext, opset: int | None, watching: Sequence[Observer]
 ) -> list[PassReport]:
-    """Raise the model to ``opset``; if that is None, to the lowest that rules support, if possible.
+    """Bring the model to ``opset``; if that is None, to the lowest that rules support, if possible.
 
     Raises ErrorList if an operator has no form at a requested ``opset``.
     """
     current = cx.model.opset_imports.get("", LOWEST_GOAL)
     if opset is not None and opset < current:
-        raise_model(cx.model, opset)  # raises an error that says why this is not possible
+        return [report for report in run(cx, _lowering(opset), watching) if report.changed]
     if current >= (LOWEST_GOAL if opset is None else opset):
         return []
     step = Step(raise_opset, Opset(to=LOWEST_GOAL if opset is None else opset))
@@ -41,6 +42,22 @@ def bring_to_opset(
         if opset is not None:
             raise
         return []
+
+
+def _lowering(opset: int) -> language.Steps:
+    """Return the passes that lower a model to ``opset``.
+
+    Constants are folded first, since older operators need constant axes, and attention is expanded
+    by smelt's own pass, whose result is smaller than ONNX's function body.
+    """
+    before = "const-elimination" + (",expand-attention" if opset < FIRST["Attention"] else "")
+    return (*language.parse(before), Step(lower_opset, Opset(opset)))
+
+
+def widen_bfloat16(cx: PassContext, watching: Sequence[Observer]) -> list[PassReport]:
+    """Compute in float32 where ONNX Runtime has no kernel for bfloat16; return what changed."""
+    steps = language.parse("widen-half{types=bfloat16}")
+    return [report for report in run(cx, steps, watching) if report.changed]
 
 
 def raise_where_needed(

@@ -30,7 +30,7 @@ def model(text: str) -> onnx.ModelProto:
 def test_weights_are_no_inputs() -> None:
     optimized = smelt.optimize(model(OLD))
     assert [value.name for value in optimized.graph.input] == ["x"]
-    assert optimized.ir_version == 4
+    assert optimized.ir_version == 8  # that of opset 15, to which an operator is raised
     onnx.checker.check_model(optimized)
     assert smelt.optimize(optimized).SerializeToString() == optimized.SerializeToString()
     assert smelt.verify(model(OLD), optimized)
@@ -67,5 +67,5 @@ def test_a_weight_that_is_returned() -> None:
 @pytest.mark.parametrize("version", [4, 8])
 def test_later_versions_have_defaults(version: int) -> None:
     optimized = smelt.optimize(model(OLD.replace("ir_version: 3", f"ir_version: {version}")))
-    assert optimized.ir_version == version
+    assert optimized.ir_version == 8
     assert [value.name for value in optimized.graph.input] == ["x", "w", "to"]

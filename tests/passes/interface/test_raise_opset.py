@@ -6,7 +6,7 @@ import pytest
 from rewrites import run_pass
 
 from smelt.ir import text
-from smelt.ir.interface_change import OpsetRaised
+from smelt.ir.interface_change import OpsetChanged
 from smelt.passes.base import EXACT
 from smelt.passes.interface.raise_opset import BY_OTHER_KERNELS, raise_opset
 
@@ -29,7 +29,7 @@ def test_other_kernels_are_declared(body: str, before: int, to: int, moved: int)
     assert stats.fired["operator with another kernel"] == moved
     assert stats.rewrites == stats.fired["opset raised"] == 1
     assert raise_opset.exactness_of(stats) == (BY_OTHER_KERNELS if moved else EXACT)
-    assert stats.interface == [OpsetRaised(before, to, ("fuse-gelu",))]
+    assert stats.interface == [OpsetChanged(before, to, ("fuse-gelu",))]
 
 
 @pytest.mark.parametrize("to", [17, 18])

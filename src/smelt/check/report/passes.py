@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from smelt.check.report.shown import shown
-from smelt.ir.interface_change import OpsetRaised
+from smelt.ir.interface_change import OpsetChanged
 from smelt.passes.pipeline import Step
 from smelt.passes.run import PassReport
 
@@ -61,7 +61,7 @@ def keep_known_types(before: dict[str, Any], after: dict[str, Any], runs: Runs) 
     A file may declare less, or other names of dims, and its declarations are kept. Nothing is done
     if a pass changed the interface on request.
     """
-    if any(not isinstance(c, OpsetRaised) for _, r in runs for c in r.stats.interface):
+    if any(not isinstance(c, OpsetChanged) for _, r in runs for c in r.stats.interface):
         return
     for old, new in zip(before["outputs"], after["outputs"], strict=False):
         after["values"][new][1] = before["values"][old][1]

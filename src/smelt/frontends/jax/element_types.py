@@ -12,12 +12,7 @@ import onnx_ir as ir
 from smelt.frontends.jax import compat
 from smelt.ir.floats import is_half
 from smelt.ir.opset import schema
-
-IR_VERSIONS = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11, 24: 12, 25: 13}
-"""The ONNX file format of each opset, as ONNX released them together."""
-
-OPSETS = range(18, 26)
-"""The ONNX opsets that lowerings are written for."""
+from smelt.ir.versions import TRACED
 
 NARROW = frozenset(
     dtype
@@ -90,7 +85,7 @@ def refusal(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> str:
 
 def supporting_opset(op_type: str, inputs: Sequence[ir.Value | None], opset: int) -> int | None:
     """Return the first opset after ``opset`` in which ``op_type`` takes ``inputs``, or None."""
-    later = range(opset + 1, OPSETS.stop)
+    later = range(opset + 1, TRACED.stop)
     return next((each for each in later if not refusal(op_type, inputs, each)), None)
 
 

@@ -25,7 +25,6 @@ from smelt.frontends.jax.arguments import bind
 from smelt.frontends.jax.complex_numbers import is_complex
 from smelt.frontends.jax.complex_numbers.fourier import NODES_FROM
 from smelt.frontends.jax.constants import ConstantPool
-from smelt.frontends.jax.element_types import IR_VERSIONS, OPSETS
 from smelt.frontends.jax.functions import library, selection
 from smelt.frontends.jax.jaxprs import in_types_of_onnx, traced, with_patches
 from smelt.frontends.jax.lowering import Lowering
@@ -53,6 +52,7 @@ from smelt.ir.empty_dims import note_never_empty, write_never_empty
 from smelt.ir.missing_weights import EXPECTED, forget_unread
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.size_constraints import note_constraints
+from smelt.ir.versions import TRACED, ir_version_of
 from smelt.operators import register_all
 from smelt.spans import span
 
@@ -197,12 +197,12 @@ def _lower(
 
 def _check_opset(opset: int) -> None:
     """Raise UsageError E107 if smelt does not write ``opset``."""
-    if opset not in OPSETS:
-        what = f"opset {opset} is not one of {OPSETS[0]} to {OPSETS[-1]}"
+    if opset not in TRACED:
+        what = f"opset {opset} is not one of {TRACED[0]} to {TRACED[-1]}"
         raise UsageError(
             "E107",
             what,
-            fix=f"give opset={OPSETS[0]} to opset={OPSETS[-1]}",
+            fix=f"give opset={TRACED[0]} to opset={TRACED[-1]}",
             why="smelt writes only operators of these opsets",
         )
 
@@ -217,7 +217,7 @@ def _empty_model(name: str, inputs: list[str], opset: int) -> ir.Model:
         name=name,
         opset_imports={"": opset},
     )
-    model = ir.Model(graph, ir_version=IR_VERSIONS[opset], producer_name="smelt")
+    model = ir.Model(graph, ir_version=ir_version_of({"": opset}), producer_name="smelt")
     note_never_empty(model)
     return model
 

@@ -21,6 +21,7 @@ from smelt.ir import scope
 from smelt.ir.cloning import clone_model
 from smelt.ir.defaults import set_aside_defaults
 from smelt.ir.dim_texts import keep_opaque
+from smelt.ir.lower_opset import lower_opset
 from smelt.ir.names import name_nodes
 from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.protobuf_tensors import leave_messages_alone
@@ -44,9 +45,9 @@ def load(
     Weights in external files and large weights inside the model stay in their files, which are
     mapped and read when needed.
 
-    - ``opset``: convert the model up to that opset, or raise Unsupported E230. By default, models
-      below 13 are converted to 13 where possible, and those with a LayerNormalization to 17, its
-      first opset.
+    - ``opset``: convert the model to that opset, or raise Unsupported E230 (raising it) or E231
+      (lowering it). By default, models below 13 are converted to 13 where possible, and those with
+      a LayerNormalization to 17, its first opset.
     - ``inline=False``: keep the functions of the model.
     - ``as_is``: keep opset and functions, so that a comparison runs the source and not smelt's
       conversion of it.
@@ -61,7 +62,7 @@ def load(
         told.note(nodes=sum(len(graph) for graph in scope.graphs(model)))
         if as_is:
             return model
-        if not keep_opset or _has_other_opsets(model):
+        if not keep_opset or (_has_other_opsets(model) and not _is_above(model, opset)):
             bring_to_opset(model, opset)
         spell_out_withdrawn(model, opset)
         restore_operators(model)
@@ -88,6 +89,12 @@ def _has_other_opsets(model: ir.Model) -> bool:
     """True if a function has another opset than the model."""
     own = model.opset_imports.get("")
     return any(f.opset_imports.get("", own) != own for f in model.functions.values())
+
+
+def _is_above(model: ir.Model, opset: int | None) -> bool:
+    """True if the model or one of its functions has a later opset than ``opset``."""
+    tables = (model.opset_imports, *(f.opset_imports for f in model.functions.values()))
+    return opset is not None and any(table.get("", opset) > opset for table in tables)
 
 
 def _named(source: Source) -> dict[str, str]:
@@ -164,9 +171,11 @@ def _root(error: BaseException) -> str:
 
 
 def bring_to_opset(model: ir.Model, opset: int | None) -> None:
-    """Convert ``model`` up to ``opset``, or raise Unsupported E230; if None, to 13 where
+    """Convert ``model`` to ``opset``, or raise Unsupported E230 or E231; if None, to 13 where
     possible."""
     if opset is not None:
+        if _is_above(model, opset):
+            lower_opset(model, opset)
         raise_opset(model, opset)
     elif model.opset_imports.get("", LOWEST_GOAL) < LOWEST_GOAL:
         try:

@@ -16,7 +16,6 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.frontends.onnx.bodies import refuse_bare, write_bodies
-from smelt.frontends.onnx.checks.versions import lowest_ir_version
 from smelt.frontends.onnx.encode import SMALL, Encoded, check_size, encode
 from smelt.frontends.onnx.load import load
 from smelt.frontends.onnx.map_types import proto_of
@@ -33,6 +32,7 @@ from smelt.ir.missing_weights import refuse_missing_weights
 from smelt.ir.names import name_values
 from smelt.ir.out_of_memory import explains_memory
 from smelt.ir.ruled_out import refuse_ruled_out
+from smelt.ir.versions import lowest_ir_version
 from smelt.operators.without_kernel import warn_without_kernel
 from smelt.spans import span
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from smelt.ir import scope
-from smelt.ir.interface_change import OpsetRaised
+from smelt.ir.interface_change import OpsetChanged
 from smelt.ir.raise_opset import LOWEST_GOAL
 from smelt.ir.raise_opset import raise_opset as raise_model
 from smelt.ir.rewrite import Rewriter
@@ -62,5 +62,5 @@ def raise_opset(cx: PassContext, rewriter: Rewriter, stats: RuleStats, options: 
     stats.fired["opset raised"] += 1
     if moved:
         stats.fired[ROUNDED_OTHERWISE] += moved
-    stats.interface.append(OpsetRaised(before, options.to, options.needed_by))
+    stats.interface.append(OpsetChanged(before, options.to, options.needed_by))
     cx.renew()

@@ -14,7 +14,6 @@ import onnx
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel
-from smelt.ir import scope
 from smelt.ir.known_forms import NEWEST_READ
 
 NEWEST_IR = 14
@@ -69,18 +68,6 @@ def check_versions(model: ir.Model) -> None:
     _check_opsets(model.opset_imports, "the model")
     for function in model.functions.values():
         _check_opsets(function.opset_imports, f"function {function.name!r}")
-
-
-def lowest_ir_version(model: ir.Model) -> int:
-    """Return the IR version that introduced the features ``model`` uses.
-
-    The features are imports, weights that are not inputs, and functions. Older models are read all
-    the same, but written with this version.
-    """
-    if model.functions:
-        return 8
-    weights = (v for graph in scope.graphs(model) for v in graph.initializers.values())
-    return 3 if all(value.is_graph_input() for value in weights) else 4
 
 
 def _check_opsets(imports: dict[str, int], owner: str) -> None:

@@ -1,0 +1,273 @@
+"""Rows of ``lower_opset.py``: how a node gets the form that its operator had one opset earlier.
+
+A row edits a node in place or replaces it by operators of the earlier opset. It returns why it
+cannot, '' otherwise. A node that is still there is then compared with the earlier schema, so a row
+need not look at element types. Rows are registered under the version at which ONNX changed the
+operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.ir.build import Builder
+from smelt.ir.constants import tensor_of
+from smelt.ir.norms_without_schema import can_spell, layer_norm, rms_norm
+from smelt.ir.opset_adapters import REDUCTIONS
+from smelt.ir.opset_lowerings_of_quantization import (
+    dequantize_21,
+    dequantize_23,
+    quantize_21,
+)
+from smelt.ir.rewrite import Rewriter
+
+Lowering: TypeAlias = Callable[[ir.Node, Rewriter], str]
+
+LAST = int(np.iinfo(np.int64).max)
+
+
+def _builder(node: ir.Node, rewriter: Rewriter) -> Builder:
+    return rewriter.builder(node, [node], "lower_opset")
+
+
+def _input(node: ir.Node, index: int) -> ir.Value | None:
+    return node.inputs[index] if index < len(node.inputs) else None
+
+
+def _ints(value: ir.Value | None) -> list[int] | None:
+    """Return the integers of a constant, None if ``value`` is no constant."""
+    tensor = None if value is None else tensor_of(value)
+    return None if tensor is None else [int(item) for item in tensor.numpy().reshape(-1)]
+
+
+def _rank(value: ir.Value | None) -> int | None:
+    return None if value is None or value.shape is None else len(value.shape)
+
+
+def _axes_to_attribute(node: ir.Node, rewriter: Rewriter) -> str:
+    """Constant axes become an attribute."""
+    keeps_all = node.attributes.get_int("noop_with_empty_axes", 0)
+    node.attributes.pop("noop_with_empty_axes", None)
+    axes = _input(node, 1)
+    known = [] if axes is None else _ints(axes)
+    if known is None or (not known and keeps_all):
+        node.attributes.add(ir.AttrInt64("noop_with_empty_axes", keeps_all))
+        return "its axes are no constant" if known is None else "without axes it keeps every axis"
+    node.resize_inputs(1)
+    if known:
+        node.attributes.add(ir.AttrInt64s("axes", known))
+    return ""
+
+
+def _split(node: ir.Node, rewriter: Rewriter) -> str:
+    """Sizes of the parts are computed where the axis may not divide evenly."""
+    count = node.attributes.get_int("num_outputs", 0)
+    node.attributes.pop("num_outputs", None)
+    if _input(node, 1) is not None or not count:
+        return ""
+    x, axis = node.inputs[0], node.attributes.get_int("axis", 0)
+    assert x is not None
+    size = x.shape[axis] if x.shape is not None else None
+    if isinstance(size, int) and size % count == 0:
+        return ""
+    b = _builder(node, rewriter)
+    whole = b.op("Gather", b.op("Shape", x), b.const_i64([axis]))
+    part = b.op("Div", b.op("Add", whole, b.const_i64([count - 1])), b.const_i64([count]))
+    rest = b.op("Sub", whole, b.op("Mul", part, b.const_i64([count - 1])))
+    node.resize_inputs(2)
+    node.replace_input_with(1, b.op("Concat", *([part] * (count - 1)), rest, axis=0))
+    return ""
+
+
+def _pad(node: ir.Node, rewriter: Rewriter) -> str:
+    """Pads of some axes become pads of all."""
+    axes = _input(node, 3)
+    if axes is None:
+        return ""
+    rank, known = _rank(node.inputs[0]), _ints(axes)
+    if rank is None or known is None:
+        return "its axes are no constant, or the rank is not known"
+    b = _builder(node, rewriter)
+    places = [axis % rank for axis in known]
+    places += [place + rank for place in places]
+    none = b.const_i64([0] * (2 * rank))
+    pads = b.op("ScatterElements", none, b.const_i64(places), node.inputs[1], axis=0)
+    node.replace_input_with(1, pads)
+    node.resize_inputs(3)
+    return ""
+
+
+def _resize(node: ir.Node, rewriter: Rewriter) -> str:
+    """Scales or sizes of some axes become those of all."""
+    attribute = node.attributes.get("axes")
+    if attribute is None:
+        return ""
+    x, roi, scales, sizes = (*node.inputs, None, None, None)[:4]
+    rank = _rank(x)
+    if rank is None or roi is not None or node.attributes.get_int("antialias", 0) != 0:
+        return "it has axes, and a region, antialiasing or an unknown rank"
+    if node.attributes.get_string("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return "it keeps the ratio of the sizes of its axes"
+    del node.attributes["axes"]
+    b = _builder(node, rewriter)
+    places = b.const_i64([axis % rank for axis in attribute.as_ints()])
+    if scales is not None:
+        ones = b.constant(np.ones(rank, np.float32))
+        node.replace_input_with(2, b.op("ScatterElements", ones, places, scales, axis=0))
+    if sizes is not None:
+        node.replace_input_with(3, b.op("ScatterElements", b.op("Shape", x), places, sizes, axis=0))
+    return ""
+
+
+def _unless(attribute: str, *values: str) -> Lowering:
+    """Return a row that refuses ``values`` of a text attribute."""
+
+    def lower(node: ir.Node, rewriter: Rewriter) -> str:
+        found = node.attributes.get_string(attribute, "")
+        return f"{attribute}={found} begins with a later opset" if found in values else ""
+
+    lower.__doc__ = f"Refused for {attribute} {' and '.join(values)}."
+    return lower
+
+
+def _shape(node: ir.Node, rewriter: Rewriter) -> str:
+    """A part of a shape is a Slice."""
+    start, end = (node.attributes.get_int(name, n) for name, n in (("start", 0), ("end", LAST)))
+    if not {"start", "end"} & set(node.attributes):
+        return ""
+    b = _builder(node, rewriter)
+    bounds = (b.const_i64([each]) for each in (start, end, 0))
+    part = b.op("Slice", b.op("Shape", node.inputs[0]), *bounds)
+    rewriter.replace(node, [part], trust_shape=True)
+    return ""
+
+
+def _reshape(node: ir.Node, rewriter: Rewriter) -> str:
+    """Refused for a size of 0 that is no copy of a size 0."""
+    if not node.attributes.get_int("allowzero", 0):
+        return ""
+    sizes, x = _ints(_input(node, 1)), node.inputs[0]
+    dims = x.shape if x is not None and x.shape is not None else ()
+    if sizes is None or any(not n and dims[i : i + 1] != (0,) for i, n in enumerate(sizes)):
+        return "allowzero with sizes that may be 0"
+    del node.attributes["allowzero"]
+    return ""
+
+
+def _relu(node: ir.Node, rewriter: Rewriter) -> str:
+    """Max with 0 of integers."""
+    x = node.inputs[0]
+    if x is not None and x.dtype is not None and x.dtype.is_integer():
+        b = _builder(node, rewriter)
+        rewriter.replace(node, [b.op("Max", x, b.const_like(0, x))], trust_shape=True)
+    return ""
+
+
+def _trilu(node: ir.Node, rewriter: Rewriter) -> str:
+    """Where with a comparison of row and column numbers."""
+    x, k = node.inputs[0], _input(node, 1)
+    if x is None or x.dtype is None:
+        return "the element type is not known"
+    b = _builder(node, rewriter)
+    sizes = b.op("Shape", x)
+
+    def numbers(axis: int) -> ir.Value:
+        """Return 0, 1, ... up to the size of ``axis``."""
+        size = b.op("Gather", sizes, b.const_i64(axis))
+        return b.op("Range", b.const_i64(0), size, b.const_i64(1))
+
+    rows = b.op("Unsqueeze", numbers(-2), b.const_i64([1]))
+    if k is not None:
+        rows = b.op("Add", rows, b.op("Reshape", k, b.const_i64([1, 1])))
+    names = (numbers(-1), rows)
+    is_upper = node.attributes.get_int("upper", 1)
+    kept = b.op("GreaterOrEqual" if is_upper else "LessOrEqual", *names)
+    rewriter.replace(node, [b.op("Where", kept, x, b.const_like(0, x))], trust_shape=True)
+    return ""
+
+
+def _dft(node: ir.Node, rewriter: Rewriter) -> str:
+    """A constant axis becomes an attribute."""
+    axis, rank = _input(node, 2), _rank(node.inputs[0])
+    known = [-2] if axis is None else _ints(axis)
+    if known is None:
+        return "its axis is no constant"
+    node.resize_inputs(min(len(node.inputs), 2))
+    [place] = known
+    if place < 0 and rank is None:
+        return "its axis is counted from the end, and the rank is not known"
+    node.attributes.add(ir.AttrInt64("axis", place % rank if rank else place))
+    return ""
+
+
+def _grid_sample(node: ir.Node, rewriter: Rewriter) -> str:
+    """The earlier names of the modes, of images."""
+    if _rank(node.inputs[0]) != 4:
+        return "the input is no batch of images"
+    mode = node.attributes.get_string("mode", "linear")
+    renamed = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode)
+    node.attributes.add(ir.AttrString("mode", renamed))
+    return ""
+
+
+def _recurrent(node: ir.Node, rewriter: Rewriter) -> str:
+    """Transposes put the batch behind the steps."""
+    if not node.attributes.get_int("layout", 0):
+        return ""
+    del node.attributes["layout"]
+    b = _builder(node, rewriter)
+    given = [
+        b.op("Transpose", value, perm=[1, 0, 2]) if place in (0, 5, 6) and value else value
+        for place, value in enumerate(node.inputs)
+    ]
+    attributes = list(node.attributes.values())
+    count = len(node.outputs)
+    steps, *states = b.add(ir.Node("", node.op_type, given, attributes, num_outputs=count))
+    results = [b.op("Transpose", steps, perm=[2, 0, 1, 3])]
+    results += [b.op("Transpose", state, perm=[1, 0, 2]) for state in states]
+    rewriter.replace(node, results, trust_shape=True)
+    return ""
+
+
+def _norm(spell: Callable[[Builder, ir.Node], tuple[ir.Value, ...]]) -> Lowering:
+    """Return a row that builds a norm by ``spell``, of constant axes where ONNX's body computes
+    them."""
+
+    def lower(node: ir.Node, rewriter: Rewriter) -> str:
+        """The moments and a quotient."""
+        types = {value.dtype for value in node.inputs if value is not None}
+        if not can_spell(node) or len(types) > 1:
+            return "the rank is not known, or the element types differ or are not known"
+        made = spell(_builder(node, rewriter), node)
+        rewriter.replace(node, made[: len(node.outputs)], trust_shape=True)
+        return ""
+
+    return lower
+
+
+LOWERINGS: Mapping[tuple[str, int], Lowering] = {
+    ("RMSNormalization", 23): _norm(rms_norm),
+    ("DequantizeLinear", 23): dequantize_23,
+    ("DequantizeLinear", 21): dequantize_21,
+    ("QuantizeLinear", 21): quantize_21,
+    ("DFT", 20): _dft,
+    ("GridSample", 20): _grid_sample,
+    ("Pad", 19): _unless("mode", "wrap"),
+    ("Resize", 19): _unless("coordinate_transformation_mode", "half_pixel_symmetric"),
+    **{(name, 18): _axes_to_attribute for name in REDUCTIONS},
+    ("Pad", 18): _pad,
+    ("Resize", 18): _resize,
+    ("Split", 18): _split,
+    ("ScatterElements", 18): _unless("reduction", "max", "min"),
+    ("ScatterND", 18): _unless("reduction", "max", "min"),
+    ("LayerNormalization", 17): _norm(layer_norm),
+    ("Shape", 15): _shape,
+    **dict.fromkeys((("GRU", 14), ("LSTM", 14), ("RNN", 14)), _recurrent),
+    ("Relu", 14): _relu,
+    ("Reshape", 14): _reshape,
+    ("Trilu", 14): _trilu,
+}
