@@ -182,7 +182,10 @@ def test_runs_can_be_limited_and_interrupted():
             raise KeyboardInterrupt
         return has_pair(candidate)
 
-    assert not reduce(source, interrupted).complete
+    stopped = reduce(source, interrupted)
+    assert (stopped.complete, stopped.interrupted) == (False, True)
+    assert "stopped by Ctrl-C" in str(stopped)
+    assert "stopped by Ctrl-C" not in str(found)
 
 
 def test_a_model_without_the_pattern_is_refused():

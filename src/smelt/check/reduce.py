@@ -46,7 +46,8 @@ LAST = (shrink_sizes, forget_weights)
 class Reduction:
     """The reduced ``model``, with ``nodes`` and ``weight_bytes`` before and after.
 
-    ``complete`` is False if the runs were used up or interrupted while more could be removed.
+    ``complete`` is False if the search ended while more could be removed: because all runs were
+    used, or because Ctrl-C stopped it (then ``interrupted`` is true).
     """
 
     model: ir.Model
@@ -55,6 +56,7 @@ class Reduction:
     runs: int
     seconds: float
     complete: bool = True
+    interrupted: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields as JSON data."""
@@ -69,7 +71,8 @@ class Reduction:
     def __str__(self) -> str:
         (before, after), (more, less) = self.nodes, self.weight_bytes
         text = f"{before:,} nodes became {after:,}, {more:,} bytes of weights {less:,}"
-        end = "" if self.complete else "; stopped before nothing more could go"
+        end = "" if self.complete else "; more nodes or weights may be removable"
+        end = "; stopped by Ctrl-C" + end if self.interrupted else end
         return f"{text}, in {self.runs} runs of the check and {self.seconds:.1f} s{end}"
 
 
@@ -98,15 +101,15 @@ def reduce(
             fix="run the check by hand on the model",
         )
     infer_within(model)
-    complete = True
+    complete, interrupted = True, False
     try:
         _shrink(search)
-    except (OutOfRuns, KeyboardInterrupt):
-        complete = False
+    except (OutOfRuns, KeyboardInterrupt) as stop:
+        complete, interrupted = False, isinstance(stop, KeyboardInterrupt)
     after = search.count(), scope.weight_bytes(search.model)
     nodes, weights = zip(before, after, strict=True)
     seconds = time.perf_counter() - started
-    return Reduction(search.model, nodes, weights, search.runs, seconds, complete)
+    return Reduction(search.model, nodes, weights, search.runs, seconds, complete, interrupted)
 
 
 def _shrink(search: Search) -> None:

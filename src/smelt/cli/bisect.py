@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smelt.cli.arguments import STANDARD, one_document, parse_dims, read_model, write_model
-from smelt.cli.command import Json, Model, Seed, TrialDims, command, note, print_json
+from smelt.cli.command import INTERRUPTED, Json, Model, Seed, TrialDims, command, note, print_json
 from smelt.cli.progress import progress
 from smelt.cli.reporting import Report, reporting
 from smelt.cli.rewriting import Rewriting
@@ -86,5 +86,7 @@ def bisect(
         (note if reduce == STANDARD else print)(words)
     if reduction is not None:
         note(f"{reduce}: {reduction}")
+        if reduction.interrupted:
+            raise typer.Exit(INTERRUPTED)
     if culprit is not None:
         raise typer.Exit(int(ExitStatus.MISMATCH))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from smelt.cli.arguments import one_document, read_model, write_model
-from smelt.cli.command import Json, Model, Output, command, note, print_json
+from smelt.cli.command import INTERRUPTED, Json, Model, Output, command, note, print_json
 from smelt.cli.progress import progress
 from smelt.errors import UsageError
 
@@ -84,6 +84,8 @@ def reduce(
     else:
         note(f"{output}: {reduction}")
         note(f"CMD ended with {still_there.first} on the model, and does on this one")
+    if reduction.interrupted:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _wanted(status: str) -> Wanted:
