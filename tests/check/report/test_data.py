@@ -165,6 +165,10 @@ def test_modules_come_from_names_and_from_scopes_of_pytorch_and_jax():
     assert path_of(node) == ("encoder", "layer.0", "act")
     node.metadata_props["pkg.torch.onnx.name_scopes"] = "['', 'enc', 'enc.act', 'gelu']"
     assert path_of(node) == ("enc", "act")
+    node.metadata_props["pkg.torch.onnx.class_hierarchy"] = "['nets.Bert', 'nets.Enc', 'f<x>', 'a']"
+    assert path_of(node) == ("enc Enc", "act")
+    node.metadata_props["pkg.torch.onnx.class_hierarchy"] = "['nets.Bert']"
+    assert path_of(node) == ("enc", "act")
     node.metadata_props["pkg.torch.onnx.name_scopes"] = "['', '_empty_nn_module_stack_of_it', 'x']"
     assert path_of(node) == ()
     node.metadata_props["pkg.torch.onnx.name_scopes"] = "__import__('os')"

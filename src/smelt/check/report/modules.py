@@ -32,7 +32,7 @@ _MODULE = re.compile(r"[A-Z]|.*\d$")
 Tree: TypeAlias = "int | dict[str, Any]"
 Path: TypeAlias = tuple[str, ...]
 
-_SCOPES = "pkg.torch.onnx.name_scopes"
+_SCOPES, _CLASSES = "pkg.torch.onnx.name_scopes", "pkg.torch.onnx.class_hierarchy"
 
 _NO_MODULE = "_empty_nn_module_stack"
 """How PyTorch names the scope of nodes that no module made."""
@@ -47,7 +47,7 @@ def path_of(node: ir.Node) -> Path:
     """
     scopes = node.metadata_props.get(_SCOPES)
     if scopes is not None:
-        return _of_scopes(scopes)
+        return _of_scopes(scopes, node.metadata_props.get(_CLASSES, ""))
     origin = node.meta.get(META_KEY)
     stack = _STACK.search(origin.sources[0]) if origin is not None and origin.sources else None
     if stack is not None:
@@ -59,21 +59,33 @@ def path_of(node: ir.Node) -> Path:
     return tuple(shown(part, 60) for part in parts[:DEPTH] if part)
 
 
-def _of_scopes(text: str) -> Path:
-    """Return ``"['', 'blocks.0', 'blocks.0.gelu', 'gelu']"`` as ``("blocks.0", "gelu")``."""
-    try:
-        names = ast.literal_eval(text[:4000])
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return ()
-    if not isinstance(names, list):
-        return ()
+def _of_scopes(scopes: str, classes: str) -> Path:
+    """Return the modules of PyTorch's scopes, each with its class if that is known.
+
+    Scopes ``"['', 'blocks.0', 'blocks.0.gelu', 'gelu']"`` of the classes ``"['nets.Bert',
+    'nets.Block', 'torch.nn.GELU', 'aten.gelu']"`` are ``("blocks.0 Block", "gelu GELU")``.
+    """
+    names, kinds = _strings(scopes), _strings(classes)
+    if len(kinds) != len(names):
+        kinds = [""] * len(names)
     path: list[str] = []
     outer = ""
-    for name in [str(name) for name in names[:-1]][:DEPTH]:
+    for name, kind in list(zip(names, kinds, strict=True))[:-1][:DEPTH]:
         if name and not name.startswith(_NO_MODULE):
-            path.append(shown(name.removeprefix(f"{outer}."), 60))
+            own = kind.rpartition(".")[2]
+            label = name.removeprefix(f"{outer}.")
+            path.append(shown(f"{label} {own}" if own.isidentifier() else label, 60))
             outer = name
     return tuple(path)
+
+
+def _strings(text: str) -> list[str]:
+    """Return the strings of a list that is written as Python, or nothing if it is none."""
+    try:
+        items = ast.literal_eval(text[:4000])
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return []
+    return [str(item) for item in items] if isinstance(items, list) else []
 
 
 def tree_of(items: Sequence[tuple[Path, Tree, str]], is_placed: bool = False) -> list[Tree]:
