@@ -1,11 +1,12 @@
 """Exported models through the optimizers that people use: what is left, how fast, what is wrong.
 
-    python -m bench.exports [--models FOLDER] [--seconds 2]
+    python -m bench.exports [--models FOLDER] [--seconds 2] [--save]
 
 Each tool optimizes each model in a process of its own. Latencies are taken by turns in ONNX
 Runtime, with all of its own optimizations, on one thread, as ratios to the model as it came; where
 a tool fails, the model as it came counts. A result is wrong if ONNX Runtime does not load it, or
-``smelt.verify`` tells it from its source. Prints a table in Markdown, with its date.
+``smelt.verify`` tells it from its source. Prints the table of README.md; ``--save`` keeps its
+figures in ``bench/figures.json``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 import onnx
 
 import smelt
+from bench import figures
 from bench.optimizers import PEERS
 from bench.process import in_own_process
 from smelt.errors import SmeltError
@@ -34,6 +36,8 @@ from smelt.runtime.onnxruntime import OnnxRuntime
 MODELS = Path(__file__).parent.parent / "tests" / "models"
 SIZE = 4
 """Of every symbolic dim, while latencies are taken."""
+
+DISTRIBUTIONS = {"smelt": "smelt-compiler"}
 
 TOOLS: dict[str, Callable[[onnx.ModelProto], Any]] = {"smelt": smelt.optimize, **PEERS}
 
@@ -104,33 +108,36 @@ def _symbols(dim: Any) -> Sequence[str]:
     return [] if isinstance(dim, int) else sorted(dim.free_symbols())
 
 
-def markdown(scores: dict[str, Score], count: int) -> str:
-    """The table, and under it what each tool got wrong."""
-    today = datetime.datetime.now(tz=datetime.UTC).date()
-    runtime = importlib.metadata.version("onnxruntime")
-    lines = [
-        f"{count} exported models, {today}, onnxruntime {runtime}",
-        "",
-        "| | version | nodes left | CPU seconds | latency | wrong | failed |",
-        "|---|---|---|---|---|---|---|",
+def summary(scores: dict[str, Score], count: int) -> dict[str, Any]:
+    """Return what ``bench/figures.json`` keeps: a row for each tool."""
+    rows = [
+        {
+            "tool": tool,
+            "version": _version(tool),
+            "nodes": sum(score.nodes),
+            "seconds": round(sum(score.seconds), 2),
+            "latency": round(geometric_mean(score.latency), 3),
+            "wrong": len(score.wrong) + len(score.failed),
+        }
+        for tool, score in scores.items()
     ]
-    for tool, score in scores.items():
-        version = "" if tool == "source" else importlib.metadata.version(tool)
-        spent = f"{sum(score.seconds):.2f}" if version else ""
-        latency = f"{geometric_mean(score.latency):.2f}"
-        counts = f"{len(score.wrong)} | {len(score.failed)}"
-        lines.append(
-            f"| {tool} | {version} | {sum(score.nodes)} | {spent} | {latency} | {counts} |"
-        )
-    for tool, score in scores.items():
-        lines += [f"\n{tool}: {problem}" for problem in (*score.wrong, *score.failed)]
-    return "\n".join(lines)
+    return {
+        "models": count,
+        "date": str(datetime.datetime.now(tz=datetime.UTC).date()),
+        "onnxruntime": importlib.metadata.version("onnxruntime"),
+        "rows": rows,
+    }
+
+
+def _version(tool: str) -> str:
+    return "" if tool == "source" else importlib.metadata.version(DISTRIBUTIONS.get(tool, tool))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--models", type=Path, default=MODELS)
     parser.add_argument("--seconds", type=float, default=2.0, help="of measuring, for each model")
+    parser.add_argument("--save", action="store_true", help="write bench/figures.json")
     arguments = parser.parse_args()
     scores = {tool: Score() for tool in ("source", *TOOLS)}
     # What a tool imports or sets up at its first use counts for none of the models.
@@ -140,7 +147,13 @@ def main() -> None:
     paths = sorted(arguments.models.glob("*.onnx"))
     for path in paths:
         judge(path, arguments.seconds, scores)
-    print(markdown(scores, len(paths)))
+    kept = summary(scores, len(paths))
+    print(figures.optimizers(kept))
+    for tool, score in scores.items():
+        for problem in (*score.wrong, *score.failed):
+            print(f"\n{tool}: {problem}")
+    if arguments.save:
+        figures.save("optimizers", kept)
 
 
 if __name__ == "__main__":

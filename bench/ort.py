@@ -90,7 +90,8 @@ def _optimized(tool: str, data: bytes) -> bytes:
     return TOOLS[tool](onnx.ModelProto.FromString(data)).SerializeToString()
 
 
-def _session(data: bytes, threads: int, optimized: bool = True) -> Any:
+def session_of(data: bytes, threads: int, optimized: bool = True) -> Any:
+    """Return a session of ONNX Runtime on the CPU whose threads stop spinning after a run."""
     levels = onnxruntime.GraphOptimizationLevel
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
@@ -102,14 +103,16 @@ def _session(data: bytes, threads: int, optimized: bool = True) -> Any:
     return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
 
 
-def _tolerance(model: ir.Model) -> float:
+def tolerance_of(model: ir.Model) -> float:
+    """Return how far results may differ, relative to their largest number: by element types."""
     values = (value for node in scope.nodes(model) for value in node.outputs)
     return COARSE if any(value.dtype in SHORT for value in values) else TOLERANCE
 
 
-def _is_wrong(
+def is_wrong(
     results: list[np.ndarray], expected: list[np.ndarray], tolerance: float = TOLERANCE
 ) -> bool:
+    """True if shapes, dtypes, non-finite elements or numbers beyond ``tolerance`` differ."""
     for result, right in zip(results, expected, strict=True):
         if result.shape != right.shape or result.dtype != right.dtype:
             return True
@@ -125,9 +128,9 @@ def judge(path: Path, threads: int, rounds: int, sizes: dict[str, int]) -> dict[
     model = smelt.load(source)
     values = random_inputs(model, sizes)
     feeds = {str(v.name): x for v, x in zip(model.graph.inputs, values, strict=True)}
-    expected = _session(source, threads, optimized=False).run(None, feeds)
+    expected = session_of(source, threads, optimized=False).run(None, feeds)
     ShapeInference(model).infer_model()
-    tolerance = _tolerance(model)
+    tolerance = tolerance_of(model)
     row: dict[str, str | float] = {"source nodes": len(model.graph)}
     right: dict[str, bytes] = {}
     for tool in ("source", *TOOLS):
@@ -137,11 +140,11 @@ def judge(path: Path, threads: int, rounds: int, sizes: dict[str, int]) -> dict[
             continue
         row[f"{tool} nodes"] = len(onnx.ModelProto.FromString(data).graph.node)
         try:
-            results = _session(data, threads).run(None, feeds)
+            results = session_of(data, threads).run(None, feeds)
         except Exception as error:  # noqa: BLE001 - ONNX Runtime raises a type for each status
             row[tool] = f"fails: {str(error).splitlines()[0][:60]}"
             continue
-        if _is_wrong(results, expected, tolerance):
+        if is_wrong(results, expected, tolerance):
             row[tool] = "wrong"
             continue
         right[tool] = data
@@ -162,7 +165,7 @@ def least_seconds(
     order = list(models)
     for seed in range(REBUILT):
         random.Random(seed).shuffle(order)
-        sessions = [_session(models[tool], threads) for tool in order]
+        sessions = [session_of(models[tool], threads) for tool in order]
         runs = [lambda session=session: session.run(None, feeds) for session in sessions]
         timings = take_turns(runs, rounds=max(3, rounds // REBUILT), clock=clock)
         for tool, timing in zip(order, timings, strict=True):

@@ -10,8 +10,8 @@ from typing import Any
 TIMEOUT = 120.0
 
 
-def in_own_process(task: Callable[..., Any], *arguments: Any) -> Any:
-    """What ``task`` gives, which may not be text, or in words why it gives nothing.
+def in_own_process(task: Callable[..., Any], *arguments: Any, timeout: float = TIMEOUT) -> Any:
+    """Return the result of ``task``, which is no text, or a text that says why there is none.
 
     The process is forked, so what is imported before counts for none of them.
     """
@@ -21,7 +21,7 @@ def in_own_process(task: Callable[..., Any], *arguments: Any) -> Any:
     process.start()
     sender.close()
     try:
-        answer = receiver.recv() if receiver.poll(TIMEOUT) else f"over {TIMEOUT:.0f} s"
+        answer = receiver.recv() if receiver.poll(timeout) else f"over {timeout:.0f} s"
     except EOFError:
         answer = "crashed"
     process.kill()
