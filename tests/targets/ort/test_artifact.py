@@ -112,6 +112,8 @@ def test_the_folder_keeps_the_advice(tmp_path: Path) -> None:
         "ORT_ENABLE_ALL",
     ]
     assert saved.session(threads=2).get_session_options().intra_op_num_threads == 2
+    assert not saved.session().get_session_options().enable_mem_reuse
+    assert saved.session(memory_reuse=True).get_session_options().enable_mem_reuse
     np.testing.assert_allclose(saved.load()(X)[0], artifact(X)[0], rtol=1e-6)
 
 
