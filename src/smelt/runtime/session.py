@@ -42,8 +42,8 @@ class SessionAdvice:
     ``spinning_after_run``: they continue for a while after it, which slows the rest of the process.
     ``arena``: freed memory is kept. ``memory_reuse``: the runtime plans which value takes over the
     memory of which earlier one; without it, the arena gives the memory that was freed last, which
-    is still in the cache (2 % faster over 18 exports, 10 % for a SegFormer). ``flush_denormals``: subnormal numbers become 0, which changes
-    results.
+    is still in the cache (2 % faster over 18 exports, 10 % for a SegFormer).
+    ``flush_denormals``: subnormal numbers become 0, which changes results.
     """
 
     level: str = "all"
