@@ -35,6 +35,12 @@ WITHOUT_MASK = {
         "float c = {-3e38}",
         ", bool[2,1,5,7] m",
     ),
+    "a choice that is moved and expanded": guarded(
+        "t = MatMul(q, k) c0 = Where(m, z, c) c1 = Reshape(c0, r) w = Expand(c1, e) s = Add(w, t)",
+        "s",
+        "float c = {-3e38}, int64[4] r = {2,1,1,7}, int64[4] e = {1,1,5,1}",
+        ", bool[2,7] m",
+    ),
 }
 
 
@@ -53,6 +59,18 @@ KEPT = {
         "t = MatMul(q, k) s = Add(t, b)", "s", inputs=", float[5,7] b"
     ),
     "no product": guarded("s = Sqrt(q) t = MatMul(s, k) r = Sqrt(t)", "r"),
+    "a moved bias that is computed": guarded(
+        "t = MatMul(q, k) w = Expand(b, e) s = Add(t, w)",
+        "s",
+        "int64[2] e = {5,7}",
+        ", float[1,7] b",
+    ),
+    "a moved choice with infinity": guarded(
+        "t = MatMul(q, k) c0 = Where(m, z, c) w = Expand(c0, e) s = Add(t, w)",
+        "s",
+        "float c = {-inf}, int64[2] e = {5,7}",
+        ", bool[1,7] m",
+    ),
     "times infinity": guarded("t = MatMul(q, k) s = Mul(t, q2)", "s", inputs=", float q2"),
     "a softmax over queries": guarded("s = MatMul(q, k)", "s").replace("axis=-1", "axis=2"),
 }
@@ -84,6 +102,13 @@ MASKS = {
     "what it hides": masked("w = Where(m, i, z)"),
     "a mask for all": masked("w = Where(m, z, i)", "bool[5,7] m"),
     "a mask of keys": masked("w = Where(m, z, i)", "bool[2,1,1,7] m"),
+    "a choice that is reshaped": masked(
+        "c = Where(m, z, i) r4 = Constant<value_ints=[2,1,5,7]>() w = Reshape(c, r4)",
+        "bool[2,5,7] m",
+    ),
+    "a choice that is expanded": masked(
+        "c = Where(m, z, i) e = Constant<value_ints=[2,1,5,7]>() w = Expand(c, e)", "bool[5,7] m"
+    ),
 }
 
 

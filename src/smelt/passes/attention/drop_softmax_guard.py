@@ -19,6 +19,8 @@ so the rows that hide all keys are computed once.
 In float16 the largest element of each mask row is subtracted from the row, so that a row whose
 keys are all hidden by a finite number has weights, whatever its scores are.
 
+A choice may be reshaped, expanded or transposed before it is added.
+
 Needs    (1) a Softmax of float32 or float16 over the last dim; (2) in the form without a mask, a
          product, scaled or not, plus at most one bias that leaves each row a key: a constant, or a
          choice between finite numbers; (3) with -inf, float32 and opset 20, where ReduceMax begins
@@ -50,6 +52,9 @@ from smelt.passes.attention.rows_without_keys import (
 from smelt.passes.base import rounding, rule_pass
 
 HALF = ir.DataType.FLOAT16
+
+MOVES = ("Expand", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
+"""Operators that may stand between the choice and the Add."""
 
 _guarded = op("Where", op("IsNaN", var("p")), const(0), var("p"))
 
@@ -98,12 +103,15 @@ def guard_of_mask(m: Match, b: Builder) -> Replacement:
     found = _hidden(add, m) if add is not None else None
     if found is None:
         return Miss("the added mask is not a choice between 0 and -inf")
-    scores, choice = found
+    scores, choice, moves = found
     if m.opset < BOOLS:  # needs 3
         return Miss(f"ReduceMax supports bools from opset {BOOLS} on", opset=BOOLS)
-    mask = choice.inputs[0]
+    if (mask := choice.inputs[0]) is None:
+        return None
+    for move in moves:
+        mask = b.like(move, mask, *move.inputs[1:])
     rank = rank_of_merged(m, mask)
-    if mask is None or rank is None or not is_for_all_heads(mask):  # needs 4
+    if rank is None or not is_for_all_heads(mask):  # needs 4
         return Miss("the mask differs between heads, or heads are not merged")
     against = m.replaces(walk)
     if against is not None:  # keeps 1
@@ -146,7 +154,7 @@ def _has_finite_rows(scores: ir.Value | None, m: Match) -> bool:
 def _hides_no_row(bias: ir.Value | None, m: Match) -> bool:
     """True if no row of ``bias`` is all -inf: a constant that shows each row a key, a choice
     between finite numbers, or a bias relative to the largest element of its row."""
-    choice = producer_of(bias, "Where")
+    choice, _ = _choice(bias)
     if choice is not None:
         numbers = [m.scalar(value) for value in choice.inputs[1:]]
         return all(number is not None and np.isfinite(number) for number in numbers)
@@ -159,16 +167,25 @@ def _hides_no_row(bias: ir.Value | None, m: Match) -> bool:
     )
 
 
-def _hidden(add: ir.Node, m: Match) -> tuple[ir.Value, ir.Node] | None:
-    """Return the scores, and the ``Where`` of 0 and -inf that ``add`` adds to them; None if it has
-    none."""
+def _choice(bias: ir.Value | None) -> tuple[ir.Node | None, list[ir.Node]]:
+    """Return the ``Where`` from which ``bias`` is moved, and the moves, the first one first."""
+    moves: list[ir.Node] = []
+    while (move := producer_of(bias, *MOVES)) is not None:
+        moves.insert(0, move)
+        bias = move.inputs[0]
+    return producer_of(bias, "Where"), moves
+
+
+def _hidden(add: ir.Node, m: Match) -> tuple[ir.Value, ir.Node, list[ir.Node]] | None:
+    """Return the scores, the ``Where`` of 0 and -inf that ``add`` adds to them, and the moves in
+    between; None if it has none."""
     for scores, bias in (add.inputs, add.inputs[::-1]):
-        choice = producer_of(bias, "Where")
+        choice, moves = _choice(bias)
         if scores is None or choice is None:
             continue
         numbers = [m.scalar(value) for value in choice.inputs[1:]]
         if sorted(x for x in numbers if x is not None) == [-np.inf, 0]:
-            return scores, choice
+            return scores, choice, moves
     return None
 
 
