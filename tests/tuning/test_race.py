@@ -70,6 +70,15 @@ def test_a_session_that_opens_sooner_pays_if_it_is_no_slower() -> None:
     assert not _pays(_standing(SOURCE * (HARMLESS + 0.002), opening=0.1))
 
 
+@pytest.mark.parametrize("opening", [0.0, 1.0])
+def test_sessions_that_open_within_a_tick_of_the_clock_have_a_ratio(opening: float) -> None:
+    machine = Machine()
+    opens = [machine.opener(repeat(SOURCE), 0.0), machine.opener(repeat(SOURCE), opening)]
+    standing = race(opens, {}, 0, 1, (machine.clock, machine.clock))[1]
+    assert standing.ratio == pytest.approx(1.0)
+    assert (standing.creation > 1) == (opening > 0)
+
+
 class Broken:
     def run(self, names: object, feeds: object) -> None:
         raise RuntimeError("FAIL: an index is out of range")

@@ -67,6 +67,16 @@ def test_each_form_of_a_cell_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(0 < seconds < 1 for seconds in taken.values())
 
 
+def test_a_cell_without_a_form_that_the_runtime_has_holds_no_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("NOT_IMPLEMENTED")
+
+    monkeypatch.setattr(measure, "open_session", refuse)
+    assert measure.measured(CHOICES["silu"], {"rows": 1, "width": 256}, 1) == {}
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": "smelt.costs/2", "choices": {}}'])
 def test_another_file_is_no_table(content: str, tmp_path: Path) -> None:
     path = tmp_path / "costs.json"

@@ -78,6 +78,8 @@ def measured(choice: Choice, cell: dict[str, int], threads: int) -> dict[str, fl
             raise
         runs[form] = partial(session.run, None, feeds)
     clock = time.process_time if threads == 1 else time.perf_counter
+    if not runs:
+        return {}
     once = sum(timing.minimum for timing in take_turns(list(runs.values()), rounds=1))
     rounds = min(max(round(SECONDS / once), ROUNDS[0]), ROUNDS[1])
     timings = take_turns(list(runs.values()), rounds=rounds, clock=clock)
