@@ -11,6 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.check.pass_reports import Reports
+from smelt.consumers.find import find_consumers
 from smelt.errors import UsageError, not_installed
 from smelt.frontends import onnx as onnx_frontend
 from smelt.frontends.onnx.inline import inline_functions
@@ -34,6 +35,8 @@ from smelt.passes.run import Observer, count_nodes, run
 from smelt.spans import span
 from smelt.targets.backend import rules_of
 from smelt.targets.base import Artifact, Target
+from smelt.targets.consumers import refuse_consumers
+from smelt.targets.evaluator import evaluator_of
 from smelt.targets.onnx.last_opsets import last_opset
 from smelt.targets.options import read_options
 from smelt.targets.phases import run_phases
@@ -105,6 +108,7 @@ def optimize_model(
     for_runtime: bool = True,
     keep_bfloat16: bool = False,
     functions: bool = False,
+    consumers: str | Sequence[str] = (),
 ) -> Reports:
     """Run ``pipeline`` on ``model`` in place, and report each pass.
 
@@ -120,12 +124,17 @@ def optimize_model(
     ONNX, None for all; ``computes`` is explained at ``Target``. ``rewrites`` limits the number of
     edits. ``for_runtime`` replaces operators that ONNX Runtime lacks, and bfloat16 by float32 where
     it has no kernel, unless ``keep_bfloat16``. Operators beyond ONNX become standard operators in
-    line, unless ``functions`` keeps them for functions.
+    line, unless ``functions`` keeps them for functions. ``consumers`` names the programs that will
+    read the file: passes then make operators that these take, at an opset that these take.
     """
     if verify not in ("off", "final", "each"):
         what, fix = f"verify={verify!r} is not one of off, final and each", "verify='final'"
         raise UsageError("E607", what, why="this is when results are compared", fix=fix)
     steps = pipeline if isinstance(pipeline, tuple) else language.parse(pipeline)
+    if chosen := find_consumers(consumers):
+        steps, kernels, computes = chosen.steps(steps), chosen.among(kernels), chosen.takes
+        highest_opset = min(highest_opset, chosen.highest_opset)
+        opset, ir_version = chosen.versions(model, opset, ir_version)
     if steps and "freeze-defaults" not in map(str, steps):
         warn_of_defaults(model)
     watching = list(observers)
@@ -145,7 +154,7 @@ def optimize_model(
                 )
             watching.append(checker)
         with span("prepare"):
-            cx = PassContext.of(model, _evaluator(model))
+            cx = PassContext.of(model, evaluator_of(model))
             refuse_misfits(model, cx.shapes)
         cx.operators, cx.kernels = operators, kernels
         cx.computes = partial(computes, model) if computes is not None else None
@@ -200,6 +209,7 @@ def compile_model(
     observers: Iterable[Observer] = (),
     fallback: str | Target | None = None,
     strict: bool = False,
+    consumers: str | Sequence[str] = (),
     **options: Any,
 ) -> Artifact:
     """Compile a model, or a JAX function with its input specs, for ``target``.
@@ -218,6 +228,7 @@ def compile_model(
     named = None if strict else fallback or chosen.fallback
     other = None if named is None else find_target(named)
     own = read_options(chosen, options)
+    refuse_consumers(consumers, chosen)
     steps = language.parse_all(pipeline, chosen.passes)
     with paused_collector():
         told = {"x64": x64, "strict": strict, "dft": computes_dft(chosen), **(tracing or {})}
@@ -249,6 +260,7 @@ def compile_model(
                 for_runtime=chosen.onnx_runtime,
                 keep_bfloat16=getattr(own, "keep_bfloat16", False),
                 functions=getattr(own, "functions", False),
+                consumers=consumers,
             )
             ready = partial(_ready, target=chosen, fallback=other)
             artifact = run_phases(model, chosen, own, other, ready)
@@ -286,15 +298,3 @@ def source_model(
     if isinstance(source, ir.Model):
         return onnx_frontend.adopt(source, opset)
     return onnx_frontend.load(source, opset=opset, keep_opset=True)
-
-
-def _evaluator(model: ir.Model) -> Any:
-    """Return what computes nodes of constants: NumPy, and the kernels of ``host``."""
-    from smelt.runtime.fold import evaluator
-
-    def by_kernels(*call: Any) -> list[np.ndarray] | None:
-        from smelt.targets.host.fold_node import compute_node  # imported on first use
-
-        return compute_node(*call)
-
-    return evaluator(model, by_kernels)

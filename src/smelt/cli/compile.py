@@ -109,6 +109,7 @@ def compile_(
     Example: smelt compile model.onnx --target c --dim B=1 -o out
     """
     from smelt.compiler import compile_model
+    from smelt.consumers.readers import Readers, readers
     from smelt.targets.phase_observer import observe_phases
 
     check_samples(samples, verify)
@@ -156,10 +157,13 @@ def compile_(
             verified.check()
         seen.shown.say(f"writing {output}")
         files = _saved(artifact, output)
+    read_by = readers(artifact.model, rewriting.consumers) if rewriting.consumers else Readers()
     if watching.as_json:
-        _print_facts(artifact, files, verified, seen.clock.facts())
+        _print_facts(artifact, files, verified, {**read_by.to_json(), **seen.clock.facts()})
         return
     _show(artifact, files, output)
+    for line in read_by.lines():
+        note(line)
     if verified is not None:
         note(f"verified {verified.summary()}")
 

@@ -1,4 +1,4 @@
-"""Shell completion of targets, commands, passes, stages and topics."""
+"""Shell completion of targets, consumers, commands, passes, stages and topics."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ def targets(incomplete: str) -> list[str]:
     from smelt.targets.registry import target_names
 
     return [name for name in target_names() if name.startswith(incomplete)]
+
+
+def consumers(incomplete: str) -> list[str]:
+    """Return the consumers that complete the text after the last comma of ``incomplete``."""
+    from smelt.consumers.find import ANY, consumers
+
+    typed, last = incomplete[: incomplete.rfind(",") + 1], incomplete[incomplete.rfind(",") + 1 :]
+    return [typed + name for name in (ANY, *consumers()) if name.startswith(last)]
 
 
 def commands(incomplete: str) -> list[str]:

@@ -81,6 +81,7 @@ def convert(
     Example: smelt convert net:apply --input 'f32[B,64]' -o net.onnx
     """
     from smelt.compiler import compile_model
+    from smelt.consumers.readers import Readers, readers
     from smelt.frontends.stablehlo.detect import is_exported
 
     if watching.dry_run:
@@ -134,12 +135,13 @@ def convert(
         seen.shown.say(f"writing {output}")
         where = {"external_data": True} if external_data else {}
         write_model(artifact.model, output, functions=rewriting.functions, **where)
+    read_by = readers(artifact.model, rewriting.consumers) if rewriting.consumers else Readers()
     if watching.as_json:
         evidence = {"verification": verified.to_json()} if verified else {}
-        facts = {**artifact.report, **evidence, **seen.clock.facts()}
+        facts = {**artifact.report, **evidence, **read_by.to_json(), **seen.clock.facts()}
         print_json({"schema": "smelt.convert/1", "output": output, **facts})
     else:
-        note(f"{output}: {len(artifact.model.graph)} nodes")
+        note("\n".join([f"{output}: {len(artifact.model.graph)} nodes", *read_by.lines()]))
         if verified is not None:
             note(f"verified {verified.summary()}")
 

@@ -57,6 +57,7 @@ def optimize(
     from smelt.cli.runtime_notes import runtime_notes
     from smelt.cli.summary import snapshot, summary
     from smelt.compiler import optimize_model
+    from smelt.consumers.readers import readers
     from smelt.ir import scope
     from smelt.ir.provenance import write_to_metadata
 
@@ -89,11 +90,12 @@ def optimize(
         write_model(work, output, functions=rewriting.functions)
     after = snapshot(work)
     changes = [change for report in reports for change in report.stats.interface]
-    notes = list(runtime_notes(work, changes))
+    notes = list(runtime_notes(work))
+    read_by = readers(work, rewriting.consumers)
     if watching.as_json:
         nodes = (before.nodes, after.nodes)
         facts = {"output": output, "nodes": nodes, "verified": verify, **_facts(reports)}
-        facts["notes"] = notes
+        facts |= {"notes": notes, **read_by.to_json()}
         print_json({"schema": "smelt.optimize/2", **facts, **seen.clock.facts()})
         return
     if stats:
@@ -102,7 +104,7 @@ def optimize(
     note(f"{output}: {before.nodes:,} nodes became {after.nodes:,}")
     note(summary(before, after, model, output))
     told = [*map(str, changes)] or ["opset, inputs and outputs: unchanged"]
-    note("\n".join([*told, *notes]))
+    note("\n".join([*told, *read_by.lines(), *notes]))
     if reports.evidence is not None:
         note(str(reports.evidence))
 

@@ -76,6 +76,16 @@ class Rewriting:
             help="Write operators beyond ONNX as model-local functions instead of in line.",
         ),
     ] = False
+    consumers: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            metavar="CONSUMER,...",
+            help="The programs that will read the file, such as openvino or onnxruntime>=1.18: "
+            "the result has operators and an opset that they take.",
+            autocompletion=completion.consumers,
+        ),
+    ] = ""
 
     def stages(self) -> str:
         """Return the pipeline, followed by the stages that the flags add."""
@@ -99,5 +109,8 @@ class Rewriting:
         kept = {name: True for name, wanted in kept.items() if wanted}
         return {**self._versions(), **({"keep_opset": True} if self.keep_opset else {}), **kept}
 
-    def _versions(self) -> dict[str, int | None]:
-        return {"opset": self.opset, "ir_version": self.ir_version}
+    def _versions(self) -> dict[str, Any]:
+        return {"opset": self.opset, "ir_version": self.ir_version, **self._read_by()}
+
+    def _read_by(self) -> dict[str, str]:
+        return {"consumers": self.consumers} if self.consumers else {}

@@ -13,6 +13,12 @@ CODES: Mapping[str, ErrorCode] = {
         "No installed package registers a target of that name.",
         "`smelt targets`",
     ),
+    "E612": ErrorCode(
+        "a wrong consumer",
+        "`--for` names programs that read ONNX files, and no consumer has this name, the consumer "
+        "has no versions, or the target writes no file that others read.",
+        "--for openvino, or --for onnxruntime>=1.18; docs/consumers.md lists all",
+    ),
     "E616": ErrorCode(
         "a folder that cannot be run",
         "No installed target wrote the folder, or some of its files are missing or changed.",

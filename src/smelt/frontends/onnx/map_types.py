@@ -45,6 +45,10 @@ def proto_of(model: ir.Model) -> onnx.ModelProto:
         proto = ir.to_proto(model)
     for function in proto.functions:
         _drop_inner_types(function.node)
+    nested = sum(1 for _ in scope.graphs(model)) > 1
+    for graph in (each.graph for each in scopes(proto)) if nested else (proto.graph,):
+        if graph is not None:
+            _drop_types_of_constants(graph)
     noted = {value.name: opaque_type_of(value) for value in scope.values(model)}
     types = {name: type_ for name, type_ in noted.items() if type_ is not None}
     for info in _infos(scopes(proto)) if types else ():
@@ -63,6 +67,19 @@ def _drop_inner_types(nodes: Iterable[onnx.NodeProto]) -> None:
         for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
             del graph.value_info[:]
             _drop_inner_types(graph.node)
+
+
+def _drop_types_of_constants(graph: onnx.GraphProto) -> None:
+    """Drop the types of initializers, which have a type of their own.
+
+    Tools that exchange an initializer, such as onnxruntime.quantization, leave a second type
+    behind, which then contradicts the first.
+    """
+    constants = {tensor.name for tensor in graph.initializer}
+    kept = [info for info in graph.value_info if info.name not in constants]
+    if len(kept) < len(graph.value_info):
+        del graph.value_info[:]
+        graph.value_info.extend(kept)
 
 
 def _infos(found: Scopes) -> Iterator[onnx.ValueInfoProto]:

@@ -1,0 +1,93 @@
+"""Several consumers as one limit, and what it makes of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import onnx_ir as ir
+
+from smelt.consumers.consumer import Consumer
+from smelt.consumers.obstacle import obstacle
+from smelt.ir.opset import domains, opset_of
+from smelt.passes import pipeline as language
+from smelt.passes.pipeline import Steps
+
+_SPELL = "decompose-operators,inline-operator-bodies"
+_TIDY = (
+    "sink-expand,const-deduplication,remove-redundant-ops,const-elimination,"
+    "merge-consecutive-transposes,merge-consecutive-reshapes,cast-optimization,noop-elimination,"
+    "dead-code-elimination"
+)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The ``consumers`` of one file, all of which are to take it.
+
+    ``opset`` lowers the highest opset further.
+    """
+
+    consumers: tuple[Consumer, ...]
+    opset: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.consumers)
+
+    def __str__(self) -> str:
+        return ", ".join(each.name for each in self.consumers)
+
+    @cached_property
+    def highest_opset(self) -> int:
+        """The highest opset that all take."""
+        return min([each.opsets[1] for each in self.consumers] + [self.opset or 10**6])
+
+    def versions(
+        self, model: ir.Model, opset: int | None, ir_version: int | None
+    ) -> tuple[int | None, int | None]:
+        """Return the opset and the IR version to write, as asked for or else lowered if too high.
+
+        None keeps what the model has.
+        """
+        if opset is None and model.opset_imports.get("", 0) > self.highest_opset:
+            opset = self.highest_opset
+        highest = min((each.ir_version for each in self.consumers if each.ir_version), default=None)
+        if ir_version is None and highest is not None and model.ir_version > highest:
+            ir_version = highest
+        return opset, ir_version
+
+    @cached_property
+    def kernels(self) -> frozenset[str]:
+        """The ONNX operators that all take in some form; passes create no others."""
+        found = frozenset(name for name, owners in domains().items() if "" in owners)
+        for each in self.consumers:
+            listed = found if each.operators is None else found & each.operators.keys()
+            found = listed - each.refused.keys()
+        return found
+
+    def among(self, kernels: frozenset[str] | None) -> frozenset[str]:
+        """Return the operators of ``kernels``, None for all, that all take in some form."""
+        return self.kernels if kernels is None else self.kernels & kernels
+
+    def takes(self, model: ir.Model, node: ir.Node) -> bool:
+        """True if all take ``node`` at some sizes; passes replace other nodes, where they can."""
+        opset = opset_of(model)
+        return all(
+            not obstacle(each, node, opset, of_sizes=False, deep=False) for each in self.consumers
+        )
+
+    def steps(self, steps: Steps) -> Steps:
+        """Return ``steps`` without what a consumer handles badly, then those that fit the model."""
+        avoided = {name for each in self.consumers for name in each.without}
+        return (*language.without(steps, avoided), *language.parse(",".join(self._fitting())))
+
+    def _fitting(self) -> Iterator[str]:
+        """Yield the steps that replace what a consumer does not take, and make preferred forms."""
+        attention = () if "Attention" in self.kernels else ("expand-attention",)
+        preferred = dict.fromkeys(each.prefers for each in self.consumers if each.prefers)
+        passes = ",".join([*attention, *preferred, _SPELL, _TIDY])
+        yield f"fixpoint({passes}){{max=64}}"
+        if any(each.narrow_integers for each in self.consumers):
+            yield "narrow-integers"
+        yield "dedup-op-and-var-names"

@@ -1,0 +1,75 @@
+"""Find consumers by name: ``openvino``, ``onnxruntime>=1.18``, ``any``; several make one limit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from smelt.consumers.chosen import Chosen
+from smelt.consumers.consumer import Consumer, Version
+from smelt.errors import UsageError, did_you_mean
+from smelt.registry import modules_in
+
+ANY = "any"
+"""The name for all consumers of ``WIDEST`` together, at opset 17."""
+
+WIDEST = ("onnxruntime>=1.17", "openvino", "quantize")
+OPSET_OF_WIDEST = 17
+
+_WRITTEN = re.compile(r"([a-z][a-z0-9-]*)(?:>=(\d+(?:\.\d+)*))?")
+
+
+@cache
+def consumers() -> Mapping[str, Consumer]:
+    """Return every consumer by name, in the order of names: one a file of ``known``."""
+    values = (vars(module).values() for module in modules_in("smelt.consumers.known"))
+    found = [value for each in values for value in each if isinstance(value, Consumer)]
+    return {each.name: each for each in sorted(found, key=lambda each: each.name)}
+
+
+def find_consumers(text: str | Iterable[str]) -> Chosen:
+    """Return the consumers that ``text`` names, separated by commas.
+
+    Raises UsageError E612 for an unknown name, or a version of a consumer that has none.
+    """
+    written = text.split(",") if isinstance(text, str) else list(text)
+    names = [name.strip() for name in written if name.strip()]
+    if names == [ANY]:
+        return Chosen(tuple(map(_find, WIDEST)), OPSET_OF_WIDEST)
+    if ANY in names:
+        raise UsageError(
+            "E612",
+            f"{ANY} is named beside {', '.join(n for n in names if n != ANY)}",
+            why=f"{ANY} stands for {', '.join(WIDEST)} together",
+            fix=f"name them one by one: --for {','.join(WIDEST)}",
+        )
+    return Chosen(tuple(map(_find, names)))
+
+
+def _find(written: str) -> Consumer:
+    """Return the consumer called ``written``, as of its version if one is given."""
+    match = _WRITTEN.fullmatch(written)
+    name, version = match.groups() if match else (written, None)
+    found = consumers().get(name)
+    if found is None:
+        raise UsageError(
+            "E612",
+            f"there is no consumer {written!r}",
+            why=f"smelt knows {', '.join(consumers())} and {ANY}",
+            fix=did_you_mean(name, [*consumers(), ANY], "smelt explain consumers"),
+        )
+    if version is None:
+        return found
+    if found.at is None:
+        raise UsageError(
+            "E612",
+            f"the consumer {name} has no versions, and {written!r} names one",
+            why="its rows are of one version, which `smelt explain` names",
+            fix=f"--for {name}",
+        )
+    return found.at(_numbers(version))
+
+
+def _numbers(version: str) -> Version:
+    return tuple(int(part) for part in version.split("."))

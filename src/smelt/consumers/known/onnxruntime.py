@@ -1,0 +1,31 @@
+"""ONNX Runtime's CPU provider, by version."""
+
+from dataclasses import replace
+
+from smelt.consumers.consumer import Consumer, Version
+
+OPSETS: dict[Version, tuple[int, int]] = {
+    (1, 17): (20, 9),
+    (1, 18): (21, 10),
+    (1, 20): (21, 10),
+    (1, 21): (22, 10),
+    (1, 22): (23, 11),
+}
+"""The highest ONNX opset and file format version that each release opens, measured."""
+
+
+def at(version: Version) -> Consumer:
+    """Return ONNX Runtime as of ``version``, which takes what its oldest listed release takes."""
+    known = [each for each in OPSETS if each <= version]
+    opset, ir_version = OPSETS[max(known, default=min(OPSETS))]
+    name = f"onnxruntime>={'.'.join(map(str, version))}"
+    return replace(onnxruntime, name=name, opsets=(7, opset), ir_version=ir_version)
+
+
+onnxruntime = Consumer(
+    "onnxruntime",
+    "ONNX Runtime's CPU provider",
+    "one model an opset, opened in the wheels of each release",
+    opsets=(7, 23),
+    at=at,
+)

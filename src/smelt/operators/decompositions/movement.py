@@ -1,0 +1,137 @@
+"""Operators that only move or repeat elements, by others of that kind; the results are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.decompositions.row import Call, Row
+
+MOST_COPIES = 64
+"""The most copies of a tensor that one Concat joins instead of Tile or Expand."""
+
+
+def _to_shape(c: Call) -> ir.Value | None:
+    """Return the first input in the shape of the result, which has at most one open size."""
+    shape = c.node.outputs[0].shape
+    if shape is None:
+        return None
+    dims = [dim if type(dim) is int else -1 for dim in shape]
+    if dims.count(-1) > 1 or (-1 in dims and 0 in dims):
+        return None
+    return c.b.op("Reshape", c[0], c.b.const_i64(dims))
+
+
+def _repeats(c: Call) -> tuple[list[int], list[int]] | None:
+    """Return the sizes of the first input, with leading ones, and how often each axis repeats."""
+    sizes, result = c.sizes(), c.sizes(c.node.outputs[0])
+    if sizes is None or result is None or 0 in result:
+        return None
+    sizes = (*(1 for _ in result[len(sizes) :]), *sizes)
+    return list(sizes), [after // before for before, after in zip(sizes, result, strict=True)]
+
+
+def _raised(c: Call, sizes: Sequence[int]) -> ir.Value:
+    """Return the first input with the rank of ``sizes``."""
+    same = len(sizes) == c.rank()
+    return c[0] if same else c.b.op("Reshape", c[0], c.b.const_i64(sizes))
+
+
+def _tiled(c: Call) -> ir.Value | None:
+    found = _repeats(c)
+    if found is None:
+        return None
+    sizes, repeats = found
+    return c.b.op("Tile", _raised(c, sizes), c.b.const_i64(repeats))
+
+
+def _joined(c: Call) -> ir.Value | None:
+    """Return copies joined along each axis that repeats."""
+    found = _repeats(c)
+    if found is None or max(found[1], default=1) > MOST_COPIES:
+        return None
+    sizes, repeats = found
+    value = _raised(c, sizes)
+    for axis, count in enumerate(repeats):
+        if count > 1:
+            value = c.b.op("Concat", *[value] * count, axis=axis)
+    return value if value is not c[0] else c.b.op("Identity", value)
+
+
+def _rows(c: Call) -> ir.Value | None:
+    """Return rows along axis 0 by GatherND, which counts negative indices alike."""
+    if c.attributes["axis"] != 0 or c[1].shape is None:
+        return None
+    places = c.b.op("Unsqueeze", c[1], c.b.const_i64([-1]))
+    return c.b.op("GatherND", c[0], places)
+
+
+def _run(c: Call) -> ir.Value | None:
+    """Return one index, or consecutive ones, by Slice; None for other indices."""
+    rank, places = c.rank(), c.constants.get(c[1])
+    if rank is None or places is None or places.ndim > 1 or places.size == 0:
+        return None
+    axis, flat = c.attributes["axis"] % rank, places.reshape(-1)
+    first, last = int(flat[0]), int(flat[-1])
+    if (np.diff(flat) != 1).any() or first < 0 <= last:
+        return None
+    end = last + 1 if last != -1 else np.iinfo(np.int64).max
+    bounds = (c.b.const_i64([number]) for number in (first, int(end), axis))
+    part = c.b.op("Slice", c[0], *bounds)
+    return part if places.ndim else c.b.op("Squeeze", part, c.b.const_i64([axis]))
+
+
+def _padded(c: Call) -> ir.Value | None:
+    """Return the input joined with constant blocks; None for other modes and pads below 0."""
+    rank, sizes, pads = c.rank(), c.sizes(), c.ints(1)
+    if rank is None or sizes is None or pads is None or c.attributes["mode"] != "constant":
+        return None
+    axes = range(rank) if c.get(3) is None else c.ints(3)
+    filled = 0 if c.get(2) is None else c.constants.scalar(c.get(2))
+    if axes is None or filled is None or min(pads, default=0) < 0 or c[0].dtype is None:
+        return None
+    value, dims = c[0], list(sizes)
+    for place, axis in enumerate(axis % rank for axis in axes):
+        blocks = [value]
+        for count, front in ((pads[place], True), (pads[place + len(axes)], False)):
+            if count:
+                shape = [*dims[:axis], count, *dims[axis + 1 :]]
+                block = c.b.constant(np.full(shape, filled, c[0].dtype.numpy()))
+                blocks = [block, *blocks] if front else [*blocks, block]
+        value = c.b.op("Concat", *blocks, axis=axis) if len(blocks) > 1 else value
+        dims[axis] += pads[place] + pads[place + len(axes)]
+    return value if value is not c[0] else c.b.op("Identity", value)
+
+
+def _parts(c: Call) -> tuple[ir.Value, ...] | None:
+    """Return the parts of a Split as Slices."""
+    rank = c.rank()
+    if rank is None:
+        return None
+    axis = c.attributes["axis"] % rank
+    lengths: list[int] = []
+    for value in c.node.outputs:
+        size = None if value.shape is None else value.shape[axis]
+        if not isinstance(size, int):
+            return None
+        lengths.append(size)
+    ends = [sum(lengths[: place + 1]) for place in range(len(lengths))]
+    at = c.b.const_i64([axis])
+    return tuple(
+        c.b.op("Slice", c[0], c.b.const_i64([end - size]), c.b.const_i64([end]), at)
+        for end, size in zip(ends, lengths, strict=True)
+    )
+
+
+ROWS: Mapping[str, tuple[Row, ...]] = {
+    "Expand": (Row("Tile Reshape", _tiled), Row("Concat Reshape Identity", _joined)),
+    "Flatten": (Row("Reshape", _to_shape),),
+    "Gather": (Row("Slice Squeeze", _run), Row("GatherND Unsqueeze", _rows)),
+    "Pad": (Row("Concat Identity", _padded),),
+    "Split": (Row("Slice", _parts),),
+    "Squeeze": (Row("Reshape", _to_shape),),
+    "Tile": (Row("Concat Reshape Identity", _joined),),
+    "Unsqueeze": (Row("Reshape", _to_shape),),
+}

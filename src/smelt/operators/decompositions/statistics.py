@@ -1,0 +1,112 @@
+"""Normalizations and reductions by means, sums and elementwise operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx_ir as ir
+
+from smelt.operators.decompositions.row import Body, Call, Row
+
+
+def _normal(c: Call, x: ir.Value, axes: Sequence[int], *, centred: bool = True) -> ir.Value:
+    """Return ``x`` over its standard deviation along ``axes``, after its mean was subtracted."""
+    b = c.b
+    if centred:
+        x = b.op("Sub", x, b.mean(x, axes))
+    variance = b.mean(b.op("Mul", x, x), axes)
+    epsilon = float(c.attributes["epsilon"])
+    return c.op("Div", x, c.op("Sqrt", c.op("Add", variance, epsilon)))
+
+
+def _layer(c: Call) -> ir.Value | None:
+    """Return a normalization of the last axes, with scale and bias; None for further outputs."""
+    rank = c.rank()
+    if rank is None or not c.is_float() or len(c.node.outputs) > 1:
+        return None
+    axes = range(c.attributes["axis"] % rank, rank)
+    result = c.op("Mul", _normal(c, c[0], axes, centred=c.node.op_type[0] == "L"), c[1])
+    bias = c.get(2)
+    return result if bias is None else c.op("Add", result, bias)
+
+
+def _by_channel(c: Call, value: ir.Value) -> ir.Value:
+    """Return a vector of channels in a shape that broadcasts against the first input."""
+    rank = c.rank() or 2
+    return c.b.op("Reshape", value, c.b.const_i64([-1, *(1 for _ in range(rank - 2))]))
+
+
+def _instance(c: Call) -> ir.Value | None:
+    rank = c.rank()
+    if rank is None or rank < 3:
+        return None
+    result = _normal(c, c[0], range(2, rank))
+    return c.op("Add", c.op("Mul", result, _by_channel(c, c[1])), _by_channel(c, c[2]))
+
+
+def _group(c: Call) -> ir.Value | None:
+    """Return a normalization of groups; from opset 21 on, each channel has a scale."""
+    sizes, groups = c.sizes(), c.attributes["num_groups"]
+    if sizes is None or c.sizes(c[1]) != sizes[1:2]:
+        return None
+    parted = c.b.op("Reshape", c[0], c.b.const_i64([sizes[0], groups, -1]))
+    normal = c.b.op("Reshape", _normal(c, parted, [2]), c.b.const_i64(sizes))
+    return c.op("Add", c.op("Mul", normal, _by_channel(c, c[1])), _by_channel(c, c[2]))
+
+
+def _batch(c: Call) -> ir.Value | None:
+    """Return a product and a sum by channel: the statistics are constants."""
+    given = [c.constants.get(c[place], None) for place in range(1, 5)]
+    if any(each is None for each in given) or c.attributes.get("training_mode"):
+        return None
+    scale, bias, mean, variance = (each for each in given if each is not None)
+    factor = scale / np.sqrt(variance.astype(np.float64) + c.attributes["epsilon"])
+    offset = bias - mean * factor
+    rows = [c.b.constant(each.astype(scale.dtype)) for each in (factor, offset)]
+    return c.op("Add", c.op("Mul", c[0], _by_channel(c, rows[0])), _by_channel(c, rows[1]))
+
+
+def _reduced(op_type: str, before: str = "", after: str = "") -> Body:
+    """Return the body of a reduction by another one, of x * x or abs(x), before a square root."""
+
+    def body(c: Call) -> ir.Value | None:
+        if not c.is_float():
+            return None
+        x = {"Mul": lambda: c.op("Mul", c[0], c[0]), "Abs": lambda: c.op("Abs", c[0])}[before]()
+        attributes = {
+            each.name: each.value for each in c.node.attributes.values() if not each.is_ref()
+        }
+        result = c.b.op(op_type, x, *c.node.inputs[1:], **attributes)
+        return c.op(after, result) if after else result
+
+    return body
+
+
+def _least(c: Call) -> ir.Value | None:
+    if not c.is_float():
+        return None
+    attributes = {each.name: each.value for each in c.node.attributes.values()}
+    most = c.b.op("ReduceMax", c.op("Mul", c[0], -1.0), *c.node.inputs[1:], **attributes)
+    return c.op("Mul", most, -1.0)
+
+
+def _pooled(c: Call) -> ir.Value | None:
+    rank = c.rank()
+    return None if rank is None or rank < 3 else c.b.mean(c[0], range(2, rank))
+
+
+MOMENTS = "ReduceMean Sub Mul Add Sqrt Div"
+
+ROWS: Mapping[str, tuple[Row, ...]] = {
+    "BatchNormalization": (Row("Mul Add Reshape", _batch),),
+    "GlobalAveragePool": (Row("ReduceMean", _pooled),),
+    "GroupNormalization": (Row(f"{MOMENTS} Reshape", _group),),
+    "InstanceNormalization": (Row(f"{MOMENTS} Reshape", _instance),),
+    "LayerNormalization": (Row(MOMENTS, _layer),),
+    "RMSNormalization": (Row("ReduceMean Mul Add Sqrt Div", _layer),),
+    "ReduceL1": (Row("ReduceSum Abs", _reduced("ReduceSum", "Abs")),),
+    "ReduceL2": (Row("ReduceSum Mul Sqrt", _reduced("ReduceSum", "Mul", "Sqrt")),),
+    "ReduceMin": (Row("ReduceMax Mul", _least),),
+    "ReduceSumSquare": (Row("ReduceSum Mul", _reduced("ReduceSum", "Mul")),),
+}

@@ -1,0 +1,79 @@
+"""What a consumer does not take of a model: by operator and reason, with a remedy."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+
+from smelt.consumers.consumer import Consumer, Takes, takes
+from smelt.consumers.find import consumers
+from smelt.consumers.obstacle import outside
+from smelt.consumers.readers import readers
+from smelt.ir import text
+
+FLOATS = frozenset({ir.DataType.FLOAT})
+SMALL = Consumer(
+    "small",
+    "a consumer of few forms",
+    "this test",
+    opsets=(13, 20),
+    operators=takes(
+        "Relu",
+        Conv=Takes(ranks=(4, 4), constant=(1,), attributes={"group": (1,)}),
+        Sigmoid=Takes(types=FLOATS),
+    ),
+    types=FLOATS,
+    max_rank=4,
+    fixed_sizes=True,
+)
+CASES = {
+    "g (float[2] x) => (float[2] y) { y = Relu(x) }": "",
+    "g (float[2] x) => (float[2] y) { y = Tanh(x) }": "no such operator",
+    "g (float[B] x) => (float[B] y) { y = Relu(x) }": "sizes are open",
+    "g (float[1,1,1,1,2] x) => (float[1,1,1,1,2] y) { y = Relu(x) }": "5 dims",
+    "g (int64[2] x) => (int64[2] y) { y = Relu(x) }": "no element type int64",
+    "g (float[1,1,4] x, float[1,1,2] w) => (float[1,1,3] y) { y = Conv(x, w) }": "not a constant",
+    "g (float[1,2,4,4] x) => (float[1,2,4,4] y)"
+    " <float[2,1,1,1] w = {1, 2}> { y = Conv<group=2>(x, w) }": "group is 2, and it takes 1",
+    "g (float[1,1,4] x) => (float[1,1,4] y) <float[1,1,1] w = {1}> { y = Conv(x, w) }": "3 dims",
+}
+
+
+@pytest.mark.parametrize(("model", "why"), CASES.items())
+def test_the_first_reason_is_told(model, why) -> None:
+    found = outside(text.parse(model, 20), SMALL)
+    assert why in found[0].why if why else not found
+    assert all(each.remedy for each in found)
+
+
+def test_nodes_of_one_operator_and_reason_are_told_together() -> None:
+    model = "g (float[2] x) => (float[2] y) { a = Tanh(x) b = Tanh(a) y = Sin(b) }"
+    found = outside(text.parse(model, 20), SMALL)
+    assert [(each.operator, len(each.nodes)) for each in found] == [("Tanh", 2), ("Sin", 1)]
+    assert " and 1 more" in str(found[0])
+
+
+def test_the_remedy_of_open_sizes_names_the_dims() -> None:
+    [found] = outside(text.parse("g (float[B] x) => (float[B] y) { y = Relu(x) }", 20), SMALL)
+    assert "--dim B=1" in found.remedy
+
+
+def test_nodes_of_inner_graphs_are_judged() -> None:
+    model = """g (float[2] x, bool c) => (float[2] y) {
+        y = If<then_branch = t () => (float[2] a) { a = Tanh(x) },
+               else_branch = e () => (float[2] b) { b = Relu(x) }>(c)
+    }"""
+    assert {each.operator for each in outside(text.parse(model, 20), SMALL)} == {"If", "Tanh"}
+
+
+def test_an_opset_out_of_range_is_told_with_the_nearest_one() -> None:
+    found = outside(text.parse("g (float[2] x) => (float[2] y) { y = Relu(x) }", 21), SMALL)
+    assert [each.remedy for each in found] == ["--opset 20"]
+
+
+def test_readers_are_those_that_take_every_node() -> None:
+    plain = readers(text.parse("g (float[2] x) => (float[2] y) { y = Relu(x) }", 17))
+    assert set(plain.taken_by) == set(consumers())
+    odd = "g (float[N] x) => (int64[1,M] y) { y = NonZero(x) }"
+    assert "coreml-ep" not in readers(text.parse(odd, 17)).taken_by
+    assert "onnxruntime" in readers(text.parse(odd, 17)).taken_by
