@@ -21,10 +21,17 @@ def optimize(smelt, tmp_path):
     return call
 
 
-def test_an_attention_of_onnx_is_told_to_those_who_quantize(optimize) -> None:
-    assert "quantize_dynamic, add --opset 20" in optimize(BERT).stderr
-    assert "quantize_dynamic" not in optimize(BERT, "--opset", "20").stderr
-    assert "quantize_dynamic" not in optimize(BERT, "--keep-opset").stderr
+def test_a_file_names_the_consumers_that_take_all_of_it(optimize) -> None:
+    assert "taken whole by onnxruntime, openvino\n" in optimize(BERT).stderr
+    facts = json.loads(optimize(BERT, "--for", "quantize", "--json").stdout)
+    assert facts["taken_by"] == ["quantize"]
+    assert not facts["outside"]
+
+
+def test_what_a_consumer_does_not_take_is_listed_with_the_remedy(optimize) -> None:
+    result = optimize(BERT, "--for", "coreml-ep")
+    assert "coreml-ep does not take" in result.stderr
+    assert "its sizes are open; bind them, for instance: --dim" in result.stderr
 
 
 def test_notes_name_operators_that_the_runtime_computes_wrong(optimize, write) -> None:

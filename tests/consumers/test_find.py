@@ -31,9 +31,9 @@ def _all_steps():
 
 
 def test_a_version_has_the_limits_of_the_newest_release_up_to_it() -> None:
-    assert find_consumers("onnxruntime>=1.19.2").highest_opset == OPSETS[1, 18][0]
+    assert find_consumers("onnxruntime>=1.20.2").highest_opset == OPSETS[1, 18][0]
     assert find_consumers("onnxruntime>=1.2").highest_opset == min(OPSETS.values())[0]
-    assert find_consumers("onnxruntime>=1.22").ir_version == OPSETS[1, 22][1]
+    assert find_consumers("onnxruntime>=1.23").ir_version == OPSETS[1, 23][1]
 
 
 def test_several_consumers_take_what_each_of_them_takes() -> None:

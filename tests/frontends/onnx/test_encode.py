@@ -17,6 +17,7 @@ from small_models import HEADER
 from smelt.errors import ResourceLimit
 from smelt.frontends.onnx import encode as encoding
 from smelt.frontends.onnx.encode import encode
+from smelt.frontends.onnx.map_types import proto_of
 
 TEXTS: Mapping[str, str] = {
     "without weights": f"{HEADER} g (float[2] x) => (float[2] y) {{ y = Neg(x) }}",
@@ -65,7 +66,7 @@ def test_the_bytes_are_those_of_protobuf(text, streamed, monkeypatch):
         for name in ("float_data", "int64_data"):
             tensor.ClearField(name)
         tensor.raw_data, tensor.name = raw.raw_data, tensor.name or "t"
-    expected = ir.to_proto(ir.from_proto(proto)).SerializeToString(deterministic=True)
+    expected = proto_of(ir.from_proto(proto)).SerializeToString(deterministic=True)
     stream = io.BytesIO()
     encoded = encode(ir.from_proto(proto))
     encoded.write(stream)
@@ -117,3 +118,18 @@ def test_a_name_of_the_user_is_no_mark():
     stream = io.BytesIO()
     encode(ir.from_proto(proto)).write(stream)
     assert onnx.ModelProto.FromString(stream.getvalue()).graph.initializer[0].name == "\0smelt"
+
+
+def test_initializers_are_written_without_a_second_type() -> None:
+    proto = onnx.parser.parse_model(
+        HEADER + """g (float[2] x, bool c) => (float[2] y) <float[2] w = {1, 2}> {
+            z = Add(x, w)
+            y = If<then_branch = t () => (float[2] a) <float[2] v = {1, 2}> { b = Neg(z) a = Mul(b, v) },
+                   else_branch = e () => (float[2] d) { d = Identity(z) }>(c)
+        }"""
+    )
+    written = proto_of(ir.from_proto(onnx.shape_inference.infer_shapes(proto)))
+    then = written.graph.node[1].attribute[0].g
+    assert [info.name for info in written.graph.value_info] == ["z"]
+    assert [info.name for info in then.value_info] == ["b"]
+    assert [tensor.name for tensor in then.initializer] == ["v"]

@@ -5,11 +5,13 @@ from dataclasses import replace
 from smelt.consumers.consumer import Consumer, Version
 
 OPSETS: dict[Version, tuple[int, int]] = {
+    (1, 16): (19, 9),
     (1, 17): (20, 9),
     (1, 18): (21, 10),
-    (1, 20): (21, 10),
     (1, 21): (22, 10),
-    (1, 22): (23, 11),
+    (1, 23): (23, 11),
+    (1, 24): (25, 13),
+    (1, 25): (26, 13),
 }
 """The highest ONNX opset and file format version that each release opens, measured."""
 

@@ -32,6 +32,7 @@ def _chain(op_type: str) -> Body:
     """Return the body that applies ``op_type`` to two operands after another."""
 
     def body(c: Call) -> ir.Value | None:
+        """Build the chain; None for a single operand."""
         first, *others = c.inputs
         if not others:
             return None
@@ -110,6 +111,7 @@ def _softplus(c: Call) -> ir.Value:
 
 
 def _gelu(c: Call) -> ir.Value:
+    """Return ``x`` times the normal distribution function, by Erf or by Tanh."""
     x = c[0]
     if c.attributes["approximate"] == "tanh":
         cube = c.op("Mul", c.op("Mul", x, x), x)

@@ -71,6 +71,7 @@ def _reduced(op_type: str, before: str = "", after: str = "") -> Body:
     """Return the body of a reduction by another one, of x * x or abs(x), before a square root."""
 
     def body(c: Call) -> ir.Value | None:
+        """Build the reduction of floats with the attributes and axes of the node."""
         if not c.is_float():
             return None
         x = {"Mul": lambda: c.op("Mul", c[0], c[0]), "Abs": lambda: c.op("Abs", c[0])}[before]()
