@@ -122,7 +122,8 @@ def test_a_name_of_the_user_is_no_mark():
 
 def test_initializers_are_written_without_a_second_type() -> None:
     proto = onnx.parser.parse_model(
-        HEADER + """g (float[2] x, bool c) => (float[2] y) <float[2] w = {1, 2}> {
+        HEADER
+        + """g (float[2] x, bool c) => (float[2] y) <float[2] w = {1, 2}> {
             z = Add(x, w)
             y = If<then_branch = t () => (float[2] a) <float[2] v = {1, 2}> { b = Neg(z) a = Mul(b, v) },
                    else_branch = e () => (float[2] d) { d = Identity(z) }>(c)

@@ -131,13 +131,17 @@ def _polynomial(c: Call, x: ir.Value, coefficients: tuple[float, ...]) -> ir.Val
 
 
 def _erf(c: Call) -> ir.Value | None:
-    """Return the quotient of two polynomials; None for doubles, for which it is too coarse."""
+    """Return the quotient of two polynomials; None for doubles, for which it is too coarse.
+
+    It exceeds 1 at 4.3, so that large numbers give exactly 1: Gelu multiplies the difference.
+    """
     if c[0].dtype == ir.DataType.DOUBLE:
         return None
-    x = c.op("Clip", c[0], -4.0, 4.0)
+    x = c.op("Clip", c[0], -4.3, 4.3)
     square = c.op("Mul", x, x)
     above = c.op("Mul", x, _polynomial(c, square, ERF_NUMERATOR))
-    return c.op("Div", above, _polynomial(c, square, ERF_DENOMINATOR))
+    quotient = c.op("Div", above, _polynomial(c, square, ERF_DENOMINATOR))
+    return c.op("Clip", quotient, -1.0, 1.0)
 
 
 def _chosen(c: Call) -> ir.Value | None:

@@ -1,0 +1,53 @@
+"""``consumers=`` of optimize and compile: operators, opset and file format that they take."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+import pytest
+
+import smelt
+from smelt.consumers.find import find_consumers
+from smelt.errors import UsageError
+from smelt.ir import text
+
+ATTENTION = "g (float[1,2,4,8] q) => (float[1,2,4,8] y) { a = Attention(q, q, q) y = Gelu(a) }"
+TAIL = "g (float[1,3,4] x) => (float[1,4] y) <int64 i = {-1}> { y = Gather<axis=1>(x, i) }"
+
+
+def optimized(graph: str, consumers: str, opset: int = 23) -> ir.Model:
+    return smelt.optimize(text.parse(graph, opset), consumers=consumers, verify="final")
+
+
+@pytest.mark.parametrize("name", ["openvino", "quantize", "coreml-ep", "nnapi", "coreml-ep,nnapi"])
+def test_the_result_has_only_operators_that_the_consumers_take(name) -> None:
+    model = optimized(ATTENTION, name)
+    chosen = find_consumers(name)
+    assert {node.op_type for node in model.graph} <= chosen.kernels
+    assert model.opset_imports[""] <= chosen.highest_opset
+
+
+def test_a_consumer_with_attention_keeps_it() -> None:
+    assert "Attention" in {node.op_type for node in optimized(ATTENTION, "openvino").graph}
+
+
+def test_one_index_becomes_a_slice_for_a_consumer_without_gather() -> None:
+    kinds = [node.op_type for node in optimized(TAIL, "coreml-ep", 17).graph]
+    assert kinds == ["Slice", "Squeeze"]
+
+
+def test_an_older_release_gets_an_older_opset_and_file_format() -> None:
+    model = optimized(ATTENTION, "onnxruntime>=1.17")
+    assert model.opset_imports[""] == 20
+    assert model.ir_version <= 9
+
+
+def test_the_opset_asked_for_is_kept() -> None:
+    model = smelt.optimize(text.parse(TAIL, 17), consumers="openvino", opset=19)
+    assert model.opset_imports[""] == 19
+
+
+@pytest.mark.parametrize(("target", "why"), [("c", "no ONNX file"), ("ort", "of its own")])
+def test_targets_that_write_no_plain_onnx_refuse_consumers(target, why) -> None:
+    with pytest.raises(UsageError, match="takes no consumers") as caught:
+        smelt.compile(text.parse(TAIL, 17), target=target, consumers="openvino")
+    assert why in caught.value.why
