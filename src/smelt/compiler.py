@@ -19,11 +19,11 @@ from smelt.frontends.stablehlo.detect import is_exported
 from smelt.ir.bounds import note_bounds, sizes_from_zero
 from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
+from smelt.ir.constants_on_disk import new_memory_budget
 from smelt.ir.defaults import warn_of_defaults
 from smelt.ir.empty_dims import is_never_empty
 from smelt.ir.operand_facts.check import refuse_misfits
 from smelt.ir.out_of_memory import explains_memory
-from smelt.ir.spill import room_in_memory
 from smelt.ir.versions import set_ir_version, traced_opset
 from smelt.operators import expand
 from smelt.passes import pipeline as language
@@ -140,7 +140,7 @@ def optimize_model(
     watching = list(observers)
     with (
         paused_collector(),
-        room_in_memory(),
+        new_memory_budget(),
         sizes_from_zero(model),
         span("optimize", nodes_before=count_nodes(model)) as told,
     ):

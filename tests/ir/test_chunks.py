@@ -7,7 +7,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from smelt.ir.chunks import TurnedTensor, in_order, turned
+from smelt.ir.chunks import TransposedTensor, as_transposed, in_order
 
 SHAPE = (3, 70, 2, 130)
 """Blocks that are cut at both ends."""
@@ -47,8 +47,8 @@ def test_steps_broadcasts_and_empty_arrays(
 def test_large_transposed_tensors_keep_their_bytes_and_names() -> None:
     array = np.random.default_rng(0).standard_normal((3, 3, 200, 300)).astype(np.float32)
     tensor = ir.Tensor(array.transpose(3, 2, 0, 1), name="w", doc_string="said")
-    found = turned(tensor)
-    assert isinstance(found, TurnedTensor)
+    found = as_transposed(tensor)
+    assert isinstance(found, TransposedTensor)
     assert (found.name, found.doc_string, found.dtype) == ("w", "said", ir.DataType.FLOAT)
     assert found.tobytes() == tensor.tobytes()
 
@@ -62,4 +62,4 @@ def test_large_transposed_tensors_keep_their_bytes_and_names() -> None:
     ],
 )
 def test_tensors_in_order_small_or_packed_stay(tensor: ir.Tensor) -> None:
-    assert turned(tensor) is tensor
+    assert as_transposed(tensor) is tensor

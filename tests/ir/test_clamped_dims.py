@@ -6,7 +6,7 @@ import onnx_ir as ir
 import pytest
 
 from smelt.ir import text
-from smelt.ir.clamped_dims import all_equal_if_broadcast, equal_if_broadcast, largest
+from smelt.ir.clamped_dims import all_equal_if_broadcast, broadcast_sizes, equal_if_broadcast
 from smelt.ir.shapes import ShapeInference
 
 
@@ -39,7 +39,7 @@ def test_one_axis_resolves_the_clamped_size_of_another(
     rows: tuple[int | str, str], columns: tuple[str, str], found: tuple[int | str | None, ...]
 ) -> None:
     met = {2: [dim(row) for row in rows], 1: [ir.SymbolicDim(column) for column in columns]}
-    sizes = largest(met)
+    sizes = broadcast_sizes(met)
     assert (sizes.get(2), sizes.get(1)) == found
 
 

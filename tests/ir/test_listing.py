@@ -3,7 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 
-from smelt.ir.listing import listing, node_text, told_apart
+from smelt.ir.listing import listing, node_text, with_checksums
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.text import parse
 
@@ -88,10 +88,10 @@ def with_weight(array):
 
 def test_large_weights_differ_only_if_their_elements_do():
     ones, twos = np.ones(9, np.float32), np.full(9, 2, np.float32)
-    a, b = told_apart(with_weight(ones), with_weight(ones.copy()))
+    a, b = with_checksums(with_weight(ones), with_weight(ones.copy()))
     assert a == b
     assert not any("#" in line.partition("bytes")[2] for line in a)
-    a, b = told_apart(with_weight(ones), with_weight(twos))
+    a, b = with_checksums(with_weight(ones), with_weight(twos))
     differing = [(old, new) for old, new in zip(a, b, strict=True) if old != new]
     assert len(differing) == 1
     assert all("float[9] w = {...},  # 36 bytes, #" in line for line in differing[0])
@@ -100,7 +100,9 @@ def test_large_weights_differ_only_if_their_elements_do():
 def test_strings_are_compared_by_what_they_say():
     words = [f"word {i}".encode() for i in range(20)]
     array = np.array(words, dtype=object)
-    a, b = told_apart(with_weight(array), with_weight(np.array(list(words), dtype=object)))
+    a, b = with_checksums(with_weight(array), with_weight(np.array(list(words), dtype=object)))
     assert a == b
-    a, b = told_apart(with_weight(array), with_weight(np.array([b"", *words[1:]], dtype=object)))
+    a, b = with_checksums(
+        with_weight(array), with_weight(np.array([b"", *words[1:]], dtype=object))
+    )
     assert a != b

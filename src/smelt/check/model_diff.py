@@ -15,7 +15,7 @@ from smelt.errors import SmeltError
 from smelt.frontends.onnx import clone
 from smelt.ir import scope, text
 from smelt.ir.collector import paused_collector
-from smelt.ir.listing import listing, node_text, told_apart
+from smelt.ir.listing import listing, node_text, with_checksums
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.unified_diff import unified_diff
 from smelt.runtime.interface import interface_of
@@ -107,7 +107,7 @@ def model_diff(before: ir.Model, after: ir.Model) -> ModelDiff:
         weights=_weights(before, after),
         removed=removed,
         added=added,
-        text=unified_diff(*told_apart(listing(_typed(before)), listing(_typed(after)))),
+        text=unified_diff(*with_checksums(listing(_typed(before)), listing(_typed(after)))),
         reordered=not (removed or added) and _order(before) != _order(after),
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
-from smelt.ir.listing import Listing, listing, told_apart
+from smelt.ir.listing import Listing, listing, with_checksums
 from smelt.ir.unified_diff import unified_diff
 from smelt.passes.pipeline import Step, parse, passes_of
 from smelt.passes.pipelines import STAGES
@@ -68,7 +68,7 @@ class PrintPasses:
             self._known = None
         if report.changed and before is not None and _is_among(step, self.changed):
             self._known = listing(model)
-            difference = unified_diff(*told_apart(before, self._known))
+            difference = unified_diff(*with_checksums(before, self._known))
             self._print(step, report, difference or ["nothing of this changes the text"])
         if _is_among(step, self.after):
             self._print(step, report, (self._known or listing(model)).lines)

@@ -73,10 +73,14 @@ class AffineProof:
         return [Affine(form.start, form.steps[: rank - 1]) for form in forms]
 
     def _constant(self, value: ir.Value) -> Affine | None:
+        """Return the form of the constant ``value``; None if it is no small constant or not
+        affine."""
         array = self.constants.get(value, SMALL)
         return of_array(array) if array is not None else None
 
     def _computed(self, value: ir.Value, depth: int) -> Affine | None:
+        """Return the form of ``value`` by the rule of its producer; None without a rule or too
+        deep."""
         node = value.producer()
         rule = RULES.get(node.op_type) if node is not None and not node.domain else None
         if node is None or rule is None or depth == DEEP or not is_known(node):

@@ -59,8 +59,8 @@ def _range(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
 
 
 def _filled(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    given = node.attributes.get("value")
-    number = given.as_tensor().numpy().reshape(()).item() if given is not None else 0
+    filler = node.attributes.get("value")
+    number = filler.as_tensor().numpy().reshape(()).item() if filler is not None else 0
     return uniform(int(number), _rank(value)) if isinstance(number, int) else None
 
 
@@ -69,6 +69,7 @@ def _same(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | 
 
 
 def _cast(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
+    """Return the form of the operand; a cast to bool needs a uniform operand."""
     form = proof.of(node.inputs[0], depth)
     if form is None or value.dtype != ir.DataType.BOOL:
         return form
@@ -99,16 +100,18 @@ def _slice(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine |
     """Return the form of a Slice; its ``ends`` change only the size, so they are not read."""
     form, rank = proof.of(node.inputs[0], depth), _rank(value)
     starts = proof.constants.ints(node.inputs[1])
-    given = node.inputs[3] if len(node.inputs) > 3 else None
-    strides = node.inputs[4] if len(node.inputs) > 4 else None
+    axes_input = node.inputs[3] if len(node.inputs) > 3 else None
+    strides_input = node.inputs[4] if len(node.inputs) > 4 else None
     if form is None or starts is None:
         return form if form is not None and form.is_uniform else None
-    axes = proof.constants.ints(given) if given is not None else tuple(range(len(starts)))
-    by = proof.constants.ints(strides) if strides is not None else (1,) * len(starts)
-    if axes is None or by is None:
+    axes = proof.constants.ints(axes_input) if axes_input is not None else tuple(range(len(starts)))
+    strides = (
+        proof.constants.ints(strides_input) if strides_input is not None else (1,) * len(starts)
+    )
+    if axes is None or strides is None:
         return form if form.is_uniform else None
     start, steps = form.start, list(form.steps)
-    for begin, axis, stride in zip(starts, axes, by, strict=True):
+    for begin, axis, stride in zip(starts, axes, strides, strict=True):
         if steps[axis] and (begin < 0 or stride < 1):
             return None
         start += steps[axis] * (begin if steps[axis] else 0)
@@ -158,15 +161,14 @@ def _compared(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affin
 
 
 def _ends_at(counted: ir.Value | None, form: Affine, last: ir.Value | None) -> bool:
-    """True if ``counted`` is 0, 1, 2, ... along one axis and ``last`` holds its size or its size -
-    1."""
-    told = dim_from_shape(last)
-    if told is None or counted is None or counted.shape is None or form.start:
+    """True if ``counted`` is 0, 1, 2, ... along one axis and ``last`` is its size, or one less."""
+    dim = dim_from_shape(last)
+    if dim is None or counted is None or counted.shape is None or form.start:
         return False
     if sum(map(abs, form.steps)) != 1 or 1 not in form.steps:
         return False
     size = counted.shape[form.steps.index(1)]
-    return same_dim(size, told) or same_dim(size, told + 1)
+    return same_dim(size, dim) or same_dim(size, dim + 1)
 
 
 def _logical(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
@@ -228,8 +230,7 @@ def _is_not_negative(index: Affine, dims: tuple[ir.SymbolicDim | int, ...]) -> b
 
 
 def _gather(proof: Proof, node: ir.Node, value: ir.Value, depth: int) -> Affine | None:
-    """Return the form of Gather: constant data stay constant; affine data need indices that are >=
-    0."""
+    """Return the form of Gather: uniform data stay uniform, affine data need indices >= 0."""
     data, index = (proof.of(operand, depth) for operand in node.inputs)
     if data is not None and data.is_uniform:
         return uniform(data.start, _rank(value))

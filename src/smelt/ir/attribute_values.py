@@ -23,7 +23,7 @@ def _permutation(node: ir.Node) -> str:
         return ""
     axes = list(perm.as_ints())
     if sorted(axes) != list(range(len(axes))):
-        return f"perm {axes[:8]} is no permutation"
+        return f"perm {axes[:8]} is not a permutation"
     shape = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
     if shape is not None and len(shape) != len(axes):
         return f"perm {axes[:8]} is not of the rank {len(shape)} of its input"
@@ -32,14 +32,14 @@ def _permutation(node: ir.Node) -> str:
 
 def _equation(node: ir.Node) -> str:
     """Return what is wrong with the ``equation`` of an Einsum, or an empty text."""
-    given = node.attributes.get("equation")
-    if given is None or given.is_ref() or given.type != ir.AttributeType.STRING:
+    equation = node.attributes.get("equation")
+    if equation is None or equation.is_ref() or equation.type != ir.AttributeType.STRING:
         return ""
-    text = given.as_string().replace(" ", "")
+    text = equation.as_string().replace(" ", "")
     left, _, right = text.partition("->")
     terms = left.split(",")
     if not all(_TERM.fullmatch(term) for term in (*terms, right)):
-        return f"equation {text[:40]!r} is none"
+        return f"equation {text[:40]!r} is not an Einsum equation"
     if len(terms) != len(node.inputs):
         return f"equation {text[:40]!r} has {len(terms)} terms for {len(node.inputs)} inputs"
     letters = right.replace(".", "")

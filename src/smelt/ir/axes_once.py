@@ -32,17 +32,17 @@ def axes_once(model: ir.Model, shapes: ShapeInference, index: NodeIndex) -> None
                 _without_axes(node)
             continue
         rank = _rank(node)
-        found = without_repeats(listed, rank)
+        kept = without_repeats(listed, rank)
         if node.op_type == NORM and rank is not None:
-            found = [axis for axis in found if -rank <= axis < rank]
-        if found == listed or not found:
+            kept = [axis for axis in kept if -rank <= axis < rank]
+        if kept == listed or not kept:
             continue
         if len(node.inputs) > 1:
             assert node.graph is not None
             builder = Builder(model, node.graph, shapes, before=node)
-            set_input(node, 1, builder.const_i64(found))
+            set_input(node, 1, builder.const_i64(kept))
         else:
-            node.attributes["axes"] = ir.AttrInt64s("axes", found)
+            node.attributes["axes"] = ir.AttrInt64s("axes", kept)
 
 
 def _without_axes(node: ir.Node) -> None:
@@ -55,5 +55,6 @@ def _without_axes(node: ir.Node) -> None:
 
 
 def _rank(node: ir.Node) -> int | None:
+    """Return the rank of the first input; None if its shape is unknown."""
     source = node.inputs[0]
     return len(source.shape) if source is not None and source.shape is not None else None

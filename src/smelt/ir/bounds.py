@@ -32,18 +32,20 @@ def note_bounds(
             dims = list(value.shape.dims)
             dims[axis] = ir.SymbolicDim(name)
             value.shape = ir.Shape(dims)
-    given = _names(model.graph.inputs)
-    known = given | _names(model.graph.outputs)
+    input_symbols = _names(model.graph.inputs)
+    port_symbols = input_symbols | _names(model.graph.outputs)
     for name, (low, high) in bounds.items():
-        if name not in known:
-            others = ", ".join(known | dict.fromkeys(unnamed.values()))
+        if name not in port_symbols:
+            others = ", ".join(port_symbols | dict.fromkeys(unnamed.values()))
             raise UsageError(
                 "E633",
                 f"no input or output has a dim called {name!r}",
                 why=f"the symbolic dims are {others or 'none'}",
                 fix="`smelt inspect` shows the symbolic dims",
             )
-        if not (least if name in given else 0) <= low <= high or (name in given and high < 1):
+        if not (least if name in input_symbols else 0) <= low <= high or (
+            name in input_symbols and high < 1
+        ):
             raise UsageError(
                 "E633",
                 f"the dim {name!r} cannot be from {low} to {high}",
@@ -70,8 +72,8 @@ def bounds_of(graph: ir.Graph) -> Mapping[str, Bounds]:
 
 
 def checked_bounds(graph: ir.Graph) -> Mapping[str, Bounds]:
-    """Return ``told_bounds`` if each run refuses other sizes, else nothing."""
-    return told_bounds(graph) if graph.meta.get(CHECKED) else {}
+    """Return ``readable_bounds`` if each run refuses sizes outside the bounds, else nothing."""
+    return readable_bounds(graph) if graph.meta.get(CHECKED) else {}
 
 
 def never_one(graph: ir.Graph | None, dims: Iterable[int | ir.SymbolicDim]) -> bool:
@@ -80,14 +82,13 @@ def never_one(graph: ir.Graph | None, dims: Iterable[int | ir.SymbolicDim]) -> b
     return all(isinstance(d, int) or bounds.get(str(d), (0, 0))[0] >= 2 for d in dims)
 
 
-def said_empty(graph: ir.Graph) -> list[str]:
-    """Return the symbols whose lower bound is 0."""
+def possibly_zero_symbols(graph: ir.Graph) -> list[str]:
+    """Return the symbols whose noted lower bound is 0."""
     return [name for name, (low, _) in bounds_of(graph).items() if low == 0]
 
 
 def sizes_from_zero(model: ir.Model) -> AbstractContextManager[None]:
-    """Let input dims of ``model`` be 0 within this context, except dims bounded from below by 1 or
-    more.
+    """Let input dims of ``model`` be 0 within this context, unless their lower bound is 1 or more.
 
     Changes nothing if the source of the model takes no empty inputs.
     """
@@ -99,21 +100,21 @@ def sizes_from_zero(model: ir.Model) -> AbstractContextManager[None]:
 
 
 def keep_bounds(graph: ir.Graph, part: ir.Graph) -> None:
-    """Note the bounds of the sizes that inputs of ``part``, a graph cut from ``graph``, have."""
-    bounds = told_bounds(graph, part.inputs)
+    """Copy to ``part``, a graph cut from ``graph``, the bounds of sizes that its inputs have."""
+    bounds = readable_bounds(graph, part.inputs)
     if bounds:
         part.meta[BOUNDS] = bounds
 
 
-def told_bounds(graph: ir.Graph, inputs: Iterable[ir.Value] | None = None) -> dict[str, Bounds]:
-    """Return the bounds of symbols whose sizes a run can read off ``inputs`` (default: of the
-    graph)."""
+def readable_bounds(graph: ir.Graph, inputs: Iterable[ir.Value] | None = None) -> dict[str, Bounds]:
+    """Return the noted bounds of the symbols whose sizes a run can read off ``inputs``. The default
+    for ``inputs`` are those of ``graph``."""
     values = graph.inputs if inputs is None else inputs
     solved = solvers(dim for value in values for dim in value.shape or ())
     return {name: ends for name, ends in bounds_of(graph).items() if name in solved}
 
 
-def unbounded(value: ir.Value, bounds: Mapping[str, Bounds]) -> bool:
+def has_unbounded_dim(value: ir.Value, bounds: Mapping[str, Bounds]) -> bool:
     """True if a dim of ``value`` is neither a number nor an expression of symbols with
     ``bounds``."""
     if value.shape is None:

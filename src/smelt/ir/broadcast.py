@@ -1,8 +1,8 @@
 """Sound broadcasting of symbolic dims.
 
 onnx-shape-inference takes the first of two different symbols: ``[N] + [M]`` becomes ``[N]``. But N
-may be 1 where M is not, so the result is proved to be neither. Here the result gets a new symbol.
-Without this, a rule could drop an operand that broadcasts.
+may be 1 where M is not, so the size may be either. Here the result gets a new symbol. Otherwise a
+rule could drop an operand that broadcasts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from itertools import zip_longest
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.clamped_dims import is_clamped, largest
+from smelt.ir.clamped_dims import broadcast_sizes, is_clamped
 from smelt.ir.shape_registry import registry, rewrap
 
 ELEMENTWISE = (
@@ -41,14 +41,15 @@ ShapesOf = Callable[[ShapeInferenceContext, ir.Node], "list[ir.Shape | None]"]
 def conflicts(
     shapes: Iterable[ir.Shape | None], skip: int = 0
 ) -> dict[int, int | ir.SymbolicDim | None]:
-    """Return axis to size of the result (None if unknown), for the axes where the library may err.
+    """Return, by axis, the size of the result on axes where the library may be wrong; None if
+    unknown.
 
-    On such an axis, two different symbols meet, or 1 meets a clamped dim such as Min(512, S). An
-    axis with another number is left out, because that number is the size. Axes are counted from
-    the end, starting at 1; the last ``skip`` axes are ignored.
+    On such an axis two different symbols meet, or 1 meets a clamped dim such as Min(512, S). Axes
+    where another number occurs are left out: that number is the size. Axes are counted from the
+    end, starting at 1; the last ``skip`` axes are ignored.
     """
     known = [shape.dims[::-1] for shape in shapes if shape is not None]
-    met: dict[int, list[int | ir.SymbolicDim]] = {}
+    sizes_by_axis: dict[int, list[int | ir.SymbolicDim]] = {}
     if all(dims == known[0] for dims in known):
         return {}
     for axis, dims in enumerate(zip_longest(*known, fillvalue=1), start=1):
@@ -58,10 +59,10 @@ def conflicts(
             continue
         symbols = {dim.value: dim for dim in dims if not isinstance(dim, int)}
         if len(symbols) > 1:
-            met[axis] = list(symbols.values())
+            sizes_by_axis[axis] = list(symbols.values())
         elif sizes and is_clamped(*symbols.values()):
-            met[axis] = [1, *symbols.values()]
-    return largest(met) if met else {}
+            sizes_by_axis[axis] = [1, *symbols.values()]
+    return broadcast_sizes(sizes_by_axis) if sizes_by_axis else {}
 
 
 def register_sound_broadcasting() -> None:
@@ -76,20 +77,21 @@ def register_sound_broadcasting() -> None:
         infer = registry.get("", other, registry.version_boundaries("", other)[-1])
         if infer is not None:
             registry.register("", op_type, since_version=1)(_sound(infer, 0))
-    rewrap(partial(_sound, skip=0, shapes_of=_asked_of), "", "Expand")
+    rewrap(partial(_sound, skip=0, shapes_of=_shapes_of_expand), "", "Expand")
     rewrap(_expanded, "", "Expand")
 
 
 def _operators() -> Iterator[tuple[str, int]]:
+    """Yield each operator with the number of last axes that it does not broadcast."""
     yield from ((op_type, 0) for op_type in ELEMENTWISE)
     yield from ((op_type, 2) for op_type in MATRIX)
 
 
-def _infer_alike(node: ir.Node) -> bool:
-    """Infer the result of floats that surely broadcast to one operand; return False in other cases.
+def _infer_floats(node: ir.Node) -> bool:
+    """Infer an elementwise node of floats if one operand surely has the shape of the result.
 
-    This common case costs a tenth of the full rule. Integers are left to the library, which tracks
-    the elements of shape arithmetic.
+    Returns False in other cases. This common case costs a tenth of the full rule. Integers are left
+    to the library, which tracks the elements of shape arithmetic.
     """
     first = node.inputs[0] if node.inputs else None
     dtype = first.dtype if first is not None else None
@@ -131,7 +133,7 @@ def _infer_product(node: ir.Node) -> bool:
 
 
 QUICK: dict[str, Callable[[ir.Node], bool]] = {
-    **dict.fromkeys(SAME_TYPE, _infer_alike),
+    **dict.fromkeys(SAME_TYPE, _infer_floats),
     "MatMul": _infer_product,
 }
 """Faster shape rules for common cases; one that returns False leaves the node to the full rule."""
@@ -150,12 +152,12 @@ def _fits_into(shape: ir.Shape | None, whole: ir.Shape) -> bool:
 
 
 def _shapes_of(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape | None]:
+    """Return the shapes of the present operands."""
     return [value.shape for value in node.inputs if value is not None]
 
 
-def _asked_of(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape | None]:
-    """Return the two shapes that Expand broadcasts: the tensor's, and the one in its second
-    operand."""
+def _shapes_of_expand(context: ShapeInferenceContext, node: ir.Node) -> list[ir.Shape | None]:
+    """Return the two shapes that Expand broadcasts: of the tensor, and the content of operand 1."""
     x, shape = node.inputs
     elements = context.get_symbolic_value(shape) if shape is not None else None
     return [x.shape if x is not None else None, ir.Shape(elements) if elements else None]
@@ -180,9 +182,9 @@ def _sound(
         if axes and output.shape is not None:
             rank = len(output.shape)
             dims = list(output.shape.dims)
-            for axis, largest in axes.items():
+            for axis, broadcast_sizes in axes.items():
                 if not _is_named(declared, rank - axis):
-                    dims[rank - axis] = largest or context.new_symbolic_dim()
+                    dims[rank - axis] = broadcast_sizes or context.new_symbolic_dim()
             output.shape = ir.Shape(dims, frozen=True)
 
     return infer_soundly

@@ -13,11 +13,11 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir import provenance, scope
+from smelt.ir.constants_on_disk import spilled
 from smelt.ir.int64 import check_attributes, int64_array
 from smelt.ir.names import Names, names_below, names_of, share_names
 from smelt.ir.node_inputs import detach
 from smelt.ir.shapes import ShapeInference
-from smelt.ir.spill import spilled
 
 Attribute: TypeAlias = (
     int
@@ -136,15 +136,15 @@ class Builder:
         self.created.append(node)
         if self.origin is not None:
             # A rewriter gives a function: most matches build nothing and need no origin.
-            made = self.origin() if callable(self.origin) else self.origin
-            provenance.stamp(node, made)
+            origin = self.origin() if callable(self.origin) else self.origin
+            provenance.stamp(node, origin)
         self.shapes.infer_node(node)
         return tuple(node.outputs)
 
     def constant(self, array: np.ndarray | np.generic, name: str | None = None) -> ir.Value:
         """Return a constant that holds ``array``, which becomes read-only and is not copied.
 
-        A builder with ``spills`` moves large arrays to a file: see ``spill.py``.
+        A builder with ``spills`` moves large arrays to a file: see ``constants_on_disk.py``.
         """
         array = np.asarray(array)
         if self.spills:

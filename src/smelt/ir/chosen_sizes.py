@@ -21,30 +21,34 @@ from smelt.ir.shape_registry import ShapeRule
 from smelt.ir.tracked_elements import LARGEST
 
 
-def chosen(theirs: ShapeRule) -> ShapeRule:
-    """Wrap the rule of Where so that it also computes the elements of ``Where(a == b, x, y)`` of
-    tracked sizes, for each element at which shapes decide the comparison."""
+def where_rule(library_rule: ShapeRule) -> ShapeRule:
+    """Wrap the rule of Where so that it also tracks the elements of ``Where(a == b, x, y)``.
+
+    ``a``, ``b``, ``x`` and ``y`` are tracked sizes. An element whose comparison is not decided gets
+    a new symbol.
+    """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
-        theirs(context, node)
-        elements = _chosen(context, node)
+        """Infer the shape, then track the selected sizes."""
+        library_rule(context, node)
+        elements = _chosen_elements(context, node)
         if elements is not None:
             context.set_symbolic_value(node.outputs[0], elements)
 
     return infer
 
 
-def _chosen(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
+def _chosen_elements(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
     """Return the elements of a Where whose condition compares sizes, or None if none is decided."""
     condition, x, y = node.inputs[:3]
     if condition is None or x is None or y is None:
         return None
-    tests = _equal(context, condition)
+    tests = _equalities(context, condition)
     if tests is None or not any(test is not None for test in tests):
         return None
     sides = [context.get_symbolic_value(value) for value in (x, y)]
     count = max(len(tests), *(len(side or ()) for side in sides))
-    first, second = (_as_many(side, count) for side in sides)
+    first, second = (_repeated_to(side, count) for side in sides)
     if first is None or second is None or len(tests) not in (1, count):
         return None
     if len(tests) < count:
@@ -54,25 +58,28 @@ def _chosen(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
 
 
 def _pick(context: ShapeInferenceContext, test: bool | None, left: Dim, right: Dim) -> Dim:
+    """Return the element that ``test`` selects; if undecided, their common value or a new
+    symbol."""
     if test is None:
         return left if left == right else context.new_symbolic_dim()
     return left if test else right
 
 
-def _as_many(elements: list[Dim] | None, count: int) -> list[Dim] | None:
+def _repeated_to(elements: list[Dim] | None, count: int) -> list[Dim] | None:
+    """Return ``elements`` broadcast to ``count``; None if they are unknown or of another length."""
     if elements is None or len(elements) not in (1, count):
         return None
     return elements if len(elements) == count else elements * count
 
 
-def _equal(context: ShapeInferenceContext, condition: ir.Value) -> list[bool | None] | None:
+def _equalities(context: ShapeInferenceContext, condition: ir.Value) -> list[bool | None] | None:
     """Return, per element of an Equal of two integer vectors, True, False or None (undecided)."""
     node = condition.producer()
     if node is None or node.domain or node.op_type != "Equal":
         return None
     sides = [context.get_symbolic_value(v) if v is not None else None for v in node.inputs]
     count = max((len(side) for side in sides if side is not None), default=0)
-    first, second = (_as_many(side, count) for side in sides)
+    first, second = (_repeated_to(side, count) for side in sides)
     if first is None or second is None:
         return None
     return [_are_equal(left, right) for left, right in zip(first, second, strict=True)]
@@ -100,47 +107,47 @@ def _is_size(element: Dim) -> bool:
     return name is not None and "-" not in name and not is_invented(name)
 
 
-def divided(theirs: ShapeRule) -> ShapeRule:
+def division_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of Div so that it divides non-negative sizes by numbers and sizes, rounding
     down."""
-    return _of_pairs(theirs, _divided)
+    return _binary_rule(library_rule, _quotient)
 
 
-def left_over(theirs: ShapeRule) -> ShapeRule:
+def modulo_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of Mod so that it computes with sizes and numbers.
 
     A roll by one row writes ``Mod(-1, N)``, a Pad to a multiple of 32 writes ``Mod(-N, 32)``.
     """
-    of_pairs = _of_pairs(theirs, _left_over)
+    integer_rule = _binary_rule(library_rule, _remainder)
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
-        (theirs if node.attributes.get_int("fmod", 0) else of_pairs)(context, node)
+        """Call the library's rule for C's fmod, and else compute remainders."""
+        (library_rule if node.attributes.get_int("fmod", 0) else integer_rule)(context, node)
 
     return infer
 
 
-def _of_pairs(theirs: ShapeRule, of: Callable[[Dim, Dim], Dim | None]) -> ShapeRule:
-    """Wrap the rule ``theirs`` of a binary integer operator; ``of`` computes one element or
-    None."""
+def _binary_rule(library_rule: ShapeRule, compute: Callable[[Dim, Dim], Dim | None]) -> ShapeRule:
+    """Wrap the rule of a binary integer operator; ``compute`` returns one element or None."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
-        """Infer the shape, then compute the elements of a vector of sizes."""
-        theirs(context, node)
+        """Infer the shape, then compute each element from the two operands' elements."""
+        library_rule(context, node)
         integers = node.outputs[0].dtype in (ir.DataType.INT64, ir.DataType.INT32)
         if not integers or len(node.inputs) != 2:
             return
         sides = [context.get_symbolic_value(v) if v is not None else None for v in node.inputs]
         count = max((len(side) for side in sides if side is not None), default=0)
-        left, right = (_as_many(side, count) for side in sides)
+        left, right = (_repeated_to(side, count) for side in sides)
         if left is not None and right is not None:
-            found = map(of, left, right)
-            known = [context.new_symbolic_dim() if one is None else one for one in found]
-            context.set_symbolic_value(node.outputs[0], known)
+            results = map(compute, left, right)
+            elements = [context.new_symbolic_dim() if size is None else size for size in results]
+            context.set_symbolic_value(node.outputs[0], elements)
 
     return infer
 
 
-def _left_over(dividend: Dim, divisor: Dim) -> Dim | None:
+def _remainder(dividend: Dim, divisor: Dim) -> Dim | None:
     """Return the remainder with the sign of the divisor, as ONNX and Python define it, or None."""
     if isinstance(divisor, int) and isinstance(dividend, int):
         return dividend % divisor if divisor else None
@@ -150,43 +157,44 @@ def _left_over(dividend: Dim, divisor: Dim) -> Dim | None:
 
 
 def _is_known(dim: Dim) -> bool:
-    """True for an integer, and for an expression of sizes of the model that can be computed
-    with."""
+    """True for an integer, and for an expression of named sizes that is valid arithmetic."""
     return isinstance(dim, int) or (is_arithmetic(dim) and not is_invented(str(dim)))
 
 
-def larger(theirs: ShapeRule) -> ShapeRule:
+def maximum_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of Max for two vectors of sizes; JAX clamps the starts of slices with it."""
-    return _of_pairs(theirs, lambda a, b: _bounded("Max", max, a, b))
+    return _binary_rule(library_rule, lambda a, b: _bounded("Max", max, a, b))
 
 
-def smaller(theirs: ShapeRule) -> ShapeRule:
+def minimum_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of Min for two vectors of sizes."""
-    return _of_pairs(theirs, lambda a, b: _bounded("Min", min, a, b))
+    return _binary_rule(library_rule, lambda a, b: _bounded("Min", min, a, b))
 
 
-def clipped(theirs: ShapeRule) -> ShapeRule:
+def clip_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of Clip for sizes: Min of one bound and of Max of the other bound and the
     size."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
-        """Infer the shape, then bound each of the sizes."""
-        theirs(context, node)
+        """Infer the shape, then bound each tracked size."""
+        library_rule(context, node)
         sizes, *bounds = [*node.inputs, None, None][:3]
-        found = context.get_symbolic_value(sizes) if sizes is not None else None
-        if found is None or node.outputs[0].dtype not in (ir.DataType.INT64, ir.DataType.INT32):
+        elements = context.get_symbolic_value(sizes) if sizes is not None else None
+        if elements is None or node.outputs[0].dtype not in (ir.DataType.INT64, ir.DataType.INT32):
             return
-        for name, of, value in (("Max", max, bounds[0]), ("Min", min, bounds[1])):
+        for name, compute, value in (("Max", max, bounds[0]), ("Min", min, bounds[1])):
             if value is not None:
                 (bound,) = context.get_symbolic_value(value) or [context.new_symbolic_dim()]
-                cut = [_bounded(name, of, bound, each) for each in found]
-                found = [context.new_symbolic_dim() if one is None else one for one in cut]
-        context.set_symbolic_value(node.outputs[0], found)
+                bounded = [_bounded(name, compute, bound, size) for size in elements]
+                elements = [
+                    context.new_symbolic_dim() if size is None else size for size in bounded
+                ]
+        context.set_symbolic_value(node.outputs[0], elements)
 
     return infer
 
 
-def counted_down(theirs: ShapeRule) -> ShapeRule:
+def descending_range_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of Range with step -1, as in ``Range(N - 1, -1, -1)``.
 
     The library counts symbolic ranges upwards only.
@@ -194,12 +202,14 @@ def counted_down(theirs: ShapeRule) -> ShapeRule:
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape; a range with step -1 has as many elements as start minus limit."""
-        theirs(context, node)
-        given = [context.get_symbolic_value(v) if v is not None else None for v in node.inputs]
-        known = [elements[0] for elements in given if elements is not None and len(elements) == 1]
-        if len(known) < 3 or known[2] != -1:
+        library_rule(context, node)
+        operands = [context.get_symbolic_value(v) if v is not None else None for v in node.inputs]
+        numbers = [
+            elements[0] for elements in operands if elements is not None and len(elements) == 1
+        ]
+        if len(numbers) < 3 or numbers[2] != -1:
             return
-        size = known[0] - known[1]
+        size = numbers[0] - numbers[1]
         if isinstance(size, ir.SymbolicDim) and _is_known(size) and _is_size(size):
             context.set_shape(node.outputs[0], ir.Shape([size]))
 
@@ -210,20 +220,22 @@ MOST_BOUNDS = 4
 """Maximum number of Max and Min calls in one element; SymPy's time grows fast with them."""
 
 
-def _bounded(name: str, of: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | None:
-    """Return Max or Min (``name``; ``of`` on ints) of two sizes, or None if they cannot be
-    bounded."""
+def _bounded(name: str, compute: Callable[[int, int], int], a: Dim, b: Dim) -> Dim | None:
+    """Return Max or Min (``name``) of two sizes, or None if the result is not known.
+
+    ``compute`` is the function on ints.
+    """
     if isinstance(a, int) and isinstance(b, int):
-        return of(a, b)
-    texts = [str(each) for each in ((b, a) if b == 0 else (a, b))]
+        return compute(a, b)
+    texts = [str(operand) for operand in ((b, a) if b == 0 else (a, b))]
     if not (_is_known(a) and _is_known(b)) and not (name == "Min" and _is_capped(a, b)):
         return None
     if texts[0] == texts[1]:
         return a
-    for one, other in ((a, b), (b, a)):
-        if name == "Max" and one == 0 and inside_bound(str(other)):
-            return other
-        if name == "Max" and one == 0 and not isinstance(other, int) and _is_size(0 - other):
+    for bound, size in ((a, b), (b, a)):
+        if name == "Max" and bound == 0 and inside_bound(str(size)):
+            return size
+        if name == "Max" and bound == 0 and not isinstance(size, int) and _is_size(0 - size):
             return 0
     if sum(text.count("Max(") + text.count("Min(") for text in texts) >= MOST_BOUNDS:
         return None
@@ -240,7 +252,7 @@ def _is_capped(a: Dim, b: Dim) -> bool:
     return is_symbol and isinstance(number, int) and number > 1
 
 
-def _divided(dividend: Dim, divisor: Dim) -> Dim | None:
+def _quotient(dividend: Dim, divisor: Dim) -> Dim | None:
     """Return ``dividend // divisor`` rounded toward zero, or None if it is not known."""
     if isinstance(divisor, int) and divisor == 0:
         return None

@@ -25,16 +25,16 @@ BLOCK = 64
 def in_order(array: np.ndarray) -> np.ndarray:
     """Return ``array`` in C order, or ``array`` itself if it is contiguous.
 
-    A large transposed array is copied in square blocks, in a third of the time that NumPy needs.
+    A large transposed array is copied in square blocks, in a third of NumPy's time.
     """
     if array.flags.c_contiguous or array.nbytes <= SMALL or array.ndim < 2:
         return np.ascontiguousarray(array).reshape(array.shape)
-    near, *others = sorted(
+    inner, *others = sorted(
         range(array.ndim), key=lambda axis: (array.shape[axis] == 1, abs(array.strides[axis]))
     )
-    far = max(others, key=lambda axis: array.shape[axis])
+    outer = max(others, key=lambda axis: array.shape[axis])
     copy = np.empty(array.shape, array.dtype)
-    moved, target = (np.moveaxis(each, (near, far), (0, 1)) for each in (array, copy))
+    moved, target = (np.moveaxis(source, (inner, outer), (0, 1)) for source in (array, copy))
     for row in range(0, moved.shape[0], BLOCK):
         for column in range(0, moved.shape[1], BLOCK):
             block = np.s_[row : row + BLOCK, column : column + BLOCK]
@@ -42,7 +42,7 @@ def in_order(array: np.ndarray) -> np.ndarray:
     return copy
 
 
-class TurnedTensor(ir.Tensor):
+class TransposedTensor(ir.Tensor):
     """A tensor whose array is not in C order; its bytes are made block by block."""
 
     def tobytes(self) -> bytes:
@@ -50,14 +50,15 @@ class TurnedTensor(ir.Tensor):
         return in_order(self.numpy()).tobytes()
 
 
-def turned(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    """Return ``tensor``, as a TurnedTensor if its array is large and not in C order."""
+def as_transposed(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    """Return ``tensor`` as a TransposedTensor if its array is large and not in C order, else
+    itself."""
     if type(tensor) is not ir.Tensor or tensor.nbytes <= SMALL or tensor.dtype.bitwidth < 8:
         return tensor
     array = tensor.numpy()
     if array.flags.c_contiguous or sys.byteorder == "big":
         return tensor
-    return TurnedTensor(
+    return TransposedTensor(
         array,
         dtype=tensor.dtype,
         shape=tensor.shape,

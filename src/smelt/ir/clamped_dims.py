@@ -2,7 +2,7 @@
 broadcast.
 
 Positions beyond a table fail at run time. A bound that one axis of a broadcast proves, such as S +
-P <= 64, holds for the other axes too: ``table[P : P + S, : P + S]`` has S rows if it is added to
+P <= 64, also holds on the other axes: ``table[P : P + S, : P + S]`` has S rows if it is added to
 scores of S rows and P + S columns.
 """
 
@@ -21,27 +21,33 @@ _Bounds: TypeAlias = Sequence[tuple[ir.SymbolicDim, int]]
 """Dims with their upper bounds."""
 
 
-def largest(met: Mapping[int, Sequence[Dim]]) -> dict[int, Dim | None]:
-    """Return for each axis the size to which its dims broadcast; None if it is not known.
+def broadcast_sizes(dims_by_axis: Mapping[int, Sequence[Dim]]) -> dict[int, Dim | None]:
+    """Return, by axis, the size to which the dims of that axis broadcast; None if it is not known.
 
-    ``met`` are the dims of the operands by axis. A number and a clamped dim are resolved only by
-    bounds that other axes prove.
+    ``dims_by_axis`` has the dims of all operands by axis. A number and a clamped dim are equal only
+    under bounds that other axes prove.
     """
-    found: dict[int, Dim | None] = {}
-    for axis, dims in met.items():
+    sizes: dict[int, Dim | None] = {}
+    for axis, dims in dims_by_axis.items():
         symbols = [dim for dim in dims if not isinstance(dim, int)]
         if len(symbols) == len(dims):
-            found[axis] = _alike(symbols) or _whole(symbols)
-    bounds = _bounds((clamped, whole) for axis, whole in found.items() for clamped in met[axis])
-    for axis, dims in met.items():
-        if bounds and found.get(axis) is None and len(dims) == 2:
+            sizes[axis] = _common_dim(symbols) or _unclamped(symbols)
+    bounds = _bounds(
+        (clamped, whole) for axis, whole in sizes.items() for clamped in dims_by_axis[axis]
+    )
+    for axis, dims in dims_by_axis.items():
+        if bounds and sizes.get(axis) is None and len(dims) == 2:
             whole = next(
-                (one for one, dim in (dims, dims[::-1]) if _is_never_clamped(dim, one, bounds)),
+                (
+                    candidate
+                    for candidate, dim in (dims, dims[::-1])
+                    if _is_never_clamped(dim, candidate, bounds)
+                ),
                 None,
             )
             if whole is not None:
-                found[axis] = whole
-    return found
+                sizes[axis] = whole
+    return sizes
 
 
 def is_clamped(dim: ir.SymbolicDim) -> bool:
@@ -50,8 +56,8 @@ def is_clamped(dim: ir.SymbolicDim) -> bool:
 
 
 def all_equal_if_broadcast(dims: Sequence[Dim], wholes: Sequence[Dim]) -> list[bool]:
-    """Return for each of ``dims`` whether it must equal the aligned dim of ``wholes`` to broadcast
-    to it."""
+    """Return, for each pair of ``dims`` and ``wholes``, if the dim equals the whole wherever it
+    broadcasts to it."""
     pairs = list(zip(dims, wholes, strict=True))
     bounds = _bounds(pairs)
     return [equal_if_broadcast(*pair) or _is_never_clamped(*pair, bounds) for pair in pairs]
@@ -78,11 +84,11 @@ def bound_of(clamped: ir.SymbolicDim, whole: ir.SymbolicDim) -> int | None:
     return int(bounds[0]) if len(bounds) == 1 and bounds[0].is_Integer else None
 
 
-def _alike(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
+def _common_dim(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
     """Return the one dim that all of ``symbols`` equal, else None.
 
-    Dims are equal if they simplify to the same expression, or if they are a size and the same size
-    bounded by 0: ``N - 1`` and ``Max(0, N - 1)``. A plain name is not compared.
+    Dims are equal if they simplify to the same expression, or if one is the other bounded by 0: ``N
+    - 1`` and ``Max(0, N - 1)``. A plain name is not compared.
     """
     first, *others = symbols
     if first.value is None or first.value.isidentifier():
@@ -92,7 +98,8 @@ def _alike(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
 
 
 def _bounded(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
-    """Return X of the two dims X and Max(0, X), which are equal because X is a size; else None."""
+    """Return X if ``symbols`` are X and Max(0, X), which are equal because X is a size; else
+    None."""
     for size, bounded in (symbols, symbols[::-1]) if len(symbols) == 2 else ():
         inside = inside_bound(bounded.value or "")
         if inside and ir.SymbolicDim(inside) + 0 == size + 0:
@@ -100,8 +107,8 @@ def _bounded(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
     return None
 
 
-def _whole(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
-    """Return S of the two dims S and Min(512, S), whose broadcast is S; else None."""
+def _unclamped(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
+    """Return S if ``symbols`` are S and Min(512, S), whose broadcast is S; else None."""
     if len(symbols) != 2:
         return None
     for whole, clamped in (symbols, symbols[::-1]):
@@ -112,14 +119,16 @@ def _whole(symbols: Sequence[ir.SymbolicDim]) -> ir.SymbolicDim | None:
 
 
 def _bounds(pairs: Iterable[tuple[Dim, Dim | None]]) -> _Bounds:
-    """Return upper bounds of the whole dims to which clamped dims broadcast; a dim of 1 proves
-    none."""
-    found = []
+    """Return the upper bounds that pairs (clamped, whole) prove: Min(64, S) with S proves S <= 64.
+
+    Min(1, S) proves nothing, because 1 broadcasts to any size.
+    """
+    bounds = []
     for dim, whole in pairs:
         if isinstance(dim, ir.SymbolicDim) and isinstance(whole, ir.SymbolicDim) and dim != whole:
             bound = bound_of(dim, whole)
-            found += [(whole, bound)] if bound is not None and bound > 1 else []
-    return found
+            bounds += [(whole, bound)] if bound is not None and bound > 1 else []
+    return bounds
 
 
 def _is_never_clamped(dim: Dim, whole: Dim, bounds: _Bounds) -> bool:

@@ -48,6 +48,7 @@ def clone_function(function: ir.Function) -> ir.Function:
 
 
 def _cloner() -> Cloner:
+    """Return a Cloner without replacements."""
     return Cloner(attr_map={}, value_map={}, metadata_props={})
 
 

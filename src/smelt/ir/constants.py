@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import onnx_ir as ir
 
+from smelt.ir.constants_on_disk import note_owned
 from smelt.ir.floats import is_close
 from smelt.ir.known_forms import is_known
 from smelt.ir.same_shape import static_shape
-from smelt.ir.spill import note_held
 
 MAX_MOVES = 16
 """Maximum length of a chain of such operators. Folding replaces them one by one, so no constant is
@@ -131,11 +131,12 @@ class Constants:
         if limit is not None and tensor.nbytes > limit:
             return None
         array = tensor.numpy()
-        note_held(array)
+        note_owned(array)
         return array
 
 
 def _is_filled(flat: Array, number: float, ulp: int) -> bool:
+    """True if all elements of ``flat`` are within ``ulp`` of ``number``."""
     # A look at the first element answers for nearly all weights.
     if flat.size and not is_close(flat[0], number, ulp):
         return False
@@ -218,6 +219,7 @@ def _cast(source: Array, node: ir.Node) -> Array | None:
 
 
 def _reshape(source: Array, node: ir.Node) -> Array | None:
+    """Return ``source`` in the inferred shape of the result; None if that is not static."""
     shape = static_shape(node.outputs[0])
     if shape is None or int(np.prod(shape)) != source.size:
         return None

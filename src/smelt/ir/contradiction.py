@@ -25,5 +25,6 @@ def contradiction(
 
 
 def _described(value: ir.Value) -> str:
+    """Return ``value`` for a message, as ``x [N, 4]``."""
     dims = "?" if value.shape is None else ", ".join(map(str, value.shape.dims))
     return f"{value.name} [{dims}]"

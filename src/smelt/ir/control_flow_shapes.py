@@ -12,15 +12,15 @@ import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.invented_dims import is_invented
-from smelt.ir.loop_rounds import makes_a_round, rounds
+from smelt.ir.loop_rounds import runs_at_least_once, trip_count
 from smelt.ir.loop_states import (
     RANK,
     VARYING,
     body_of,
-    carried,
-    forget_rounds,
+    forget_body_facts,
     is_unread,
     open_states,
+    states_of,
     varying,
 )
 from smelt.ir.same_shape import same_dim
@@ -63,30 +63,32 @@ def infer_if(context: ShapeInferenceContext, node: ir.Node) -> bool:
 def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
     """Infer the outputs of a Loop; False only if it has no body.
 
-    A state keeps the dims that every iteration returns unchanged. Other dims are noted as varying:
-    the body was then inferred for the first iteration only, and its shapes are cleared. If even the
-    rank of a state may change, its shape is unknown, unless the body never reads the state: then it
-    has the shape that the last iteration returns, if there is an iteration. A state that is no
-    tensor has one type in all iterations.
+    A state keeps the dims that every iteration returns unchanged. Other dims are noted as varying,
+    and the shapes of the body are cleared, because they were inferred for the first iteration only.
+    If the rank of a state may change, its shape is unknown. Exception: a state that the body never
+    reads has the shape that the last iteration returns, if there is an iteration. A state that is
+    no tensor has one type in all iterations.
     """
     body = body_of(node)
     if body is None:
         return False
     if _note_varying(node, body):
         open_states(context, node)
-        forget_rounds(context, body)
-    states = len(node.inputs) - 2
+        forget_body_facts(context, body)
+    state_count = len(node.inputs) - 2
     for index, output in enumerate(node.outputs):
         inner = body.outputs[index + 1]
-        if index < states and not _are_tensors(body.inputs[index + 2], inner):
+        if index < state_count and not _are_tensors(body.inputs[index + 2], inner):
             context.set_type(output, deepcopy(inner.type or body.inputs[index + 2].type))
             continue
-        if index < states:
-            shape = _carried_out(context, node, body, index)
+        if index < state_count:
+            shape = _final_shape(context, node, body, index)
         elif inner.shape is not None:
             dims = [dim if is_outer(dim) else context.new_symbolic_dim() for dim in inner.shape]
-            certain = rounds(node)
-            count = context.new_symbolic_dim() if certain is None else certain
+            trip_count_if_known = trip_count(node)
+            count = (
+                context.new_symbolic_dim() if trip_count_if_known is None else trip_count_if_known
+            )
             shape = ir.Shape([count, *dims])
         else:
             shape = None
@@ -94,13 +96,13 @@ def infer_loop(context: ShapeInferenceContext, node: ir.Node) -> bool:
     return True
 
 
-def with_steady_states(theirs: ShapeRule) -> ShapeRule:
+def with_steady_states(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of Scan: ONNX requires that a state keeps its initial shape in all
     iterations."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shapes; a dim that only the body names becomes the initial one."""
-        theirs(context, node)
+        library_rule(context, node)
         scanned = node.attributes.get("num_scan_inputs")
         if context.opset < 9 or scanned is None or scanned.is_ref():
             return
@@ -116,23 +118,25 @@ def with_steady_states(theirs: ShapeRule) -> ShapeRule:
     return infer
 
 
-def _carried_out(
+def _final_shape(
     context: ShapeInferenceContext, node: ir.Node, body: ir.Graph, index: int
 ) -> ir.Shape | None:
     """Return the shape of the final state ``index`` of a Loop, or None if it is unknown."""
     start, before, after = node.inputs[index + 2], body.inputs[index + 2], body.outputs[index + 1]
     if is_unread(before) and after.shape is None:
         return None
-    if is_unread(before) and after.shape is not None and makes_a_round(node):
+    if is_unread(before) and after.shape is not None and runs_at_least_once(node):
         dims = [d if is_outer(d) else context.new_symbolic_dim() for d in after.shape]
         return ir.Shape(dims)
     if start is None or start.shape is None or RANK in varying(before):
         return None
     if after.shape is not None:
         return merge(context, start.shape, after.shape)
-    started = enumerate(start.shape.dims)
-    opened = varying(before)
-    return ir.Shape([context.new_symbolic_dim() if i in opened else dim for i, dim in started])
+    initial_dims = enumerate(start.shape.dims)
+    varying_axes = varying(before)
+    return ir.Shape(
+        [context.new_symbolic_dim() if i in varying_axes else dim for i, dim in initial_dims]
+    )
 
 
 def is_outer(dim: int | ir.SymbolicDim) -> bool:
@@ -145,16 +149,16 @@ def _note_varying(node: ir.Node, body: ir.Graph) -> bool:
 
     A state that the body does not read is skipped: its dims may vary without effect on the body.
     """
-    found = False
-    for start, before, after in carried(node, body):
+    is_changed = False
+    for start, before, after in states_of(node, body):
         if is_unread(before) or not _are_tensors(before, after) or RANK in varying(before):
             continue
         known = varying(before)
-        opened = known | _varying_in(start, before, after)
-        if opened != known:
-            before.meta[VARYING] = opened
-            found = True
-    return found
+        axes = known | _varying_in(start, before, after)
+        if axes != known:
+            before.meta[VARYING] = axes
+            is_changed = True
+    return is_changed
 
 
 def _varying_in(start: ir.Value | None, before: ir.Value, after: ir.Value) -> frozenset[int]:
@@ -168,6 +172,7 @@ def _varying_in(start: ir.Value | None, before: ir.Value, after: ir.Value) -> fr
 
 
 def _are_tensors(*values: ir.Value) -> bool:
+    """True if none of ``values`` is known to be a sequence or an optional."""
     return all(map(is_tensor, values))
 
 

@@ -17,18 +17,18 @@ Dims = tuple["int | ir.SymbolicDim", ...]
 
 
 def note_declared(graph: ir.Graph) -> None:
-    """Note the shapes of the outputs; an earlier note stays where nothing is known now."""
+    """Note the current shapes of the outputs; an earlier note stays where nothing is known now."""
     before: Sequence[Dims | None] = graph.meta.get(DECLARED) or ()
-    found: list[Dims | None] = []
-    for place, value in enumerate(graph.outputs):
+    noted: list[Dims | None] = []
+    for index, value in enumerate(graph.outputs):
         dims = value.shape.dims if value.shape is not None else None
-        old = before[place] if place < len(before) else None
+        old = before[index] if index < len(before) else None
         if dims is None or old is None or len(old) != len(dims):
-            found.append(dims if dims is not None else old)
+            noted.append(dims if dims is not None else old)
         else:
             pairs = zip(dims, old, strict=True)
-            found.append(tuple(new if isinstance(new, int) else was for new, was in pairs))
-    graph.meta[DECLARED] = found
+            noted.append(tuple(dim if isinstance(dim, int) else old_dim for dim, old_dim in pairs))
+    graph.meta[DECLARED] = noted
 
 
 def declared(graph: ir.Graph) -> Sequence[Dims | None]:
@@ -45,12 +45,12 @@ def note_ranks(model: ir.Model) -> None:
 
     ONNX Runtime rejects a Loop or Scan whose body leaves a rank open that it cannot infer.
     """
-    for value in _of_bodies(model):
+    for value in _subgraph_ports(model):
         if value.shape is not None:
             value.meta.setdefault(RANK, len(value.shape))
 
 
-def hand_on_rank(old: ir.Value, new: ir.Value) -> None:
+def copy_rank(old: ir.Value, new: ir.Value) -> None:
     """Copy the noted rank of ``old`` to ``new``, which replaces it."""
     if RANK in old.meta:
         new.meta.setdefault(RANK, old.meta[RANK])
@@ -59,12 +59,13 @@ def hand_on_rank(old: ir.Value, new: ir.Value) -> None:
 def restore_ranks(model: ir.Model) -> None:
     """Give inputs and outputs of subgraphs of ``model`` their noted rank where the shape is
     unknown."""
-    for value in _of_bodies(model):
+    for value in _subgraph_ports(model):
         if value.shape is None and RANK in value.meta:
             value.shape = ir.Shape([None] * value.meta[RANK])
 
 
-def _of_bodies(model: ir.Model) -> Iterator[ir.Value]:
+def _subgraph_ports(model: ir.Model) -> Iterator[ir.Value]:
+    """Yield the inputs and outputs of all graphs of ``model`` except the main graph."""
     for graph in scope.graphs(model):
         if graph is not model.graph:
             yield from (*graph.inputs, *graph.outputs)

@@ -14,16 +14,16 @@ _SAME = ("Identity", "Unsqueeze", "Squeeze", "Reshape")
 def dim_from_shape(value: ir.Value | None) -> Dim | None:
     """Return the dim that ``value`` holds if it is a Shape of one dim or one Gather from a
     Shape."""
-    while (move := producer_of(value, *_SAME)) is not None:
-        value = move.inputs[0]
+    while (reshaping := producer_of(value, *_SAME)) is not None:
+        value = reshaping.inputs[0]
     node = producer_of(value, "Shape", "Gather")
-    at = 0
+    position = 0
     if node is not None and node.op_type == "Gather":
         index = Constants().scalar(node.inputs[1])
         node = producer_of(node.inputs[0], "Shape")
         if not isinstance(index, int):
             return None
-        at = index
+        position = index
     elif value is None or value.shape is None or value.shape.dims != (1,):
         return None
     source = node.inputs[0] if node is not None else None
@@ -31,5 +31,5 @@ def dim_from_shape(value: ir.Value | None) -> Dim | None:
         return None
     end = node.attributes.get("end")
     begin = node.attributes.get_int("start", 0)
-    told = source.shape.dims[begin : end.as_int() if end is not None else None]
-    return told[at] if -len(told) <= at < len(told) else None
+    dims = source.shape.dims[begin : end.as_int() if end is not None else None]
+    return dims[position] if -len(dims) <= position < len(dims) else None

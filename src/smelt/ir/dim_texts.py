@@ -92,6 +92,7 @@ def opaque_unless_plain(dim: ir.SymbolicDim) -> None:
 
 
 def _is_readable(dim: ir.SymbolicDim) -> bool:
+    """True if SymPy parses the text of ``dim`` to a finite expression."""
     import sympy
 
     try:

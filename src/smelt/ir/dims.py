@@ -32,20 +32,20 @@ def unnamed_dims(inputs: Sequence[ir.Value]) -> dict[Place, str]:
 
     Users refer to dims by these names. A name that another dim has gets underscores appended.
     """
-    taken: set[str] = set()
+    used_names: set[str] = set()
     places: list[Place] = []
     for value in inputs:
         for axis, dim in enumerate(value.shape.dims if value.shape is not None else ()):
             if is_symbolic(dim) and (dim.value is None or is_invented(dim.value)):
                 places.append((value, axis))
             else:
-                taken |= symbols_of(dim)
+                used_names |= symbols_of(dim)
     named: dict[Place, str] = {}
     for value, axis in places:
         name = re.sub(r"\W", "_", f"{value.name}_{axis}")
-        while name in taken:
+        while name in used_names:
             name += "_"
-        taken.add(name)
+        used_names.add(name)
         named[value, axis] = name
     return named
 

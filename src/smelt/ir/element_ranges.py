@@ -36,13 +36,15 @@ def ranges_of(value: ir.Value, depth: int = DEPTH) -> list[Range] | None:
     if count is None:
         return None
     node = value.producer()
-    found = None if node is None or node.domain or depth == 0 else _produced(node, depth - 1)
-    if found is not None and len(found) == 1:
-        found *= count
-    return found if found is not None and len(found) == count else [_of_all(value)] * count
+    ranges = None if node is None or node.domain or depth == 0 else _produced(node, depth - 1)
+    if ranges is not None and len(ranges) == 1:
+        ranges *= count
+    return (
+        ranges if ranges is not None and len(ranges) == count else [_range_of_tensor(value)] * count
+    )
 
 
-def _of_all(value: ir.Value) -> Range:
+def _range_of_tensor(value: ir.Value) -> Range:
     """Return the bounds of all elements of ``value``, if they are closer than those of its type."""
     bounds = IntegerBounds()
     found = bounds.of(value)
@@ -59,10 +61,12 @@ def _produced(node: ir.Node, depth: int) -> list[Range] | None:
         return None if None in parts else [item for part in parts for item in part or ()]
     if node.op_type == "Clip":
         bounds = [*node.inputs[1:], None, None][:2]
-        low, high = (None if bound is None else ranges_of(bound, depth) for bound in bounds)
-        found = ranges_of(inputs[0], depth)
-        found = _elementwise([found, low], _max) if low is not None else found
-        return _elementwise([found, high], _min) if high is not None else found
+        low_ranges, high_ranges = (
+            None if bound is None else ranges_of(bound, depth) for bound in bounds
+        )
+        ranges = ranges_of(inputs[0], depth)
+        ranges = _elementwise([ranges, low_ranges], _max) if low_ranges is not None else ranges
+        return _elementwise([ranges, high_ranges], _min) if high_ranges is not None else ranges
     if node.op_type in ("Max", "Min"):
         combine = _max if node.op_type == "Max" else _min
         return _elementwise([ranges_of(value, depth) for value in inputs], combine)
@@ -70,7 +74,10 @@ def _produced(node: ir.Node, depth: int) -> list[Range] | None:
 
 
 def _elementwise(parts: Sequence[list[Range] | None], combine: object) -> list[Range] | None:
-    """Return ``combine`` of the aligned ranges of ``parts``; parts of one element are broadcast."""
+    """Return ``combine`` of the aligned ranges of ``parts``; a part with one element is broadcast.
+
+    None if a part is unknown or has another length.
+    """
     known = [part for part in parts if part is not None]
     count = max(map(len, known), default=0)
     if len(known) < len(parts) or any(len(part) not in (1, count) for part in known):
@@ -80,6 +87,7 @@ def _elementwise(parts: Sequence[list[Range] | None], combine: object) -> list[R
 
 
 def _max(ranges: Sequence[Range]) -> Range:
+    """Return the range of the largest of one element per range."""
     lows = [low for low, _ in ranges if low is not None]
     highs = [high for _, high in ranges]
     return max(lows, default=None), None if None in highs else max(
@@ -88,12 +96,14 @@ def _max(ranges: Sequence[Range]) -> Range:
 
 
 def _min(ranges: Sequence[Range]) -> Range:
+    """Return the range of the smallest of one element per range."""
     lows = [low for low, _ in ranges]
     highs = [high for _, high in ranges if high is not None]
     return None if None in lows else min(n for n in lows if n is not None), min(highs, default=None)
 
 
 def _constant(value: ir.Value) -> list[int] | None:
+    """Return the elements of a constant of few integers, else None."""
     if value.is_graph_input() or value.dtype not in (ir.DataType.INT64, ir.DataType.INT32):
         return None
     tensor = ir.convenience.get_const_tensor(value)

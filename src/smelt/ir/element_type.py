@@ -23,19 +23,20 @@ class ElementTypes:
         self._known: dict[ir.Value, ir.DataType | None] = {}
 
     def of(self, value: ir.Value) -> ir.DataType | None:
-        """Return the element type of ``value``, found through its producers if need be, or None."""
+        """Return the element type of ``value``, searched through its producers; None if not
+        found."""
         path: list[ir.Value] = []
-        found: ir.DataType | ir.Value | None = value
-        while isinstance(found, ir.Value):
-            if found.dtype is not None or found in self._known:
-                found = found.dtype or self._known.get(found)
+        current: ir.DataType | ir.Value | None = value
+        while isinstance(current, ir.Value):
+            if current.dtype is not None or current in self._known:
+                current = current.dtype or self._known.get(current)
                 break
-            path.append(found)
-            self._known[found] = None  # which ends the walk around a circle
-            found = self._told(found)
+            path.append(current)
+            self._known[current] = None  # ends the walk around a cycle
+            current = self._type_or_alias(current)
         for passed in path:
-            self._known[passed] = found
-        return found
+            self._known[passed] = current
+        return current
 
     def note(self, values: Iterable[ir.Value | None]) -> None:
         """Set the type of each of ``values`` that has none, where it can be found."""
@@ -44,7 +45,7 @@ class ElementTypes:
                 dtype = self.of(value)
                 value.type = None if dtype is None else ir.TensorType(dtype)
 
-    def _told(self, value: ir.Value) -> ir.DataType | ir.Value | None:
+    def _type_or_alias(self, value: ir.Value) -> ir.DataType | ir.Value | None:
         """Return the type of ``value``, or another value that has the same type, or None."""
         if value.const_value is not None:
             return value.const_value.dtype
@@ -52,16 +53,18 @@ class ElementTypes:
         return None if node is None else _of_result(node, value, self.opset)
 
 
-def told_by_schema(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | None:
+def type_by_schema(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | None:
     """Return the type of the result ``value`` of ``node`` by the schema and the types of its
     operands."""
-    told = _of_result(node, value, opset)
-    return told.dtype if isinstance(told, ir.Value) else told
+    result = _of_result(node, value, opset)
+    return result.dtype if isinstance(result, ir.Value) else result
 
 
 def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.Value | None:
-    """Return the type of the result ``value`` of ``node``, an input that has the same type, or
-    None."""
+    """Return the type of the result ``value`` of ``node``, or an operand that has the same type.
+
+    None if the schema says neither.
+    """
     if not node.domain:
         for name in ("to", "dtype"):
             if name in node.attributes and not node.attributes[name].is_ref():
@@ -75,11 +78,15 @@ def _of_result(node: ir.Node, value: ir.Value, opset: int) -> ir.DataType | ir.V
     if len(result.types) == 1:
         return next(iter(result.types))
     alike = [
-        given
-        for formal, given in zip(signature.inputs, node.inputs, strict=False)
-        if given is not None and formal.variable is not None and formal.variable == result.variable
+        operand
+        for formal, operand in zip(signature.inputs, node.inputs, strict=False)
+        if operand is not None
+        and formal.variable is not None
+        and formal.variable == result.variable
     ]
-    return next((given for given in alike if given.dtype is not None), alike[0] if alike else None)
+    return next(
+        (operand for operand in alike if operand.dtype is not None), alike[0] if alike else None
+    )
 
 
 @cache

@@ -33,7 +33,7 @@ _NEVER = "smelt.never_empty"
 empty inputs, as JAX takes none with a symbolic size of 0."""
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*(?!\w*\()")
-MORE = "_and_one"
+PLUS_ONE = "_and_one"
 """Suffix of the symbol for dim + 1."""
 
 
@@ -75,7 +75,7 @@ def may_be_empty(names: Iterable[str], model: ir.Model | None = None) -> Iterato
     token = _NAMES.set(after)
     try:
         if model is not None and after != before:
-            _read_anew(model)
+            _parse_all_again(model)
         yield
     finally:
         _NAMES.reset(token)
@@ -89,32 +89,34 @@ def take_symbols_from_zero() -> None:
 
 
 def _symbol(name: str, **assumptions: bool) -> Any:
+    """Return the SymPy symbol ``name``: 0 or more if the size may be 0, else by ``assumptions``."""
     import sympy
 
-    if may_be_none(name):
+    if may_be_zero(name):
         return sympy.Symbol(name, integer=True, nonnegative=True)
     return sympy.Symbol(name, **assumptions)
 
 
-def may_be_none(name: str) -> bool:
+def may_be_zero(name: str) -> bool:
     """True if the size called ``name`` may be 0 in the current context."""
     names = _NAMES.get()
     return names is not None and (name in names or is_invented(name))
 
 
-def any_may_be_none() -> bool:
+def any_may_be_zero() -> bool:
     """True if the current context lets sizes be 0."""
     return _NAMES.get() is not None
 
 
-def _read_anew(model: ir.Model) -> None:
+def _parse_all_again(model: ir.Model) -> None:
+    """Parse the expressions of all dims of ``model`` again under the current assumptions."""
     for value in every_value(model):
         for dim in value.shape.dims if value.shape is not None else ():
             if not isinstance(dim, int) and has_expression(dim):
-                _read_dim_anew(dim)
+                _parse_again(dim)
 
 
-def _read_dim_anew(dim: ir.SymbolicDim) -> None:
+def _parse_again(dim: ir.SymbolicDim) -> None:
     """Parse the expression of ``dim`` again under the current assumptions."""
     before = forget_expression(dim)
     if (dim.value or "").isidentifier():
@@ -127,10 +129,10 @@ def _read_dim_anew(dim: ir.SymbolicDim) -> None:
 
 
 def expression_from_zero(dim: ir.SymbolicDim, names: Iterable[str] | None = None) -> Any:
-    """Return the SymPy expression of ``dim`` with each of ``names`` written as ``name_and_one -
-    1``.
+    """Return the SymPy expression of ``dim`` in symbols that are all 1 or more.
 
-    All symbols are then 1 or more. Without ``names``, return the expression of the current context.
+    Each of ``names``, whose sizes may be 0, is written as ``name_and_one - 1``. Without ``names``,
+    return the expression of the current context.
     """
     text = dim.value
     if names is None or text is None:
@@ -142,6 +144,7 @@ def expression_from_zero(dim: ir.SymbolicDim, names: Iterable[str] | None = None
 
 
 def _from_one(expression: Any, empty: Set[str]) -> Any:
+    """Return ``expression`` with every symbol except those of ``empty`` assumed to be 1 or more."""
     import sympy
 
     names = [symbol for symbol in expression.free_symbols if symbol.name not in empty]
@@ -151,14 +154,15 @@ def _from_one(expression: Any, empty: Set[str]) -> Any:
 
 
 def _one_less(name: str) -> str:
-    return f"({name}{MORE} - 1)"
+    """Return the text ``(N_and_one - 1)`` for the name ``N``."""
+    return f"({name}{PLUS_ONE} - 1)"
 
 
 def with_zeros(text: str, names: Set[str]) -> Any:
-    """Return the expression of a dim's ``text`` where the sizes called ``names`` are 0 and others
-    are not.
+    """Return the expression of a dim's ``text`` with 0 for the sizes called ``names``.
 
-    Returns NaN, which equals nothing, if the text then divides by zero within a bound.
+    Other sizes are 1 or more. Returns NaN, which equals nothing, if the text divides by zero within
+    a bound.
     """
     import sympy
 

@@ -28,15 +28,15 @@ def become_inputs(model: ir.Model, values: Iterable[ir.Value]) -> None:
     for value in values:
         if value.is_graph_input():
             continue
-        given = ir.Value(name=value.name, type=value.type, shape=value.shape)
-        replace(model, value, given)
+        new_input = ir.Value(name=value.name, type=value.type, shape=value.shape)
+        replace(model, value, new_input)
         if value.is_initializer() and value.name is not None:
             del model.graph.initializers[value.name]
         else:
             value.name = names_of(model).free(f"{value.name}.computed")
             renamed = True
             forget_never_empty(model)
-        model.graph.inputs.append(given)
+        model.graph.inputs.append(new_input)
     if renamed:
         forget_names(model)
 

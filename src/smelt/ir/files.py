@@ -95,7 +95,7 @@ class _File:
             with self.destination.open("wb") as stream:  # a directory raises IsADirectoryError
                 _put(self.content, stream)
             return
-        self.temporary = self._beside()
+        self.temporary = self._new_sibling()
         # os.open applies the user's umask, as for any new file; a mkstemp file would be private.
         descriptor = os.open(self.temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as stream:
@@ -111,7 +111,7 @@ class _File:
         if self.temporary is None:
             return
         if self.keeps_old and self.destination.exists():
-            old = self._beside()
+            old = self._new_sibling()
             self.destination.rename(old)
             self.old = old
         self.temporary.replace(self.destination)
@@ -136,11 +136,13 @@ class _File:
         if self.is_in_place:
             _sync_folder(self.destination.parent)
 
-    def _beside(self) -> Path:
+    def _new_sibling(self) -> Path:
+        """Return an unused path for a temporary file in the folder of the destination."""
         return self.destination.parent / f".smelt-{secrets.token_hex(8)}.tmp"
 
 
 def _put(content: Content, stream: BinaryIO) -> None:
+    """Write ``content`` into ``stream``."""
     if callable(content):
         content(stream)
     else:

@@ -89,11 +89,13 @@ def _tensors(tensors: Iterable[ir.TensorProtocol]) -> Iterator[Token]:
 
 
 def _tensor(tensor: ir.TensorProtocol) -> Iterator[Token]:
+    """Yield the tokens of a tensor: type, shape, bytes."""
     yield tensor.dtype.name
     yield [str(dim) for dim in tensor.shape]
     yield tensor.tobytes()
 
 
 def _type(value: ir.Value) -> Token:
+    """Return the type and the dims of ``value`` as text."""
     dims = None if value.shape is None else [str(dim) for dim in value.shape.dims]
     return str(value.type), dims

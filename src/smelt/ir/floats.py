@@ -21,7 +21,7 @@ def is_half(dtype: np.dtype) -> bool:
 
 
 def float_info(dtype: np.dtype) -> ml_dtypes.finfo:
-    """The limits of a floating-point type of NumPy or ml_dtypes."""
+    """Return the limits of a floating-point type of NumPy or ml_dtypes."""
     return ml_dtypes.finfo(dtype)
 
 

@@ -17,11 +17,12 @@ from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.shape_registry import ShapeRule
 
 
-def flattened(theirs: ShapeRule) -> ShapeRule:
-    """Wrap a shape rule so that its sizes have no floor directly within another."""
+def flattened(library_rule: ShapeRule) -> ShapeRule:
+    """Wrap a shape rule so that nested floor divisions in its sizes are merged."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
-        theirs(context, node)
+        """Infer the shape, then merge nested floors."""
+        library_rule(context, node)
         for output in node.outputs:
             if output.shape is not None and any(_is_deep(dim) for dim in output.shape.dims):
                 output.shape = ir.Shape([one_floor(dim) for dim in output.shape.dims])
@@ -30,6 +31,7 @@ def flattened(theirs: ShapeRule) -> ShapeRule:
 
 
 def _is_deep(dim: int | ir.SymbolicDim) -> bool:
+    """True if the text of ``dim`` has more than one floor."""
     return isinstance(dim, ir.SymbolicDim) and (dim.value or "").count("floor(") > 1
 
 
@@ -48,10 +50,10 @@ def _without_floor(inside: Any) -> Any:
     """Return ``(x + c)/q`` for ``(floor(x) + c)/q`` with integers c and q > 0, else ``inside``."""
     import sympy
 
-    over, under = sympy.fraction(sympy.together(inside))
-    terms = sympy.Add.make_args(sympy.expand(over))
+    numerator, denominator = sympy.fraction(sympy.together(inside))
+    terms = sympy.Add.make_args(sympy.expand(numerator))
     floors = [term for term in terms if isinstance(term, sympy.floor)]
     whole = all(term.is_Integer for term in terms if term not in floors)
-    if len(floors) != 1 or not whole or not (under.is_Integer and under > 0):
+    if len(floors) != 1 or not whole or not (denominator.is_Integer and denominator > 0):
         return inside
-    return (sum(terms) - floors[0] + floors[0].args[0]) / under
+    return (sum(terms) - floors[0] + floors[0].args[0]) / denominator

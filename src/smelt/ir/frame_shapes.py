@@ -9,13 +9,13 @@ from onnx_shape_inference import ShapeInferenceContext
 from smelt.ir.shape_registry import ShapeRule
 
 
-def counted_frames(theirs: ShapeRule) -> ShapeRule:
+def counted_frames(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of STFT: the result has ``(size - length) // step + 1`` frames of
     ``length``."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape, then set the number of frames if it is symbolic."""
-        theirs(context, node)
+        library_rule(context, node)
         signal, result = node.inputs[0], node.outputs[0].shape
         if signal is None or signal.shape is None or result is None:
             return
@@ -37,9 +37,9 @@ def _number(node: ir.Node, index: int) -> int | None:
 
 def _length(node: ir.Node) -> int | None:
     """Return the frame length: input 3, else the static size of the window, else None."""
-    given = len(node.inputs) > 3 and node.inputs[3] is not None
+    has_length = len(node.inputs) > 3 and node.inputs[3] is not None
     window = node.inputs[2] if len(node.inputs) > 2 else None
-    if given or window is None:
+    if has_length or window is None:
         return _number(node, 3)
     size = window.shape[0] if window.shape else None
     return size if isinstance(size, int) else None

@@ -34,26 +34,26 @@ def inline(
     """
     bound = dict(zip(body.inputs, bindings, strict=True))
     unstacked = len(node.outputs) - stacked
-    given: list[ir.Value | None] = [
+    returned: list[ir.Value | None] = [
         bound.get(value, value) for value in body.outputs[skip : skip + unstacked]
     ]
-    rewriter.check(node, [*given, *node.outputs[unstacked:]], trust_shape=True)
+    rewriter.check(node, [*returned, *node.outputs[unstacked:]], trust_shape=True)
     builder = rewriter.builder(node, [node], rule)
     if foreign:
-        _name_apart(builder, body)
+        _rename_subgraph_values(builder, body)
     moved = list(body)
-    for each in moved:
-        each.name = None  # two graphs may name a node alike; the graph names a node without one
+    for inner in moved:
+        inner.name = None  # two graphs may name a node alike; the graph names a node without one
     outputs = _adopt(builder, body, bound)[skip:]
     if bound:
-        for each in moved:
-            rewriter.shapes.infer_node(each)
+        for inner in moved:
+            rewriter.shapes.infer_node(inner)
     values: list[ir.Value | None] = [
         builder.op("Unsqueeze", value, builder.const_i64([0])) if place >= unstacked else value
         for place, value in enumerate(outputs)
     ]
     for old, new in zip(node.outputs, values, strict=True):
-        # What is known now shows that the shape that was declared is another.
+        # The inferred shape contradicts the declared one, which is dropped.
         if new is not None and conflicting_shapes(old.shape, new.shape):
             old.shape = None
     rewriter.replace(node, values, trust_shape=True, rule=rule)
@@ -63,9 +63,9 @@ def inline(
 def _adopt(
     builder: Builder, body: ir.Graph, bound: Mapping[ir.Value, ir.Value | None]
 ) -> list[ir.Value | None]:
-    """Move constants and nodes of ``body`` to where ``builder`` builds, under free names.
+    """Move the constants and nodes of ``body`` to the place of ``builder``, under free names.
 
-    The inputs of the body become ``bound``. Returns the outputs of the body.
+    The inputs of the body are replaced by ``bound``. Returns the outputs of the body.
     """
     outputs = list(body.outputs)
     body.outputs.clear()
@@ -93,8 +93,8 @@ def _adopt(
     return [moved.get(value, value) for value in outputs]
 
 
-def _name_apart(builder: Builder, body: ir.Graph) -> None:
-    """Give the values of all subgraphs of ``body``, which comes from elsewhere, free names."""
+def _rename_subgraph_values(builder: Builder, body: ir.Graph) -> None:
+    """Give the values of all subgraphs of the foreign ``body`` names that are free in the model."""
     for graph in list(scope.graphs_below(body))[1:]:
         for value in values_of(graph):
             value.name = builder.free_name(value.name or "val")

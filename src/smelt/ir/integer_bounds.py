@@ -12,7 +12,7 @@ from smelt.ir.constants import tensor_of
 from smelt.ir.element_type import ElementTypes
 from smelt.ir.integer_formulas import (
     FORMULAS,
-    PLACES,
+    INDEX_BOUNDS,
     Operand,
     hull,
     of_constant,
@@ -35,12 +35,12 @@ class IntegerBounds:
         pending = [value]
         while pending:
             current = pending[-1]
-            unknown = [each for each in self._read(current) if each not in self._known]
+            unknown = [each for each in self._dependencies(current) if each not in self._known]
             if unknown and current not in self._known:
                 pending += unknown
                 continue
             if current not in self._known:
-                self._known[current] = self._found(current)
+                self._known[current] = self._computed(current)
             pending.pop()
         return self._known[value]
 
@@ -49,7 +49,7 @@ class IntegerBounds:
         dtype = self._types.of(value)
         return None if dtype is None else type_limits(dtype)
 
-    def _read(self, value: ir.Value) -> list[ir.Value]:
+    def _dependencies(self, value: ir.Value) -> list[ir.Value]:
         """Return the values on whose bounds those of ``value`` depend."""
         node = value.producer()
         if tensor_of(value) is not None or node is None or node.domain:
@@ -62,20 +62,24 @@ class IntegerBounds:
         formula = FORMULAS.get(node.op_type)
         return [] if formula is None else [each for each in node.inputs if each is not None]
 
-    def _found(self, value: ir.Value) -> Operand:
-        """Return the bounds of ``value`` from those of its operands, which are known."""
+    def _computed(self, value: ir.Value) -> Operand:
+        """Return the bounds of ``value`` from the known bounds of its operands."""
         tensor = tensor_of(value)
         if tensor is not None:
             return of_constant(tensor)
         node, limits = value.producer(), self.limits(value)
         if node is None or node.domain or limits is None:
             return limits
-        if node.op_type in PLACES:
-            return PLACES[node.op_type](node, value.index() or 0) or limits
+        if node.op_type in INDEX_BOUNDS:
+            return INDEX_BOUNDS[node.op_type](node, value.index() or 0) or limits
         if node.op_type == "If":
-            return within(hull(*(self._known[each] for each in self._read(value))), limits)
+            return within(
+                hull(*(self._known[operand] for operand in self._dependencies(value))), limits
+            )
         formula = FORMULAS.get(node.op_type)
         if formula is None:
             return limits
-        given = [None if each is None else self._known[each] for each in node.inputs]
-        return within(formula(node, given), limits)
+        operand_bounds = [
+            None if operand is None else self._known[operand] for operand in node.inputs
+        ]
+        return within(formula(node, operand_bounds), limits)

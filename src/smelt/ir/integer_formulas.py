@@ -1,7 +1,7 @@
 """How operators of ONNX bound their integer results: one row for each operator.
 
-``PLACES`` has operators whose results count or number elements, whatever the inputs hold;
-``FORMULAS`` has operators that compute their bounds from those of the inputs.
+``INDEX_BOUNDS`` has operators whose results count or number elements, for any inputs. ``FORMULAS``
+has operators whose bounds follow from the bounds of the inputs.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def type_limits(dtype: ir.DataType) -> Operand:
     return 0, 2**dtype.bitwidth - 1
 
 
-def within(found: Operand, limits: Bounds) -> Bounds:
-    """Return ``found`` if within ``limits``, else ``limits``: the result may overflow."""
-    if found is None:
+def within(bounds: Operand, limits: Bounds) -> Bounds:
+    """Return ``bounds`` if within ``limits``, else ``limits``: the result may overflow."""
+    if bounds is None:
         return limits
-    return found if limits[0] <= found[0] and found[1] <= limits[1] else limits
+    return bounds if limits[0] <= bounds[0] and bounds[1] <= limits[1] else limits
 
 
 def hull(*parts: Operand) -> Operand:
@@ -66,6 +66,7 @@ def hull(*parts: Operand) -> Operand:
 
 
 def _shape(node: ir.Node, output: int) -> Operand:
+    """Return the bounds of the dims that a Shape returns."""
     source = node.inputs[0]
     dims = [] if source is None or source.shape is None else [*source.shape.dims]
     start, end = (node.attributes.get_int(name, None) for name in ("start", "end"))
@@ -73,52 +74,60 @@ def _shape(node: ir.Node, output: int) -> Operand:
     return hull(*sizes) or SIZE
 
 
-def _place(node: ir.Node, output: int) -> Operand:
+def _index(node: ir.Node, output: int) -> Operand:
     """Return the bounds of indices along one axis."""
     return 0, LONGEST - 1
 
 
-def _second_is_place(node: ir.Node, output: int) -> Operand:
-    """Return the bounds of TopK and Unique: indices, except in output 0 (bounds of its type)."""
+def _index_after_first(node: ir.Node, output: int) -> Operand:
+    """Return the bounds of TopK and Unique: indices, except output 0, which has those of its
+    type."""
     return (0, LONGEST) if output else None
 
 
-PLACES: Mapping[str, Callable[[ir.Node, int], Operand]] = {
-    "ArgMax": _place,
-    "ArgMin": _place,
-    "NonZero": _place,
+INDEX_BOUNDS: Mapping[str, Callable[[ir.Node, int], Operand]] = {
+    "ArgMax": _index,
+    "ArgMin": _index,
+    "NonZero": _index,
     "Shape": _shape,
-    "TopK": _second_is_place,
-    "Unique": _second_is_place,
+    "TopK": _index_after_first,
+    "Unique": _index_after_first,
 }
 
 # Operators whose results are computed from the bounds of inputs.
 
-Given: TypeAlias = Sequence[Operand]
+Operands: TypeAlias = Sequence[Operand]
 
 
-def _first(node: ir.Node, given: Given) -> Operand:
+def _first_operand(node: ir.Node, operands: Operands) -> Operand:
     """Return the bounds of the first input, whose elements the operator moves or repeats."""
-    return given[0]
+    return operands[0]
 
 
-def _all(node: ir.Node, given: Given) -> Operand:
-    return hull(*given)
+def _any_operand(node: ir.Node, operands: Operands) -> Operand:
+    """Return bounds that contain those of every operand."""
+    return hull(*operands)
 
 
-def _chosen(node: ir.Node, given: Given) -> Operand:
-    return hull(*given[1:])
+def _any_but_condition(node: ir.Node, operands: Operands) -> Operand:
+    """Return bounds that contain those of both values of a Where."""
+    return hull(*operands[1:])
 
 
-def _with_zero(node: ir.Node, given: Given) -> Operand:
-    return hull(given[0], (0, 0))
+def _with_zero(node: ir.Node, operands: Operands) -> Operand:
+    """Return the bounds of the first operand, some of whose elements become 0."""
+    return hull(operands[0], (0, 0))
 
 
-def _corners(combine: Callable[[int, int], int]) -> Formula:
-    """Return the formula of a function of two numbers that is monotone in each of them."""
+def _monotone(combine: Callable[[int, int], int]) -> Formula:
+    """Return the formula of a binary function that is monotone in each operand.
 
-    def formula(node: ir.Node, given: Given) -> Operand:
-        left, right = given[:2]
+    Its extremes lie at the ends of the operands' bounds.
+    """
+
+    def formula(node: ir.Node, operands: Operands) -> Operand:
+        """Return the least and the greatest result at the four corners."""
+        left, right = operands[:2]
         if left is None or right is None:
             return None
         corners = [combine(x, y) for x in left for y in right]
@@ -130,95 +139,104 @@ def _corners(combine: Callable[[int, int], int]) -> Formula:
 def _over_all(combine: Callable[[Iterable[int]], int]) -> Formula:
     """Return the formula of Max, Min or Sum of any number of inputs."""
 
-    def formula(node: ir.Node, given: Given) -> Operand:
-        known = [part for part in given if part is not None]
-        if len(known) < len(given):
+    def formula(node: ir.Node, operands: Operands) -> Operand:
+        """Return ``combine`` of all lower bounds, and of all upper bounds."""
+        known = [part for part in operands if part is not None]
+        if len(known) < len(operands):
             return None
         return combine(low for low, _ in known), combine(high for _, high in known)
 
     return formula
 
 
-def _clip(node: ir.Node, given: Given) -> Operand:
-    if node.attributes:  # before opset 11 they hold the ends
+def _clip(node: ir.Node, operands: Operands) -> Operand:
+    """Return the bounds of Clip; None before opset 11, where the limits are attributes."""
+    if node.attributes:  # before opset 11 they are the limits
         return None
-    found, *ends = given
-    for end, combine in zip(ends, (max, min), strict=False):
-        if end is not None and found is not None:
-            found = combine(found[0], end[0]), combine(found[1], end[1])
-    return found
+    bounds, *limits = operands
+    for limit, combine in zip(limits, (max, min), strict=False):
+        if limit is not None and bounds is not None:
+            bounds = combine(bounds[0], limit[0]), combine(bounds[1], limit[1])
+    return bounds
 
 
-def _divided(node: ir.Node, given: Given) -> Operand:
+def _quotient(node: ir.Node, operands: Operands) -> Operand:
     """Return the bounds of Div by a positive divisor; Div truncates towards 0."""
-    left, right = given[:2]
+    left, right = operands[:2]
     if left is None or right is None or right[0] <= 0:
         return None
     corners = [abs(x) // y * (1 if x >= 0 else -1) for x in left for y in right]
     return min(corners), max(corners)
 
 
-def _remainder(node: ir.Node, given: Given) -> Operand:
-    divisor = given[1]
+def _remainder(node: ir.Node, operands: Operands) -> Operand:
+    """Return the bounds of Mod by a positive divisor."""
+    divisor = operands[1]
     if divisor is None or divisor[0] <= 0:
         return None
     return (1 - divisor[1] if node.attributes.get_int("fmod", 0) else 0), divisor[1] - 1
 
 
-def _magnitude(node: ir.Node, given: Given) -> Operand:
-    if given[0] is None:
+def _magnitude(node: ir.Node, operands: Operands) -> Operand:
+    """Return the bounds of Abs."""
+    if operands[0] is None:
         return None
-    low, high = given[0]
+    low, high = operands[0]
     return max(low, -high, 0), max(abs(low), abs(high))
 
 
-def _negated(node: ir.Node, given: Given) -> Operand:
-    return None if given[0] is None else (-given[0][1], -given[0][0])
+def _negation(node: ir.Node, operands: Operands) -> Operand:
+    """Return the bounds of Neg."""
+    return None if operands[0] is None else (-operands[0][1], -operands[0][0])
 
 
-def _cast(node: ir.Node, given: Given) -> Operand:
+def _cast(node: ir.Node, operands: Operands) -> Operand:
     """Return the bounds of the input; the caller checks that the new type holds them."""
-    return given[0]
+    return operands[0]
 
 
-def _range(node: ir.Node, given: Given) -> Operand:
+def _range(node: ir.Node, operands: Operands) -> Operand:
     """Return the bounds of Range: elements lie between start and limit."""
-    return hull(*given[:2])
+    return hull(*operands[:2])
 
 
-def _running_sum(node: ir.Node, given: Given) -> Operand:
-    if given[0] is None:
+def _running_sum(node: ir.Node, operands: Operands) -> Operand:
+    """Return the bounds of CumSum over an axis of up to ``LONGEST`` elements."""
+    if operands[0] is None:
         return None
-    low, high = given[0]
+    low, high = operands[0]
     return min(low, 0) * LONGEST, max(high, 0) * LONGEST
 
 
-def _filled(node: ir.Node, given: Given) -> Operand:
+def _constant_value(node: ir.Node, operands: Operands) -> Operand:
+    """Return the bounds of ConstantOfShape: its value."""
     value = node.attributes.get("value")
     if value is None or value.is_ref():
         return None
     return of_constant(value.as_tensor())
 
 
-def _padded(node: ir.Node, given: Given) -> Operand:
+def _padded_bounds(node: ir.Node, operands: Operands) -> Operand:
+    """Return the bounds of Pad: those of the data and of the pad value."""
     if "value" in node.attributes:  # before opset 11
         return None
-    number = given[2] if len(given) > 2 and node.inputs[2] is not None else (0, 0)
-    return hull(given[0], number)
+    number = operands[2] if len(operands) > 2 and node.inputs[2] is not None else (0, 0)
+    return hull(operands[0], number)
 
 
-def _selected(node: ir.Node, given: Given) -> Operand:
+def _extremum(node: ir.Node, operands: Operands) -> Operand:
     """Return the bounds of ReduceMax or ReduceMin, which give a type limit for empty tensors."""
     source = node.inputs[0]
     shape = None if source is None else source.shape
     empty = shape is None or not all(isinstance(dim, int) and dim > 0 for dim in shape.dims)
-    return None if empty else given[0]
+    return None if empty else operands[0]
 
 
-def _scattered(node: ir.Node, given: Given) -> Operand:
+def _data_or_updates(node: ir.Node, operands: Operands) -> Operand:
+    """Return the bounds of a scatter without reduction: those of data and updates."""
     if node.attributes.get_string("reduction", "none") != "none":
         return None
-    return hull(given[0], given[2])
+    return hull(operands[0], operands[2])
 
 
 FORMULAS: Mapping[str, Formula] = {
@@ -228,33 +246,33 @@ FORMULAS: Mapping[str, Formula] = {
             *("Tile", "Slice", "Gather", "GatherElements", "GatherND", "Split", "Compress"),
             *("DepthToSpace", "SpaceToDepth", "ReverseSequence"),
         ),
-        _first,
+        _first_operand,
     ),
     "Abs": _magnitude,
-    "Add": _corners(lambda x, y: x + y),
+    "Add": _monotone(lambda x, y: x + y),
     "Cast": _cast,
-    "CastLike": _first,
+    "CastLike": _first_operand,
     "Clip": _clip,
-    "Concat": _all,
-    "ConstantOfShape": _filled,
+    "Concat": _any_operand,
+    "ConstantOfShape": _constant_value,
     "CumSum": _running_sum,
-    "Div": _divided,
+    "Div": _quotient,
     "Max": _over_all(max),
     "Min": _over_all(min),
     "Mod": _remainder,
-    "Mul": _corners(lambda x, y: x * y),
-    "Neg": _negated,
-    "OneHot": lambda node, given: given[2],
-    "Pad": _padded,
+    "Mul": _monotone(lambda x, y: x * y),
+    "Neg": _negation,
+    "OneHot": lambda node, operands: operands[2],
+    "Pad": _padded_bounds,
     "Range": _range,
-    "ReduceMax": _selected,
-    "ReduceMin": _selected,
-    "ScatterElements": _scattered,
-    "ScatterND": _scattered,
-    "Sign": lambda node, given: (-1, 1),
-    "Sub": _corners(lambda x, y: x - y),
+    "ReduceMax": _extremum,
+    "ReduceMin": _extremum,
+    "ScatterElements": _data_or_updates,
+    "ScatterND": _data_or_updates,
+    "Sign": lambda node, operands: (-1, 1),
+    "Sub": _monotone(lambda x, y: x - y),
     "Sum": _over_all(sum),
     "Trilu": _with_zero,
-    "Where": _chosen,
+    "Where": _any_but_condition,
 }
 """Operator to a function of its inputs' bounds; other operators have the bounds of their type."""

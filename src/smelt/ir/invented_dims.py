@@ -57,12 +57,13 @@ def every_value(model: ir.Model) -> Iterator[ir.Value]:
 def without_invented(shape: ir.Shape, declared: Set[str]) -> ir.Shape:
     """Return ``shape`` with dims made unknown if they contain an invented name that is not
     ``declared``."""
-    dims = [_known(dim, declared) for dim in shape.dims]
+    dims = [_dim_unless_invented(dim, declared) for dim in shape.dims]
     kept = all(new is old for new, old in zip(dims, shape.dims, strict=True))
     return shape if kept else ir.Shape(dims)
 
 
-def _known(dim: int | ir.SymbolicDim, declared: Set[str]) -> int | ir.SymbolicDim:
+def _dim_unless_invented(dim: int | ir.SymbolicDim, declared: Set[str]) -> int | ir.SymbolicDim:
+    """Return ``dim``, or an unknown dim if it has an invented name that is not ``declared``."""
     if isinstance(dim, int) or dim.value is None or "_d" not in dim.value:
         return dim
     names = _INVENTED.findall(dim.value)

@@ -34,6 +34,8 @@ are only additional element types, or are handled. Newer models are refused."""
 
 @dataclass(frozen=True)
 class _Form:
+    """The attributes of an operator over all known versions, and its largest numbers of ports."""
+
     attributes: frozenset[str]
     max_inputs: int
     max_outputs: int
@@ -52,7 +54,7 @@ def is_known(node: ir.Node) -> bool:
     for name, attr in attributes.items():
         if attr.is_ref() or (name not in form.attributes and not _is_default(node, attr)):
             return False
-    if len(node.inputs) > form.max_inputs and _given(node.inputs) > form.max_inputs:
+    if len(node.inputs) > form.max_inputs and _count_present(node.inputs) > form.max_inputs:
         return False
     return len(node.outputs) <= form.max_outputs
 
@@ -67,12 +69,12 @@ def unknown_part(node: ir.Node) -> str:
             return f"attribute {name!r}"
     if form is None:
         return ""
-    if _given(node.inputs) > form.max_inputs:
+    if _count_present(node.inputs) > form.max_inputs:
         return f"input {form.max_inputs}"
     return f"output {form.max_outputs}" if len(node.outputs) > form.max_outputs else ""
 
 
-def _given(inputs: Sequence[ir.Value | None]) -> int:
+def _count_present(inputs: Sequence[ir.Value | None]) -> int:
     """Return the number of inputs without trailing absent ones."""
     count = len(inputs)
     while count and inputs[count - 1] is None:

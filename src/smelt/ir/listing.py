@@ -70,8 +70,8 @@ def printable(line: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
-def told_apart(a: Listing, b: Listing) -> tuple[list[str], list[str]]:
-    """Return the lines of both listings, with checksums added to equally named weights that differ.
+def with_checksums(a: Listing, b: Listing) -> tuple[list[str], list[str]]:
+    """Return the lines of both listings; equal lines of different weights get checksums.
 
     Weights that are the same tensor object in both are not read.
     """
@@ -93,6 +93,7 @@ def told_apart(a: Listing, b: Listing) -> tuple[list[str], list[str]]:
 
 
 def _add(found: Listing, indent: str, line: str) -> None:
+    """Append ``line`` to the listing, indented."""
     found.lines.append(indent + printable(line))
 
 
@@ -102,8 +103,8 @@ def _graph(found: Listing, indent: str, name: str, graph: ir.Graph, end: str = "
     _add(found, indent, f"{name} (")
     for value in graph.inputs:
         default = default_of(value)
-        given = f" = {text.literal(default)}" if default is not None else ""
-        _add(found, inner, f"{_type(value)} {value.name}{given},")
+        default_text = f" = {text.literal(default)}" if default is not None else ""
+        _add(found, inner, f"{_type(value)} {value.name}{default_text},")
     _add(found, indent, ") => (")
     for value in graph.outputs:
         _add(found, inner, f"{_type(value)} {value.name},")
@@ -146,6 +147,7 @@ def _node(found: Listing, indent: str, node: ir.Node) -> None:
 
 
 def _named_graphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
+    """Yield each subgraph of ``node`` with the name of its attribute."""
     for name, attr in node.attributes.items():
         if attr.is_ref():
             continue
@@ -156,11 +158,13 @@ def _named_graphs(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:
 
 
 def _call(node: ir.Node) -> str:
-    given = text.attributes(node.attributes) if node.attributes else ""
-    return f"{_names(node.outputs)} = {text.operator(node)}{given}({_names(node.inputs)})"
+    """Return ``node`` as ``y = Op<axis=1>(a, b)``."""
+    attributes = text.attributes(node.attributes) if node.attributes else ""
+    return f"{_names(node.outputs)} = {text.operator(node)}{attributes}({_names(node.inputs)})"
 
 
 def _type(value: ir.Value) -> str:
+    """Return the type of ``value``; ``?`` if nothing is known."""
     known = value.shape is not None or value.type is not None or opaque_type_of(value) is not None
     return text.type_of(value, dim_text) if known else "?"
 

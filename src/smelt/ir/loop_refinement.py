@@ -10,13 +10,13 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.control_flow_shapes import is_outer
-from smelt.ir.loop_rounds import rounds
+from smelt.ir.loop_rounds import trip_count
 from smelt.ir.same_shape import same_dim
 from smelt.ir.shapes import ShapeInference
 
 
 def affected(node: ir.Node) -> list[ir.Value]:
-    """Return the values about which ``refine`` may learn more."""
+    """Return the values whose shapes ``refine`` may improve."""
     values = list(node.outputs)
     if node.op_type in ("Loop", "Scan") and not node.domain:
         for body in scope.subgraphs(node):
@@ -38,27 +38,29 @@ def refine(shapes: ShapeInference, node: ir.Node) -> None:
 
 def _refine_loop(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
     """Learn the shapes of states and stacked outputs of a Loop from its operands."""
-    carried = len(node.inputs) - 2
+    state_count = len(node.inputs) - 2
     if len(body.inputs) != len(node.inputs) or len(body.outputs) != len(node.outputs) + 1:
         return
     states = zip(node.inputs[2:], body.inputs[2:], body.outputs[1:], node.outputs, strict=False)
     for start, before, after, result in states:
         if start is None:
             continue
-        shape = _steady(start.shape, before.shape, after.shape)
+        shape = _kept_dims(start.shape, before.shape, after.shape)
         shapes.learn(before, shape, start.dtype)
         if _is_made_in(body, after):
             shapes.learn(after, shape, start.dtype)
         shapes.learn(result, shape, start.dtype)
-    for inner, result in zip(body.outputs[1 + carried :], node.outputs[carried:], strict=True):
+    for inner, result in zip(
+        body.outputs[1 + state_count :], node.outputs[state_count:], strict=True
+    ):
         if inner.shape is not None:
             dims = (dim if is_outer(dim) else ir.SymbolicDim(None) for dim in inner.shape)
-            certain = rounds(node)
-            count = ir.SymbolicDim(None) if certain is None else certain
+            known_count = trip_count(node)
+            count = ir.SymbolicDim(None) if known_count is None else known_count
             shapes.learn(result, ir.Shape([count, *dims]), inner.dtype)
 
 
-def _steady(
+def _kept_dims(
     start: ir.Shape | None, before: ir.Shape | None, after: ir.Shape | None
 ) -> ir.Shape | None:
     """Return the dims of ``start`` that an iteration keeps; the others unknown."""
@@ -76,8 +78,8 @@ def _refine_scan(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
     if count is None or len(body.inputs) != len(node.inputs):
         return
     states = len(node.inputs) - count.as_int()
-    given = node.attributes.get("scan_input_axes")
-    axes = given.as_ints() if given is not None else [0] * count.as_int()
+    axes_attribute = node.attributes.get("scan_input_axes")
+    axes = axes_attribute.as_ints() if axes_attribute is not None else [0] * count.as_int()
     for index, (outer, inner) in enumerate(zip(node.inputs, body.inputs, strict=True)):
         if outer is None or outer.shape is None:
             continue
@@ -89,5 +91,6 @@ def _refine_scan(shapes: ShapeInference, node: ir.Node, body: ir.Graph) -> None:
 
 
 def _is_made_in(body: ir.Graph, value: ir.Value) -> bool:
+    """True if a node of ``body`` itself computes ``value``."""
     producer = value.producer()
     return producer is not None and producer.graph is body

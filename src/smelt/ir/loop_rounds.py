@@ -10,7 +10,7 @@ MOST = 2**31
 fails"."""
 
 
-def rounds(node: ir.Node) -> int | None:
+def trip_count(node: ir.Node) -> int | None:
     """Return the trip count of a Loop if it is constant and the condition stays true, else None."""
     attr = node.attributes.get("body")
     count = _number(node.inputs[0])
@@ -27,7 +27,7 @@ def rounds(node: ir.Node) -> int | None:
     return max(count, 0) if last is body.inputs[1] or _number(last) else None
 
 
-def makes_a_round(node: ir.Node) -> bool:
+def runs_at_least_once(node: ir.Node) -> bool:
     """True if a Loop provably runs at least one iteration."""
     count, first = node.inputs[:2]
     number = None if count is None else _number(count)

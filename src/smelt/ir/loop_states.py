@@ -35,7 +35,9 @@ def body_of(node: ir.Node) -> ir.Graph | None:
     return body if fits else None
 
 
-def carried(node: ir.Node, body: ir.Graph) -> Iterator[tuple[ir.Value | None, ir.Value, ir.Value]]:
+def states_of(
+    node: ir.Node, body: ir.Graph
+) -> Iterator[tuple[ir.Value | None, ir.Value, ir.Value]]:
     """Yield each state as (initial value, body input, body output)."""
     for index in range(len(node.inputs) - 2):
         yield node.inputs[index + 2], body.inputs[index + 2], body.outputs[index + 1]
@@ -54,7 +56,7 @@ def varying(state: ir.Value) -> frozenset[int]:
 
 def varying_dims(model: ir.Model) -> int:
     """Return the number of dims of loop states that are known to vary."""
-    states = (before for node, body in _loops(model) for _, before, _ in carried(node, body))
+    states = (before for node, body in _loops(model) for _, before, _ in states_of(node, body))
     return sum(len(varying(before)) for before in states)
 
 
@@ -69,7 +71,7 @@ def is_open(node: ir.Node) -> bool:
 def start_anew(model: ir.Model) -> None:
     """Forget which dims of loop states vary between iterations."""
     for node, body in _loops(model):
-        for _, before, _ in carried(node, body):
+        for _, before, _ in states_of(node, body):
             before.meta.pop(VARYING, None)
 
 
@@ -79,20 +81,20 @@ def open_states(context: ShapeInferenceContext, node: ir.Node) -> None:
     Call this each time before the body is inferred.
     """
     body = body_of(node)
-    for start, before, _ in () if body is None else carried(node, body):
+    for start, before, _ in () if body is None else states_of(node, body):
         if not is_tensor(before) or start is None or not is_tensor(start):
             continue
-        opened = varying(before)
-        if start.shape is None or RANK in opened:
+        axes = varying(before)
+        if start.shape is None or RANK in axes:
             before.shape = None
             continue
         dims = context.name_anonymous_dims_in_shape(start.shape).dims
         before.shape = ir.Shape(
-            [context.new_symbolic_dim() if i in opened else dim for i, dim in enumerate(dims)]
+            [context.new_symbolic_dim() if i in axes else dim for i, dim in enumerate(dims)]
         )
 
 
-def forget_rounds(context: ShapeInferenceContext, body: ir.Graph) -> None:
+def forget_body_facts(context: ShapeInferenceContext, body: ir.Graph) -> None:
     """Erase the facts inferred in a body, because sizes may vary between iterations."""
     for graph in scope.graphs_below(body):
         for value in () if graph is body else graph.inputs:
@@ -103,13 +105,14 @@ def forget_rounds(context: ShapeInferenceContext, body: ir.Graph) -> None:
                 forget(context, value)
 
 
-def forget_varying_rounds(context: ShapeInferenceContext, model: ir.Model) -> None:
+def forget_varying_bodies(context: ShapeInferenceContext, model: ir.Model) -> None:
     """Erase inferred and declared facts in each loop body that has a varying state."""
     for node, body in _loops(model):
-        if any(varying(before) for _, before, _ in carried(node, body)):
-            forget_rounds(context, body)
+        if any(varying(before) for _, before, _ in states_of(node, body)):
+            forget_body_facts(context, body)
 
 
 def _loops(model: ir.Model) -> list[tuple[ir.Node, ir.Graph]]:
+    """Return the Loops of ``model`` that have a valid body, each with the body."""
     bodies = ((node, body_of(node)) for node in scope.nodes(model) if node.op_type == "Loop")
     return [(node, body) for node, body in bodies if body is not None]

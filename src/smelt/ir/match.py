@@ -29,8 +29,7 @@ Look: TypeAlias = Callable[[ir.Node, Constants], bool]
 
 
 def compile_pattern(pattern: Pattern, *, root: bool = False) -> Matcher:
-    """Return a function that matches ``pattern`` at a value and calls its continuation on
-    success."""
+    """Return a function that matches ``pattern`` at a value and then calls its continuation."""
     leaf = _leaf(pattern)
     if leaf is not None:
         return _match_leaf(leaf)
@@ -51,8 +50,8 @@ def _leaf(pattern: Pattern) -> Leaf | None:
     if isinstance(pattern, Const):
         return _const(pattern)
     if isinstance(pattern, Optional) and (leaf := _leaf(pattern.pattern)) is not None:
-        given = leaf
-        return lambda value, state: value is None or given(value, state)
+        present = leaf
+        return lambda value, state: value is None or present(value, state)
     return None
 
 
@@ -62,6 +61,7 @@ def _var(pattern: Var) -> Leaf:
     reason = f"{name!r} would be two different values"
 
     def match(value: ir.Value | None, state: MatchState) -> bool:
+        """Bind the variable to ``value``; note a miss if it is bound to another."""
         if value is None:
             return False
         if state.bind(name, value):
@@ -82,6 +82,7 @@ def _const(pattern: Const) -> Leaf:
         reason = f"an operand is not {pattern.every:.7g} everywhere"
 
     def match(value: ir.Value | None, state: MatchState) -> bool:
+        """True if ``value`` is the required constant; bind its name, if it has one."""
         if not holds(value, state.constants):
             state.miss(reason)
             return False
@@ -101,10 +102,11 @@ def _holds(pattern: Const) -> Callable[[ir.Value | None, Constants], bool]:
 
 
 def _match_leaf(leaf: Leaf) -> Matcher:
-    """Return a matcher that calls the continuation after ``leaf`` and undoes the leaf's
-    bindings."""
+    """Return a matcher that runs ``leaf``, then the continuation, and undoes bindings on
+    failure."""
 
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
+        """Match the leaf and continue; undo its bindings on failure."""
         mark = state.mark()
         if leaf(value, state) and then():
             return True
@@ -115,6 +117,8 @@ def _match_leaf(leaf: Leaf) -> Matcher:
 
 
 def _match_one_of(matchers: list[Matcher]) -> Matcher:
+    """Return the matcher that tries ``matchers`` in order."""
+
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
         return any(matcher(value, state, then) for matcher in matchers)
 
@@ -122,6 +126,8 @@ def _match_one_of(matchers: list[Matcher]) -> Matcher:
 
 
 def _match_optional(matcher: Matcher) -> Matcher:
+    """Return the matcher of an operand that may be absent."""
+
     def match(value: ir.Value | None, state: MatchState, then: Continue) -> bool:
         return then() if value is None else matcher(value, state, then)
 
@@ -136,8 +142,7 @@ class _Choice:
 
 
 def _match_op(pattern: Op, subs: list[Leaf | _Choice], root: bool) -> Matcher:
-    """Return the matcher of an operator pattern: producer, attributes, then operands in each
-    order."""
+    """Return the matcher of an operator: producer, attributes, then operands in each order."""
     op_types = frozenset(pattern.op_types)
     needs = _needs(pattern)
     required = sum(not isinstance(p, Optional) for p in pattern.inputs)
@@ -151,7 +156,7 @@ def _match_op(pattern: Op, subs: list[Leaf | _Choice], root: bool) -> Matcher:
             return False
         if not _fits(node, value, pattern):
             return False
-        operands = _given(node.inputs)
+        operands = _present(node.inputs)
         if len(operands) < required or (len(operands) > len(subs) and not pattern.rest):
             return False
         for order in _orders(operands, len(subs), pattern.commutative):
@@ -183,16 +188,16 @@ def compile_look(pattern: Op) -> Look:
     look, where = _look_at_operands(pattern), pattern.where
     if where is None:
         return look
-    asked = where
-    return lambda node, constants: asked(node) and look(node, constants)
+    predicate = where
+    return lambda node, constants: predicate(node) and look(node, constants)
 
 
 def _look_at_operands(pattern: Op) -> Look:
-    """Return the filter on operands: their producers, or constants if the pattern has no inner
-    nodes."""
+    """Return the filter on producers of operands; on constants if no operand needs a producer."""
     needs = _needs(pattern)
 
     def in_place(node: ir.Node, constants: Constants) -> bool:
+        """True if each operand has a fitting producer, in the order of the pattern."""
         return _could_match(node.inputs, needs)
 
     def anywhere(node: ir.Node, constants: Constants) -> bool:
@@ -209,9 +214,9 @@ def _look_at_operands(pattern: Op) -> Look:
     def holds_constants(node: ir.Node, constants: Constants) -> bool:
         """True if ``node`` has an operand for each constant of the pattern."""
         operands = node.inputs
-        for place, holds in asked:
-            tried = operands if pattern.commutative else operands[place : place + 1]
-            for value in tried:
+        for place, holds in constants_by_place:
+            candidates = operands if pattern.commutative else operands[place : place + 1]
+            for value in candidates:
                 if may_be_constant(value) and (holds is None or holds(value, constants)):
                     break
             else:
@@ -220,18 +225,18 @@ def _look_at_operands(pattern: Op) -> Look:
 
     if needs:
         return anywhere if pattern.commutative else in_place
-    # Without other operators below the root, nobody is told which operand is no constant, or none
-    # of this number.
-    asked = [
-        (place, None if each.number is None and each.every is None else _holds(each))
-        for place, each in enumerate(pattern.inputs)
-        if isinstance(each, Const)
+    # A pattern of one node: a failed constant is no near miss, so the filter may test it.
+    constants_by_place = [
+        (place, None if operand.number is None and operand.every is None else _holds(operand))
+        for place, operand in enumerate(pattern.inputs)
+        if isinstance(operand, Const)
     ]
-    only_leaves = all(isinstance(each, Const | Var) for each in pattern.inputs)
-    return holds_constants if asked and only_leaves else lambda node, constants: True
+    only_leaves = all(isinstance(operand, Const | Var) for operand in pattern.inputs)
+    return holds_constants if constants_by_place and only_leaves else lambda node, constants: True
 
 
 def _needs(pattern: Op) -> tuple[Need, ...]:
+    """Return the operands of ``pattern`` that only some operators can produce."""
     found = enumerate(map(heads, pattern.inputs))
     return tuple((place, head) for place, head in found if head is not None)
 
@@ -254,8 +259,7 @@ def _match_inputs(
     state: MatchState,
     then: Continue,
 ) -> bool:
-    """Match the operands from ``start`` on, in sequence; the first choice continues with the
-    rest."""
+    """Match the operands from ``start`` on; the first choice continues with the rest."""
     count = len(operands)
     for index in range(start, len(subs)):
         operand, sub = operands[index] if index < count else None, subs[index]
@@ -267,7 +271,7 @@ def _match_inputs(
     return then()
 
 
-def _given(inputs: Sequence[ir.Value | None]) -> tuple[ir.Value | None, ...]:
+def _present(inputs: Sequence[ir.Value | None]) -> tuple[ir.Value | None, ...]:
     """Return the inputs without trailing absent ones."""
     count = len(inputs)
     while count and inputs[count - 1] is None:
@@ -278,6 +282,7 @@ def _given(inputs: Sequence[ir.Value | None]) -> tuple[ir.Value | None, ...]:
 def _orders(
     operands: tuple[ir.Value | None, ...], count: int, commutative: bool
 ) -> Iterable[tuple[ir.Value | None, ...]]:
+    """Return the orders in which ``operands`` are matched."""
     if not commutative or count != len(operands):
         return (operands,)
     return (operands, operands[::-1]) if count == 2 else permutations(operands)
@@ -288,7 +293,7 @@ def _fits(node: ir.Node, value: ir.Value, pattern: Op) -> bool:
     if node.domain != pattern.domain or value.index() != pattern.output:
         return False
     for name, expected in pattern.attributes:
-        given = node.attributes.get(name)
-        if given is None or given.value != expected:
+        attribute = node.attributes.get(name)
+        if attribute is None or attribute.value != expected:
             return False
     return pattern.where is None or pattern.where(node)

@@ -14,9 +14,9 @@ FLOAT, INT64, STRING = ir.DataType.FLOAT, ir.DataType.INT64, ir.DataType.STRING
 def register_ml() -> None:
     """Register the rules; call this once."""
     for op_type in ("Scaler", "Normalizer"):
-        registry.register(ML, op_type, since_version=1)(_floats_alike)
-    registry.register(ML, "ArrayFeatureExtractor", since_version=1)(_picked)
-    registry.register(ML, "Imputer", since_version=1)(_alike)
+        registry.register(ML, op_type, since_version=1)(_float_of_same_shape)
+    registry.register(ML, "ArrayFeatureExtractor", since_version=1)(_array_feature_extractor)
+    registry.register(ML, "Imputer", since_version=1)(_same_type_and_shape)
     for op_type in ("LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor"):
         registry.register(ML, op_type, since_version=1)(_regressor)
     for op_type in ("LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"):
@@ -25,36 +25,40 @@ def register_ml() -> None:
 
 def scores_of(node: ir.Node) -> int | None:
     """Return the number of scores per row of a classifier in ONNX Runtime; None if unknown."""
-    told = node.attributes
-    labels = len(told.get_ints("classlabels_ints", ()) or told.get_ints("classlabels_int64s", ()))
-    labels = labels or len(told.get_strings("classlabels_strings", ()))
+    attributes = node.attributes
+    labels = len(
+        attributes.get_ints("classlabels_ints", ()) or attributes.get_ints("classlabels_int64s", ())
+    )
+    labels = labels or len(attributes.get_strings("classlabels_strings", ()))
     if node.op_type == "TreeEnsembleClassifier":
         return labels or None
     if node.op_type == "LinearClassifier":
-        computed = len(told.get_floats("intercepts", ()))
+        computed = len(attributes.get_floats("intercepts", ()))
         return 2 if computed == 1 and labels == 2 else computed or None
-    if told.get_ints("vectors_per_class", ()) and not told.get_floats("prob_a", ()):
+    if attributes.get_ints("vectors_per_class", ()) and not attributes.get_floats("prob_a", ()):
         return labels * (labels - 1) // 2 if labels > 2 else 2
     return labels or None
 
 
-def _floats_alike(context: ShapeInferenceContext, node: ir.Node) -> None:
+def _float_of_same_shape(context: ShapeInferenceContext, node: ir.Node) -> None:
     """Infer a float result of the shape of the input."""
     source = node.inputs[0]
     if source is not None and source.shape is not None:
         context.set_shape_and_dtype(node.outputs[0], source.shape, FLOAT)
 
 
-def _alike(context: ShapeInferenceContext, node: ir.Node) -> None:
+def _same_type_and_shape(context: ShapeInferenceContext, node: ir.Node) -> None:
     """Infer a result of the type and shape of the input."""
     source = node.inputs[0]
     if source is not None and source.shape is not None:
         context.set_shape_and_dtype(node.outputs[0], source.shape, source.dtype)
 
 
-def _picked(context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Infer ArrayFeatureExtractor: one column per index; the library counts only the indices' last
-    dim."""
+def _array_feature_extractor(context: ShapeInferenceContext, node: ir.Node) -> None:
+    """Infer ArrayFeatureExtractor: one column per index.
+
+    The library counts only the last dim of the indices.
+    """
     source, places = node.inputs
     if source is None or source.shape is None or places is None or places.shape is None:
         return
@@ -74,6 +78,7 @@ def _rows(node: ir.Node) -> int | ir.SymbolicDim | None:
 
 
 def _regressor(context: ShapeInferenceContext, node: ir.Node) -> None:
+    """Infer a regressor: one float per row and target."""
     rows = _rows(node)
     if rows is not None:
         name = "n_targets" if node.op_type == "TreeEnsembleRegressor" else "targets"
@@ -82,6 +87,7 @@ def _regressor(context: ShapeInferenceContext, node: ir.Node) -> None:
 
 
 def _classifier(context: ShapeInferenceContext, node: ir.Node) -> None:
+    """Infer a classifier: one label per row, and one float per row and score."""
     rows, scores = _rows(node), scores_of(node)
     if rows is None or scores is None:
         return

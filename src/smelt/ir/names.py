@@ -9,7 +9,7 @@ import onnx_ir as ir
 from smelt.errors import InvalidModel
 from smelt.ir import scope
 
-_MADE_UP = ("const", "local", "val")
+_MEANINGLESS = ("const", "local", "val")
 """Stems without meaning; they always get a number."""
 _META = "smelt.names"
 
@@ -41,13 +41,13 @@ class Names:
 
 def names_of(model: ir.Model) -> Names:
     """Return the names of all values of ``model``; collected once and cached."""
-    return _looked_up(model.graph, scope.graphs(model))
+    return _cached_names(model.graph, scope.graphs(model))
 
 
 def names_below(graph: ir.Graph) -> Names:
     """Return the names of all values of ``graph``, such as a function body; collected once and
     cached."""
-    return _looked_up(graph, scope.graphs_below(graph))
+    return _cached_names(graph, scope.graphs_below(graph))
 
 
 def share_names(names: Names, graph: ir.Graph) -> None:
@@ -62,13 +62,13 @@ def forget_names(model: ir.Model) -> None:
         graph.meta.pop(_META, None)
 
 
-def _looked_up(owner: ir.Graph, graphs: Iterable[ir.Graph]) -> Names:
+def _cached_names(owner: ir.Graph, graphs: Iterable[ir.Graph]) -> Names:
     """Return the names cached at ``owner``, collected from ``graphs`` the first time."""
     names: Names | None = owner.meta.get(_META)
     if names is None:
         every = (value.name for graph in graphs for value in values_of(graph))
         names = Names(name for name in every if name is not None)
-        names.taken.update(_MADE_UP)
+        names.taken.update(_MEANINGLESS)
         owner.meta[_META] = names
     return names
 

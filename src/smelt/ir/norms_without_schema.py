@@ -15,8 +15,8 @@ _FLOAT = ir.DataType.FLOAT
 _NARROW = (ir.DataType.FLOAT16, ir.DataType.BFLOAT16)
 
 
-def can_spell(node: ir.Node) -> bool:
-    """True if the element type is known, and also the rank where an output needs it."""
+def can_expand(node: ir.Node) -> bool:
+    """True if the element type of ``node`` is known, and its rank where an output needs it."""
     x = node.inputs[0]
     if x is None or x.dtype is None:
         return False
@@ -24,14 +24,16 @@ def can_spell(node: ir.Node) -> bool:
 
 
 def layer_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
-    """Build ``(x - mean) / sqrt(variance + epsilon) * scale + bias``; return it, the mean, the
-    factor."""
-    return _spell(b, node, centred=True)
+    """Build ``(x - mean) / sqrt(variance + epsilon) * scale + bias``.
+
+    Returns the result, the mean, and the factor ``1 / sqrt(variance + epsilon)``.
+    """
+    return _expand_norm(b, node, centred=True)
 
 
 def rms_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
     """Build ``x / sqrt(mean of squares + epsilon) * scale``; return it and the factor."""
-    return _spell(b, node, centred=False)
+    return _expand_norm(b, node, centred=False)
 
 
 def group_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
@@ -45,7 +47,7 @@ def group_norm(b: Builder, node: ir.Node) -> tuple[ir.Value, ...]:
     return (b.op("Reshape", normed, b.op("Shape", x)),)
 
 
-def _spell(b: Builder, node: ir.Node, *, centred: bool) -> tuple[ir.Value, ...]:
+def _expand_norm(b: Builder, node: ir.Node, *, centred: bool) -> tuple[ir.Value, ...]:
     """Build a norm; statistics of float16 and bfloat16 are in float32, as in ONNX Runtime."""
     x, scale, bias = (*node.inputs, None)[:3]
     assert x is not None

@@ -17,7 +17,8 @@ _silent: ContextVar[bool] = ContextVar("silent", default=False)
 
 @contextmanager
 def silent_onnx_ir() -> Iterator[None]:
-    """Drop what onnx_ir logs in this thread within the block; other threads log as usual."""
+    """Drop the log records of onnx_ir in this thread within the block; other threads log as
+    usual."""
     _install_filter()
     token = _silent.set(True)
     try:

@@ -13,26 +13,26 @@ from typing import Any
 import onnx_ir as ir
 from onnx_ir import _cloner
 
-READERS = ("onnx_ir._symbolic_shapes", "onnx_shape_inference._symbolic_shapes")
+DIM_PARSERS = ("onnx_ir._symbolic_shapes", "onnx_shape_inference._symbolic_shapes")
 """The modules that parse the texts of dims, each with its own parser."""
 
 
-def read_ceilings() -> None:
+def allow_ceilings() -> None:
     """Let the text of a dim contain ``ceiling``, which SymPy writes for a size that is rounded
     up."""
-    for name, functions in zip(READERS, _FUNCTIONS, strict=True):
+    for name, functions in zip(DIM_PARSERS, _FUNCTIONS, strict=True):
         module = import_module(name)
         getattr(module, functions).setdefault("ceiling", module.sympy.ceiling)
 
 
-def read_once() -> None:
+def cache_parsers() -> None:
     """Put a cache before the parsers of dims: SymPy takes a millisecond to parse a text.
 
-    ``make_symbols_by`` says what else is part of the cache key.
+    The cache key includes ``meaning``, see ``make_symbols_by``.
     """
-    for name in READERS:
+    for name in DIM_PARSERS:
         module = import_module(name)
-        setattr(module, _PARSE, _Once(getattr(module, _PARSE)))
+        setattr(module, _PARSE, _CachedParser(getattr(module, _PARSE)))
 
 
 def make_symbols_by(symbol: Callable[..., Any], meaning: Callable[[], Hashable]) -> None:
@@ -41,7 +41,7 @@ def make_symbols_by(symbol: Callable[..., Any], meaning: Callable[[], Hashable])
     The libraries pass the assumptions ``integer=True, positive=True``. ``meaning`` is part of the
     cache key: while it returns equal values, ``symbol`` must return equal symbols for equal names.
     """
-    for name in READERS:
+    for name in DIM_PARSERS:
         module = import_module(name)
         setattr(module, _SYMPY, _Symbols(module.sympy, symbol))
         getattr(module, _PARSE).meaning = meaning
@@ -54,8 +54,8 @@ PARSED = 4096
 """Number of cached expressions."""
 
 
-class _Once:
-    """A parser with a cache."""
+class _CachedParser:
+    """A parser with a cache, keyed by the text and ``meaning()``."""
 
     def __init__(self, parse: Callable[[str], Any]) -> None:
         self.meaning: Callable[[], Hashable] = lambda: None
@@ -143,8 +143,7 @@ def times_returned(graph: ir.Graph, value: ir.Value) -> int:
 
 
 class Cloner(_cloner.Cloner):
-    """Copies graphs as the library does, but creates no empty metadata and completes results at
-    once."""
+    """Copies graphs as the library does, but faster: no empty metadata, results in one step."""
 
     def clone_node(self, node: ir.Node, deep_copy: bool = False) -> ir.Node:
         """Return a copy of ``node``; falls back to the library for nodes with unknown inputs."""
@@ -162,7 +161,7 @@ class Cloner(_cloner.Cloner):
             inputs,
             attributes,
             overload=node._overload,
-            outputs=[self._copied(value) for value in node._outputs],
+            outputs=[self._copy_value(value) for value in node._outputs],
             version=node._version,
             name=node._name,
             doc_string=node.doc_string,
@@ -178,9 +177,9 @@ class Cloner(_cloner.Cloner):
 
     def _clone_or_get_value(self, value: ir.Value, deep_copy: bool = False) -> ir.Value:
         known = self._value_map.get(value)
-        return self._copied(value) if known is None else known
+        return self._copy_value(value) if known is None else known
 
-    def _copied(self, value: ir.Value) -> ir.Value:
+    def _copy_value(self, value: ir.Value) -> ir.Value:
         """Return a copy of ``value`` and record it in the value map."""
         props = value._metadata_props
         copy = self._value_map[value] = ir.Value(
@@ -200,6 +199,7 @@ _GRAPHS = (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
 
 
 def _copied_shape(shape: ir.Shape | None) -> ir.Shape | None:
+    """Return a copy of ``shape`` that is not frozen."""
     if shape is None:
         return None
     copy = ir.Shape.__new__(ir.Shape)
@@ -208,5 +208,5 @@ def _copied_shape(shape: ir.Shape | None) -> ir.Shape | None:
     return copy
 
 
-read_once()
-read_ceilings()  # on import, so that no dim is read before
+cache_parsers()
+allow_ceilings()  # on import, so that no dim is read before

@@ -36,10 +36,10 @@ def body_opsets(op_type: str, version: int, domain: str = "") -> list[int]:
 def body_of(node: ir.Node, version: int, imported: int) -> ir.Graph | int | None:
     """Return the body of ``node`` in operators of the ONNX opset ``imported``.
 
-    Returns an opset instead if every body needs that later opset, and None if there is no body for
-    these operands or none can be raised. ``version`` is that of the domain of ``node``. The inputs
-    of the body are those of ``node``, followed by unread ones: outputs that the body does not
-    compute because nobody reads them. Outputs that the node lacks are dropped.
+    ``version`` is that of the domain of ``node``. The inputs of the body are those of ``node``,
+    followed by outputs that this body does not compute; nobody reads those. Outputs that the node
+    lacks are dropped. Returns an opset instead if every body needs that later opset. Returns None
+    if there is no body for these operands, or if none can be raised.
     """
     schema = opset.schema(node.op_type, version, node.domain)
     if schema is None or any(attr.is_ref() for attr in node.attributes.values()):
@@ -66,9 +66,9 @@ def body_of(node: ir.Node, version: int, imported: int) -> ir.Graph | int | None
 def _raised(graph: ir.Graph, node: ir.Node, imported: int) -> ir.Graph | None:
     """Return ``graph``, typed by the operands of ``node``, in operators of opset ``imported``, or
     None."""
-    for inner, given in zip(graph.inputs, node.inputs, strict=False):
-        if given is not None:
-            inner.type, inner.shape = given.type, given.shape
+    for inner, operand in zip(graph.inputs, node.inputs, strict=False):
+        if operand is not None:
+            inner.type, inner.shape = operand.type, operand.shape
     try:
         raise_opset(ir.Model(graph, ir_version=10), imported)
     except (ErrorList, Unsupported):
@@ -139,5 +139,6 @@ def _fill_in(graph: ir.Graph, given: dict[str, ir.Attr]) -> None:
 
 
 def _nodes(graph: ir.Graph) -> Iterator[ir.Node]:
+    """Yield the nodes of ``graph`` and its subgraphs."""
     for inner in scope.graphs_below(graph):
         yield from inner

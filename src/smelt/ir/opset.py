@@ -154,9 +154,9 @@ def attribute_names(op_type: str, opset: int) -> tuple[str, ...]:
 
 def attribute(node: ir.Node, name: str, opset: int) -> Any:
     """Return the value of an attribute or its default; None if it has neither or is a reference."""
-    given = node.attributes.get(name)
-    if given is not None:
-        return None if given.is_ref() else given.value
+    present = node.attributes.get(name)
+    if present is not None:
+        return None if present.is_ref() else present.value
     return default_attribute(node.op_type, name, opset, node.domain)
 
 
@@ -169,7 +169,7 @@ def is_default(node: ir.Node, given: ir.Attr, opset: int) -> bool:
 
 
 def _text(value: Any) -> str:
-    """Return an attribute as text that distinguishes 0.0 from -0.0, but no list from a tuple."""
+    """Return an attribute value as text: 0.0 and -0.0 differ, a list and a tuple do not."""
     return repr(tuple(value)) if isinstance(value, list | tuple) else repr(value)
 
 

@@ -20,7 +20,7 @@ from smelt.ir.scan_batches import has_lengths, scan_batches
 
 Adapter: TypeAlias = Callable[[ir.Node, Rewriter], None]
 
-RESTATED: frozenset[tuple[str, int]] = frozenset(
+UNCHANGED_FOR_INFERENCE: frozenset[tuple[str, int]] = frozenset(
     {
         # Dropped attributes that never changed what inference computes.
         *(("Dropout", 7), ("BatchNormalization", 7), ("MaxPool", 8)),
@@ -77,8 +77,7 @@ def _top_k(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _clip(node: ir.Node, rewriter: Rewriter) -> None:
-    """Move the bounds to inputs; opset 6 defaults to the finite float32 range and clips
-    infinities."""
+    """Move the bounds to inputs; the defaults of opset 6 are the finite float32 range."""
     build, source = _builder(node, rewriter), node.inputs[0]
     assert source is not None
     finite = np.finfo(np.float32)
@@ -222,12 +221,11 @@ def _scatter(node: ir.Node, rewriter: Rewriter) -> None:
 
 
 def _softmax(node: ir.Node, rewriter: Rewriter) -> None:
-    """Flatten the input at ``axis`` (default 1) to a matrix and normalize its rows, as before
-    13."""
+    """Normalize the rows of the input flattened at ``axis`` (default 1), as before opset 13."""
     source = node.inputs[0]
     assert source is not None
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 1
-    if source.shape is not None and (alone := _alone(source.shape.dims, axis)) is not None:
+    if source.shape is not None and (alone := _only_long_axis(source.shape.dims, axis)) is not None:
         node.attributes.add(ir.AttrInt64("axis", alone))
         return
     build = _builder(node, rewriter)
@@ -236,9 +234,11 @@ def _softmax(node: ir.Node, rewriter: Rewriter) -> None:
     rewriter.replace(node, [restored], trust_shape=True)
 
 
-def _alone(dims: Sequence[int | ir.SymbolicDim], axis: int) -> int | None:
-    """Return the only axis from ``axis`` on whose size may not be 1; -1 for the last axis, or if
-    all sizes are 1; None if there are several."""
+def _only_long_axis(dims: Sequence[int | ir.SymbolicDim], axis: int) -> int | None:
+    """Return the only axis from ``axis`` on whose size may not be 1; None if there are several.
+
+    -1 stands for the last axis, also if all sizes are 1.
+    """
     rank = len(dims)
     if not -rank <= axis < rank:
         return None
@@ -267,7 +267,7 @@ def breaks(node: ir.Node, version: int) -> bool:
     if (node.op_type, version) == ("Dropout", 10):
         return any(not scope.is_dead(mask) for mask in node.outputs[1:])
     if (node.op_type, version) == ("BatchNormalization", 14):
-        return len(node.outputs) > 1  # it trains, and has other statistics from then on
+        return len(node.outputs) > 1  # training mode, whose statistics changed
     return (node.op_type, version) == ("Scan", 9) and has_lengths(node)
 
 

@@ -31,7 +31,7 @@ class Part:
     """Nodes that run together, in graph order; ``taken`` if they are a region for the target.
 
     ``reads`` and ``writes`` are the inputs and outputs, without constants. ``extra`` are constants
-    that the graph returns and that no node computes.
+    that the graph returns.
     """
 
     taken: bool
@@ -43,22 +43,23 @@ class Part:
 
 def partition(
     graph: ir.Graph,
-    takes: Callable[[ir.Node], bool],
+    supports: Callable[[ir.Node], bool],
     cost: Callable[[Sequence[ir.Node]], float] | None = None,
 ) -> list[Part]:
     """Return the parts of ``graph`` in an order in which they can run.
 
-    A region whose ``cost`` is above 0 is given up, and the rest is partitioned again. Constants
-    belong to each part that reads them. Time is linear in the nodes per region that is given up.
+    ``supports`` says which nodes the target takes. A region whose ``cost`` is above 0 is given up,
+    and the rest is partitioned again. A constant belongs to each part that reads it. The time is
+    linear in the number of nodes, for each repetition.
     """
     nodes = [node for node in graph if not is_constant_node(node)]
-    taken = {node for node in nodes if takes(node)}
+    taken = {node for node in nodes if supports(node)}
     while True:
         parts = _parts(nodes, taken)
-        dear = [p for p in parts if p.taken and cost is not None and cost(p.nodes) > 0]
-        if not dear:
+        costly = [p for p in parts if p.taken and cost is not None and cost(p.nodes) > 0]
+        if not costly:
             break
-        taken.difference_update(*(part.nodes for part in dear))
+        taken.difference_update(*(part.nodes for part in costly))
     returned = [value for value in graph.outputs if constants.tensor_of(value) is not None]
     if returned:
         if not parts or parts[-1].taken:
@@ -67,21 +68,21 @@ def partition(
     connect(graph, parts)
     bounds = bounds_of(graph)
     for part in parts if bounds else ():
-        _tell_sizes(part, graph, bounds)
+        _read_sizes(part, graph, bounds)
     return parts
 
 
-def _tell_sizes(part: Part, graph: ir.Graph, bounds: Mapping[str, Bounds]) -> None:
-    """Let ``part`` read a graph input for each bounded size that no other input of the part has."""
+def _read_sizes(part: Part, graph: ir.Graph, bounds: Mapping[str, Bounds]) -> None:
+    """Add to the inputs of ``part`` a graph input for each bounded size that no input has."""
     values = {*part.reads, *(value for node in part.nodes for value in node.outputs)}
     dims = [dim for value in values for dim in value.shape or ()]
-    wanted = {name for dim in dims for name in symbols_of(dim)} & bounds.keys()
-    told = {str(dim) for value in part.reads for dim in value.shape or ()}
+    needed = {name for dim in dims for name in symbols_of(dim)} & bounds.keys()
+    known = {str(dim) for value in part.reads for dim in value.shape or ()}
     for value in graph.inputs:
-        more = {str(dim) for dim in value.shape or ()} & (wanted - told)
-        if more:
+        new_sizes = {str(dim) for dim in value.shape or ()} & (needed - known)
+        if new_sizes:
             part.reads.append(value)
-            told |= more
+            known |= new_sizes
 
 
 def is_constant_node(node: ir.Node) -> bool:
@@ -98,29 +99,29 @@ def read_by(node: ir.Node) -> Iterable[ir.Value]:
 def _parts(nodes: Sequence[ir.Node], taken: set[ir.Node]) -> list[Part]:
     """Return the nodes grouped by level, taken nodes before others on each level."""
     level: dict[ir.Node, int] = {}
-    found: dict[tuple[int, bool], Part] = {}
+    parts: dict[tuple[int, bool], Part] = {}
     for node in nodes:
-        mine = node in taken
-        highest = 0 if mine else -1
+        is_taken = node in taken
+        highest = 0 if is_taken else -1
         for value in read_by(node):
             producer = value.producer()
             if producer is not None and producer in level:
-                step = mine and producer not in taken
+                step = is_taken and producer not in taken
                 highest = max(highest, level[producer] + step)
         level[node] = highest
     _delay_constants(nodes, taken, level)
     for node in nodes:
-        mine = node in taken
-        found.setdefault((level[node], not mine), Part(mine)).nodes.append(node)
-    return [found[key] for key in sorted(found)]
+        is_taken = node in taken
+        parts.setdefault((level[node], not is_taken), Part(is_taken)).nodes.append(node)
+    return [parts[key] for key in sorted(parts)]
 
 
 def _delay_constants(
     nodes: Sequence[ir.Node], taken: set[ir.Node], level: dict[ir.Node, int]
 ) -> None:
-    """Move nodes that depend only on constants up, to the lowest level that reads them.
+    """Raise the level of nodes that depend only on constants to the lowest level that reads them.
 
-    For a taken reader and a producer that is not taken, that is the level below the reader.
+    If the reader is taken and the node is not, that is the level below the reader.
     """
     free: set[ir.Node] = set()
     for node in nodes:
@@ -173,10 +174,10 @@ def cut(model: ir.Model, parts: Sequence[Part]) -> list[ir.Model]:
 
 
 def body_of(model: ir.Model, graph: ir.Graph) -> tuple[ir.Model, list[ir.Value]]:
-    """Return ``graph``, a subgraph of ``model`` that is emptied, as a model, and the captured
-    values.
+    """Return ``graph``, a subgraph of ``model``, as a model, and the values that it captures.
 
-    The inputs of the model are those of the graph, followed by the captured values (no constants).
+    The inputs of the model are those of the graph, then the captured values (no constants).
+    ``graph`` is emptied.
     """
     own = {*graph.inputs, *(value for node in graph for value in node.outputs)}
     read = [value for node in graph for value in read_by(node)]
@@ -198,6 +199,8 @@ def _model(model: ir.Model, part: Part, name: str) -> ir.Model:
     weights: list[ir.Value] = []
 
     def own(value: ir.Value) -> ir.Value:
+        """Return the copy of ``value`` inside the part: an input, a constant, or ``value``
+        itself."""
         tensor = constants.tensor_of(value)
         if tensor is not None and value not in inside:
             weights.append(ir.Value(name=value.name, const_value=tensor))
@@ -240,4 +243,5 @@ def _return_own(
 
 
 def _like(value: ir.Value) -> ir.Value:
+    """Return a new value with the name, type and shape of ``value``."""
     return ir.Value(name=value.name, type=value.type, shape=value.shape)

@@ -60,7 +60,7 @@ class Op:
 
 @dataclass(frozen=True)
 class OneOf:
-    """Alternatives; the first with which the whole pattern matches is used."""
+    """Alternatives, tried in order until the whole pattern matches."""
 
     alternatives: tuple[Pattern, ...]
 
@@ -132,7 +132,7 @@ def optional(pattern: Pattern) -> Optional:
 
 
 def heads(pattern: Pattern) -> frozenset[str] | None:
-    """Return the operators of which one must produce a value for ``pattern``; None if any may."""
+    """Return the operators that can produce a value for ``pattern``; None if any operator can."""
     if isinstance(pattern, Op):
         return frozenset(pattern.op_types)
     if isinstance(pattern, OneOf):

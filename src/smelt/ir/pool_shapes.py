@@ -14,7 +14,7 @@ from onnx_shape_inference import ShapeInferenceContext
 from smelt.ir.shape_registry import ShapeRule
 
 
-def counted_windows(theirs: ShapeRule) -> ShapeRule:
+def counted_windows(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the rule of pools so that windows that start in the padding at the end are not counted.
 
     ``ceil((size + begin) / stride)`` windows start before that padding. This is the number of
@@ -24,7 +24,7 @@ def counted_windows(theirs: ShapeRule) -> ShapeRule:
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape, then count the windows along each symbolic axis."""
-        theirs(context, node)
+        library_rule(context, node)
         image, result = node.inputs[0] if node.inputs else None, node.outputs[0]
         if image is None or image.shape is None or result.shape is None:
             return
@@ -72,8 +72,10 @@ def _set(node: ir.Node, dims: list[int | ir.SymbolicDim]) -> None:
 
 
 def _is_ceiled(node: ir.Node) -> bool:
+    """True for a pool in ceil mode."""
     return "kernel_shape" in node.attributes and bool(node.attributes.get_int("ceil_mode", 0))
 
 
 def _ints(node: ir.Node, name: str, default: list[int]) -> list[int]:
+    """Return the list attribute ``name``, or ``default``."""
     return list(node.attributes[name].as_ints()) if name in node.attributes else default

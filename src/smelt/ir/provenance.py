@@ -55,14 +55,14 @@ def merge(nodes: Iterable[ir.Node], rule: str) -> Origin:
         origin = origin_of(node)
         sources.update(dict.fromkeys(origin.sources))
         rules.update(dict.fromkeys(origin.rules))
-        given = node.meta.get(NUMBER_KEY)
-        numbers.update(dict.fromkeys(origin.nodes if given is None else (given,)))
+        own_number = node.meta.get(NUMBER_KEY)
+        numbers.update(dict.fromkeys(origin.nodes if own_number is None else (own_number,)))
     rules[rule] = None
-    known = tuple(numbers)[:MOST]
+    node_numbers = tuple(numbers)[:MOST]
     if len(sources) > MOST:
         sources.pop(MORE, None)
-        return Origin((*tuple(sources)[:MOST], MORE), tuple(rules), known)
-    return Origin(tuple(sources), tuple(rules), known)
+        return Origin((*tuple(sources)[:MOST], MORE), tuple(rules), node_numbers)
+    return Origin(tuple(sources), tuple(rules), node_numbers)
 
 
 def stamp(node: ir.Node, origin: Origin) -> None:
@@ -79,8 +79,8 @@ def number(nodes: Iterable[ir.Node]) -> None:
 
 def numbers_of(node: ir.Node) -> tuple[int, ...]:
     """Return the number of ``node``, or the numbers of the nodes it was made from."""
-    given = node.meta.get(NUMBER_KEY)
-    return origin_of(node).nodes if given is None else (given,)
+    own_number = node.meta.get(NUMBER_KEY)
+    return origin_of(node).nodes if own_number is None else (own_number,)
 
 
 def write_to_metadata(nodes: Iterable[ir.Node]) -> None:

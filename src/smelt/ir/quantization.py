@@ -24,26 +24,29 @@ class Quantization:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Input positions of scale and zero point; ``axis`` if it is fixed, None for the attribute."""
+class _ParameterInputs:
+    """Input positions of scale and zero point.
+
+    ``axis`` is the axis of per-axis scales if the operator fixes it; None if an attribute names it.
+    """
 
     scale: int
     zero_point: int
     axis: int | None = None
 
 
-MADE: Mapping[str, _Place] = {
-    "QuantizeLinear": _Place(1, 2),
-    "QLinearConv": _Place(6, 7, 0),
-    "QLinearMatMul": _Place(6, 7, -2),
+QUANTIZING: Mapping[str, _ParameterInputs] = {
+    "QuantizeLinear": _ParameterInputs(1, 2),
+    "QLinearConv": _ParameterInputs(6, 7, 0),
+    "QLinearMatMul": _ParameterInputs(6, 7, -2),
 }
 """Operators that quantize their result."""
-READ: Mapping[tuple[str, int], _Place] = {
-    ("DequantizeLinear", 0): _Place(1, 2),
-    ("QLinearConv", 0): _Place(1, 2, 0),
-    ("QLinearConv", 3): _Place(4, 5, 0),
-    ("QLinearMatMul", 0): _Place(1, 2, -2),
-    ("QLinearMatMul", 3): _Place(4, 5, -1),
+QUANTIZED_OPERANDS: Mapping[tuple[str, int], _ParameterInputs] = {
+    ("DequantizeLinear", 0): _ParameterInputs(1, 2),
+    ("QLinearConv", 0): _ParameterInputs(1, 2, 0),
+    ("QLinearConv", 3): _ParameterInputs(4, 5, 0),
+    ("QLinearMatMul", 0): _ParameterInputs(1, 2, -2),
+    ("QLinearMatMul", 3): _ParameterInputs(4, 5, -1),
 }
 """Operators, with an input position, that read a quantized operand."""
 
@@ -56,27 +59,27 @@ def quantization_of(value: ir.Value) -> Quantization | None:
     """
     if value.dtype is None or not value.dtype.is_integer():
         return None
-    found = set(_told(value))
-    return found.pop() if len(found) == 1 else None
+    stated = set(_stated(value))
+    return stated.pop() if len(stated) == 1 else None
 
 
-def _told(value: ir.Value) -> Iterator[Quantization | None]:
-    """Yield the quantization that the producer and each consumer of ``value`` state."""
+def _stated(value: ir.Value) -> Iterator[Quantization | None]:
+    """Yield the quantization that the producer of ``value`` states, and that of each consumer."""
     producer = value.producer()
-    if producer is not None and not producer.domain and producer.op_type in MADE:
-        yield _read(producer, MADE[producer.op_type], value)
+    if producer is not None and not producer.domain and producer.op_type in QUANTIZING:
+        yield _stated_by(producer, QUANTIZING[producer.op_type], value)
     for node, position in value.uses():
-        place = READ.get((node.op_type, position))
-        if place is not None and not node.domain:
-            yield _read(node, place, value)
+        inputs = QUANTIZED_OPERANDS.get((node.op_type, position))
+        if inputs is not None and not node.domain:
+            yield _stated_by(node, inputs, value)
 
 
-def _read(node: ir.Node, place: _Place, value: ir.Value) -> Quantization | None:
+def _stated_by(node: ir.Node, inputs: _ParameterInputs, value: ir.Value) -> Quantization | None:
     """Return the quantization that ``node`` states for ``value``; None if it is not constant."""
     constants = Constants()
-    scale = constants.get(node.inputs[place.scale], limit=None)
-    given = node.inputs[place.zero_point] if len(node.inputs) > place.zero_point else None
-    zero = np.zeros(1, np.int64) if given is None else constants.get(given, limit=None)
+    scale = constants.get(node.inputs[inputs.scale], limit=None)
+    zero_point = node.inputs[inputs.zero_point] if len(node.inputs) > inputs.zero_point else None
+    zero = np.zeros(1, np.int64) if zero_point is None else constants.get(zero_point, limit=None)
     if scale is None or zero is None or "block_size" in node.attributes:
         return None
     scales = tuple(map(float, scale.reshape(-1)))
@@ -85,5 +88,5 @@ def _read(node: ir.Node, place: _Place, value: ir.Value) -> Quantization | None:
         return Quantization(scales, zeros)
     if value.shape is None or scale.ndim != 1:
         return None
-    axis = node.attributes.get_int("axis", 1) if place.axis is None else place.axis
+    axis = node.attributes.get_int("axis", 1) if inputs.axis is None else inputs.axis
     return Quantization(scales, zeros, axis % len(value.shape))

@@ -17,11 +17,11 @@ from smelt.errors import ErrorList, Unsupported
 from smelt.ir import opset, scope
 from smelt.ir.constants import Constants
 from smelt.ir.known_forms import NEWEST_READ
-from smelt.ir.opset_adapters import ADAPTERS, RESTATED, Adapter, breaks
+from smelt.ir.opset_adapters import ADAPTERS, UNCHANGED_FOR_INFERENCE, Adapter, breaks
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import ShapeInference
 from smelt.ir.versions import ir_version_of
-from smelt.ir.withdrawn import NEVER, described_from, is_withdrawn, spell_out
+from smelt.ir.withdrawn import NEVER, defined_from, expand_withdrawn, is_withdrawn
 
 LOWEST_GOAL = 13
 """The lowest target opset, because adapters produce forms of opset 13."""
@@ -63,27 +63,27 @@ def raise_opset(model: ir.Model, to: int) -> None:
     shapes.restore_interface()
 
 
-def spell_out_withdrawn(model: ir.Model, opset: int | None = None) -> None:
+def replace_withdrawn(model: ir.Model, opset: int | None = None) -> None:
     """Replace operators that ONNX does not define at the opset of ``model``.
 
-    Raises the opset instead if that suffices, unless ``opset`` was requested.
+    If raising the opset suffices, do that instead, unless the caller requested ``opset``.
     """
-    found = [
+    withdrawn = [
         node
         for root, imports in _roots(model)
         for node in scope.nodes_below(root)
         if not node.domain and is_withdrawn(node.op_type, imports.get("", NEVER))
     ]
-    if not found:
+    if not withdrawn:
         return
-    enough = max(described_from(node.op_type) for node in found)
-    if opset is None and enough < NEVER and _is_raised(model, enough):
+    needed_opset = max(defined_from(node.op_type) for node in withdrawn)
+    if opset is None and needed_opset < NEVER and _is_raised(model, needed_opset):
         return
     if model.opset_imports.get("", LOWEST_GOAL) < LOWEST_GOAL:
-        return  # to raise it will spell them
+        return  # raising it will replace them
     shapes = ShapeInference(model)
     shapes.infer_model()
-    _adapt(model, [(node, [spell_out]) for node in found])
+    _adapt(model, [(node, [expand_withdrawn]) for node in withdrawn])
     shapes.restore_interface()
 
 
@@ -102,9 +102,9 @@ def _roots(model: ir.Model) -> list[tuple[ir.Graph, dict[str, int]]]:
     return roots + [(each.graph, each.opset_imports) for each in model.functions.values()]
 
 
-def reads_otherwise(node: ir.Node, one: int, other: int) -> bool:
-    """True if ``node`` has another meaning, or none, in the other ONNX opset."""
-    low, high = sorted((one, other))
+def has_other_meaning(node: ir.Node, opset_a: int, opset_b: int) -> bool:
+    """True if ``node`` has another meaning, or none, in one of the two ONNX opsets."""
+    low, high = sorted((opset_a, opset_b))
     if node.domain or low == high:
         return False
     return opset.schema(node.op_type, low) is None or any(True for _ in _steps(node, low, high))
@@ -140,8 +140,8 @@ def _adapt(model: ir.Model, work: list[tuple[ir.Node, list[Adapter]]]) -> None:
 def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
     """Yield an adapter per version that ``node`` crosses; None if a change cannot be restored."""
     if is_withdrawn(node.op_type, start):
-        if described_from(node.op_type) > to:
-            yield spell_out
+        if defined_from(node.op_type) > to:
+            yield expand_withdrawn
         return
     adapted = False
     for before, version in _changes(node.op_type, start, to):
@@ -152,7 +152,7 @@ def _steps(node: ir.Node, start: int, to: int) -> Iterator[Adapter | None]:
         if adapter is not None:
             adapted = True
             yield adapter
-        elif (node.op_type, version) in RESTATED or (
+        elif (node.op_type, version) in UNCHANGED_FOR_INFERENCE or (
             _widens(node.op_type, before, version)
             if adapted
             else (_is_compatible(node, before, version))
@@ -219,15 +219,16 @@ def _keeps_attribute(node: ir.Node, name: str, before: int, version: int) -> boo
         return name in new.attributes and new.attributes[name].type == old.attributes[name].type
     if name in new.attributes and new.attributes[name].required:
         return False
-    was = opset.default_attribute(node.op_type, name, before)
-    now = opset.default_attribute(node.op_type, name, version)
+    old_default = opset.default_attribute(node.op_type, name, before)
+    new_default = opset.default_attribute(node.op_type, name, version)
     if name not in old.attributes:
-        # A new attribute leaves nodes without it alone, unless RESTATED or an adapter says else.
+        # A new attribute does not affect nodes without it, unless an adapter says otherwise.
         return True
-    return was == now or (was is None and name not in new.attributes)
+    return old_default == new_default or (old_default is None and name not in new.attributes)
 
 
 def _refusal(node: ir.Node, start: int, to: int) -> Unsupported:
+    """Return the error E230 for ``node``."""
     return Unsupported(
         "E230",
         f"operator {node.op_type} has no known way from opset {start} to {to}",

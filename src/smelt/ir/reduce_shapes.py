@@ -10,11 +10,11 @@ from typing import TypeAlias
 import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
-from smelt.ir.slice_shapes import at_run_time
+from smelt.ir.slice_operands import at_run_time
 
 
 def infer_reduction(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Infer the rank from the number of run-time axes; return False for other nodes.
+    """Infer the rank of a reduction with run-time axes from their number; False for other nodes.
 
     The remaining dims are unknown. No axes mean all, or none with ``noop_with_empty_axes``.
     """
@@ -34,8 +34,8 @@ def infer_reduction(context: ShapeInferenceContext, node: ir.Node) -> bool:
     elif count in (0, rank):
         shape = ir.Shape([1] * rank if keep else [])
     else:
-        left = rank if keep else rank - count
-        shape = ir.Shape([context.new_symbolic_dim() for _ in range(left)])
+        result_rank = rank if keep else rank - count
+        shape = ir.Shape([context.new_symbolic_dim() for _ in range(result_rank)])
     context.set_shape_and_dtype(node.outputs[0], shape, source.dtype)
     return True
 
@@ -43,13 +43,12 @@ def infer_reduction(context: ShapeInferenceContext, node: ir.Node) -> bool:
 Rule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], None]
 
 
-def with_sizes(theirs: Rule) -> Rule:
-    """Wrap the rule of ReduceProd or ReduceSum so that it also computes the element of a vector of
-    sizes."""
+def with_sizes(library_rule: Rule) -> Rule:
+    """Wrap the rule of ReduceProd or ReduceSum so that it also computes with tracked sizes."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape, then compute the product or sum of known sizes."""
-        theirs(context, node)
+        library_rule(context, node)
         source, result = node.inputs[0], node.outputs[0]
         if source is None or source.shape is None or len(source.shape) != 1:
             return
@@ -66,5 +65,6 @@ def with_sizes(theirs: Rule) -> Rule:
 
 
 def _int(node: ir.Node, name: str, default: int) -> int:
-    given = node.attributes.get(name)
-    return default if given is None or given.is_ref() else given.as_int()
+    """Return the integer attribute ``name``, or ``default``."""
+    attribute = node.attributes.get(name)
+    return default if attribute is None or attribute.is_ref() else attribute.as_int()

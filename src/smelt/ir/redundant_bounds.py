@@ -15,11 +15,13 @@ import onnx_ir as ir
 
 from smelt.ir.dim_texts import is_plain
 from smelt.ir.dims import symbols_of
-from smelt.ir.empty_dims import any_may_be_none, from_one, may_be_none, with_zeros
+from smelt.ir.empty_dims import any_may_be_zero, from_one, may_be_zero, with_zeros
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.same_shape import Dim
 
-_DECIDES = re.compile(r"Max\(0, ([A-Za-z_]\w*) - [1-9]\d*\)|Min\([1-9]\d*, ([A-Za-z_]\w*)\)")
+_EFFECTIVE_BOUND = re.compile(
+    r"Max\(0, ([A-Za-z_]\w*) - [1-9]\d*\)|Min\([1-9]\d*, ([A-Za-z_]\w*)\)"
+)
 """A single bound of one size, which has an effect in some runs if the size may be 0."""
 
 MOST = 3
@@ -28,10 +30,15 @@ MOST = 3
 
 def without_redundant_bounds(dim: Dim) -> Dim:
     """Return ``dim`` without redundant bounds, or ``dim`` itself if none is redundant."""
-    if isinstance(dim, int) or not any_may_be_none() or not _is_bounded(dim) or _decides(dim):
+    if (
+        isinstance(dim, int)
+        or not any_may_be_zero()
+        or not _is_bounded(dim)
+        or _is_effective_bound(dim)
+    ):
         return dim  # SymPy takes milliseconds to read a bound
     read = str(expression_of(dim))
-    names = tuple(sorted(filter(may_be_none, symbols_of(dim))))
+    names = tuple(sorted(filter(may_be_zero, symbols_of(dim))))
     simple = _simple(read, names) or read
     if _bounds(simple) == _bounds(str(dim)):
         return dim
@@ -43,8 +50,8 @@ def is_one_unless_empty(dim: Dim, parts: Sequence[Dim]) -> bool:
     0."""
     if isinstance(dim, int) or not _is_bounded(dim):
         return dim == 1
-    empty = [*filter(may_be_none, symbols_of(dim))]
-    if len(empty) > MOST or from_one(str(dim)) != 1 or not all(map(_is_known, parts)):
+    empty = [*filter(may_be_zero, symbols_of(dim))]
+    if len(empty) > MOST or from_one(str(dim)) != 1 or not all(map(_is_plain_dim, parts)):
         return False
     return all(
         with_zeros(str(dim), zeros) == 1 or not sum(with_zeros(str(each), zeros) for each in parts)
@@ -52,19 +59,21 @@ def is_one_unless_empty(dim: Dim, parts: Sequence[Dim]) -> bool:
     )
 
 
-def _is_known(dim: Dim) -> bool:
+def _is_plain_dim(dim: Dim) -> bool:
+    """True for a number, and for a dim whose text is plain arithmetic."""
     return isinstance(dim, int) or (dim.value is not None and is_plain(dim.value))
 
 
 def _is_bounded(dim: ir.SymbolicDim) -> bool:
+    """True if the text of ``dim`` is plain arithmetic with a Min or Max."""
     text = dim.value or ""
     return ("Min(" in text or "Max(" in text) and is_plain(text)
 
 
-def _decides(dim: ir.SymbolicDim) -> bool:
+def _is_effective_bound(dim: ir.SymbolicDim) -> bool:
     """True if ``dim`` is a single bound that has an effect in some runs."""
-    found = _DECIDES.fullmatch(dim.value or "")
-    return found is not None and may_be_none(found[1] or found[2])
+    found = _EFFECTIVE_BOUND.fullmatch(dim.value or "")
+    return found is not None and may_be_zero(found[1] or found[2])
 
 
 @lru_cache(maxsize=4096)
@@ -75,13 +84,14 @@ def _simple(text: str, empty: tuple[str, ...]) -> str | None:
     if not empty or len(empty) > MOST or _bounds(str(simple)) >= _bounds(text):
         return None
     for zeros in _cases(empty):
-        there, here = with_zeros(text, zeros), with_zeros(str(simple), zeros)
-        if not (there - here).is_zero:
+        original, simplified = with_zeros(text, zeros), with_zeros(str(simple), zeros)
+        if not (original - simplified).is_zero:
             return None
     return str(simple)
 
 
 def _bounds(text: str) -> int:
+    """Return the number of Min and Max in ``text``."""
     return text.count("Min(") + text.count("Max(")
 
 

@@ -1,9 +1,9 @@
 """Propagates better-known types, dims and elements while a model is rewritten.
 
-A fold turns an operand into a constant, after which shapes below it can be inferred that were
+A fold turns an operand into a constant; then shapes of its consumers can be inferred that were
 unknown before. So if a replacement is better known than the old value, its readers are inferred
-again, and so on while anything is gained: through captures, into bodies of loops, and out through
-outputs of branches and loops. Knowledge only grows, so this ends, and a value is visited once per
+again, and then the readers of each result that gains. This includes captures, bodies of loops, and
+outputs of branches and loops. Facts only grow, so the propagation ends; a value is visited once per
 gain.
 """
 
@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from smelt.ir import loop_refinement, scope
 from smelt.ir.constants import is_constant
-from smelt.ir.declared import hand_on_rank
+from smelt.ir.declared import copy_rank
 from smelt.ir.known_dims import merged, says_more
 from smelt.ir.same_shape import Dim
 from smelt.ir.shapes import ShapeInference
@@ -33,7 +33,7 @@ class Refinement:
         self.shapes = shapes
         self._returned: dict[ir.Value, list[ir.Node]] | None = None
 
-    def returns(self, new: ir.Value, old: ir.Value) -> None:
+    def note_returned(self, new: ir.Value, old: ir.Value) -> None:
         """Note that a graph now returns ``new`` in place of ``old``."""
         if self._returned is not None and old in self._returned:
             self._returned[new] = self._returned.pop(old)
@@ -41,9 +41,10 @@ class Refinement:
     def unite(self, old: ir.Value, new: ir.Value) -> tuple[bool, bool]:
         """Give ``new``, which replaces ``old``, all facts that are known about one of them.
 
-        Returns two flags: more is known now than was known about ``old``, and about ``new``.
+        Returns two flags: the united facts exceed those of ``old``, and they exceed those of
+        ``new``.
         """
-        hand_on_rank(old, new)
+        copy_rank(old, new)
         old_gains = new_gains = False
         if old.shape is not None and new.shape is not None:
             if old.shape is not new.shape and old.shape.dims != new.shape.dims:
@@ -59,20 +60,23 @@ class Refinement:
         if new.type is None and old.type is not None:
             new.type, new_gains = old.type, True
         old_gains |= old.type is None and new.type is not None
-        more, less = self._unite_elements(old, new)
-        return old_gains or more, new_gains or less
+        old_gains_elements, new_gains_elements = self._unite_elements(old, new)
+        return old_gains or old_gains_elements, new_gains or new_gains_elements
 
     def _unite_elements(self, old: ir.Value, new: ir.Value) -> tuple[bool, bool]:
-        """Do the same for known elements of a small integer tensor; returns the same two flags."""
+        """Unite the known elements of small integer tensors; return the same two flags as
+        ``unite``."""
         if is_constant(new):
             return not is_constant(old), False
         if not _may_be_sizes(new):
             return False, False
-        was, now = self.shapes.elements(old), self.shapes.elements(new)
-        if was is not None and now is None:
-            self.shapes.note_elements(new, was)
+        old_elements, new_elements = self.shapes.elements(old), self.shapes.elements(new)
+        if old_elements is not None and new_elements is None:
+            self.shapes.note_elements(new, old_elements)
             return False, True
-        return now is not None and (was is None or merged(was, now) is not None), False
+        return new_elements is not None and (
+            old_elements is None or merged(old_elements, new_elements) is not None
+        ), False
 
     def propagate(self, nodes: Iterable[ir.Node], dead: set[ir.Node]) -> list[ir.Node]:
         """Infer ``nodes`` again, then the readers of each result that gains.
@@ -101,6 +105,7 @@ class Refinement:
         return [reader for value in self._infer(node) for reader in self._readers(value)]
 
     def _readers(self, value: ir.Value) -> list[ir.Node]:
+        """Return the nodes that read ``value``, or whose subgraphs return it."""
         return [*scope.consumers(value), *self.returning(value)]
 
     def _infer(self, node: ir.Node) -> Iterator[ir.Value]:
@@ -118,6 +123,7 @@ class Refinement:
                 yield value
 
     def _facts(self, value: ir.Value) -> Facts:
+        """Return shape, dtype and tracked elements of ``value``."""
         elements = self.shapes.elements(value) if _may_be_sizes(value) else None
         return value.shape, value.dtype, None if elements is None else tuple(elements)
 

@@ -26,7 +26,7 @@ class Region:
     nodes: dict[ir.Node, None] = field(default_factory=dict)
 
     def is_among(self, nodes: Collection[ir.Node]) -> bool:
-        """True if any part of the region is one of ``nodes``."""
+        """True if a node of the region, or a source, is one of ``nodes``."""
         return any(node in nodes for node in (*self.sources, *self.nodes))
 
     def outside(self, value: ir.Value) -> Iterator[ir.Node]:
@@ -59,7 +59,7 @@ class Regions:
             self._parent[self._root(producer)] = self._root(node)
 
     def found(self) -> list[Region]:
-        """Return the regions that have more than sources, ordered by their first node."""
+        """Return the regions that contain more than sources, ordered by their first node."""
         regions: dict[ir.Node, Region] = {}
         for node in self._parent:
             region = regions.setdefault(self._root(node), Region())
@@ -70,6 +70,7 @@ class Regions:
         return [region for region in regions.values() if region.nodes]
 
     def _root(self, node: ir.Node) -> ir.Node:
+        """Return the representative of the region of ``node``."""
         parent = self._parent
         while parent[node] is not node:
             parent[node] = parent[parent[node]]

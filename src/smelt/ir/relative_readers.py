@@ -18,11 +18,11 @@ from smelt.ir.opset import MOVEMENT
 
 
 class Form(IntEnum):
-    """How a value derives from the original: the higher, the fewer consumers notice the error.
+    """How a value derives from the original; consumers of a higher form depend on the error less.
 
-    ``ITSELF``: the value, scaled, moved or clipped: an output shows its error.
-    ``TERM``: something was added or multiplied: a logarithm may show the error.
-    ``SUM``: the sum of a row of values: a logarithm or a divisor may show the error.
+    - ``ITSELF``: the value, scaled, moved or clipped; a graph output shows its error.
+    - ``TERM``: something was added or multiplied; a logarithm may show the error.
+    - ``SUM``: the sum of a row of values; a logarithm or a divisor may show the error.
     """
 
     ITSELF = 0
@@ -65,19 +65,19 @@ def reads_relative_error(value: ir.Value) -> str:
         if form == Form.ITSELF and current.is_graph_output():
             return "output"
         for node, index in current.uses():
-            if _notices(node, index, form):
+            if _depends_on(node, index, form):
                 return node.op_type
-            for made, after in _handed_on(node, index, form):
-                if made not in seen or after < seen[made]:
-                    seen[made] = after
-                    pending.append((made, after))
+            for result, result_form in _affected_results(node, index, form):
+                if result not in seen or result_form < seen[result]:
+                    seen[result] = result_form
+                    pending.append((result, result_form))
         if len(seen) > MOST:
             return "more readers than are looked at"
     return ""
 
 
-def _notices(node: ir.Node, index: int, form: Form) -> bool:
-    """True if ``node`` shows the relative error of its input ``index``, of this ``form``."""
+def _depends_on(node: ir.Node, index: int, form: Form) -> bool:
+    """True if ``node`` shows the relative error of its input ``index``, which has this ``form``."""
     if node.domain or node.op_type in OPAQUE:
         return form == Form.ITSELF and _is_opaque(node)
     if node.op_type in DIVIDING:
@@ -99,8 +99,8 @@ def _is_opaque(node: ir.Node) -> bool:
     return not node.domain or not node.domain.startswith(("smelt", "com.microsoft"))
 
 
-def _handed_on(node: ir.Node, index: int, form: Form) -> Iterator[tuple[ir.Value, Form]]:
-    """Yield the results of ``node`` that are small where its input ``index`` is, and their
+def _affected_results(node: ir.Node, index: int, form: Form) -> Iterator[tuple[ir.Value, Form]]:
+    """Yield the results of ``node`` that are small where its input ``index`` is, with their
     forms."""
     if node.domain and (node.domain, node.op_type) != ("smelt", "DotGeneral"):
         return
@@ -110,8 +110,10 @@ def _handed_on(node: ir.Node, index: int, form: Form) -> Iterator[tuple[ir.Value
 
 
 def _form_after(node: ir.Node, index: int, form: Form) -> Form | None:
-    """Return the form of the result of ``node`` for input ``index`` of ``form``; None if it ends
-    there."""
+    """Return the form of the result of ``node`` if its input ``index`` has ``form``.
+
+    None if the relative error does not reach the result.
+    """
     op_type = node.op_type
     if op_type in KEEPING:
         return form if index == 0 or op_type in ("Concat", "Max", "Min") else None

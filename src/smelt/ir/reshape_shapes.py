@@ -20,16 +20,16 @@ from smelt.ir.same_shape import Dim
 from smelt.ir.shape_registry import ShapeRule
 
 
-def counted_first(theirs: ShapeRule) -> ShapeRule:
-    """Wrap the rule of Reshape: count factors first, and call the library in hard cases only."""
+def counted_first(library_rule: ShapeRule) -> ShapeRule:
+    """Wrap the rule of Reshape: count factors, and call the library only where that fails."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape by counting factors, or else by the library."""
         dims = _result(context, node)
         if dims is None:
-            theirs(context, node)
+            library_rule(context, node)
             _divide_exactly(node)
-            _take_whole(node)
+            _drop_clamp(node)
             return
         dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
         context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), dtype)
@@ -51,11 +51,11 @@ def _divide_exactly(node: ir.Node) -> None:
         result.shape = ir.Shape(dims)
 
 
-def _take_whole(node: ir.Node) -> None:
+def _drop_clamp(node: ir.Node) -> None:
     """Replace Min(64, N) in the result by N if both shapes agree otherwise.
 
-    Positions that are clamped to a table of 64 have such a dim; N > 64 fails at run time, because
-    the number of elements must match. Sizes of inputs are assumed to be positive.
+    Positions that are clamped to a table of 64 rows have such a dim. N > 64 fails at run time,
+    because the number of elements must match. Sizes of inputs are assumed to be positive.
     """
     data, result = node.inputs[0], node.outputs[0]
     if data is None or data.shape is None or result.shape is None:
@@ -66,11 +66,15 @@ def _take_whole(node: ir.Node) -> None:
     ):
         return
     left, right = ([d for d in side if not isinstance(d, int)] for side in sides)
-    wholes = [d for d in left if d not in right]
-    cuts = [d for d in right if d not in left]
-    if len(left) == len(right) and len(wholes) == len(cuts) == 1 and bound_of(*cuts, *wholes):
-        place = sides[1].index(cuts[0])
-        result.shape = ir.Shape([*sides[1][:place], wholes[0], *sides[1][place + 1 :]])
+    whole_dims = [d for d in left if d not in right]
+    clamped_dims = [d for d in right if d not in left]
+    if (
+        len(left) == len(right)
+        and len(whole_dims) == len(clamped_dims) == 1
+        and bound_of(*clamped_dims, *whole_dims)
+    ):
+        place = sides[1].index(clamped_dims[0])
+        result.shape = ir.Shape([*sides[1][:place], whole_dims[0], *sides[1][place + 1 :]])
 
 
 def exact_quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
@@ -78,15 +82,16 @@ def exact_quotient(dims: Sequence[Dim], others: Sequence[Dim]) -> Dim | None:
     None."""
     import sympy
 
-    parts = [
-        [d if isinstance(d, int) else expression_of(d) for d in each] for each in (dims, others)
+    both = [
+        [d if isinstance(d, int) else expression_of(d) for d in factors]
+        for factors in (dims, others)
     ]
-    if any(part is None for each in parts for part in each):
+    if any(part is None for factors in both for part in factors):
         return None
-    over, under = (sympy.Mul(*each) for each in parts)
-    if under == 0:
+    numerator, denominator = (sympy.Mul(*factors) for factors in both)
+    if denominator == 0:
         return None
-    size = sympy.cancel(over / under)
+    size = sympy.cancel(numerator / denominator)
     if sympy.fraction(sympy.together(size))[1] != 1 or size.has(sympy.floor):
         return None
     return int(size) if size.is_Integer else ir.SymbolicDim(size)
@@ -100,7 +105,7 @@ def _result(context: ShapeInferenceContext, node: ir.Node) -> list[Dim] | None:
     if data is None or target is None or data.shape is None or target.const_value is None:
         return None
     if context.get_symbolic_value(data) is not None:
-        return None  # what the elements are has to be passed on
+        return None  # the library also passes on the elements
     if any(not isinstance(dim, int) and dim.value is None for dim in data.shape.dims):
         return None
     return reshaped(data.shape.dims, target.const_value.numpy().reshape(-1).tolist())

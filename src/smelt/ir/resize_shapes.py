@@ -18,36 +18,40 @@ def infer_resize(context: ShapeInferenceContext, node: ir.Node) -> bool:
     if source is None or source.shape is None:
         return False
     rank = len(source.shape)
-    given = node.attributes.get("axes")
-    axes = [a % rank for a in given.as_ints()] if given is not None else list(range(rank))
+    axes_attribute = node.attributes.get("axes")
+    axes = (
+        [a % rank for a in axes_attribute.as_ints()]
+        if axes_attribute is not None
+        else list(range(rank))
+    )
     first = 2 if context.opset >= 11 and node.op_type == "Resize" else 1
     scales, sizes = _numbers(node, first), _numbers(node, 3)
     policy = node.attributes.get("keep_aspect_ratio_policy")
-    kept = policy.as_string() if policy is not None else "stretch"
-    found = list(source.shape.dims)
+    policy_name = policy.as_string() if policy is not None else "stretch"
+    dims = list(source.shape.dims)
     if scales is not None and len(scales) == len(axes):
         for axis, scale in zip(axes, scales, strict=True):
-            size = found[axis]
+            size = dims[axis]
             if isinstance(size, int):
-                found[axis] = int(np.floor(np.float32(size) * np.float32(scale)))
+                dims[axis] = int(np.floor(np.float32(size) * np.float32(scale)))
             elif scale != 1:
                 return False
-    elif sizes is not None and kept != "stretch" and len(sizes) == len(axes):
-        known = [found[axis] for axis in axes]
+    elif sizes is not None and policy_name != "stretch" and len(sizes) == len(axes):
+        old_sizes = [dims[axis] for axis in axes]
         ratios: list[np.float32] = [
             np.float32(new) / np.float32(old)
-            for new, old in zip(sizes, known, strict=True)
+            for new, old in zip(sizes, old_sizes, strict=True)
             if isinstance(old, int) and old > 0
         ]
-        whole = len(ratios) == len(axes)
-        pick = min if kept == "not_larger" else max
-        ratio = pick(ratios) if whole else np.float32(1)
-        for axis, size in zip(axes, known, strict=True):
+        all_are_known = len(ratios) == len(axes)
+        pick = min if policy_name == "not_larger" else max
+        ratio = pick(ratios) if all_are_known else np.float32(1)
+        for axis, size in zip(axes, old_sizes, strict=True):
             number = int(np.floor(ratio * np.float32(size) + 0.5)) if isinstance(size, int) else 0
-            found[axis] = number if whole else context.new_symbolic_dim()
+            dims[axis] = number if all_are_known else context.new_symbolic_dim()
     else:
         return False
-    context.set_shape_and_dtype(node.outputs[0], ir.Shape(found), source.dtype)
+    context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
     return True
 
 

@@ -124,7 +124,7 @@ class Rewriter:
                 raise Refused(f"the dtype would change from {old.dtype} to {new.dtype}")
             if conflicting_shapes(old.shape, new.shape):
                 raise Refused(f"the shape would change from {old.shape} to {new.shape}")
-            if not trust_shape and new.shape is None and (maker := _foreign(new)):
+            if not trust_shape and new.shape is None and (maker := _foreign_operator(new)):
                 raise Refused(f"{maker} gives no shape: is an operator of this name declared?")
             if not trust_shape and not same_shape(old.shape, new.shape):
                 raise Refused(f"the shape {new.shape} is not proved to be {old.shape}")
@@ -244,14 +244,13 @@ class Rewriter:
         return gaining
 
     def _positions(self, graph: ir.Graph, value: ir.Value) -> list[int]:
-        """Return the output positions of ``value`` in ``graph``; recomputed if passes changed the
-        outputs."""
+        """Return the output positions of ``value`` in ``graph``, cached until outputs change."""
         outputs = graph.outputs
         for is_fresh in (False, True):
             if is_fresh or graph not in self._returned:
-                found = self._returned[graph] = {}
+                positions = self._returned[graph] = {}
                 for index, output in enumerate(tuple(outputs)):
-                    found.setdefault(output, []).append(index)
+                    positions.setdefault(output, []).append(index)
             known = self._returned[graph].get(value, [])
             is_current = all(index < len(outputs) and outputs[index] is value for index in known)
             if is_current and len(known) == times_returned(graph, value):
@@ -269,7 +268,7 @@ class Rewriter:
         for index in self._positions(graph, old):
             graph.outputs[index] = new
         self._returned[graph].setdefault(new, []).extend(self._returned[graph].pop(old, []))
-        self.refinement.returns(new, old)
+        self.refinement.note_returned(new, old)
         name, old.name = old.name, None
         new.name = name
         noted = old.metadata_props.items()
@@ -278,13 +277,14 @@ class Rewriter:
         return new
 
 
-def _foreign(value: ir.Value) -> str:
+def _foreign_operator(value: ir.Value) -> str:
     """Return the non-ONNX operator that computes ``value``, or an empty text."""
     node = value.producer()
     return f"{node.domain}.{node.op_type}" if node is not None and node.domain else ""
 
 
 def _is_output_identity(node: ir.Node, output: ir.Value) -> bool:
+    """True if ``node`` is an Identity whose output the graph returns."""
     return output.is_graph_output() and node.op_type == "Identity" and not node.domain
 
 

@@ -40,14 +40,14 @@ def count_open_rows(size: str, cut: Cut) -> str | None:
     a dim.
 
     A backward Slice takes the same rows as a forward one whose end and start are one row later.
-    None where runtimes disagree: a step of 0, and backward Slices that start before the last row
-    counted from the end, or end at "to the end".
+    None where runtimes disagree: for a step of 0, and for backward Slices that end at "to the end"
+    or start before the last row counted from the end.
     """
     start, end, step = cut
     if step < 0:
         if start < -1 or end >= LONGEST:
             return None
-        start, end = _a_row_later(end), _a_row_later(start)
+        start, end = _next_row(end), _next_row(start)
     if not step:
         return None
     rows = _count_forward(size, start, end)
@@ -56,25 +56,25 @@ def count_open_rows(size: str, cut: Cut) -> str | None:
     )
 
 
-def _a_row_later(place: int) -> int:
+def _next_row(place: int) -> int:
     """Return the index after ``place``; after -1, the last row, comes the end."""
     return LONGEST if place == -1 else place + 1
 
 
 def _count_forward(size: str, start: int, end: int) -> str:
     """Return the number of rows from ``start`` to ``end`` of an axis of ``size`` as text."""
-    first = start <= -LONGEST or start == 0
+    from_first = start <= -LONGEST or start == 0
     if end >= LONGEST:
-        if first:
+        if from_first:
             return size
         return rows_at_most(size, -start) if start < 0 else rows_less(size, start)
     if end <= -LONGEST or not end:
         return "0"
-    if first:
+    if from_first:
         return rows_at_most(size, end) if end >= 0 else rows_less(size, -end)
     if (start < 0) == (end < 0):
-        most, less = (-start, -end) if start < 0 else (end, start)
-        return rows_less(rows_at_most(size, most), less) if start < end else "0"
+        kept, dropped = (-start, -end) if start < 0 else (end, start)
+        return rows_less(rows_at_most(size, kept), dropped) if start < end else "0"
     if start > 0:
         return rows_less(size, start - end)
     whole = size if size.isidentifier() else f"({size})"
@@ -95,5 +95,5 @@ def slice_operands(cuts: dict[int, Cut]) -> tuple[Sequence[int], ...]:
     """Return starts, ends, axes and steps as operands of a Slice; without steps if all are 1."""
     axes = sorted(cuts)
     starts, ends, steps = zip(*(cuts[axis] for axis in axes), strict=True)
-    every: tuple[Sequence[int], ...] = (starts, ends, axes, steps)
-    return every if set(steps) != {1} else every[:3]
+    operands: tuple[Sequence[int], ...] = (starts, ends, axes, steps)
+    return operands if set(steps) != {1} else operands[:3]

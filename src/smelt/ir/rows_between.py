@@ -26,34 +26,36 @@ def rows_between(size: Dim, start: Dim, end: Dim) -> Dim | None:
     None if a position may be negative.
     """
     whole = _text(size)
-    if whole is not None and _is_all_from_behind(size, start, end):
+    if whole is not None and _takes_all_from_end(size, start, end):
         return size
-    if whole is None or not _is_a_place(start):
+    if whole is None or not _is_position(start):
         return None
-    if start == 0 and isinstance(end, ir.SymbolicDim) and _without_two(size, end):
+    if start == 0 and isinstance(end, ir.SymbolicDim) and _ends_two_before(size, end):
         return ir.SymbolicDim(f"Max(0, {end})")
-    if not _is_a_place(end):
+    if not _is_position(end):
         return None
-    first, last = (_within(place, size, whole) for place in (start, end))
-    kept = _kept_from_behind(size, start) if last == whole else None
-    if kept is not None:
-        return ir.SymbolicDim(f"Min({kept}, {size})")
-    less = _less(start, size) if last == whole else None
-    if less is not None:
-        return less
+    first, last = (_limited(place, size, whole) for place in (start, end))
+    rows = _rows_from_end(size, start) if last == whole else None
+    if rows is not None:
+        return ir.SymbolicDim(f"Min({rows}, {size})")
+    rows_left = _rows_before_end(start, size) if last == whole else None
+    if rows_left is not None:
+        return rows_left
     if first == "0":
         text = last
     elif last == whole:
         text = f"Max(0, {whole} - {start})" if isinstance(start, int) else f"{whole} - {first}"
     else:
-        taken = f"({first})" if _less(start, size) is not None else first
-        text = f"Max(0, {last} - {taken})"
+        start_text = f"({first})" if _rows_before_end(start, size) is not None else first
+        text = f"Max(0, {last} - {start_text})"
     return ir.SymbolicDim(without_bound(text))
 
 
-def _is_all_from_behind(size: Dim, start: Dim, end: Dim) -> bool:
-    """True for ``x[-N :]`` of N rows or of min(N, 64) rows; for N = 0, ``x[-0 :]`` takes no row
-    either."""
+def _takes_all_from_end(size: Dim, start: Dim, end: Dim) -> bool:
+    """True for ``x[-N :]`` of N rows, or of min(N, 64) rows.
+
+    For N = 0, ``x[-0 :]`` takes no row either.
+    """
     if not isinstance(start, ir.SymbolicDim) or not isinstance(size, ir.SymbolicDim):
         return False
     if end != size and not (isinstance(end, int) and end >= LONGEST):
@@ -69,8 +71,7 @@ def _is_all_from_behind(size: Dim, start: Dim, end: Dim) -> bool:
 
 
 def without_bound(text: str) -> str:
-    """Return N for ``Max(0, (N + 1) - 1)``: the bound is dropped where the sum is seen to be >=
-    0."""
+    """Return N for ``Max(0, (N + 1) - 1)``; ``text`` itself unless the sum is surely >= 0."""
     bounded = inside_bound(text)
     if not _SUM_LESS_ROWS.match(bounded):
         return text
@@ -81,9 +82,8 @@ def without_bound(text: str) -> str:
     return text if "-" in rest else rest
 
 
-def _kept_from_behind(size: Dim, start: Dim) -> str | None:
-    """Return K for ``x[max(0, size - K) :]``, the last K rows of a table of positions, else
-    None."""
+def _rows_from_end(size: Dim, start: Dim) -> str | None:
+    """Return K for ``x[max(0, size - K) :]``, the last K rows; None for other starts."""
     left_out = inside_bound(str(start)) if isinstance(start, ir.SymbolicDim) else ""
     if not left_out:
         return None
@@ -103,18 +103,17 @@ def _text(dim: Dim) -> str | None:
     return str(dim) if str(dim).isidentifier() else f"({dim})"
 
 
-def _within(place: Dim, size: Dim, whole: str) -> str:
+def _limited(place: Dim, size: Dim, whole: str) -> str:
     """Return ``place`` as text, limited to the end of the axis."""
     if place == size or (isinstance(place, int) and place >= LONGEST):
         return whole
     if place == 0:
         return "0"
-    return str(place) if _less(place, size) is not None else f"Min({place}, {whole})"
+    return str(place) if _rows_before_end(place, size) is not None else f"Min({place}, {whole})"
 
 
-def _less(place: Dim, size: Dim) -> int | None:
-    """Return ``size - place`` if it is a non-negative number, as 1 for ``N - 1`` of N, else
-    None."""
+def _rows_before_end(place: Dim, size: Dim) -> int | None:
+    """Return ``size - place`` if it is a non-negative number: 1 for ``N - 1`` of N; else None."""
     try:
         less = size - place
     except (ValueError, TypeError, ArithmeticError):
@@ -123,12 +122,12 @@ def _less(place: Dim, size: Dim) -> int | None:
     return int(number) if number is not None and number.isdecimal() else None
 
 
-def _without_two(size: Dim, end: ir.SymbolicDim) -> bool:
-    """True for an end N - 2 of N rows: for N = 1 it is -1, which takes no row either."""
-    return is_arithmetic(end) and _less(end, size) == 2
+def _ends_two_before(size: Dim, end: ir.SymbolicDim) -> bool:
+    """True for an end N - 2 of N rows; for N = 1 it is -1, which also takes no row."""
+    return is_arithmetic(end) and _rows_before_end(end, size) == 2
 
 
-def _is_a_place(dim: Dim) -> bool:
+def _is_position(dim: Dim) -> bool:
     """True if ``dim`` is surely >= 0; an invented symbol may stand for any element."""
     if isinstance(dim, int):
         return dim >= 0

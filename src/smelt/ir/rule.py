@@ -203,8 +203,8 @@ def rule(
     """Make a Rule of the decorated build function, named after it."""
 
     def decorate(build: Build) -> Rule:
-        named = name or build.__name__
-        return Rule(named, pattern, build, min_opset, same_shape, needs, benefit)
+        rule_name = name or build.__name__
+        return Rule(rule_name, pattern, build, min_opset, same_shape, needs, benefit)
 
     return decorate
 

@@ -1,8 +1,8 @@
 """Nodes in branches that must fail for the given sizes, because their operands contradict each
 other.
 
-A branch may serve other sizes than those that ``--dim`` gives, so the model is valid: only a run
-that takes the branch fails. ONNX Runtime refuses to load such a model, so none is written.
+A branch may serve other sizes than those that ``--dim`` binds. So the model is valid, and only a
+run that takes the branch fails. ONNX Runtime refuses to load such a model, so smelt writes none.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import onnx_ir as ir
 
 from smelt.ir import scope
 from smelt.ir.contradiction import contradiction
-from smelt.ir.loop_rounds import makes_a_round
+from smelt.ir.loop_rounds import runs_at_least_once
 
 _WHY = "smelt.ruled_out"
 FIX = (
-    "leave the sizes open that one branch alone takes, correct this branch, or compile for c or "
-    "host, where only a run that takes it ends"
+    "leave open the sizes that only one branch takes, correct this branch, or compile for c or "
+    "host, where only a run that takes the branch fails"
 )
 
 
@@ -67,5 +67,5 @@ def _optional(model: ir.Model) -> Iterator[ir.Node]:
     """Yield the nodes that a run may skip: in branches, and in loops that may run no iteration."""
     for graph in scope.graphs(model):
         for node in graph:
-            if node.op_type == "If" or (node.op_type == "Loop" and not makes_a_round(node)):
+            if node.op_type == "If" or (node.op_type == "Loop" and not runs_at_least_once(node)):
                 yield from scope.nested_nodes(node)

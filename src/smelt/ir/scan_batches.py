@@ -23,7 +23,7 @@ def scan_batches(node: ir.Node, rewriter: Rewriter) -> None:
     """Replace ``node``, a Scan of opset 8 without lengths, by nested Scans of opset 9."""
     build = rewriter.builder(node, [node], "raise_opset")
     body, count = node.attributes["body"].as_graph(), node.attributes["num_scan_inputs"].as_int()
-    states, given = len(node.inputs) - 1 - count, node.inputs[1:]
+    states, operands = len(node.inputs) - 1 - count, node.inputs[1:]
     kinds: list[tuple[ir.DataType, list[int | None] | None]] = []
     for index, value in enumerate(body.inputs):
         assert value.dtype is not None
@@ -31,17 +31,21 @@ def scan_batches(node: ir.Node, rewriter: Rewriter) -> None:
         kinds.append((value.dtype, None if rank is None else [None] * rank))
     batch, inputs = build.branch(kinds)
     node.attributes.pop("body")
-    ways = node.attributes.get("directions")
+    directions = node.attributes.get("directions")
     results = batch.ops(
         "Scan",
         *inputs,
         outputs=len(node.outputs),
         body=body,
         num_scan_inputs=count,
-        scan_input_directions=None if ways is None else ways.as_ints(),
+        scan_input_directions=None if directions is None else directions.as_ints(),
     )
     batch.graph.outputs.extend(results)
     new = build.ops(
-        "Scan", *given, outputs=len(node.outputs), body=batch.graph, num_scan_inputs=len(given)
+        "Scan",
+        *operands,
+        outputs=len(node.outputs),
+        body=batch.graph,
+        num_scan_inputs=len(operands),
     )
     rewriter.replace(node, list(new), trust_shape=True)

@@ -2,7 +2,7 @@
 
 ``ir.SymbolicDim`` is a Protocol: an isinstance test of an int costs ten times the rest of the work,
 and the library tests each dim of each operand and result. Newly inferred facts are merged with
-known ones: nothing is lost.
+known facts.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class ShapeContext(ShapeInferenceContext):  # type: ignore[misc]  # the library 
             ShapeInferenceContext._check_no_anonymous_dims(shape)
 
     def _refine_shape(self, value: ir.Value, existing: ir.Shape, inferred: ir.Shape) -> bool:
+        """Merge ``inferred`` into the shape of ``value``; return True if that adds a fact."""
         dims = merged(existing.dims, inferred.dims)
         if dims is not None:
             value.shape = ir.Shape(dims)
@@ -66,6 +67,7 @@ def forget_symbolic_value(context: ShapeInferenceContext, value: ir.Value) -> No
 
 
 def _is_named(shape: ir.Shape) -> bool:
+    """True if each dim is a number or has a name."""
     for dim in shape.dims:  # noqa: SIM110 - all() over a generator takes three times as long
         if not isinstance(dim, int) and dim.value is None:
             return False

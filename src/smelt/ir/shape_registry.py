@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 from onnx_shape_inference import OpShapeInferenceRegistry, ShapeInferenceContext
-from onnx_shape_inference import registry as _theirs
+from onnx_shape_inference import registry as library_registry
 
 from smelt.errors import InternalError
 from smelt.ir import scope
@@ -44,11 +44,11 @@ PROPAGATE = "_propagate_types_to_subgraph_inputs"
 @cache
 def take_over() -> None:
     """Copy the library's rules into smelt's registry."""
-    for domain, op_type, versions in _theirs.iter_supported():
+    for domain, op_type, versions in library_registry.iter_supported():
         if registry.has(domain, op_type):
-            continue  # One of ours, registered as its operator was declared.
+            continue  # smelt registered it with its operator
         for version in versions:
-            rule = _theirs.get(domain, op_type, version)
+            rule = library_registry.get(domain, op_type, version)
             if rule is not None:
                 registry.register(domain, op_type, since_version=version)(rule)
 
@@ -100,12 +100,13 @@ def _walk() -> ModuleType:
     return module
 
 
-def _with_types(theirs: ShapeRule) -> ShapeRule:
+def _with_types(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the function that sets the types of loop inputs: also set the shapes of loop states."""
 
     def propagate(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Set the types of loop states, then the types and shapes of the body's inputs."""
         type_states(node)
-        theirs(context, node)
+        library_rule(context, node)
         open_states(context, node)
 
     return propagate

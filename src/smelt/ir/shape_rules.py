@@ -21,16 +21,16 @@ from onnx_shape_inference import (
 
 from smelt.errors import InternalError, SmeltError
 from smelt.ir.chosen_sizes import (
-    chosen,
-    clipped,
-    counted_down,
-    divided,
-    larger,
-    left_over,
-    smaller,
+    clip_rule,
+    descending_range_rule,
+    division_rule,
+    maximum_rule,
+    minimum_rule,
+    modulo_rule,
+    where_rule,
 )
 from smelt.ir.control_flow_shapes import infer_if, infer_loop, with_steady_states
-from smelt.ir.element_type import told_by_schema
+from smelt.ir.element_type import type_by_schema
 from smelt.ir.floors import flattened
 from smelt.ir.frame_shapes import counted_frames
 from smelt.ir.ml_shapes import register_ml
@@ -41,10 +41,18 @@ from smelt.ir.reshape_shapes import counted_first
 from smelt.ir.resize_shapes import infer_resize
 from smelt.ir.ruled_out import why_ruled_out
 from smelt.ir.shape_registry import ShapeRule, registry, rewrap
-from smelt.ir.sizes_from_sizes import infer_mel, infer_one_hot, infer_pad, infer_split, infer_tile
-from smelt.ir.slice_shapes import at_run_time, bounded
+from smelt.ir.sizes_from_sizes import (
+    infer_concat,
+    infer_constant_of_shape,
+    infer_mel,
+    infer_one_hot,
+    infer_pad,
+    infer_split,
+    infer_tile,
+)
+from smelt.ir.slice_shapes import slice_rule
 from smelt.ir.squeeze_shapes import infer_squeeze
-from smelt.ir.tracked_elements import MAX_ELEMENTS, check_elements, check_sizes
+from smelt.ir.tracked_elements import check_elements, check_sizes
 
 
 def register_own_rules() -> None:
@@ -57,10 +65,10 @@ def register_own_rules() -> None:
 
 
 def contain_failures() -> None:
-    """Let a library rule that fails on a node leave its outputs unknown.
+    """Wrap each library rule so that a failure leaves the outputs of the node unknown.
 
     Errors that a rule raises on purpose, because the model is wrong, pass through. Call this before
-    smelt's rules are registered: those must not fail.
+    smelt's rules are registered: a failure of those is a bug.
     """
     _wrap_all(lambda rule: _contained(rule) if _is_theirs(rule) else rule)
 
@@ -74,11 +82,13 @@ def check_results() -> None:
 
 
 def _wrap_all(wrap: Callable[[ShapeRule], ShapeRule]) -> None:
+    """Replace each registered rule by ``wrap(rule)``."""
     for domain, op_type, _ in list(registry.iter_supported()):
         rewrap(wrap, domain, op_type)
 
 
 def _is_theirs(rule: ShapeRule) -> bool:
+    """True if the library defines ``rule``."""
     return rule.__module__.partition(".")[0] == "onnx_shape_inference"
 
 
@@ -89,6 +99,7 @@ def _contained(rule: ShapeRule) -> ShapeRule:
     """Wrap a rule so that its failures are ignored."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Run the rule; ignore failures that are not errors of the model."""
         try:
             rule(context, node)
         except (OpUsageError, ShapeInferenceError):
@@ -127,17 +138,17 @@ def _checked(rule: ShapeRule) -> ShapeRule:
     return infer
 
 
-def _counted_or_settled(theirs: ShapeRule) -> ShapeRule:
-    return counted_first(_settled(theirs))
+def _reshape_rule(library_rule: ShapeRule) -> ShapeRule:
+    """Wrap the rule of Reshape: count factors first, and turn dims that are numbers into ints."""
+    return counted_first(_with_numbers(library_rule))
 
 
-def _settled(theirs: ShapeRule) -> ShapeRule:
-    """Wrap a rule so that dims whose text is a number become ints: the library leaves ``4*N // N``
-    as ``4``."""
+def _with_numbers(library_rule: ShapeRule) -> ShapeRule:
+    """Wrap a rule so that dims whose text is a number become ints: ``4`` for ``4*N // N``."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape, then turn dims whose text is a number into ints."""
-        theirs(context, node)
+        library_rule(context, node)
         output = node.outputs[0]
         if output.shape is None:
             return
@@ -153,7 +164,7 @@ def _settled(theirs: ShapeRule) -> ShapeRule:
     return infer
 
 
-def _typed_by_schema(theirs: ShapeRule) -> ShapeRule:
+def _typed_by_schema(library_rule: ShapeRule) -> ShapeRule:
     """Wrap a rule so that each result has the type that the schema says.
 
     The library gives every result the type of the first operand, and writes it into the type
@@ -163,12 +174,12 @@ def _typed_by_schema(theirs: ShapeRule) -> ShapeRule:
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shapes, then set the types that the schema says."""
-        told = [told_by_schema(node, output, context.opset) for output in node.outputs]
-        declared = [output.type for output in node.outputs]
+        schema_types = [type_by_schema(node, output, context.opset) for output in node.outputs]
+        declared_types = [output.type for output in node.outputs]
         for output in node.outputs:
             output.type = None
-        theirs(context, node)
-        for output, dtype, type_ in zip(node.outputs, told, declared, strict=True):
+        library_rule(context, node)
+        for output, dtype, type_ in zip(node.outputs, schema_types, declared_types, strict=True):
             if dtype is not None:
                 output.type = ir.TensorType(dtype)
             elif output.type is None:
@@ -180,12 +191,13 @@ def _typed_by_schema(theirs: ShapeRule) -> ShapeRule:
 OwnRule: TypeAlias = Callable[[ShapeInferenceContext, ir.Node], bool]
 
 
-def _choose(own: OwnRule, theirs: ShapeRule) -> ShapeRule:
-    """Return a rule that calls ``own`` and, if that returns False, ``theirs``."""
+def _choose(own: OwnRule, library_rule: ShapeRule) -> ShapeRule:
+    """Return a rule that calls ``own`` and, if that returns False, ``library_rule``."""
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Call ``own``; if it does not handle the node, call the library's rule."""
         if not own(context, node):
-            theirs(context, node)
+            library_rule(context, node)
 
     return infer
 
@@ -213,55 +225,14 @@ def _unique(context: ShapeInferenceContext, node: ir.Node) -> bool:
     return True
 
 
-def _concat(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Infer a Concat of long vectors, for which the library would invent a symbol per unknown
-    element."""
-    first = node.inputs[0]
-    if first is None:
-        return False
-    total: int | ir.SymbolicDim = 0
-    for value in node.inputs:
-        if value is None or value.shape is None or len(value.shape) != 1:
-            return False
-        total = total + value.shape[0]
-    is_integer = first.dtype in (ir.DataType.INT64, ir.DataType.INT32)
-    if total <= MAX_ELEMENTS if isinstance(total, int) else not is_integer:
-        return False
-    context.set_shape_and_dtype(node.outputs[0], ir.Shape([total]), first.dtype)
-    return True
-
-
 def _scan(context: ShapeInferenceContext, node: ir.Node) -> bool:
     """Claim (leave uninferred) the Scan of opset 8: the library does not know its batch dim."""
     return bool(context.opset < 9)
 
 
-def _constant_of_shape(context: ShapeInferenceContext, node: ir.Node) -> bool:
-    """Infer a ConstantOfShape whose input is not constant; return False to leave it to the library.
-
-    The result has the dims that inference tracked as the elements of that input. If it tracked
-    none, only the rank is known.
-    """
-    sizes, value = node.inputs[0], node.attributes.get("value")
-    if sizes is None or not at_run_time(node, 0) or (value is not None and value.is_ref()):
-        return False
-    known = context.get_symbolic_value(sizes)
-    if known is None and sizes.shape is not None and len(sizes.shape) == 1:
-        count = sizes.shape[0]
-        known = [ir.SymbolicDim(None)] * count if isinstance(count, int) else None
-    shape = None
-    if known is not None and not any(isinstance(dim, int) and dim < 0 for dim in known):
-        named = (isinstance(dim, int) or dim.value is not None for dim in known)
-        pairs = zip(known, named, strict=True)
-        shape = ir.Shape([dim if name else context.new_symbolic_dim() for dim, name in pairs])
-    dtype = ir.DataType.FLOAT if value is None else value.as_tensor().dtype
-    context.set_shape_and_dtype(node.outputs[0], shape, dtype)
-    return True
-
-
 _OWN: dict[str, OwnRule] = {
-    "Concat": _concat,
-    "ConstantOfShape": _constant_of_shape,
+    "Concat": infer_concat,
+    "ConstantOfShape": infer_constant_of_shape,
     "If": infer_if,
     "Loop": infer_loop,
     "MelWeightMatrix": infer_mel,
@@ -281,19 +252,19 @@ _WRAPPED: dict[str, Callable[[ShapeRule], ShapeRule]] = {
     **dict.fromkeys(
         ("Attention", "BatchNormalization", "LinearAttention", "RMSNormalization"), _typed_by_schema
     ),
-    "Clip": clipped,
+    "Clip": clip_rule,
     "Conv": flattened,
-    "Div": divided,
-    "Max": larger,
-    "Min": smaller,
-    "Mod": left_over,
-    "Range": counted_down,
+    "Div": division_rule,
+    "Max": maximum_rule,
+    "Min": minimum_rule,
+    "Mod": modulo_rule,
+    "Range": descending_range_rule,
     **dict.fromkeys(("ReduceProd", "ReduceSum"), with_sizes),
-    "Reshape": _counted_or_settled,
+    "Reshape": _reshape_rule,
     "Scan": with_steady_states,
     "STFT": lambda rule: flattened(counted_frames(rule)),
-    "Slice": bounded,
-    "Where": chosen,
+    "Slice": slice_rule,
+    "Where": where_rule,
     **dict.fromkeys(
         ("AveragePool", "LpPool", "MaxPool"), lambda rule: flattened(counted_windows(rule))
     ),

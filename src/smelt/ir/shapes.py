@@ -28,7 +28,7 @@ from smelt.ir.invented_dims import (
     is_invented,
     without_invented,
 )
-from smelt.ir.loop_states import forget_varying_rounds, is_open, start_anew, varying_dims
+from smelt.ir.loop_states import forget_varying_bodies, is_open, start_anew, varying_dims
 from smelt.ir.ruled_out import forget_ruled_out, rule_out
 from smelt.ir.same_shape import Dim
 from smelt.ir.shape_context import ShapeContext
@@ -71,9 +71,9 @@ class ShapeInference:
         self.redeclare_interface()
         self._context = ShapeContext(model.opset_imports, policy="refine")
         self._reserved = False
-        self._of_inputs: set[str] | None = None
-        self._of_outputs: set[str] = set()
-        self._given: set[str] = set()
+        self._input_names: set[str] | None = None
+        self._output_names: set[str] = set()
+        self._model_names: set[str] = set()
         self._is_flat = False
         self._rules: dict[tuple[str, str], ShapeRule | None] = {}
 
@@ -96,6 +96,7 @@ class ShapeInference:
             return
 
     def _rule(self, node: ir.Node) -> ShapeRule | None:
+        """Return the shape rule for ``node``, cached by operator; None if there is none."""
         key = node.domain, node.op_type
         if key not in self._rules:
             version = self._context.get_opset_version(node.domain)
@@ -135,11 +136,11 @@ class ShapeInference:
         """Remove names of output dims in ``graphs`` that no input dim has.
 
         Exporters name them ``Concat_12_dim_0``, and an inferred size would not replace such a name.
-        Inputs of a body get their shapes from the operands of the node, whatever names the body
-        declares.
+        The names in inputs of bodies are removed too: their shapes come from the operands of the
+        node.
         """
         inputs = set(self.model.graph.inputs)
-        told = {
+        input_symbols = {
             symbol
             for value in self.model.graph.inputs
             for dim in (value.shape.dims if value.shape is not None else ())
@@ -148,18 +149,18 @@ class ShapeInference:
         for value in (value for graph in graphs for value in (*graph.inputs, *graph.outputs)):
             if value.shape is None or value in inputs:
                 continue
-            dims = [d if symbols_of(d) <= told else None for d in value.shape.dims]
+            dims = [d if symbols_of(d) <= input_symbols else None for d in value.shape.dims]
             if None in dims:
                 value.shape = ir.Shape(dims)
 
     def infer_again(self, loops: Iterable[ir.Node]) -> bool:
         """Infer the model again if edits may have revealed more; return True if more is known now.
 
-        This is so if one of ``loops`` was not proved to keep the shapes of its states, or if there
-        are invented names: two of them become one once the values they derive from are merged.
+        That is possible if one of ``loops`` was not proved to keep the shapes of its states, or if
+        there are invented names: two of them become one once their values are merged.
         """
-        few = self._is_flat and len(self._given | self._context.generated_dim_names) < 2
-        if few:
+        names = self._model_names | self._context.generated_dim_names
+        if self._is_flat and len(names) < 2:
             return False
         before = self._unknown()
         if before[1] < 2 and not any(map(is_open, loops)):
@@ -190,7 +191,7 @@ class ShapeInference:
         while varying != (varying := varying_dims(self.model)):
             self._context.forget_symbolic_values()
             known.restore()
-            forget_varying_rounds(self._context, self.model)
+            forget_varying_bodies(self._context, self.model)
             forget_ruled_out(self.model)
             self._infer_possible()
         self._reserved = False
@@ -217,7 +218,7 @@ class ShapeInference:
         for value in graph.inputs:
             context.name_anonymous_dims(value)
         for value in graph.initializers.values():
-            # What a model declares of a weight may be wrong; the tensor itself is not.
+            # The declared shape of a weight may be wrong; the shape of the tensor is right.
             if value.const_value is not None and value.shape != value.const_value.shape:
                 value.shape = ir.Shape(value.const_value.shape.numpy())
         context.policy = "override"
@@ -267,27 +268,27 @@ class ShapeInference:
         graph = self.model.graph
         if not self._is_flat:
             restore_ranks(self.model)
-        of_callers = self._of_inputs or set()
+        input_names = self._input_names or set()
         for value in every_value(self.model):
             forget_noted_elements(value)
             if value.shape is not None:
-                known = without_invented(value.shape, of_callers)
+                known = without_invented(value.shape, input_names)
                 if known is not value.shape:
                     value.shape = known
         for value, shape in zip(graph.inputs, self._inputs, strict=True):
-            value.shape = shape and without_invented(shape, of_callers)
+            value.shape = shape and without_invented(shape, input_names)
         for value, shape in zip(graph.outputs, self._outputs, strict=True):
             if shape is not None:
-                value.shape = without_invented(shape, of_callers | self._of_outputs)
+                value.shape = without_invented(shape, input_names | self._output_names)
 
     def _reserve(self) -> None:
         """Reserve the names of the model, so that none is invented again."""
         self._reserved = True
-        if self._of_inputs is None:
-            self._of_inputs = invented_names(self.model.graph.inputs)
-            self._of_outputs = invented_names(self.model.graph.outputs)
-        self._given = invented_names(every_value(self.model))
-        self._context.reserve_symbol_names(self._given)
+        if self._input_names is None:
+            self._input_names = invented_names(self.model.graph.inputs)
+            self._output_names = invented_names(self.model.graph.outputs)
+        self._model_names = invented_names(every_value(self.model))
+        self._context.reserve_symbol_names(self._model_names)
 
 
 def infer_within(model: ir.Model) -> None:

@@ -53,8 +53,8 @@ class Signature:
 
 
 def misfits(node: ir.Node, signature: Signature) -> Iterator[str]:
-    """Yield what is wrong with the counts and attributes of ``node``, each as a sentence."""
-    yield from _misfits_of_values(node, signature)
+    """Yield each error in the counts and attributes of ``node`` as a sentence."""
+    yield from _misfits_of_counts(node, signature)
     for name, attr in node.attributes.items():
         expected = signature.attributes.get(name)
         if expected is None:
@@ -75,17 +75,16 @@ def misfits(node: ir.Node, signature: Signature) -> Iterator[str]:
         yield wrong
 
 
-def _misfits_of_values(node: ir.Node, signature: Signature) -> Iterator[str]:
-    """Yield what is wrong with the numbers of inputs and outputs of ``node``, and absent required
-    ones."""
-    given = len(node.inputs)
-    if not signature.min_inputs <= given <= signature.max_inputs:
-        wanted = f"{signature.min_inputs} to {signature.max_inputs}"
-        yield f"it has {given} inputs where {node.op_type} takes {wanted}"
-    given = len(node.outputs)
-    if not signature.min_outputs <= given <= signature.max_outputs:
-        wanted = f"{signature.min_outputs} to {signature.max_outputs}"
-        yield f"it has {given} outputs where {node.op_type} writes {wanted}"
+def _misfits_of_counts(node: ir.Node, signature: Signature) -> Iterator[str]:
+    """Yield errors in the numbers of inputs and outputs of ``node``, and absent required ones."""
+    count = len(node.inputs)
+    if not signature.min_inputs <= count <= signature.max_inputs:
+        allowed = f"{signature.min_inputs} to {signature.max_inputs}"
+        yield f"it has {count} inputs where {node.op_type} takes {allowed}"
+    count = len(node.outputs)
+    if not signature.min_outputs <= count <= signature.max_outputs:
+        allowed = f"{signature.min_outputs} to {signature.max_outputs}"
+        yield f"it has {count} outputs where {node.op_type} writes {allowed}"
     if None in node.inputs:
         for formal, value in zip(signature.inputs, node.inputs, strict=False):
             if value is None and not formal.optional and not formal.variadic:

@@ -1,7 +1,7 @@
-"""Constraints on symbolic dims, such as ``S % 4 == 0``, that the source of a model was traced with.
+"""Constraints on symbolic dims, such as ``S % 4 == 0``, under which the model was traced.
 
-What JAX computes may be wrong for other sizes, so each run checks them. They are kept in the
-metadata of the model, which files keep, too.
+The results of JAX's trace may be wrong for other sizes, so each run checks the constraints. They
+are kept in the metadata of the model, so files keep them, too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ KEPT = 64
 
 
 def note_constraints(model: ir.Model, texts: Iterable[str]) -> None:
-    """Note that runs of ``model`` keep these constraints, each as ``S % 4 == 0`` in Python."""
+    """Note the constraints of ``model``, each a text such as ``S % 4 == 0``; none clears the
+    note."""
     lines = dict.fromkeys(text.strip() for text in texts)
     if lines:
         model.metadata_props[_KEY] = "\n".join(lines)
@@ -48,14 +49,18 @@ def constraints_of(model: ir.Model) -> tuple[str, ...]:
 
 
 def broken_by(constraints: Iterable[str], sizes: Mapping[str, int]) -> str:
-    """Return the first constraint that ``sizes`` break; empty if none.
+    """Return the first constraint that ``sizes`` violate; empty if there is none.
 
     A constraint on a symbol that has no size is not checked.
     """
     for text in constraints:
         left, relation, right = sides_of(text)
-        one, other = (size_of(symbolic_dim(side), sizes) for side in (left, right))
-        if isinstance(one, int) and isinstance(other, int) and not _HOLDS[relation](one, other):
+        left_size, right_size = (size_of(symbolic_dim(side), sizes) for side in (left, right))
+        if (
+            isinstance(left_size, int)
+            and isinstance(right_size, int)
+            and not _HOLDS[relation](left_size, right_size)
+        ):
             return text
     return ""
 
@@ -70,20 +75,20 @@ def bind_constraints(model: ir.Model, sizes: Mapping[str, int]) -> None:
     if broken:
         raise UsageError(
             "E633",
-            f"the model does not take {_told(sizes, broken)}",
+            f"the model does not take {_sizes_text(sizes, broken)}",
             why=f"the function was traced with {broken}",
             fix="bind the dim to another size, or trace without this constraint",
         )
-    left = []
+    kept = []
     for text in constraints:
         if not _symbols(text) & sizes.keys():
-            left.append(text)
+            kept.append(text)
             continue
-        one, relation, other = sides_of(text)
-        sides = [size_of(symbolic_dim(side), sizes) for side in (one, other)]
+        left_side, relation, right_side = sides_of(text)
+        sides = [size_of(symbolic_dim(side), sizes) for side in (left_side, right_side)]
         if not all(isinstance(side, int) for side in sides):
-            left.append(f"{sides[0]} {relation} {sides[1]}")
-    note_constraints(model, left)
+            kept.append(f"{sides[0]} {relation} {sides[1]}")
+    note_constraints(model, kept)
 
 
 class SizeCheck:
@@ -95,9 +100,9 @@ class SizeCheck:
         self._passed: set[tuple[tuple[int, ...], ...]] = set()
 
     def __call__(self, shapes: tuple[tuple[int, ...], ...]) -> None:
-        """Raise UsageError E670 if ``shapes`` break a constraint or do not fit an expression.
+        """Raise UsageError E670 if ``shapes`` violate a constraint or do not fit an expression.
 
-        Inputs of other ranks than declared are not looked at.
+        Inputs whose rank differs from the declared one are skipped.
         """
         if shapes in self._passed:
             return
@@ -108,21 +113,21 @@ class SizeCheck:
 
     def _check(self, shapes: tuple[tuple[int, ...], ...]) -> None:
         """Raise an error if ``shapes`` do not fit the inputs or break a constraint."""
-        given = [
+        known = [
             (name, dims, shape)
             for (name, dims), shape in zip(self.inputs, shapes, strict=True)
             if dims is not None and len(dims) == len(shape)
         ]
-        flat = [dim for _, dims, _ in given for dim in dims]
-        sizes = solve(flat, [size for _, _, shape in given for size in shape])
-        for name, dims, shape in given:
+        flat = [dim for _, dims, _ in known for dim in dims]
+        sizes = solve(flat, [size for _, _, shape in known for size in shape])
+        for name, dims, shape in known:
             why = misfit_of(dims, shape, sizes)
             if why:
                 raise _refused(name, dims, shape, why)
         broken = broken_by(self.constraints, sizes)
         if broken:
-            name, dims, shape = next(each for each in given if _is_about(broken, each[1]))
-            why = f"{_told(sizes, broken)}, and the function was traced with {broken}"
+            name, dims, shape = next(each for each in known if _is_about(broken, each[1]))
+            why = f"{_sizes_text(sizes, broken)}, and the function was traced with {broken}"
             raise _refused(name, dims, shape, why)
 
 
@@ -144,6 +149,7 @@ def check_of(model: ir.Model) -> SizeCheck | None:
 
 
 def _refused(name: str, dims: Dims, shape: Sequence[int], why: str) -> UsageError:
+    """Return the error E670 for input ``name``."""
     return UsageError(
         "E670",
         f"input {name!r} of shape {list(shape)} does not fit [{', '.join(map(str, dims))}]",
@@ -153,6 +159,7 @@ def _refused(name: str, dims: Dims, shape: Sequence[int], why: str) -> UsageErro
 
 
 def _is_about(constraint: str, dims: Dims) -> bool:
+    """True if ``constraint`` has a symbol of ``dims``."""
     return any(_symbols(constraint) & symbols_of(dim) for dim in dims)
 
 
@@ -165,10 +172,11 @@ def sides_of(text: str) -> tuple[str, str, str]:
 
 
 def _symbols(text: str) -> frozenset[str]:
+    """Return the symbols of both sides of a constraint."""
     left, _, right = sides_of(text)
     return symbols_of(symbolic_dim(left)) | symbols_of(symbolic_dim(right))
 
 
-def _told(sizes: Mapping[str, int], text: str) -> str:
-    """Return the sizes that the constraint ``text`` is about: ``S=5``."""
+def _sizes_text(sizes: Mapping[str, int], text: str) -> str:
+    """Return the sizes of the symbols in the constraint ``text``: ``S=5``."""
     return ", ".join(f"{name}={sizes[name]}" for name in sorted(_symbols(text) & sizes.keys()))

@@ -12,7 +12,10 @@ from smelt.ir.same_shape import Dim
 
 
 def difference(left: Dim, right: Dim, bounds: Mapping[str, Bounds]) -> Bounds | None:
-    """Return the bounds of ``left - right`` if it is linear in bounded symbols, else None."""
+    """Return the bounds of ``left - right`` over all bounded symbols.
+
+    None unless the difference is linear in symbols with ``bounds``.
+    """
     if not all(isinstance(dim, int) or is_arithmetic(dim) for dim in (left, right)):
         return None
     expression = _expression(left) - _expression(right)
@@ -32,7 +35,7 @@ def _expression(dim: Dim) -> Any:
 
 
 def always(comparison: str, left: Dim, right: Dim, bounds: Mapping[str, Bounds]) -> bool | None:
-    """Return the result of an ONNX comparison if it is the same in every run, else None."""
+    """Return the result of the ONNX ``comparison`` if the bounds decide it, else None."""
     found = difference(left, right, bounds)
     if found is None:
         return None

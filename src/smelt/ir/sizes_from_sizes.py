@@ -1,4 +1,4 @@
-"""Result sizes of Split, Pad, Tile, OneHot and MelWeightMatrix that derive from other sizes.
+"""Result sizes of operators that derive from other sizes: Split, Pad, Tile, OneHot and others.
 
 These are equal parts of a symbolic axis, and pads and depths that a model computes from shapes.
 """
@@ -10,7 +10,8 @@ from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.dim_texts import is_arithmetic
 from smelt.ir.same_shape import Dim
-from smelt.ir.slice_shapes import at_run_time
+from smelt.ir.slice_operands import at_run_time
+from smelt.ir.tracked_elements import MAX_ELEMENTS
 
 UNEVEN = 18
 """The first opset in which the last part of a Split may be smaller."""
@@ -21,13 +22,13 @@ def infer_split(context: ShapeInferenceContext, node: ir.Node) -> bool:
     source = node.inputs[0]
     if source is None:
         return False
-    told = at_run_time(node, 1)
+    has_computed_sizes = at_run_time(node, 1)
     axis = node.attributes.get_int("axis", 0)
     shape = source.shape
     if shape is None or not -len(shape) <= axis < len(shape):
-        return told and _unknown(context, node, source.dtype)
-    parts = None if told else _equal_parts(context, node, shape[axis])
-    if parts is None and not told:
+        return has_computed_sizes and _unknown(context, node, source.dtype)
+    parts = None if has_computed_sizes else _equal_parts(context, node, shape[axis])
+    if parts is None and not has_computed_sizes:
         return False
     for i, output in enumerate(node.outputs):
         dims = list(shape.dims)
@@ -37,6 +38,7 @@ def infer_split(context: ShapeInferenceContext, node: ir.Node) -> bool:
 
 
 def _unknown(context: ShapeInferenceContext, node: ir.Node, dtype: ir.DataType | None) -> bool:
+    """Leave the shapes of all outputs unknown, set their type, and return True."""
     for output in node.outputs:
         context.set_shape_and_dtype(output, None, dtype)
     return True
@@ -44,8 +46,8 @@ def _unknown(context: ShapeInferenceContext, node: ir.Node, dtype: ir.DataType |
 
 def _equal_parts(context: ShapeInferenceContext, node: ir.Node, size: Dim) -> list[Dim] | None:
     """Return the sizes of equal parts of a symbolic ``size``; None for other Splits."""
-    given = "split" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
-    if isinstance(size, int) or given or not is_arithmetic(size):
+    has_sizes = "split" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
+    if isinstance(size, int) or has_sizes or not is_arithmetic(size):
         return None
     count = len(node.outputs)
     part = longest_part(size, count, uneven=(uneven := context.opset >= UNEVEN))
@@ -143,3 +145,44 @@ def _elements(context: ShapeInferenceContext, node: ir.Node, index: int) -> list
     found: list[Dim] | None = context.get_symbolic_value(value) if value is not None else None
     named = found is not None and all(isinstance(d, int) or d.value is not None for d in found)
     return found if named else None
+
+
+def infer_concat(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Infer a Concat of long vectors, for which the library would invent a symbol per unknown
+    element."""
+    first = node.inputs[0]
+    if first is None:
+        return False
+    total: int | ir.SymbolicDim = 0
+    for value in node.inputs:
+        if value is None or value.shape is None or len(value.shape) != 1:
+            return False
+        total = total + value.shape[0]
+    is_integer = first.dtype in (ir.DataType.INT64, ir.DataType.INT32)
+    if total <= MAX_ELEMENTS if isinstance(total, int) else not is_integer:
+        return False
+    context.set_shape_and_dtype(node.outputs[0], ir.Shape([total]), first.dtype)
+    return True
+
+
+def infer_constant_of_shape(context: ShapeInferenceContext, node: ir.Node) -> bool:
+    """Infer a ConstantOfShape whose input is not constant; return False to leave it to the library.
+
+    The result has the dims that inference tracked as the elements of that input. If it tracked
+    none, only the rank is known.
+    """
+    sizes, value = node.inputs[0], node.attributes.get("value")
+    if sizes is None or not at_run_time(node, 0) or (value is not None and value.is_ref()):
+        return False
+    known = context.get_symbolic_value(sizes)
+    if known is None and sizes.shape is not None and len(sizes.shape) == 1:
+        count = sizes.shape[0]
+        known = [ir.SymbolicDim(None)] * count if isinstance(count, int) else None
+    shape = None
+    if known is not None and not any(isinstance(dim, int) and dim < 0 for dim in known):
+        named = (isinstance(dim, int) or dim.value is not None for dim in known)
+        pairs = zip(known, named, strict=True)
+        shape = ir.Shape([dim if name else context.new_symbolic_dim() for dim, name in pairs])
+    dtype = ir.DataType.FLOAT if value is None else value.as_tensor().dtype
+    context.set_shape_and_dtype(node.outputs[0], shape, dtype)
+    return True

@@ -6,7 +6,6 @@ import onnx_ir as ir
 from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.dim_texts import is_arithmetic
-from smelt.ir.element_ranges import ranges_of
 from smelt.ir.floors import one_floor
 from smelt.ir.onnx_ir_private import expression_of
 from smelt.ir.redundant_bounds import without_redundant_bounds
@@ -14,17 +13,20 @@ from smelt.ir.rows import UNBOUNDED, Cut, count_open_rows, rows_taken
 from smelt.ir.rows_between import rows_between, without_bound
 from smelt.ir.same_shape import Dim
 from smelt.ir.shape_registry import ShapeRule
+from smelt.ir.slice_operands import at_run_time, constant_cuts, constant_ints, sliced_axes
+from smelt.ir.slice_windows import window_sizes
 
 FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.BFLOAT16, ir.DataType.DOUBLE)
 
 
-def bounded(theirs: ShapeRule) -> ShapeRule:
+def slice_rule(library_rule: ShapeRule) -> ShapeRule:
     """Wrap the library's rule of Slice: ``x[0:5]`` of N rows has min(N, 5) rows, not 5.
 
     The wrapper also counts the rows of a known dim, for ends beyond it.
     """
 
     def infer(context: ShapeInferenceContext, node: ir.Node) -> None:
+        """Infer the shape, then drop bounds that never have an effect."""
         cut(context, node)
         output = node.outputs[0]
         if output.shape is not None:
@@ -34,14 +36,14 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
 
     def cut(context: ShapeInferenceContext, node: ir.Node) -> None:
         """Infer the shape of Slice; each dim that is only a guess gets a new symbol."""
-        plain = _plainly_cut(context, node)
-        if plain is not None:
-            plain = context.name_anonymous_dims_in_shape(plain)
+        shape = _constant_slice(context, node)
+        if shape is not None:
+            shape = context.name_anonymous_dims_in_shape(shape)
             dtype = node.inputs[0].dtype if node.inputs[0] is not None else None
-            context.set_shape_and_dtype(node.outputs[0], plain, dtype)
-            node.outputs[0].shape = plain
+            context.set_shape_and_dtype(node.outputs[0], shape, dtype)
+            node.outputs[0].shape = shape
             return
-        _without_deep_bounds(theirs, context, node)
+        _without_deep_bounds(library_rule, context, node)
         source, output = node.inputs[0], node.outputs[0]
         if source is None or source.shape is None or output.shape is None:
             return
@@ -49,9 +51,9 @@ def bounded(theirs: ShapeRule) -> ShapeRule:
             context.record_error(node, "a scalar has no axis to cut")
             return
         if any(at_run_time(node, index) for index in range(1, 5)):
-            output.shape = _computed(context, node, source.shape, output.shape)
+            output.shape = _run_time_slice(context, node, source.shape, output.shape)
             return
-        ranges = _ranges(node, len(source.shape))
+        ranges = constant_cuts(node, len(source.shape))
         dims: list[int | ir.SymbolicDim] = []
         for axis, (before, after) in enumerate(zip(source.shape, output.shape, strict=True)):
             if isinstance(before, int) and axis in ranges:
@@ -78,7 +80,7 @@ MOST_FLOORS = 8
 """The same limit for rounded sizes, as a chain of Slices with step 2 produces them."""
 
 
-def _plainly_cut(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | None:
+def _constant_slice(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | None:
     """Return the shape of a Slice with constant bounds and elements that are no sizes, else None.
 
     This covers nearly all Slices, for which the library takes 10 ms. Also None where runtimes
@@ -88,8 +90,8 @@ def _plainly_cut(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | No
     shape = source.shape if source is not None else None
     if source is None or shape is None or _may_be_sizes(source, shape):
         return None
-    ranges = _ranges(node, len(shape)) if len(shape) else {}
-    if not ranges or _axes(node, len(shape)) is None:
+    ranges = constant_cuts(node, len(shape)) if len(shape) else {}
+    if not ranges or sliced_axes(node, len(shape)) is None:
         return None
     dims = list(shape)
     for axis, cut in ranges.items():
@@ -107,53 +109,61 @@ def _plainly_cut(context: ShapeInferenceContext, node: ir.Node) -> ir.Shape | No
     return ir.Shape(dims)
 
 
-def _without_deep_bounds(theirs: ShapeRule, context: ShapeInferenceContext, node: ir.Node) -> None:
-    """Call ``theirs`` with a fresh symbol for each dim whose text already nests many Min or Max."""
+def _without_deep_bounds(
+    library_rule: ShapeRule, context: ShapeInferenceContext, node: ir.Node
+) -> None:
+    """Call ``library_rule`` with a fresh symbol for each dim whose text nests many bounds."""
     source = node.inputs[0]
     shape = source.shape if source is not None else None
-    deep = [axis for axis, dim in enumerate(shape or ()) if _is_deep(dim)]
-    if source is None or shape is None or not deep:
-        theirs(context, node)
+    deep_axes = [axis for axis, dim in enumerate(shape or ()) if _is_deep(dim)]
+    if source is None or shape is None or not deep_axes:
+        library_rule(context, node)
         return
-    plain = {axis: context.new_symbolic_dim() for axis in deep}
-    source.shape = ir.Shape([plain.get(axis, dim) for axis, dim in enumerate(shape)])
+    symbols = {axis: context.new_symbolic_dim() for axis in deep_axes}
+    source.shape = ir.Shape([symbols.get(axis, dim) for axis, dim in enumerate(shape)])
     try:
-        theirs(context, node)
+        library_rule(context, node)
     finally:
         source.shape = shape
     output = node.outputs[0]
     if output.shape is not None and len(output.shape) == len(shape):
         dims = list(output.shape)
-        for axis, symbol in plain.items():
+        for axis, symbol in symbols.items():
             dims[axis] = shape[axis] if dims[axis] == symbol else context.new_symbolic_dim()
         output.shape = ir.Shape(dims)
 
 
 def _may_be_sizes(source: ir.Value, shape: ir.Shape) -> bool:
-    """True if the library tracks the elements."""
+    """True if the library tracks the elements of ``source``."""
     return len(shape) < 2 and source.dtype not in FLOATS
 
 
 def _is_deep(dim: int | ir.SymbolicDim) -> bool:
+    """True if the text of ``dim`` has as many bounds or floors as the limits allow."""
     text = "" if isinstance(dim, int) or dim.value is None else dim.value.lower()
     bounds = text.count("max(") + text.count("min(")
     return bounds >= DEEPEST or text.count("floor(") + text.count("ceiling(") >= MOST_FLOORS
 
 
-def _known_rows(size: int, cut: Cut, theirs: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
-    """Return the number of rows of ``cut``; the library's result where runtimes disagree."""
+def _known_rows(size: int, cut: Cut, library_result: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
+    """Return the number of rows of ``cut`` in ``size`` rows; ``library_result`` where runtimes
+    disagree."""
     _, end, step = cut
-    return theirs if not step or (step < 0 and end in UNBOUNDED) else len(rows_taken(size, cut))
+    return (
+        library_result
+        if not step or (step < 0 and end in UNBOUNDED)
+        else len(rows_taken(size, cut))
+    )
 
 
-def _computed(
+def _run_time_slice(
     context: ShapeInferenceContext, node: ir.Node, source: ir.Shape, guess: ir.Shape
 ) -> ir.Shape:
     """Return the shape of a Slice with run-time bounds: sliced axes are unknown unless proved.
 
     Proofs are bounds that are sizes, and windows of constant length.
     """
-    axes = _axes(node, len(source))
+    axes = sliced_axes(node, len(source))
     if axes is None:
         return guess
     known: dict[int, Dim] = {
@@ -176,7 +186,7 @@ def _between_sizes(
     """Return, by axis, the rows of a forward Slice whose bounds are sizes, such as ``x[N - 1
     :]``."""
     stepped = len(node.inputs) > 4 and node.inputs[4] is not None
-    if stepped and set(_constant_ints(node, 4) or [0]) != {1}:
+    if stepped and set(constant_ints(node, 4) or [0]) != {1}:
         return {}
     starts, ends = (
         context.get_symbolic_value(value) if value is not None else None
@@ -189,73 +199,6 @@ def _between_sizes(
     return {axis: size for axis, size in found.items() if size is not None}
 
 
-def window_sizes(node: ir.Node) -> dict[int, int] | None:
-    """Return the size per axis of a Slice with run-time starts that provably lies inside its
-    operand.
-
-    None unless all sizes are proved: the ends are the starts plus a constant, no start is negative,
-    and no end lies beyond the operand.
-    """
-    source = node.inputs[0]
-    if source is None or source.shape is None:
-        return None
-    axes = _axes(node, len(source.shape))
-    stepped = len(node.inputs) > 4 and node.inputs[4] is not None
-    rows = _window(node) if axes is not None and not stepped else None
-    if axes is None or rows is None or len(rows) != len(axes):
-        return None
-    found = {}
-    for axis, (size, last) in zip(axes, rows, strict=True):
-        dim = source.shape[axis]
-        if last is None or not isinstance(dim, int) or last > dim:
-            return None
-        found[axis] = size
-    return found
-
-
-def _axes(node: ir.Node, rank: int) -> list[int] | None:
-    """Return the sliced axes, >= 0; None if unknown."""
-    if at_run_time(node, 3):
-        return None
-    axes = _constant_ints(node, 3)
-    if axes is None:
-        starts = node.inputs[1]
-        if starts is None or starts.shape is None or len(starts.shape) != 1:
-            return None
-        count = starts.shape[0]
-        if not isinstance(count, int) or count > rank:
-            return None
-        axes = list(range(count))
-    axes = [axis + rank if axis < 0 else axis for axis in axes]
-    if any(not 0 <= axis < rank for axis in axes) or len(set(axes)) < len(axes):
-        return None
-    return axes
-
-
-def _window(node: ir.Node) -> list[tuple[int, int | None]] | None:
-    """Return, per axis, the size of ``[start : start + size]`` and its largest possible end.
-
-    None unless the ends are the starts plus a constant, and no start is negative.
-    """
-    starts, ends = node.inputs[1], node.inputs[2]
-    if starts is None or ends is None:
-        return None
-    producer = ends.producer()
-    if producer is None or producer.op_type != "Add" or producer.domain:
-        return None
-    others = [value for value in producer.inputs if value is not starts]
-    found = ranges_of(starts)
-    sizes = ranges_of(others[0]) if len(others) == 1 and others[0] is not None else None
-    if found is None or sizes is None or len(found) != len(sizes):
-        return None
-    window: list[tuple[int, int | None]] = []
-    for (low, high), (size, same) in zip(found, sizes, strict=True):
-        if low is None or low < 0 or size is None or size != same or size < 0:
-            return None
-        window.append((size, None if high is None else high + size))
-    return window
-
-
 def _rows(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:
     """Return the number of rows that ``cut`` takes of a symbolic dim; None if it is not known."""
     rows = count_open_rows(str(dim), cut) if is_arithmetic(dim) else None
@@ -266,35 +209,3 @@ def _rows(dim: ir.SymbolicDim, cut: Cut) -> int | ir.SymbolicDim | None:
     left = ir.SymbolicDim(without_bound(rows))
     # SymPy writes ``floor(N/2 + 1/2)``, which every other rule then gives for the same size.
     return one_floor(ir.SymbolicDim(expression_of(left))) if "floor(" in rows else left
-
-
-def _ranges(node: ir.Node, rank: int) -> dict[int, tuple[int, int, int]]:
-    """Return start, end and step by axis if all are constant, else an empty dict."""
-    starts, ends, axes, steps = (_constant_ints(node, index) for index in range(1, 5))
-    if starts is None or ends is None or any(at_run_time(node, index) for index in range(1, 5)):
-        return {}
-    axes = axes if axes is not None else list(range(len(starts)))
-    steps = steps if steps is not None else [1] * len(starts)
-    if len({len(starts), len(ends), len(axes), len(steps)}) != 1:
-        return {}
-    rows = zip(axes, starts, ends, steps, strict=True)
-    return {axis % rank: (start, end, step) for axis, start, end, step in rows}
-
-
-def _constant_ints(node: ir.Node, index: int) -> list[int] | None:
-    """Return a constant operand as a list; None if it is absent or computed."""
-    value = node.inputs[index] if len(node.inputs) > index else None
-    if value is None or value.is_graph_input():
-        return None
-    tensor = ir.convenience.get_const_tensor(value)
-    return None if tensor is None else [int(item) for item in tensor.numpy().reshape(-1)]
-
-
-def at_run_time(node: ir.Node, index: int) -> bool:
-    """True if input ``index`` is present and not constant."""
-    if len(node.inputs) <= index:
-        return False
-    value = node.inputs[index]
-    if value is None:
-        return False
-    return value.is_graph_input() or ir.convenience.get_const_tensor(value) is None

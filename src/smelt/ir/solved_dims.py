@@ -23,23 +23,24 @@ def is_one_symbol(dim: Dim) -> bool:
 
 
 def solvers(dims: Iterable[Dim]) -> dict[str, ir.SymbolicDim]:
-    """Return each symbol that the sizes of ``dims`` determine, with the dim that tells its size.
+    """Return each symbol that the sizes of ``dims`` determine, with the dim from which it is
+    solved.
 
-    In this order, the other symbols of each dim are known.
+    The order is one in which they can be solved: the other symbols of a dim come before it.
     """
     symbolic = [dim for dim in dims if is_symbolic(dim)]
-    found: dict[str, ir.SymbolicDim] = {}
+    solved_by: dict[str, ir.SymbolicDim] = {}
     for dim in filter(is_one_symbol, symbolic):
-        found.setdefault(str(dim), dim)
-    left = [dim for dim in symbolic if not is_one_symbol(dim)]
+        solved_by.setdefault(str(dim), dim)
+    expressions = [dim for dim in symbolic if not is_one_symbol(dim)]
     before = -1
-    while before < len(found):
-        before = len(found)
-        for dim in left:
-            unknown = symbols_of(dim) - found.keys()
+    while before < len(solved_by):
+        before = len(solved_by)
+        for dim in expressions:
+            unknown = symbols_of(dim) - solved_by.keys()
             if len(unknown) == 1 and _linear(dim, name := next(iter(unknown))) is not None:
-                found[name] = dim
-    return found
+                solved_by[name] = dim
+    return solved_by
 
 
 def solve(dims: Sequence[Dim], sizes: Sequence[int]) -> dict[str, int]:
@@ -47,17 +48,19 @@ def solve(dims: Sequence[Dim], sizes: Sequence[int]) -> dict[str, int]:
 
     Sizes are not checked: where ``2*S`` is 5, S is 2, so ``2*S`` is then 4.
     """
-    given = {str(dim): size for dim, size in zip(reversed(dims), reversed(sizes), strict=True)}
-    found: dict[str, int] = {}
+    size_of_text = {
+        str(dim): size for dim, size in zip(reversed(dims), reversed(sizes), strict=True)
+    }
+    solved: dict[str, int] = {}
     for name, dim in solvers(dims).items():
         if is_one_symbol(dim):
-            found[name] = given[name]
+            solved[name] = size_of_text[name]
         else:
             coefficient, rest = _known_linear(dim, name)
-            size = size_of(ir.SymbolicDim(str(rest)), found)
+            size = size_of(ir.SymbolicDim(str(rest)), solved)
             assert isinstance(size, int)
-            found[name] = (given[str(dim)] - size) // coefficient
-    return found
+            solved[name] = (size_of_text[str(dim)] - size) // coefficient
+    return solved
 
 
 def misfit_of(dims: Sequence[Dim], sizes: Sequence[int], known: Mapping[str, int]) -> str:
@@ -69,12 +72,12 @@ def misfit_of(dims: Sequence[Dim], sizes: Sequence[int], known: Mapping[str, int
         if isinstance(dim, int) or is_one_symbol(dim) or not symbols_of(dim) <= known.keys():
             continue
         names = sorted(symbols_of(dim))
-        told = ", ".join(f"{name}={known[name]}" for name in names)
+        bindings = ", ".join(f"{name}={known[name]}" for name in names)
         if any(known[name] < 0 for name in names):
-            return f"{dim} is {size} only where {told}, and no size is below 0"
-        wanted = size_of(dim, known)
-        if wanted != size:
-            return f"{dim} is {wanted} where {told}, not {size}"
+            return f"{dim} is {size} only where {bindings}, and no size is below 0"
+        expected = size_of(dim, known)
+        if expected != size:
+            return f"{dim} is {expected} where {bindings}, not {size}"
     return ""
 
 
@@ -93,6 +96,7 @@ def _linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any] | None:
 
 
 def _known_linear(dim: ir.SymbolicDim, name: str) -> tuple[int, Any]:
+    """Return ``_linear(dim, name)``, which must not be None."""
     found = _linear(dim, name)
     assert found is not None
     return found

@@ -10,7 +10,7 @@ from onnx_shape_inference import ShapeInferenceContext
 
 from smelt.ir.bounds import never_one
 from smelt.ir.listed_axes import listed_axes, without_repeats
-from smelt.ir.slice_shapes import at_run_time
+from smelt.ir.slice_operands import at_run_time
 
 
 def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
@@ -25,8 +25,8 @@ def infer_squeeze(context: ShapeInferenceContext, node: ir.Node) -> bool:
         dims = [d for axis, d in enumerate(source.shape.dims) if axis not in repeated]
         context.set_shape_and_dtype(node.outputs[0], ir.Shape(dims), source.dtype)
         return True
-    given = "axes" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
-    if given or source.shape is None or source.shape.is_static():
+    has_axes = "axes" in node.attributes or (len(node.inputs) > 1 and node.inputs[1] is not None)
+    if has_axes or source.shape is None or source.shape.is_static():
         return False
     # Without axes every 1 goes, and a symbolic dim may be one.
     known = never_one(node.graph, source.shape)

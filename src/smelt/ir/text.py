@@ -43,6 +43,7 @@ def parse(text: str, opset: int = 23, **domains: int) -> ir.Model:
 
 
 def _domains_in(text: str) -> list[str]:
+    """Return the domains of the operators that ``text`` uses, sorted."""
     found = re.findall(r"=\s*([a-z][\w.]*)\.[A-Z]\w*\s*[<(]", text)
     return sorted(dict.fromkeys(found))
 
@@ -153,6 +154,7 @@ def checksum(tensor: ir.TensorProtocol) -> str:
 
 
 def _number(item: np.generic) -> str:
+    """Return a number as text; floats of up to 32 bits in the shortest form for float32."""
     if item.dtype.kind in "Vf":
         return str(np.float32(item) if item.dtype.itemsize <= 4 else np.float64(item))
     return str(item.item())
@@ -172,10 +174,10 @@ def type_of(value: ir.Value, dim: Callable[[int | ir.SymbolicDim], str] = str) -
     return text
 
 
-def attributes(given: Mapping[str, ir.Attr]) -> str:
+def attributes(attributes_by_name: Mapping[str, ir.Attr]) -> str:
     """Return ``<axis=1, perm=[1,0]>``, sorted by name and without graphs; empty if there are
     none."""
-    texts = {name: attribute(given[name]) for name in sorted(given)}
+    texts = {name: attribute(attributes_by_name[name]) for name in sorted(attributes_by_name)}
     parts = [f"{name}={text}" for name, text in texts.items() if text is not None]
     return f"<{', '.join(parts)}>" if parts else ""
 
@@ -192,6 +194,7 @@ def attribute(attr: ir.Attr) -> str | None:
 
 
 def _plain(value: object) -> str:
+    """Return a plain attribute value as text."""
     if isinstance(value, tuple | list):
         return f"[{','.join(_plain(item) for item in value)}]"
     if isinstance(value, float):

@@ -33,14 +33,14 @@ def check_sizes(context: ShapeInferenceContext, node: ir.Node, value: ir.Value) 
         if isinstance(dim, int):
             if dim < 0:
                 value.shape = None
-                least = _written(dim) if dim > -(2**63) else "far less than 0"
+                least = _size_text(dim) if dim > -(2**63) else "far less than 0"
                 message = f"{value.name!r} would have {least} elements along one axis"
                 context.record_error(node, message)
                 return
             if dim > LARGEST:
                 raise ResourceLimit(
                     "E501",
-                    f"a value would have {_written(dim)} elements along one axis",
+                    f"a value would have {_size_text(dim)} elements along one axis",
                     at=f"node {node.name!r} ({node.op_type}), value {value.name!r}",
                     why="sizes are 64-bit numbers",
                     fix="correct the inputs of the node that set the size",
@@ -50,11 +50,13 @@ def check_sizes(context: ShapeInferenceContext, node: ir.Node, value: ir.Value) 
             return
 
 
-def _written(size: int) -> str:
+def _size_text(size: int) -> str:
+    """Return ``size`` with thousands separators; huge ones as ``more than 2^99``."""
     return f"{size:,}" if size < 2**80 else f"more than 2^{size.bit_length() - 1}"
 
 
 def _shortened(context: ShapeInferenceContext, dim: int | ir.SymbolicDim) -> int | ir.SymbolicDim:
+    """Return ``dim``, or a new symbol if its text is too long."""
     is_long = not isinstance(dim, int) and len(dim.value or "") > LONGEST
     return context.new_symbolic_dim() if is_long else dim
 
@@ -70,7 +72,7 @@ def check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
         return
     shape = value.shape
     fits = shape is not None and shape.is_static() and prod(shape.numpy()) == len(elements)
-    if fits and len(elements) <= MAX_ELEMENTS and all(_holds(value.dtype, e) for e in elements):
+    if fits and len(elements) <= MAX_ELEMENTS and all(_can_hold(value.dtype, e) for e in elements):
         return
     forget_elements(context, value)
 
@@ -78,7 +80,7 @@ def check_elements(context: ShapeInferenceContext, value: ir.Value) -> None:
 _OF_SIZES = (ir.DataType.INT64, ir.DataType.INT32, ir.DataType.UINT64, ir.DataType.DOUBLE)
 
 
-def _holds(dtype: ir.DataType | None, element: int | ir.SymbolicDim) -> bool:
+def _can_hold(dtype: ir.DataType | None, element: int | ir.SymbolicDim) -> bool:
     """True if a tensor of ``dtype`` can hold ``element`` exactly.
 
     A symbolic size is assumed to fit integers of 32 or more bits and doubles.

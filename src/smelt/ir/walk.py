@@ -54,6 +54,7 @@ def reader_outside(value: ir.Value, nodes: Collection[ir.Node]) -> ir.Node | Non
 
 
 def _is_one_of(node: ir.Node, op_types: tuple[str, ...]) -> bool:
+    """True for an ONNX node of ``op_types`` that uses known features only."""
     return not node.domain and node.op_type in op_types and is_known(node)
 
 
@@ -132,13 +133,14 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 def attempt(read: _Method) -> _Method:
     """Make a method an attempt: if it returns a false value, its ``walk`` drops the nodes it added.
 
-    Otherwise a spelling that was tried without success would keep the region open. A generator
-    drops its nodes when the caller asks for the next item: the nodes of an item last while the
-    caller inspects it.
+    Otherwise nodes of a failed attempt would stay in the region, and the region would not be
+    closed. A generator drops its nodes when the caller asks for the next item, so the nodes of an
+    item last while the caller inspects it.
     """
 
     @wraps(read)
     def reading(reader: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call the method; drop the nodes it added if the result is false."""
         mark = reader.walk.mark()
         found = read(reader, *args, **kwargs)
         if not found:
@@ -147,6 +149,7 @@ def attempt(read: _Method) -> _Method:
 
     @wraps(read)
     def readings(reader: Any, *args: Any, **kwargs: Any) -> Any:
+        """Yield the items of the method, then drop the nodes it added."""
         mark = reader.walk.mark()
         yield from read(reader, *args, **kwargs)
         reader.walk.back(mark)

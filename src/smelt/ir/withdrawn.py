@@ -15,10 +15,10 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.ir.norms_without_schema import can_spell, group_norm, layer_norm, rms_norm
+from smelt.ir.norms_without_schema import can_expand, group_norm, layer_norm, rms_norm
 from smelt.ir.rewrite import Rewriter
 
-Spell: TypeAlias = Callable[[Builder, ir.Node], "ir.Value | tuple[ir.Value, ...]"]
+Expansion: TypeAlias = Callable[[Builder, ir.Node], "ir.Value | tuple[ir.Value, ...]"]
 
 
 NEVER = 1 << 31
@@ -27,7 +27,7 @@ NEVER = 1 << 31
 
 @dataclass(frozen=True)
 class Withdrawn:
-    """A withdrawn operator; ``spell`` builds its results from operators of opset 13 or later.
+    """A withdrawn operator; ``expand`` builds its results from operators of opset 13 or later.
 
     ``inputs``: minimum and maximum number; ``outputs``: maximum number; ``required``: attributes
     without a default; ``since`` and ``until``: the first opset with it, and the first without it or
@@ -35,7 +35,7 @@ class Withdrawn:
     only.
     """
 
-    spell: Spell
+    expand: Expansion
     inputs: tuple[int, int] = (1, 1)
     required: tuple[str, ...] = ()
     since: int = 1
@@ -47,37 +47,37 @@ class Withdrawn:
 
 def is_withdrawn(op_type: str, version: int) -> bool:
     """True for an operator that models of ONNX opset ``version`` use without a schema."""
-    found = WITHDRAWN.get(op_type)
-    return found is not None and found.since <= version < found.until
+    operator = WITHDRAWN.get(op_type)
+    return operator is not None and operator.since <= version < operator.until
 
 
-def described_from(op_type: str) -> int:
+def defined_from(op_type: str) -> int:
     """Return the first opset at which ONNX defines the same operator; ``NEVER`` if none does."""
-    found = WITHDRAWN[op_type]
-    return found.until if found.stays else NEVER
+    operator = WITHDRAWN[op_type]
+    return operator.until if operator.stays else NEVER
 
 
 def misfit(node: ir.Node) -> str | None:
     """Return why ``node`` is not a valid use of its withdrawn operator; None if it is."""
-    found = WITHDRAWN[node.op_type]
-    least, most = found.inputs
+    operator = WITHDRAWN[node.op_type]
+    least, most = operator.inputs
     fits = least <= len(node.inputs) <= most and None not in node.inputs[:least]
-    if not fits or not 1 <= len(node.outputs) <= found.outputs:
-        return f"it takes {least} to {most} inputs and gives 1 to {found.outputs} outputs"
+    if not fits or not 1 <= len(node.outputs) <= operator.outputs:
+        return f"it takes {least} to {most} inputs and gives 1 to {operator.outputs} outputs"
     x = node.inputs[0]
-    if found.of_floats and x is not None and x.dtype and not x.dtype.is_floating_point():
+    if operator.of_floats and x is not None and x.dtype and not x.dtype.is_floating_point():
         return f"it takes floats, not {x.dtype.name.lower()}"
-    missing = [name for name in found.required if name not in node.attributes]
+    missing = [name for name in operator.required if name not in node.attributes]
     return f"the attribute {missing[0]!r} is missing" if missing else None
 
 
-def spell_out(node: ir.Node, rewriter: Rewriter) -> None:
+def expand_withdrawn(node: ir.Node, rewriter: Rewriter) -> None:
     """Replace ``node`` by ONNX operators; norms of values with unknown types stay."""
-    if node.op_type in NORMS and not can_spell(node):
+    if node.op_type in NORMS and not can_expand(node):
         return
     build = rewriter.builder(node, [node], "raise_opset")
-    made = WITHDRAWN[node.op_type].spell(build, node)
-    values = made if isinstance(made, tuple) else (made,)
+    results = WITHDRAWN[node.op_type].expand(build, node)
+    values = results if isinstance(results, tuple) else (results,)
     rewriter.replace(node, values[: len(node.outputs)], trust_shape=True)
 
 
@@ -85,39 +85,44 @@ def _number(node: ir.Node, name: str, default: float) -> float:
     return node.attributes.get_float(name, default)
 
 
-def _scaled(b: Builder, x: ir.Value | None, factor: float) -> ir.Value:
+def _times(b: Builder, x: ir.Value | None, factor: float) -> ir.Value:
+    """Build ``x * factor`` with a constant in the type of ``x``."""
     assert x is not None
-    return b.op("Mul", x, b.constant(_of(x, factor)))
+    return b.op("Mul", x, b.constant(_constant_like(x, factor)))
 
 
-def _of(x: ir.Value, values: object) -> np.ndarray:
+def _constant_like(x: ir.Value, values: object) -> np.ndarray:
+    """Return ``values`` as an array in the type of ``x``, float32 if unknown."""
     dtype = x.dtype if x.dtype is not None else ir.DataType.FLOAT
     return np.asarray(values, dtype.numpy())
 
 
 def _affine(b: Builder, node: ir.Node) -> ir.Value:
-    product = _scaled(b, node.inputs[0], _number(node, "alpha", 1.0))
-    return b.op("Add", product, b.constant(_of(product, _number(node, "beta", 0.0))))
+    """Build ``alpha * x + beta``."""
+    product = _times(b, node.inputs[0], _number(node, "alpha", 1.0))
+    return b.op("Add", product, b.constant(_constant_like(product, _number(node, "beta", 0.0))))
 
 
 def _scale(b: Builder, node: ir.Node) -> ir.Value:
-    return _scaled(b, node.inputs[0], _number(node, "scale", 1.0))
+    """Build ``scale * x``."""
+    return _times(b, node.inputs[0], _number(node, "scale", 1.0))
 
 
 def _image_scaler(b: Builder, node: ir.Node) -> ir.Value:
-    scaled = _scaled(b, node.inputs[0], _number(node, "scale", 1.0))
-    bias = _of(scaled, node.attributes.get_floats("bias", ()))
+    """Build ``scale * x + bias`` with one bias per channel."""
+    scaled = _times(b, node.inputs[0], _number(node, "scale", 1.0))
+    bias = _constant_like(scaled, node.attributes.get_floats("bias", ()))
     return b.op("Add", scaled, b.constant(bias.reshape(-1, 1, 1)))
 
 
-def _bent(function: str) -> Spell:
+def _scaled_activation(function: str) -> Expansion:
     """Return a builder of ``alpha * function(beta * x)``."""
 
-    def spell(b: Builder, node: ir.Node) -> ir.Value:
-        inner = _scaled(b, node.inputs[0], _number(node, "beta", 1.0))
-        return _scaled(b, b.op(function, inner), _number(node, "alpha", 1.0))
+    def expand(b: Builder, node: ir.Node) -> ir.Value:
+        inner = _times(b, node.inputs[0], _number(node, "beta", 1.0))
+        return _times(b, b.op(function, inner), _number(node, "alpha", 1.0))
 
-    return spell
+    return expand
 
 
 def _crop(b: Builder, node: ir.Node) -> ir.Value:
@@ -135,6 +140,7 @@ def _crop(b: Builder, node: ir.Node) -> ir.Value:
 
 
 def _dynamic_slice(b: Builder, node: ir.Node) -> ir.Value:
+    """Build a Slice of the same operands."""
     return b.op("Slice", *node.inputs)
 
 
@@ -153,7 +159,7 @@ def _mean_variance_normalization(b: Builder, node: ir.Node) -> ir.Value:
     return b.op("Sub", x, b.mean(x, axes))
 
 
-_BENT = ("alpha", "beta")
+_SCALES = ("alpha", "beta")
 
 NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
 
@@ -167,9 +173,9 @@ WITHDRAWN = {
     "ImageScaler": Withdrawn(_image_scaler, required=("bias",)),
     "LayerNormalization": Withdrawn(layer_norm, inputs=(2, 3), until=17, outputs=3, stays=True),
     "MeanVarianceNormalization": Withdrawn(_mean_variance_normalization, until=9),
-    "ParametricSoftplus": Withdrawn(_bent("Softplus"), required=_BENT),
+    "ParametricSoftplus": Withdrawn(_scaled_activation("Softplus"), required=_SCALES),
     "Scale": Withdrawn(_scale),
-    "ScaledTanh": Withdrawn(_bent("Tanh"), required=_BENT),
+    "ScaledTanh": Withdrawn(_scaled_activation("Tanh"), required=_SCALES),
     "SimplifiedLayerNormalization": Withdrawn(rms_norm, inputs=(2, 2), until=NEVER, outputs=2),
     "ThresholdedRelu": Withdrawn(_thresholded_relu),
 }

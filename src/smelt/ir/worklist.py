@@ -141,6 +141,7 @@ class Worklist:
         return self.stats
 
     def _push(self, node: ir.Node) -> None:
+        """Queue ``node`` unless it is queued, or is the root of no rule."""
         if node not in self._queued and self.rules.for_node(node):
             self._queued.add(node)
             self._queue.append(node)
@@ -167,16 +168,16 @@ class Worklist:
         """Build the replacement of ``match`` and insert it; return False, with a noted Miss, if
         refused."""
         builder = self.rewriter.builder(match.root, match.nodes, rule.name)
-        replacement = _built(rule, match, builder)
+        replacement = _build_replacement(rule, match, builder)
         if replacement is None or isinstance(replacement, Miss):
             builder.discard()
             if isinstance(replacement, Miss):
                 self.stats.miss(rule.name, replacement.reason, match.root, replacement.opset)
             return False
-        lacking = self._lacking(builder)
-        if lacking:
+        unsupported = self._unsupported_operator(builder)
+        if unsupported:
             builder.discard()
-            self.stats.miss(rule.name, f"the target does not compute {lacking}", match.root)
+            self.stats.miss(rule.name, f"the target does not compute {unsupported}", match.root)
             return False
         values = replacement if isinstance(replacement, tuple) else (replacement,)
         if not all(value is None or isinstance(value, ir.Value) for value in values):
@@ -200,22 +201,25 @@ class Worklist:
         self.stats.fired[rule.name] += 1
         self._recent.append(rule.name)
         if builder.created:
-            made = {(node.domain, node.op_type) for node in builder.created}
-            if not made <= self._operators:
-                self._operators = self._operators | made
+            created_types = {(node.domain, node.op_type) for node in builder.created}
+            if not created_types <= self._operators:
+                self._operators = self._operators | created_types
                 self.rules = self._every.within(self._operators)
             self.rewriter.remove_dead(builder.created)
         self._push_affected(touched, builder.created)
         return True
 
-    def _lacking(self, builder: Builder) -> str:
-        """Return a created operator that neither the target computes nor the model had, or an empty
-        text."""
+    def _unsupported_operator(self, builder: Builder) -> str:
+        """Return the name of a created operator that the target does not support; empty if there is
+        none.
+
+        Operators that the model had before are allowed.
+        """
         if self.rewriter.kernels is None:
             return ""
-        made = {node.op_type for node in builder.created if not node.domain}
-        lacking = (name for name in sorted(made - self.rewriter.kernels))
-        return next((name for name in lacking if ("", name) not in self._operators), "")
+        created_types = {node.op_type for node in builder.created if not node.domain}
+        unsupported = (name for name in sorted(created_types - self.rewriter.kernels))
+        return next((name for name in unsupported if ("", name) not in self._operators), "")
 
     def _push_affected(self, touched: Iterable[ir.Node], created: Iterable[ir.Node]) -> None:
         """Queue the nodes at which a rule may match now: new and touched nodes, and their
@@ -236,6 +240,7 @@ class Worklist:
             frontier = readers
 
     def _ping_pong(self) -> InternalError:
+        """Return the error E903, which names the last rules."""
         names = " and ".join(dict.fromkeys(self._recent))
         return InternalError(
             "E903",
@@ -245,7 +250,8 @@ class Worklist:
         )
 
 
-def _built(rule: Rule, match: Match, builder: Builder) -> Replacement:
+def _build_replacement(rule: Rule, match: Match, builder: Builder) -> Replacement:
+    """Return the replacement that ``rule`` builds; a Miss if a number does not fit into int64."""
     try:
         return rule.build(match, builder)
     except BeyondInt64 as error:
@@ -256,6 +262,7 @@ def _built(rule: Rule, match: Match, builder: Builder) -> Replacement:
 
 
 def _check_acyclic(rule: Rule, end: ir.Node, created: Iterable[ir.Node]) -> None:
+    """Raise InternalError E904 if a created node reads the result of ``end``, which it replaces."""
     for node in created:
         if any(value is not None and value.producer() is end for value in node.inputs):
             raise InternalError(

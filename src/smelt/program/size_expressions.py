@@ -9,7 +9,7 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.ir.dims import symbols_of
-from smelt.ir.empty_dims import MORE, expression_from_zero
+from smelt.ir.empty_dims import PLUS_ONE, expression_from_zero
 from smelt.program.computed_sizes import product
 from smelt.program.instruction import Dim
 from smelt.program.run_sizes import Size, Undecided, ceil_div, highest, larger, lowest, smaller
@@ -46,7 +46,7 @@ def _read(
     SymPy assumes that each symbol is 1 or more, so a size that may be 0 is written as size + 1 - 1.
     """
     empty = [name for name in symbols_of(dim) if lowest(sizes[name]) == 0]
-    more = {f"{name}{MORE}": sizes[name] + 1 for name in empty}
+    more = {f"{name}{PLUS_ONE}": sizes[name] + 1 for name in empty}
     return expression_from_zero(dim, empty), {**sizes, **more}
 
 

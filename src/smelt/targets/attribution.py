@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from smelt.errors import UsageError
 from smelt.extensions import OWN, blame
-from smelt.ir.bounds import Bounds, told_bounds
+from smelt.ir.bounds import Bounds, readable_bounds
 from smelt.operators.declaration import accepts_arguments
 from smelt.runtime.feed import feed
 from smelt.runtime.interface import Interface, Value, interface_of
@@ -90,7 +90,7 @@ class CheckedRunner:
     def __init__(self, target: Target[Any, Any], model: ir.Model, run: Runner) -> None:
         self._target, self._run = target, run
         self._interface = interface_of(model)
-        self._bounds: Mapping[str, Bounds] = told_bounds(model.graph)
+        self._bounds: Mapping[str, Bounds] = readable_bounds(model.graph)
 
     def __call__(self, *inputs: Value) -> Sequence[Value]:
         feed(self._interface, inputs)

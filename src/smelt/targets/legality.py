@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from smelt.errors import ErrorList, SmeltError, Unsupported, UsageError
 from smelt.ir import scope
-from smelt.ir.bounds import Bounds, bounds_of, unbounded
+from smelt.ir.bounds import Bounds, bounds_of, has_unbounded_dim
 from smelt.ir.dims import binding_advice, unnamed_dims
 from smelt.ir.partition import is_constant_node
 from smelt.program.legality import and_more, no_element_type, no_kernel
@@ -81,7 +81,7 @@ def _beyond(
     ):
         return f"more than {limits.max_rank} dims"
     known = bounds if limits.bounded_dims else NO_BOUNDS
-    if not limits.dynamic_dims and any(unbounded(value, known) for value in values):
+    if not limits.dynamic_dims and any(has_unbounded_dim(value, known) for value in values):
         return "sizes that have no bounds" if limits.bounded_dims else "sizes that are not fixed"
     return ""
 
@@ -151,7 +151,7 @@ def _dims(model: ir.Model, target: Target) -> Iterator[SmeltError]:
     bounds = bounds_of(model.graph) if target.limits.bounded_dims else {}
     unnamed = unnamed_dims(model.graph.inputs)
     for value in model.graph.inputs:
-        if unbounded(value, bounds):
+        if has_unbounded_dim(value, bounds):
             dims = value.shape.dims if value.shape is not None else ()
             names = [unnamed.get((value, axis), str(dim)) for axis, dim in enumerate(dims)]
             places.append(f"input {value.name!r} {_type(value, names)}")

@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from smelt.errors import Unsupported, UsageError
 from smelt.ir import scope
-from smelt.ir.bounds import told_bounds
+from smelt.ir.bounds import readable_bounds
 from smelt.ir.missing_weights import refuse_missing_weights
 from smelt.ir.partition import Part, is_constant_node, partition
 from smelt.ir.text import operator
@@ -59,7 +59,7 @@ def run_phases(
     refused: dict[ir.Node, str] = {}
     if fallback is not None:
         with span("partition", target=target.name) as told:
-            bounds = told_bounds(model.graph)
+            bounds = readable_bounds(model.graph)
             refused = {node: refusal(target, node, bounds, own) for node in model.graph}
             price = None if target.cost is None else partial(_price, target, own)
             parts = partition(model.graph, lambda node: not refused[node], price)

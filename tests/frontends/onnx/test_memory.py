@@ -29,9 +29,9 @@ too."""
 PEAK = """
 import sys, threading, time
 import numpy, onnx, smelt, smelt.compiler, smelt.passes.registry, smelt.frontends.onnx
-from smelt.ir import spill
+from smelt.ir import constants_on_disk
 
-spill.IN_MEMORY = int(sys.argv[3]) << 20
+constants_on_disk.IN_MEMORY = int(sys.argv[3]) << 20
 
 def anonymous():
     for line in open("/proc/self/status"):

@@ -25,7 +25,7 @@ from smelt.ir.lower_opset import lower_opset
 from smelt.ir.names import name_nodes
 from smelt.ir.onnx_ir_log import silent_onnx_ir
 from smelt.ir.protobuf_tensors import leave_messages_alone
-from smelt.ir.raise_opset import LOWEST_GOAL, raise_opset, spell_out_withdrawn
+from smelt.ir.raise_opset import LOWEST_GOAL, raise_opset, replace_withdrawn
 from smelt.operators import restore_operators
 from smelt.operators.runtime_defects import note_source
 from smelt.spans import span
@@ -64,7 +64,7 @@ def load(
             return model
         if not keep_opset or (_has_other_opsets(model) and not _is_above(model, opset)):
             bring_to_opset(model, opset)
-        spell_out_withdrawn(model, opset)
+        replace_withdrawn(model, opset)
         restore_operators(model)
         if inline and model.functions:
             with span("inline"):
@@ -81,7 +81,7 @@ def adopt(source: ir.Model, opset: int | None = None) -> ir.Model:
     name_imports(model)
     check_model(model)
     set_aside_defaults(model)
-    spell_out_withdrawn(model, opset)
+    replace_withdrawn(model, opset)
     return model
 
 

@@ -23,7 +23,7 @@ from smelt.frontends.onnx.mapped import HAD_EXTERNAL_DATA
 from smelt.frontends.onnx.read import Source
 from smelt.ir import provenance as origins
 from smelt.ir import scope
-from smelt.ir.chunks import turned
+from smelt.ir.chunks import as_transposed
 from smelt.ir.cloning import clone_model
 from smelt.ir.collector import paused_collector
 from smelt.ir.defaults import restore_defaults
@@ -70,7 +70,7 @@ def to_proto(
                 tensor = value.const_value
                 value.const_value = ir.Tensor(tensor.numpy(), dtype=tensor.dtype, name=value.name)
             elif value.const_value is not None:
-                value.const_value = turned(value.const_value)
+                value.const_value = as_transposed(value.const_value)
     return proto_of(copy)
 
 

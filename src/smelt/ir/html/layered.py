@@ -95,6 +95,7 @@ def _waypoints(
 
 
 def _grid(rows: Sequence[int]) -> list[list[int]]:
+    """Return the items of each row."""
     grid: list[list[int]] = [[] for _ in range(max(rows, default=-1) + 1)]
     for item, row in enumerate(rows):
         grid[row].append(item)
@@ -159,4 +160,5 @@ def _spread(
 
 
 def _mean(places: Sequence[float], otherwise: float) -> float:
+    """Return the mean of ``places``, or ``otherwise`` if there are none."""
     return sum(places) / len(places) if places else otherwise

@@ -38,6 +38,7 @@ def table(rows: Sequence[Sequence[object]], header: Sequence[str] = ()) -> str:
 
 
 def _cell(cell: object) -> str:
+    """Return a table cell; a float has three significant digits."""
     if isinstance(cell, int | float) and not isinstance(cell, bool):
         shown = f"{cell:,}" if isinstance(cell, int) else f"{cell:.3g}"
         return f'<td style="{NUMBER}">{escaped(shown)}</td>'

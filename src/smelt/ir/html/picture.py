@@ -52,8 +52,8 @@ def picture(graph: ir.Graph) -> str:
         f'viewBox="{-MARGIN} {-MARGIN} {width:.1f} {height:.1f}" role="img" '
         'style="max-width:100%;height:auto" font-family="monospace" font-size="11">'
     ]
-    parts += [_line(points) for points in layout.lines]
-    parts += [_drawn(box, center) for box, center in zip(boxes, layout.centers, strict=True)]
+    parts += [_line_svg(points) for points in layout.lines]
+    parts += [_box_svg(box, center) for box, center in zip(boxes, layout.centers, strict=True)]
     return "\n".join([*parts, "</svg>"])
 
 
@@ -71,7 +71,7 @@ def _boxes(graph: ir.Graph) -> tuple[list[Box], list[Edge]]:
         edges |= {(home[value], here): None for value in reads if value in home}
         home |= dict.fromkeys(node.outputs, here)
         color = CARRIER if scope.carries_graphs(node) else NODE
-        boxes.append(Box(operator(node), _told(node), color))
+        boxes.append(Box(operator(node), _tooltip(node), color))
     for value in graph.outputs:
         if value in home:
             edges[home[value], len(boxes)] = None
@@ -79,16 +79,17 @@ def _boxes(graph: ir.Graph) -> tuple[list[Box], list[Edge]]:
     return boxes, list(edges)
 
 
-def _told(node: ir.Node) -> str:
+def _tooltip(node: ir.Node) -> str:
     """Return the tooltip of ``node``: its name, and its inputs and outputs with types."""
 
     def values(items: tuple[ir.Value | None, ...] | list[ir.Value | None]) -> str:
+        """Return ``items`` as text: names with types."""
         return ", ".join("-" if v is None else f"{v.name} {type_of(v)}" for v in items)
 
     return f"{node.name}: {values(list(node.inputs))} -> {values(list(node.outputs))}"
 
 
-def _drawn(box: Box, center: Point) -> str:
+def _box_svg(box: Box, center: Point) -> str:
     """Return the SVG of ``box`` centered at ``center``."""
     (x, y), (width, height) = center, box.size
     return (
@@ -100,7 +101,7 @@ def _drawn(box: Box, center: Point) -> str:
     )
 
 
-def _line(points: tuple[Point, ...]) -> str:
+def _line_svg(points: tuple[Point, ...]) -> str:
     """Return the SVG of a smooth line through ``points``, which go down, with an arrow head."""
     (x, y), (end_x, end_y) = points[0], points[-1]
     path = [f"M{x:.1f} {y:.1f}"]

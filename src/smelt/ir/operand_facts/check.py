@@ -1,4 +1,4 @@
-"""Refuses a model with a node that must fail for the shapes of its operands."""
+"""Refuses a model with a node that must fail because of the shapes of its operands."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import onnx_ir as ir
 
 from smelt.ir import opset, scope
 from smelt.ir.contradiction import contradiction
-from smelt.ir.loop_rounds import rounds
+from smelt.ir.loop_rounds import trip_count
 from smelt.ir.operand_facts import (
+    indices,
     layers,
     loops,
     moves,
@@ -26,7 +27,7 @@ OLDEST = 7
 """The first opset with today's broadcasting, to which the tables apply."""
 
 SUBJECTS = (
-    *(products, windows, moves, layers, recurrent, signals, quantized),
+    *(products, windows, moves, indices, layers, recurrent, signals, quantized),
     *(loops, sequences, texts),
 )
 
@@ -50,11 +51,11 @@ def refuse_misfits(model: ir.Model, shapes: ShapeInference) -> None:
     pending = [model.graph]
     while pending:
         graph = pending.pop()
-        found = misfit(graph, shapes.elements, version)
-        if found is not None:
-            raise contradiction(found[0], f"this does not hold: {found[1]}", WHAT)
+        contradicted = misfit(graph, shapes.elements, version)
+        if contradicted is not None:
+            raise contradiction(contradicted[0], f"this does not hold: {contradicted[1]}", WHAT)
         for node in graph:
-            if node.op_type == "Loop" and not node.domain and rounds(node):
+            if node.op_type == "Loop" and not node.domain and trip_count(node):
                 pending.extend(scope.subgraphs(node))
 
 
@@ -82,7 +83,7 @@ def _broken(facts: tuple[Fact, ...], operands: Operands) -> str:
         try:
             if not holds(operands):
                 return fact
-        except (Unknown, IndexError):  # an axis that there is not is a row of its own
+        except (Unknown, IndexError):  # another row reports a wrong axis
             continue
     return ""
 

@@ -17,10 +17,11 @@ AXIS: Fact = ("axis is one of the input", lambda n: is_axis(n, 0, -1))
 
 
 def _per_channel(index: int, what: str) -> Fact:
-    """Operand ``index`` has one element per channel (per position and channel if ``spatial`` is
-    0)."""
+    """Require one element per channel in operand ``index``; with ``spatial=0``, one per channel and
+    position."""
 
     def holds(n: Operands) -> bool:
+        """True if the operand has the shape of the channels, or of an image without its batch."""
         places = n.dims(0)[1:] if n.number("spatial", 1) == 0 else n.dims(0)[1:2]
         return agree(n.dims(index), places or [1])
 
@@ -28,10 +29,10 @@ def _per_channel(index: int, what: str) -> Fact:
 
 
 def _group_norm(index: int, what: str) -> Fact:
-    """Operand ``index`` of a GroupNormalization has one element per channel, per group before opset
-    21."""
+    """Require one element per channel in operand ``index``; before opset 21, one per group."""
 
     def holds(n: Operands) -> bool:
+        """True if the operand has as many elements as there are channels or groups."""
         wanted = n.size(0, 1) if n.opset >= 21 else n.number("num_groups", 1)
         return agree(n.dims(index), [wanted])
 
@@ -39,10 +40,10 @@ def _group_norm(index: int, what: str) -> Fact:
 
 
 def _needs_heads(*names: str) -> Fact:
-    """Inputs of rank 3 require the attributes ``names``, which count heads."""
-    said = " and ".join(names)
+    """Require the attributes ``names``, which count heads, if inputs have rank 3."""
+    listed_names = " and ".join(names)
     return (
-        f"inputs of 3 axes come with {said}",
+        f"inputs of 3 axes come with {listed_names}",
         lambda n: n.rank(0) != 3 or all(n.number(name, 0) > 0 for name in names),
     )
 
@@ -54,6 +55,7 @@ def _split(n: Operands) -> bool:
 
 
 def _mask(n: Operands) -> bool:
+    """True if the mask of an Attention broadcasts to queries by keys."""
     if n.given(4) or n.opset > 23 or n.rank(3) < 2:
         return True
     axis = -2
@@ -68,16 +70,16 @@ ATTENTION: tuple[Fact, ...] = (
         lambda n: n.rank(0) != 3 or n.size(0, 2) % n.number("q_num_heads", 1) == 0,
     ),
     (
-        "heads of queries are a multiple of those of keys",
+        "the number of query heads is a multiple of the number of key heads",
         lambda n: not _split(n) or n.size(0, 1) % max(n.size(1, 1), 1) == 0,
     ),
     (
-        "heads of queries and keys have one size",
+        "heads of queries and keys have equal sizes",
         lambda n: not _split(n) or n.size(0, 3) == n.size(1, 3),
     ),
     ("there is a value for each key", lambda n: n.size(1, -2) == n.size(2, -2)),
-    ("queries and keys are of one batch", lambda n: n.size(0, 0) == n.size(1, 0)),
-    ("the mask broadcasts to queries by keys", _mask),
+    ("queries and keys have equal batch sizes", lambda n: n.size(0, 0) == n.size(1, 0)),
+    ("the mask broadcasts to [queries, keys]", _mask),
     (
         "qk_matmul_output_mode is from 0 to 3",
         lambda n: 0 <= n.number("qk_matmul_output_mode", 0) <= 3,
@@ -86,6 +88,7 @@ ATTENTION: tuple[Fact, ...] = (
 
 
 def _targets(n: Operands) -> bool:
+    """True if there is one target per row of scores; axis 1 of the scores are the classes."""
     scores = n.dims(0)
     return agree(n.dims(1), (*scores[:1], *scores[2:]))
 
@@ -136,7 +139,7 @@ FACTS: Facts = {
     "RotaryEmbedding": (
         _needs_heads("num_heads"),
         ("without positions, caches have 3 axes", lambda n: n.given(3) or n.rank(1) == 3),
-        ("caches have a column for each pair of columns that is rotated", _rotated),
+        ("caches have half as many columns as are rotated", _rotated),
     ),
     "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss": (
         ("scores have at least 2 axes", lambda n: n.rank(0) >= 2),

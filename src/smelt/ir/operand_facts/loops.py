@@ -37,17 +37,20 @@ def _results(n: Operands) -> tuple[list[ir.Value], list[ir.Value]]:
 
 
 def _dims(value: ir.Value) -> tuple[Size, ...]:
+    """Return the dims of ``value``, with None for symbolic ones; raises Unknown without a shape."""
     if value.shape is None:
         raise Unknown
     return tuple(dim if isinstance(dim, int) else None for dim in value.shape.dims)
 
 
 def _states_stay(n: Operands) -> bool:
+    """True if each state of a Scan keeps its shape."""
     states, _ = _results(n)
     return all(agree(n.dims(index), _dims(value)) for index, value in enumerate(states))
 
 
 def _stacked(n: Operands) -> bool:
+    """True if each of scan_output_axes is an axis of its stacked output."""
     _, results = _results(n)
     axes = n.numbers("scan_output_axes")
     ranks = [len(_dims(value)) + 1 for value in results]
@@ -56,17 +59,20 @@ def _stacked(n: Operands) -> bool:
 
 FACTS: Facts = {
     "If": (("the condition is one element", is_single(0)),),
-    "Loop": (("the count is one number", is_single(0)), ("the condition is one", is_single(1))),
+    "Loop": (
+        ("the count is one number", is_single(0)),
+        ("the condition is one element", is_single(1)),
+    ),
     "Scan": (
         (
-            "axes are those of the inputs",
+            "scan_input_axes are axes of the scanned inputs",
             lambda n: all(-n.rank(i) <= axis < n.rank(i) for i, axis in _scanned(n)),
         ),
         (
-            "what is scanned is equally long",
+            "scanned inputs have equal lengths",
             lambda n: len({n.size(i, axis) for i, axis in _scanned(n)}) == 1,
         ),
-        ("a state has one shape in each round", _states_stay),
-        ("scan_output_axes are those of what is stacked", _stacked),
+        ("a state has the same shape in all iterations", _states_stay),
+        ("scan_output_axes are axes of the stacked outputs", _stacked),
     ),
 }

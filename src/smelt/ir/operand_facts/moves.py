@@ -1,12 +1,10 @@
-"""Requirements of operators that move elements: Concat, Reshape, Slice, Gather and others."""
+"""Requirements of operators that move elements: Concat, Reshape, Slice, Pad and others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from smelt.ir.operand_facts.operands import (
-    Fact,
     Facts,
     Operands,
     Size,
@@ -19,31 +17,29 @@ from smelt.ir.operand_facts.operands import (
     is_single,
     on_or_off,
     one_of,
-    together,
+    without_axis,
 )
 from smelt.ir.opset import REDUCTIONS
 
 
 def _all_dims(n: Operands) -> list[tuple[Size, ...]]:
+    """Return the dims of all operands."""
     return [n.dims(index) for index in range(len(n.node.inputs))]
 
 
 def _concatenated(n: Operands) -> bool:
+    """True if the operands have equal sizes along all axes except that of the Concat."""
     first, *others = _all_dims(n)
     axis = n.number("axis", 0) % len(first)
-    return all(agree(_without(first, axis), _without(dims, axis)) for dims in others)
-
-
-def _without(dims: Sequence[Size], axis: int) -> list[Size]:
-    return [size for index, size in enumerate(dims) if index != axis]
+    return all(agree(without_axis(first, axis), without_axis(dims, axis)) for dims in others)
 
 
 def _reshaped(n: Operands) -> bool:
     """True if the target shape of a Reshape can hold the elements of the input."""
-    sizes, given = n.held(1), n.dims(0)
+    sizes, input_dims = n.integers(1), n.dims(0)
     keeps = not n.number("allowzero", 0)
-    asked = [given[i] if keeps and not size else size for i, size in enumerate(sizes)]
-    known = [size for size in asked if size != -1]
+    target = [input_dims[i] if keeps and not size else size for i, size in enumerate(sizes)]
+    known = [size for size in target if size != -1]
     if None in known or sizes.count(-1) > 1:
         raise Unknown
     total = prod(size for size in known if size is not None)
@@ -51,8 +47,9 @@ def _reshaped(n: Operands) -> bool:
     return count == total if -1 not in sizes else total == 0 or count % total == 0
 
 
-def _zeros_stand(n: Operands) -> bool:
-    sizes = n.held(1)
+def _zeros_are_allowed(n: Operands) -> bool:
+    """True if each 0 in the target of a Reshape has a meaning."""
+    sizes = n.integers(1)
     if n.number("allowzero", 0):
         return not (0 in sizes and -1 in sizes)
     return 0 not in sizes[n.rank(0) :]
@@ -67,11 +64,13 @@ def _axis_of_split(n: Operands) -> int:
 
 
 def _equal_parts(n: Operands) -> bool:
-    told = n.given(1) or n.has("split") or n.has("num_outputs")
-    return told or n.opset >= 18 or _axis_of_split(n) % len(n.node.outputs) == 0
+    """True unless a Split without sizes, before opset 18, has unequal parts."""
+    has_sizes = n.given(1) or n.has("split") or n.has("num_outputs")
+    return has_sizes or n.opset >= 18 or _axis_of_split(n) % len(n.node.outputs) == 0
 
 
 def _slice_axes(n: Operands) -> list[int]:
+    """Return the axes of a Slice; by default the first ones."""
     return n.listed("axes", 3) if n.has("axes") or n.given(3) else list(range(len(_starts(n))))
 
 
@@ -80,10 +79,12 @@ def _starts(n: Operands) -> list[int]:
 
 
 def _padded_axes(n: Operands) -> int:
-    return len(n.held(3)) if n.given(3) else n.rank(0)
+    """Return the number of axes that a Pad pads."""
+    return len(n.integers(3)) if n.given(3) else n.rank(0)
 
 
 def _resized(n: Operands, index: int) -> bool:
+    """True if operand ``index`` of a Resize is empty, or has an element for each resized axis."""
     count = n.size(index, 0)
     return not count or count == (len(n.numbers("axes")) if n.has("axes") else n.rank(0))
 
@@ -93,25 +94,8 @@ def _scales(n: Operands) -> list[float]:
     return n.factors("scales") if n.has("scales") else n.floats(1)
 
 
-def _gathered_inside(n: Operands) -> bool:
-    size = n.size(0, n.number("axis", 0))
-    return all(-size <= index < size for index in n.held(1))
-
-
-def _tuples_inside(n: Operands, batch: int) -> bool:
-    """True if each index tuple of a GatherND or ScatterND lies within the data."""
-    depth = n.size(1, -1)
-    sizes = n.dims(0)[batch : batch + depth]
-    if len(sizes) < depth:
-        raise Unknown
-    return all(
-        size is None or -size <= index < size
-        for place, index in enumerate(n.held(1))
-        for size in [sizes[place % depth]]
-    )
-
-
 def _pad_mode(n: Operands) -> bool:
+    """True if the mode of a Pad exists at its opset."""
     mode = n.text("mode", "constant")
     return mode in ("constant", "reflect", "edge") or (mode == "wrap" and n.opset >= 19)
 
@@ -121,10 +105,12 @@ def _enough_to_pad(n: Operands) -> bool:
     mode, sizes, pads = n.text("mode", "constant"), n.dims(0), n.listed("pads", 1)
     if mode == "constant" or len(pads) != 2 * len(sizes) or n.given(3) or None in sizes:
         raise Unknown
-    most = [max(0, *ways) for ways in zip(pads[: len(sizes)], pads[len(sizes) :], strict=True)]
+    largest_pads = [
+        max(0, *both_ends) for both_ends in zip(pads[: len(sizes)], pads[len(sizes) :], strict=True)
+    ]
     if mode == "reflect":
-        return all(pad < max(size or 0, 1) for pad, size in zip(most, sizes, strict=True))
-    return not any(pad and not size for pad, size in zip(most, sizes, strict=True))
+        return all(pad < max(size or 0, 1) for pad, size in zip(largest_pads, sizes, strict=True))
+    return not any(pad and not size for pad, size in zip(largest_pads, sizes, strict=True))
 
 
 _COORDINATES = (
@@ -138,46 +124,23 @@ def _coordinates(n: Operands) -> bool:
     return n.text("coordinate_transformation_mode", "half_pixel") in _COORDINATES
 
 
-def _two_axes(n: Operands) -> bool:
-    return {n.number("batch_axis", 1), n.number("time_axis", 0)} == {0, 1}
-
-
-def _no_larger(n: Operands) -> bool:
-    axis = n.number("axis", 0) % n.rank(0)
-    data, places = (_without(n.dims(index), axis) for index in (0, 1))
-    return all(a is None or b is None or b <= a for a, b in together(data, places))
-
-
-def _scattered(n: Operands) -> bool:
-    data, places = n.dims(0), n.dims(1)
-    return agree(n.dims(2), (*places[:-1], *data[n.size(1, -1) :]))
-
-
 def _reduced_axes(n: Operands) -> bool:
     axes = n.listed("axes", 1)
     return all(-n.rank(0) <= axis < n.rank(0) for axis in axes)
 
 
-def _axis(default: int) -> Fact:
-    return ("axis is one of the input", lambda n: is_axis(n, 0, default))
-
-
-RANKS: Fact = ("indices have the rank of the data", lambda n: n.rank(0) == n.rank(1))
-INSIDE: Fact = ("indices are inside of axis", _gathered_inside)
 NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "")
 """ONNX Runtime treats an empty text as the default."""
-DEEP: Fact = (
-    "an index is no longer than the data have axes",
-    lambda n: n.size(1, -1) + n.number("batch_dims", 0) <= n.rank(0),
-)
 
 FACTS: Facts = {
-    "Concat": (("operands have one size along each axis but that of the Concat", _concatenated),),
+    "Concat": (
+        ("operands have equal sizes along all axes except that of the Concat", _concatenated),
+    ),
     "Reshape": (
         ("the shape is a vector", lambda n: n.rank(1) == 1),
         (
-            "a 0 stands for a size of the input, and with allowzero for none beside a -1",
-            _zeros_stand,
+            "a 0 copies a size of the input; with allowzero there is no -1 beside it",
+            _zeros_are_allowed,
         ),
         ("the result has the elements of the input", _reshaped),
     ),
@@ -185,22 +148,25 @@ FACTS: Facts = {
         ("the value is one element", lambda n: n.elements_of("value") in (None, 1)),
     ),
     "Expand": (
-        ("the input broadcasts with the shape", lambda n: broadcast([n.dims(0), n.held(1)])),
+        ("the input broadcasts with the shape", lambda n: broadcast([n.dims(0), n.integers(1)])),
     ),
     "Split": (
-        ("parts are as many as outputs", lambda n: len(_parts(n)) == len(n.node.outputs)),
-        ("parts are together as long as axis", lambda n: sum(_parts(n)) == _axis_of_split(n)),
+        ("there is a part for each output", lambda n: len(_parts(n)) == len(n.node.outputs)),
         (
-            "parts are told by sizes or num_outputs, not by both",
+            "the sizes of the parts add up to the size of the axis",
+            lambda n: sum(_parts(n)) == _axis_of_split(n),
+        ),
+        (
+            "a Split has sizes or num_outputs, not both",
             lambda n: not (n.given(1) and n.has("num_outputs")),
         ),
-        ("before opset 18, parts that no sizes tell are equal", _equal_parts),
+        ("before opset 18, parts without sizes are equal", _equal_parts),
         at_least("num_outputs", 1),
     ),
     "Slice": (
-        ("starts and ends are as many", lambda n: len(_starts(n)) == len(n.listed("ends", 2))),
+        ("there is an end for each start", lambda n: len(_starts(n)) == len(n.listed("ends", 2))),
         ("there is a start for each axis", lambda n: len(_starts(n)) == len(_slice_axes(n))),
-        ("there is a step for each start", lambda n: len(n.held(4)) == len(_starts(n))),
+        ("there is a step for each start", lambda n: len(n.integers(4)) == len(_starts(n))),
         ("axes are those of the input, each once", lambda n: are_axes(_slice_axes(n), n.rank(0))),
         ("starts and ends are vectors", lambda n: n.rank(1) == 1 and n.rank(2) == 1),
     ),
@@ -211,9 +177,9 @@ FACTS: Facts = {
             "there are two pads for each axis",
             lambda n: len(n.listed("pads", 1)) == 2 * _padded_axes(n),
         ),
-        ("axes are those of the input, each once", lambda n: are_axes(n.held(3), n.rank(0))),
+        ("axes are those of the input, each once", lambda n: are_axes(n.integers(3), n.rank(0))),
         ("the value is one number", is_single(2)),
-        ("what is repeated or mirrored is there", _enough_to_pad),
+        ("the input has enough elements to repeat or mirror", _enough_to_pad),
     ),
     "Resize": (
         one_of("mode", "nearest", "nearest", "linear", "cubic"),
@@ -237,51 +203,9 @@ FACTS: Facts = {
         ("scales of an Upsample are 1 or more", lambda n: min(_scales(n), default=1.0) >= 1),
         ("there is a scale for each axis", lambda n: len(_scales(n)) == n.rank(0)),
     ),
-    "Gather": (INSIDE,),
-    "GatherElements": (
-        RANKS,
-        _axis(0),
-        INSIDE,
-        ("indices are no larger than the data but along axis", _no_larger),
-    ),
-    "GatherND": (
-        ("indices are inside of the data", lambda n: _tuples_inside(n, n.number("batch_dims", 0))),
-        (
-            "data and indices are of one batch",
-            lambda n: agree(*(n.dims(i)[: n.number("batch_dims", 0)] for i in (0, 1))),
-        ),
-    ),
-    "ScatterElements Scatter": (
-        RANKS,
-        _axis(0),
-        INSIDE,
-        ("there is an update for each index", lambda n: agree(n.dims(1), n.dims(2))),
-    ),
-    "ScatterND": (
-        DEEP,
-        ("indices are inside of the data", lambda n: _tuples_inside(n, 0)),
-        ("updates are as many and as large as what the indices name", _scattered),
-    ),
-    "OneHot": (
-        ("the depth is one number", is_single(1)),
-        ("the depth is 1 or more", lambda n: n.held(1)[0] > 0),
-        ("there are two values", lambda n: n.count(2) == 2),
-    ),
-    "ReverseSequence": (
-        ("the input has at least 2 axes", lambda n: n.rank(0) >= 2),
-        ("batch_axis and time_axis are 0 and 1, or 1 and 0", _two_axes),
-        (
-            "there is a length for each sequence",
-            lambda n: agree(n.dims(1), [n.dims(0)[n.number("batch_axis", 1)]]),
-        ),
-    ),
-    "TopK": (
-        ("k is one number", is_single(1)),
-        ("axis has k elements", lambda n: n.held(1)[0] <= n.size(0, n.number("axis", -1))),
-    ),
     "CumSum": (
         ("axis is one number", is_single(1)),
-        ("axis is one of the input", lambda n: are_axes(n.held(1), n.rank(0))),
+        ("axis is one of the input", lambda n: are_axes(n.integers(1), n.rank(0))),
         on_or_off("exclusive"),
         on_or_off("reverse"),
     ),

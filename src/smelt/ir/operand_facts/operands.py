@@ -1,4 +1,4 @@
-"""What is known about the operands of one node, as queried by the tables of requirements."""
+"""The operands of one node and their known facts, as queried by the tables of requirements."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Operands:
         """Return the number of elements of operand ``index``."""
         return prod(self.size(index, axis) for axis in range(self.rank(index)))
 
-    def held(self, index: int) -> list[int]:
-        """Return the integers that operand ``index`` holds."""
+    def integers(self, index: int) -> list[int]:
+        """Return the elements of operand ``index``, integers that are constant or tracked."""
         value = self._value(index)
         tensor = ir.convenience.get_const_tensor(value)
         if tensor is not None:
@@ -151,7 +151,7 @@ class Operands:
 
     def listed(self, name: str, index: int) -> list[int]:
         """Return the integers of attribute ``name`` or, in later opsets, of operand ``index``."""
-        return self.numbers(name) if self.has(name) else self.held(index)
+        return self.numbers(name) if self.has(name) else self.integers(index)
 
     def _attribute(self, name: str) -> ir.Attr | None:
         attr = self.node.attributes.get(name)
@@ -209,6 +209,11 @@ def fits(shape: Sequence[Size], whole: Sequence[Size]) -> bool:
         return False
     meets = whole[len(whole) - len(shape) :]
     return all(x in (1, None, y) or y is None for x, y in zip(shape, meets, strict=True))
+
+
+def without_axis(dims: Sequence[Size], axis: int) -> list[Size]:
+    """Return ``dims`` without the one of ``axis``, which is >= 0."""
+    return [size for index, size in enumerate(dims) if index != axis]
 
 
 def is_axis(n: Operands, index: int, default: int, name: str = "axis") -> bool:

@@ -39,6 +39,7 @@ def _batch_second(n: Operands) -> bool:
 
 
 def _state(index: int, which: str) -> Fact:
+    """Require [directions, batch, hidden size] for the state in operand ``index``."""
     return (
         f"the {which} state is [directions, batch, hidden size]",
         lambda n: (
@@ -56,16 +57,19 @@ def _layer(op_type: str) -> tuple[Fact, ...]:
     gates, functions = GATES[op_type], FUNCTIONS[op_type]
 
     def weights(n: Operands, columns: int) -> list[int]:
+        """Return the shape of W or R, which have ``columns`` columns."""
         return [_directions(n), gates * _hidden(n), columns]
 
     def are_enough(n: Operands) -> bool:
-        # ONNX Runtime overlooks those that are too many for an RNN, and takes an empty list for
-        # the default.
+        """True if there are ``functions`` activations for each direction.
+
+        ONNX Runtime takes an empty list for the default, and ignores surplus activations of an RNN.
+        """
         count, wanted = len(n.texts("activations")), functions * _directions(n)
         return count in (0, wanted) or (op_type == "RNN" and count > wanted)
 
     def are_known(n: Operands) -> bool:
-        # Those that are too many for an RNN are overlooked.
+        """True if ONNX defines each activation that is used."""
         names = n.texts("activations")[: functions * _directions(n)]
         return all(name.lower() in KNOWN for name in names)
 
@@ -74,7 +78,7 @@ def _layer(op_type: str) -> tuple[Fact, ...]:
         on_or_off("layout"),
         at_least("hidden_size", 1),
         one_of("direction", "forward", "forward", "reverse", "bidirectional"),
-        ("there are as many activations as a layer has, for each direction", are_enough),
+        ("there are as many activations as the layer needs, for each direction", are_enough),
         ("activations are those of ONNX", are_known),
         (
             "W is [directions, gates * hidden size, input size]",

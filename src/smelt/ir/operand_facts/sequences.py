@@ -7,7 +7,15 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from smelt.ir.operand_facts.operands import Facts, Operands, Size, Unknown, agree, is_axis
+from smelt.ir.operand_facts.operands import (
+    Facts,
+    Operands,
+    Size,
+    Unknown,
+    agree,
+    is_axis,
+    without_axis,
+)
 
 Part: TypeAlias = "tuple[Size, ...] | None"
 """The shape of an element of a sequence; None if unknown."""
@@ -16,29 +24,30 @@ Part: TypeAlias = "tuple[Size, ...] | None"
 def _parts(n: Operands, value: ir.Value | None = None) -> list[Part]:
     """Return the shapes of the elements of a sequence, by default of the first operand."""
     value = n.node.inputs[0] if value is None else value
-    made = value.producer() if value is not None else None
-    if made is None or made.domain:
+    producer = value.producer() if value is not None else None
+    if producer is None or producer.domain:
         raise Unknown
-    by = n.of(made)
-    match made.op_type:
+    operands = n.of(producer)
+    match producer.op_type:
         case "SequenceEmpty":
             return []
         case "SequenceConstruct":
-            return [_sizes(part) for part in made.inputs]
+            return [_sizes(part) for part in producer.inputs]
         case "SequenceInsert":
-            parts = _parts(by)
-            parts.insert(_place(by, 2, len(parts), len(parts)), _sizes(made.inputs[1]))
+            parts = _parts(operands)
+            parts.insert(_place(operands, 2, len(parts), len(parts)), _sizes(producer.inputs[1]))
             return parts
         case "SequenceErase":
-            parts = _parts(by)
-            place = _place(by, 1, len(parts), len(parts) - 1)
+            parts = _parts(operands)
+            place = _place(operands, 1, len(parts), len(parts) - 1)
             return parts[:place] + parts[place + 1 :]
         case "SplitToSequence":
-            return [None] * _splits(by)
+            return [None] * _splits(operands)
     raise Unknown
 
 
 def _sizes(part: ir.Value | None) -> Part:
+    """Return the dims of a sequence element, with None for symbolic ones; None without a shape."""
     if part is None or part.shape is None:
         return None
     return tuple(dim if isinstance(dim, int) else None for dim in part.shape.dims)
@@ -47,10 +56,10 @@ def _sizes(part: ir.Value | None) -> Part:
 def _place(n: Operands, index: int, count: int, default: int) -> int:
     """Return a non-negative position in a sequence of ``count``, ``default`` if the operand is
     absent."""
-    place = n.held(index)[0] if n.given(index) else default
+    place = n.integers(index)[0] if n.given(index) else default
     place += count if place < 0 else 0
     if not 0 <= place <= count:
-        raise Unknown  # a row of that node says so
+        raise Unknown  # the row of that node reports it
     return place
 
 
@@ -58,25 +67,28 @@ def _splits(n: Operands) -> int:
     """Return the number of elements that a SplitToSequence produces."""
     if n.given(1) and n.rank(1) == 1:
         return n.size(1, 0)
-    length = n.held(1)[0] if n.given(1) else 1
+    length = n.integers(1)[0] if n.given(1) else 1
     if length < 1:
         raise Unknown
     return -(-n.size(0, n.number("axis", 0)) // length)
 
 
 def _inside(index: int, beyond: int) -> Callable[[Operands], bool]:
-    """Require that a position lies in the sequence, or up to ``beyond`` behind its end."""
+    """Return the check that a position lies in the sequence, or up to ``beyond`` behind its end."""
 
     def holds(n: Operands) -> bool:
+        """True if operand ``index`` is such a position."""
         count = len(_parts(n))
-        return -count <= n.held(index)[0] < count + beyond
+        return -count <= n.integers(index)[0] < count + beyond
 
     return holds
 
 
 def _dims_of_parts(n: Operands) -> list[tuple[Size, ...]]:
-    """Return the shapes of all elements; Unknown if one may be empty, because runtimes skip
-    those."""
+    """Return the known shapes of the elements.
+
+    Raises Unknown if an element may be empty, because runtimes skip empty elements.
+    """
     parts = [part for part in _parts(n) if part is not None]
     if not parts or any(size in (0, None) for part in parts for size in part):
         raise Unknown
@@ -92,13 +104,9 @@ def _joined(n: Operands) -> bool:
         raise Unknown
     axis = n.number("axis", 0) % len(first)
     return all(
-        len(first) == len(other) and agree(_without(first, axis), _without(other, axis))
+        len(first) == len(other) and agree(without_axis(first, axis), without_axis(other, axis))
         for other in others
     )
-
-
-def _without(sizes: tuple[Size, ...], axis: int) -> tuple[Size, ...]:
-    return (*sizes[:axis], *sizes[axis + 1 :])
 
 
 def _axis_of_result(n: Operands) -> bool:
@@ -109,7 +117,7 @@ def _axis_of_result(n: Operands) -> bool:
 def _together_as_long(n: Operands) -> bool:
     if n.rank(1) == 0:
         raise Unknown
-    return sum(n.held(1)) == n.size(0, n.number("axis", 0))
+    return sum(n.integers(1)) == n.size(0, n.number("axis", 0))
 
 
 FACTS: Facts = {
@@ -119,13 +127,13 @@ FACTS: Facts = {
     "SplitToSequence": (
         ("axis is one of the input", lambda n: is_axis(n, 0, 0)),
         (
-            "a part has 1 element or more; of several lengths none is below 0",
-            lambda n: min(n.held(1), default=1) >= (1 if n.rank(1) == 0 else 0),
+            "a single length is at least 1; each of several lengths is at least 0",
+            lambda n: min(n.integers(1), default=1) >= (1 if n.rank(1) == 0 else 0),
         ),
-        ("lengths are together as long as axis", _together_as_long),
+        ("lengths add up to the size of the axis", _together_as_long),
     ),
     "ConcatFromSequence": (
-        ("axis is one of the result", _axis_of_result),
-        ("parts have one size along each axis but that of the result", _joined),
+        ("axis is an axis of the result", _axis_of_result),
+        ("elements have equal sizes along all axes except that of the result", _joined),
     ),
 }

@@ -26,8 +26,9 @@ def _spatial(n: Operands, name: str, axes: int, default: int) -> list[int]:
 
 
 def _none_below(name: str, least: int) -> Fact:
-    said = "more than 0" if least else "0 or more"
-    return (f"{name} are {said}", lambda n: min(n.numbers(name), default=least) >= least)
+    """Require that no number of the attribute ``name`` is below ``least``, 0 or 1."""
+    condition = "more than 0" if least else "0 or more"
+    return (f"{name} are {condition}", lambda n: min(n.numbers(name), default=least) >= least)
 
 
 PADS = _none_below("pads", 0)
@@ -52,10 +53,11 @@ def _filter_fits(filters: int) -> Fact:
             )
         )
 
-    return ("the padded image has a place for the filter", holds)
+    return ("the padded image is at least as large as the filter", holds)
 
 
 def _output_padding(n: Operands) -> bool:
+    """True if each output padding is less than the stride or the dilation of its axis."""
     padding = n.numbers("output_padding")
     strides, spread = (_spatial(n, name, len(padding), 1) for name in ("strides", "dilations"))
     return all(0 <= p < max(ways) for p, *ways in together(padding, strides, spread))
@@ -63,7 +65,7 @@ def _output_padding(n: Operands) -> bool:
 
 def _places(n: Operands) -> int:
     """Return the number of block positions of a Col2Im, which equals the columns of its input."""
-    image, block = n.held(1), n.held(2)
+    image, block = n.integers(1), n.integers(2)
     count = len(image)
     spread, strides = (_spatial(n, name, count, 1) for name in ("dilations", "strides"))
     pads = _spatial(n, "pads", 2 * count, 0)
@@ -86,7 +88,7 @@ def _convolution(filters: int) -> tuple[Fact, ...]:
             lambda n: n.size(0, 1) == n.size(filters, 1) * n.number("group", 1),
         ),
         (
-            "groups have equally many filters",
+            "the number of filters is a multiple of groups",
             lambda n: n.size(filters, 0) % n.number("group", 1) == 0,
         ),
         (
@@ -98,6 +100,7 @@ def _convolution(filters: int) -> tuple[Fact, ...]:
 
 
 def _one_per_filter(index: int, filters: int) -> Fact:
+    """Require one element per filter in operand ``index``."""
     return (
         "the bias has one element for each filter",
         lambda n: agree(n.dims(index), n.dims(filters)[:1]),
@@ -109,6 +112,7 @@ def _scales_of_filters(n: Operands) -> bool:
 
 
 def _small_pads(n: Operands) -> bool:
+    """True if each pad is smaller than the kernel."""
     kernel = n.numbers("kernel_shape")
     pads = n.numbers("pads")
     return all(pad < size for pad, size in zip(pads, [*kernel, *kernel], strict=False))
@@ -142,7 +146,7 @@ FACTS: Facts = {
         ("groups are 1 or more", lambda n: n.number("group", 1) > 0),
         ("there is a filter for each channel of the image", lambda n: n.size(0, 1) == n.size(1, 0)),
         (
-            "groups have equally many channels",
+            "the number of channels is a multiple of groups",
             lambda n: n.size(0, 1) % n.number("group", 1) == 0,
         ),
         (
@@ -170,7 +174,7 @@ FACTS: Facts = {
     "GlobalAveragePool GlobalMaxPool GlobalLpPool": (SPATIAL,),
     "LRN": (
         SPATIAL,
-        ("channels that are summed are 1 or more", lambda n: n.number("size", 1) > 0),
+        ("size, the number of summed channels, is 1 or more", lambda n: n.number("size", 1) > 0),
     ),
     "MaxUnpool": (
         (
@@ -187,10 +191,10 @@ FACTS: Facts = {
     "DepthToSpace": (FOUR_AXES, one_of("mode", "DCR", "DCR", "CRD")),
     "SpaceToDepth": (FOUR_AXES,),
     "GridSample": (
-        ("mode is one of those of the opset", _grid_mode),
+        ("mode is one that the opset defines", _grid_mode),
         one_of("padding_mode", "zeros", "zeros", "border", "reflection"),
-        ("input and grid have one rank", lambda n: n.rank(0) == n.rank(1)),
-        ("input and grid are of one batch", lambda n: n.size(0, 0) == n.size(1, 0)),
+        ("input and grid have equal ranks", lambda n: n.rank(0) == n.rank(1)),
+        ("input and grid have equal batch sizes", lambda n: n.size(0, 0) == n.size(1, 0)),
         ("the grid has a coordinate for each axis", lambda n: n.size(1, -1) == n.rank(0) - 2),
     ),
     "AffineGrid": (
@@ -209,13 +213,13 @@ FACTS: Facts = {
         ("a box has 4 numbers", lambda n: n.size(0, 2) == 4),
         ("each box has a score", lambda n: n.size(0, 1) == n.size(1, 2)),
         on_or_off("center_point_box"),
-        ("boxes and scores are of one batch", lambda n: n.size(0, 0) == n.size(1, 0)),
+        ("boxes and scores have equal batch sizes", lambda n: n.size(0, 0) == n.size(1, 0)),
     ),
     "Col2Im": (
         (
             "channels are a multiple of the size of a block",
-            lambda n: n.size(0, 1) % max(prod(n.held(2)), 1) == 0,
+            lambda n: n.size(0, 1) % max(prod(n.integers(2)), 1) == 0,
         ),
-        ("there is a column for each place of a block", lambda n: n.size(0, 2) == _places(n)),
+        ("there is a column for each position of a block", lambda n: n.size(0, 2) == _places(n)),
     ),
 }

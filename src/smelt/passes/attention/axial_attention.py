@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 import onnx_ir as ir
 
 from smelt.ir import opset
-from smelt.ir.bounds import said_empty
+from smelt.ir.bounds import possibly_zero_symbols
 from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, const, one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
@@ -94,7 +94,7 @@ def _unfit(shapes: Sequence[Sequence[Dim]], m: Match, b: Builder) -> Miss | None
         return Miss("the softmax is not over the keys")
     if not all(x is m["scores"] or _is_small(x) for x in _scaled(m)):
         return Miss("the factor of the scores differs between sequences")
-    empty = said_empty(b.model.graph)
+    empty = possibly_zero_symbols(b.model.graph)
     if not all(is_positive(dim, empty) for dims in shapes for dim in dims):
         return Miss("a size may be 0, and runtimes support no empty attention")
     alike = ((q, k, (0, 1, 3, 4)), (k, v, (0, 1, 2, 3)))

@@ -63,7 +63,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from smelt.ir import opset
-from smelt.ir.bounds import said_empty
+from smelt.ir.bounds import possibly_zero_symbols
 from smelt.ir.build import Builder
 from smelt.ir.pattern import OneOf, Op, const, one_of, op, optional, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
@@ -126,7 +126,7 @@ def attention(m: Match, b: Builder) -> Replacement:
     q, keys, v = m["q"], m["keys"], m["v"]
     if not _fit(q, keys, v):  # needs 4
         return Miss("batches and heads are not proved equal")
-    empty = said_empty(b.model.graph)
+    empty = possibly_zero_symbols(b.model.graph)
     sizes = [dim for value in (q, keys, v) for dim in value.shape or ()]
     graph = b.model.graph
     if not all(is_positive(dim, empty) or is_conv_size(dim, graph) for dim in sizes):  # needs 6

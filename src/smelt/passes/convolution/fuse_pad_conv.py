@@ -21,7 +21,7 @@ from collections.abc import Iterable
 import onnx_ir as ir
 
 from smelt.ir import opset, scope
-from smelt.ir.bounds import said_empty
+from smelt.ir.bounds import possibly_zero_symbols
 from smelt.ir.build import Builder
 from smelt.ir.pattern import one_of, op, var
 from smelt.ir.rule import Match, Miss, Replacement, rule
@@ -41,7 +41,7 @@ def pad_inside(m: Match, b: Builder) -> Replacement:
     """Replace the Pad and its reader by the reader with larger pads."""
     if _is_pooled(m.node("padded").outputs[0]):  # keeps 6
         return Miss("a MaxPool reads the Pad, too: ONNX Runtime is wrong for it as the only reader")
-    pads = _spatial_pads(m, said_empty(b.model.graph))  # needs 1
+    pads = _spatial_pads(m, possibly_zero_symbols(b.model.graph))  # needs 1
     if isinstance(pads, Miss):
         return pads
     automatic = opset.attribute(m.root, "auto_pad", m.opset)

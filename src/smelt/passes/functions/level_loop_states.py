@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.ir.known_forms import is_known
-from smelt.ir.loop_rounds import makes_a_round
+from smelt.ir.loop_rounds import runs_at_least_once
 from smelt.ir.node_inputs import set_input
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.worklist import RuleStats
@@ -41,7 +41,7 @@ def level_loop_states(
     """Unsqueeze the initial values of all such states and infer the shapes again."""
     levelled = False
     for node in cx.index().nodes([("", "Loop")]):
-        if node.graph is None or not is_known(node) or not makes_a_round(node):  # keeps 1
+        if node.graph is None or not is_known(node) or not runs_at_least_once(node):  # keeps 1
             continue
         body = node.attributes["body"].as_graph()
         for place in _scalars_at_first(node, body):

@@ -65,28 +65,28 @@ def uplift_while_to_for(
         body = node.attributes.get("body")
         if node in rewriter.dead or rewriter.exhausted or body is None or not is_known(node):
             continue
-        rounds = _Counter(node, body.as_graph(), cx.constants).rounds()
-        if rounds is not None:
-            _count(node, body.as_graph(), rounds, rewriter)
+        trip_count = _Counter(node, body.as_graph(), cx.constants).trip_count()
+        if trip_count is not None:
+            _count(node, body.as_graph(), trip_count, rewriter)
             stats.fired[RULE] += 1
 
 
-def _count(node: ir.Node, body: ir.Graph, rounds: int, rewriter: Rewriter) -> None:
-    """Replace the loop by one that runs ``rounds`` times and whose body returns its condition
+def _count(node: ir.Node, body: ir.Graph, trip_count: int, rewriter: Rewriter) -> None:
+    """Replace the loop by one that runs ``trip_count`` times and whose body returns its condition
     unchanged."""
     origin = provenance.merge([node], RULE)
     condition = body.outputs[0]
     goes_on = Builder(rewriter.model, body, rewriter.shapes, origin=origin)
     body.outputs[0] = goes_on.op("Identity", body.inputs[1])
     builder = rewriter.builder(node, [node], RULE)
-    inputs = [builder.constant(np.asarray(rounds, np.int64)), None, *node.inputs[2:]]
+    inputs = [builder.constant(np.asarray(trip_count, np.int64)), None, *node.inputs[2:]]
     attributes = [*node.attributes.values()]
     loop = ir.Node("", "Loop", inputs, attributes, num_outputs=len(node.outputs), name=node.name)
     stacked = len(node.inputs) - 2
     for index, value in enumerate(builder.add(loop)):
         value.type, value.shape = node.outputs[index].type, node.outputs[index].shape
         if index >= stacked and value.shape is not None and len(value.shape):
-            value.shape = ir.Shape([rounds, *value.shape.dims[1:]])
+            value.shape = ir.Shape([trip_count, *value.shape.dims[1:]])
     # The new node owns the body; it must not die with the old node.
     node.attributes.pop("body")
     rewriter.replace(node, list(loop.outputs), trust_shape=True, rule=RULE)
@@ -105,7 +105,7 @@ class _Counter:
         self.lines: list[tuple[Line, int]] = []
         self.left = LOOKED_AT
 
-    def rounds(self) -> int | None:
+    def trip_count(self) -> int | None:
         """Return the number of iterations if it is certain and the condition determines it, else
         None."""
         count, first = self.node.inputs[:2]

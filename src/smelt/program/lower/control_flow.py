@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import onnx_ir as ir
 
 from smelt.ir import scope
-from smelt.ir.loop_rounds import makes_a_round, rounds
+from smelt.ir.loop_rounds import runs_at_least_once, trip_count
 from smelt.ir.loop_states import VARYING, is_unread
 from smelt.ir.operand_facts.check import misfit
 from smelt.ir.ruled_out import ruled_out_in
@@ -107,7 +107,7 @@ def loop(cx: ProgramBuilder, node: ir.Node) -> None:
     given = [_as_given(cx, *each) for each in zip(states, graph.inputs[2:], strict=True)]
     body = lower_body(cx, graph, [*types, *given])
     scanned = node.outputs[len(states) :]
-    certain = rounds(node)
+    certain = trip_count(node)
     finds = bool(scanned) and certain is None
     trip = -1 if certain is None else certain
     count_of_rows = _open_size(cx, scanned[0], 0) if finds else trip
@@ -238,7 +238,7 @@ def _states(
 def _is_replaced(node: ir.Node, index: int) -> bool:
     """True if no iteration reads state ``index`` of a Loop, and at least one writes it."""
     inputs = node.attributes["body"].as_graph().inputs
-    return node.op_type == "Loop" and is_unread(inputs[2 + index]) and makes_a_round(node)
+    return node.op_type == "Loop" and is_unread(inputs[2 + index]) and runs_at_least_once(node)
 
 
 def _same(left: Sequence[Dim], right: Sequence[Dim], but: Sequence[bool]) -> bool:

@@ -12,7 +12,8 @@ from smelt.ir.bounds import never_one
 from smelt.ir.invented_dims import is_invented
 from smelt.ir.same_shape import same_shape
 from smelt.ir.sizes_from_sizes import UNEVEN, longest_part
-from smelt.ir.slice_shapes import at_run_time, window_sizes
+from smelt.ir.slice_operands import at_run_time
+from smelt.ir.slice_windows import window_sizes
 from smelt.operators.inputs import first
 from smelt.program.instruction import EXPAND_AT_RUN_TIME, REST, Dim
 from smelt.program.lower.builder import ProgramBuilder

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from smelt.errors import InvalidModel
 from smelt.ir import scope
-from smelt.ir.raise_opset import reads_otherwise
+from smelt.ir.raise_opset import has_other_meaning
 
 MAX_CALLS = 100
 """How deep calls may nest; the checker of ``onnx`` has the same limit."""
@@ -107,7 +107,7 @@ def check_opsets(model: ir.Model) -> None:
             continue
         for graph in scope.graphs_below(function.graph):
             for node in graph:
-                if reads_otherwise(node, version, own):
+                if has_other_meaning(node, version, own):
                     raise InvalidModel(
                         "E319",
                         f"function {function.name!r} imports opset {version}, the model {own}",

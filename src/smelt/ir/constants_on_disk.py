@@ -40,14 +40,14 @@ Arrays: TypeAlias = "weakref.WeakValueDictionary[int, np.ndarray]"
 
 _lock = threading.Lock()
 _current: weakref.ref[_Segment] | None = None
-_of_no_compile: Arrays = weakref.WeakValueDictionary()
+_outside_of_compiles: Arrays = weakref.WeakValueDictionary()
 _in_memory: ContextVar[Arrays | None] = ContextVar("in memory", default=None)
-_held: Arrays = weakref.WeakValueDictionary()
+_owned: Arrays = weakref.WeakValueDictionary()
 
 
 @contextmanager
-def room_in_memory() -> Iterator[None]:
-    """Count constants in memory from 0 within this context."""
+def new_memory_budget() -> Iterator[None]:
+    """Count large constants in memory from 0 within this context."""
     token = _in_memory.set(weakref.WeakValueDictionary())
     try:
         yield
@@ -55,11 +55,11 @@ def room_in_memory() -> Iterator[None]:
         _in_memory.reset(token)
 
 
-def note_held(array: np.ndarray) -> None:
-    """Note that a model holds ``array``, so that views of it are not moved."""
+def note_owned(array: np.ndarray) -> None:
+    """Note that a model owns the memory of ``array``, so views of it are not moved to a file."""
     root = _root(array)
     if root.nbytes >= SPILLED:
-        _held[id(root)] = root
+        _owned[id(root)] = root
 
 
 def spilled(array: np.ndarray) -> np.ndarray:
@@ -72,10 +72,10 @@ def spilled(array: np.ndarray) -> np.ndarray:
     if array.nbytes < SPILLED or array.dtype.hasobject or not _is_new(root):
         return array
     kept = _in_memory.get()
-    kept = _of_no_compile if kept is None else kept
+    kept = _outside_of_compiles if kept is None else kept
     with _lock:
         if sum(other.nbytes for other in kept.values()) + root.nbytes <= IN_MEMORY:
-            kept[id(root)] = _held[id(root)] = root
+            kept[id(root)] = _owned[id(root)] = root
             return array
         try:
             return _segment_for(array.nbytes).add(array)
@@ -91,7 +91,8 @@ def _root(array: np.ndarray) -> np.ndarray:
 
 
 def _is_new(root: np.ndarray) -> bool:
-    return root.flags.owndata and _held.get(id(root)) is not root
+    """True if ``root`` owns its memory and no model does."""
+    return root.flags.owndata and _owned.get(id(root)) is not root
 
 
 def _segment_for(size: int) -> _Segment:
@@ -132,11 +133,12 @@ class _Segment(mmap.mmap):
         return segment
 
     def fits(self, size: int) -> bool:
+        """True if ``size`` more bytes fit into the file."""
         return self.used + size <= len(self)
 
     def add(self, array: np.ndarray) -> np.ndarray:
-        """Write ``array`` to the file and return a mapped copy; a full disk raises OSError, no
-        signal."""
+        """Write ``array`` to the file and return a mapped copy; raises OSError if the disk is
+        full."""
         start = end = self.used
         for chunk in array_chunks(array):
             begun = end

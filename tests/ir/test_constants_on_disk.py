@@ -10,16 +10,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from smelt.ir import chunks, spill
+from smelt.ir import chunks, constants_on_disk
 from smelt.ir.chunks import array_chunks
-from smelt.ir.spill import note_held, room_in_memory, spilled
+from smelt.ir.constants_on_disk import new_memory_budget, note_owned, spilled
 
 LARGE = np.arange(600_000, dtype=np.float32).reshape(600, 1000)
 
 
 @pytest.fixture(autouse=True)
 def no_room_in_memory(monkeypatch):
-    monkeypatch.setattr(spill, "IN_MEMORY", 0)
+    monkeypatch.setattr(constants_on_disk, "IN_MEMORY", 0)
 
 
 def open_files() -> int:
@@ -38,11 +38,11 @@ def open_files() -> int:
     ids=["dense", "transposed", "strided", "bfloat16", "bool"],
 )
 def test_a_new_array_moves_to_a_file_and_stays_the_same(make, monkeypatch):
-    monkeypatch.setattr(spill, "SPILLED", 1 << 19)
+    monkeypatch.setattr(constants_on_disk, "SPILLED", 1 << 19)
     array = spilled(make())
     assert not array.flags.owndata
     assert not array.flags.writeable
-    assert isinstance(array.base.base.obj, spill._Segment)
+    assert isinstance(array.base.base.obj, constants_on_disk._Segment)
     np.testing.assert_array_equal(array, make())
     assert array.dtype == make().dtype
 
@@ -50,7 +50,7 @@ def test_a_new_array_moves_to_a_file_and_stays_the_same(make, monkeypatch):
 def test_small_arrays_and_views_of_what_is_held_stay():
     small = np.ones(10)
     assert spilled(small) is small
-    note_held(LARGE)
+    note_owned(LARGE)
     view = LARGE.T
     assert spilled(view) is view
     mapped = spilled(LARGE * 2)
@@ -60,16 +60,16 @@ def test_small_arrays_and_views_of_what_is_held_stay():
 
 
 def test_as_much_as_there_is_room_for_stays_in_memory(monkeypatch):
-    monkeypatch.setattr(spill, "IN_MEMORY", 2 * LARGE.nbytes)
+    monkeypatch.setattr(constants_on_disk, "IN_MEMORY", 2 * LARGE.nbytes)
     first, second, third, fourth = (LARGE * number for number in (2, 3, 4, 5))
-    with room_in_memory():
+    with new_memory_budget():
         assert spilled(first) is first
         assert spilled(first) is first
         assert spilled(second.T).base is second
         assert spilled(third) is not third
         del first
         assert spilled(third) is third
-    with room_in_memory():
+    with new_memory_budget():
         assert spilled(fourth) is fourth
 
 
@@ -86,7 +86,7 @@ def test_the_file_goes_with_the_last_array():
 
 
 def test_an_array_that_exceeds_the_open_file_gets_its_own(monkeypatch):
-    monkeypatch.setattr(spill, "SEGMENT", 3_000_000)
+    monkeypatch.setattr(constants_on_disk, "SEGMENT", 3_000_000)
     arrays = [spilled(LARGE * number) for number in range(2, 6)]
     assert len({id(array.base.base.obj) for array in arrays}) == 4
     for number, array in enumerate(arrays, start=2):
@@ -98,7 +98,7 @@ def test_without_room_for_a_file_arrays_stay_in_memory(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", fail)
-    monkeypatch.setattr(spill, "_current", None)
+    monkeypatch.setattr(constants_on_disk, "_current", None)
     array = LARGE * 2
     assert spilled(array) is array
 

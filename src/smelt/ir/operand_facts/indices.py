@@ -1,0 +1,112 @@
+"""Requirements of operators that read elements by indices: Gather, scatters, TopK and others."""
+
+from __future__ import annotations
+
+from smelt.ir.operand_facts.operands import (
+    Fact,
+    Facts,
+    Operands,
+    Unknown,
+    agree,
+    is_axis,
+    is_single,
+    together,
+    without_axis,
+)
+
+
+def _gathered_inside(n: Operands) -> bool:
+    """True if each index lies within the size of the axis."""
+    size = n.size(0, n.number("axis", 0))
+    return all(-size <= index < size for index in n.integers(1))
+
+
+def _tuples_inside(n: Operands, batch: int) -> bool:
+    """True if each index tuple of a GatherND or ScatterND lies within the data."""
+    depth = n.size(1, -1)
+    sizes = n.dims(0)[batch : batch + depth]
+    if len(sizes) < depth:
+        raise Unknown
+    return all(
+        size is None or -size <= index < size
+        for place, index in enumerate(n.integers(1))
+        for size in [sizes[place % depth]]
+    )
+
+
+def _two_axes(n: Operands) -> bool:
+    """True if the axes of a ReverseSequence are 0 and 1 in some order."""
+    return {n.number("batch_axis", 1), n.number("time_axis", 0)} == {0, 1}
+
+
+def _no_larger(n: Operands) -> bool:
+    """True if the indices have at most the sizes of the data, except along the axis."""
+    axis = n.number("axis", 0) % n.rank(0)
+    data, places = (without_axis(n.dims(index), axis) for index in (0, 1))
+    return all(a is None or b is None or b <= a for a, b in together(data, places))
+
+
+def _scattered(n: Operands) -> bool:
+    """True if the updates of a ScatterND have the shape of the slices that the indices select."""
+    data, places = n.dims(0), n.dims(1)
+    return agree(n.dims(2), (*places[:-1], *data[n.size(1, -1) :]))
+
+
+def _axis(default: int) -> Fact:
+    return ("axis is one of the input", lambda n: is_axis(n, 0, default))
+
+
+RANKS: Fact = ("indices have the rank of the data", lambda n: n.rank(0) == n.rank(1))
+INSIDE: Fact = ("indices are within the size of the axis", _gathered_inside)
+DEEP: Fact = (
+    "an index has at most one number for each axis of the data",
+    lambda n: n.size(1, -1) + n.number("batch_dims", 0) <= n.rank(0),
+)
+
+FACTS: Facts = {
+    "Gather": (INSIDE,),
+    "GatherElements": (
+        RANKS,
+        _axis(0),
+        INSIDE,
+        ("indices are no larger than the data, except along axis", _no_larger),
+    ),
+    "GatherND": (
+        (
+            "indices are within the sizes of the data",
+            lambda n: _tuples_inside(n, n.number("batch_dims", 0)),
+        ),
+        (
+            "data and indices have the same batch dims",
+            lambda n: agree(*(n.dims(i)[: n.number("batch_dims", 0)] for i in (0, 1))),
+        ),
+    ),
+    "ScatterElements Scatter": (
+        RANKS,
+        _axis(0),
+        INSIDE,
+        ("there is an update for each index", lambda n: agree(n.dims(1), n.dims(2))),
+    ),
+    "ScatterND": (
+        DEEP,
+        ("indices are within the sizes of the data", lambda n: _tuples_inside(n, 0)),
+        ("updates have the shape of the slices that the indices select", _scattered),
+    ),
+    "OneHot": (
+        ("the depth is one number", is_single(1)),
+        ("the depth is 1 or more", lambda n: n.integers(1)[0] > 0),
+        ("there are two values", lambda n: n.count(2) == 2),
+    ),
+    "ReverseSequence": (
+        ("the input has at least 2 axes", lambda n: n.rank(0) >= 2),
+        ("batch_axis and time_axis are 0 and 1, or 1 and 0", _two_axes),
+        (
+            "there is a length for each sequence",
+            lambda n: agree(n.dims(1), [n.dims(0)[n.number("batch_axis", 1)]]),
+        ),
+    ),
+    "TopK": (
+        ("k is one number", is_single(1)),
+        ("axis has k elements", lambda n: n.integers(1)[0] <= n.size(0, n.number("axis", -1))),
+    ),
+}
