@@ -12,7 +12,7 @@ import pytest
 import smelt
 from smelt.errors import UsageError
 from smelt.operators.contraction import parse, sizes_of
-from smelt.operators.contraction_slices import Slices, within
+from smelt.operators.contraction_slices import Slices, slices_within
 
 SQUARES = [(6, 6, 6, 6)] * 3
 CASES = {
@@ -91,7 +91,9 @@ def test_over_semirings(semiring: str) -> None:
 
 def slices_of(equation: str, shapes: list[tuple[int, ...]], limit: int, **options: str) -> Slices:
     parsed = parse(equation, [len(shape) for shape in shapes])
-    return within(parsed, sizes_of(parsed.terms, shapes), options.get("optimize", "auto"), limit)
+    return slices_within(
+        parsed, sizes_of(parsed.terms, shapes), options.get("optimize", "auto"), limit
+    )
 
 
 def test_a_path_that_fits_is_not_sliced() -> None:

@@ -17,10 +17,10 @@ from smelt.ir.build import Builder
 from smelt.native.operators import CONV
 from smelt.native.operators import infer as infer_conv
 from smelt.operators.declare import (
+    Arguments,
     Attribute,
     Attributes,
     Computed,
-    Given,
     Operator,
     Result,
     int_of,
@@ -56,7 +56,7 @@ def requantized(sums: np.ndarray, attributes: Attributes, axis: int) -> np.ndarr
     return np.clip(np.rint(real) + int_of(attributes, "y_zero"), -128, 127).astype(np.int8)
 
 
-def convolved(inputs: Given, attributes: Attributes) -> Computed:
+def convolved(inputs: Arguments, attributes: Attributes) -> Computed:
     """One integer product a position of the window; padding is the zero point."""
     x, w, bias = inputs
     assert x is not None and w is not None and bias is not None  # noqa: PT018
@@ -69,7 +69,7 @@ def convolved(inputs: Given, attributes: Attributes) -> Computed:
     return (requantized(sums + bias.reshape(-1, 1, 1), attributes, 1),)
 
 
-def multiplied(inputs: Given, attributes: Attributes) -> Computed:
+def multiplied(inputs: Arguments, attributes: Attributes) -> Computed:
     """Rows of x by columns of w."""
     x, w, bias = inputs
     assert x is not None and w is not None and bias is not None  # noqa: PT018
@@ -130,12 +130,12 @@ def _single(inputs: Sequence[Operand | None]) -> Operand:
     return x
 
 
-def _quantized(inputs: Given, attributes: Attributes) -> Computed:
+def _quantized(inputs: Arguments, attributes: Attributes) -> Computed:
     real = np.rint(_single(inputs) / np.float32(attributes["scale"]))
     return (np.clip(real + int_of(attributes, "zero"), -128, 127).astype(np.int8),)
 
 
-def _dequantized(inputs: Given, attributes: Attributes) -> Computed:
+def _dequantized(inputs: Arguments, attributes: Attributes) -> Computed:
     moved = _single(inputs).astype(np.int32) - int_of(attributes, "zero")
     return ((moved * np.float32(attributes["scale"])).astype(np.float32),)
 

@@ -25,9 +25,9 @@ from smelt.operators.contraction import (
     find_path,
     parse,
     sizes_of,
-    with_ones_apart,
+    with_labels_for_ones,
 )
-from smelt.operators.contraction_slices import Slices, within
+from smelt.operators.contraction_slices import Slices, slices_within
 from smelt.operators.einsum import OPERATOR as EINSUM
 from smelt.operators.over_semiring import over_semiring as of_model
 from smelt.operators.semiring import Semiring, semiring_of
@@ -89,7 +89,7 @@ def compile_einsum(
             fix="give an equation with one term for each operand, such as 'ij,jk->ik'",
         ) from error
     try:
-        parsed = with_ones_apart(parsed, dims)
+        parsed = with_labels_for_ones(parsed, dims)
     except ValueError as error:
         raise UsageError(
             "E656",
@@ -116,7 +116,7 @@ def compile_einsum(
     if memory_limit is None:
         slices = Slices((), parsed, find_path(parsed, sizes, optimize))
     else:
-        slices = within(parsed, sizes, optimize, memory_limit)
+        slices = slices_within(parsed, sizes, optimize, memory_limit)
     attributes: dict[str, Any] = {"equation": str(slices.equation), "semiring": str(algebra)}
     if given.kind == "c":
         attributes["pairs"] = 1

@@ -8,7 +8,7 @@ import pytest
 
 from smelt.errors import UsageError
 from smelt.operators import contraction
-from smelt.operators.contraction import find_path, parse, sizes_of, with_ones_apart
+from smelt.operators.contraction import find_path, parse, sizes_of, with_labels_for_ones
 from smelt.operators.contraction_steps import (
     plan_of,
 )
@@ -55,7 +55,7 @@ def test_a_size_of_1_repeats() -> None:
 
 
 def steps(text: str, *shapes: tuple[int, ...]) -> list[tuple[str, str]]:
-    equation = with_ones_apart(parse(text, [len(shape) for shape in shapes]), shapes)
+    equation = with_labels_for_ones(parse(text, [len(shape) for shape in shapes]), shapes)
     sizes = sizes_of(equation.terms, shapes)
     found, _ = plan_of(equation, find_path(equation, sizes), sizes)
     return [(step.op, "".join(step.labels)) for step in found]

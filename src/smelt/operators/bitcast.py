@@ -15,7 +15,15 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result, int_of
+from smelt.operators.declare import (
+    Arguments,
+    Attribute,
+    Attributes,
+    Computed,
+    Operator,
+    Result,
+    int_of,
+)
 from smelt.operators.inputs import present
 
 INT64, UINT64, DOUBLE = ir.DataType.INT64, ir.DataType.UINT64, ir.DataType.DOUBLE
@@ -64,10 +72,11 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def _target(attributes: Attributes) -> ir.DataType:
+    """Return the element type of the attribute ``to``."""
     return ir.DataType(int_of(attributes, "to"))
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the same memory with another dtype."""
     (x,) = present(inputs)
     return (np.ascontiguousarray(x).reshape(x.shape).view(_target(attributes).numpy()),)
@@ -83,27 +92,27 @@ def body(
     if x.dtype not in FORMATS and to not in FORMATS:
         return (_cast(b, x, to),)
     if x.dtype in FORMATS:
-        bits = _take_apart(b, x, FORMATS[x.dtype])
+        bits = _bits_of_float(b, x, FORMATS[x.dtype])
     else:
         # Unsigned first, so that the higher bits are 0.
         bits = _cast(b, _cast(b, x, UNSIGNED[x.dtype.bitwidth]), INT64)
-    return (_put_together(b, bits, to) if to in FORMATS else _cast(b, bits, to),)
+    return (_float_of_bits(b, bits, to) if to in FORMATS else _cast(b, bits, to),)
 
 
 def _cast(b: Builder, x: ir.Value, to: ir.DataType) -> ir.Value:
     return b.op("Cast", x, to=int(to))
 
 
-def _take_apart(b: Builder, x: ir.Value, form: Format) -> ir.Value:
+def _bits_of_float(b: Builder, x: ir.Value, form: Format) -> ir.Value:
     """Build the bits of the float ``x`` as int64."""
     zero, lowest = b.constant(np.float64(0)), 1 - form.bias
     wide = _cast(b, x, DOUBLE)
-    size = b.op("Abs", wide)
-    finite = b.op("Less", size, b.constant(np.float64(np.inf)))
-    size = b.op("Where", finite, size, zero)
-    exponent = _exponent(b, size, form, lowest)
+    magnitude = b.op("Abs", wide)
+    finite = b.op("Less", magnitude, b.constant(np.float64(np.inf)))
+    magnitude = b.op("Where", finite, magnitude, zero)
+    exponent = _exponent(b, magnitude, form, lowest)
     shift = b.op("Sub", b.const_i64(form.mantissa), exponent)
-    significand = _scaled(b, size, shift, form)
+    significand = _scaled(b, magnitude, shift, form)
     if form.mantissa > 23:
         significand, exponent = _corrected(b, significand, exponent, lowest)
     # The hidden bit of a normal number adds the 1 by which its stored exponent is higher.
@@ -115,8 +124,8 @@ def _take_apart(b: Builder, x: ir.Value, form: Format) -> ir.Value:
     )
     infinite = form.special << form.mantissa
     nan = b.const_i64(infinite + (1 << form.mantissa - 1))
-    other = b.op("Where", b.op("IsNaN", wide), nan, b.const_i64(infinite))
-    bits = b.op("Where", finite, bits, other)
+    infinity_or_nan = b.op("Where", b.op("IsNaN", wide), nan, b.const_i64(infinite))
+    bits = b.op("Where", finite, bits, infinity_or_nan)
     # A reciprocal tells -0 from 0.
     inverse = b.op("Div", b.constant(np.float64(1)), wide)
     negative = b.op("Or", b.op("Less", wide, zero), b.op("Less", inverse, zero))
@@ -124,9 +133,9 @@ def _take_apart(b: Builder, x: ir.Value, form: Format) -> ir.Value:
     return b.op("Add", bits, b.op("Mul", _cast(b, negative, INT64), b.const_i64(sign)))
 
 
-def _exponent(b: Builder, size: ir.Value, form: Format, lowest: int) -> ir.Value:
+def _exponent(b: Builder, magnitude: ir.Value, form: Format, lowest: int) -> ir.Value:
     """Build the exponent of finite numbers as int64, ``lowest`` for subnormal ones and 0."""
-    log = b.op("Mul", b.op("Log", size), b.constant(np.float64(1 / np.log(2))))
+    log = b.op("Mul", b.op("Log", magnitude), b.constant(np.float64(1 / np.log(2))))
     if form.mantissa <= 23:
         # Less than the distance of the number below a power of two, more than the error of Log.
         log = b.op("Add", log, b.constant(np.float64(2.0**-26)))
@@ -136,22 +145,26 @@ def _exponent(b: Builder, size: ir.Value, form: Format, lowest: int) -> ir.Value
 def _corrected(
     b: Builder, significand: ir.Value, exponent: ir.Value, lowest: int
 ) -> tuple[ir.Value, ir.Value]:
-    """Correct both by one where the logarithm of a double was off next to a power of two."""
+    """Correct significand and exponent where the logarithm was off by one.
+
+    That happens for doubles next to a power of two.
+    """
     high = b.op("GreaterOrEqual", significand, b.constant(np.float64(2.0**53)))
     low = b.op("Less", significand, b.constant(np.float64(2.0**52)))
     low = b.op("And", low, b.op("Greater", exponent, b.const_i64(lowest)))
-    wrong = b.op("Sub", _cast(b, high, INT64), _cast(b, low, INT64))
+    correction = b.op("Sub", _cast(b, high, INT64), _cast(b, low, INT64))
     factors = b.constant(np.array([2.0, 1.0, 0.5]))
-    factor = b.op("Gather", factors, b.op("Add", wrong, b.const_i64(1)))
-    return b.op("Mul", significand, factor), b.op("Add", exponent, wrong)
+    factor = b.op("Gather", factors, b.op("Add", correction, b.const_i64(1)))
+    return b.op("Mul", significand, factor), b.op("Add", exponent, correction)
 
 
-def _put_together(b: Builder, bits: ir.Value, to: ir.DataType) -> ir.Value:
+def _float_of_bits(b: Builder, bits: ir.Value, to: ir.DataType) -> ir.Value:
     """Build the floats whose bits are the lowest bits of an int64."""
     form = FORMATS[to]
     unsigned = _cast(b, bits, UINT64)
 
     def field(start: int, width: int) -> ir.Value:
+        """Return the unsigned field of ``width`` bits that begins at bit ``start``."""
         moved = b.op("BitShift", unsigned, b.constant(np.uint64(start)), direction="RIGHT")
         mask = b.constant(np.uint64((1 << width) - 1))
         return _cast(b, b.op("BitwiseAnd", moved, mask), INT64)
@@ -160,12 +173,12 @@ def _put_together(b: Builder, bits: ir.Value, to: ir.DataType) -> ir.Value:
     subnormal = _cast(b, b.op("Equal", stored, b.const_i64(0)), INT64)
     hidden = b.op("Mul", b.op("Sub", b.const_i64(1), subnormal), b.const_i64(1 << form.mantissa))
     exponent = b.op("Sub", b.op("Add", stored, subnormal), b.const_i64(form.bias + form.mantissa))
-    size = _scaled(b, _cast(b, b.op("Add", fraction, hidden), DOUBLE), exponent, form)
+    magnitude = _scaled(b, _cast(b, b.op("Add", fraction, hidden), DOUBLE), exponent, form)
     infinite, nan = b.constant(np.float64(np.inf)), b.constant(np.float64(np.nan))
     special = b.op("Where", b.op("Equal", fraction, b.const_i64(0)), infinite, nan)
-    size = b.op("Where", b.op("Equal", stored, b.const_i64(form.special)), special, size)
+    magnitude = b.op("Where", b.op("Equal", stored, b.const_i64(form.special)), special, magnitude)
     sign = b.op("Gather", b.constant(np.array([1.0, -1.0])), field(to.bitwidth - 1, 1))
-    return _cast(b, b.op("Mul", size, sign), to)
+    return _cast(b, b.op("Mul", magnitude, sign), to)
 
 
 def _scaled(b: Builder, x: ir.Value, exponent: ir.Value, form: Format) -> ir.Value:

@@ -31,7 +31,7 @@ KEPT = 64
 
 Instance: TypeAlias = tuple[object, ...]
 
-_kept: OrderedDict[tuple[object, ...], ir.Function] = OrderedDict()
+_cache: OrderedDict[tuple[object, ...], ir.Function] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -40,8 +40,8 @@ def built_function(
 ) -> ir.Function | None:
     """Return the body as a function of inputs with the dtypes and ranks of ``node``, sizes unknown.
 
-    ``instance`` is that of ``instance_of``. None if ONNX cannot express it, or too little is known
-    about the inputs. ``model`` gets the imports that the body needs.
+    ``instance`` is the result of ``instance_of``. None if ONNX cannot express the body, or if too
+    little is known about the inputs. ``model`` gets the imports that the body needs.
     """
     _check_inputs(operator, node)
     if not _is_typed(operator, node):
@@ -49,22 +49,22 @@ def built_function(
     # The operator itself, since another may have its name.
     key = (operator, tuple(sorted(model.opset_imports.items())), *instance)
     if _is_large(node) or not _has_hash(key):
-        return _built(model, operator, node)
+        return _build_function(model, operator, node)
     with _lock:
-        kept = _kept.get(key)
-        if kept is not None:
-            _kept.move_to_end(key)
-    if kept is None:
-        function = _built(model, operator, node)
+        cached = _cache.get(key)
+        if cached is not None:
+            _cache.move_to_end(key)
+    if cached is None:
+        function = _build_function(model, operator, node)
         if function is not None:
             with _lock:
-                _kept[key] = clone_function(function)
-                while len(_kept) > KEPT:
-                    _kept.popitem(last=False)
+                _cache[key] = clone_function(function)
+                while len(_cache) > KEPT:
+                    _cache.popitem(last=False)
         return function
-    for domain, version in kept.opset_imports.items():
+    for domain, version in cached.opset_imports.items():
         model.opset_imports.setdefault(domain, version)
-    return clone_function(kept)
+    return clone_function(cached)
 
 
 def _is_large(node: ir.Node) -> bool:
@@ -83,9 +83,9 @@ def _has_hash(key: tuple[object, ...]) -> bool:
 
 
 def instance_of(operator: Definition, node: ir.Node) -> Instance:
-    """Return what the body for ``node`` depends on besides its operator.
+    """Return everything on which the body for ``node`` depends, besides its operator.
 
-    These are attributes (also as text, because 0.0 equals -0.0), element types and ranks of inputs,
+    This is: attributes (also as text, because 0.0 equals -0.0), element types and ranks of inputs,
     and the number of results.
     """
     attributes = tuple((*item, repr(item[1])) for item in operator.attributes_of(node).items())
@@ -96,27 +96,27 @@ def instance_of(operator: Definition, node: ir.Node) -> Instance:
     return node.domain, operator.key, attributes, types, len(node.outputs)
 
 
-def _built(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:
+def _build_function(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function | None:
     """Return the body of ``node`` as a function, uncached."""
     values = operator.attributes_of(node)
-    # Those that the node leaves out are formal ones, too, for operands are told by their place.
-    formal = [_formal(operator, i, value) for i, value in enumerate(node.inputs)]
-    inputs = [f if v is not None else None for f, v in zip(formal, node.inputs, strict=True)]
-    graph = ir.Graph(formal, [], nodes=[], opset_imports={"": model.opset_imports.get("", 1)})
+    # Absent inputs have a parameter, too, because operands are matched by position.
+    parameters = [_formal(operator, i, value) for i, value in enumerate(node.inputs)]
+    inputs = [f if v is not None else None for f, v in zip(parameters, node.inputs, strict=True)]
+    graph = ir.Graph(parameters, [], nodes=[], opset_imports={"": model.opset_imports.get("", 1)})
     builder = Builder(model, graph, ShapeInference(model), in_function=True)
     results = operator.build_body(builder, inputs, values)
     if results is None:
         return None
     for result in results:
-        # A body may hand back an input or one value twice; a function's outputs are its own.
-        taken = result in graph.outputs or result.producer() is None
-        graph.outputs.append(builder.op("Identity", result) if taken else result)
+        # A body may return an input, or a value twice; a function needs distinct inner results.
+        needs_identity = result in graph.outputs or result.producer() is None
+        graph.outputs.append(builder.op("Identity", result) if needs_identity else result)
     _name_values(graph)
     _forget_invented(graph)
     for used in (node.domain for inner in scope.graphs_below(graph) for node in inner):
         if used:
             graph.opset_imports[used] = model.opset_imports[used]
-    # The values of this instance as defaults, so that a node may spell them out or leave them out.
+    # The values of this instance are the defaults, so a node need not set them.
     attributes = [
         ir.Attr(attribute.name, attribute.type, values[attribute.name])
         for attribute in operator.attributes
@@ -129,8 +129,8 @@ def _built(model: ir.Model, operator: Definition, node: ir.Node) -> ir.Function 
 
 def _check_inputs(operator: Definition, node: ir.Node) -> None:
     """Raise InvalidModel E330 if a required input is missing."""
-    given = [*node.inputs, *[None] * len(operator.inputs)]
-    for name, value in zip(operator.inputs, given, strict=False):
+    inputs = [*node.inputs, *[None] * len(operator.inputs)]
+    for name, value in zip(operator.inputs, inputs, strict=False):
         if value is None and not name.endswith("?"):
             at = f"node {node.name!r} ({operator.domain}.{operator.name})"
             raise InvalidModel(
@@ -144,12 +144,13 @@ def _check_inputs(operator: Definition, node: ir.Node) -> None:
 
 def _is_typed(operator: Definition, node: ir.Node) -> bool:
     """True if the dtypes and, if needed, the ranks of all inputs are known."""
-    given = [value for value in node.inputs if value is not None]
-    ranked = operator.any_rank or all(value.shape is not None for value in given)
-    return ranked and all(value.dtype is not None for value in given)
+    inputs = [value for value in node.inputs if value is not None]
+    ranked = operator.any_rank or all(value.shape is not None for value in inputs)
+    return ranked and all(value.dtype is not None for value in inputs)
 
 
 def _formal(operator: Definition, index: int, value: ir.Value | None) -> ir.Value:
+    """Return the parameter for input ``index``: its name, dtype and rank; sizes unknown."""
     names = operator.inputs
     name = names[index].rstrip("?") if index < len(names) else f"{names[-1]}{index}"
     if value is None:
@@ -168,6 +169,7 @@ def _forget_invented(graph: ir.Graph) -> None:
 
 
 def _name_values(graph: ir.Graph) -> None:
+    """Give nodes and results short names by position: ``n0``, ``t0_0``."""
     for i, node in enumerate(graph):
         node.name = f"n{i}"
         for j, value in enumerate(node.outputs):

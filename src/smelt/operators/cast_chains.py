@@ -40,19 +40,19 @@ CLIPPED = {
 """Types of the middle value, and the type for Clip, which has no 16-bit kernels."""
 
 
-def apart(
-    b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
+def with_clip(
+    b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
-    """Build the Cast behind a Clip without bounds, which changes nothing and prevents the merge."""
-    (x,) = present(given)
+    """Build a Clip without bounds before the Cast: it changes nothing, and prevents the merge."""
+    (x,) = present(inputs)
     assert x.dtype is not None
     wide = CLIPPED[x.dtype]
-    same = b.cast(x, wide)
-    spelled: dict[str, Any] = dict(attributes)
-    return (b.op("Cast", b.op("Clip", same), **spelled),)
+    clip_operand = b.cast(x, wide)
+    options: dict[str, Any] = dict(attributes)
+    return (b.op("Cast", b.op("Clip", clip_operand), **options),)
 
 
-def is_one_cast(node: ir.Node) -> bool:
+def is_merged(node: ir.Node) -> bool:
     """True if ONNX Runtime merges the Cast ``node`` with an earlier one."""
     end = _target(node)
     if end is None or not end.is_integer():
@@ -74,6 +74,7 @@ def _may_lose(source: ir.DataType | None, target: ir.DataType) -> bool:
 
 
 def _dtype(value: ir.Value) -> ir.DataType | None:
+    """Return the element type of ``value``, from its Cast if inference has not set it."""
     return value.dtype or _target(value.producer())
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_square
@@ -39,8 +39,8 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return (Result(a.dtype, a.shape),)
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute column by column, over all matrices of the batch at once."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the factor, computed column by column for all matrices of the batch."""
     (a,) = present(inputs)
     lower = attributes["lower"]
     source = a if lower else np.swapaxes(a, -1, -2)
@@ -59,13 +59,20 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build the factor column by column; a pivot that is not positive invalidates the matrix."""
+    """Build the factor column by column; a pivot that is not positive makes it NaN.
+
+    Step k subtracts the earlier columns from column k and divides by the root of the pivot:
+
+        below = a[:, k] - L @ L[k, :]^T
+        L[k:, k] = below[k:] / sqrt(below[k])
+    """
     lower = bool(attributes["lower"])
     source = a if lower else transposed(m, a)
     r, c = index_grid(m, a)
     failed = total(m, zeros_like(m, a), -2, -1) > 0.0
 
     def step(k: Tensor, factor: Tensor, failed: Tensor) -> tuple[Tensor, ...]:
+        """Compute column ``k``; note matrices whose pivot is not positive."""
         earlier = product(m, factor, transposed(m, row(m, factor, k)))
         below = column(m, source, k) - earlier
         pivot = row(m, below, k)

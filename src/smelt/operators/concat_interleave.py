@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 
 
 def axis_of(attributes: Attributes, rank: int) -> int:
@@ -26,13 +26,13 @@ def axis_of(attributes: Attributes, rank: int) -> int:
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
     """Return the type of the inputs, with ``axis`` multiplied by their number."""
-    given = [value for value in inputs if value is not None]
-    if not given or len(given) < len(inputs):
+    values = [value for value in inputs if value is not None]
+    if not values or len(values) < len(inputs):
         raise ValueError("ConcatInterleave takes one operand or more, none absent")
-    if len({value.dtype for value in given if value.dtype is not None}) > 1:
+    if len({value.dtype for value in values if value.dtype is not None}) > 1:
         raise ValueError("the element types of the operands differ")
-    dtype = next((value.dtype for value in given if value.dtype is not None), None)
-    shapes = [value.shape.dims for value in given if value.shape is not None]
+    dtype = next((value.dtype for value in values if value.dtype is not None), None)
+    shapes = [value.shape.dims for value in values if value.shape is not None]
     if not shapes:
         return (Result(dtype, None),)
     first = shapes[0]
@@ -40,7 +40,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
         raise ValueError("the ranks of the operands differ")
     dims = [_agreed(column) for column in zip(*shapes, strict=True)]
     axis = axis_of(attributes, len(first))
-    dims[axis] = dims[axis] * len(given)
+    dims[axis] = dims[axis] * len(values)
     return (Result(dtype, ir.Shape(dims)),)
 
 
@@ -52,8 +52,8 @@ def _agreed(dims: Sequence[Dim]) -> Dim:
     return sizes.pop() if sizes else dims[0]
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Stack behind the axis, then merge the two axes."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the interleaved array: stacked behind the axis, then both axes merged."""
     arrays = [array for array in inputs if array is not None]
     shape = list(arrays[0].shape)
     axis = axis_of(attributes, len(shape))

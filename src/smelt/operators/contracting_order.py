@@ -38,20 +38,23 @@ class Side:
 
 def is_run(shape: Sequence[Dim], dims: Sequence[int]) -> bool:
     """True if ``dims`` are contiguous in this order; dims of size 1 are ignored."""
-    walked = [
+    long_dims = [
         dim for dim in range(len(shape)) if not (isinstance(shape[dim], int) and shape[dim] == 1)
     ]
-    places = [walked.index(dim) for dim in dims if dim in walked]
-    return all(then == here + 1 for here, then in pairwise(places))
+    places = [long_dims.index(dim) for dim in dims if dim in long_dims]
+    return all(next_place == place + 1 for place, next_place in pairwise(places))
 
 
 def contracting_order(lhs: Side, rhs: Side, pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the order of ``pairs`` of contracting dims, given or as in one operand, that moves
-    least."""
+    """Return ``pairs`` of contracting dims in the order that copies the fewest elements.
+
+    Tried are the given order, and the order of the dims in each operand.
+    """
     if len(pairs) < 2:
         return list(pairs)
 
-    def moved(order: Sequence[Pair]) -> int:
+    def moved_elements(order: Sequence[Pair]) -> int:
+        """Return the number of elements that must be copied to sum in this order."""
         return sum(
             side.elements
             for side, dims in zip((lhs, rhs), zip(*order, strict=True), strict=True)
@@ -59,4 +62,4 @@ def contracting_order(lhs: Side, rhs: Side, pairs: Sequence[Pair]) -> list[Pair]
         )
 
     orders = [list(pairs), sorted(pairs), sorted(pairs, key=lambda pair: pair[1])]
-    return min(orders, key=moved)
+    return min(orders, key=moved_elements)

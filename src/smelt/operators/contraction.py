@@ -1,6 +1,6 @@
 """Equations of contractions, the sizes of their labels, and contraction paths.
 
-Paths are those of opt_einsum.
+A path has the format of opt_einsum.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ UNKNOWN_SIZE = 64
 
 
 FEW_PRODUCTS, THOROUGH = 10**10, "auto-hq"
-"""If the path of ``auto`` takes more products, a second or more of a run, a slower finder of
-opt_einsum, which takes seconds, is tried: with 20 sites of two operators between two states,
-``auto`` makes 4e11 numbers of what takes 7e4."""
+"""If the path of ``auto`` needs more products than this, a second or more of a run, the finder
+THOROUGH is tried, too, which takes seconds. With 20 sites of two operators between two states,
+``auto`` needs 4e11 products, and the best path 7e4."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Equation:
 
 
 def parse(equation: str, ranks: Sequence[int]) -> Equation:
-    """Return ``equation`` for operands of ``ranks``; labels are any characters but ``,->.`` and
-    blanks.
+    """Return ``equation`` for operands of ``ranks``.
 
-    Without an arrow, the result has the labels that occur once, sorted, after the dims under
-    ellipses. Raises ValueError with a sentence if it does not fit.
+    Labels are any characters except ``,->.`` and blanks. Without an arrow, the result has the dims
+    under ellipses, then the labels that occur once, sorted. Raises ValueError with a sentence if
+    the equation does not fit.
     """
     text = "".join(equation.split())
     left, arrow, right = text.partition("->")
@@ -89,6 +89,7 @@ def parse(equation: str, ranks: Sequence[int]) -> Equation:
 
 
 def _expand(term: str, hidden: int) -> Labels:
+    """Return the labels of ``term``, with ``hidden`` labels in place of its ellipsis."""
     before, dots, after = term.partition("...")
     if "..." in after:
         raise ValueError(f"{term!r} has two ellipses")
@@ -111,10 +112,10 @@ def sizes_of(terms: Sequence[Labels], shapes: Sequence[Sequence[Dim]]) -> dict[s
     return sizes
 
 
-def with_ones_apart(equation: Equation, shapes: Sequence[Sequence[Dim]]) -> Equation:
-    """Return ``equation`` with new labels for dims of size 1 that broadcast against larger ones.
+def with_labels_for_ones(equation: Equation, shapes: Sequence[Sequence[Dim]]) -> Equation:
+    """Return ``equation`` with new labels for dims of size 1 that broadcast against larger dims.
 
-    The sum over such a dim is its element, so afterwards equal labels have equal sizes.
+    The sum over such a dim is its only element. Afterwards equal labels have equal sizes.
     """
     sizes = sizes_of(equation.terms, shapes)
     used = {label for term in equation.terms for label in term}
@@ -151,41 +152,41 @@ def find_path(
     finder = optimize if callable(optimize) else _finder(optimize)
     if count < 3:
         return trivial
-    # Numbers, for the order of sets of texts differs from one process to the next.
+    # Numbers, because the order of a set of texts differs between processes.
     number = {label: index for index, label in enumerate(sizes)}
     counts = {number[k]: d if isinstance(d, int) else UNKNOWN_SIZE for k, d in sizes.items()}
     inputs = [frozenset(number[label] for label in term) for term in equation.terms]
     out = frozenset(number[label] for label in equation.out)
     answer = finder(inputs, out, counts, memory_limit)
     if optimize == "auto" and _products(answer, inputs, out, counts) > FEW_PRODUCTS:
-        given = random.getstate()  # which the finder would leave seeded
+        random_state = random.getstate()  # the finder leaves it seeded
         better = _finder(THOROUGH)(inputs, out, counts, memory_limit)
-        random.setstate(given)
+        random.setstate(random_state)
         answer = min(answer, better, key=lambda path: _products(path, inputs, out, counts))
-    found = _pairs(answer)
-    if callable(optimize) and all(len(pair) < 3 for pair in found):
-        check_path(found, count)
-    if any(len(pair) > 2 for pair in found):
+    pairs = _pairs(answer)
+    if callable(optimize) and all(len(pair) < 3 for pair in pairs):
+        check_path(pairs, count)
+    if any(len(pair) > 2 for pair in pairs):
         raise UsageError(
             "E658",
             f"no path was found whose results have at most {memory_limit} elements",
             fix="allow more with memory_limit=, or try optimize='dp'",
             why="each order of the contractions has a larger result",
         )
-    return found
+    return pairs
 
 
 def _products(
     path: Path, inputs: Sequence[frozenset[int]], out: frozenset[int], counts: Mapping[int, int]
 ) -> int:
     """Return the number of multiplications of a contraction by ``path``."""
-    left = list(inputs)
+    operands = list(inputs)
     total = 0
     for group in path:
-        chosen = [left.pop(i) for i in sorted(group, reverse=True)]
-        read = frozenset().union(*chosen)
+        contracted = [operands.pop(i) for i in sorted(group, reverse=True)]
+        read = frozenset().union(*contracted)
         total += prod(counts[label] for label in read)
-        left.append(read & out.union(*left))
+        operands.append(read & out.union(*operands))
     return total
 
 
@@ -207,13 +208,13 @@ def _finder(name: str) -> Finder:
     from opt_einsum import paths
 
     with suppress(KeyError):
-        found: Finder = paths.get_path_fn(name)
-        return found
+        finder: Finder = paths.get_path_fn(name)
+        return finder
     if find_spec("cotengra") is not None:
-        import_module("cotengra")  # which adds its finders to those of opt_einsum
+        import_module("cotengra")  # it registers its finders with opt_einsum
         with suppress(KeyError):
-            added: Finder = paths.get_path_fn(name)
-            return added
+            cotengra_finder: Finder = paths.get_path_fn(name)
+            return cotengra_finder
     why = f"opt_einsum has no finder of paths named {name!r}"
     raise UsageError(
         "E658", why, fix="auto, greedy, dp, ...", why="it is not a way that opt_einsum knows"

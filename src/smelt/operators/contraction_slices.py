@@ -34,14 +34,14 @@ class _Cost:
     products: int
 
 
-def within(
+def slices_within(
     equation: Equation, sizes: Mapping[str, Dim], optimize: str | Path | Finder, limit: int
 ) -> Slices:
-    """Return how to contract ``equation`` with intermediate results of at most ``limit`` elements.
+    """Return slices of ``equation`` whose intermediate results have at most ``limit`` elements.
 
-    The part of an operand that a slice reads counts as one; a transposed operand does not. Symbolic
-    dims count at a guess. Raises UsageError E658 with the size that was reached, if that is too
-    large.
+    The part of an operand that a slice reads counts as an intermediate result; a transposed operand
+    does not. Symbolic dims count as ``UNKNOWN_SIZE``. Raises UsageError E658 with the smallest size
+    reached if no slices fit.
     """
     try:
         path = find_path(equation, sizes, optimize, limit)
@@ -79,7 +79,7 @@ def within(
 
 
 def without(equation: Equation, labels: tuple[str, ...]) -> Equation:
-    """Return the equation of a slice."""
+    """Return the equation of one slice: ``equation`` without ``labels``."""
     terms = [tuple(label for label in term if label not in labels) for term in equation.terms]
     return Equation(tuple(terms), equation.out)
 
@@ -94,23 +94,23 @@ def _sliceable(equation: Equation, sizes: Mapping[str, Dim]) -> list[str]:
 def _cost(
     equation: Equation, labels: tuple[str, ...], path: Path, sizes: Mapping[str, Dim]
 ) -> _Cost:
-    """Return the cost of a contraction in slices of ``labels``, by ``path``."""
+    """Return the cost of the contraction by ``path`` in slices of ``labels``."""
     counts = {label: d if isinstance(d, int) else UNKNOWN_SIZE for label, d in sizes.items()}
     inner = without(equation, labels)
     steps, result = plan_of(inner, path, sizes)
-    every: list[tuple[str, ...]] = list(inner.terms)
-    made = [
+    labels_of: list[tuple[str, ...]] = list(inner.terms)
+    sizes_of_results = [
         prod(counts[label] for label in term)
-        for term, whole in zip(inner.terms, equation.terms, strict=True)
-        if term != whole
+        for term, unsliced in zip(inner.terms, equation.terms, strict=True)
+        if term != unsliced
     ]
     products = 0
     for step in steps:
-        read = {label for operand in step.inputs for label in every[operand]}
-        every.append(step.labels)
+        read = {label for operand in step.inputs for label in labels_of[operand]}
+        labels_of.append(step.labels)
         if step.op in (DOT, COMBINE, REDUCE, DIAGONAL):
             products += prod(counts[label] for label in read)
-            if len(every) - 1 != result:
-                made.append(prod(counts[label] for label in step.labels))
+            if len(labels_of) - 1 != result:
+                sizes_of_results.append(prod(counts[label] for label in step.labels))
     repeats = prod(counts[label] for label in labels)
-    return _Cost(max(made, default=0), repeats * products)
+    return _Cost(max(sizes_of_results, default=0), repeats * products)

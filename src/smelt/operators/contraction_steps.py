@@ -1,8 +1,8 @@
 """The steps of a contraction: preparation of operands, pairwise products, a final transpose.
 
-Before the products, dims named twice become diagonals, and dims that only one operand has are
-summed. Intermediate results are written in the order that their reader prefers, as far as a product
-can do so. Programs, models and NumPy execute the steps of ``plan_of``.
+Before the products, repeated labels of an operand become a diagonal, and labels that occur in one
+operand only are summed. Intermediate results are written in the order that their reader prefers,
+where a product can do so. Programs, models and NumPy execute the steps of ``plan_of``.
 """
 
 from __future__ import annotations
@@ -132,50 +132,51 @@ def plan_of(
 ) -> tuple[tuple[Step, ...], int]:
     """Return the steps that contract operands by ``path``, and the number of the result.
 
-    ``sizes`` tell which dims are 1, so that summing them is a Squeeze. With ``small_right``, the
-    smaller of two operands comes second if their order is free. Dims of size 0 are summed last: a
-    sum of nothing is zero, whatever it would be multiplied by.
+    ``sizes`` say which dims are 1: summing them is a Squeeze. With ``small_right``, the smaller of
+    two operands comes second if their order is free. Dims of size 0 are summed last: a sum of
+    nothing is zero, whatever it would be multiplied by.
     """
     return _planned(equation, tuple(map(tuple, path)), tuple(sizes.items()), small_right)
 
 
-@lru_cache(16)  # what a target computes as it stands is lowered once to see so, and once to run
+@lru_cache(16)  # a target lowers an operator once to test for support, and once to run it
 def _planned(
     equation: Equation, path: Path, known: tuple[tuple[str, Dim], ...], small_right: bool
 ) -> tuple[tuple[Step, ...], int]:
-    """Return what ``plan_of`` returns, cached."""
+    """Return the result of ``plan_of``, cached."""
     sizes = dict(known)
     empty = [label for label in _summed(equation) if sizes[label] == 0]
     if empty:
-        whole = Equation(equation.terms, (*equation.out, *empty))
-        steps, held = _planned(whole, path, known, small_right)
-        axes = tuple(range(len(equation.out), len(whole.out)))
-        steps = (*steps, Step(REDUCE, (held,), equation.out, axes))
+        kept_equation = Equation(equation.terms, (*equation.out, *empty))
+        steps, unsummed = _planned(kept_equation, path, known, small_right)
+        axes = tuple(range(len(equation.out), len(kept_equation.out)))
+        steps = (*steps, Step(REDUCE, (unsummed,), equation.out, axes))
         return steps, len(equation.terms) + len(steps) - 1
-    made = _Planner(sizes, list(equation.terms))
-    alive = [made.diagonal(number) for number in range(len(equation.terms))]
+    planner = _Planner(sizes, list(equation.terms))
+    alive = [planner.diagonal(number) for number in range(len(equation.terms))]
     counts: dict[str, int] = dict.fromkeys(equation.out, 1)
     for number in alive:
-        for label in made.labels[number]:
+        for label in planner.labels[number]:
             counts[label] = counts.get(label, 0) + 1
     kept = {label for label, count in counts.items() if count > 1}
-    alive = [made.summed(number, kept) for number in alive]
-    tree = _Tree([made.labels[number] for number in alive], path, equation.out)
+    alive = [planner.summed(number, kept) for number in alive]
+    tree = _Tree([planner.labels[number] for number in alive], path, equation.out)
     for left, right, wanted in tree.pairs():
         a, b = alive[left], alive[right]
-        if small_right and len(alive) < len(tree.labels) - 1 and made.size(b) > made.size(a):
+        if small_right and len(alive) < len(tree.labels) - 1 and planner.size(b) > planner.size(a):
             a, b = b, a
-        alive.append(made.product(a, b, wanted))
+        alive.append(planner.product(a, b, wanted))
     result = alive[-1]
-    if made.labels[result] != equation.out:
-        perm = tuple(made.labels[result].index(label) for label in equation.out)
-        result = made.add(TRANSPOSE, (result,), equation.out, axes=perm)
-    return tuple(made.steps), result
+    if planner.labels[result] != equation.out:
+        perm = tuple(planner.labels[result].index(label) for label in equation.out)
+        result = planner.add(TRANSPOSE, (result,), equation.out, axes=perm)
+    return tuple(planner.steps), result
 
 
 def _summed(equation: Equation) -> list[str]:
-    every = dict.fromkeys(label for term in equation.terms for label in term)
-    return [label for label in every if label not in equation.out]
+    """Return the labels that are not in the result, in order of appearance."""
+    labels = dict.fromkeys(label for term in equation.terms for label in term)
+    return [label for label in labels if label not in equation.out]
 
 
 class _Tree:
@@ -207,18 +208,18 @@ class _Tree:
                 counts[label] += 1
         self.labels[-1] = out
         for number in range(len(self.labels) - 1, len(terms) - 1, -1):
-            self._want(len(terms), number)
+            self._order_operands(len(terms), number)
 
     def pairs(self) -> list[tuple[int, int, Labels]]:
         """Return left, right, and the preferred order of each product."""
         first = len(self.labels) - len(self.children)
         return [(a, b, self.labels[first + i]) for i, (a, b) in enumerate(self.children)]
 
-    def _want(self, leaves: int, number: int) -> None:
-        """Order the operands of a result: batch, free, summed dims on the left; batch, summed, free
-        right.
+    def _order_operands(self, leaves: int, number: int) -> None:
+        """Choose the dim order of the operands of result ``number``.
 
-        If nothing is summed, both are ordered as the result.
+        Left: batch, free, summed. Right: batch, summed, free. If nothing is summed, both have the
+        order of the result.
         """
         wanted = self.labels[number]
         a, b = self.children[number - leaves]

@@ -42,25 +42,26 @@ DEFAULTS: Mapping[ir.AttributeType, tuple[bool, tuple[type, ...]]] = {
 
 
 def check_operator(operator: Operator) -> None:
-    """Raise UsageError E644 with everything that is wrong in the declaration of ``operator``."""
-    wrong = [*_names(operator), *_attributes(operator), *_functions(operator), *_rest(operator)]
-    if wrong:
+    """Raise UsageError E644 with all errors in the declaration of ``operator``."""
+    problems = [*_names(operator), *_attributes(operator), *_functions(operator), *_rest(operator)]
+    if problems:
         name = f"{_shown(operator.name)} of domain {_shown(operator.domain)}"
         raise UsageError(
             "E644",
             f"the declaration of operator {name} is wrong",
-            at=wrong,
+            at=problems,
             fix="docs/add-an-operator.md shows how",
             why="the fields above do not have the types or values that an Operator needs",
         )
 
 
 def _shown(value: object) -> str:
+    """Return ``value`` for a message, at most 60 characters."""
     return repr(value)[:60]
 
 
 def _names(operator: Operator) -> Iterator[str]:
-    """Yield what is wrong with domain, name, inputs and outputs."""
+    """Yield errors in domain, name, inputs and outputs."""
     domain = operator.domain
     if domain in ONNX:
         yield "domain: that of ONNX is not for others; choose one of your own"
@@ -75,7 +76,7 @@ def _names(operator: Operator) -> Iterator[str]:
 
 
 def _formal_names(kind: str, names: object) -> Iterator[str]:
-    """Yield what is wrong with the declared ``names``."""
+    """Yield errors in the declared ``names``."""
     if not isinstance(names, tuple):
         yield f"{kind}: {_shown(names)} is no tuple of names"
         return
@@ -87,7 +88,7 @@ def _formal_names(kind: str, names: object) -> Iterator[str]:
 
 
 def _attributes(operator: Operator) -> Iterator[str]:
-    """Yield what is wrong with the attributes."""
+    """Yield errors in the attributes."""
     from smelt.operators.declare import Attribute
 
     if not isinstance(operator.attributes, tuple):
@@ -111,6 +112,7 @@ def _attributes(operator: Operator) -> Iterator[str]:
 
 
 def _fits(attribute: Attribute) -> bool:
+    """True if the default of ``attribute`` has the attribute's type, or is None."""
     if attribute.default is None:
         return True
     several, kinds = DEFAULTS[attribute.type]
@@ -121,7 +123,7 @@ def _fits(attribute: Attribute) -> bool:
 
 
 def _functions(operator: Operator) -> Iterator[str]:
-    """Yield what is wrong with the functions of a declaration."""
+    """Yield errors in the functions of a declaration."""
     for name, parameters in PARAMETERS.items():
         function: Any = getattr(operator, name)
         if function is None and name == "body":
@@ -133,12 +135,11 @@ def _functions(operator: Operator) -> Iterator[str]:
 
 
 def accepts_arguments(function: Callable[..., Any], count: int) -> bool:
-    """True if ``function`` can be called with ``count`` arguments, as far as its signature
-    tells."""
+    """True if ``function`` can be called with ``count`` arguments, or has no signature."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return True  # A builtin does not tell.
+        return True  # a builtin has no signature
     try:
         signature.bind(*range(count))
     except TypeError:
@@ -147,7 +148,7 @@ def accepts_arguments(function: Callable[..., Any], count: int) -> bool:
 
 
 def _rest(operator: Operator) -> Iterator[str]:
-    """Yield what is wrong with the other fields of a declaration."""
+    """Yield errors in the other fields of a declaration."""
     for name in ("opset", "version"):
         number = getattr(operator, name)
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:

@@ -23,7 +23,7 @@ AttributeValue: TypeAlias = (
     int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | None
 )
 Attributes: TypeAlias = Mapping[str, AttributeValue]
-Given: TypeAlias = Sequence[np.ndarray | None]
+Arguments: TypeAlias = Sequence[np.ndarray | None]
 """The arguments of a reference; None for an absent optional input."""
 Computed: TypeAlias = tuple[np.ndarray, ...]
 """The results of a reference."""
@@ -67,7 +67,7 @@ Infer: TypeAlias = Callable[[Sequence[ir.Value | None], Attributes], Sequence[Re
 Raises ValueError, with one sentence, for invalid inputs.
 """
 
-Reference: TypeAlias = Callable[[Given, Attributes], Sequence[np.ndarray]]
+Reference: TypeAlias = Callable[[Arguments, Attributes], Sequence[np.ndarray]]
 """Computes the results for arrays, written for clarity."""
 
 Body: TypeAlias = Callable[
@@ -137,7 +137,7 @@ class Definition:
             "E646",
             f"the body of operator {self.domain}.{self.name} breaks its declaration",
             why=why,
-            fix="return a tuple of what the builder made, or None where ONNX cannot express it",
+            fix="return a tuple of values of the builder, or None where ONNX cannot express it",
         )
 
     def knows(self, node: ir.Node) -> bool:
@@ -146,13 +146,15 @@ class Definition:
 
     def _check_counts(self, node: ir.Node) -> None:
         """Raise InvalidModel E330 if the node has the wrong number of inputs or outputs."""
-        given = [value is not None for value in node.inputs]
-        needed = [not name.endswith("?") for name in self.inputs]
-        lacks = any(n and not (i < len(given) and given[i]) for i, n in enumerate(needed))
+        is_present = [value is not None for value in node.inputs]
+        is_required = [not name.endswith("?") for name in self.inputs]
+        lacks_input = any(
+            n and not (i < len(is_present) and is_present[i]) for i, n in enumerate(is_required)
+        )
         if self.runtime:
             return
-        more = any(given[len(needed) :]) and not self.variadic
-        if lacks or more or len(node.outputs) > len(self.outputs):
+        has_too_many = any(is_present[len(is_required) :]) and not self.variadic
+        if lacks_input or has_too_many or len(node.outputs) > len(self.outputs):
             raise InvalidModel(
                 "E330",
                 f"{self.name} has other inputs or outputs than it is declared with",
@@ -213,8 +215,8 @@ def endless_body(inside: Sequence[str]) -> UsageError:
 
 def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:
     """Return the value of ``attribute`` at ``node`` or its default; raises InvalidModel E330."""
-    given = node.attributes.get(attribute.name)
-    if given is None:
+    set_attribute = node.attributes.get(attribute.name)
+    if set_attribute is None:
         if attribute.required:
             raise InvalidModel(
                 "E330",
@@ -224,7 +226,7 @@ def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:
                 fix=f"set the attribute {attribute.name!r} on the node",
             )
         return attribute.default
-    if given.type != attribute.type or given.is_ref():
+    if set_attribute.type != attribute.type or set_attribute.is_ref():
         what = f"attribute {attribute.name!r} is not of type {attribute.type.name}"
         raise InvalidModel(
             "E330",
@@ -233,5 +235,5 @@ def _value(node: ir.Node, attribute: Attribute, at: str) -> AttributeValue:
             why="the declaration of the operator gives the type of each attribute",
             fix="set the attribute to a value of that type",
         )
-    value: AttributeValue | list[int] | list[float] | list[str] = given.value
+    value: AttributeValue | list[int] | list[float] | list[str] = set_attribute.value
     return tuple(value) if isinstance(value, list) else value  # type: ignore[return-value]

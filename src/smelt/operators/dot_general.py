@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.inputs import present
 from smelt.operators.semiring import Semiring, semiring_of, semiring_on
 
@@ -53,6 +53,7 @@ def groups(attributes: Attributes, lhs_rank: int, rhs_rank: int) -> Groups:
 
 
 def _dims(attributes: Attributes, name: str) -> tuple[int, ...]:
+    """Return the dims of attribute ``name``."""
     value = attributes.get(name)
     return tuple(int(dim) for dim in value) if isinstance(value, tuple) else ()
 
@@ -66,8 +67,8 @@ def accumulator(inputs: Sequence[ir.DataType], output: ir.DataType) -> ir.DataTy
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """Return ``[batch..., lhs free..., rhs free...]`` in ``dtype``, by default that of the
-    operands."""
+    """Return ``[batch..., lhs free..., rhs free...]`` in ``dtype``, by default the operands'
+    dtype."""
     lhs, rhs = inputs
     if lhs is None or rhs is None:
         raise ValueError("DotGeneral takes two operands")
@@ -88,17 +89,19 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
         if isinstance(left[i], int) and isinstance(right[j], int) and left[i] != right[j]:
             raise ValueError(f"size {left[i]} of lhs dim {i} is not size {right[j]} of rhs dim {j}")
     batch = [
-        _known(left[i], right[j]) for i, j in zip(parts.lhs_batch, parts.rhs_batch, strict=True)
+        _better_known(left[i], right[j])
+        for i, j in zip(parts.lhs_batch, parts.rhs_batch, strict=True)
     ]
     free = [left[i] for i in parts.lhs_free] + [right[j] for j in parts.rhs_free]
     return (Result(dtype, ir.Shape([*batch, *free])),)
 
 
-def _known(a: Dim, b: Dim) -> Dim:
+def _better_known(a: Dim, b: Dim) -> Dim:
+    """Return the one of two equal dims that is a number, if one is."""
     return a if isinstance(a, int) or not isinstance(b, int) else b
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
     """Align the dims by broadcasting, then combine and reduce in the accumulator type."""
     lhs, rhs = present(inputs)
     semiring = semiring_of(attributes["semiring"])
@@ -143,6 +146,7 @@ def body(
 
 
 def _body_type(dtype: ir.DataType) -> ir.DataType:
+    """Return an element type that every runtime contracts and that gives the same result."""
     if dtype in WIDE or dtype.is_floating_point():
         return dtype
     # Integers wrap around, so a wider type and a Cast back give the same bits.
@@ -188,10 +192,10 @@ def reduced(b: Builder, terms: ir.Value, axes: Iterable[int], semiring: Semiring
         if all(isinstance(dim, int) for dim in kept):
             zero = b.constant(semiring.zero_in(terms.dtype.numpy()))
             return b.op("Expand", zero, b.const_i64([int(str(dim)) for dim in kept]))
-    made = b.op(semiring.reduction, terms, b.const_i64(along), keepdims=0)
+    total = b.op(semiring.reduction, terms, b.const_i64(along), keepdims=0)
     if semiring.bound is None or (shape is not None and not may_be_empty(shape, along)):
-        return made
-    return b.op(semiring.bound, made, b.constant(semiring.zero_in(terms.dtype.numpy())))
+        return total
+    return b.op(semiring.bound, total, b.constant(semiring.zero_in(terms.dtype.numpy())))
 
 
 def may_be_empty(shape: Iterable[Dim], axes: Iterable[int]) -> bool:
@@ -201,6 +205,7 @@ def may_be_empty(shape: Iterable[Dim], axes: Iterable[int]) -> bool:
 
 
 def _moved(b: Builder, value: ir.Value, perm: tuple[int, ...]) -> ir.Value:
+    """Build a Transpose of ``value``, unless ``perm`` keeps the order."""
     return value if perm == tuple(range(len(perm))) else b.op("Transpose", value, perm=perm)
 
 

@@ -1,8 +1,8 @@
 """``smelt.Einsum``: a contraction of any number of operands over a semiring, by a given path.
 
-``equation`` is that of ONNX's Einsum, with any characters as labels; equal labels have equal sizes.
-``path`` lists the pairwise contractions; without one it is searched. With ``pairs``, an additional
-last dim holds the real and imaginary parts of complex numbers.
+``equation`` is an equation of ONNX's Einsum, with any characters as labels; equal labels have equal
+sizes. ``path`` lists the pairwise contractions; without a path, one is searched. With ``pairs``, an
+additional last dim holds the real and imaginary parts of complex numbers.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from smelt.operators.contraction_steps import (
     plan_of,
 )
 from smelt.operators.declare import (
+    Arguments,
     Attribute,
     Attributes,
     Computed,
-    Given,
     Operator,
     Result,
     ints_of,
@@ -42,8 +42,7 @@ from smelt.operators.semiring import Semiring, semiring_of, semiring_on
 
 
 def path_in(attributes: Attributes) -> Path | None:
-    """Return the pairs of the attribute ``path``; None without one. Raises ValueError for an odd
-    length."""
+    """Return the pairs of the attribute ``path``; None if it is empty. Raises ValueError if odd."""
     flat = ints_of(attributes, "path")
     if len(flat) % 2:
         raise ValueError(f"path {list(flat)} does not consist of pairs")
@@ -69,6 +68,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def _check_path(path: Path | None, operands: int) -> None:
+    """Raise ValueError unless ``path`` contracts ``operands`` operands to one."""
     try:
         if path is not None:
             check_path(path, operands)
@@ -103,8 +103,8 @@ def _steps(shapes: Sequence[Sequence[Dim]], attributes: Attributes) -> tuple[tup
     return plan_of(equation, find_path(equation, sizes) if path is None else path, sizes)
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute the steps of the path one by one."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the result of the steps of the path, computed one by one."""
     arrays = present(inputs)
     if attributes["pairs"]:
         kind = np.result_type(arrays[0].dtype, np.complex64)
@@ -112,17 +112,17 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
     semiring = semiring_of(attributes["semiring"])
     steps, result = _steps([array.shape for array in arrays], attributes)
     for step in steps:
-        arrays.append(_computed(step, [arrays[i] for i in step.inputs], semiring))
+        arrays.append(_step_result(step, [arrays[i] for i in step.inputs], semiring))
     if attributes["pairs"]:
         return (np.stack([arrays[result].real, arrays[result].imag], axis=-1),)
     return (arrays[result],)
 
 
-def _computed(step: Step, arrays: Sequence[np.ndarray], semiring: Semiring) -> np.ndarray:
+def _step_result(step: Step, arrays: Sequence[np.ndarray], semiring: Semiring) -> np.ndarray:
     """Return the result of one step on arrays."""
     x = arrays[0]
     if step.op == DOT:
-        attributes = {**_NO_ATTRIBUTES, **_numbers(step), "semiring": str(semiring)}
+        attributes = {**_NO_ATTRIBUTES, **_dim_attributes(step), "semiring": str(semiring)}
         return np.asarray(dot_general.reference(arrays, attributes)[0])
     if step.op == COMBINE:
         sides = zip(arrays, step.dims, strict=True)
@@ -143,19 +143,22 @@ def _missing(dims: Sequence[int], step: Step) -> tuple[int, ...]:
 
 
 def diagonal(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """Return a view of the elements of ``x`` with equal indices in dims that map to the same
-    dim."""
-    left = list(axes)
-    for dim in sorted(set(left)):
-        while left.count(dim) > 1:
-            first = left.index(dim)
-            second = left.index(dim, first + 1)
-            x = x.diagonal(0, first, second)  # which comes last
-            left = [*left[:first], *left[first + 1 : second], *left[second + 1 :], dim]
-    return x.transpose([left.index(dim) for dim in range(len(left))])
+    """Return a view of the elements of ``x`` whose indices agree in all dims of equal ``axes``.
+
+    ``axes`` maps each dim of ``x`` to a dim of the result: (0, 0) gives the diagonal of a matrix.
+    """
+    dims = list(axes)
+    for dim in sorted(set(dims)):
+        while dims.count(dim) > 1:
+            first = dims.index(dim)
+            second = dims.index(dim, first + 1)
+            x = x.diagonal(0, first, second)  # the new dim comes last
+            dims = [*dims[:first], *dims[first + 1 : second], *dims[second + 1 :], dim]
+    return x.transpose([dims.index(dim) for dim in range(len(dims))])
 
 
-def _numbers(step: Step) -> dict[str, tuple[int, ...]]:
+def _dim_attributes(step: Step) -> dict[str, tuple[int, ...]]:
+    """Return the dims of a DotGeneral ``step`` by attribute name."""
     names = ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
     return dict(zip(names, step.dims, strict=True))
 
@@ -171,17 +174,17 @@ def body(
     semiring = semiring_of(attributes["semiring"])
     steps, result = _steps(shapes, attributes)
     for step in steps:
-        values.append(_built(b, step, [values[i] for i in step.inputs], semiring))
+        values.append(_build_step(b, step, [values[i] for i in step.inputs], semiring))
     if result < len(inputs):
         return (b.op("Identity", values[result]),)
     return (values[result],)
 
 
-def _built(b: Builder, step: Step, values: Sequence[ir.Value], semiring: Semiring) -> ir.Value:
+def _build_step(b: Builder, step: Step, values: Sequence[ir.Value], semiring: Semiring) -> ir.Value:
     """Build one step."""
     x = values[0]
     if step.op == DOT:
-        attributes: dict[str, Any] = {k: dims for k, dims in _numbers(step).items() if dims}
+        attributes: dict[str, Any] = {k: dims for k, dims in _dim_attributes(step).items() if dims}
         return b.op("DotGeneral", *values, domain="smelt", semiring=str(semiring), **attributes)
     if step.op == COMBINE:
         missing = [_missing(dims, step) for dims in step.dims]

@@ -1,7 +1,7 @@
 """An Einsum with an empty operand, for some of which ONNX Runtime aborts the process.
 
-It divides by the size of the last dim of an operand that it transposes for a product (seen in
-1.31). A sum over nothing is 0, so the replacement builds zeros.
+The runtime divides by the size of the last dim of an operand that it transposes for a product (seen
+in 1.31). A sum over nothing is 0, so the replacement builds zeros.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def has_empty_operand(node: ir.Node) -> bool:
 
 
 def zeros(
-    b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
+    b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...] | None:
     """Build the result of such an Einsum; None for an equation that does not fit."""
-    values = [value for value in given if value is not None]
+    values = [value for value in inputs if value is not None]
     shapes = [value.shape.dims for value in values if value.shape is not None]
     try:
         equation = parse(str(attributes["equation"]), [len(shape) for shape in shapes])
@@ -38,12 +38,12 @@ def zeros(
         for axis, (label, dim) in enumerate(zip(term, shape, strict=True)):
             if label not in equation.out or (label in sizes and dim == 1):
                 continue
-            at = b.const_i64([axis])
+            index = b.const_i64([axis])
             sizes[label] = (
                 b.const_i64([dim])
                 if isinstance(dim, int)
-                else b.op("Gather", b.op("Shape", value), at)
+                else b.op("Gather", b.op("Shape", value), index)
             )
-    of_result = [sizes[label] for label in equation.out]
-    result = b.op("Concat", *of_result, axis=0) if of_result else b.const_i64([])
+    result_sizes = [sizes[label] for label in equation.out]
+    result = b.op("Concat", *result_sizes, axis=0) if result_sizes else b.const_i64([])
     return (b.op("Expand", b.const_like(0, values[0]), result),)

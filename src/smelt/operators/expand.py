@@ -26,27 +26,31 @@ from smelt.operators.runtime_gaps import stand_in
 
 def expand_node(b: Builder, node: ir.Node, operator: Definition) -> tuple[ir.Value, ...] | None:
     """Build the body of ``node`` with ``b``; None, with nothing built, if it has none."""
-    built = operator.build_body(b, tuple(node.inputs), operator.attributes_of(node))
-    if built is None or len(built) < len(node.outputs):
+    results = operator.build_body(b, tuple(node.inputs), operator.attributes_of(node))
+    if results is None or len(results) < len(node.outputs):
         return None
-    for value, made in zip(node.outputs, built, strict=False):
-        if is_foreign(operator.body) and _contradict(value, made):
+    for value, result in zip(node.outputs, results, strict=False):
+        if is_foreign(operator.body) and _contradict(value, result):
             raise operator.broken_body(
-                f"it gives {made.dtype}{made.shape} for {value.name!r}, and `infer` {value.dtype}"
-                f"{value.shape}"
+                f"it gives {result.dtype}{result.shape} for {value.name!r}, "
+                f"and `infer` {value.dtype}{value.shape}"
             )
-    return built[: len(node.outputs)]
+    return results[: len(node.outputs)]
 
 
-def _contradict(told: ir.Value, made: ir.Value) -> bool:
-    dtypes = told.dtype is not None and made.dtype is not None and told.dtype != made.dtype
-    return dtypes or conflicting_shapes(told.shape, made.shape)
+def _contradict(inferred: ir.Value, built: ir.Value) -> bool:
+    """True if the built value has another dtype or shape than the inferred one."""
+    dtypes = (
+        inferred.dtype is not None and built.dtype is not None and inferred.dtype != built.dtype
+    )
+    return dtypes or conflicting_shapes(inferred.shape, built.shape)
 
 
 def expansion_rule(operator: Operator) -> Rule:
     """Return the rule that replaces ``operator`` by its body wherever it has one."""
 
     def build(match: Match, b: Builder) -> Replacement:
+        """Build the body; a Miss if ONNX cannot express it."""
         results = expand_node(b, match.root, operator)
         return Miss("ONNX cannot express this instance") if results is None else results
 

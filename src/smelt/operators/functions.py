@@ -30,7 +30,7 @@ from smelt.operators.built_functions import (
 )
 from smelt.operators.declare import MAX_DEPTH, Definition, endless_body
 from smelt.operators.registry import find
-from smelt.operators.runtime_gaps import DOMAIN, ROWS, stand_in
+from smelt.operators.runtime_gaps import DOMAIN, ROWS, replacement_for
 
 
 def attach_functions(
@@ -38,12 +38,14 @@ def attach_functions(
 ) -> tuple[ir.Node, ...]:
     """Add a function for each extension operator in use, and let the nodes call it.
 
-    With ``fill_gaps`` also for operators that ONNX Runtime lacks, where element types are known;
-    without ``of_source``, source nodes that it computes wrong are left alone. Operators used in
-    bodies get functions too, and graphs that call them the imports. Returns the nodes whose
-    operator has no body here, because ONNX cannot express it or an element type or a needed rank is
-    unknown; other runtimes cannot load those. Repeating it changes nothing. Raises InvalidModel
-    E330 for an invalid node, UsageError E645 for an operator whose body needs itself.
+    ``fill_gaps``: also for operators that ONNX Runtime lacks, where element types are known.
+    Without ``of_source``, source nodes that the runtime computes wrong are left alone. Operators in
+    bodies get functions too, and graphs that call them get the imports.
+
+    Returns the nodes whose operator has no body here, because ONNX cannot express it or because an
+    element type or a needed rank is unknown; other runtimes cannot load those. A second call
+    changes nothing. Raises InvalidModel E330 for an invalid node, UsageError E645 for an operator
+    whose body needs itself.
     """
     restore_operators(model)
     attachment = _Attachment(model, fill_gaps, of_source)
@@ -67,10 +69,10 @@ class _Attachment:
         self.functions: dict[Instance, ir.Function | None] = {}
         self.bodies: dict[Instance, list[ir.Function]] = {}
         self.counts: dict[tuple[str, str], int] = {}
-        self.open: list[str] = []
+        self.in_progress: list[str] = []
 
     def attach_below(self, root: ir.Graph, imports: dict[str, int]) -> list[ir.Node]:
-        """Let every node of ``root`` and its subgraphs call its function; return the nodes without
+        """Let each node of ``root`` and its subgraphs call its function; return nodes without
         one."""
         bare = []
         for node in [node for graph in scope.graphs_below(root) for node in graph]:
@@ -95,38 +97,40 @@ class _Attachment:
             return find(node.domain, node.op_type)
         if not self.fill_gaps:
             return None
-        found = stand_in(node, self.types, of_source=self.of_source)
-        if found is not None:
-            # The body depends on those of inputs; later nodes cannot ask what becomes a call.
+        definition = replacement_for(node, self.types, of_source=self.of_source)
+        if definition is not None:
+            # The body depends on input types, which later nodes cannot infer through a call.
             self.types.note((*node.inputs, *node.outputs))
-        return found
+        return definition
 
     def function_for(self, operator: Definition, node: ir.Node) -> ir.Function | None:
-        """Return the function for ``node``, built with the functions that its body needs, or
-        None."""
+        """Return the function for ``node``, with the functions that its body needs; None without
+        body."""
         instance = instance_of(operator, node)
         if instance in self.functions:
             return self.functions[instance]
-        self.open.append(f"{operator.domain}.{operator.name}")
-        if len(self.open) > MAX_DEPTH:
-            raise endless_body(self.open)
+        self.in_progress.append(f"{operator.domain}.{operator.name}")
+        if len(self.in_progress) > MAX_DEPTH:
+            raise endless_body(self.in_progress)
         function = built_function(self.model, operator, node, instance)
         if function is not None and self.attach_below(function.graph, function.opset_imports):
             function = None
-        self.open.pop()
+        self.in_progress.pop()
         if function is not None:
             function = self.named(function, operator, (instance[:3], _dtypes(node), instance[-1]))
         self.functions[instance] = function
         return function
 
-    def named(self, function: ir.Function, operator: Definition, of: Instance) -> ir.Function:
-        """Return ``function`` under a new name, or an earlier one with the same body for other
+    def named(
+        self, function: ir.Function, operator: Definition, shared_key: Instance
+    ) -> ir.Function:
+        """Return ``function`` under a new name, or an earlier function with the same body for other
         ranks.
 
-        ``of`` is what both have in common. Bodies are compared by digests, if there is more than
-        one.
+        Functions with the same ``shared_key`` may have the same body; then their digests are
+        compared.
         """
-        others = self.bodies.setdefault(of, [])
+        others = self.bodies.setdefault(shared_key, [])
         if others:
             digest = _body_digest(function.graph)
             for other in others:
@@ -171,8 +175,7 @@ def restore_operators(model: ir.Model) -> int:
 
 
 def _stands_for(function: ir.Function) -> tuple[str, str] | None:
-    """Return domain and name of the operator that an attached function implements; None for
-    others."""
+    """Return domain and name of the operator that an attached function implements, else None."""
     name = function.metadata_props.get(MARK, "")
     if name:
         return (function.domain, name) if find(function.domain, name) is not None else None
@@ -181,6 +184,7 @@ def _stands_for(function: ir.Function) -> tuple[str, str] | None:
 
 
 def _dtypes(node: ir.Node) -> tuple[ir.DataType | None, ...]:
+    """Return the element types of the inputs of ``node``."""
     return tuple(None if value is None else value.dtype for value in node.inputs)
 
 

@@ -10,17 +10,17 @@ Input = TypeVar("Input")
 
 def present(inputs: Sequence[Input | None]) -> list[Input]:
     """Return the inputs that are not absent."""
-    return [each for each in inputs if each is not None]
+    return [value for value in inputs if value is not None]
 
 
-def given(inputs: Sequence[Input | None], place: int) -> Input | None:
+def input_at(inputs: Sequence[Input | None], place: int) -> Input | None:
     """Return the input at ``place``; None if it is absent."""
     return inputs[place] if place < len(inputs) else None
 
 
 def first(inputs: Sequence[Input | None]) -> Input:
     """Return the first input; raises ValueError if it is absent."""
-    found = given(inputs, 0)
-    if found is None:
+    value = input_at(inputs, 0)
+    if value is None:
         raise ValueError("the first input is missing")
-    return found
+    return value

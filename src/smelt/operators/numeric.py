@@ -1,4 +1,4 @@
-"""The functions that a formula may call, and sums that every arithmetic computes alike."""
+"""The functions that a formula may call, and sums that are the same in every arithmetic."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Arithmetic(ABC):
 
 
 def polynomial(coefficients: Sequence[float], x: Number) -> Number:
-    """Evaluate a polynomial by Horner's scheme, highest power first."""
+    """Return the polynomial at x by Horner's scheme; the highest power comes first."""
     value: Number = coefficients[0]
     for coefficient in coefficients[1:]:
         value = value * x + coefficient
@@ -136,9 +136,10 @@ def chebyshev(coefficients: Sequence[float], x: Number) -> Number:
 
 
 def expm1(m: Arithmetic, x: Number) -> Number:
-    """Kahan: with ``u = exp(x)`` rounded, ``(u - 1) * (x / log(u))`` undoes the rounding.
+    """Return ``exp(x) - 1``, accurate near 0, by Kahan's method.
 
-    Far from 0 the correction is not needed, and 0 and infinity would spoil it.
+    With ``u = exp(x)`` rounded, ``(u - 1) * (x / log(u))`` cancels the rounding error. Far from 0
+    the plain difference is accurate, and the quotient fails at 0 and infinity.
     """
     u = m.exp(x)
     less = u - 1.0
@@ -147,9 +148,10 @@ def expm1(m: Arithmetic, x: Number) -> Number:
 
 
 def log1p(m: Arithmetic, x: Number) -> Number:
-    """Kahan: with ``u = 1 + x`` rounded, ``log(u) * (x / (u - 1))`` undoes the rounding.
+    """Return ``log(1 + x)``, accurate near 0, by Kahan's method.
 
-    The Where of ONNX Runtime keeps a -0 of its last operand only.
+    With ``u = 1 + x`` rounded, ``log(u) * (x / (u - 1))`` cancels the rounding error. The Where of
+    ONNX Runtime keeps -0 of its last operand only, so x is the last operand.
     """
     u = x + 1.0
     log = m.log(u)

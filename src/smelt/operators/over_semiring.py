@@ -1,10 +1,10 @@
-"""A model of sums and products, over another algebra: what a step means is a parameter.
+"""A model of sums and products, computed over another semiring.
 
     before   y = MatMul(a, b)   z = Add(y, c)                   shortest paths by min_plus
     after    y = smelt.Einsum<semiring="min_plus">(a, b)   z = Min(y, c)
 
-What moves elements stays. Constants are elements of the algebra as they stand, so 0 and 1 in a
-model are its zero and one only where they are those of numbers.
+Operators that move elements stay. Constants are elements of the semiring, unchanged: 0 and 1 in a
+model are zero and one of the semiring only if the semiring's are 0 and 1.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOVES = frozenset(
         *("Slice", "Split", "Concat", "Gather", "GatherElements", "GatherND", "Constant"),
     }
 )
-"""Operators that compute nothing, so they are right over any algebra."""
+"""Operators that only move elements, so they are right over any semiring."""
 
 OPSET = 18
 """From this opset on, all reductions take their axes as an input, as the code here writes them."""
@@ -42,15 +42,15 @@ Meaning: TypeAlias = Callable[[Builder, ir.Node, Semiring], ir.Value]
 
 
 def over_semiring(model: ir.Model, semiring: str | Semiring) -> ir.Model:
-    """A copy of ``model`` in which Add is the plus of ``semiring`` and Mul its times.
+    """Return a copy of ``model`` in which Add is the plus of ``semiring`` and Mul its times.
 
-    So are ReduceSum, MatMul, Einsum and ``smelt.DotGeneral``, with what they sum and multiply.
-    ``semiring`` is a name or a ``Semiring``, as of ``compile_einsum``. Values must have known
-    dtypes and shapes. To be called before the model is optimized, for x * 0 is 0 of numbers only.
-    A model of an older opset is raised to 18.
+    ReduceSum, MatMul, Einsum and ``smelt.DotGeneral`` sum and multiply in the semiring, too.
+    ``semiring`` is a name or a ``Semiring``, as for ``compile_einsum``. Values must have known
+    dtypes and shapes. Call this before the model is optimized, because rewrites such as x * 0 = 0
+    hold for numbers only. A model of an older opset is raised to 18.
 
-    Raises UsageError E657 for what is no semiring, and an ErrorList of Unsupported E659 for other
-    operators, and for elements that it is not defined on.
+    Raises UsageError E657 if ``semiring`` is not a semiring, and an ErrorList of Unsupported E659
+    for other operators and for element types on which the semiring is not defined.
     """
     algebra, copy = semiring_of(semiring), model.clone()
     shapes = ShapeInference(copy)
@@ -66,8 +66,8 @@ def over_semiring(model: ir.Model, semiring: str | Semiring) -> ir.Model:
     for node in list(copy.graph):
         meaning = MEANINGS.get((node.domain, node.op_type))
         if meaning is not None:
-            made = meaning(rewriter.builder(node, [node], "over_semiring"), node, algebra)
-            rewriter.replace(node, [made], trust_shape=True)
+            result = meaning(rewriter.builder(node, [node], "over_semiring"), node, algebra)
+            rewriter.replace(node, [result], trust_shape=True)
     rewriter.flush()
     return copy
 
@@ -80,7 +80,7 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
         if not node.domain and node.op_type in MOVES:
             return None
         names = sorted({name for _, name in MEANINGS} | MOVES)
-        why = "a semiring has sums, products and what moves elements"
+        why = "a semiring defines sums and products, and elements may be moved"
         fix = f"compute by {', '.join(names)} alone"
         what = f"{node.op_type} means nothing over {semiring}"
         return Unsupported("E659", what, at=at, why=why, fix=fix)
@@ -90,9 +90,9 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
         what = f"the semiring {semiring} is not defined on {kind}"
         why = "the semiring lists the element types that its operations take"
         return Unsupported("E659", what, at=at, why=why, fix="cast the operands to one of them")
-    given = node.attributes.get_string("semiring", "sum_product")
-    if given != "sum_product":
-        what = f"{node.op_type} is over {given} already"
+    current = node.attributes.get_string("semiring", "sum_product")
+    if current != "sum_product":
+        what = f"{node.op_type} is over {current} already"
         why = "only contractions of sums of products are read over another semiring"
         return Unsupported("E659", what, at=at, why=why, fix="start from the model before that")
     if node.op_type == "ReduceSum" and len(node.inputs) > 1 and _axes(node) is None:
@@ -103,12 +103,12 @@ def _refusal(node: ir.Node, semiring: Semiring) -> Unsupported | None:
 
 
 def _plus(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    """Build the sum of all operands."""
     return reduce(partial(_sum, b, semiring), present(node.inputs))
 
 
 def _sum(b: Builder, semiring: Semiring, x: ir.Value, y: ir.Value) -> ir.Value:
-    """Expand operands for ``sum_of``, which needs equal shapes if no operator of ONNX sums two
-    elements."""
+    """Build the sum of ``x`` and ``y``, expanded first if ``sum_of`` needs equal shapes."""
     if semiring.plus == "LogAddExp" and x.shape != y.shape:
         x = b.op("Expand", x, b.op("Shape", y))
         y = b.op("Expand", y, b.op("Shape", x))
@@ -116,20 +116,21 @@ def _sum(b: Builder, semiring: Semiring, x: ir.Value, y: ir.Value) -> ir.Value:
 
 
 def _times(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    """Build the product of both operands."""
     return b.op(semiring.times, *present(node.inputs))
 
 
 def _reduced(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
     """Build the reduction of ``node`` over ``semiring``."""
     x, axes = present(node.inputs)[0], _axes(node)
-    nothing = node.attributes.get_int("noop_with_empty_axes", 0)
+    keeps_all = node.attributes.get_int("noop_with_empty_axes", 0)
     if not axes:
-        axes = () if nothing else tuple(range(_rank(x)))
-    along = tuple(sorted(axis % _rank(x) for axis in axes))
-    made = reduced(b, x, along, semiring)
-    if not along or not node.attributes.get_int("keepdims", 1):
-        return made
-    return b.op("Unsqueeze", made, b.const_i64(along))
+        axes = () if keeps_all else tuple(range(_rank(x)))
+    sorted_axes = tuple(sorted(axis % _rank(x) for axis in axes))
+    total = reduced(b, x, sorted_axes, semiring)
+    if not sorted_axes or not node.attributes.get_int("keepdims", 1):
+        return total
+    return b.op("Unsqueeze", total, b.const_i64(sorted_axes))
 
 
 def _axes(node: ir.Node) -> tuple[int, ...] | None:
@@ -141,7 +142,7 @@ def _axes(node: ir.Node) -> tuple[int, ...] | None:
 
 
 def _matmul(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
-    """Build an Einsum; it first removes batch dims of size 1 that broadcast."""
+    """Build an Einsum, after batch dims of size 1 that broadcast are removed."""
     x, y = present(node.inputs)
     left, right = _labels(_rank(x), "mk"), _labels(_rank(y), "kn")
     batch = max(left[:-2], right[:-2], key=len)
@@ -157,36 +158,41 @@ def _matmul(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
 
 
 def _labels(rank: int, matrix: str) -> str:
-    """Label the dims; batch dims count from the back, so that equal labels meet."""
+    """Return labels for the dims; batch dims count from the back, so that equal labels are
+    aligned."""
     return string.ascii_uppercase[: rank - 2][::-1] + matrix if rank > 1 else "k"
 
 
 def _size(value: ir.Value, labels: str, label: str) -> object:
+    """Return the size of the dim called ``label``."""
     assert value.shape is not None
     return value.shape[labels.index(label)]
 
 
 def _without(b: Builder, value: ir.Value, labels: str, label: str) -> tuple[ir.Value, str]:
+    """Build ``value`` without the dim of size 1 called ``label``, and return its labels."""
     squeezed = b.op("Squeeze", value, b.const_i64([labels.index(label)]))
     return squeezed, labels.replace(label, "")
 
 
 def _einsum(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    """Build the Einsum over the semiring."""
     equation = node.attributes["equation"].as_string()
     return b.op(
         "Einsum", *present(node.inputs), domain="smelt", equation=equation, semiring=str(semiring)
     )
 
 
-def _same(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
-    """Handle the operators that have the algebra as an attribute."""
+def _with_semiring(b: Builder, node: ir.Node, semiring: Semiring) -> ir.Value:
+    """Build the same operator, which has the semiring as an attribute."""
     kept = [each for name, each in node.attributes.items() if name != "semiring"]
     attributes = [*kept, ir.AttrString("semiring", str(semiring))]
     return b.add(ir.Node(node.domain, node.op_type, node.inputs, attributes))[0]
 
 
 def _rank(value: ir.Value) -> int:
-    assert value.shape is not None  # who calls over_semiring has inferred the shapes
+    """Return the rank of ``value``, whose shape is known."""
+    assert value.shape is not None  # over_semiring requires known shapes
     return len(value.shape)
 
 
@@ -197,6 +203,6 @@ MEANINGS: Mapping[tuple[str, str], Meaning] = {
     ("", "ReduceSum"): _reduced,
     ("", "MatMul"): _matmul,
     ("", "Einsum"): _einsum,
-    ("smelt", "DotGeneral"): _same,
-    ("smelt", "Einsum"): _same,
+    ("smelt", "DotGeneral"): _with_semiring,
+    ("smelt", "Einsum"): _with_semiring,
 }

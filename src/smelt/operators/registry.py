@@ -49,9 +49,11 @@ def is_installed(operator: Operator) -> bool:
 
 
 def _fill() -> None:
-    for found in extensions(ENTRY_POINTS):
+    """Register the operators of all entry points."""
+    for entry_point in extensions(ENTRY_POINTS):
         register(
-            *checked(found.name, found.loaded if not found.error else ()), package=found.package
+            *checked(entry_point.name, entry_point.loaded if not entry_point.error else ()),
+            package=entry_point.package,
         )
 
 
@@ -61,13 +63,13 @@ OPERATORS: Registry[tuple[str, str], Operator] = Registry(
 
 
 def checked(name: str, loaded: object) -> list[Operator]:
-    """Return what the entry point ``name`` names, as operators; raises UsageError E641
+    """Return the object of the entry point ``name`` as operators; raises UsageError E641
     otherwise."""
     if isinstance(loaded, Operator):
         return [loaded]
-    found = list(loaded) if isinstance(loaded, Iterable) else [loaded]
-    operators = [item for item in found if isinstance(item, Operator)]
-    if len(operators) != len(found):
+    items = list(loaded) if isinstance(loaded, Iterable) else [loaded]
+    operators = [item for item in items if isinstance(item, Operator)]
+    if len(operators) != len(items):
         raise UsageError(
             "E641",
             f"entry point {name!r} of {ENTRY_POINTS} does not name an operator",
@@ -112,6 +114,7 @@ def _are_results(results: object, outputs: int) -> bool:
 
 
 def _broken(node: ir.Node, why: str) -> UsageError:
+    """Return the error E646 for the shape rule of the operator of ``node``."""
     return UsageError(
         "E646",
         f"the shape rule of operator {node.domain}.{node.op_type} breaks its declaration",
@@ -129,4 +132,5 @@ def _named(ctx: ShapeInferenceContext, shape: ir.Shape | None) -> ir.Shape | Non
 
 
 def _is_unknown(dim: Dim) -> bool:
+    """True for a dim without a number and without a name."""
     return not isinstance(dim, int) and dim.value is None

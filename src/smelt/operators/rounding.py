@@ -1,4 +1,4 @@
-"""Tables of the operators that round, and of those that every kernel rounds alike."""
+"""Two tables: operators that round, and operators whose results are equal in every kernel."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ ROUNDED_ALIKE = (
         *("ReduceMin", "ScatterElements", "ScatterND", "Shape", "Size", "TopK", "Trilu", "Unique"),
     }
 )
-"""Operators whose kernels give the same floats in every runtime and at every place of a tensor:
-they round once as IEEE 754 says, in the order that ONNX says, or not at all. A vectorized Log
-differs from the scalar one that ends a row."""
+"""Operators whose kernels give the same floats in every runtime and at every position of a tensor:
+they round once by IEEE 754, in the order that ONNX defines, or not at all. Log is not one: a
+vectorized Log differs from the scalar Log that computes the last elements of a row."""
 
 _INEXACT = (Rounding.ONCE, Rounding.FREE)
 
@@ -29,5 +29,5 @@ ROUNDING = frozenset(
         *("ReduceLogSumExp", "ReduceMean", "ReduceSum", "Softmax"),
     }
 )
-"""Operators whose results are rounded. Sums and products of two are left alone: of numbers that
-happen to be integers they are exact, and what comes after may depend on it."""
+"""Operators whose results are rounded. Sums and products of two operands are not in the table: on
+integers stored as floats they are exact, and consumers may depend on that."""

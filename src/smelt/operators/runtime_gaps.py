@@ -1,9 +1,9 @@
-"""Runtime gaps of ONNX Runtime: ONNX operators and element types, each with a body to use instead.
+"""Runtime gaps of ONNX Runtime: ONNX operators and element types without a kernel, with bodies.
 
-``runtime_defects.py`` lists operators that ONNX Runtime computes wrong; both tables are applied
-alike. Frontends and passes use operators as ONNX defines them, and targets see them unchanged. Only
-when a model is written, or opened in ONNX Runtime, a node with a row here becomes a call of a
-function with that body (``functions.py``); loading restores the operator.
+``runtime_defects.py`` lists operators that ONNX Runtime computes wrong; both tables are applied in
+the same way. Frontends and passes use operators as ONNX defines them, and targets see them
+unchanged. Only when a model is written, or opened in ONNX Runtime, a node with a row here becomes a
+call of a function with that body (``functions.py``). Loading restores the operator.
 """
 
 from __future__ import annotations
@@ -33,59 +33,61 @@ Values = Sequence["ir.Value | None"]
 T = ir.DataType
 
 
-def _chosen_by_logic(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+def _where_by_logic(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
     """Build a Where of booleans from And, Or and Not."""
-    test, yes, no = given
+    test, yes, no = inputs
     return (b.op("Or", b.op("And", test, yes), b.op("And", b.op("Not", test), no)),)
 
 
-def _as(op_type: str, to: ir.DataType, *, cast_back: bool) -> Body:
-    """Return a body that runs the operator on another type; ``cast_back`` casts its first result
-    back.
+def _on_type(op_type: str, to: ir.DataType, *, cast_back: bool) -> Body:
+    """Return a body that runs the operator on the type ``to``.
 
-    All inputs of the unsupported type are cast, which changes no value.
+    All inputs of the unsupported type are cast, which changes no value. With ``cast_back`` the
+    first result is cast back.
     """
 
-    def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    def body(b: Builder, operands: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
         """Build the operator on operands cast to the supported type."""
-        lacking = given[typed_input(op_type)]
-        assert lacking is not None
-        assert lacking.dtype is not None
-        dtype = lacking.dtype
-        inputs = [_cast(b, x, to) if x is not None and x.dtype == dtype else x for x in given]
-        spelled: dict[str, Any] = dict(attributes)
-        first, *others = b.ops(op_type, *inputs, outputs=OUTPUTS.get(op_type, 1), **spelled)
+        typed_operand = operands[typed_input(op_type)]
+        assert typed_operand is not None
+        assert typed_operand.dtype is not None
+        dtype = typed_operand.dtype
+        inputs = [_cast(b, x, to) if x is not None and x.dtype == dtype else x for x in operands]
+        options: dict[str, Any] = dict(attributes)
+        first, *others = b.ops(op_type, *inputs, outputs=OUTPUTS.get(op_type, 1), **options)
         return (_cast(b, first, dtype) if cast_back else first, *others)
 
     return body
 
 
 def _as_double(op_type: str) -> Body:
-    """Return a body of ReduceMax or ReduceMin of uint32; as int64, ONNX Runtime compares halves.
+    """Return a body of ReduceMax or ReduceMin of uint32, which computes in double.
 
-    For no elements the result is the limit of the type, which as a double is infinite: it is
-    clipped.
+    ONNX Runtime compares only halves of int64. For no elements the result is infinite as a double;
+    it is clipped to the limit of the type.
     """
 
-    def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-        x, *axes = given
+    def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        """Build the reduction of doubles, clipped and cast to uint32."""
+        x, *axes = inputs
         assert x is not None
-        spelled: dict[str, Any] = dict(attributes)
-        found = b.op(op_type, _cast(b, x, T.DOUBLE), *axes, **spelled)
-        limits = (b.const_like(limit, found) for limit in (0, 2**32 - 1))
-        return (_cast(b, b.op("Clip", found, *limits), T.UINT32),)
+        options: dict[str, Any] = dict(attributes)
+        reduced = b.op(op_type, _cast(b, x, T.DOUBLE), *axes, **options)
+        limits = (b.const_like(limit, reduced) for limit in (0, 2**32 - 1))
+        return (_cast(b, b.op("Clip", reduced, *limits), T.UINT32),)
 
     return body
 
 
 def _cast(b: Builder, x: ir.Value, to: ir.DataType) -> ir.Value:
+    """Build ``x`` cast to ``to``."""
     return b.op("Cast", x, to=int(to))
 
 
 OUTPUTS = {"TopK": 2}
 """Number of results of operators with more than one."""
 
-AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
+COMPUTED_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
     "BitShift": {T.UINT16: T.UINT32},
     "Clip": {T.INT16: T.INT32, T.UINT16: T.INT32},
     "DepthToSpace": {
@@ -110,7 +112,7 @@ AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
 }
 """Operators computed on another type that represents all values; the results are cast back."""
 
-KEEPING_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
+OPERANDS_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
     "ArgMax": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT32: T.INT64},
     "ArgMin": {T.INT16: T.INT32, T.UINT16: T.INT32, T.UINT32: T.INT64},
     "NonZero": dict.fromkeys((T.DOUBLE, T.INT8, T.INT16, T.UINT16, T.UINT32, T.UINT64), T.BOOL),
@@ -119,7 +121,7 @@ KEEPING_AS: Mapping[str, Mapping[ir.DataType, ir.DataType]] = {
         T.UINT32: T.INT64,
     },
 }
-"""The same for operators whose results have another type: indices, or powers in the base's type."""
+"""Operators whose operands are cast, but whose results keep their type: indices, or powers."""
 
 DOUBLES = (*trigonometric.OPERATORS, *error.OPERATORS[:1])
 """Operators with a formula for doubles, which runtimes compute in single precision only."""
@@ -137,12 +139,13 @@ def _by_formula(name: str) -> Body:
     formula = ROWS_OF_ELEMENTS[name].formula
     assert formula is not None
 
-    def body(b: Builder, given: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        """Build the formula with the attributes of the node and their defaults."""
         opset = b.model.opset_imports.get("", 1)
         names = attribute_names(name, opset)
         values = {each: default_attribute(name, each, opset) for each in names} | dict(attributes)
         m = Nodes(b)
-        operands = [m.tensor(value) for value in given if value is not None]
+        operands = [m.tensor(value) for value in inputs if value is not None]
         result: Tensor = formula(m, *operands, **values)
         return (result.value,)
 
@@ -151,10 +154,10 @@ def _by_formula(name: str) -> Body:
 
 def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
     """Yield the rows of ``GAPS``: first operators computed on another type, then formulas."""
-    for table, cast_back in ((AS, True), (KEEPING_AS, False)):
+    for table, cast_back in ((COMPUTED_AS, True), (OPERANDS_AS, False)):
         for op_type, types in table.items():
             for dtype, other in types.items():
-                yield (op_type, dtype), _as(op_type, other, cast_back=cast_back)
+                yield (op_type, dtype), _on_type(op_type, other, cast_back=cast_back)
     for operator in DOUBLES:
         assert operator.body is not None
         yield (operator.name, T.DOUBLE), operator.body
@@ -164,7 +167,7 @@ def _rows() -> Iterator[tuple[tuple[str, ir.DataType], Body]]:
         yield ("PRelu", dtype), _by_formula("PRelu")
     for op_type in ("ReduceMax", "ReduceMin"):
         yield (op_type, T.UINT32), _as_double(op_type)
-    yield ("Where", T.BOOL), _chosen_by_logic
+    yield ("Where", T.BOOL), _where_by_logic
 
 
 GAPS: Mapping[tuple[str, ir.DataType], Body] = dict(_rows())
@@ -179,18 +182,20 @@ def typed_input(op_type: str) -> int:
     return 1 if op_type in ("Where", "Pow") else 0
 
 
-def stand_in(node: ir.Node, types: ElementTypes, *, of_source: bool = True) -> Definition | None:
-    """Return the definition with which ONNX Runtime computes ``node`` right, None to keep the node.
+def replacement_for(
+    node: ir.Node, types: ElementTypes, *, of_source: bool = True
+) -> Definition | None:
+    """Return the definition that replaces ``node`` for ONNX Runtime; None to keep the node.
 
-    Without ``of_source``, source nodes that the runtime computes wrong are left alone. So are nodes
-    of unknown element type, and nodes whose attributes refer to those of the enclosing function.
+    Without ``of_source``, source nodes that the runtime computes wrong are kept. Nodes of unknown
+    element type are kept, too, and nodes whose attributes refer to those of the enclosing function.
     """
     if node.domain or node.op_type not in ROWS:
         return None
-    given = list(node.attributes.values())
+    node_attributes = list(node.attributes.values())
     value = node.inputs[typed_input(node.op_type)]
     dtype = None if value is None else types.of(value)
-    if dtype is None or any(attribute.is_ref() for attribute in given):
+    if dtype is None or any(attribute.is_ref() for attribute in node_attributes):
         return None
     key = node.op_type, dtype
     body = GAPS.get(key)
@@ -205,19 +210,19 @@ def stand_in(node: ir.Node, types: ElementTypes, *, of_source: bool = True) -> D
         name=node.op_type,
         inputs=tuple(f"x{i}{'' if x is not None else '?'}" for i, x in enumerate(node.inputs)),
         outputs=tuple(f"y{i}" for i in range(len(node.outputs))),
-        attributes=tuple(Attribute(a.name, a.type, a.value) for a in given),
+        attributes=tuple(Attribute(a.name, a.type, a.value) for a in node_attributes),
         body=body,
         any_rank=True,
     )
 
 
 def wrong_in_source(model: ir.Model) -> list[ir.Node]:
-    """Return the source nodes that ONNX Runtime may compute wrong and that are left alone."""
+    """Return the source nodes that ONNX Runtime may compute wrong and that are not replaced."""
     types = ElementTypes(opset_of(model))
-    found = []
+    nodes = []
     for node in scope.nodes(model):
         value = node.inputs[0] if OF_SOURCE in node.meta and node.inputs else None
         dtype = None if value is None else types.of(value)
         if dtype is not None and is_wrong(node, dtype):
-            found.append(node)
-    return found
+            nodes.append(node)
+    return nodes

@@ -1,4 +1,4 @@
-"""Algebras to contract over: what multiplies, what sums, and the neutral elements of both.
+"""Semirings to contract over: plus, times, and the neutral elements of both.
 
 Models store a ``Semiring`` as text, a name of ``SEMIRINGS`` or ``plus,times,zero,one``, so a model
 alone says what it computes.
@@ -23,7 +23,7 @@ class Plus:
     reduction: str
     neutral: float
     kinds: str
-    """The kinds of NumPy's element types that it takes; ``V`` stands for bfloat16 and its like."""
+    """The kinds of NumPy's element types that the operator takes; ``V`` stands for bfloat16."""
 
 
 NUMBERS, FLOATS, TRUTHS = "iufV", "fV", "b"
@@ -50,11 +50,10 @@ TIMES: Mapping[str, Callable[..., np.ndarray]] = {
 class Semiring:
     """``plus`` sums, ``times`` combines two elements: names of ``PLUS`` and of ``TIMES``.
 
-    ``zero`` is the result where nothing is summed, ``one`` the neutral element of ``times``.
-    ``times`` must distribute over ``plus`` on the numbers that are contracted, for sums are taken
-    as early as possible: the maximum of products does so for numbers that are not negative.
-
-    Raises UsageError E657 for unknown operators, and for elements that are not neutral.
+    ``zero`` is the sum of no elements, ``one`` the neutral element of ``times``. ``times`` must
+    distribute over ``plus`` on the contracted numbers, because sums are taken as early as possible:
+    the maximum of products does so for numbers that are not negative. Raises UsageError E657 for
+    unknown operators, and for elements that are not neutral.
     """
 
     plus: str
@@ -116,7 +115,7 @@ class Semiring:
         return PLUS[self.plus].reduction
 
     def takes(self, dtype: np.dtype) -> bool:
-        """True if the semiring is defined on such elements, including its zero and one."""
+        """True if the semiring is defined on elements of ``dtype``, including its zero and one."""
         if dtype.kind == COMPLEX and self.times != "Mul":
             return False
         if dtype.kind not in PLUS[self.plus].kinds:
@@ -177,6 +176,8 @@ def _is_among(value: float, dtype: np.dtype) -> bool:
 
 
 def _number(value: float, dtype: np.dtype) -> np.ndarray:
+    """Return ``value`` as a rank-0 array; infinity in integers is their lowest or highest
+    number."""
     if dtype.kind in "iu" and math.isinf(value):
         limits = np.iinfo(dtype)
         value = limits.min if value < 0 else limits.max
@@ -184,6 +185,7 @@ def _number(value: float, dtype: np.dtype) -> np.ndarray:
 
 
 def _log_sum_exp(terms: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+    """Return the logarithm of the sum of exponentials along ``axes``, without overflow."""
     top = np.max(terms, axis=axes, keepdims=True)
     top = np.where(np.isfinite(top), top, 0).astype(terms.dtype)
     with np.errstate(divide="ignore"):
@@ -225,10 +227,10 @@ def semiring_of(text: object) -> Semiring:
 
 
 def semiring_on(text: object, dtype: np.dtype | None) -> Semiring:
-    """``semiring_of(text)`` for elements of ``dtype``, if that is known, in an operator of a model.
+    """Return ``semiring_of(text)`` for elements of ``dtype``, if that is known.
 
-    Raises ValueError for what is none, or not defined on them. Booleans are contracted by
-    ``sum_product`` as XLA does it, whose sum of them is Or.
+    Raises ValueError for a text that is not a semiring, or not defined on ``dtype``. Exception:
+    booleans may be contracted by ``sum_product``, whose sum is then Or, as in XLA.
     """
     try:
         semiring = semiring_of(text)

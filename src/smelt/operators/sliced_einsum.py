@@ -82,15 +82,16 @@ def _body(
 
 
 def _input(name: str, dtype: ir.DataType, shape: ir.Shape) -> ir.Value:
+    """Return a new input of the loop body."""
     return ir.Value(name=name, type=ir.TensorType(dtype), shape=shape)
 
 
 def _slice(
     b: Builder, value: ir.Value, term: Sequence[str], places: Mapping[str, ir.Value]
 ) -> ir.Value:
-    """Return what a slice reads of an operand.
+    """Build the part of an operand that one slice reads.
 
-    Several dims are indexed at once, by places in the flat operand. Indexing one after the other
+    Several dims are indexed at once, by positions in the flat operand. Indexing one after the other
     would hold more than a slice in between.
     """
     axes = [axis for axis, label in enumerate(term) if label in places]
@@ -100,7 +101,7 @@ def _slice(
         return b.op("Gather", value, places[term[axes[0]]], axis=axes[0])
     assert value.shape is not None
     sizes = [_number(dim) for dim in value.shape]
-    parts = sizes[len(term) :]  # of a complex number, which stay together
+    parts = sizes[len(term) :]  # the parts of a complex number stay together
     strides = [prod(sizes[axis + 1 : len(term)]) for axis in range(len(term))]
     kept = [axis for axis in range(len(term)) if axis not in axes]
     grid = np.zeros([sizes[axis] for axis in kept], np.int64)
@@ -115,11 +116,12 @@ def _slice(
 
 
 def _stride(b: Builder, stride: int) -> ir.Value:
+    """Build ``stride`` as a constant."""
     return b.constant(np.asarray(stride, np.int64), "stride")
 
 
 def sum_of(b: Builder, x: ir.Value, y: ir.Value, semiring: Semiring) -> ir.Value:
-    """Return the sum of each pair of elements of two values of one shape."""
+    """Build the sum, over ``semiring``, of two values of equal shape, element by element."""
     if semiring.plus in SUMS:
         return b.op(semiring.plus, x, y)
     rows = [b.op("Unsqueeze", each, b.const_i64([0])) for each in (x, y)]

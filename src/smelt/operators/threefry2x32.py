@@ -1,7 +1,8 @@
-"""``smelt.Threefry2x32``: twenty rounds of the cipher that random numbers come from.
+"""``smelt.Threefry2x32``: twenty rounds of the cipher that generates random numbers.
 
-Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). Two words of a key and two of
-a counter, all uint32, broadcast as in NumPy; the two results are the words of the cipher text.
+Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). Two words of a key and two
+words of a counter, all uint32, broadcast as in NumPy; the two results are the words of the cipher
+text.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.inputs import present
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
@@ -27,7 +28,7 @@ GROUPS = 5
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-    """Both results have the shape that the inputs broadcast to."""
+    """Return uint32 in the shape to which the inputs broadcast, for both results."""
     values = present(inputs)
     if len(values) != 4:
         raise ValueError("Threefry2x32 takes four operands")
@@ -43,7 +44,7 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
 
 
 def _meet(group: Sequence[Dim]) -> Dim:
-    """Return the dim that these broadcast to; two different symbols give an unknown one."""
+    """Return the dim to which these broadcast; unknown if symbols differ."""
     sizes = {dim for dim in group if isinstance(dim, int) and dim != 1}
     if len(sizes) > 1:
         raise ValueError(f"sizes {sorted(sizes)} do not broadcast")
@@ -56,8 +57,8 @@ def _meet(group: Sequence[Dim]) -> Dim:
     return ir.SymbolicDim(None) if symbols else first
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Run the cipher on whole arrays."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return both words of the cipher text, computed on whole arrays."""
     k0, k1, x0, x1 = np.broadcast_arrays(*(np.asarray(array) for array in inputs))
     keys = [k0, k1, k0 ^ k1 ^ np.uint32(PARITY)]
     with np.errstate(over="ignore"):  # Scalars warn of what arrays do silently.
@@ -74,21 +75,23 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 def body(
     b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[ir.Value, ...]:
-    """The same by additions, shifts and exclusive ors of uint32: a Loop, of which each step does
-    the four rounds of a group and passes the three words of the key on."""
+    """Build a Loop of additions, shifts and exclusive ors of uint32.
+
+    Each iteration computes the four rounds of a group; the three words of the key are loop states.
+    """
     k0, k1, x0, x1 = inputs
     parity = b.constant(np.uint32(PARITY))
     third = b.op("BitwiseXor", b.op("BitwiseXor", k0, k1), parity)
     first, second = b.op("Add", x0, k0), b.op("Add", x1, k1)
-    # What a loop carries keeps its shape, so both words get the whole one, by adding zeros.
+    # Loop states keep their shape, so both words are broadcast first, by adding zeros.
     first = b.op("Add", first, b.op("BitwiseXor", second, second))
     second = b.op("Add", second, b.op("BitwiseXor", first, first))
     state = (first, second, k0, k1, third)
     tables = [b.constant(np.asarray(column, np.uint32)) for column in STEPS]
-    # Without shapes, one function does for calls of all shapes.
-    carried = [(ir.DataType.UINT32, None)] * len(state)
+    # Without shapes, one function serves calls of all shapes.
+    types = [(ir.DataType.UINT32, None)] * len(state)
     inner, (group, go_on, *values) = b.branch(
-        [(ir.DataType.INT64, ()), (ir.DataType.BOOL, ()), *carried]
+        [(ir.DataType.INT64, ()), (ir.DataType.BOOL, ()), *types]
     )
     steps = [inner.op("Gather", table, group, axis=0) for table in tables]
     inner.graph.outputs.extend((inner.op("Identity", go_on), *_group(inner, values, steps)))
@@ -102,14 +105,14 @@ STEPS = (
     *zip(*([32 - bits for bits in ROTATIONS[group % 2]] for group in range(GROUPS)), strict=True),
     range(1, GROUPS + 1),
 )
-"""What the groups of rounds read: bits to shift left by in each of four rounds, bits to shift right
-by, and the number of the group."""
+"""Tables with one number per group of rounds: left shifts in each of four rounds, right shifts, and
+the number of the group."""
 
 
 def _group(
     b: Builder, state: Sequence[ir.Value], steps: Sequence[ir.Value]
 ) -> tuple[ir.Value, ...]:
-    """Return both words after four rounds, and the words of the key in the order of the next
+    """Build both words after four rounds, and the words of the key in the order of the next
     group."""
     first, second, k0, k1, k2 = state
     *bits, number = steps
@@ -127,7 +130,7 @@ def _group(
 OPERATOR = Operator(
     domain="smelt",
     name="Threefry2x32",
-    summary="Twenty rounds of the cipher that random numbers come from",
+    summary="Twenty rounds of the cipher that generates random numbers",
     inputs=("k0", "k1", "x0", "x1"),
     outputs=("y0", "y1"),
     infer=infer,

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.same_shape import conflicting_shapes
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_square
@@ -47,8 +47,8 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return (Result(b.dtype, b.shape),)
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Substitute row by row, over the whole batch at once."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the solution, substituted row by row for the whole batch."""
     a, b = present(inputs)
     lower = bool(attributes["lower"])
     matrix, right = a, b
@@ -69,7 +69,12 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-    """Substitute row by row."""
+    """Build the solution, substituted row by row.
+
+    Row i (from the first for a lower triangle, else from the last):
+
+        x[i] = (b[i] - a[i, known] @ x[known]) / a[i, i]
+    """
     lower, left = bool(attributes["lower"]), bool(attributes["left_side"])
     # x @ m = b  is  m^T @ x^T = b^T
     if bool(attributes["transpose_a"]) == left:
@@ -79,6 +84,7 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor, b: Tensor) -> tuple[Tenso
     r, count = index_grid(m, right)[0], size(m, a, -1)
 
     def step(k: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+        """Compute one row of the solution."""
         i = k if lower else count - 1 - k
         line = row(m, a, i)
         known = m.where(columns < i if lower else columns > i, line, 0.0)

@@ -71,14 +71,14 @@ def lacks_bfloat16(node: ir.Node) -> bool:
 def without_kernel(model: ir.Model) -> Iterator[tuple[ir.Node, ir.DataType]]:
     """Yield the nodes that keep ONNX Runtime from opening ``model``, with the element type.
 
-    Whoever declares nodes of other domains handles them. Bodies of functions are not read.
+    Nodes of domains that smelt does not declare are skipped, and so are bodies of functions.
     """
     types = ElementTypes(opset_of(model))
     for node in scope.nodes_below(model.graph):
         values = (*node.inputs, *node.outputs)
-        narrow = any(v is not None and types.of(v) == T.BFLOAT16 for v in values)
-        ours = not node.domain or find(node.domain, node.op_type) is not None
-        if narrow and ours and lacks_bfloat16(node):
+        has_bfloat16 = any(v is not None and types.of(v) == T.BFLOAT16 for v in values)
+        is_declared = not node.domain or find(node.domain, node.op_type) is not None
+        if has_bfloat16 and is_declared and lacks_bfloat16(node):
             yield node, T.BFLOAT16
         elif not node.domain and node.op_type in WITHOUT:
             value = node.inputs[typed_input(node.op_type)]
@@ -90,15 +90,15 @@ def without_kernel(model: ir.Model) -> Iterator[tuple[ir.Node, ir.DataType]]:
 
 def warn_without_kernel(model: ir.Model, stacklevel: int = 2) -> None:
     """Warn about the operators that ONNX Runtime has no kernel for, and name the remedy."""
-    found: dict[tuple[str, ir.DataType], int] = {}
+    counts: dict[tuple[str, ir.DataType], int] = {}
     for node, dtype in without_kernel(model):
         key = node.op_type, dtype
-        found[key] = found.get(key, 0) + 1
-    if not found:
+        counts[key] = counts.get(key, 0) + 1
+    if not counts:
         return
-    listed = [f"{count} {name} of {dtype.name.lower()}" for (name, dtype), count in found.items()]
+    listed = [f"{count} {name} of {dtype.name.lower()}" for (name, dtype), count in counts.items()]
     shown = ", ".join(listed[:4]) + (f" and {len(listed) - 4} kinds" if len(listed) > 4 else "")
-    narrow = any(dtype == T.BFLOAT16 for _, dtype in found)
+    narrow = any(dtype == T.BFLOAT16 for _, dtype in counts)
     remedy = (
         "smelt.optimize(model) computes bfloat16 in float32, unless it is told to keep it"
         if narrow

@@ -13,7 +13,7 @@ from smelt.ir import scope
 from smelt.ir.constants import Constants
 from smelt.ir.rewrite import Rewriter
 from smelt.ir.shapes import ShapeInference
-from smelt.operators.runtime_defects import WITHOUT_TAIL, loses_tail
+from smelt.operators.runtime_defects import WITHOUT_TAIL, reader_of_tail
 
 OPERATORS = frozenset(op_type for op_type, _ in WITHOUT_TAIL)
 
@@ -21,7 +21,7 @@ OPERATORS = frozenset(op_type for op_type, _ in WITHOUT_TAIL)
 def expand_inaccurate(model: ir.Model, shapes: ShapeInference) -> None:
     """Expand each operator of ``WITHOUT_TAIL`` whose relative error a reader depends on."""
     nodes = [node for node in scope.nodes(model) if not node.domain and node.op_type in OPERATORS]
-    read = [node for node in nodes if loses_tail(node.op_type, node.outputs[0])]
+    read = [node for node in nodes if reader_of_tail(node.op_type, node.outputs[0])]
     rewriter = Rewriter(model, shapes, Constants())
     for node in read:
         (old,) = node.outputs

@@ -19,7 +19,7 @@ from smelt.ir.opset import opset_of
 from smelt.ir.shapes import ShapeInference
 from smelt.operators import attach_functions, find, restore_operators
 from smelt.operators.expand import write_in_line
-from smelt.operators.runtime_gaps import stand_in
+from smelt.operators.runtime_gaps import replacement_for
 
 FIRST_WITH_FUNCTIONS = 8
 """The first IR version in which models may hold functions."""
@@ -140,7 +140,7 @@ def _extensions(model: ir.Model) -> bool:
 
 def _has_gaps(model: ir.Model, of_source: bool) -> bool:
     types = ElementTypes(opset_of(model))
-    found = (stand_in(node, types, of_source=of_source) for node in scope.nodes(model))
+    found = (replacement_for(node, types, of_source=of_source) for node in scope.nodes(model))
     return any(body is not None for body in found)
 
 

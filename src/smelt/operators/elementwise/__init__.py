@@ -32,11 +32,11 @@ ROWS: Mapping[str, Row] = {row.name: row for family in _FAMILIES for row in fami
 """By name, in ONNX's own domain."""
 
 WITHIN_FORMULAS = {row.name: row for row in functions.WITHIN_FORMULAS}
-"""By name, what formulas may call beyond them."""
+"""By name: functions that formulas may call besides operators of ONNX."""
 
 
 def row_of(name: str) -> Row | None:
-    """The row of what a formula calls ``name``."""
+    """Return the row of the operator that a formula calls ``name``, or None."""
     return ROWS.get(name) or WITHIN_FORMULAS.get(name)
 
 

@@ -19,9 +19,9 @@ def sigmoid(x: Any) -> Any:
 
 
 def celu(m: Arithmetic, x: Number, *, alpha: float) -> Number:
-    """``x`` if positive, else ``alpha * expm1(x / alpha)``.
+    """Return ``x`` if positive, else ``alpha * expm1(x / alpha)``.
 
-    ONNX adds max(0, x) to min(0, alpha * expm1(x / alpha)), which for alpha 0 is NaN for x >= 0.
+    ONNX adds max(0, x) and min(0, alpha * expm1(x / alpha)), which for alpha 0 is NaN at x >= 0.
     """
     if alpha == 0 and math.copysign(1.0, alpha) > 0:
         return alpha * m.expm1(x / alpha) + 0.0
@@ -29,12 +29,12 @@ def celu(m: Arithmetic, x: Number, *, alpha: float) -> Number:
 
 
 def elu(m: Arithmetic, x: Number, *, alpha: float) -> Number:
-    """``x`` if positive, else ``alpha * expm1(x)``."""
+    """Return ``x`` if positive, else ``alpha * expm1(x)``."""
     return m.where(x > 0.0, x, alpha * m.expm1(x))
 
 
 def gelu(m: Arithmetic, x: Number, *, approximate: str) -> Number:
-    """``x`` times the normal distribution function, exact or by tanh."""
+    """Return ``x`` times the normal distribution function, exact or by tanh."""
     if approximate == "tanh":
         inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
         return 0.5 * x * (1.0 + m.tanh(inner))
@@ -42,57 +42,57 @@ def gelu(m: Arithmetic, x: Number, *, approximate: str) -> Number:
 
 
 def hard_sigmoid(m: Arithmetic, x: Number, *, alpha: float, beta: float) -> Number:
-    """``alpha * x + beta``, clamped to [0, 1]."""
+    """Return ``alpha * x + beta``, clamped to [0, 1]."""
     return m.maximum(m.minimum(alpha * x + beta, 1.0), 0.0)
 
 
 def hard_swish(m: Arithmetic, x: Number) -> Number:
-    """``x`` times its hard sigmoid."""
+    """Return ``x`` times its hard sigmoid."""
     return x * hard_sigmoid(m, x, alpha=1 / 6, beta=0.5)
 
 
 def leaky_relu(m: Arithmetic, x: Number, *, alpha: float) -> Number:
-    """``alpha * x`` if negative, else ``x``."""
+    """Return ``alpha * x`` if x is negative, else ``x``."""
     return m.where(x < 0.0, alpha * x, x)
 
 
 def mish(m: Arithmetic, x: Number) -> Number:
-    """``x * tanh(softplus(x))``."""
+    """Return ``x * tanh(softplus(x))``."""
     return x * m.tanh(softplus(m, x))
 
 
 def prelu(m: Arithmetic, x: Number, slope: Number) -> Number:
-    """``slope * x`` if negative, else ``x``."""
+    """Return ``slope * x`` if x is negative, else ``x``."""
     return m.where(x < 0.0, slope * x, x)
 
 
 def selu(m: Arithmetic, x: Number, *, alpha: float, gamma: float) -> Number:
-    """``gamma * x`` if positive, else ``gamma * alpha * expm1(x)``."""
+    """Return ``gamma * x`` if x is positive, else ``gamma * alpha * expm1(x)``."""
     return m.where(x > 0.0, gamma * x, gamma * alpha * m.expm1(x))
 
 
 def shrink(m: Arithmetic, x: Number, *, bias: float, lambd: float) -> Number:
-    """``x`` moved towards 0 by ``bias``, and 0 within ``lambd`` of 0."""
+    """Return ``x`` moved towards 0 by ``bias``, and 0 within ``lambd`` of 0."""
     return m.where(x < -lambd, x + bias, m.where(x > lambd, x - bias, 0.0))
 
 
 def softplus(m: Arithmetic, x: Number) -> Number:
-    """``log(1 + exp(x))``, also where exp(x) overflows."""
+    """Return ``log(1 + exp(x))``, also where exp(x) overflows."""
     return m.maximum(x, 0.0) + m.log1p(m.exp(-m.abs(x)))
 
 
 def softsign(m: Arithmetic, x: Number) -> Number:
-    """``x / (1 + |x|)``."""
+    """Return ``x / (1 + |x|)``."""
     return x / (1.0 + m.abs(x))
 
 
 def swish(m: Arithmetic, x: Number, *, alpha: float) -> Number:
-    """``x * sigmoid(alpha * x)``."""
+    """Return ``x * sigmoid(alpha * x)``."""
     return x * m.sigmoid(alpha * x)
 
 
 def thresholded_relu(m: Arithmetic, x: Number, *, alpha: float) -> Number:
-    """``x`` if greater than ``alpha``, else 0."""
+    """Return ``x`` if greater than ``alpha``, else 0."""
     return m.where(x > alpha, x, 0.0)
 
 

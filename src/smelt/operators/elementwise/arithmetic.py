@@ -11,7 +11,7 @@ EXACT, PRODUCT, ONCE = Rounding.EXACT, Rounding.PRODUCT, Rounding.ONCE
 
 
 def mod(m: Arithmetic, x: Number, y: Number, *, fmod: int) -> Number:
-    """The remainder with the sign of the divisor, or with ``fmod`` that of the dividend."""
+    """Return the remainder with the sign of the divisor; with ``fmod``, that of the dividend."""
     r = m.op("Fmod", x, y)
     if fmod:
         return r

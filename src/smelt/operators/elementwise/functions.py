@@ -27,6 +27,7 @@ def erfc(x: Any) -> Any:
 
 
 def _fmod(m: Any, x: Number, y: Number) -> Number:
+    """Build Mod with ``fmod=1``."""
     return m.op("Mod", x, y, fmod=1)
 
 

@@ -12,6 +12,7 @@ from smelt.operators.numeric import Arithmetic, Number
 
 
 def _exact(name: str, operands: int | None = 2, **facts: Any) -> Row:
+    """Return the row of an operator that rounds nothing."""
     return Row(name, operands=operands, rounding=Rounding.EXACT, **facts)
 
 
@@ -21,11 +22,13 @@ def _test(name: str, array: np.ufunc, text: str, **facts: Any) -> Row:
 
 
 def _logic(name: str, array: np.ufunc, text: str, operands: int = 2) -> Row:
+    """Return the row of an operator on booleans."""
     commutative = operands == 2
     return _exact(name, operands, array=array, booleans=text, is_test=True, commutative=commutative)
 
 
 def _bits(name: str, array: np.ufunc, text: str, operands: int = 2) -> Row:
+    """Return the row of an operator on the bits of integers."""
     return _exact(name, operands, array=array, integers=text, commutative=operands == 2)
 
 

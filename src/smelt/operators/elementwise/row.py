@@ -1,7 +1,7 @@
 """One row per elementwise operator, from which arrays, ONNX nodes and C are derived.
 
-A row defines the operator either by a ``formula`` of other operators, which all three derive from,
-or by its NumPy function (``array``) and C expressions.
+A row defines the operator either by a ``formula`` of other operators, or by its NumPy function
+(``array``) and its C expressions.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Elementwise(Operator):
 
     @property
     def formula(self) -> Formula:
-        """The formula."""
+        """The formula that computes one element."""
         assert self.row.formula is not None
         return self.row.formula
 
@@ -55,24 +55,26 @@ def elementwise(
     function or C expression of ``floats`` that computes the same faster, in the dtype itself.
     """
 
-    def infer(given: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
-        dtype, shape = _types(name, given)
+    def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
+        """Return the dtype of the operands and the shape to which they broadcast."""
+        dtype, shape = _types(name, inputs)
         return (Result(dtype, shape),)
 
     def reference(
-        given: Sequence[np.ndarray | None], attributes: Attributes
+        inputs: Sequence[np.ndarray | None], attributes: Attributes
     ) -> tuple[np.ndarray, ...]:
-        arrays = [np.asarray(array) for array in given]
+        """Return the formula on arrays in double precision."""
+        arrays = [np.asarray(array) for array in inputs]
         wide = np.broadcast_arrays(*(array.astype(np.float64) for array in arrays))
         with np.errstate(all="ignore"):
             result = formula(Arrays(), *wide)
             return (np.asarray(result).astype(arrays[0].dtype),)
 
     def body(
-        b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
+        b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
     ) -> tuple[ir.Value, ...]:
         """Build the formula on the broadcast operands as doubles."""
-        values = present(given)
+        values = present(inputs)
         narrow = values[0].dtype
         assert narrow is not None
         wide = [b.cast(value, ir.DataType.DOUBLE) for value in _broadcast(b, values)]
@@ -109,12 +111,12 @@ def _broadcast(b: Builder, values: Sequence[ir.Value]) -> list[ir.Value]:
 
 
 def _types(
-    name: str, given: Sequence[ir.Value | None]
+    name: str, inputs: Sequence[ir.Value | None]
 ) -> tuple[ir.DataType | None, ir.Shape | None]:
     """Return the dtype and shape of the result; raises ValueError for invalid operands."""
-    values = present(given)
+    values = present(inputs)
     if not values:
-        raise ValueError(f"{name} takes {len(given)} operands")
+        raise ValueError(f"{name} takes {len(inputs)} operands")
     dtypes = {value.dtype for value in values if value.dtype is not None}
     for dtype in dtypes:
         if dtype not in FLOATS:
@@ -123,11 +125,11 @@ def _types(
         raise ValueError(f"{name} takes operands of one element type")
     shapes = [value.shape for value in values]
     known = [shape.dims for shape in shapes if shape is not None]
-    found = next(iter(dtypes), None)
+    common_dtype = next(iter(dtypes), None)
     if len(known) < len(shapes):
-        return found, None
+        return common_dtype, None
     dims = zip_longest(*(shape[::-1] for shape in known), fillvalue=1)
-    return found, ir.Shape([_meet(name, group) for group in dims][::-1])
+    return common_dtype, ir.Shape([_meet(name, group) for group in dims][::-1])
 
 
 def _meet(name: str, group: Sequence[Dim]) -> Dim:
@@ -141,5 +143,5 @@ def _meet(name: str, group: Sequence[Dim]) -> Dim:
     if not symbols:
         return 1
     first = symbols[0]
-    alike = all(dim == first for dim in symbols) and first.value is not None
-    return first if alike or len(symbols) == 1 else ir.SymbolicDim(None)
+    are_equal = all(dim == first for dim in symbols) and first.value is not None
+    return first if are_equal or len(symbols) == 1 else ir.SymbolicDim(None)

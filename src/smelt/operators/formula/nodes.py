@@ -17,7 +17,7 @@ from smelt.operators.numeric import Arithmetic, Number
 class Nodes(Arithmetic):
     """Builds formulas in the graph of ``builder``; see ``Arithmetic``.
 
-    Equal constants are shared. Those of an outer graph are visible inside a loop.
+    Equal constants are shared. Inside a loop, constants of the outer graph are visible, too.
     """
 
     def __init__(
@@ -36,8 +36,10 @@ class Nodes(Arithmetic):
         return Tensor(self, value)
 
     def op(self, op_type: str, *inputs: Number, **attributes: Any) -> Tensor:
-        """Build one node with one result; see ``ops``. Operators that ONNX lacks are built by their
-        formula."""
+        """Build one node with one result; see ``ops``.
+
+        Functions that ONNX lacks are built by their formula.
+        """
         within = WITHIN_FORMULAS.get(op_type)
         if within is not None:
             assert within.formula is not None
@@ -135,6 +137,7 @@ class Nodes(Arithmetic):
 
 
 def _type(value: ir.Value) -> tuple[ir.DataType, tuple[None, ...] | None]:
+    """Return the dtype and the rank of ``value``, with all sizes open."""
     assert value.dtype is not None
     return value.dtype, None if value.shape is None else (None,) * len(value.shape)
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.inputs import present
 from smelt.operators.lapack.ordinary_scale import ordinary_scale
-from smelt.operators.linalg.batches import each
+from smelt.operators.linalg.batches import map_matrices
 from smelt.operators.linalg.complex_eigenvectors import complex_eig_steps, schur_steps
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.own_precision import in_own_precision
@@ -34,11 +34,15 @@ def infer_schur(inputs: Sequence[ir.Value | None], attributes: Attributes) -> li
     return [Result(dtype, shape)] * 4
 
 
-def eig_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``geev``: vectors are columns of length 1; NaN for matrices that are not finite."""
+def eig_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return values and vectors by LAPACK's ``geev``; NaN for matrices that are not finite.
+
+    Vectors are columns of length 1.
+    """
     from scipy.linalg import eig
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return values, left and right vectors of one matrix, scaled to an ordinary magnitude."""
         shift, parts = ordinary_scale(matrix.real, matrix.imag)
         values, *vectors = eig(complex_of(*parts), left=True, right=True)
         return complex_of(np.ldexp(values.real, shift), np.ldexp(values.imag, shift)), *vectors
@@ -46,8 +50,8 @@ def eig_reference(inputs: Given, attributes: Attributes) -> Computed:
     return _parts_of(decompose, inputs, (1, 2, 2))
 
 
-def schur_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``gees``; NaN for matrices that are not finite."""
+def schur_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return form and vectors by LAPACK's ``gees``; NaN for matrices that are not finite."""
     from scipy.linalg import schur
 
     return _parts_of(lambda matrix: schur(matrix, output="complex"), inputs, (2, 2))
@@ -56,18 +60,22 @@ def schur_reference(inputs: Given, attributes: Attributes) -> Computed:
 def _parts_of(
     function: Decomposition, inputs: Sequence[np.ndarray | None], ranks: Sequence[int]
 ) -> tuple[np.ndarray, ...]:
-    """Return both parts of each result of ``function``: square matrices or, for rank 1, vectors."""
+    """Return the real and imaginary part of each result of ``function``, for a stack of matrices.
+
+    ``ranks`` are the ranks of the results: 2 for a square matrix, 1 for a vector.
+    """
     re, im = present(inputs)
     n = re.shape[-1]
     shapes = [(n,) * rank for rank in ranks for _ in range(2)]
 
     def decompose(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+        """Return the parts of the results for one matrix; NaN if it is not finite."""
         matrix = complex_of(re, im)
         if not np.isfinite(matrix).all():
             return [np.full(shape, np.nan) for shape in shapes]
         return [part for found in function(matrix) for part in (found.real, found.imag)]
 
-    return each(decompose, shapes, (re.dtype,) * len(shapes), (re, im), (2, 2))
+    return map_matrices(decompose, shapes, (re.dtype,) * len(shapes), (re, im), (2, 2))
 
 
 OPERATORS = (

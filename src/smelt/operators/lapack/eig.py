@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.inputs import present
 from smelt.operators.lapack.ordinary_scale import ordinary_scale
-from smelt.operators.linalg.batches import check_square, each
+from smelt.operators.linalg.batches import check_square, map_matrices
 from smelt.operators.linalg.own_precision import in_own_precision
 from smelt.operators.linalg.real_eigenvectors import eig_steps
 
@@ -30,14 +30,18 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
     return [Result(a.dtype, values)] * 2 + [Result(a.dtype, a.shape)] * 4
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``geev``: vectors are columns of length 1; NaN for matrices that are not finite."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return values and vectors by LAPACK's ``geev``; NaN for matrices that are not finite.
+
+    Vectors are columns of length 1.
+    """
     from scipy.linalg import eig
 
     (a,) = present(inputs)
     n = a.shape[-1]
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the parts of values, left and right vectors of one matrix."""
         if not np.isfinite(matrix).all():
             return tuple(np.full(s, np.nan) for s in ((n,), (n,), *((n, n),) * 4))
         shift, (scaled,) = ordinary_scale(matrix)
@@ -46,7 +50,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
         return (*found, *(part for array in vectors for part in (array.real, array.imag)))
 
     shapes = ((n,), (n,), *((n, n),) * 4)
-    return each(decompose, shapes, (a.dtype,) * 6, (a,), (2,))
+    return map_matrices(decompose, shapes, (a.dtype,) * 6, (a,), (2,))
 
 
 OPERATOR = Operator(

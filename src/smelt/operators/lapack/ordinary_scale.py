@@ -17,7 +17,7 @@ ORDINARY_EXPONENTS = {4: 36, 8: 400}
 def ordinary_scale(*parts: np.ndarray) -> tuple[int, tuple[np.ndarray, ...]]:
     """Return an exponent, and the finite real ``parts`` of a matrix divided by two to that power.
 
-    For parts of ordinary scale it is 0, and they are returned unchanged.
+    The exponent is 0 for parts of ordinary scale, which are returned unchanged.
     """
     bound = ORDINARY_EXPONENTS[parts[0].dtype.itemsize]
     exponent = int(np.frexp(max(np.abs(part).max(initial=0) for part in parts))[1])

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import check_square, each
+from smelt.operators.linalg.batches import check_square, map_matrices
 from smelt.operators.linalg.own_precision import in_own_precision
 from smelt.operators.linalg.real_schur_form import schur_steps
 
@@ -23,19 +23,21 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
     return [Result(a.dtype, a.shape)] * 2
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``gees`` in real form; NaN for matrices that are not finite."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the real form and vectors by LAPACK's ``gees``; NaN for matrices that are not
+    finite."""
     from scipy.linalg import schur
 
     (a,) = present(inputs)
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return form and vectors of one matrix."""
         if not np.isfinite(matrix).all():
             return (np.full_like(matrix, np.nan),) * 2
         form, vectors = schur(matrix, output="real")
         return form, vectors
 
-    return each(decompose, (a.shape[-2:],) * 2, (a.dtype,) * 2, (a,), (2,))
+    return map_matrices(decompose, (a.shape[-2:],) * 2, (a.dtype,) * 2, (a,), (2,))
 
 
 OPERATOR = Operator(

@@ -1,11 +1,11 @@
 """Balances matrices so that their eigenvalues are found with less error, as ``geev`` does.
 
-Rows and columns without off-diagonal elements are permuted to the ends; each other row and its
+Rows and columns without off-diagonal elements are permuted to the ends. Each other row and its
 column are scaled by a power of two until their norms are similar. After LAPACK's ``gebal``: B.
 Parlett and C. Reinsch, "Balancing a matrix", 1969.
 
 Matrices are ``[batch, n + 1, n + 1]``, a list of the parts; their last row and column are zeros and
-stay in place. A number per row is ``[batch, n + 1, 1]``, per matrix ``[batch, 1, 1]``.
+stay in place. A number per row is ``[batch, n + 1, 1]``, a number per matrix ``[batch, 1, 1]``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ POWERS = 2.0 ** np.arange(41)
 """Powers of two by which a row is scaled in one step."""
 
 GAIN = 0.95
-"""A row is scaled if that reduces the norms of it and its column below this share."""
+"""A row is scaled if the sum of its norm and of its column's norm falls below this share."""
 
 FAR = 1e75
 """Limit of the total scaling of a row; its inverse is the other limit."""
@@ -40,7 +40,7 @@ FAR = 1e75
 class Balanced(NamedTuple):
     """A balanced matrix: ``parts`` of ``D^-1 P^T a P D``.
 
-    ``order`` is the permutation P; ``by`` holds the diagonal of D, a number per row.
+    ``order`` is the permutation P; ``by`` is the diagonal of D, one number per row.
     """
 
     parts: Sequence[Tensor]
@@ -48,7 +48,7 @@ class Balanced(NamedTuple):
     by: Tensor
 
     def restored(self, m: Nodes, vectors: Tensor, *, left: bool) -> Tensor:
-        """Return vectors of ``a`` from those of the balanced matrix."""
+        """Return eigenvectors of ``a`` from ``vectors`` of the balanced matrix."""
         return product(m, self.order, vectors / self.by if left else vectors * self.by)
 
 
@@ -61,65 +61,77 @@ def power_of_two(m: Nodes, scale: Tensor) -> Tensor:
 def balanced(m: Nodes, parts: Sequence[Tensor], count: Tensor, *, scaling: bool) -> Balanced:
     """Return balanced matrices of ``count`` rows; without ``scaling``, they are only permuted.
 
-    ``place`` is the new position of each row. Rows without off-diagonal elements move to the end,
-    then columns without them to the front. Rows from ``first`` to ``end`` remain to be scaled.
+    Rows without off-diagonal elements move to the end, then columns without them to the front. Rows
+    from ``first`` to ``end`` are scaled. ``place`` is the new position of each row.
     """
     squares = _squares(parts)
     r, c = index_grid(m, squares)
-    beside = m.where(m.equal(r, c) | m.equal(squares, 0.0), 0.0, 1.0)
+    off_diagonal = m.where(m.equal(r, c) | m.equal(squares, 0.0), 0.0, 1.0)
     zero = m.op("Cast", largest(m, squares) * 0.0, to=int(ir.DataType.INT64))
-    place, end = _set_off(m, beside, zero + r, zero, zero + count)
+    place, end = _move_isolated_rows(m, off_diagonal, zero + r, zero, zero + count)
     # To move columns to the front, move rows of the transposed matrix to the end, then reverse.
-    turned = transposed(m, beside)
-    place, last = _set_off(m, turned, count - place, count - end + 1, zero + count + 1)
+    transposed_mask = transposed(m, off_diagonal)
+    place, last = _move_isolated_rows(
+        m, transposed_mask, count - place, count - end + 1, zero + count + 1
+    )
     place, first = count - place, count + 1 - last
     order = m.where(m.equal(place, c), 1.0, 0.0)
     parts = [product(m, transposed(m, order), product(m, part, order)) for part in parts]
-    inside = m.where((r >= first) & (r < end), 1.0, 0.0)
-    by = inside * 0.0 + 1.0
+    to_scale = m.where((r >= first) & (r < end), 1.0, 0.0)
+    scaling_factors = to_scale * 0.0 + 1.0
     if scaling:
-        by = _scaled(m, _squares(parts) * inside * transposed(m, inside), by, r, count)
-        parts = [part / by * transposed(m, by) for part in parts]
-    return Balanced(parts, order, by)
+        scaling_factors = _scaling(
+            m, _squares(parts) * to_scale * transposed(m, to_scale), scaling_factors, r, count
+        )
+        parts = [part / scaling_factors * transposed(m, scaling_factors) for part in parts]
+    return Balanced(parts, order, scaling_factors)
 
 
 def _squares(parts: Sequence[Tensor]) -> Tensor:
-    found = parts[0] * parts[0]
+    """Return the sum of the squares of the parts."""
+    total = parts[0] * parts[0]
     for part in parts[1:]:
-        found = found + part * part
-    return found
+        total = total + part * part
+    return total
 
 
-def _set_off(
-    m: Nodes, beside: Tensor, place: Tensor, low: Tensor, high: Tensor
+def _move_isolated_rows(
+    m: Nodes, off_diagonal: Tensor, place: Tensor, low: Tensor, high: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Move rows between ``low`` and ``high`` without off-diagonal elements to the end.
 
-    Returns the new position of each row, and where the moved ones begin. ``beside`` is 1 for
-    nonzero off-diagonal elements, else 0. Rows are tried from the last up, repeatedly.
+    ``place`` is the current position of each row; ``off_diagonal`` is 1 for nonzero off-diagonal
+    elements, else 0. Rows are tried from the last up, repeatedly. Returns the new positions, and
+    the position of the first moved row.
     """
 
-    def go_on(place: Tensor, high: Tensor, below: Tensor, found: Tensor) -> Tensor:
+    def go_on(place: Tensor, high: Tensor, below: Tensor, moved: Tensor) -> Tensor:
+        """True while a matrix has rows to try."""
         return below >= 0
 
-    def step(place: Tensor, high: Tensor, below: Tensor, found: Tensor) -> tuple[Tensor, ...]:
+    def step(place: Tensor, high: Tensor, below: Tensor, moved: Tensor) -> tuple[Tensor, ...]:
         """Move one row to the end if there is one to move."""
         inside = (place >= low) & (place < high)
         columns = transposed(m, m.where(inside, 1.0, 0.0))
-        others = m.op("ReduceSum", beside * columns, ints(m, -1), keepdims=1)
-        alone = inside & m.equal(others, 0.0) & (place < below)
-        chosen = m.op("ReduceMax", m.where(alone, place, -1), ints(m, -2), keepdims=1)
-        hit, end = chosen >= 0, high - 1
-        others = m.where(m.equal(place, end) & hit, chosen, place)
-        place = m.where(m.equal(place, chosen) & hit, end, others)
-        again = m.where(found, high, -1)
-        return place, m.where(hit, end, high), m.where(hit, chosen, again), hit
+        others = m.op("ReduceSum", off_diagonal * columns, ints(m, -1), keepdims=1)
+        candidates = inside & m.equal(others, 0.0) & (place < below)
+        last_candidate = m.op("ReduceMax", m.where(candidates, place, -1), ints(m, -2), keepdims=1)
+        is_found, end = last_candidate >= 0, high - 1
+        others = m.where(m.equal(place, end) & is_found, last_candidate, place)
+        place = m.where(m.equal(place, last_candidate) & is_found, end, others)
+        restart = m.where(moved, high, -1)
+        return (
+            place,
+            m.where(is_found, end, high),
+            m.where(is_found, last_candidate, restart),
+            is_found,
+        )
 
     place, high, *_ = m.loop(go_on, step, (place, high, high, high < 0))
     return place, high
 
 
-def _scaled(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) -> Tensor:
+def _scaling(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) -> Tensor:
     """Return the scaling ``by`` of each row after sweeps over the rows until no row improves."""
     powers = m.tensor(m.builder.constant(POWERS))
     steps = m.tensor(m.builder.constant(4.0 * POWERS[:-1].reshape(1, 1, -1) ** 4))
@@ -130,6 +142,7 @@ def _scaled(m: Nodes, squares: Tensor, by: Tensor, r: Tensor, count: Tensor) -> 
         return m.op("Gather", powers, m.op("ReduceSum", ones, ints(m, -1), keepdims=1))
 
     def go_on(by: Tensor, changed: Tensor) -> Tensor:
+        """True where the last sweep scaled a row."""
         return changed
 
     def sweep(by: Tensor, changed: Tensor) -> tuple[Tensor, ...]:

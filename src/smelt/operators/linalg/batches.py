@@ -13,7 +13,8 @@ REAL = (ir.DataType.FLOAT, ir.DataType.DOUBLE)
 
 
 def check_matrices(a: ir.Value | None, name: str, rank: int = 2) -> ir.Shape | None:
-    """Return the shape of ``a``, a stack of arrays of ``rank``; ValueError if it is none."""
+    """Return the shape of ``a``, a stack of arrays of ``rank``; raises ValueError for other
+    values."""
     if a is None:
         raise ValueError(f"{name} misses an operand")
     if a.dtype is not None and a.dtype not in REAL:
@@ -37,7 +38,7 @@ def check_square(a: ir.Value, name: str) -> None:
 
 
 def lesser(x: Dim, y: Dim) -> Dim:
-    """Return the smaller dim, as an expression for symbols, unknown if one is."""
+    """Return the smaller of two dims: a number, an expression of symbols, or an unknown dim."""
     if isinstance(x, int) and isinstance(y, int):
         return min(x, y)
     if any(not isinstance(dim, int) and dim.value is None for dim in (x, y)):
@@ -45,17 +46,17 @@ def lesser(x: Dim, y: Dim) -> Dim:
     return x if x == y else ir.SymbolicDim(f"min({x}, {y})")
 
 
-def each(
+def map_matrices(
     function: Callable[..., Sequence[np.ndarray]],
     shapes: Sequence[tuple[int, ...]],
     dtypes: Sequence[np.dtype | type],
     arrays: Sequence[np.ndarray],
     ranks: Sequence[int],
 ) -> tuple[np.ndarray, ...]:
-    """Apply ``function`` to each matrix of the stacks ``arrays``, whose own dims are the last
-    ``ranks``.
+    """Return the results of ``function`` for each matrix of the stacks ``arrays``, stacked.
 
-    Its results have ``shapes`` and ``dtypes``; it is not called if all of them are empty.
+    ``ranks`` are the numbers of last dims that belong to one array of each stack. The results for
+    one matrix have ``shapes`` and ``dtypes``. ``function`` is not called if all results are empty.
     """
     batch = arrays[0].shape[: arrays[0].ndim - ranks[0]]
     results = [

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import each
+from smelt.operators.linalg.batches import map_matrices
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
     column,
@@ -36,10 +36,10 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
     return [Result(dtype, shape)] * 2
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute column by column, matrix by matrix."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return both parts of the factor, computed column by column for each matrix."""
     re, im = present(inputs)
-    return each(_factor, (re.shape[-2:],) * 2, (re.dtype,) * 2, (re, im), (2, 2))
+    return map_matrices(_factor, (re.shape[-2:],) * 2, (re.dtype,) * 2, (re, im), (2, 2))
 
 
 def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
@@ -57,7 +57,7 @@ def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
 
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Build the factor column by column; a pivot that is not positive invalidates the matrix."""
+    """Build both parts of the factor column by column; a pivot that is not positive gives NaN."""
     r, c = index_grid(m, re)
     failed = total(m, zeros_like(m, re), -2, -1) > 0.0
 

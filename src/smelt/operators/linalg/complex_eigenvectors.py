@@ -32,10 +32,10 @@ Pair = tuple[Tensor, Tensor]
 
 
 class Pairs(NamedTuple):
-    """Rows that describe the values of a real matrix.
+    """Rows ``[batch, 1, n + 1]`` that describe the eigenvalues of a real matrix.
 
-    ``is_real``: the value is real. ``negative``: it is the first of a pair whose block has a
-    negative number above the diagonal.
+    ``is_real``: the value is real. ``negative``: the value is the first of a conjugate pair, and
+    the block of the pair has a negative element above the diagonal.
     """
 
     is_real: Tensor
@@ -45,29 +45,32 @@ class Pairs(NamedTuple):
 def schur_steps(
     m: Nodes, attributes: Attributes, re: Tensor, im: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
-    """Build the parts of the triangular form, then of the vectors."""
-    given = batched(m, re), batched(m, im)
-    form, balance, scale = schur_form(m, *given, precision, scaling=False)
+    """Build real and imaginary part of the triangular form, then of the vectors."""
+    batch = batched(m, re), batched(m, im)
+    form, balance, scale = schur_form(m, *batch, precision, scaling=False)
     matrix = [part * scale for part in _parts(m, form.matrix)]
     basis = _parts(m, transposed(m, form.rows))
     vectors = [balance.restored(m, part, left=False) * (scale / scale) for part in basis]
-    return tuple(as_given(m, inner(m, part, -2, -1), re) for part in (*matrix, *vectors))
+    return tuple(with_rank_of(m, inner(m, part, -2, -1), re) for part in (*matrix, *vectors))
 
 
 def complex_eig_steps(
     m: Nodes, attributes: Attributes, re: Tensor, im: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
-    """Build the parts of the values, then of the left and of the right vectors."""
-    given = batched(m, re), batched(m, im)
-    form, balance, scale = schur_form(m, *given, precision, scaling=True)
+    """Build real and imaginary part of the values, of the left vectors, and of the right
+    vectors."""
+    batch = batched(m, re), batched(m, im)
+    form, balance, scale = schur_form(m, *batch, precision, scaling=True)
     basis = _parts(m, transposed(m, form.rows))
-    values, left, right = of_triangular(m, _parts(m, form.matrix), basis, balance, scale)
+    values, left, right = eigenvectors_of_triangular(
+        m, _parts(m, form.matrix), basis, balance, scale
+    )
     rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in values]
     vectors = [inner(m, part, -2, -1) for part in (*left, *right)]
-    return tuple(as_given(m, part, re) for part in (*rows, *vectors))
+    return tuple(with_rank_of(m, part, re) for part in (*rows, *vectors))
 
 
-def of_triangular(
+def eigenvectors_of_triangular(
     m: Nodes,
     matrix: Pair,
     basis: Pair,
@@ -78,36 +81,38 @@ def of_triangular(
     """Build eigenvalues as rows, then left and right eigenvectors as columns.
 
     The matrix is ``basis matrix basis^H`` times ``scale``, before balancing; ``matrix`` is
-    triangular, with a last row and column of zeros. As in LAPACK for real matrices, vectors of real
-    values are only scaled, and the largest element of others may be negative.
+    triangular, with a last row and column of zeros. As in LAPACK for real matrices: vectors of real
+    eigenvalues are only scaled, and the largest element of other vectors may be negative.
     """
     r, c = index_grid(m, matrix[0])
-    diagonal = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
+    diagonal = [_sum_of_rows(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
     is_real = pairs and pairs.is_real
-    found = _times(m, basis, _triangular_vectors(m, matrix, is_real))
-    right = _unit(m, [balance.restored(m, each, left=False) for each in found], scale, is_real)
+    vectors = _complex_product(m, basis, _triangular_vectors(m, matrix, is_real))
+    right = _normalized(
+        m, [balance.restored(m, each, left=False) for each in vectors], scale, is_real
+    )
     # Left vectors are those of the adjoint, which is triangular with both orders reversed.
-    re, im = (_turned(m, transposed(m, part)) for part in matrix)
-    backwards = None if is_real is None else _backwards(m, is_real)
-    reversed_ = _triangular_vectors(m, (re, -im), backwards)
-    found = _times(m, basis, (_turned(m, reversed_[0]), _turned(m, reversed_[1])))
-    of_left = [balance.restored(m, each, left=True) for each in found]
+    re, im = (_reversed(m, transposed(m, part)) for part in matrix)
+    reversed_marks = None if is_real is None else _reversed_row(m, is_real)
+    reversed_ = _triangular_vectors(m, (re, -im), reversed_marks)
+    vectors = _complex_product(m, basis, (_reversed(m, reversed_[0]), _reversed(m, reversed_[1])))
+    left_vectors = [balance.restored(m, each, left=True) for each in vectors]
     if pairs is not None:
-        of_left = [m.where(pairs.negative, -each, each) for each in of_left]
-    left = _unit(m, of_left, scale, is_real)
+        left_vectors = [m.where(pairs.negative, -each, each) for each in left_vectors]
+    left = _normalized(m, left_vectors, scale, is_real)
     return (diagonal[0] * scale, diagonal[1] * scale), left, right
 
 
 def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
     """Build eigenvectors of triangular matrices, as columns with 1 on the diagonal.
 
-    Rows are computed from the last up, for all values at once. Equal values are treated as slightly
-    different, as in LAPACK. If ``is_real``, a row, marks a value, it is real, and so are the
-    vector's elements outside of pairs, whatever rounding leaves.
+    Rows are computed from the last up, for all eigenvalues at once. Equal eigenvalues are treated
+    as slightly different, as in LAPACK. ``is_real``, a row, marks real eigenvalues: elements of
+    their vectors are then real, too, except in rows of conjugate pairs.
     """
     r, c = index_grid(m, matrix[0])
     count = size(m, matrix[0], -1)
-    values = [_down(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
+    values = [_sum_of_rows(m, m.where(m.equal(r, c), part, 0.0)) for part in matrix]
     one = matrix[0] * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
     length = m.op(
         "Max", *(m.op("ReduceMax", m.abs(p), ints(m, -2, -1), keepdims=1) for p in matrix)
@@ -118,7 +123,7 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
         """Compute the row of the vectors that is ``turn`` rows above the last."""
         i = count - 1 - turn
         above = [m.where(c > i, row(m, part, i), 0.0) for part in matrix]
-        total = _times(m, (above[0], above[1]), (re, im))
+        total = _complex_product(m, (above[0], above[1]), (re, im))
         place = m.op("Unsqueeze", i, ints(m, 0))
         own = [m.op("Gather", part, place, axis=-1) for part in values]
         x, y = (of_all - one_value for of_all, one_value in zip(values, own, strict=True))
@@ -141,52 +146,58 @@ def _triangular_vectors(m: Nodes, matrix: Pair, is_real: Tensor | None) -> Pair:
     return re, im
 
 
-def _unit(m: Nodes, vectors: Sequence[Tensor], scale: Tensor, kept: Tensor | None) -> Pair:
+def _normalized(
+    m: Nodes, vectors: Sequence[Tensor], scale: Tensor, only_scaled: Tensor | None
+) -> Pair:
     """Scale columns to length 1 with a real largest element; NaN where ``scale`` is.
 
-    Columns marked in ``kept`` are only scaled, and others rotated by less than a right angle, so
-    their largest element may be negative.
+    Columns marked in ``only_scaled`` are not rotated. If marks are given, other columns are rotated
+    by less than a right angle, so their largest element may be negative.
     """
     re, im = vectors
     largest = m.op("ReduceMax", m.op("Max", m.abs(re), m.abs(im)), ints(m, -2), keepdims=1)
     re, im = re / largest, im / largest
     squares = re * re + im * im
     length = m.sqrt(m.op("ReduceSum", squares, ints(m, -2), keepdims=1)) * (scale / scale)
-    top = m.op("ArgMax", squares, axis=-2, keepdims=1)
-    x, y = (m.op("GatherElements", part, top, axis=-2) for part in (re, im))
-    size_of_top = m.sqrt(x * x + y * y)
-    x, y = x / size_of_top, y / size_of_top
-    if kept is not None:
-        back = x < 0.0
-        x, y = m.where(kept, 1.0, m.where(back, -x, x)), m.where(kept, 0.0, m.where(back, -y, y))
+    top_row = m.op("ArgMax", squares, axis=-2, keepdims=1)
+    x, y = (m.op("GatherElements", part, top_row, axis=-2) for part in (re, im))
+    top_size = m.sqrt(x * x + y * y)
+    x, y = x / top_size, y / top_size
+    if only_scaled is not None:
+        points_back = x < 0.0
+        x, y = (
+            m.where(only_scaled, 1.0, m.where(points_back, -x, x)),
+            m.where(only_scaled, 0.0, m.where(points_back, -y, y)),
+        )
     x, y = x / length, y / length
-    turned = re * x + im * y, im * x - re * y
-    return turned[0], m.where(m.equal(index_grid(m, re)[0], top), turned[1] * 0.0, turned[1])
+    rotated = re * x + im * y, im * x - re * y
+    return rotated[0], m.where(m.equal(index_grid(m, re)[0], top_row), rotated[1] * 0.0, rotated[1])
 
 
-def _times(m: Nodes, a: Pair, b: Pair) -> Pair:
+def _complex_product(m: Nodes, a: Pair, b: Pair) -> Pair:
+    """Return the matrix product of two complex matrices, given by their parts."""
     re = product(m, a[0], b[0]) - product(m, a[1], b[1])
     return re, product(m, a[0], b[1]) + product(m, a[1], b[0])
 
 
-def _down(m: Nodes, a: Tensor) -> Tensor:
-    """Sum over the rows."""
+def _sum_of_rows(m: Nodes, a: Tensor) -> Tensor:
+    """Return the sum over the rows, as one row."""
     return m.op("ReduceSum", a, ints(m, -2), keepdims=1)
 
 
-def _turned(m: Nodes, a: Tensor) -> Tensor:
-    """Reverse the order of rows and columns."""
+def _reversed(m: Nodes, a: Tensor) -> Tensor:
+    """Return ``a`` with the order of rows and columns reversed."""
     back = ints(m, -1, -1)
     return m.op("Slice", a, back, ints(m, -LAST, -LAST), ints(m, -2, -1), back)
 
 
-def _backwards(m: Nodes, row: Tensor) -> Tensor:
-    """Reverse a row."""
+def _reversed_row(m: Nodes, row: Tensor) -> Tensor:
+    """Return ``row`` in reverse order."""
     return m.op("Slice", row, ints(m, -1), ints(m, -LAST), ints(m, -1), ints(m, -1))
 
 
 def _parts(m: Nodes, a: Tensor) -> Pair:
-    """Return the parts of complex matrices ``[batch, 2, n, n]``."""
+    """Return the real and imaginary parts of matrices ``[batch, 2, n, n]``."""
     re, im = m.ops("Split", a, outputs=2, axis=1, num_outputs=2)
     return m.op("Squeeze", re, ints(m, 1)), m.op("Squeeze", im, ints(m, 1))
 
@@ -202,11 +213,12 @@ def batched(m: Nodes, a: Tensor) -> Tensor:
     return m.op("Unsqueeze", a, ints(m, 0)) if _has_no_batch(a) else a
 
 
-def as_given(m: Nodes, result: Tensor, given: Tensor) -> Tensor:
-    """Return ``result`` without the batch dim that ``batched`` added to ``given``."""
-    return m.op("Squeeze", result, ints(m, 0)) if _has_no_batch(given) else result
+def with_rank_of(m: Nodes, result: Tensor, operand: Tensor) -> Tensor:
+    """Return ``result`` without the batch dim that ``batched`` added to ``operand``."""
+    return m.op("Squeeze", result, ints(m, 0)) if _has_no_batch(operand) else result
 
 
 def _has_no_batch(a: Tensor) -> bool:
+    """True if ``a`` is a single matrix."""
     assert a.value.shape is not None
     return len(a.value.shape) == 2

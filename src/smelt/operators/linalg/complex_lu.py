@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import each, lesser
+from smelt.operators.linalg.batches import lesser, map_matrices
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.lu import counted, first_greatest, permutation_of, pivot_row, swapped
 from smelt.operators.linalg.matrices import (
@@ -41,12 +41,12 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
     return [Result(dtype, shape), Result(dtype, shape), pivots, order]
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute column by column, matrix by matrix."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return both parts of the packed factors, the pivots and the permutation of each matrix."""
     re, im = present(inputs)
     rows, columns = re.shape[-2:]
     shapes = (rows, columns), (rows, columns), (min(rows, columns),), (rows,)
-    return each(_factor, shapes, (re.dtype, re.dtype, np.int32, np.int32), (re, im), (2, 2))
+    return map_matrices(_factor, shapes, (re.dtype, re.dtype, np.int32, np.int32), (re, im), (2, 2))
 
 
 def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
@@ -64,12 +64,14 @@ def _factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
 
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Build column by column: the pivot is swapped to the diagonal and eliminates the elements
-    below it."""
+    """Build both parts of the packed factors, the pivots and the permutation.
+
+    Step k swaps the pivot row to row k and eliminates column k below it.
+    """
     r, c = index_grid(m, re)
     rows = size(m, re, -2)
     count = least(m, rows, size(m, re, -1))
-    of_pivots = count_to(m, count)
+    pivot_indices = count_to(m, count)
 
     def step(
         k: Tensor, re: Tensor, im: Tensor, pivots: Tensor, permutation: Tensor
@@ -88,7 +90,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
         re = m.where(inner, re - (along * x - across * y), m.where(below, along, re))
         im = m.where(inner, im - (along * y + across * x), m.where(below, across, im))
         flat = m.op("Squeeze", pivot, ints(m, -1))
-        pivots = m.where(m.equal(of_pivots, k), flat, pivots)
+        pivots = m.where(m.equal(pivot_indices, k), flat, pivots)
         return re, im, pivots, swapped(m, permutation, k, flat)
 
     start = (re, im, counted(m, re, count), counted(m, re, rows))
@@ -98,7 +100,10 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
 def _quotient(
     m: Nodes, a: tuple[Tensor, Tensor], lifted: tuple[Tensor, Tensor], k: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Divide ``a`` by element ``k`` of the row ``lifted``, scaled first; ``a`` where that is 0."""
+    """Divide ``a`` by element ``k`` of the row ``lifted``; return ``a`` where that element is 0.
+
+    The divisor is scaled first, so its square does not overflow.
+    """
     x, y = (column(m, part, k) for part in lifted)
     size_of = m.op("Max", m.abs(x), m.abs(y))
     zero = m.equal(size_of, 0.0)

@@ -13,7 +13,10 @@ from smelt.operators.linalg.batches import check_matrices, check_square
 def parts_of(
     inputs: Sequence[ir.Value | None], name: str, *, square: bool = False
 ) -> tuple[ir.Shape | None, ir.DataType | None]:
-    """Return shape and dtype known from either part; ValueError if the parts differ."""
+    """Return shape and dtype of a complex operand, known from either part.
+
+    Raises ValueError if the parts differ, or do not hold matrices (square ones with ``square``).
+    """
     re, im = inputs
     if re is None or im is None:
         raise ValueError(f"{name} takes two operands")

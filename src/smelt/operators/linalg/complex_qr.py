@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import each, lesser
+from smelt.operators.linalg.batches import lesser, map_matrices
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
     column,
@@ -43,23 +43,27 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
     return [unitary, unitary, triangle, triangle]
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``geqrf`` and ``ungqr``."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return Q and R by LAPACK's ``geqrf`` and ``ungqr``, each as real and imaginary part."""
     re, im = present(inputs)
     rows, columns = re.shape[-2:]
     full = bool(attributes["full_matrices"])
     inner = rows if full else min(rows, columns)
 
     def factor(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+        """Return the parts of Q and R of one matrix."""
         q, r = np.linalg.qr(complex_of(re, im), mode="complete" if full else "reduced")
         return [part for found in (q, r) for part in (found.real, found.imag)]
 
     shapes = ((rows, inner),) * 2 + ((inner, columns),) * 2
-    return each(factor, shapes, (re.dtype,) * 4, (re, im), (2, 2))
+    return map_matrices(factor, shapes, (re.dtype,) * 4, (re, im), (2, 2))
 
 
 def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Build the factors reflection by reflection."""
+    """Build the parts of Q and of R, reflection by reflection.
+
+    Step k applies ``1 - conj(tau) v v^H`` to the matrix, and its adjoint to Q from the right.
+    """
     r, c = index_grid(m, re)
     rows = size(m, re, -2)
     count = least(m, rows, size(m, re, -1))
@@ -86,6 +90,7 @@ def steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Ten
     end = m.op("Unsqueeze", count, ints(m, 0))
 
     def first(a: Tensor, axis: int) -> Tensor:
+        """Return the first rows or columns along ``axis``, as many as there are reflections."""
         return m.op("Slice", a, ints(m, 0), end, ints(m, axis))
 
     return first(x, -1), first(y, -1), first(re, -2), first(im, -2)

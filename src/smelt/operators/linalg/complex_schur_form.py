@@ -30,12 +30,12 @@ LEAST = 2.0**-970
 def schur_form(
     m: Nodes, re: Tensor, im: Tensor, precision: float, *, scaling: bool
 ) -> tuple[Form, Balanced, Tensor]:
-    """Build the Schur form of the balanced matrix, scaled to less than 2, the balancing, and the
-    scale.
+    """Build the Schur form of the balanced matrix, the balancing, and the scale.
 
-    The parts are ``[batch, n, n]``. The scale is NaN for a matrix that is not finite or does not
-    converge. The form has an extra row and column of zeros, because ONNX Runtime does not reduce
-    empty matrices.
+    The parts ``re`` and ``im`` are ``[batch, n, n]``; the matrix is divided by ``scale``, a power
+    of two, so its elements are less than 2. The scale is NaN for a matrix that is not finite or
+    does not converge. The form has an extra row and column of zeros, because ONNX Runtime does not
+    reduce empty matrices.
     """
     scale = m.op("Max", largest(m, re), largest(m, im))
     usable = is_finite(m, re) & is_finite(m, im)
@@ -61,7 +61,10 @@ def _hessenberg(m: Nodes, form: Form, count: Tensor) -> Form:
     """Eliminate elements below the first subdiagonal, column by column, from the bottom up."""
 
     def column(k: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
+        """Eliminate the elements of column ``k`` below the first subdiagonal."""
+
         def step(i: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
+            """Rotate two rows so that the lower element of column ``k`` becomes 0."""
             p = count - 2 - i
             pair = element(m, matrix, p, k), element(m, matrix, p + 1, k)
             after = rotated(m, Form(matrix, rows), p, *pair)
@@ -73,16 +76,16 @@ def _hessenberg(m: Nodes, form: Form, count: Tensor) -> Form:
 
 
 def _cleared(m: Nodes, matrix: Tensor, row: Tensor, column: Tensor) -> Tensor:
-    """Set one element to 0, so that no rounding error stays there."""
+    """Return ``matrix`` with one element set to 0, which a rotation left as a rounding error."""
     r, c = index_grid(m, matrix)
     cleared: Tensor = m.where(m.equal(r, row) & m.equal(c, column), 0.0, matrix)
     return cleared
 
 
 def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[Form, Tensor]:
-    """Run QR steps until no matrix has a window of rows left; also return which still have one.
+    """Run QR steps until all windows are triangular; return the form and a mask of failures.
 
-    A matrix still has one if it does not converge within the limit of steps.
+    A matrix fails if a window is left after the limit of steps.
     """
     turn = count * 0
     limit = count * STEPS
@@ -92,6 +95,7 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
     def go_on(
         turn: Tensor, matrix: Tensor, rows: Tensor, low: Tensor, high: Tensor, stuck: Tensor
     ) -> Tensor:
+        """True while a matrix has a window and the limit is not reached."""
         return (high > 0.0) & (turn < limit)
 
     def step(
@@ -103,9 +107,10 @@ def _triangular(m: Nodes, form: Form, count: Tensor, precision: float) -> tuple[
         first, last = _extent(m, start, high)
 
         def chase(i: Tensor, matrix: Tensor, rows: Tensor) -> tuple[Tensor, ...]:
-            """Rotate rows p and p + 1: create the bulge at ``start``, push it down below.
+            """Rotate rows p and p + 1: create the bulge at row ``start``, and push it down below
+            that row.
 
-            Each matrix of the batch takes part only in rows of its own window.
+            Each matrix of the batch takes part only in the rows of its own window.
             """
             p = first + i
             at = m.op("Cast", p, to=int(ir.DataType.DOUBLE))
@@ -143,6 +148,7 @@ def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor,
     on, below = m.equal(r, c), m.equal(r, c + 1)
 
     def size(numbers: Tensor) -> Tensor:
+        """Return the sum of the magnitudes of both parts."""
         return _total(m, m.abs(numbers), 1)
 
     diagonal, right = (
@@ -171,7 +177,7 @@ def _window(m: Nodes, matrix: Tensor, precision: float) -> tuple[Tensor, Tensor,
 def _start(
     m: Nodes, matrix: Tensor, shift: Complex, low: Tensor, high: Tensor, precision: float
 ) -> Tensor:
-    """Return the row at which a step begins.
+    """Return the row at which a QR step begins.
 
     It is the last row above which two consecutive small elements have a negligible product, or the
     first row of the window.
@@ -179,9 +185,11 @@ def _start(
     r, c = index_grid(m, matrix)
 
     def line(mask: Tensor, a: Tensor, axis: int = -1) -> Tensor:
+        """Return the masked elements of ``a``, summed along ``axis``."""
         return _total(m, m.where(mask, a, 0.0), axis)
 
     def length(a: Tensor) -> Tensor:
+        """Return the absolute values of complex numbers."""
         found: Tensor = m.sqrt(_total(m, a * a, 1))
         return found
 
@@ -198,6 +206,7 @@ def _start(
 
 
 def _total(m: Nodes, a: Tensor, axis: int) -> Tensor:
+    """Return the sum along ``axis``, which is kept with size 1."""
     return m.op("ReduceSum", a, ints(m, axis), keepdims=1)
 
 
@@ -209,16 +218,22 @@ def _extent(m: Nodes, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _as_place(m: Nodes, a: Tensor) -> Tensor:
+    """Return ``a`` as int64."""
     return m.op("Cast", a, to=int(ir.DataType.INT64))
 
 
 def _shift(m: Nodes, matrix: Tensor, high: Tensor, stuck: Tensor) -> Complex:
-    """Return the eigenvalue of the last two rows of the window that is closer to its last
-    element."""
+    """Return Wilkinson's shift: the eigenvalue of the window's last two rows closer to its last
+    element.
+
+    Where ``stuck`` steps found no eigenvalue, return an exceptional shift.
+    """
     r, c = index_grid(m, matrix)
     index = _as_place(m, high)
 
     def at(up: int, left: int) -> Complex:
+        """Return the element ``up`` rows above and ``left`` columns left of the window's last
+        one."""
         here = m.equal(r, index - up) & m.equal(c, index - left)
         return parts(m, _total(m, _total(m, m.where(here, matrix, 0.0), -1), -2))
 
@@ -242,11 +257,12 @@ def _shift(m: Nodes, matrix: Tensor, high: Tensor, stuck: Tensor) -> Complex:
 
 
 def _times(x: Complex, y: Complex) -> Complex:
+    """Return the product of two complex numbers."""
     return Complex(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re)
 
 
 def _root(m: Nodes, z: Complex) -> Complex:
-    """Return a square root."""
+    """Return a square root of the complex number ``z``."""
     length = m.sqrt(z.re * z.re + z.im * z.im)
     re = m.sqrt(m.op("Max", (length + z.re) * 0.5, 0.0))
     im = m.sqrt(m.op("Max", (length - z.re) * 0.5, 0.0))

@@ -1,8 +1,8 @@
 """``smelt.ComplexEigh``, ``smelt.ComplexSVD``, ``smelt.ComplexSingularValues``, by parts.
 
 ``a = x + iy`` acts on the parts of vectors as the symmetric ``[[x, -y], [y, x]]``, which has each
-eigenvalue twice. Of its 2n vectors, the bodies choose n that are orthonormal as complex ones. A
-matrix that is not finite gives NaN. Vectors are determined up to factors of absolute value 1.
+eigenvalue twice. From its 2n vectors, the bodies choose n that are orthonormal as complex vectors.
+A matrix that is not finite gives NaN. Vectors are determined up to factors of absolute value 1.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
 from smelt.operators.linalg import eigh
-from smelt.operators.linalg.batches import each, lesser
+from smelt.operators.linalg.batches import lesser, map_matrices
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
 from smelt.operators.linalg.matrices import (
     column,
@@ -47,8 +47,7 @@ def infer_eigh(inputs: Sequence[ir.Value | None], attributes: Attributes) -> lis
 
 
 def infer_svd(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Result]:
-    """Return types of the values, then of the parts of left vectors and of the adjoint of right
-    ones."""
+    """Return types of the values, then of both parts of U and of the adjoint of V."""
     shape, dtype = parts_of(inputs, "ComplexSVD")
     if shape is None:
         return [Result(dtype, None)] * 5
@@ -60,12 +59,16 @@ def infer_svd(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list
     return [Result(dtype, ir.Shape([*batch, count])), left, left, right, right]
 
 
-def eigh_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``heevd`` on the chosen triangle; only the real part of the diagonal counts."""
+def eigh_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return vectors and values by LAPACK's ``heevd`` on the chosen triangle.
+
+    Only the real part of the diagonal counts.
+    """
     re, im = present(inputs)
     lower = bool(attributes.get("lower", 1))
 
     def decompose(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+        """Return both parts of the vectors, and the values, of one matrix."""
         a = np.tril(complex_of(re, im)) if lower else np.triu(complex_of(re, im))
         if not np.isfinite(a).all():
             return [np.full(a.shape[: 2 - (i == 2)], np.nan) for i in range(3)]
@@ -73,11 +76,11 @@ def eigh_reference(inputs: Given, attributes: Attributes) -> Computed:
         return [vectors.real, vectors.imag, values]
 
     shapes = (re.shape[-2:], re.shape[-2:], re.shape[-1:])
-    return each(decompose, shapes, (re.dtype,) * 3, (re, im), (2, 2))
+    return map_matrices(decompose, shapes, (re.dtype,) * 3, (re, im), (2, 2))
 
 
-def svd_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``gesdd``."""
+def svd_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the values and both bases by LAPACK's ``gesdd``."""
     re, im = present(inputs)
     rows, columns = re.shape[-2:]
     count, full = min(rows, columns), bool(attributes.get("full_matrices", 0))
@@ -85,17 +88,19 @@ def svd_reference(inputs: Given, attributes: Attributes) -> Computed:
     shapes = ((count,), left, left, right, right)
 
     def decompose(re: np.ndarray, im: np.ndarray) -> list[np.ndarray]:
+        """Return the values and both parts of both bases of one matrix."""
         a = complex_of(re, im)
         if not np.isfinite(a).all():
             return [np.full(shape, np.nan) for shape in shapes]
         u, s, vt = np.linalg.svd(a, full_matrices=full)
         return [s, u.real, u.imag, vt.real, vt.imag]
 
-    return each(decompose, shapes, (re.dtype,) * 5, (re, im), (2, 2))
+    return map_matrices(decompose, shapes, (re.dtype,) * 5, (re, im), (2, 2))
 
 
 def eigh_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Build the result through the symmetric matrix of twice the size."""
+    """Build both parts of the vectors, and the values, from a symmetric matrix of twice the
+    size."""
     (re, im), values = _hermitian(m, (re, im), bool(attributes.get("lower", 1)))
     return re, im, m.op("Squeeze", values, ints(m, -2))
 
@@ -109,34 +114,36 @@ def svd_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple
     """
     rows, columns = size(m, re, -2), size(m, re, -1)
     count = least(m, rows, columns)
-    vectors, sizes = _turned(m, (re, im), count)
+    vectors, sizes = _singular_vectors(m, (re, im), count)
     noise = m.op("Cast", m.op("Max", rows, columns), to=int(ir.DataType.DOUBLE)) * 2.0**-49
-    kept = sizes > largest(m, sizes) * noise  # rounding mixes the vectors of the others
+    kept = sizes > largest(m, sizes) * noise  # rounding mixes the other vectors
     full = bool(attributes.get("full_matrices", 0))
-    wrong = _some(m, m.op("IsNaN", sizes))
-    found = []
+    failed = _any(m, m.op("IsNaN", sizes))
+    bases = []
     for first, length in ((rows * 0, rows), (rows, columns)):
         part = _completed(m, vectors, kept, (first, length), length if full else count)
-        found.append([m.where(wrong, math.nan, each) for each in part])
-    (left, left_im), (right, right_im) = found
+        bases.append([m.where(failed, math.nan, each) for each in part])
+    (left, left_im), (right, right_im) = bases
     s = m.op("Squeeze", sizes, ints(m, -2))
     return s, left, left_im, transposed(m, right), -transposed(m, right_im)
 
 
 def values_steps(m: Nodes, attributes: Attributes, re: Tensor, im: Tensor) -> tuple[Tensor, ...]:
-    """Build the singular values as in ``svd_steps``."""
+    """Build the singular values as ``svd_steps`` does."""
     count = least(m, size(m, re, -2), size(m, re, -1))
-    return (m.op("Squeeze", _turned(m, (re, im), count)[1], ints(m, -2)),)
+    return (m.op("Squeeze", _singular_vectors(m, (re, im), count)[1], ints(m, -2)),)
 
 
-def _some(m: Nodes, row: Tensor) -> Tensor:
-    """For each row, true if any element is true; a matrix of one element."""
+def _any(m: Nodes, row: Tensor) -> Tensor:
+    """Return, as a 1 by 1 matrix, if any element of each ``row`` is true."""
     return total(m, m.where(row, 1.0, 0.0), -1) > 0.0
 
 
-def _turned(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
-    """Build the vectors of the Hermitian matrix, and its ``count`` largest values in descending
-    order."""
+def _singular_vectors(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
+    """Build eigenvectors of ``[[0, a], [a^H, 0]]``, and its ``count`` largest eigenvalues.
+
+    Both are in descending order of the eigenvalues.
+    """
     re, im = a
     rows, columns = size(m, re, -2), size(m, re, -1)
     above, below = filled(m, re, rows, rows, 0.0), filled(m, re, columns, columns, 0.0)
@@ -154,7 +161,10 @@ def _turned(m: Nodes, a: Pair, count: Tensor) -> tuple[Pair, Tensor]:
 def _completed(
     m: Nodes, vectors: Pair, kept: Tensor, part: tuple[Tensor, Tensor], count: Tensor
 ) -> Pair:
-    """Build these rows of each kept vector, completed by unit vectors to an orthonormal basis."""
+    """Build part of each kept vector, completed by unit vectors to an orthonormal basis.
+
+    ``part`` is the first row and the number of rows of the part; ``count`` the number of columns.
+    """
     start, length = (m.op("Unsqueeze", each, ints(m, 0)) for each in part)
     stop = m.op("Unsqueeze", size(m, kept, -1), ints(m, 0))
     halves = []
@@ -187,7 +197,7 @@ def _hermitian(m: Nodes, a: Pair, lower: bool) -> tuple[Pair, Tensor]:
         m.op("Slice", vectors, half, ints(m, END), ints(m, -2)),
     )
     values = _slice(m, m.op("Unsqueeze", twice, ints(m, -2)), 0, END, -1, 2)
-    wrong = _some(m, m.op("IsNaN", values))
+    wrong = _any(m, m.op("IsNaN", values))
     chosen = _orthonormal(m, candidates, count)
     return (m.where(wrong, math.nan, chosen[0]), m.where(wrong, math.nan, chosen[1])), values
 
@@ -196,8 +206,8 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
     """Build the first ``count`` columns that are linearly independent of earlier ones,
     orthonormalized.
 
-    Columns of norm 1 whose projectors cover the space leave, as long as one is missing, a candidate
-    with a new component of at least 1 / sqrt(rows); half of that is the threshold.
+    The columns have norm 1 and span the space. So as long as one is missing, some candidate has a
+    new component of at least 1 / sqrt(rows); half of that is the threshold.
     """
     double = int(ir.DataType.DOUBLE)
     re, im = candidates
@@ -210,7 +220,7 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
     def step(k: Tensor, v: Tensor, w: Tensor, found: Tensor) -> tuple[Tensor, ...]:
         """Orthogonalize column ``k``; keep it if enough of it is left."""
         x, y = column(m, re, k), column(m, im, k)
-        for _ in range(2):  # once more, for the rounding of the first
+        for _ in range(2):  # twice, because the first pass leaves rounding errors
             vt, wt = transposed(m, v), transposed(m, w)
             along = product(m, vt, x) + product(m, wt, y)
             across = product(m, vt, y) - product(m, wt, x)
@@ -229,6 +239,7 @@ def _orthonormal(m: Nodes, candidates: Pair, count: Tensor) -> Pair:
 
 
 def _slice(m: Nodes, a: Tensor, start: int, end: int, axis: int, by: int) -> Tensor:
+    """Return a Slice of ``a`` along one ``axis`` with step ``by``."""
     return m.op("Slice", a, ints(m, start), ints(m, end), ints(m, axis), ints(m, by))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.operators import triangular_solve
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
 from smelt.operators.linalg.complex_operands import complex_of, parts_of
@@ -35,8 +35,8 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> list[Res
     return [*triangular_solve.infer((inputs[0], inputs[2]), attributes)] * 2
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Substitute row by row, over the whole batch at once."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return both parts of the solution, substituted row by row for the whole batch."""
     a_re, a_im, b_re, b_im = present(inputs)
     a = complex_of(a_re, -a_im if attributes["conjugate_a"] else a_im)
     (x,) = triangular_solve.reference((a, complex_of(b_re, b_im)), attributes)
@@ -46,7 +46,8 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 def steps(
     m: Nodes, attributes: Attributes, a_re: Tensor, a_im: Tensor, b_re: Tensor, b_im: Tensor
 ) -> tuple[Tensor, ...]:
-    """Build the substitution row by row; divisors are scaled by their larger part first."""
+    """Build both parts of the solution row by row; divisors are scaled by their larger part
+    first."""
     lower, left = bool(attributes["lower"]), bool(attributes["left_side"])
     a, b = (a_re, -a_im if attributes["conjugate_a"] else a_im), (b_re, b_im)
     # x @ m = b  is  m^T @ x^T = b^T

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import check_square, each
-from smelt.operators.linalg.jacobi import SWEEPS, partners, rotation, rounds_of, turned
+from smelt.operators.linalg.batches import check_square, map_matrices
+from smelt.operators.linalg.jacobi import SWEEPS, partners, rotated_columns, rotation, rounds_of
 from smelt.operators.linalg.matrices import (
     in_double,
     index_grid,
@@ -29,7 +29,7 @@ from smelt.operators.linalg.matrices import (
 )
 
 TOLERANCE = 1e-16
-"""Relative size of off-diagonal elements at convergence; squared, and times the order."""
+"""At convergence, off-diagonal elements have at most ``order * TOLERANCE ** 2`` of all squares."""
 
 
 def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Result, ...]:
@@ -42,22 +42,27 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return Result(a.dtype, a.shape), Result(a.dtype, values)
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``syevd``."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return vectors and values by LAPACK's ``syevd``; NaN for a matrix that is not finite."""
     (a,) = present(inputs)
     lower = bool(attributes["lower"])
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return vectors and values of one matrix."""
         if not np.isfinite(np.tril(matrix) if lower else np.triu(matrix)).all():
             return np.full_like(matrix, np.nan), np.full_like(matrix[0], np.nan)
         values, vectors = np.linalg.eigh(matrix, "L" if lower else "U")
         return vectors, values
 
-    return each(decompose, (a.shape[-2:], a.shape[-1:]), (a.dtype, a.dtype), (a,), (2,))
+    return map_matrices(decompose, (a.shape[-2:], a.shape[-1:]), (a.dtype, a.dtype), (a,), (2,))
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build Jacobi rotations, until the off-diagonal elements vanish in rounding."""
+    """Build vectors and ascending values by Jacobi rotations.
+
+    Rounds repeat until the off-diagonal elements are rounding errors; a matrix that does not
+    converge gives NaN.
+    """
     r, c = index_grid(m, a)
     read = r >= c if attributes["lower"] else r <= c
     triangle = m.where(read, a, 0.0)
@@ -74,21 +79,22 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     order = m.op("Cast", count, to=int(ir.DataType.DOUBLE))
 
     def go_on(turn: Tensor, a: Tensor, v: Tensor) -> Tensor:
+        """True while off-diagonal elements are not negligible and the limit is not reached."""
         off = _square_sum(m, a * outer)
         return (off > _square_sum(m, a) * (order * TOLERANCE * TOLERANCE)) & (turn < limit)
 
     def step(turn: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
-        """Rotate all pairs of one round."""
+        """Rotate all pairs of one round, from both sides."""
         partner = partners(m, count, m.op("Mod", turn, rounds))
         diagonal = total(m, m.where(m.equal(r, c), a, 0.0), -2)
-        met = m.equal(r, m.op("Unsqueeze", partner, ints(m, 0)))
-        shared = total(m, m.where(met, a, 0.0), -2)
-        other = m.op("Gather", diagonal, partner, axis=-1)
-        cosine, sine = rotation(m, diagonal, other, shared, partner)
-        a = transposed(m, turned(m, a, cosine, sine, partner))
-        # What the rotations are to clear is cleared, so rounding cannot keep it alive.
-        a = m.where(met & ~m.equal(r, c), 0.0, turned(m, a, cosine, sine, partner))
-        return turn + 1, a, turned(m, v, cosine, sine, partner)
+        is_partner = m.equal(r, m.op("Unsqueeze", partner, ints(m, 0)))
+        off_diagonal = total(m, m.where(is_partner, a, 0.0), -2)
+        partner_diagonal = m.op("Gather", diagonal, partner, axis=-1)
+        cosine, sine = rotation(m, diagonal, partner_diagonal, off_diagonal, partner)
+        a = transposed(m, rotated_columns(m, a, cosine, sine, partner))
+        # Set the rotated elements to exactly 0, so that rounding cannot prevent convergence.
+        a = m.where(is_partner & ~m.equal(r, c), 0.0, rotated_columns(m, a, cosine, sine, partner))
+        return turn + 1, a, rotated_columns(m, v, cosine, sine, partner)
 
     start = (turn, a, zeros_like(m, a) + m.where(m.equal(r, c), 1.0, 0.0))
     turn, a, v = m.loop(go_on, step, start)
@@ -97,12 +103,13 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     least, order_of = ascending(m, diagonal, count)
     index = m.op("Expand", order_of, m.op("Shape", v))
     v = m.op("GatherElements", v, index, axis=-1)
-    wrong = failed | ~usable
-    values = m.where(wrong, math.nan, least * scale)
-    return m.where(wrong, math.nan, v), m.op("Squeeze", values, ints(m, -2))
+    failed_or_infinite = failed | ~usable
+    values = m.where(failed_or_infinite, math.nan, least * scale)
+    return m.where(failed_or_infinite, math.nan, v), m.op("Squeeze", values, ints(m, -2))
 
 
 def _square_sum(m: Nodes, a: Tensor) -> Tensor:
+    """Return the sum of the squares of each matrix."""
     return total(m, a * a, -2, -1)
 
 

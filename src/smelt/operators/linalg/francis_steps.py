@@ -26,7 +26,7 @@ from smelt.operators.linalg.matrices import (
 from smelt.operators.linalg.standard_blocks import standard
 
 STEPS = 30
-"""Steps per eigenvalue, times the larger of 10 and the rows, after which it counts as not found."""
+"""A matrix fails after ``STEPS * max(n, 10)`` iterations without a finished block."""
 
 UNUSUAL = 10
 """After this many steps without an eigenvalue, exceptional shifts are used."""
@@ -38,24 +38,26 @@ LEAST = 2.0**-970
 def real_schur(
     m: Nodes, form: Tensor, vectors: Tensor, count: Tensor, precision: float
 ) -> tuple[Decomposed, Tensor]:
-    """Build the Schur form of Hessenberg forms, its vectors, and a mask of matrices without
-    convergence.
+    """Build the Schur form of Hessenberg forms, its vectors, and a mask of matrices that failed.
 
-    ``count``, n, is a rank-0 int64. Elements below ``precision`` of their neighbors are negligible.
-    Each iteration is one step on the last block of an unfinished matrix, or deflates a finished
-    block: one row, or two in standard form.
+    ``count``, n, is a rank-0 int64. Subdiagonal elements below ``precision`` times their neighbors
+    are negligible. Each iteration runs one step on the last block of each unfinished matrix, or
+    finishes a block: one row, or two rows in standard form.
     """
     limit = m.op("Max", count, 10) * STEPS
     indexes = r, c = index_grid(m, form)
 
     def is_open(last: Tensor, stuck: Tensor) -> Tensor:
+        """True for a matrix that has unfinished rows and has not failed."""
         return (last >= 0) & (stuck <= limit)
 
     def go_on(last: Tensor, stuck: Tensor, form: Tensor, vectors: Tensor) -> Tensor:
+        """True for matrices that need another iteration."""
         return is_open(last, stuck)
 
     def iterate(last: Tensor, stuck: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
-        """Step on the block that ends at row ``last``, or set the finished block off.
+        """Run one step on the block that ends at row ``last``, or finish a block of one or two
+        rows.
 
         ``stuck`` counts the iterations since the last finished block.
         """
@@ -68,7 +70,7 @@ def real_schur(
         block = Block(first, last, works & ~is_done)
         after = _step(m, Decomposed(form, vectors), b, indexes, block, stuck, precision)
         is_pair = works & m.equal(first, last - 1)
-        after = _set_off(m, after, b, indexes, last, is_pair, precision)
+        after = _standardize_pair(m, after, b, indexes, last, is_pair, precision)
         stuck = m.where(is_done, stuck * 0, stuck)
         return m.where(works & is_done, first - 1, last), stuck, *after
 
@@ -90,12 +92,12 @@ def bands(m: Nodes, form: Tensor, indexes: Indexes) -> Bands:
 
 
 def before(m: Nodes, row: Tensor) -> Tensor:
-    """Shift a row by one: each place gets its predecessor along the last axis."""
+    """Return ``row`` shifted by one: each place gets its predecessor along the last axis."""
     return m.op("Pad", row, ints(m, 1, -1), 0.0, ints(m, -1))
 
 
 def behind(m: Nodes, row: Tensor) -> Tensor:
-    """Shift a row by one: each place gets its successor along the last axis."""
+    """Return ``row`` shifted by one: each place gets its successor along the last axis."""
     return m.op("Pad", row, ints(m, -1, 1), 0.0, ints(m, -1))
 
 
@@ -117,7 +119,7 @@ def _first_of_block(m: Nodes, b: Bands, last: Tensor, c: Tensor, precision: floa
 
 
 def _at(m: Nodes, numbers: Tensor, place: Tensor, c: Tensor) -> Tensor:
-    """Return the number of each row at its ``place``; 0 if that is outside."""
+    """Return the number of each row at column ``place``; 0 if ``place`` is outside."""
     return m.op("ReduceSum", m.where(m.equal(c, place), numbers, 0.0), ints(m, -1), keepdims=1)
 
 
@@ -130,6 +132,7 @@ def _shifts(m: Nodes, b: Bands, block: Block, stuck: Tensor, c: Tensor) -> Shift
     top = m.abs(_at(m, b.left, first + 1, c)) + m.abs(_at(m, b.left, first + 2, c))
 
     def other(size: Tensor, corner: Tensor) -> tuple[Tensor, ...]:
+        """Return the exceptional block from the sum ``size`` of two subdiagonal elements."""
         x = 0.75 * size + corner
         return x, -0.4375 * size, size, x
 
@@ -145,15 +148,18 @@ def _shifts(m: Nodes, b: Bands, block: Block, stuck: Tensor, c: Tensor) -> Shift
 
 
 def _eigenvalues(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Shifts:
-    """Return those of ``[[a, b], [c, d]]``: a pair, or twice the real one closer to ``d``."""
+    """Return the eigenvalues of ``[[a, b], [c, d]]`` as shifts.
+
+    These are a conjugate pair, or twice the real eigenvalue closer to ``d``.
+    """
     size = m.abs(a) + m.abs(b) + m.abs(c) + m.abs(d)
     scale = m.where(size > 0.0, size, 1.0)
     a, b, c, d = (x / scale for x in (a, b, c, d))
     middle = (a + d) * 0.5
     minor = (a - middle) * (d - middle) - b * c
     root = m.sqrt(m.abs(minor))
-    one, two = middle + root, middle - root
-    real = m.where(m.abs(one - d) <= m.abs(two - d), one, two)
+    larger, smaller = middle + root, middle - root
+    real = m.where(m.abs(larger - d) <= m.abs(smaller - d), larger, smaller)
     x = m.where(minor >= 0.0, middle, real) * scale
     return Shifts(x, m.where(minor >= 0.0, root, 0.0) * scale)
 
@@ -163,7 +169,8 @@ def _start(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Return the row at which a step begins, and the vector reflected there.
 
-    Two small elements lie above that row, or it is the first of the block.
+    The row is the last one above which two consecutive elements are small, or the first of the
+    block.
     """
     d, below = b.diagonal, behind(m, b.left)
     after = behind(m, d)
@@ -229,8 +236,10 @@ def _step(
 def _reflection(
     m: Nodes, x: Tensor, y: Tensor, z: Tensor
 ) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
-    """Return ``(v2, v3)``, ``tau``, ``beta`` that map ``(x, y, z)`` to ``(beta, 0, 0)``, as
-    ``larfg``."""
+    """Return ``(v2, v3)``, ``tau`` and ``beta`` of a reflection, as LAPACK's ``larfg``.
+
+    ``1 - tau v v^T`` with ``v = (1, v2, v3)`` maps ``(x, y, z)`` to ``(beta, 0, 0)``.
+    """
     scale = m.op("Max", m.abs(x), m.abs(y), m.abs(z))
     scale = m.where(scale > 0.0, scale, 1.0)
     x, y, z = x / scale, y / scale, z / scale
@@ -243,7 +252,7 @@ def _reflection(
     return (y / divisor, z / divisor), tau, m.where(still, x, beta) * scale
 
 
-def _set_off(
+def _standardize_pair(
     m: Nodes,
     at: Decomposed,
     b: Bands,
@@ -256,16 +265,16 @@ def _set_off(
     r, c = indexes
     p = last - 1
     corners = _at(m, b.diagonal, p, c), _at(m, b.diagonal, last, c)
-    beside = _at(m, b.above, last, c), _at(m, b.left, last, c)
-    block = standard(m, corners[0], *beside, corners[1], precision)
-    turn = p, is_pair, block.cosine, block.sine
-    form = _turned(m, _turned(m, at.form, r, *turn, axis=-2), c, *turn, axis=-1)
+    off_diagonal = _at(m, b.above, last, c), _at(m, b.left, last, c)
+    block = standard(m, corners[0], *off_diagonal, corners[1], precision)
+    rotation = p, is_pair, block.cosine, block.sine
+    form = _rotated(m, _rotated(m, at.form, r, *rotation, axis=-2), c, *rotation, axis=-1)
     for (i, j), number in zip(((p, p), (p, last), (last, p), (last, last)), block, strict=False):
         form = m.where(m.equal(r, i) & m.equal(c, j) & is_pair, number, form)
-    return Decomposed(form, _turned(m, at.vectors, c, *turn, axis=-1))
+    return Decomposed(form, _rotated(m, at.vectors, c, *rotation, axis=-1))
 
 
-def _turned(
+def _rotated(
     m: Nodes,
     a: Tensor,
     place: Tensor,
@@ -275,12 +284,15 @@ def _turned(
     sine: Tensor,
     axis: int,
 ) -> Tensor:
-    """Rotate rows, or columns, ``p`` and ``p + 1`` of ``a``; ``place`` are their indices."""
-    here, there = m.equal(place, p) & mask, m.equal(place, p + 1) & mask
+    """Return ``a`` with rows (or columns) ``p`` and ``p + 1`` rotated where ``mask`` is true.
+
+    ``place`` are the indices along the rotated axis; ``axis`` is -2 for rows, -1 for columns.
+    """
+    is_first, is_second = m.equal(place, p) & mask, m.equal(place, p + 1) & mask
     x, y = (
-        m.op("ReduceSum", m.where(each, a, 0.0), ints(m, axis), keepdims=1)
-        for each in (here, there)
+        m.op("ReduceSum", m.where(line, a, 0.0), ints(m, axis), keepdims=1)
+        for line in (is_first, is_second)
     )
-    first = m.where(here, x * cosine + y * sine, a)
-    both: Tensor = m.where(there, y * cosine - x * sine, first)
-    return both
+    first = m.where(is_first, x * cosine + y * sine, a)
+    rotated: Tensor = m.where(is_second, y * cosine - x * sine, first)
+    return rotated

@@ -28,7 +28,8 @@ class Shifts(NamedTuple):
 class Block(NamedTuple):
     """The active rows ``first`` to ``last`` of each matrix.
 
-    ``steps`` is false if no step is needed: nothing is left to do, or only one or two rows.
+    ``steps`` is false if no step is needed: the matrix is finished, or the block has one or two
+    rows.
     """
 
     first: Tensor

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import check_matrices, each
+from smelt.operators.linalg.batches import check_matrices, map_matrices
 from smelt.operators.linalg.lu import counted, swapped
 from smelt.operators.linalg.matrices import (
     column,
@@ -42,16 +42,19 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return Result(dtype, shape), *orders
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute pivot by pivot, matrix by matrix."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the factors and both orders, computed pivot by pivot for each matrix."""
     (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     shapes = (rows, columns), (rows,), (columns,)
-    return each(factor, shapes, (a.dtype, np.int32, np.int32), (a,), (2,))
+    return map_matrices(factor, shapes, (a.dtype, np.int32, np.int32), (a,), (2,))
 
 
 def factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the factors and orders of one matrix. A NaN is chosen last."""
+    """Return the factors and the orders of rows and columns of one matrix.
+
+    A NaN is chosen as pivot last.
+    """
     lu, rows, columns = a.copy(), np.arange(a.shape[0]), np.arange(a.shape[1])
     for k in range(min(lu.shape)):
         left = np.abs(lu[k:, k:])
@@ -67,7 +70,10 @@ def factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build pivot by pivot; rows and columns to swap are selected by masks."""
+    """Build the packed factors, and the orders of rows and columns.
+
+    Step k swaps the largest remaining element to position (k, k), and eliminates column k below it.
+    """
     r, c = index_grid(m, a)
     height, width = size(m, a, -2), size(m, a, -1)
     count = m.op("Unsqueeze", height * width, ints(m, 0))

@@ -13,10 +13,10 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import check_square, each
+from smelt.operators.linalg.batches import check_square, map_matrices
 from smelt.operators.linalg.matrices import (
     column,
     count_to,
@@ -55,8 +55,8 @@ def _infer(name: str, shapes: Callable[[Dim, Dim], list[list[Dim]]]) -> Callable
     return infer
 
 
-def hessenberg_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``gehrd``."""
+def hessenberg_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the packed form and the taus by LAPACK's ``gehrd``."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     (a,) = present(inputs)
@@ -64,14 +64,15 @@ def hessenberg_reference(inputs: Given, attributes: Attributes) -> Computed:
     (gehrd,) = get_lapack_funcs(("gehrd",), dtype=a.dtype)
 
     def reduce(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return packed form and taus of one matrix."""
         packed, taus, _ = gehrd(matrix)
         return packed, taus[: n - 1]
 
-    return each(reduce, ((n, n), (max(n - 1, 0),)), (a.dtype,) * 2, (a,), (2,))
+    return map_matrices(reduce, ((n, n), (max(n - 1, 0),)), (a.dtype,) * 2, (a,), (2,))
 
 
-def tridiagonal_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``sytrd``."""
+def tridiagonal_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the packed form, both diagonals and the taus by LAPACK's ``sytrd``."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     (a,) = present(inputs)
@@ -79,27 +80,31 @@ def tridiagonal_reference(inputs: Given, attributes: Attributes) -> Computed:
     (sytrd,) = get_lapack_funcs(("sytrd",), dtype=a.dtype)
 
     def reduce(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return packed form, diagonals and taus of one matrix."""
         return tuple(sytrd(matrix, lower=lower)[:4])
 
     less = (max(n - 1, 0),)
-    return each(reduce, ((n, n), (n,), less, less), (a.dtype,) * 4, (a,), (2,))
+    return map_matrices(reduce, ((n, n), (n,), less, less), (a.dtype,) * 4, (a,), (2,))
 
 
 def hessenberg_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build the form reflection by reflection."""
+    """Build the packed form and the taus, reflection by reflection."""
     return reduced(m, a)
 
 
 def tridiagonal_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build the Hessenberg form of the symmetric matrix; an upper triangle is processed in reverse
-    order."""
+    """Build the packed form, both diagonals and the taus.
+
+    They come from the Hessenberg form of the symmetric matrix. An upper triangle is processed in
+    reverse order of rows and columns.
+    """
     lower = bool(attributes["lower"])
-    given = a if lower else _backward(m, a, -2, -1)
-    r, c = index_grid(m, given)
-    triangle = m.where(r >= c, given, 0.0)
+    source = a if lower else _backward(m, a, -2, -1)
+    r, c = index_grid(m, source)
+    triangle = m.where(r >= c, source, 0.0)
     mirrored = transposed(m, m.where(m.equal(r, c), 0.0, triangle))
     reduced_to, taus = reduced(m, triangle + mirrored)
-    packed = m.where(r >= c, reduced_to, given)
+    packed = m.where(r >= c, reduced_to, source)
     count = m.op("Unsqueeze", size(m, taus, -1), ints(m, 0))
     diagonal = total(m, m.where(m.equal(r, c), packed, 0.0), -2)
     side = total(m, m.where(m.equal(r, c + 1), packed, 0.0), -2)
@@ -121,7 +126,7 @@ def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
         """Clear column ``k`` below the subdiagonal by a reflection from both sides."""
         x = column(m, a, k)
         vector, tau, beta = reflection(m, m.where(r > k, x, 0.0), r, k + 1)
-        # Columns up to k hold vectors already, which no reflection may touch.
+        # Columns up to k hold vectors, which no reflection may change.
         open_part = m.where(c > k, a, 0.0)
         right = open_part - tau * product(m, open_part, vector) * transposed(m, vector)
         both = right - tau * vector * product(m, transposed(m, vector), right)
@@ -135,7 +140,7 @@ def reduced(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _backward(m: Nodes, a: Tensor, *axes: int) -> Tensor:
-    """Reverse the order along ``axes``."""
+    """Return ``a`` in reverse order along ``axes``."""
     starts, ends = ints(m, *[-1] * len(axes)), ints(m, *[BACKWARD] * len(axes))
     return m.op("Slice", a, starts, ends, ints(m, *axes), starts)
 

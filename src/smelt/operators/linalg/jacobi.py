@@ -23,10 +23,10 @@ def partners(m: Nodes, count: Tensor, turn: Tensor) -> Tensor:
     """Return the partner of each column in round ``turn``: an involution."""
     rounds = rounds_of(m, count)
     index = count_to(m, count)
-    # The columns of the circle whose sum is the turn meet; one is its own opposite.
+    # Columns of the circle meet if their sum is the turn, modulo rounds; one meets itself.
     opposite = m.op("Mod", turn - index + rounds + rounds, rounds)
     alone = m.op("Mod", turn * m.op("Div", rounds + 1, 2), rounds)
-    # With an even count the last column stands outside of the circle and meets that one.
+    # With an even count the last column is not in the circle; it meets that column.
     even = m.equal(m.op("Mod", count, 2), 0)
     last = count - 1
     with_last = m.where(m.equal(index, last), alone, m.where(m.equal(index, alone), last, opposite))
@@ -36,18 +36,19 @@ def partners(m: Nodes, count: Tensor, turn: Tensor) -> Tensor:
 def rotation(
     m: Nodes, own: Tensor, other: Tensor, shared: Tensor, partner: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return cosine and sine per column, as rows: it becomes ``cosine * it - sine * partner``.
+    """Return cosine and sine per column, as rows.
 
-    ``own`` and ``other`` are the diagonal elements of a column and its partner, ``shared`` the
-    element between them to eliminate. G. Golub and C. Van Loan, "Matrix Computations", 8.5.2: the
-    smaller of two angles. Partners get opposite sines.
+    The column ``x`` with partner ``y`` becomes ``cosine * x - sine * y``. ``own`` and ``other`` are
+    the diagonal elements of a column and its partner, ``shared`` the element between them to
+    eliminate. The smaller of the two possible angles is used: G. Golub and C. Van Loan, "Matrix
+    Computations", 8.5.2. Partners get opposite sines.
     """
     index = count_to(m, m.op("Squeeze", m.op("Shape", partner), ints(m, 0)))
     none = m.equal(shared, 0.0) | m.equal(index, partner)
     ratio = (other - own) / m.where(none, 1.0, shared * 2.0)
     positive = (ratio > 0.0) | m.equal(ratio, 0.0) & (index < partner)
     size = m.abs(ratio)
-    # Beyond this the square would overflow, and 1 under the root has long been lost.
+    # Beyond 1e100 the square may overflow, and adding 1 to it changes nothing.
     root = m.where(
         size > 1e100, size, m.sqrt(m.minimum(size, 1e100) * m.minimum(size, 1e100) + 1.0)
     )
@@ -57,6 +58,6 @@ def rotation(
     return cosine, tangent * cosine
 
 
-def turned(m: Nodes, a: Tensor, cosine: Tensor, sine: Tensor, partner: Tensor) -> Tensor:
+def rotated_columns(m: Nodes, a: Tensor, cosine: Tensor, sine: Tensor, partner: Tensor) -> Tensor:
     """Return the columns of ``a`` after the rotations."""
     return cosine * a - sine * m.op("Gather", a, partner, axis=-1)

@@ -12,10 +12,18 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result, int_of
+from smelt.operators.declare import (
+    Arguments,
+    Attribute,
+    Attributes,
+    Computed,
+    Operator,
+    Result,
+    int_of,
+)
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import check_matrices, each, lesser
+from smelt.operators.linalg.batches import check_matrices, lesser, map_matrices
 from smelt.operators.linalg.matrices import (
     column,
     count_to,
@@ -41,12 +49,12 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return Result(dtype, shape), Result(integer, pivots), Result(integer, ir.Shape([*batch, rows]))
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute column by column, matrix by matrix."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return packed factors, pivots and permutation, computed column by column for each matrix."""
     (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     shapes = (rows, columns), (min(rows, columns),), (rows,)
-    return each(_factor, shapes, (a.dtype, np.int32, np.int32), (a,), (2,))
+    return map_matrices(_factor, shapes, (a.dtype, np.int32, np.int32), (a,), (2,))
 
 
 def _factor(a: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -70,7 +78,7 @@ def first_greatest(sizes: np.ndarray) -> int:
 
 
 def pivot_row(m: Nodes, r: Tensor, k: Tensor, sizes: Tensor) -> Tensor:
-    """Build the number of the pivot row: ``first_greatest`` of the ``sizes`` from row ``k`` on."""
+    """Build the index of the pivot row: ``first_greatest`` of the ``sizes`` from row ``k`` on."""
     return m.op("ArgMax", greatest_first(m, r, k, sizes), axis=-2, keepdims=1)
 
 
@@ -95,8 +103,13 @@ def permutation_of(pivots: np.ndarray, count: int) -> np.ndarray:
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build column by column: the pivot is swapped to the diagonal and eliminates the elements
-    below it."""
+    """Build the packed factors, the pivots and the permutation.
+
+    Step k swaps the pivot row to row k and eliminates column k below it:
+
+        below = a[k + 1 :, k] / a[k, k]
+        a[k + 1 :, k + 1 :] -= below * a[k, k + 1 :]
+    """
     r, c = index_grid(m, a)
     rows = size(m, a, -2)
     count = least(m, rows, size(m, a, -1))
@@ -122,13 +135,13 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
 
 
 def counted(m: Nodes, a: Tensor, count: Tensor) -> Tensor:
-    """Build 0, 1, 2, ... for each matrix of ``a``."""
+    """Build 0, 1, 2, ..., ``count - 1`` for each matrix of ``a``."""
     shape = m.op("Concat", m.op("Shape", a, end=-2), m.op("Unsqueeze", count, ints(m, 0)), axis=0)
     return m.op("Expand", count_to(m, count), shape)
 
 
 def swapped(m: Nodes, permutation: Tensor, k: Tensor, other: Tensor) -> Tensor:
-    """Exchange the elements at ``k`` and at ``other``, which is [..., 1]."""
+    """Return ``permutation`` with the elements at ``k`` and ``other`` ([..., 1]) exchanged."""
     index = count_to(m, size(m, permutation, -1))
     first = m.op("Gather", permutation, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
     second = m.op("GatherElements", permutation, other, axis=-1)
@@ -139,7 +152,7 @@ def swapped(m: Nodes, permutation: Tensor, k: Tensor, other: Tensor) -> Tensor:
 def infer_permutation(
     inputs: Sequence[ir.Value | None], attributes: Attributes
 ) -> tuple[Result, ...]:
-    """Return int32, one per row."""
+    """Return int32 of ``permutation_size`` rows for each list of pivots."""
     pivots, count = inputs[0], attributes["permutation_size"]
     if pivots is None or not isinstance(count, int):
         raise ValueError("PivotsToPermutation takes one operand")
@@ -150,16 +163,18 @@ def infer_permutation(
     return (Result(ir.DataType.INT32, ir.Shape([*pivots.shape.dims[:-1], count])),)
 
 
-def permutation_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Apply the swaps in order."""
+def permutation_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the permutation: the swaps applied in order."""
     (pivots,) = inputs
     count = int_of(attributes, "permutation_size")
     assert pivots is not None
-    return each(lambda p: (permutation_of(p, count),), ((count,),), (np.int32,), (pivots,), (1,))
+    return map_matrices(
+        lambda p: (permutation_of(p, count),), ((count,),), (np.int32,), (pivots,), (1,)
+    )
 
 
 def permutation_steps(m: Nodes, attributes: Attributes, pivots: Tensor) -> tuple[Tensor, ...]:
-    """Build the swaps in order."""
+    """Build the permutation by one swap per pivot, in order."""
     wide = m.op("Cast", pivots, to=int(ir.DataType.INT64))
     number = int_of(attributes, "permutation_size")
     count = m.tensor(m.constant(number, ir.DataType.INT64))
@@ -167,6 +182,7 @@ def permutation_steps(m: Nodes, attributes: Attributes, pivots: Tensor) -> tuple
     permutation = counted(m, as_columns, count)
 
     def step(k: Tensor, permutation: Tensor) -> tuple[Tensor, ...]:
+        """Swap row ``k`` with row ``pivots[k]``."""
         other = m.op("Gather", wide, m.op("Unsqueeze", k, ints(m, 0)), axis=-1)
         return (swapped(m, permutation, k, other),)
 

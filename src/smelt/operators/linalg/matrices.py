@@ -1,7 +1,7 @@
 """Rows, columns and masks of stacks of matrices, for bodies that work column by column.
 
-A body does not know the sizes of its matrices. It changes parts of them by masks over the whole, so
-a step costs as much as the update of a whole matrix, which it needs anyway.
+A body does not know the sizes of its matrices. It changes parts of them by masks over the whole
+matrix. So a step costs as much as the update of a whole matrix, which each step needs anyway.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Steps = Callable[..., Sequence[Tensor]]
 def in_double(steps: Steps, *ranks: int) -> Body:
     """Return a body that computes ``steps(m, attributes, *matrices)`` in double precision.
 
-    ``ranks`` are those of one array of each input, by default 2. Floats are returned in the dtype
-    of the first input, integers as int32. ``steps`` sees batches as one dim with one additional
-    array: ONNX Runtime neither multiplies nor reduces empty batches.
+    ``ranks`` are the ranks of one array of each input, by default 2. Floats are returned in the
+    dtype of the first input, integers as int32. ``steps`` sees all batch dims as one dim, with one
+    additional array of zeros: ONNX Runtime neither multiplies nor reduces empty batches.
     """
 
     def body(
-        b: Builder, given: Sequence[ir.Value | None], attributes: Attributes
+        b: Builder, inputs: Sequence[ir.Value | None], attributes: Attributes
     ) -> tuple[ir.Value, ...]:
         """Build ``steps`` on the inputs as doubles, with one batch axis."""
-        values = present(given)
+        values = present(inputs)
         narrow, m = values[0].dtype, Nodes(b)
         assert narrow is not None
         double = ir.DataType.DOUBLE
@@ -41,38 +41,41 @@ def in_double(steps: Steps, *ranks: int) -> Body:
             m.tensor(_cast(b, value, {narrow: double} if narrow in REAL else {}))
             for value in values
         ]
-        own = ranks or (2,) * len(tensors)
+        array_ranks = ranks or (2,) * len(tensors)
         first = tensors[0].value.shape
         assert first is not None
-        batch = m.op("Shape", tensors[0], end=-own[0]) if len(first) > own[0] else None
+        batch = (
+            m.op("Shape", tensors[0], end=-array_ranks[0]) if len(first) > array_ranks[0] else None
+        )
         if batch is not None:
-            pairs = zip(tensors, own, strict=True)
-            tensors = [_one_more(m, tensor, batch, rank) for tensor, rank in pairs]
+            pairs = zip(tensors, array_ranks, strict=True)
+            tensors = [_with_extra_matrix(m, tensor, batch, rank) for tensor, rank in pairs]
         results = steps(m, attributes, *tensors)
         if batch is not None:
-            results = [_without(m, result, batch) for result in results]
-        kinds = {ir.DataType.DOUBLE: narrow, ir.DataType.INT64: ir.DataType.INT32}
-        return tuple(_cast(b, result.value, kinds) for result in results)
+            results = [_without_extra_matrix(m, result, batch) for result in results]
+        result_types = {ir.DataType.DOUBLE: narrow, ir.DataType.INT64: ir.DataType.INT32}
+        return tuple(_cast(b, result.value, result_types) for result in results)
 
     return body
 
 
 def _cast(b: Builder, value: ir.Value, kinds: dict[ir.DataType, ir.DataType]) -> ir.Value:
+    """Build ``value`` cast to the type that ``kinds`` has for its own; itself without an entry."""
     assert value.dtype is not None
     to = kinds.get(value.dtype, value.dtype)
     return value if to == value.dtype else b.op("Cast", value, to=int(to))
 
 
-def _one_more(m: Nodes, a: Tensor, batch: Tensor, rank: int) -> Tensor:
-    """Merge the batch dims into one, and append an array of zeros."""
+def _with_extra_matrix(m: Nodes, a: Tensor, batch: Tensor, rank: int) -> Tensor:
+    """Return ``a`` with its batch dims merged into one, and an array of zeros appended."""
     count = m.op("ReduceProd", batch, keepdims=1)
     sizes = m.op("Concat", count, m.op("Shape", a, start=-rank), axis=0)
     flat = m.op("Reshape", a, sizes, allowzero=1)
     return m.op("Pad", flat, ints(m, 0, 1), 0, ints(m, 0))
 
 
-def _without(m: Nodes, a: Tensor, batch: Tensor) -> Tensor:
-    """Restore the batch dims, without the last array."""
+def _without_extra_matrix(m: Nodes, a: Tensor, batch: Tensor) -> Tensor:
+    """Return ``a`` without the last array, with the batch dims restored."""
     kept = m.op("Slice", a, ints(m, 0), ints(m, -1), ints(m, 0))
     sizes = m.op("Concat", batch, m.op("Shape", a, start=1), axis=0)
     return m.op("Reshape", kept, sizes, allowzero=1)
@@ -140,8 +143,8 @@ def largest(m: Nodes, a: Tensor) -> Tensor:
 
 def is_finite(m: Nodes, a: Tensor) -> Tensor:
     """True for matrices whose elements are all finite; runtimes differ in the maximum with NaN."""
-    found: Tensor = m.equal(largest(m, m.where(m.abs(a) < math.inf, 0.0, 1.0)), 0.0)
-    return found
+    result: Tensor = m.equal(largest(m, m.where(m.abs(a) < math.inf, 0.0, 1.0)), 0.0)
+    return result
 
 
 def transposed(m: Nodes, a: Tensor) -> Tensor:

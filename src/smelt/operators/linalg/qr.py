@@ -14,10 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import check_matrices, each, lesser
+from smelt.operators.linalg.batches import check_matrices, lesser, map_matrices
 from smelt.operators.linalg.lu import greatest_first
 from smelt.operators.linalg.matrices import (
     column,
@@ -49,21 +49,22 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return Result(dtype, shape), Result(dtype, taus), Result(integer, order)
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``geqrf``."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the packed factors and the taus by LAPACK's ``geqrf``."""
     (a,) = present(inputs)
     rows, columns = a.shape[-2:]
 
     def factor(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return packed factors and taus of one matrix."""
         packed, taus = np.linalg.qr(matrix, mode="raw")
         return packed.T, taus
 
     shapes = (rows, columns), (min(rows, columns),)
-    return each(factor, shapes, (a.dtype, a.dtype), (a,), (2,))
+    return map_matrices(factor, shapes, (a.dtype, a.dtype), (a,), (2,))
 
 
-def pivoting_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``geqp3``."""
+def pivoting_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the packed factors, the taus and the order of columns by LAPACK's ``geqp3``."""
     from scipy.linalg.lapack import get_lapack_funcs
 
     (a,) = present(inputs)
@@ -71,41 +72,50 @@ def pivoting_reference(inputs: Given, attributes: Attributes) -> Computed:
     (geqp3,) = get_lapack_funcs(("geqp3",), dtype=a.dtype)
 
     def factor(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return packed factors, taus and column order of one matrix."""
         if not rows:
             return matrix, np.zeros(0, a.dtype), np.arange(columns)
         packed, order, taus, *_ = geqp3(matrix)
         return packed, taus, order - 1
 
     shapes = (rows, columns), (min(rows, columns),), (columns,)
-    return each(factor, shapes, (a.dtype, a.dtype, np.int32), (a,), (2,))
+    return map_matrices(factor, shapes, (a.dtype, a.dtype, np.int32), (a,), (2,))
 
 
-def product_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Apply the reflections from the last to the first."""
+def product_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the first columns of the product, with reflections applied from the last to the
+    first."""
     a, taus = present(inputs)
 
     def multiply(packed: np.ndarray, taus: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return the first columns of Q of one matrix."""
         q = np.eye(*packed.shape, dtype=packed.dtype)
         for k in reversed(range(len(taus))):
             vector = np.concatenate([[1], packed[k + 1 :, k]]).astype(packed.dtype)
             q[k:, k:] -= np.outer(taus[k] * vector, vector @ q[k:, k:])
         return (q,)
 
-    return each(multiply, (a.shape[-2:],), (a.dtype,), (a, taus), (2, 1))
+    return map_matrices(multiply, (a.shape[-2:],), (a.dtype,), (a, taus), (2, 1))
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build the factors reflection by reflection."""
+    """Build the packed factors and the taus, reflection by reflection."""
     return factor(m, a, pivoting=False)[:2]
 
 
 def pivoting_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build the factors reflection by reflection, the column of largest norm first."""
+    """Build the packed factors, the taus and the column order; the longest column comes first."""
     return factor(m, a, pivoting=True)
 
 
 def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Build the packed factors, the taus, and the order of columns."""
+    """Build the packed factors, the taus, and the order of columns.
+
+    Step k reflects column k so that it is 0 below row k, and applies the reflection to later
+    columns:
+
+        a = a - tau * v @ (v^T @ a)
+    """
     r, c = index_grid(m, a)
     count = least(m, size(m, a, -2), size(m, a, -1))
     one = ints_scalar(m, 1)
@@ -121,7 +131,9 @@ def factor(m: Nodes, a: Tensor, *, pivoting: bool) -> tuple[Tensor, Tensor, Tens
         x = column(m, a, k)
         vector, tau, beta = reflection(m, m.where(r >= k, x, 0.0), r, k)
         update = tau * vector * product(m, transposed(m, vector), a)
-        below = m.where(r >= k, a - update, a)  # a NaN in the reflection leaves rows above
+        below = m.where(
+            r >= k, a - update, a
+        )  # a NaN in the reflection does not spread to rows above
         a = m.where(c > k, below, a)
         new = m.where(m.equal(r, k), beta, m.where(r > k, vector, x))
         a = m.where(m.equal(c, k), new, a)
@@ -138,10 +150,10 @@ def ints_scalar(m: Nodes, number: int) -> Tensor:
 
 
 def reflection(m: Nodes, x: Tensor, r: Tensor, k: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ``vector``, ``tau`` and ``beta`` that reflect x, 0 above row k, to beta in row k.
+    """Return ``vector``, ``tau`` and ``beta`` of a reflection, as LAPACK's ``larfg``.
 
-    As LAPACK's ``larfg``: beta has the sign opposite to x's, and an x that is already 0 below row k
-    is unchanged.
+    The reflection maps x, which is 0 above row k, to beta in row k and 0 elsewhere. beta has the
+    sign opposite to that of x in row k. An x that is already 0 below row k is unchanged.
     """
     scale = largest(m, x)
     scale = m.where(m.equal(scale, 0.0), 1.0, scale)
@@ -165,17 +177,20 @@ def _longest_first(
     As in LAPACK, a norm that is NaN is largest in column k only.
     """
     scale = largest(m, m.where(m.abs(a) < math.inf, a, 0.0))
-    rest = m.where(r >= k, a, 0.0) / m.where(m.equal(scale, 0.0), 1.0, scale)
-    lengths = greatest_first(m, c, k, total(m, rest * rest, -2))
-    chosen = m.equal(c, m.op("ArgMax", lengths, axis=-1, keepdims=1))
+    scaled = m.where(r >= k, a, 0.0) / m.where(m.equal(scale, 0.0), 1.0, scale)
+    norms = greatest_first(m, c, k, total(m, scaled * scaled, -2))
+    chosen = m.equal(c, m.op("ArgMax", norms, axis=-1, keepdims=1))
     at_k = m.equal(c, k)
-    moved, number = total(m, m.where(chosen, a, 0.0), -1), total(m, m.where(chosen, order, 0), -1)
-    a = m.where(at_k, moved, m.where(chosen, column(m, a, k), a))
-    return a, m.where(at_k, number, m.where(chosen, column(m, order, k), order))
+    column_values, column_number = (
+        total(m, m.where(chosen, a, 0.0), -1),
+        total(m, m.where(chosen, order, 0), -1),
+    )
+    a = m.where(at_k, column_values, m.where(chosen, column(m, a, k), a))
+    return a, m.where(at_k, column_number, m.where(chosen, column(m, order, k), order))
 
 
 def product_steps(m: Nodes, attributes: Attributes, a: Tensor, taus: Tensor) -> tuple[Tensor, ...]:
-    """Build the product from the last reflection to the first."""
+    """Build the first columns of Q, from the last reflection to the first."""
     r, c = index_grid(m, a)
     count = size(m, taus, -1)
     one = m.where(m.equal(r, c), 1.0, 0.0)
@@ -183,11 +198,12 @@ def product_steps(m: Nodes, attributes: Attributes, a: Tensor, taus: Tensor) -> 
     row_of_taus = m.op("Unsqueeze", taus, ints(m, -2))
 
     def step(k: Tensor, q: Tensor) -> tuple[Tensor, ...]:
+        """Apply reflection ``count - 1 - k`` to the columns that it changes."""
         i = count - 1 - k
         vector = m.where(m.equal(r, i), 1.0, m.where(r > i, column(m, a, i), 0.0))
         tau = column(m, row_of_taus, i)
         changed = q - tau * vector * product(m, transposed(m, vector), q)
-        below = m.where(r >= i, changed, q)  # a NaN in the reflection leaves rows above
+        below = m.where(r >= i, changed, q)  # a NaN in the reflection does not spread to rows above
         return (m.where(c >= i, below, q),)
 
     return m.repeat(count, step, (q,))

@@ -1,7 +1,8 @@
 """Function body for eigenvalues and eigenvectors of general real matrices.
 
-The real Schur form has a block of two rows for each pair. A unitary matrix of such blocks makes it
-triangular; pairs come as exact conjugates, the one above the real axis first, as in LAPACK.
+The real Schur form has a block of two rows for each conjugate pair. A unitary matrix of such blocks
+makes the form triangular. Pairs come as exact conjugates, the one above the real axis first, as in
+LAPACK.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.complex_eigenvectors import (
     Pair,
     Pairs,
-    as_given,
     batched,
+    eigenvectors_of_triangular,
     inner,
-    of_triangular,
+    with_rank_of,
 )
 from smelt.operators.linalg.francis_steps import bands, before, behind
 from smelt.operators.linalg.francis_values import Decomposed
@@ -24,25 +25,28 @@ from smelt.operators.linalg.real_schur_form import real_schur_form
 
 def eig_steps(m: Nodes, attributes: Attributes, a: Tensor, precision: float) -> tuple[Tensor, ...]:
     """Build the parts of the values, then of the left and of the right vectors."""
-    done, balance, scale = real_schur_form(m, batched(m, a), precision, scaling=True)
-    matrix, basis, half, negative = _triangular(m, done)
+    decomposed, balance, scale = real_schur_form(m, batched(m, a), precision, scaling=True)
+    matrix, basis, half, negative = _triangular(m, decomposed)
     own = Pairs(m.equal(half, 0.0), negative)
-    (re, _), left, right = of_triangular(m, matrix, basis, balance, scale, own)
+    (re, _), left, right = eigenvectors_of_triangular(m, matrix, basis, balance, scale, own)
     rows = [m.op("Squeeze", inner(m, part, -1), ints(m, -2)) for part in (re, half * scale)]
     pairs = (_in_pairs(m, pair, half) for pair in (left, right))
-    found = *rows, *(inner(m, part, -2, -1) for pair in pairs for part in pair)
-    return tuple(as_given(m, part, a) for part in found)
+    results = *rows, *(inner(m, part, -2, -1) for pair in pairs for part in pair)
+    return tuple(with_rank_of(m, part, a) for part in results)
 
 
-def _triangular(m: Nodes, done: Decomposed) -> tuple[Pair, Pair, Tensor, Tensor]:
-    """Build the triangular form, its vectors, the imaginary parts of values, and a mask.
+def _triangular(m: Nodes, decomposed: Decomposed) -> tuple[Pair, Pair, Tensor, Tensor]:
+    """Build the triangular form, its vectors, the imaginary parts of eigenvalues, and a mask.
 
-    The mask marks the first of a pair with a negative number above the diagonal. A block ``[[a, b],
-    [c, a]]`` has the values ``a + iw`` and ``a - iw`` with ``w`` the root of ``-bc``. The first has
-    the vector ``(x, is)`` with ``x`` and ``s`` the roots of ``|b|`` and ``|c|`` over their sum, and
-    the sign of ``b`` at the smaller; ``(is, x)`` is orthogonal to it.
+    The mask marks the first eigenvalue of a pair whose block has a negative element above the
+    diagonal.
+
+    A block ``[[a, b], [c, a]]`` has the eigenvalues ``a + iw`` and ``a - iw``, where ``w`` is the
+    root of ``-bc``. The first has the vector ``(x, is)``: ``x`` and ``s`` are the roots of ``|b|``
+    and ``|c|`` over ``|b| + |c|``, and the smaller has the sign of ``b``. ``(is, x)`` is orthogonal
+    to it.
     """
-    form, vectors = done
+    form, vectors = decomposed
     r, c = index_grid(m, form)
     b = bands(m, form, (r, c))
     above, left = m.abs(b.above), m.abs(b.left)
@@ -68,8 +72,8 @@ def _triangular(m: Nodes, done: Decomposed) -> tuple[Pair, Pair, Tensor, Tensor]
 
 
 def _in_pairs(m: Nodes, vectors: Pair, half: Tensor) -> Pair:
-    """Make vectors of real values real, and the second vector of a pair the conjugate of the
-    first."""
+    """Make vectors of real eigenvalues real, and the second vector of a pair the first's
+    conjugate."""
     re, im = vectors
     from_left = before(m, re), before(m, im)
     re = m.where(half < 0.0, from_left[0], re)

@@ -7,7 +7,7 @@ import math
 from smelt.operators.declare import Attributes
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.linalg.balancing import Balanced, balanced, power_of_two
-from smelt.operators.linalg.complex_eigenvectors import as_given, batched, inner
+from smelt.operators.linalg.complex_eigenvectors import batched, inner, with_rank_of
 from smelt.operators.linalg.francis_steps import real_schur
 from smelt.operators.linalg.francis_values import Decomposed
 from smelt.operators.linalg.matrices import (
@@ -26,28 +26,28 @@ from smelt.operators.linalg.qr import ints_scalar, reflection
 def schur_steps(
     m: Nodes, attributes: Attributes, a: Tensor, precision: float
 ) -> tuple[Tensor, ...]:
-    """Build the form, then the vectors as columns."""
-    (form, vectors), before, scale = real_schur_form(m, batched(m, a), precision, scaling=False)
-    found = form * scale, before.restored(m, vectors, left=False) * (scale / scale)
-    return tuple(as_given(m, inner(m, each, -2, -1), a) for each in found)
+    """Build the real Schur form, then the vectors as columns."""
+    (form, vectors), balance, scale = real_schur_form(m, batched(m, a), precision, scaling=False)
+    results = form * scale, balance.restored(m, vectors, left=False) * (scale / scale)
+    return tuple(with_rank_of(m, inner(m, each, -2, -1), a) for each in results)
 
 
 def real_schur_form(
     m: Nodes, a: Tensor, precision: float, *, scaling: bool
 ) -> tuple[Decomposed, Balanced, Tensor]:
-    """Build form and vectors of the balanced matrix, scaled to less than 2, the balancing, and the
-    scale.
+    """Build form and vectors of the balanced matrix, the balancing, and the scale.
 
-    ``a`` is ``[batch, n, n]``. The scale is NaN for a matrix that is not finite or does not
-    converge. The form and the vectors have an extra row and column of zeros.
+    ``a`` is ``[batch, n, n]``; it is divided by ``scale``, a power of two, so its elements are less
+    than 2. The scale is NaN for a matrix that is not finite or does not converge. The form and the
+    vectors have an extra row and column of zeros.
     """
     scale, usable = largest(m, a), is_finite(m, a)
     scale = power_of_two(m, m.where(usable & (scale > 0.0), scale, 1.0))
     matrix = m.op("Pad", m.where(usable, a / scale, 0.0), ints(m, 0, 0, 1, 1), 0.0, ints(m, -2, -1))
     count = size(m, a, -1)
-    before = balanced(m, [matrix], count, scaling=scaling)
-    done, failed = real_schur(m, *_hessenberg(m, before.parts[0], count), count, precision)
-    return done, before, m.where(failed | ~usable, math.nan, scale)
+    balance = balanced(m, [matrix], count, scaling=scaling)
+    decomposed, failed = real_schur(m, *_hessenberg(m, balance.parts[0], count), count, precision)
+    return decomposed, balance, m.where(failed | ~usable, math.nan, scale)
 
 
 def _hessenberg(m: Nodes, matrix: Tensor, count: Tensor) -> Decomposed:
@@ -56,6 +56,7 @@ def _hessenberg(m: Nodes, matrix: Tensor, count: Tensor) -> Decomposed:
     one = matrix * 0.0 + m.where(m.equal(r, c), 1.0, 0.0)
 
     def step(k: Tensor, form: Tensor, vectors: Tensor) -> tuple[Tensor, ...]:
+        """Clear column ``k`` below the subdiagonal by a reflection from both sides."""
         v, tau, beta = reflection(m, m.where(r > k, column(m, form, k), 0.0), r, k + 1)
         vt = transposed(m, v)
         form = form - tau * v * product(m, vt, form)
@@ -64,5 +65,5 @@ def _hessenberg(m: Nodes, matrix: Tensor, count: Tensor) -> Decomposed:
         form = m.where(own & m.equal(r, k + 1), beta, m.where(own & (r > k + 1), 0.0, form))
         return form, vectors - product(m, vectors, v) * (tau * vt)
 
-    turns = m.op("Max", count - 2, ints_scalar(m, 0))
-    return Decomposed(*m.repeat(turns, step, (matrix, one)))
+    count_of_steps = m.op("Max", count - 2, ints_scalar(m, 0))
+    return Decomposed(*m.repeat(count_of_steps, step, (matrix, one)))

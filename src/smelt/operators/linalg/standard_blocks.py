@@ -30,15 +30,16 @@ def standard(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: fl
     zero = a * 0.0
     one = zero + 1.0
     general = _general(m, a, b, c, d, precision)
-    as_it_is = Block(a, b, c, d, one, zero)
+    unchanged = Block(a, b, c, d, one, zero)
     swapped = Block(d, -c, zero, a, zero, one)
     is_standard = m.equal(a, d) & m.op("Xor", b < 0.0, c < 0.0)
-    chosen = _either(m, is_standard, as_it_is, general)
-    chosen = _either(m, m.equal(b, 0.0), swapped, chosen)
-    return _either(m, m.equal(c, 0.0), as_it_is, chosen)
+    chosen = _where(m, is_standard, unchanged, general)
+    chosen = _where(m, m.equal(b, 0.0), swapped, chosen)
+    return _where(m, m.equal(c, 0.0), unchanged, chosen)
 
 
-def _either(m: Nodes, mask: Tensor, x: Block, y: Block) -> Block:
+def _where(m: Nodes, mask: Tensor, x: Block, y: Block) -> Block:
+    """Return ``x`` where ``mask`` is true, else ``y``, element by element of the blocks."""
     return Block(*(m.where(mask, one, other) for one, other in zip(x, y, strict=True)))
 
 
@@ -49,11 +50,13 @@ def _general(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor, precision: fl
     signed = m.where(m.op("Xor", b < 0.0, c < 0.0), -least, least)
     scale = m.op("Max", m.abs(half), most)
     square = half / scale * half + most / scale * signed
-    real = _apart(m, (a, b, c, d), half, m.sqrt(scale) * m.sqrt(m.abs(square)), most * signed)
-    return _either(m, square >= 4.0 * precision, real, _together(m, a, b, c, d))
+    real = _distinct_real(
+        m, (a, b, c, d), half, m.sqrt(scale) * m.sqrt(m.abs(square)), most * signed
+    )
+    return _where(m, square >= 4.0 * precision, real, _pair_or_equal(m, a, b, c, d))
 
 
-def _apart(
+def _distinct_real(
     m: Nodes, block: tuple[Tensor, ...], half: Tensor, root: Tensor, product: Tensor
 ) -> Block:
     """Return the triangular form of a block with distinct real eigenvalues."""
@@ -63,8 +66,8 @@ def _apart(
     return Block(d + z, b - c, c * 0.0, d - product / z, z / length, c / length)
 
 
-def _together(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Block:
-    """Return the form of a block with a pair, or nearly equal eigenvalues.
+def _pair_or_equal(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Block:
+    """Return the form of a block whose eigenvalues are a conjugate pair or nearly equal.
 
     The diagonal elements are made equal first.
     """
@@ -82,15 +85,15 @@ def _together(m: Nodes, a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Block:
     sums = m.abs(b + c)
     by = 1.0 / m.sqrt(m.where(sums > 0.0, sums, 1.0))
     turn, slope = x * by, y * by
-    apart = Block(
+    split = Block(
         *(middle + part, b - c, c * 0.0, middle - part),
         *(cs * turn - sn * slope, cs * slope + sn * turn),
     )
     swapped = Block(middle, -c, c * 0.0, middle, -sn, cs)
-    alike = ~m.op("Xor", b < 0.0, c < 0.0)
-    found = _either(m, alike, apart, pair)
-    found = _either(m, m.equal(b, 0.0), swapped, found)
-    return _either(m, m.equal(c, 0.0), pair, found)
+    same_sign = ~m.op("Xor", b < 0.0, c < 0.0)
+    result = _where(m, same_sign, split, pair)
+    result = _where(m, m.equal(b, 0.0), swapped, result)
+    return _where(m, m.equal(c, 0.0), pair, result)
 
 
 def _with_sign(m: Nodes, size: Tensor, other: Tensor) -> Tensor:

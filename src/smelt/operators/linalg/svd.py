@@ -12,11 +12,11 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
 from smelt.operators.inputs import present
-from smelt.operators.linalg.batches import check_matrices, each, lesser
-from smelt.operators.linalg.jacobi import SWEEPS, partners, rotation, rounds_of, turned
+from smelt.operators.linalg.batches import check_matrices, lesser, map_matrices
+from smelt.operators.linalg.jacobi import SWEEPS, partners, rotated_columns, rotation, rounds_of
 from smelt.operators.linalg.matrices import (
     filled,
     in_double,
@@ -47,26 +47,30 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return tuple(Result(dtype, ir.Shape([*batch, *dims])) for dims in shapes)
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """LAPACK's ``gesdd``."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return s, u and vt by LAPACK's ``gesdd``; NaN for a matrix that is not finite."""
     (a,) = present(inputs)
     rows, columns = a.shape[-2:]
     count, full = min(rows, columns), bool(attributes.get("full_matrices", 0))
     shapes = (count,), (rows, rows if full else count), (columns if full else count, columns)
 
     def decompose(matrix: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Return s, u and vt of one matrix."""
         if not np.isfinite(matrix).all():
             return tuple(np.full(shape, np.nan) for shape in shapes)
         u, s, vt = np.linalg.svd(matrix, full_matrices=full)
         return s, u, vt
 
-    return each(decompose, shapes, (a.dtype,) * 3, (a,), (2,))
+    return map_matrices(decompose, shapes, (a.dtype,) * 3, (a,), (2,))
 
 
 def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build u from the rotated columns; reflections make it orthogonal even where columns
-    vanish."""
-    s, columns, v, wrong = _turn(m, a)
+    """Build s, u and vt from the rotated columns.
+
+    u is Q of the QR factors of the columns, with signs: so it is orthogonal even where columns
+    vanish.
+    """
+    s, columns, v, failed = _orthogonalize(m, a)
     packed, taus, _ = factor(m, columns, pivoting=False)
     rows, count = size(m, a, -2), size(m, columns, -1)
     r, c = index_grid(m, packed)
@@ -80,21 +84,22 @@ def steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
     else:
         v = _first(m, v, count)
     (u,) = product_steps(m, attributes, packed, taus)
-    u, v = m.where(wrong, math.nan, u * signs), m.where(wrong, math.nan, v)
+    u, v = m.where(failed, math.nan, u * signs), m.where(failed, math.nan, v)
     return m.op("Squeeze", s, ints(m, -2)), u, transposed(m, v)
 
 
 def values_steps(m: Nodes, attributes: Attributes, a: Tensor) -> tuple[Tensor, ...]:
-    """Build the norms of the rotated columns."""
-    return (m.op("Squeeze", _turn(m, a)[0], ints(m, -2)),)
+    """Build s: the norms of the rotated columns."""
+    return (m.op("Squeeze", _orthogonalize(m, a)[0], ints(m, -2)),)
 
 
-def _turn(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _orthogonalize(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Rotate columns until all are orthogonal; return values, columns, right vectors, and a mask.
 
-    Columns are sorted by descending norm, as many as there are values; the mask marks failures. M.
-    Hestenes, "Inversion of matrices by biorthogonalization and related results" (1958). Pairs count
-    as orthogonal as in LAPACK's ``gesvj``, and if both are below rounding errors.
+    Columns are sorted by descending norm, and as many as there are values. The mask marks matrices
+    that failed. M. Hestenes, "Inversion of matrices by biorthogonalization and related results"
+    (1958). Two columns count as orthogonal by the test of LAPACK's ``gesvj``, or if their product
+    is below rounding errors.
     """
     scale = largest(m, a)
     usable = scale < math.inf
@@ -103,35 +108,38 @@ def _turn(m: Nodes, a: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     height, count = size(m, a, -2), size(m, a, -1)
     rounds = rounds_of(m, count)
     limit = rounds * SWEEPS
-    relative = m.sqrt(m.op("Cast", height, to=int(ir.DataType.DOUBLE))) * EPS
+    tolerance = m.sqrt(m.op("Cast", height, to=int(ir.DataType.DOUBLE))) * EPS
     noise = total(m, a * a, -2, -1) * (EPS * EPS)
 
     def step(turn: Tensor, quiet: Tensor, a: Tensor, v: Tensor) -> tuple[Tensor, ...]:
         """Rotate the pairs of one round; ``quiet`` counts the last rounds without a rotation."""
         partner = partners(m, count, m.op("Mod", turn, rounds))
-        own = total(m, a * a, -2)
-        other = m.op("Gather", own, partner, axis=-1)
-        shared = total(m, a * m.op("Gather", a, partner, axis=-1), -2)
-        met = m.abs(shared) > m.sqrt(own) * m.sqrt(other) * relative + noise
-        cosine, sine = rotation(m, own, other, m.where(met, shared, 0.0), partner)
-        alone = m.equal(partner, m.op("Range", 0, count, 1))
-        busy = m.any(met & ~alone)
+        norms = total(m, a * a, -2)
+        partner_norms = m.op("Gather", norms, partner, axis=-1)
+        products = total(m, a * m.op("Gather", a, partner, axis=-1), -2)
+        to_rotate = m.abs(products) > m.sqrt(norms) * m.sqrt(partner_norms) * tolerance + noise
+        cosine, sine = rotation(m, norms, partner_norms, m.where(to_rotate, products, 0.0), partner)
+        has_no_partner = m.equal(partner, m.op("Range", 0, count, 1))
+        busy = m.any(to_rotate & ~has_no_partner)
         quiet = m.where(busy, quiet * 0, quiet + 1)
-        a, v = turned(m, a, cosine, sine, partner), turned(m, v, cosine, sine, partner)
+        a, v = (
+            rotated_columns(m, a, cosine, sine, partner),
+            rotated_columns(m, v, cosine, sine, partner),
+        )
         return turn + 1, quiet, a, v
 
     square = filled(m, a, count, count, 0.0)
     r, c = index_grid(m, square)
     start = (count * 0, count * 0, a, square + m.where(m.equal(r, c), 1.0, 0.0))
-    going = lambda turn, quiet, *_: (quiet < rounds) & (turn < limit)  # noqa: E731
-    _, quiet, a, v = m.loop(going, step, start)
+    go_on = lambda turn, quiet, *_: (quiet < rounds) & (turn < limit)  # noqa: E731
+    _, quiet, a, v = m.loop(go_on, step, start)
     lengths = m.sqrt(total(m, a * a, -2))
     k = m.op("Unsqueeze", count, ints(m, 0))
     s, order = m.ops("TopK", lengths, k, outputs=2, axis=-1, largest=1, sorted=1)
     values = least(m, height, count)
-    wrong = ~usable | (quiet < rounds)
-    s = m.where(wrong, math.nan, _first(m, s * scale, values))
-    return s, _first(m, _ordered(m, a, order), values), _ordered(m, v, order), wrong
+    failed = ~usable | (quiet < rounds)
+    s = m.where(failed, math.nan, _first(m, s * scale, values))
+    return s, _first(m, _ordered(m, a, order), values), _ordered(m, v, order), failed
 
 
 def _ordered(m: Nodes, a: Tensor, order: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """``smelt.TridiagonalSolve``: solve systems whose matrix has three diagonals, with pivoting.
 
-``lower``, ``diagonal`` and ``upper`` are [..., n], of which ``lower[0]`` and ``upper[n - 1]`` are
-not read; ``b`` is [..., n, k]. A singular matrix gives NaN.
+``lower``, ``diagonal`` and ``upper`` are [..., n]; ``lower[0]`` and ``upper[n - 1]`` are not read.
+``b`` is [..., n, k]. A singular matrix gives NaN.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.formula import Nodes, Tensor
-from smelt.operators.linalg.batches import check_matrices, each
+from smelt.operators.linalg.batches import check_matrices, map_matrices
 from smelt.operators.linalg.matrices import (
     in_double,
     index_grid,
@@ -36,11 +36,11 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return (Result(inputs[3].dtype, shape),)
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Eliminate the lower diagonal, two rows at a time."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the solution: each step eliminates the lower diagonal of one row."""
     lower, diagonal, upper, b = (np.asarray(array) for array in inputs)
     arrays = (lower, diagonal, upper, b)
-    return each(_solve, (b.shape[-2:],), (b.dtype,), arrays, (1, 1, 1, 2))
+    return map_matrices(_solve, (b.shape[-2:],), (b.dtype,), arrays, (1, 1, 1, 2))
 
 
 def _solve(
@@ -70,7 +70,8 @@ def _solve(
 
 
 def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ...]:
-    """Build the elimination downward, then the substitution upward."""
+    """Build the solution: elimination from the first row down, then substitution from the last row
+    up."""
     lower, first, second = (m.op("Unsqueeze", array, ints(m, -1)) for array in arrays[:3])
     b = arrays[3]
     r, n = index_grid(m, b)[0], size(m, b, -2)
@@ -99,6 +100,7 @@ def steps(m: Nodes, attributes: Attributes, *arrays: Tensor) -> tuple[Tensor, ..
     first, second, third, b = m.repeat(m.maximum(n - 1, 0), eliminate, start)
 
     def substitute(k: Tensor, x: Tensor, next_: Tensor, after: Tensor) -> tuple[Tensor, ...]:
+        """Compute row ``n - 1 - k`` of the solution from the two rows below it."""
         i = n - 1 - k
         known = row(m, second, i) * next_ + row(m, third, i) * after
         value = (row(m, b, i) - known) / row(m, first, i)

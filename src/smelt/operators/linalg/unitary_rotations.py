@@ -35,7 +35,7 @@ def element(m: Nodes, a: Tensor, row: Tensor, column: Tensor) -> Complex:
 
 
 def parts(m: Nodes, number: Tensor) -> Complex:
-    """Return a number per matrix by its parts."""
+    """Return the complex ``number`` of each matrix, split into its parts."""
     return Complex(*m.ops("Split", number, outputs=2, axis=1, num_outputs=2))
 
 
@@ -46,17 +46,17 @@ def rotated(m: Nodes, form: Form, p: Tensor, x: Complex, y: Complex) -> Form:
     Golub and C. Van Loan, "Matrix Computations", 5.1.13.
     """
     left, right = m.abs(x.re) + m.abs(x.im), m.abs(y.re) + m.abs(y.im)
-    rests = m.equal(right, 0.0)
+    is_unchanged = m.equal(right, 0.0)
     scale = m.where(left > right, left, right)
     scale = m.where(scale > 0.0, scale, 1.0)
     x, y = (Complex(z.re / scale, z.im / scale) for z in (x, y))
     short, other = m.sqrt(x.re * x.re + x.im * x.im), y.re * y.re + y.im * y.im
     length = m.sqrt(short * short + other)
-    length = m.where(rests, 1.0, length)
+    length = m.where(is_unchanged, 1.0, length)
     is_zero = m.equal(short, 0.0)
     divisor = m.where(is_zero, 1.0, short) * length
     phase = Complex(m.where(is_zero, 1.0, x.re) / divisor, m.where(is_zero, 0.0, x.im) / divisor)
-    c = m.where(rests, 1.0, short / length)
+    c = m.where(is_unchanged, 1.0, short / length)
     # The sine is phase * conj(y).
     sine = phase.re * y.re + phase.im * y.im
     turn = phase.im * y.re - phase.re * y.im
@@ -79,11 +79,11 @@ def rotated(m: Nodes, form: Form, p: Tensor, x: Complex, y: Complex) -> Form:
 def _rows_times(m: Nodes, a: Tensor, p: Tensor, rotation: Tensor) -> Tensor:
     """Return ``a`` with its rows ``p`` and ``p + 1`` multiplied from the left by ``rotation``."""
     first = m.op("Unsqueeze", p, ints(m, 0))
-    taken = m.op("Gather", a, m.op("Concat", first, first + 1, axis=0), axis=-2)
+    pair = m.op("Gather", a, m.op("Concat", first, first + 1, axis=0), axis=-2)
     parts_of_rows = m.op("Concat", ints(m, -1, 4), m.op("Shape", a, start=-1), axis=0)
-    flat = m.op("Reshape", taken, parts_of_rows)
-    turned = m.op("Reshape", m.op("MatMul", rotation, flat), m.op("Shape", taken))
-    upper, lower = m.ops("Split", turned, outputs=2, axis=-2, num_outputs=2)
+    flat = m.op("Reshape", pair, parts_of_rows)
+    rotated = m.op("Reshape", m.op("MatMul", rotation, flat), m.op("Shape", pair))
+    upper, lower = m.ops("Split", rotated, outputs=2, axis=-2, num_outputs=2)
     r = index_grid(m, a)[0]
-    found: Tensor = m.where(m.equal(r, p), upper, m.where(m.equal(r, p + 1), lower, a))
-    return found
+    result: Tensor = m.where(m.equal(r, p), upper, m.where(m.equal(r, p + 1), lower, a))
+    return result

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.errors import InvalidModel
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.inputs import present
 from smelt.operators.linalg.batches import check_matrices
 
@@ -25,8 +25,8 @@ def infer(inputs: Sequence[ir.Value | None], attributes: Attributes) -> tuple[Re
     return (Result(inputs[0].dtype, shape),)
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Raise InvalidModel E331 for the first singular matrix."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return ``u``; raise InvalidModel E331 for the first singular matrix."""
     (u,) = present(inputs)
     diagonals = np.diagonal(u, axis1=-2, axis2=-1)
     broken = (diagonals == 0) | ~np.isfinite(diagonals)
@@ -45,7 +45,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 OPERATOR = Operator(
     domain="smelt",
     name="ValidateNonsingular",
-    summary="Triangular factors as they are; an error if one is singular",
+    summary="Triangular factors, unchanged; an error if one is singular",
     inputs=("u",),
     outputs=("checked",),
     infer=infer,

@@ -1,11 +1,12 @@
 """Operators of the domain ``com.microsoft``, which ONNX Runtime computes by its own kernels.
 
-Each is declared like an operator of ours: attributes, types, a NumPy reference, and a body of ONNX
-operators for the forms that it covers. So smelt infers, verifies and expands models that have them,
-and other targets run them. Written models keep these operators, since the runtime knows them.
+Each is declared like an operator of smelt: attributes, types, a NumPy reference, and a body of ONNX
+operators for the forms that it supports. So smelt infers, verifies and expands models that have
+them, and other targets run them. Written models keep these operators, because the runtime has
+kernels for them.
 
-Their meaning is that of ONNX Runtime's documentation of contributed operators and of its CPU
-kernels. The tests compare both the reference and the body with them.
+The source of their meaning is ONNX Runtime: its documentation of contributed operators and its CPU
+kernels. The tests compare reference and body with the kernels.
 """
 
 from __future__ import annotations

@@ -8,42 +8,46 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.declare import Attributes, Computed, Given
+from smelt.operators.declare import Arguments, Attributes, Computed
 from smelt.operators.elementwise.functions import erf
-from smelt.operators.inputs import first, given
+from smelt.operators.inputs import first, input_at
 from smelt.operators.microsoft.declared import Values, floats, like_first, operator
 
 
-def _sum(inputs: Given) -> np.ndarray:
+def _sum(inputs: Arguments) -> np.ndarray:
     """Return the input plus the bias if present."""
     x, bias = (*inputs, None)[:2]
     assert x is not None
     return x if bias is None else x + bias
 
 
-def _exact(inputs: Given, attributes: Attributes) -> Computed:
+def _exact(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return exact Gelu of the sum."""
     x = _sum(inputs)
     return ((0.5 * x * (1 + erf(x * math.sqrt(0.5)))).astype(x.dtype),)
 
 
-def _by_tanh(inputs: Given, attributes: Attributes) -> Computed:
+def _by_tanh(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return Gelu by tanh of the sum."""
     x = _sum(inputs)
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
     return ((0.5 * x * (1 + np.tanh(inner))).astype(x.dtype),)
 
 
-def _by_sigmoid(inputs: Given, attributes: Attributes) -> Computed:
+def _by_sigmoid(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return x times the sigmoid of alpha x."""
     x, alpha = _sum(inputs), attributes["alpha"]
     return ((x / (1 + np.exp(-np.asarray(alpha, x.dtype) * x))).astype(x.dtype),)
 
 
 def _biased(b: Builder, inputs: Values) -> ir.Value:
-    x, bias = first(inputs), given(inputs, 1)
+    """Build the sum of the input and the bias, if there is one."""
+    x, bias = first(inputs), input_at(inputs, 1)
     return x if bias is None else b.op("Add", x, bias)
 
 
 def _exact_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Build Gelu of the sum, from Erf before opset 20."""
+    """Build Gelu of the sum; before opset 20, from Erf."""
     x = _biased(b, inputs)
     if b.model.opset_imports.get("", 1) >= 20:
         return (b.op("Gelu", x),)
@@ -53,7 +57,7 @@ def _exact_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.
 
 
 def _tanh_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Build Gelu by tanh of the sum, from Tanh before opset 20."""
+    """Build Gelu by tanh of the sum; before opset 20, from Tanh."""
     x = _biased(b, inputs)
     if b.model.opset_imports.get("", 1) >= 20:
         return (b.op("Gelu", x, approximate="tanh"),)
@@ -65,6 +69,7 @@ def _tanh_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.V
 
 
 def _sigmoid_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build x times the sigmoid of alpha x."""
     x, alpha = first(inputs), attributes["alpha"]
     assert isinstance(alpha, int | float)
     return (b.op("Mul", x, b.op("Sigmoid", b.op("Mul", x, b.const_like(alpha, x)))),)

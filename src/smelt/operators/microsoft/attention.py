@@ -14,8 +14,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
-from smelt.operators.inputs import first, given
+from smelt.operators.declare import Arguments, Attributes, Computed, Result, int_of
+from smelt.operators.inputs import first, input_at
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
 HIDDEN = -10000.0
@@ -24,7 +24,7 @@ HIDDEN = -10000.0
 
 def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return B,S,N*Dv, and present keys and values B,N,P+T,D where the parts are known."""
-    query, key, value = first(inputs), given(inputs, 1), given(inputs, 2)
+    query, key, value = first(inputs), input_at(inputs, 1), input_at(inputs, 2)
     heads = int_of(attributes, "num_heads")
     unknown = Result(query.dtype, None)
     shapes = [None if x is None or x.shape is None else x.shape.dims for x in (query, key, value)]
@@ -34,8 +34,8 @@ def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     output = Result(query.dtype, ir.Shape([batch, rows, deep]))
     presents = []
     for place, size in ((6, width), (7, deep)):
-        past = given(inputs, place)
-        if given(inputs, 8) is not None:  # a buffer that the new keys are written into
+        past = input_at(inputs, place)
+        if input_at(inputs, 8) is not None:  # a buffer that the new keys are written into
             presents.append(unknown if past is None else Result(query.dtype, past.shape))
             continue
         before: Dim | None = 0
@@ -56,11 +56,11 @@ def _heads(x: np.ndarray, count: int) -> np.ndarray:
     return x.reshape(*x.shape[:2], count, x.shape[2] // count).transpose(0, 2, 1, 3)
 
 
-def shown(mask: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """Return which scores of B,N,S,T a mask keeps.
+def visible_keys(mask: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Return the mask of scores B,N,S,T that ``mask`` keeps, broadcastable to the scores.
 
-    A mask has one number per key, or per query and key, or the end of each of B sequences,
-    optionally followed by their starts. Raises ValueError for others.
+    ``mask`` has one number per key, or per query and key. Or it has the length of each of B
+    sequences, optionally followed by their starts. Raises ValueError for other masks.
     """
     batch, whole = scores.shape[0], scores.shape[-1]
     if mask.ndim == 1 and len(mask) in (batch, 2 * batch):
@@ -72,16 +72,19 @@ def shown(mask: np.ndarray, scores: np.ndarray) -> np.ndarray:
     return (mask > 0)[:, None] if mask.ndim == 3 else (mask > 0)[:, None, None]
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Raise ValueError for packed operands, shared buffers and unsupported masks."""
-    query, key, value, bias, mask, scores_bias, past_key, past_value, *shared = (
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the result, the keys, the values and the scores.
+
+    Raises ValueError for packed operands, shared buffers and unsupported masks.
+    """
+    query, key, value, bias, mask, scores_bias, past_key, past_value, *buffers = (
         *inputs,
         *(None,) * 8,
     )[: max(8, len(inputs))]
     assert query is not None
     if key is None or value is None:
         raise ValueError("packed operands are not covered")
-    if any(operand is not None for operand in shared):
+    if any(operand is not None for operand in buffers):
         raise ValueError("keys and values in a buffer that runs share are not covered")
     count = int_of(attributes, "num_heads")
     if bias is not None:
@@ -91,17 +94,17 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
     q, k, v = (_heads(x, count) for x in (query, key, value))
     if past_key is not None and past_value is not None:
         k, v = np.concatenate([past_key, k], 2), np.concatenate([past_value, v], 2)
-    given_scale = attributes["scale"]
-    scores = q @ k.swapaxes(-1, -2) * (given_scale or 1 / math.sqrt(q.shape[-1]))
+    scale = attributes["scale"]
+    scores = q @ k.swapaxes(-1, -2) * (scale or 1 / math.sqrt(q.shape[-1]))
     filler = attributes["mask_filter_value"]
     assert isinstance(filler, int | float)
     if mask is not None:
-        scores = scores + np.where(shown(mask, scores), 0, filler)
+        scores = scores + np.where(visible_keys(mask, scores), 0, filler)
     if scores_bias is not None:
         scores = scores + scores_bias
     if attributes["unidirectional"]:
-        late = np.triu(np.ones(scores.shape[-2:], bool), 1 + k.shape[2] - q.shape[2])
-        scores = np.where(late, -np.inf, scores)
+        is_later = np.triu(np.ones(scores.shape[-2:], bool), 1 + k.shape[2] - q.shape[2])
+        scores = np.where(is_later, -np.inf, scores)
     weights = np.exp(scores - scores.max(-1, keepdims=True, initial=-np.inf))
     weights = weights / weights.sum(-1, keepdims=True)
     result = (weights @ v).transpose(0, 2, 1, 3)
@@ -110,7 +113,7 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
-    """Build ONNX's Attention, for separate operands without bias and key mask."""
+    """Build ONNX's Attention; None for packed operands, a bias or a key mask."""
     query, key, value, *others = (*inputs, *(None,) * 10)[:10]
     ranks = [None if x is None or x.shape is None else len(x.shape) for x in (query, key, value)]
     own_bias, mask, scores_bias, past_key, past_value, *rest = others
@@ -136,7 +139,7 @@ def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, 
 
 MULTI_HEAD_ATTENTION = operator(
     "MultiHeadAttention",
-    "attention of as many heads of keys as of queries",
+    "attention with as many key heads as query heads",
     inputs=(
         *("query", "key?", "value?", "bias?", "key_padding_mask?", "attention_bias?"),
         *("past_key?", "past_value?", "past_sequence_length?", "cache_indirection?"),

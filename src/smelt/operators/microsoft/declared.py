@@ -16,9 +16,9 @@ RUNTIME = "ONNX Runtime"
 Values = Sequence["ir.Value | None"]
 
 
-def operator(name: str, summary: str, **said: Any) -> Operator:
-    """Return an operator of the domain, for which ONNX Runtime has a kernel."""
-    return Operator(domain=DOMAIN, runtime=RUNTIME, name=name, summary=summary, **said)
+def operator(name: str, summary: str, **fields: Any) -> Operator:
+    """Return an operator of the domain; ``fields`` are further fields of ``Operator``."""
+    return Operator(domain=DOMAIN, runtime=RUNTIME, name=name, summary=summary, **fields)
 
 
 def ints(**defaults: int | None) -> tuple[Attribute, ...]:
@@ -36,6 +36,7 @@ def like_first(results: int = 1) -> Callable[[Values, Attributes], Sequence[Resu
     """Return a shape rule: every result has the type of the first input."""
 
     def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+        """Return the type of the first input for each result."""
         x = first(inputs)
         return (Result(x.dtype, x.shape),) * results
 

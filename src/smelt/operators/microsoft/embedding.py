@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.declare import Attributes, Computed, Given, Result
-from smelt.operators.inputs import first, given, present
+from smelt.operators.declare import Arguments, Attributes, Computed, Result
+from smelt.operators.inputs import first, input_at, present
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.quantized import dequantized
 
@@ -26,7 +26,7 @@ def _infer(inputs: Values, table: ir.Value | None, dtype: ir.DataType | None) ->
     return [Result(dtype, whole), Result(INT32, ir.Shape(ids.shape.dims[:1])), Result(dtype, whole)]
 
 
-def _embedded(
+def _embed(
     ids: np.ndarray,
     kinds: np.ndarray | None,
     tables: Sequence[np.ndarray | None],
@@ -48,7 +48,7 @@ def _embedded(
     return result.astype(total.dtype), kept.astype(np.int32), total
 
 
-def _embedded_body(
+def _embed_body(
     b: Builder,
     ids: ir.Value,
     kinds: ir.Value | None,
@@ -58,7 +58,7 @@ def _embedded_body(
     places: ir.Value | None,
     attributes: Attributes,
 ) -> tuple[ir.Value, ...]:
-    """Build what ``_embedded`` computes."""
+    """Build the nodes that compute ``_embed``."""
     words, positions, segments = tables
     if places is None:
         length = b.op("Gather", b.op("Shape", ids), b.const_i64(1), axis=0)
@@ -73,65 +73,72 @@ def _embedded_body(
     spread = b.mean(b.op("Mul", centre, centre), [-1])
     root = b.op("Sqrt", b.op("Add", spread, b.const_like(epsilon, total)))
     result = b.op("Add", b.op("Mul", b.op("Div", centre, root), norm[0]), norm[1])
-    return result, _kept(b, ids if mask is None else mask, mask is not None), total
+    return result, _count_ones(b, ids if mask is None else mask, mask is not None), total
 
 
-def _kept(b: Builder, numbers: ir.Value, counted: bool) -> ir.Value:
+def _count_ones(b: Builder, numbers: ir.Value, counted: bool) -> ir.Value:
     """Build the number of ones in each row; 0 unless ``counted``."""
     ones = b.op("Cast", b.op("Equal", numbers, b.const_like(1, numbers)), to=int(INT32))
     chosen = ones if counted else b.op("Mul", ones, b.constant(np.int32(0)))
     return b.op("ReduceSum", chosen, b.const_i64([1]), keepdims=0)
 
 
-def _plain(inputs: Given, attributes: Attributes) -> Computed:
+def _float_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the results from tables of floats."""
     ids, kinds, words, positions, segments, gamma, beta, mask, places = (*inputs, None, None)[:9]
     assert ids is not None
     assert gamma is not None
     assert beta is not None
     tables = words, positions, segments
-    return _embedded(ids, kinds, tables, (gamma, beta), mask, places, attributes)
+    return _embed(ids, kinds, tables, (gamma, beta), mask, places, attributes)
 
 
-def _plain_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+def _float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build the results from tables of floats."""
     ids, kinds, words, positions, segments, gamma, beta, mask, places = (*inputs, None, None)[:9]
     assert ids is not None
     tables = words, positions, segments
-    return _embedded_body(b, ids, kinds, tables, (gamma, beta), mask, places, attributes)
+    return _embed_body(b, ids, kinds, tables, (gamma, beta), mask, places, attributes)
 
 
-def _infer_plain(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    table = given(inputs, 2)
+def _infer_float(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the types; the result has the dtype of the word table."""
+    table = input_at(inputs, 2)
     return _infer(inputs, table, None if table is None else table.dtype)
 
 
-def _bytes(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute the embedding from quantized tables, in floats."""
+def _quantized_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return norm and mask lengths from quantized tables, computed in floats."""
     ids, kinds, *tables = inputs[:7]
     assert ids is not None
-    several = zip(tables, inputs[8:13], inputs[13:18], strict=True)
-    reals = [None if each[0] is None else dequantized(*each) for each in several]
-    *tables, gamma, beta = reals
+    triples = zip(tables, inputs[8:13], inputs[13:18], strict=True)
+    tables_of_floats = [None if triple[0] is None else dequantized(*triple) for triple in triples]
+    *tables, gamma, beta = tables_of_floats
     assert gamma is not None
     assert beta is not None
-    return _embedded(ids, kinds, tables, (gamma, beta), inputs[7], None, attributes)[:2]
+    return _embed(ids, kinds, tables, (gamma, beta), inputs[7], None, attributes)[:2]
 
 
-def _bytes_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+def _quantized_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build norm and mask lengths from dequantized tables."""
     ids, kinds, *tables = inputs[:7]
     assert ids is not None
-    several = zip(tables, inputs[8:13], inputs[13:18], strict=True)
-    reals = [None if each[0] is None else b.op("DequantizeLinear", *each) for each in several]
-    *floats_of, gamma, beta = reals
+    triples = zip(tables, inputs[8:13], inputs[13:18], strict=True)
+    tables_of_floats = [
+        None if triple[0] is None else b.op("DequantizeLinear", *triple) for triple in triples
+    ]
+    *floats_of, gamma, beta = tables_of_floats
     norm = gamma, beta
-    return _embedded_body(b, ids, kinds, floats_of, norm, inputs[7], None, attributes)[:2]
+    return _embed_body(b, ids, kinds, floats_of, norm, inputs[7], None, attributes)[:2]
 
 
-def _infer_bytes(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    return _infer(inputs, given(inputs, 2), ir.DataType.FLOAT)[:2]
+def _infer_quantized(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the types of norm and mask lengths; the norm is float32."""
+    return _infer(inputs, input_at(inputs, 2), ir.DataType.FLOAT)[:2]
 
 
 _TABLES = ("word_embedding", "position_embedding", "segment_embedding", "gamma", "beta")
-_MAY_LACK = {"segment_embedding": "?"}
+_OPTIONAL = {"segment_embedding": "?"}
 OPERATORS = (
     operator(
         "EmbedLayerNormalization",
@@ -142,9 +149,9 @@ OPERATORS = (
         ),
         outputs=("output", "mask_index?", "embedding_sum?"),
         attributes=(*floats(epsilon=EPSILON), *ints(mask_index_type=0)),
-        infer=_infer_plain,
-        reference=_plain,
-        body=_plain_body,
+        infer=_infer_float,
+        reference=_float_reference,
+        body=_float_body,
     ),
     operator(
         "QEmbedLayerNormalization",
@@ -152,13 +159,13 @@ OPERATORS = (
         inputs=(
             *("input_ids", "segment_ids?", "word_embedding_quant", "position_embedding_quant"),
             *("segment_embedding?", "gamma_quant", "beta_quant", "mask?"),
-            *(f"{name}_scale{_MAY_LACK.get(name, '')}" for name in _TABLES),
-            *(f"{name}_zero_point{_MAY_LACK.get(name, '')}" for name in _TABLES),
+            *(f"{name}_scale{_OPTIONAL.get(name, '')}" for name in _TABLES),
+            *(f"{name}_zero_point{_OPTIONAL.get(name, '')}" for name in _TABLES),
         ),
         outputs=("layernorm_out", "mask_index_out"),
         attributes=floats(epsilon=EPSILON),
-        infer=_infer_bytes,
-        reference=_bytes,
-        body=_bytes_body,
+        infer=_infer_quantized,
+        reference=_quantized_reference,
+        body=_quantized_body,
     ),
 )

@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Result, int_of
-from smelt.operators.inputs import first, given, present
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Result, int_of
+from smelt.operators.inputs import first, input_at, present
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.products import infer_product
 from smelt.operators.microsoft.windows import ATTRIBUTES, DILATIONS, KERNEL, windows_of
@@ -46,37 +46,38 @@ def _parameters(attributes: Attributes) -> tuple[str, dict[str, float]] | None:
     name = str(attributes["activation"] or "")
     if name not in PARAMETERS:
         return None
-    several = attributes.get("activation_params")
+    listed = attributes.get("activation_params")
     single = (attributes.get(f"activation_{each}") for each in ("alpha", "beta", "gamma"))
-    said = [*several] if isinstance(several, tuple | list) else [*single]
-    known = dict(PARAMETERS[name])
-    for parameter, value in zip(known, said, strict=False):
+    values = [*listed] if isinstance(listed, tuple | list) else [*single]
+    parameters = dict(PARAMETERS[name])
+    for parameter, value in zip(parameters, values, strict=False):
         if isinstance(value, int | float):
-            known[parameter] = float(value)
-    return name, known
+            parameters[parameter] = float(value)
+    return name, parameters
 
 
 def _activated(x: np.ndarray, attributes: Attributes) -> np.ndarray:
-    found = _parameters(attributes)
-    if found is None:
+    """Return the activation of ``x``; raises ValueError if it is not in the table."""
+    activation = _parameters(attributes)
+    if activation is None:
         raise ValueError(f"the activation {attributes['activation']!r} is not covered")
-    return np.asarray(COMPUTED[found[0]](x, **found[1]))
+    return np.asarray(COMPUTED[activation[0]](x, **activation[1]))
 
 
 def _activation(b: Builder, x: ir.Value, attributes: Attributes) -> ir.Value:
-    """Build an activation of the table."""
-    found = _parameters(attributes)
-    assert found is not None
-    name = found[0]
-    said: dict[str, Any] = {**found[1]}
+    """Build the activation of ``x``."""
+    activation = _parameters(attributes)
+    assert activation is not None
+    name = activation[0]
+    parameters: dict[str, Any] = {**activation[1]}
     if name == "Clip":
-        return b.op("Clip", x, *(b.const_like(said[end], x) for end in ("min", "max")))
-    return b.op(name, x, **said) if name else x
+        return b.op("Clip", x, *(b.const_like(parameters[end], x) for end in ("min", "max")))
+    return b.op(name, x, **parameters) if name else x
 
 
 def _infer_conv(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the type of a convolution: batch, filters, and the windows along each axis."""
-    x, w = first(inputs), given(inputs, 1)
+    x, w = first(inputs), input_at(inputs, 1)
     if x.shape is None or w is None or w.shape is None:
         return (Result(x.dtype, None),)
     kernel = [dim for dim in w.shape.dims[2:] if isinstance(dim, int)]
@@ -86,38 +87,40 @@ def _infer_conv(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     return (Result(x.dtype, ir.Shape([x.shape[0], w.shape[0], *spatial])),)
 
 
-def _conv(inputs: Given, attributes: Attributes) -> Computed:
-    """Return the convolution plus bias and addend, activated."""
+def _conv(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the activation of the convolution plus bias and addend."""
     x, w = present(inputs[:2])
-    bias, more = (*inputs[2:], None, None)[:2]
+    bias, addend = (*inputs[2:], None, None)[:2]
     views = windows_of(attributes, w.shape[2:]).views(x, 0)
     groups, inner = int_of(attributes, "group"), tuple(range(-(w.ndim - 2), 0))
     parts = zip(np.split(views, groups, 1), np.split(w, groups), strict=True)
     axes = ((1, *inner), (1, *range(2, w.ndim)))
     total = np.concatenate([np.tensordot(part, filters, axes) for part, filters in parts], -1)
     total = np.moveaxis(total if bias is None else total + bias, -1, 1)
-    total = total if more is None else total + more
+    total = total if addend is None else total + addend
     return (_activated(total, attributes).astype(x.dtype),)
 
 
 def _conv_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
+    """Build Conv, the sum with the addend, and the activation; None for an unknown activation."""
     if _parameters(attributes) is None:
         return None
-    own: dict[str, Any] = {k: v for k, v in attributes.items() if "activation" not in k}
-    total = b.op("Conv", *(given(inputs, place) for place in range(3)), **own)
-    more = given(inputs, 3)
-    total = total if more is None else b.op("Add", total, more)
+    conv_attributes: dict[str, Any] = {k: v for k, v in attributes.items() if "activation" not in k}
+    total = b.op("Conv", *(input_at(inputs, place) for place in range(3)), **conv_attributes)
+    addend = input_at(inputs, 3)
+    total = total if addend is None else b.op("Add", total, addend)
     return (_activation(b, total, attributes),)
 
 
 def _infer_gemm(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the type of the product."""
     return infer_product(inputs[:2], {**attributes, "transBatchA": 0, "transBatchB": 0})
 
 
-def _gemm(inputs: Given, attributes: Attributes) -> Computed:
-    """Return the product plus addend, activated."""
+def _gemm(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the activation of the product plus addend."""
     a, b = present(inputs[:2])
-    c = given(inputs, 2)
+    c = input_at(inputs, 2)
     left, right = (a.T if attributes["transA"] else a), (b.T if attributes["transB"] else b)
     alpha, beta = attributes["alpha"], attributes["beta"]
     assert isinstance(alpha, int | float)
@@ -128,10 +131,13 @@ def _gemm(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _gemm_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
+    """Build Gemm and the activation; None for an unknown activation."""
     if _parameters(attributes) is None:
         return None
-    own: dict[str, Any] = {name: attributes[name] for name in ("alpha", "beta", "transA", "transB")}
-    total = b.op("Gemm", *(given(inputs, place) for place in range(3)), **own)
+    gemm_attributes: dict[str, Any] = {
+        name: attributes[name] for name in ("alpha", "beta", "transA", "transB")
+    }
+    total = b.op("Gemm", *(input_at(inputs, place) for place in range(3)), **gemm_attributes)
     return (_activation(b, total, attributes),)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Result
-from smelt.operators.inputs import first, given, present
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Result
+from smelt.operators.inputs import first, input_at, present
 from smelt.operators.microsoft.declared import Values, operator
 from smelt.operators.microsoft.quantized import dequantized, requantized
 
@@ -21,7 +21,9 @@ SPELLED_OUT = frozenset({ir.DataType.UINT16, ir.DataType.INT16})
 FLOAT = ir.DataType.FLOAT
 
 
-def _along(array: np.ndarray | None, x: np.ndarray, attributes: Attributes) -> np.ndarray | None:
+def _along_axis(
+    array: np.ndarray | None, x: np.ndarray, attributes: Attributes
+) -> np.ndarray | None:
     """Return one number, or one per index of an axis, reshaped to broadcast against ``x``."""
     axis = attributes["axis"]
     if array is None or array.size == 1 or not isinstance(axis, int):
@@ -32,49 +34,53 @@ def _along(array: np.ndarray | None, x: np.ndarray, attributes: Attributes) -> n
 
 
 def _infer_quantize(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    zero = given(inputs, 2)
+    """Return the shape of the input in the type of the zero point, by default uint8."""
+    zero = input_at(inputs, 2)
     return (Result(ir.DataType.UINT8 if zero is None else zero.dtype, first(inputs).shape),)
 
 
 def _infer_dequantize(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    scale = given(inputs, 1)
+    """Return the shape of the input in the type of the scale."""
+    scale = input_at(inputs, 1)
     return (Result(None if scale is None else scale.dtype, first(inputs).shape),)
 
 
-def _quantize(inputs: Given, attributes: Attributes) -> Computed:
+def _quantize(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the input in steps of the scale, plus the zero point."""
     x, scale = present(inputs[:2])
-    zero = given(inputs, 2)
+    zero = input_at(inputs, 2)
     dtype = np.dtype(np.uint8) if zero is None else zero.dtype
-    step = _along(scale.astype(np.float32), x, attributes)
-    return (requantized(x.astype(np.float32), step, _along(zero, x, attributes), dtype),)
+    step = _along_axis(scale.astype(np.float32), x, attributes)
+    return (requantized(x.astype(np.float32), step, _along_axis(zero, x, attributes), dtype),)
 
 
-def _dequantize(inputs: Given, attributes: Attributes) -> Computed:
+def _dequantize(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the floats that the integers stand for, in the type of the scale."""
     x, scale = present(inputs[:2])
-    zero = given(inputs, 2)
-    step = _along(scale.astype(np.float32), x, attributes)
-    real = dequantized(x, step, _along(zero, x, attributes))
+    zero = input_at(inputs, 2)
+    step = _along_axis(scale.astype(np.float32), x, attributes)
+    real = dequantized(x, step, _along_axis(zero, x, attributes))
     with np.errstate(over="ignore"):  # half floats end at 65504
         return (real.astype(scale.dtype),)
 
 
-def _body(op: str, narrow: int) -> Any:
-    """Return a body: ONNX's own operator if the opset has it for the types, else arithmetic.
+def _body(op: str, integer_input: int) -> Any:
+    """Return a body: ONNX's operator if the opset has it for the types, else arithmetic.
 
-    ``narrow`` is the position of the integers. Arithmetic covers 16-bit integers; old opsets have
-    no 4-bit types.
+    ``integer_input`` is the position of the integers. Arithmetic supports 16-bit integers; old
+    opsets have no 4-bit types.
     """
-    spelled_out = _quantize_spelled_out if narrow else _dequantize_spelled_out
+    spelled_out = _quantize_spelled_out if integer_input else _dequantize_spelled_out
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
         """Build ONNX's operator or the arithmetic; None if neither is possible."""
-        small, scale = given(inputs, narrow), given(inputs, 1)
-        plain = small is None or small.dtype in OF_ALL_OPSETS
-        plain = plain and scale is not None and scale.dtype == FLOAT
-        if plain or b.model.opset_imports.get("", 0) >= 21:
-            said: dict[str, Any] = dict(attributes)
-            return (b.op(op, *inputs, **said),)
-        if small is None or small.dtype not in SPELLED_OUT or first(inputs).shape is None:
+        integers, scale = input_at(inputs, integer_input), input_at(inputs, 1)
+        is_supported = integers is None or integers.dtype in OF_ALL_OPSETS
+        is_supported = is_supported and scale is not None and scale.dtype == FLOAT
+        if is_supported or b.model.opset_imports.get("", 0) >= 21:
+            options: dict[str, Any] = dict(attributes)
+            return (b.op(op, *inputs, **options),)
+        if integers is None or integers.dtype not in SPELLED_OUT or first(inputs).shape is None:
             return None
         return (spelled_out(b, inputs, attributes),)
 
@@ -82,12 +88,13 @@ def _body(op: str, narrow: int) -> Any:
 
 
 def _to_float(b: Builder, value: ir.Value | None) -> ir.Value:
+    """Build ``value`` as float32."""
     assert value is not None
     return b.cast(value, FLOAT)
 
 
-def _meeting(b: Builder, value: ir.Value, inputs: Values, attributes: Attributes) -> ir.Value:
-    """Build what ``_along`` computes."""
+def _broadcastable(b: Builder, value: ir.Value, inputs: Values, attributes: Attributes) -> ir.Value:
+    """Build ``value``, one number or one per index of the axis, reshaped to broadcast to x."""
     axis, shape = attributes["axis"], first(inputs).shape
     assert shape is not None
     after = len(shape) - 1 - axis % len(shape) if isinstance(axis, int) and len(shape) else -1
@@ -99,8 +106,8 @@ def _quantize_spelled_out(b: Builder, inputs: Values, attributes: Attributes) ->
     x, scale, zero = inputs
     assert zero is not None
     assert zero.dtype is not None
-    step, less = (_meeting(b, _to_float(b, v), inputs, attributes) for v in (scale, zero))
-    steps = b.op("Add", b.op("Round", b.op("Div", _to_float(b, x), step)), less)
+    step, offset = (_broadcastable(b, _to_float(b, v), inputs, attributes) for v in (scale, zero))
+    steps = b.op("Add", b.op("Round", b.op("Div", _to_float(b, x), step)), offset)
     bounds = ml_dtypes.iinfo(zero.dtype.numpy())
     ends = (b.const_like(int(end), steps) for end in (bounds.min, bounds.max))
     return b.op("Cast", b.op("Clip", steps, *ends), to=int(zero.dtype))
@@ -113,9 +120,9 @@ def _dequantize_spelled_out(b: Builder, inputs: Values, attributes: Attributes) 
     assert scale.dtype is not None
     centred = _to_float(b, x)
     if zero is not None:
-        less = _meeting(b, _to_float(b, zero), inputs, attributes)
-        centred = b.op("Sub", centred, less)
-    real = b.op("Mul", centred, _meeting(b, _to_float(b, scale), inputs, attributes))
+        offset = _broadcastable(b, _to_float(b, zero), inputs, attributes)
+        centred = b.op("Sub", centred, offset)
+    real = b.op("Mul", centred, _broadcastable(b, _to_float(b, scale), inputs, attributes))
     return b.cast(real, scale.dtype)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.declare import Attributes, Computed, Given, Result
-from smelt.operators.inputs import first, given
+from smelt.operators.declare import Arguments, Attributes, Computed, Result
+from smelt.operators.inputs import first, input_at
 from smelt.operators.microsoft.declared import Values, floats, operator
 
 F32 = ir.DataType.FLOAT
@@ -22,7 +22,7 @@ def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     return Result(x.dtype, x.shape), Result(F32, rows), Result(F32, rows), Result(x.dtype, x.shape)
 
 
-def _reference(inputs: Given, attributes: Attributes, centred: bool) -> Computed:
+def _reference(inputs: Arguments, attributes: Attributes, centred: bool) -> Computed:
     """Return the norm, mean, factor and sum; ``centred`` subtracts the mean."""
     x, skip, gamma, *rest = inputs
     beta, bias = (*rest, None, None)[:2] if centred else (None, (*rest, None)[0])
@@ -44,9 +44,9 @@ def _reference(inputs: Given, attributes: Attributes, centred: bool) -> Computed
 def _body(
     b: Builder, inputs: Values, attributes: Attributes, centred: bool
 ) -> tuple[ir.Value, ...]:
-    """Build sums and the norm from its moments, so that all four results exist."""
-    x, skip, gamma, beta = (given(inputs, place) for place in range(4))
-    bias = given(inputs, 4) if centred else beta
+    """Build the sum and its norm from its moments, because all four results may be read."""
+    x, skip, gamma, beta = (input_at(inputs, place) for place in range(4))
+    bias = input_at(inputs, 4) if centred else beta
     epsilon = attributes["epsilon"]
     assert isinstance(epsilon, int | float)
     dtype = first(inputs).dtype
@@ -74,23 +74,23 @@ def _body(
     return result, *statistics, total
 
 
-def layer_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute the layer norm of the sum."""
+def layer_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return layer norm, mean, factor and sum."""
     return _reference(inputs, attributes, centred=True)
 
 
 def layer_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Build the layer norm of the sum."""
+    """Build layer norm, mean, factor and sum."""
     return _body(b, inputs, attributes, centred=True)
 
 
-def rms_reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute the root-mean-square norm of the sum."""
+def rms_reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return root-mean-square norm, zeros, factor and sum."""
     return _reference(inputs, attributes, centred=False)
 
 
 def rms_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Build the root-mean-square norm of the sum."""
+    """Build root-mean-square norm, zeros, factor and sum."""
     return _body(b, inputs, attributes, centred=False)
 
 

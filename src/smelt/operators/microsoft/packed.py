@@ -11,16 +11,18 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
-from smelt.operators.inputs import first, given, present
+from smelt.operators.declare import Arguments, Attributes, Computed, Result, int_of
+from smelt.operators.inputs import first, input_at, present
 from smelt.operators.microsoft.declared import Values, ints, operator
 
 BITS = (2, 4, 8)
 
 
 def unpacked(packed: np.ndarray, bits: int, count: int) -> np.ndarray:
-    """Return the first ``count`` numbers of ``bits`` in the bytes of the last axis, lowest bits
-    first."""
+    """Return the first ``count`` numbers of ``bits`` in the bytes of the last axis.
+
+    The lowest bits of a byte come first.
+    """
     planes = [packed >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
     whole = np.stack(planes, -1).reshape(*packed.shape[:-1], -1)
     return np.asarray(whole[..., :count])
@@ -35,7 +37,7 @@ def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
 
 
 def zero_points(zeros: np.ndarray | None, n: int, blocks: int, bits: int) -> np.ndarray:
-    """Return a zero point for each of ``blocks`` of ``n`` rows; the default is half of the code
+    """Return a zero point for each of ``blocks`` of ``n`` rows; by default half of the code
     range."""
     if zeros is None:
         return np.full((n, blocks), 1 << (bits - 1), np.float32)
@@ -44,8 +46,8 @@ def zero_points(zeros: np.ndarray | None, n: int, blocks: int, bits: int) -> np.
     return zeros.reshape(n, blocks).astype(np.float32)
 
 
-def product(inputs: Given, attributes: Attributes) -> Computed:
-    """Return the product with the weights: each block minus its zero point, times its scale."""
+def product(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return ``a @ weights.T``; a weight is (code - zero point) * scale of its block."""
     a, codes, scales = present(inputs[:3])
     zeros, places, bias = (*inputs[3:], *(None,) * 3)[:3]
     n, k, bits, block = (int_of(attributes, name) for name in ("N", "K", "bits", "block_size"))
@@ -74,9 +76,9 @@ def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir
     factors = b.op("Reshape", scales, b.const_i64([n, blocks]))
     offsets = None
     if zeros is not None and zeros.dtype == codes.dtype:
-        each = 8 // bits
-        rows = _numbers(b, zeros, bits, (n, -(-blocks // each) * each), a)
-        offsets = _first(b, rows, blocks) if blocks % each else rows
+        codes_per_byte = 8 // bits
+        rows = _numbers(b, zeros, bits, (n, -(-blocks // codes_per_byte) * codes_per_byte), a)
+        offsets = _first(b, rows, blocks) if blocks % codes_per_byte else rows
     elif zeros is not None:
         offsets = b.op("Reshape", zeros, b.const_i64([n, blocks]))
     spread: tuple[int, ...] = (n, blocks, block)
@@ -99,7 +101,7 @@ def product_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir
 
 
 def _first(b: Builder, rows: ir.Value, count: int) -> ir.Value:
-    """Build the first columns of a matrix."""
+    """Build the first ``count`` columns of a matrix."""
     return b.op("Slice", rows, *(b.const_i64([i]) for i in (0, count, 1)))
 
 
@@ -122,14 +124,14 @@ def _numbers(
 
 def _axes(inputs: Values, attributes: Attributes) -> tuple[int, int] | None:
     """Return the axis to gather along and the axis of blocks; None if ranks are unknown."""
-    data, indices = first(inputs), given(inputs, 1)
+    data, indices = first(inputs), input_at(inputs, 1)
     if data.shape is None or indices is None or indices.shape is None:
         return None
     rank = len(data.shape)
     return int_of(attributes, "gather_axis") % rank, int_of(attributes, "quantize_axis") % rank
 
 
-def _each(data: ir.Value | None, attributes: Attributes) -> int:
+def _codes_per_element(data: ir.Value | None, attributes: Attributes) -> int:
     """Return the number of codes in one element of ``data``."""
     packed = data is not None and data.dtype == ir.DataType.UINT8
     return 8 // int_of(attributes, "bits") if packed else 1
@@ -137,7 +139,7 @@ def _each(data: ir.Value | None, attributes: Attributes) -> int:
 
 def infer_rows(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the type of a Gather of the unpacked numbers."""
-    data, indices, scales = first(inputs), given(inputs, 1), given(inputs, 2)
+    data, indices, scales = first(inputs), input_at(inputs, 1), input_at(inputs, 2)
     dtype = None if scales is None else scales.dtype
     axes = _axes(inputs, attributes)
     if axes is None:
@@ -147,15 +149,19 @@ def infer_rows(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     assert indices.shape is not None
     dims: list[Dim] = list(data.shape.dims)
     last = dims[-1]
-    dims[-1] = last * _each(data, attributes) if isinstance(last, int) else ir.SymbolicDim(None)
+    dims[-1] = (
+        last * _codes_per_element(data, attributes)
+        if isinstance(last, int)
+        else ir.SymbolicDim(None)
+    )
     dims[axes[0] : axes[0] + 1] = indices.shape.dims
     return (Result(dtype, ir.Shape(dims)),)
 
 
-def rows(inputs: Given, attributes: Attributes) -> Computed:
-    """Return the selected numbers minus the zero points of their blocks, times the scales."""
+def rows(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the selected elements, each (code - zero point) * scale of its block."""
     data, indices, scales = present(inputs[:3])
-    zeros = given(inputs, 3)
+    zeros = input_at(inputs, 3)
     bits, block = int_of(attributes, "bits"), int_of(attributes, "block_size")
     axis = int_of(attributes, "quantize_axis") % data.ndim
     offsets = np.zeros(()) if zeros is None else zeros.astype(np.float32)
@@ -164,17 +170,21 @@ def rows(inputs: Given, attributes: Attributes) -> Computed:
         offsets = np.asarray(1 << (bits - 1) if zeros is None else unpacked(zeros, bits, count))
         data = unpacked(data, bits, 8 // bits * data.shape[-1])
 
-    def spread(each: np.ndarray) -> np.ndarray:
-        return np.repeat(each, block, axis).take(range(data.shape[axis]), axis)
+    def spread(per_block: np.ndarray) -> np.ndarray:
+        """Return one number per element from one ``per_block``."""
+        return np.repeat(per_block, block, axis).take(range(data.shape[axis]), axis)
 
-    less = spread(offsets) if np.ndim(offsets) else offsets
-    real = (data.astype(np.float32) - less) * spread(scales.astype(np.float32))
+    offset_of_element = spread(offsets) if np.ndim(offsets) else offsets
+    real = (data.astype(np.float32) - offset_of_element) * spread(scales.astype(np.float32))
     chosen = real.take(indices.astype(np.int64), int_of(attributes, "gather_axis"))
     return (chosen.astype(scales.dtype),)
 
 
 def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
-    """Build a Gather of bytes, then unpack them; ONNX gathers no sub-byte types."""
+    """Build a Gather of bytes, then the unpacking; ONNX gathers no sub-byte types.
+
+    None for blocks that are not along the last axis, or that do not fill it.
+    """
     data, indices, scales, zeros = (*inputs, None)[:4]
     axes = _axes(inputs, attributes)
     if axes is None or data is None or indices is None or scales is None or scales.dtype is None:
@@ -194,26 +204,28 @@ def rows_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Va
     blocks = None if count is None else count[-1]
     if bits not in BITS or not isinstance(size, int) or not isinstance(blocks, int):
         return None
-    whole = size * _each(data, attributes)
+    whole = size * _codes_per_element(data, attributes)
     if whole != blocks * block:
         return None
-    chosen = [
+    gathered_inputs = [
         None if value is None else b.op("Gather", value, indices, axis=gathered)
         for value in (data, scales, zeros)
     ]
-    codes, factors, points = chosen
+    codes, factors, points = gathered_inputs
     assert codes is not None
     assert factors is not None
     kept = [0] * (rank + len(indices.shape) - 2)
     numbers = _numbers(b, codes, bits, [*kept, blocks, block], factors)
     offsets = b.const_like(1 << (bits - 1), factors)
     if points is not None:
-        each = 8 // bits
-        several = _numbers(b, points, bits, [*kept, -(-blocks // each) * each], factors)
-        if blocks % each:
+        codes_per_byte = 8 // bits
+        zero_points_of_blocks = _numbers(
+            b, points, bits, [*kept, -(-blocks // codes_per_byte) * codes_per_byte], factors
+        )
+        if blocks % codes_per_byte:
             ends = (b.const_i64([i]) for i in (0, blocks, -1, 1))
-            several = b.op("Slice", several, *ends)
-        offsets = b.op("Unsqueeze", several, b.const_i64([-1]))
+            zero_points_of_blocks = b.op("Slice", zero_points_of_blocks, *ends)
+        offsets = b.op("Unsqueeze", zero_points_of_blocks, b.const_i64([-1]))
     real = b.op("Mul", b.op("Sub", numbers, offsets), b.op("Unsqueeze", factors, b.const_i64([-1])))
     return (b.op("Reshape", real, b.const_i64([*kept, whole])),)
 

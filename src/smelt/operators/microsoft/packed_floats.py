@@ -1,4 +1,4 @@
-"""``MatMulBnb4``: 4-bit weights that index 16 floats, each block times its largest magnitude."""
+"""``MatMulBnb4``: 4-bit weights that index a table of 16 floats, with one factor per block."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.declare import Attributes, Computed, Given, int_of
+from smelt.operators.declare import Arguments, Attributes, Computed, int_of
 from smelt.operators.inputs import present
 from smelt.operators.microsoft.declared import Values, ints, operator
 from smelt.operators.microsoft.packed import infer_product
@@ -32,7 +32,7 @@ def _shape(attributes: Attributes) -> tuple[int, int]:
     return (n, k) if attributes["transB"] else (k, n)
 
 
-def _product(inputs: Given, attributes: Attributes) -> Computed:
+def _product(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the product with the decoded weights."""
     a, codes, greatest = present(inputs)
     shape, block = _shape(attributes), int_of(attributes, "block_size")
@@ -64,8 +64,8 @@ def _body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value,
     if size % 2:
         scaled = b.op("Slice", scaled, *(b.const_i64([i]) for i in (0, size, 0)))
     weights = b.op("Reshape", scaled, b.const_i64(shape))
-    turned = b.op("Transpose", weights, perm=[1, 0]) if attributes["transB"] else weights
-    return (b.op("MatMul", a, turned),)
+    transposed = b.op("Transpose", weights, perm=[1, 0]) if attributes["transB"] else weights
+    return (b.op("MatMul", a, transposed),)
 
 
 OPERATORS = (

@@ -10,8 +10,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attributes, Computed, Given, Result
-from smelt.operators.inputs import first, given, present
+from smelt.operators.declare import Arguments, Attributes, Computed, Result
+from smelt.operators.inputs import first, input_at, present
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 
 
@@ -25,20 +25,21 @@ def _order(rank: int, attributes: Attributes, side: str) -> list[int]:
     return order
 
 
-def together(*stacks: Sequence[Dim]) -> list[Dim]:
-    """Return the dims that batch dims broadcast to, None where unknown."""
-    found: list[Dim] = []
+def broadcast_dims(*stacks: Sequence[Dim]) -> list[Dim]:
+    """Return the dims to which the batch dims ``stacks`` broadcast; unknown where symbols
+    differ."""
+    dims: list[Dim] = []
     for column in zip_longest(*(stack[::-1] for stack in stacks), fillvalue=1):
         sizes = {dim for dim in column if not (isinstance(dim, int) and dim == 1)}
         numbers = [dim for dim in sizes if isinstance(dim, int)]
         known = sizes if len(sizes) < 2 else numbers
-        found.append(next(iter(known), 1) if len(sizes) < 2 or numbers else ir.SymbolicDim(None))
-    return found[::-1]
+        dims.append(next(iter(known), 1) if len(sizes) < 2 or numbers else ir.SymbolicDim(None))
+    return dims[::-1]
 
 
 def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the type of a MatMul of the transposed operands."""
-    a, b = first(inputs), given(inputs, 1)
+    a, b = first(inputs), input_at(inputs, 1)
     if b is None or a.shape is None or b.shape is None:
         return (Result(a.dtype, None),)
     left = [a.shape[axis] for axis in _order(len(a.shape), attributes, "A")]
@@ -48,11 +49,11 @@ def infer_product(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     inner = left[-1], right[-2] if len(right) > 1 else right[0]
     if all(isinstance(dim, int) for dim in inner) and inner[0] != inner[1]:
         raise ValueError(f"rows of {inner[0]} meet columns of {inner[1]}")
-    dims = [*together(left[:-2], right[:-2]), *left[-2:-1]]
+    dims = [*broadcast_dims(left[:-2], right[:-2]), *left[-2:-1]]
     return (Result(a.dtype, ir.Shape(dims + right[-1:] if len(right) > 1 else dims)),)
 
 
-def product(inputs: Given, attributes: Attributes) -> Computed:
+def product(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the scaled product of the transposed operands."""
     a, b = present(inputs)
     left = a.transpose(_order(a.ndim, attributes, "A"))

@@ -1,7 +1,9 @@
-"""``QLinearAdd`` and its like: operators between quantized numbers, of ONNX Runtime's quantizer.
+"""``QLinearAdd`` and similar operators: operators between quantized numbers, of ONNX Runtime's
+quantizer.
 
-Each is spelled as DequantizeLinear, the operator on floats, QuantizeLinear, which targets with
-integer kernels compute in integers. Its kernels round once, so that a result is within one step.
+The body of each is DequantizeLinear, the operator on floats, QuantizeLinear. Targets with integer
+kernels compute that form in integers. Kernels of ONNX Runtime round once, so results agree within
+one step.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.declare import Attributes, Computed, Given, Operator, Result
+from smelt.operators.declare import Arguments, Attributes, Computed, Operator, Result
 from smelt.operators.inputs import first, present
 from smelt.operators.microsoft.declared import Values, floats, operator
 
@@ -26,7 +28,7 @@ Y, C = (tuple(f"{name}{rest}" for rest in ("_scale", "_zero_point?")) for name i
 def dequantized(
     x: np.ndarray | None, scale: np.ndarray | None, zero: np.ndarray | None
 ) -> np.ndarray:
-    """Return the floats that ``x`` stands for. Only ``zero`` may be absent."""
+    """Return the floats that ``x`` stands for; only ``zero`` may be absent."""
     assert x is not None
     assert scale is not None
     centred = x.astype(np.int32) - (0 if zero is None else zero.astype(np.int32))
@@ -36,8 +38,7 @@ def dequantized(
 def requantized(
     real: np.ndarray, scale: np.ndarray | None, zero: np.ndarray | None, dtype: np.dtype
 ) -> np.ndarray:
-    """Return ``real`` in steps of ``scale``, rounded to even, moved by ``zero``, clipped to
-    ``dtype``."""
+    """Return ``real / scale``, rounded to even, plus ``zero``, clipped to ``dtype``."""
     assert scale is not None
     bounds = ml_dtypes.iinfo(dtype)
     whole = np.rint(real / scale) + (0 if zero is None else zero.astype(np.int32))
@@ -52,30 +53,37 @@ def _declared(
     op: str,
     **defaults: float | None,
 ) -> Operator:
-    """Return an operator on ``count`` quantized numbers, which ``op`` of ONNX computes on
-    floats."""
+    """Return an operator on ``count`` quantized numbers.
+
+    ``op`` is the operator of ONNX that computes it on floats, and ``compute`` its NumPy function.
+    """
 
     def infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+        """Return the type of the first operand; no shape if a second operand has another."""
         x, shape = first(inputs), first(inputs).shape
         second = inputs[3] if count == 2 and len(inputs) > 3 else None
         if count == 2 and (second is None or second.shape is None or second.shape != shape):
             shape = None
         return (Result(x.dtype, shape),)
 
-    def reference(inputs: Given, attributes: Attributes) -> Computed:
-        given = [*inputs, *(None,) * (3 * count + 2 - len(inputs))]
-        reals = [dequantized(*given[3 * i : 3 * i + 3]) for i in range(count)]
+    def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+        """Return the quantized result of ``compute`` on floats."""
+        padded = [*inputs, *(None,) * (3 * count + 2 - len(inputs))]
+        reals = [dequantized(*padded[3 * i : 3 * i + 3]) for i in range(count)]
         real = compute(*reals, **attributes)
-        scale, zero = given[3 * count :][:2]
-        assert given[0] is not None
-        return (requantized(real, scale, zero, given[0].dtype),)
+        scale, zero = padded[3 * count :][:2]
+        assert padded[0] is not None
+        return (requantized(real, scale, zero, padded[0].dtype),)
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-        given = [*inputs, *(None,) * (3 * count + 2 - len(inputs))]
-        reals = (b.op("DequantizeLinear", *present(given[3 * i : 3 * i + 3])) for i in range(count))
-        said: dict[str, Any] = {key: attributes[key] for key in defaults}
-        real = b.op(op, *reals, **said)
-        return (b.op("QuantizeLinear", real, *present(given[3 * count :][:2])),)
+        """Build DequantizeLinear, ``op``, QuantizeLinear."""
+        padded = [*inputs, *(None,) * (3 * count + 2 - len(inputs))]
+        reals = (
+            b.op("DequantizeLinear", *present(padded[3 * i : 3 * i + 3])) for i in range(count)
+        )
+        options: dict[str, Any] = {key: attributes[key] for key in defaults}
+        real = b.op(op, *reals, **options)
+        return (b.op("QuantizeLinear", real, *present(padded[3 * count :][:2])),)
 
     return operator(
         name,
@@ -90,10 +98,12 @@ def _declared(
 
 
 def _leaky(x: np.ndarray, alpha: float) -> np.ndarray:
+    """Return ``alpha * x`` if x is negative, else x."""
     return np.where(x < 0, np.float32(alpha) * x, x)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
+    """Return the logistic function."""
     return np.asarray(1 / (1 + np.exp(-x)))
 
 

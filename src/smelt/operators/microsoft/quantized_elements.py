@@ -1,4 +1,4 @@
-"""``QLinearConcat``, ``QLinearWhere``, ``QLinearSoftmax``: operators that choose or compare
+"""``QLinearConcat``, ``QLinearWhere``, ``QLinearSoftmax``: selection and Softmax of quantized
 bytes."""
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
-from smelt.operators.inputs import first, given, present
+from smelt.operators.declare import Arguments, Attributes, Computed, Result, int_of
+from smelt.operators.inputs import first, input_at, present
 from smelt.operators.microsoft.declared import Values, ints, like_first, operator
-from smelt.operators.microsoft.products import together
+from smelt.operators.microsoft.products import broadcast_dims
 from smelt.operators.microsoft.quantized import dequantized, requantized
 
 
 def _infer_concat(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     """Return the type of the joined parts, with the sum of their sizes along ``axis``."""
-    zero, parts = given(inputs, 1), inputs[2::3]
+    zero, parts = input_at(inputs, 1), inputs[2::3]
     dtype = None if zero is None else zero.dtype
     shapes = [part.shape for part in parts if part is not None and part.shape is not None]
     if not shapes or len(shapes) < len(parts):
@@ -32,7 +32,8 @@ def _infer_concat(inputs: Values, attributes: Attributes) -> Sequence[Result]:
     return (Result(dtype, ir.Shape(dims)),)
 
 
-def _concat(inputs: Given, attributes: Attributes) -> Computed:
+def _concat(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the concatenated floats, quantized."""
     scale, zero = present(inputs[:2])
     parts = [dequantized(*inputs[i : i + 3]) for i in range(2, len(inputs), 3)]
     joined = np.concatenate(parts, int_of(attributes, "axis"))
@@ -40,6 +41,7 @@ def _concat(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _concat_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build DequantizeLinear of each part, Concat, QuantizeLinear."""
     triples = (inputs[i : i + 3] for i in range(2, len(inputs), 3))
     parts = [b.op("DequantizeLinear", *triple) for triple in triples]
     joined = b.op("Concat", *parts, axis=int_of(attributes, "axis"))
@@ -47,15 +49,16 @@ def _concat_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir
 
 
 def _infer_where(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    condition, x, y = first(inputs), given(inputs, 1), given(inputs, 4)
+    """Return the type of x, with the shape to which all three operands broadcast."""
+    condition, x, y = first(inputs), input_at(inputs, 1), input_at(inputs, 4)
     shapes = [None if value is None else value.shape for value in (condition, x, y)]
     known = [list(shape.dims) for shape in shapes if shape is not None]
-    shape = ir.Shape(together(*known)) if len(known) == 3 else None
+    shape = ir.Shape(broadcast_dims(*known)) if len(known) == 3 else None
     return (Result(None if x is None else x.dtype, shape),)
 
 
-def _where(inputs: Given, attributes: Attributes) -> Computed:
-    """Return elements of x where the condition is true, else of y, quantized as the result."""
+def _where(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return x where the condition is true, else y, quantized by the scale of the result."""
     condition, x, x_scale, x_zero, y, y_scale, y_zero, scale, zero = inputs
     assert zero is not None
     chosen = np.where(
@@ -67,7 +70,7 @@ def _where(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _where_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
-    """Bring each side to the steps of the result, then choose."""
+    """Build both operands requantized by the scale of the result, then Where."""
     last = inputs[7:9]
     sides = (b.op("DequantizeLinear", *inputs[i : i + 3]) for i in (1, 4))
     return (b.op("Where", inputs[0], *(b.op("QuantizeLinear", side, *last) for side in sides)),)
@@ -79,7 +82,8 @@ def _axes(attributes: Attributes, rank: int) -> tuple[int, ...]:
     return (axis,) if int_of(attributes, "opset") >= 13 else tuple(range(axis, rank))
 
 
-def _softmax(inputs: Given, attributes: Attributes) -> Computed:
+def _softmax(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return Softmax of the dequantized input, quantized."""
     x, scale, zero, y_scale, y_zero = inputs
     assert x is not None
     real = dequantized(x, scale, zero)
@@ -105,7 +109,7 @@ def _softmax_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[i
 OPERATORS = (
     operator(
         "QLinearConcat",
-        "Concat of numbers that are quantized each by a scale of its own",
+        "Concat of quantized tensors, each with its own scale",
         inputs=("Y_scale", "Y_zero_point", "inputs"),
         outputs=("Y",),
         attributes=ints(axis=None),
@@ -127,7 +131,7 @@ OPERATORS = (
     ),
     operator(
         "QLinearSoftmax",
-        "Softmax of quantized numbers, as Softmax of opset ``opset`` has its axis",
+        "Softmax of quantized numbers, with the axis as in opset ``opset``",
         inputs=("X", "X_scale", "x_zero_point?", "y_scale", "y_zero_point"),
         outputs=("Y",),
         attributes=ints(opset=None, axis=-1),

@@ -15,8 +15,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attributes, Computed, Given, Result, int_of, ints_of
-from smelt.operators.inputs import first, given, present
+from smelt.operators.declare import Arguments, Attributes, Computed, Result, int_of, ints_of
+from smelt.operators.inputs import first, input_at, present
 from smelt.operators.microsoft.declared import Values, ints, operator
 from smelt.operators.microsoft.quantized import dequantized, requantized
 from smelt.operators.microsoft.windows import ATTRIBUTES, DILATIONS, KERNEL, LAST, windows_of
@@ -24,19 +24,22 @@ from smelt.operators.microsoft.windows import ATTRIBUTES, DILATIONS, KERNEL, LAS
 QUANTIZED = ("X", "x_scale", "x_zero_point?", "y_scale", "y_zero_point?")
 
 
-def _are_last(attributes: Attributes) -> bool:
+def _has_channels_last(attributes: Attributes) -> bool:
+    """True if the channels are the last dim."""
     return bool(attributes.get("channels_last", 0))
 
 
 def _channels_second(array: np.ndarray, attributes: Attributes) -> np.ndarray:
-    return np.moveaxis(array, -1, 1) if _are_last(attributes) else array
+    """Return ``array`` with channels as its second dim."""
+    return np.moveaxis(array, -1, 1) if _has_channels_last(attributes) else array
 
 
-def _as_given(array: np.ndarray, attributes: Attributes) -> np.ndarray:
-    return np.moveaxis(array, 1, -1) if _are_last(attributes) else array
+def _original_layout(array: np.ndarray, attributes: Attributes) -> np.ndarray:
+    """Return ``array`` in the layout of the node."""
+    return np.moveaxis(array, 1, -1) if _has_channels_last(attributes) else array
 
 
-def _of_onnx(attributes: Attributes) -> dict[str, Any]:
+def _onnx_attributes(attributes: Attributes) -> dict[str, Any]:
     """Return the attributes that the operator of ONNX also has."""
     return {name: value for name, value in attributes.items() if name != "channels_last"}
 
@@ -45,13 +48,13 @@ def _to_second(b: Builder, x: ir.Value, attributes: Attributes) -> ir.Value:
     """Build ``x`` with channels as its second dim, as ONNX operators read them."""
     assert x.shape is not None
     rank = len(x.shape)
-    last = _are_last(attributes)
+    last = _has_channels_last(attributes)
     return b.op("Transpose", x, perm=[0, rank - 1, *range(1, rank - 1)]) if last else x
 
 
-def _to_given(b: Builder, y: ir.Value, rank: int, attributes: Attributes) -> ir.Value:
+def _to_original_layout(b: Builder, y: ir.Value, rank: int, attributes: Attributes) -> ir.Value:
     """Build ``y`` in the layout of the node: with channels last if ``channels_last`` is set."""
-    last = _are_last(attributes)
+    last = _has_channels_last(attributes)
     return b.op("Transpose", y, perm=[0, *range(2, rank), 1]) if last else y
 
 
@@ -62,27 +65,29 @@ def _result(
     if x.shape is None:
         return Result(x.dtype, None)
     dims: list[Dim] = list(x.shape.dims)
-    spatial = slice(1, -1) if _are_last(attributes) else slice(2, None)
+    spatial = slice(1, -1) if _has_channels_last(attributes) else slice(2, None)
     dims[spatial] = windows_of(attributes, kernel).result(dims[spatial])
     if channels is not None:
-        dims[-1 if _are_last(attributes) else 1] = channels
+        dims[-1 if _has_channels_last(attributes) else 1] = channels
     return Result(x.dtype, ir.Shape(dims))
 
 
 def _infer_pool(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the type of a pool."""
     return (_result(first(inputs), None, attributes, ints_of(attributes, "kernel_shape")),)
 
 
 def _infer_global(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the type of the input with all spatial dims 1."""
     x = first(inputs)
     if x.shape is None:
         return (Result(x.dtype, None),)
     dims, ones = list(x.shape.dims), [1] * (len(x.shape) - 2)
-    kept = [dims[0], *ones, dims[-1]] if _are_last(attributes) else [*dims[:2], *ones]
+    kept = [dims[0], *ones, dims[-1]] if _has_channels_last(attributes) else [*dims[:2], *ones]
     return (Result(x.dtype, ir.Shape(kept)),)
 
 
-def _average(inputs: Given, attributes: Attributes) -> Computed:
+def _average(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the quantized mean of each window; padding counts if ``count_include_pad`` is 1."""
     x, scale, zero, y_scale, y_zero = (*inputs, None)[:5]
     assert x is not None
@@ -92,51 +97,57 @@ def _average(inputs: Given, attributes: Attributes) -> Computed:
     counted = windows.views(np.ones_like(real), float(int_of(attributes, "count_include_pad")))
     mean = windows.views(real, 0).sum(inner) / counted.sum(inner)
     result = requantized(mean.astype(np.float32), y_scale, y_zero, x.dtype)
-    return (_as_given(result, attributes),)
+    return (_original_layout(result, attributes),)
 
 
-def _whole_average(inputs: Given, attributes: Attributes) -> Computed:
+def _global_average(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the quantized mean of each channel."""
     x, scale, zero, y_scale, y_zero = (*inputs, None)[:5]
     assert x is not None
     real = dequantized(_channels_second(x, attributes), scale, zero)
     mean = real.mean(tuple(range(2, x.ndim)), keepdims=True)
-    return (_as_given(requantized(mean, y_scale, y_zero, x.dtype), attributes),)
+    return (_original_layout(requantized(mean, y_scale, y_zero, x.dtype), attributes),)
 
 
 def _pool_body(op: str) -> object:
     """Return the body of a quantized pool: dequantize, apply the ONNX pool ``op``, quantize."""
 
     def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+        """Build DequantizeLinear, the pool and QuantizeLinear in ONNX's layout."""
         x = first(inputs)
         assert x.shape is not None
         parts = [_to_second(b, x, attributes), *inputs[1:3]]
-        real = b.op(op, b.op("DequantizeLinear", *present(parts)), **_of_onnx(attributes))
+        real = b.op(op, b.op("DequantizeLinear", *present(parts)), **_onnx_attributes(attributes))
         result = b.op("QuantizeLinear", real, *present(inputs[3:5]))
-        return (_to_given(b, result, len(x.shape), attributes),)
+        return (_to_original_layout(b, result, len(x.shape), attributes),)
 
     return body
 
 
-def _greatest(inputs: Given, attributes: Attributes) -> Computed:
+def _maximum(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the maximum of each window; channels are last."""
     (x,) = present(inputs)
     kernel = ints_of(attributes, "kernel_shape")
     views = windows_of(attributes, kernel).views(np.moveaxis(x, -1, 1), np.iinfo(x.dtype).min)
     return (np.moveaxis(views.max(tuple(range(-len(kernel), 0))), 1, -1),)
 
 
-def _infer_greatest(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+def _infer_maximum(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the type of a pool whose channels are last."""
     return _infer_pool(inputs, {**attributes, "channels_last": 1})
 
 
-def _greatest_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+def _maximum_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build MaxPool between two Transposes."""
     x, moved = first(inputs), {"channels_last": 1}
     assert x.shape is not None
-    y = b.op("MaxPool", _to_second(b, x, moved), **_of_onnx(attributes))
-    return (_to_given(b, y, len(x.shape), moved),)
+    y = b.op("MaxPool", _to_second(b, x, moved), **_onnx_attributes(attributes))
+    return (_to_original_layout(b, y, len(x.shape), moved),)
 
 
 def _infer_convolution(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    x, w, zero = first(inputs), given(inputs, 3), given(inputs, 7)
+    """Return the type of the convolution, in the type of the result's zero point."""
+    x, w, zero = first(inputs), input_at(inputs, 3), input_at(inputs, 7)
     dtype = x.dtype if zero is None else zero.dtype
     kernel = [dim for dim in (w.shape.dims[2:] if w and w.shape else ()) if isinstance(dim, int)]
     if w is None or w.shape is None or len(kernel) < len(w.shape) - 2:
@@ -144,10 +155,10 @@ def _infer_convolution(inputs: Values, attributes: Attributes) -> Sequence[Resul
     return (Result(dtype, _result(x, w.shape[0], attributes, kernel).shape),)
 
 
-def _convolution(inputs: Given, attributes: Attributes) -> Computed:
+def _convolution(inputs: Arguments, attributes: Attributes) -> Computed:
     """Return the convolution with int32 sums, rescaled in float32 and quantized."""
     x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero = present(inputs[:8])
-    bias = given(inputs, 8)
+    bias = input_at(inputs, 8)
     ones = (1,) * (w.ndim - 1)
     image = _channels_second(x, attributes).astype(np.int32) - x_zero.astype(np.int32)
     weights = w.astype(np.int32) - np.asarray(w_zero, np.int32).reshape(-1, *ones)
@@ -162,14 +173,17 @@ def _convolution(inputs: Given, attributes: Attributes) -> Computed:
     factor = x_scale * w_scale / y_scale
     real = whole.astype(np.float32) * factor
     result = requantized(real, np.ones((), np.float32), y_zero, y_zero.dtype)
-    return (result if _are_last(attributes) else np.moveaxis(result, -1, 1),)
+    return (result if _has_channels_last(attributes) else np.moveaxis(result, -1, 1),)
 
 
 def _convolution_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build ONNX's QLinearConv between two Transposes if channels are last."""
     x = first(inputs)
     assert x.shape is not None
-    y = b.op("QLinearConv", _to_second(b, x, attributes), *inputs[1:], **_of_onnx(attributes))
-    return (_to_given(b, y, len(x.shape), attributes),)
+    y = b.op(
+        "QLinearConv", _to_second(b, x, attributes), *inputs[1:], **_onnx_attributes(attributes)
+    )
+    return (_to_original_layout(b, y, len(x.shape), attributes),)
 
 
 OPERATORS = (
@@ -190,7 +204,7 @@ OPERATORS = (
         outputs=("Y",),
         attributes=LAST,
         infer=_infer_global,
-        reference=_whole_average,
+        reference=_global_average,
         body=_pool_body("GlobalAveragePool"),
     ),
     operator(
@@ -199,9 +213,9 @@ OPERATORS = (
         inputs=("x",),
         outputs=("y",),
         attributes=(*ATTRIBUTES, KERNEL, DILATIONS, *ints(ceil_mode=0)),
-        infer=_infer_greatest,
-        reference=_greatest,
-        body=_greatest_body,
+        infer=_infer_maximum,
+        reference=_maximum,
+        body=_maximum_body,
     ),
     operator(
         "QLinearConv",

@@ -1,7 +1,8 @@
-"""``QGemm`` and similar: products of integers, whose sums of 32 bits become floats or bytes.
+"""``QGemm`` and similar: products of integers with 32-bit sums, which become floats or bytes.
 
 ONNX Runtime creates them in place of DequantizeLinear, Gemm, QuantizeLinear, and in place of the
-nodes that dynamic quantization creates. One factor per column follows the sums, then a bias.
+nodes that dynamic quantization creates. The sums are multiplied by one factor per column; then a
+bias is added.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.declare import Attributes, Computed, Given, Result, int_of
-from smelt.operators.inputs import first, given, present
+from smelt.operators.declare import Arguments, Attributes, Computed, Result, int_of
+from smelt.operators.inputs import first, input_at, present
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.products import infer_product
 from smelt.operators.microsoft.quantized import requantized
@@ -33,16 +34,19 @@ def _sums(
 
 
 def _infer_float(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the shape of the product, in float32."""
     (product,) = infer_product(inputs, PLAIN)
     return (Result(FLOAT, product.shape),)
 
 
 def _infer_int32(inputs: Values, attributes: Attributes) -> Sequence[Result]:
+    """Return the shape of the product, in int32."""
     (product,) = infer_product(inputs, PLAIN)
     return (Result(INT32, product.shape),)
 
 
-def _to_float(inputs: Given, attributes: Attributes) -> Computed:
+def _to_float(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the sums times both scales, plus the bias."""
     a, b, a_scale, b_scale = present(inputs[:4])
     a_zero, b_zero, bias = (*inputs[4:], *(None,) * 3)[:3]
     sums = _sums(a, b, a_zero, b_zero).astype(np.float32) * (a_scale * b_scale)
@@ -50,11 +54,13 @@ def _to_float(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _scaled(b: Builder, sums: ir.Value, factor: ir.Value, bias: ir.Value | None) -> ir.Value:
+    """Build ``sums`` as floats, times ``factor``, plus ``bias``."""
     result = b.op("Mul", b.op("Cast", sums, to=int(FLOAT)), factor)
     return result if bias is None else b.op("Add", result, bias)
 
 
 def _to_float_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build MatMulInteger, its scaling and the bias."""
     left, right, a_scale, b_scale, a_zero, b_zero, bias = (*inputs, *(None,) * 7)[:7]
     sums = b.op("MatMulInteger", left, right, a_zero, b_zero)
     return (_scaled(b, sums, b.op("Mul", a_scale, b_scale), bias),)
@@ -68,7 +74,8 @@ def quantized_at_run_time(a: np.ndarray) -> tuple[np.ndarray, np.float32, np.nda
     return requantized(a, np.asarray(scale), zero, np.dtype(np.uint8)), scale, zero
 
 
-def _dynamic(inputs: Given, attributes: Attributes) -> Computed:
+def _dynamic(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the product of ``a``, quantized by its range, and quantized weights."""
     a, b, b_scale, b_zero, bias = (*inputs, *(None,) * 5)[:5]
     assert a is not None
     codes, scale, zero = quantized_at_run_time(a)
@@ -76,6 +83,7 @@ def _dynamic(inputs: Given, attributes: Attributes) -> Computed:
 
 
 def _dynamic_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build DynamicQuantizeLinear, MatMulInteger, scaling and bias."""
     a, right, b_scale, b_zero, bias = (*inputs, *(None,) * 5)[:5]
     codes, scale, zero = b.ops("DynamicQuantizeLinear", a, outputs=3)
     sums = b.op("MatMulInteger", codes, right, zero, b_zero)
@@ -83,22 +91,25 @@ def _dynamic_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[i
 
 
 def _wide_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...]:
+    """Build MatMul of int32."""
     return (b.op("MatMul", *(b.op("Cast", value, to=int(INT32)) for value in inputs)),)
 
 
-def _wide(inputs: Given, attributes: Attributes) -> Computed:
+def _wide(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the product in 32 bits."""
     a, b = present(inputs)
     return (_sums(a, b, None, None),)
 
 
 def _infer_gemm(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    a, zero = first(inputs), given(inputs, 8)
-    (product,) = infer_product((a, given(inputs, 3)), {**PLAIN, **attributes})
+    """Return the shape of the product in the type of the zero point, by default float32."""
+    a, zero = first(inputs), input_at(inputs, 8)
+    (product,) = infer_product((a, input_at(inputs, 3)), {**PLAIN, **attributes})
     return (Result(FLOAT if zero is None else zero.dtype, product.shape),)
 
 
-def _gemm(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute the sums and C in 32 bits, times ``alpha * a_scale * b_scale / y_scale``."""
+def _gemm(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the 32-bit sums plus C, times ``alpha * a_scale * b_scale / y_scale``."""
     a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero = (*inputs, *(None,) * 9)[:9]
     assert a is not None
     assert b is not None
@@ -125,8 +136,8 @@ def _gemm_body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.V
     left = b.op("DequantizeLinear", a, a_scale, a_zero)
     axis = 0 if int_of(attributes, "transB") else 1
     other = b.op("DequantizeLinear", right, b_scale, b_zero, axis=axis)
-    turned = int_of(attributes, "transA")
-    result = b.op("Gemm", left, other, transA=turned, transB=int_of(attributes, "transB"))
+    transposed_a = int_of(attributes, "transA")
+    result = b.op("Gemm", left, other, transA=transposed_a, transB=int_of(attributes, "transB"))
     if c is not None:
         steps = b.op("Mul", a_scale, b_scale)
         result = b.op("Add", result, b.op("DequantizeLinear", c, steps, axis=-1))
@@ -152,7 +163,7 @@ QGEMM = operator(
 )
 TO_FLOAT = operator(
     "MatMulIntegerToFloat",
-    "MatMulInteger, times a scale a column, plus a bias",
+    "MatMulInteger, times a scale per column, plus a bias",
     inputs=("A", "B", "a_scale", "b_scale", "a_zero_point?", "b_zero_point?", "bias?"),
     outputs=("Y",),
     infer=_infer_float,
@@ -161,7 +172,7 @@ TO_FLOAT = operator(
 )
 DYNAMIC = operator(
     "DynamicQuantizeMatMul",
-    "a product of a matrix that is quantized as it comes and quantized weights, in float",
+    "a product in float of quantized weights and a matrix that is quantized at run time",
     inputs=("A", "B", "b_scale", "b_zero_point?", "bias?"),
     outputs=("Y",),
     infer=_infer_float,

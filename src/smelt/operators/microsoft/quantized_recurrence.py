@@ -1,10 +1,10 @@
 """``DynamicQuantizeLSTM``: an LSTM whose weights are bytes, as dynamic quantization creates it.
 
-Weights are transposed: W is D,I,4*H and R is D,H,4*H, for D directions, I features of the input and
-H hidden units. A scale and a zero point belong to each direction, or to each of its 4*H columns. X
-is quantized as DynamicQuantizeLinear does it, as in ONNX Runtime's CPU kernel. The kernel also
-rounds the hidden state to bytes at every step, by the range of the samples of one of its threads.
-The body keeps the state in float, so its results differ from the kernel's by such rounding.
+Weights are transposed: W is D,I,4*H and R is D,H,4*H, for D directions, I input features and H
+hidden units. There is a scale and a zero point for each direction, or for each of its 4*H columns.
+X is quantized as by DynamicQuantizeLinear, as in ONNX Runtime's CPU kernel. The kernel also rounds
+the hidden state to bytes at every step, by the range of the samples of one of its threads. The body
+keeps the state in float, so its results differ from the kernel's by such rounding.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import onnx_ir as ir
 
 from smelt.ir.build import Builder
 from smelt.ir.same_shape import Dim
-from smelt.operators.declare import Attribute, Attributes, Computed, Given, Result
-from smelt.operators.inputs import first, given
+from smelt.operators.declare import Arguments, Attribute, Attributes, Computed, Result
+from smelt.operators.inputs import first, input_at
 from smelt.operators.microsoft.declared import Values, floats, ints, operator
 from smelt.operators.microsoft.quantized_products import quantized_at_run_time
 
@@ -28,12 +28,13 @@ KINDS = ir.AttributeType
 
 
 def _directions(attributes: Attributes) -> int:
+    """Return the number of directions."""
     return 2 if attributes["direction"] == "bidirectional" else 1
 
 
 def _infer(inputs: Values, attributes: Attributes) -> Sequence[Result]:
-    """Return the types of all states, and of the last hidden and cell state."""
-    x, r = first(inputs), given(inputs, 2)
+    """Return the types of all hidden states, and of the last hidden and cell state."""
+    x, r = first(inputs), input_at(inputs, 2)
     if x.shape is None or r is None or r.shape is None:
         return (Result(FLOAT, None),) * 3
     count = _directions(attributes)
@@ -56,6 +57,7 @@ def _weights(
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
+    """Return the logistic function, without overflow."""
     return np.asarray((1 + np.tanh(x / 2)) / 2)
 
 
@@ -66,40 +68,45 @@ def _run(
     state: tuple[np.ndarray, np.ndarray],
     order: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Run one direction; return the state after each step, in place, and the last state and cell.
+    """Run one direction; return all hidden states, the last hidden state and the last cell state.
 
     ``order`` has, for each step and sample, the row of the sequence, or -1 beyond its end.
+    ``state`` is updated in place.
     """
     h, c = state
     y = np.zeros((*gates.shape[:2], r.shape[0]), np.float32)
     for rows in order:
-        now = np.flatnonzero(rows >= 0)
-        at = rows[now]
-        i, o, f, g = np.split(gates[at, now] + h[now] @ r, 4, -1)
+        active = np.flatnonzero(rows >= 0)
+        sequence_rows = rows[active]
+        i, o, f, g = np.split(gates[sequence_rows, active] + h[active] @ r, 4, -1)
         to_i, to_o, to_f = np.split(peepholes, 3)
-        forget = _sigmoid(f + to_f * c[now])
-        c[now] = forget * c[now] + _sigmoid(i + to_i * c[now]) * np.tanh(g)
-        h[now] = y[at, now] = _sigmoid(o + to_o * c[now]) * np.tanh(c[now])
+        forget = _sigmoid(f + to_f * c[active])
+        c[active] = forget * c[active] + _sigmoid(i + to_i * c[active]) * np.tanh(g)
+        h[active] = y[sequence_rows, active] = _sigmoid(o + to_o * c[active]) * np.tanh(c[active])
     return y, h, c
 
 
-def _plain(attributes: Attributes) -> bool:
+def _has_default_functions(attributes: Attributes) -> bool:
     """True if the functions are the defaults of an LSTM and nothing is clipped."""
     names = attributes["activations"]
-    told = tuple(str(name).lower() for name in names) if isinstance(names, tuple) else DEFAULT
-    usual = told == DEFAULT * (len(told) // 3)
-    return usual and not attributes["clip"] and not attributes["input_forget"]
+    functions = tuple(str(name).lower() for name in names) if isinstance(names, tuple) else DEFAULT
+    is_default = functions == DEFAULT * (len(functions) // 3)
+    return is_default and not attributes["clip"] and not attributes["input_forget"]
 
 
 def _order(lengths: np.ndarray, steps: int, backward: bool) -> np.ndarray:
+    """Return, for each step and sample, the row of the sequence; -1 beyond its end."""
     step = np.arange(steps)[:, None]
     rows = lengths - 1 - step if backward else step
     return np.where(step < lengths, rows, -1)
 
 
-def _reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Raises ValueError for functions other than the defaults of an LSTM."""
-    if not _plain(attributes):
+def _reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return all hidden states, and the last hidden and cell state.
+
+    Raises ValueError for activations other than the defaults of an LSTM.
+    """
+    if not _has_default_functions(attributes):
         raise ValueError("the reference has no other functions than Sigmoid, Tanh, Tanh")
     x, w, r, bias, lengths, h, c, peepholes, *scales = inputs
     assert x is not None
@@ -111,20 +118,20 @@ def _reference(inputs: Given, attributes: Attributes) -> Computed:
     ends = np.full(batch, steps) if lengths is None else lengths
     shape = (count, batch, hidden)
     first_h, first_c = (np.zeros(shape, np.float32) if a is None else a.copy() for a in (h, c))
-    added = np.zeros((count, 2, 4 * hidden), np.float32) if bias is None else bias
-    added = added.reshape(count, 2, 4 * hidden).sum(1)
-    held = np.zeros((count, 3 * hidden), np.float32) if peepholes is None else peepholes
+    biases = np.zeros((count, 2, 4 * hidden), np.float32) if bias is None else bias
+    biases = biases.reshape(count, 2, 4 * hidden).sum(1)
+    peephole_weights = np.zeros((count, 3 * hidden), np.float32) if peepholes is None else peepholes
     y = np.zeros((steps, count, batch, hidden), np.float32)
     for d in range(count):
         backward = d == 1 or attributes["direction"] == "reverse"
         order = _order(ends, steps, backward)
-        gates = real @ left[d] + added[d]
-        y[:, d], *_ = _run(gates, right[d], held[d], (first_h[d], first_c[d]), order)
+        gates = real @ left[d] + biases[d]
+        y[:, d], *_ = _run(gates, right[d], peephole_weights[d], (first_h[d], first_c[d]), order)
     return y, first_h, first_c
 
 
 def _dense(b: Builder, operands: Values, count: int) -> ir.Value:
-    """Return bytes as floats, in the order that LSTM expects."""
+    """Build the dequantized weights in the layout of ONNX's LSTM."""
     codes, scale, zero = operands
     column = b.constant(np.array([count, 1, -1]))
     real = b.op("Cast", codes, to=int(FLOAT))
@@ -134,7 +141,7 @@ def _dense(b: Builder, operands: Values, count: int) -> ir.Value:
 
 
 def _body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
-    """Build an LSTM of x quantized and dequantized, and of the dequantized weights."""
+    """Build an LSTM of the quantized and dequantized input and of the dequantized weights."""
     x, w, r = first(inputs), inputs[1], inputs[2]
     assert r is not None
     if r.shape is None or not isinstance(hidden := r.shape[1], int):
@@ -147,14 +154,14 @@ def _body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value,
         _dense(b, (r, *inputs[10:12]), count),
         *inputs[3:8],
     )
-    said: dict[str, Any] = {**attributes, "hidden_size": hidden}
-    return b.ops("LSTM", *operands, outputs=3, **said)
+    options: dict[str, Any] = {**attributes, "hidden_size": hidden}
+    return b.ops("LSTM", *operands, outputs=3, **options)
 
 
 OPERATORS = (
     operator(
         "DynamicQuantizeLSTM",
-        "LSTM with weights of bytes, an input that is quantized as it comes, and a state in float",
+        "LSTM with weights of bytes, an input that is quantized at run time, and a state in float",
         inputs=(
             *("X", "W", "R", "B?", "sequence_lens?", "initial_h?", "initial_c?", "P?"),
             *("W_scale", "W_zero_point", "R_scale", "R_zero_point"),

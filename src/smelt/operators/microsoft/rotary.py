@@ -6,27 +6,28 @@ import numpy as np
 import onnx_ir as ir
 
 from smelt.ir.build import Builder
-from smelt.operators.declare import Attributes, Computed, Given, int_of
+from smelt.operators.declare import Arguments, Attributes, Computed, int_of
 from smelt.operators.inputs import present
 from smelt.operators.microsoft.declared import Values, floats, ints, like_first, operator
 
 
-def turned(heads: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool) -> np.ndarray:
-    """Rotate ``[B,N,S,D]`` by ``[B,1,S,R/2]``; the elements after the first R numbers stay
-    unchanged."""
+def rotated_heads(
+    heads: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleaved: bool
+) -> np.ndarray:
+    """Return ``[B,N,S,D]`` rotated by ``[B,1,S,R/2]``; elements after the first R are unchanged."""
     size = 2 * cos.shape[-1]
     part, rest = heads[..., :size], heads[..., size:]
     if interleaved:
         a, b = part[..., 0::2], part[..., 1::2]
-        found = np.stack([a * cos - b * sin, a * sin + b * cos], -1).reshape(part.shape)
+        rotated = np.stack([a * cos - b * sin, a * sin + b * cos], -1).reshape(part.shape)
     else:
         a, b = np.split(part, 2, -1)
-        found = np.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
-    return np.concatenate([found, rest], -1).astype(heads.dtype)
+        rotated = np.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
+    return np.concatenate([rotated, rest], -1).astype(heads.dtype)
 
 
-def reference(inputs: Given, attributes: Attributes) -> Computed:
-    """Compute the rotation of x: B,H,S,D or B,S,H*D."""
+def reference(inputs: Arguments, attributes: Attributes) -> Computed:
+    """Return the rotated heads of x, which is B,H,S,D or B,S,H*D, in its layout."""
     x, positions, cos, sin = present(inputs)
     heads = x
     if x.ndim == 3:
@@ -34,16 +35,16 @@ def reference(inputs: Given, attributes: Attributes) -> Computed:
         count = int_of(attributes, "num_heads") or width // (2 * cos.shape[-1])
         heads = x.reshape(batch, length, count, -1).transpose(0, 2, 1, 3)
     length = heads.shape[2]
-    places = positions.astype(np.int64)
+    positions_of_rows = positions.astype(np.int64)
     if positions.size == 1:
-        places = positions.reshape(1, 1) + np.arange(length)[None]
-    cosines, sines = cos[places][:, None], sin[places][:, None]
-    result = turned(heads, cosines, sines, bool(attributes["interleaved"]))
+        positions_of_rows = positions.reshape(1, 1) + np.arange(length)[None]
+    cosines, sines = cos[positions_of_rows][:, None], sin[positions_of_rows][:, None]
+    result = rotated_heads(heads, cosines, sines, bool(attributes["interleaved"]))
     return (result if x.ndim == 4 else result.transpose(0, 2, 1, 3).reshape(x.shape),)
 
 
 def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, ...] | None:
-    """Build ONNX's own RotaryEmbedding if positions are given one by one."""
+    """Build ONNX's RotaryEmbedding; None unless each row has its own position."""
     x, positions, cos, sin = present(inputs)
     rank = None if positions.shape is None else len(positions.shape)
     heads = int_of(attributes, "num_heads")
@@ -68,7 +69,7 @@ def body(b: Builder, inputs: Values, attributes: Attributes) -> tuple[ir.Value, 
 
 ROTARY_EMBEDDING = operator(
     "RotaryEmbedding",
-    "heads turned by the angles of their positions",
+    "heads rotated by the angles of their positions",
     inputs=("input", "position_ids", "cos_cache", "sin_cache"),
     outputs=("output",),
     attributes=(

@@ -1,4 +1,4 @@
-"""Windows that slide over images: their places along each dim, and the elements they cover."""
+"""Windows that slide over images: their number along each dim, and the elements in each."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ class Windows:
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
     pads: tuple[int, ...]
-    auto: str
+    auto_pad: str
     ceil: bool
 
     def padding(self, axis: int, size: int) -> tuple[int, int]:
         """Return the numbers of elements before and after a dim of ``size``."""
-        if self.auto == "NOTSET":
+        if self.auto_pad == "NOTSET":
             return self.pads[axis], self.pads[axis + len(self.kernel)]
-        if self.auto == "VALID":
+        if self.auto_pad == "VALID":
             return 0, 0
         step = self.strides[axis]
         total = max((-(-size // step) - 1) * step + self.reach(axis) - size, 0)
-        less = total // 2
-        return (less, total - less) if self.auto == "SAME_UPPER" else (total - less, less)
+        half = total // 2
+        return (half, total - half) if self.auto_pad == "SAME_UPPER" else (total - half, half)
 
     def reach(self, axis: int) -> int:
         """Return the number of elements from the first to the last one of a window."""
         return (self.kernel[axis] - 1) * self.dilations[axis] + 1
 
-    def places(self, axis: int, size: int) -> int:
-        """Return the number of windows along a dim; with ``ceil``, one may end beyond the
+    def count_along(self, axis: int, size: int) -> int:
+        """Return the number of windows along a dim; with ``ceil``, the last may end beyond the
         padding."""
         before, after = self.padding(axis, size)
         free, step = size + before + after - self.reach(axis), self.strides[axis]
@@ -57,20 +57,24 @@ class Windows:
         return count - (self.ceil and (count - 1) * step >= size + before)
 
     def result(self, sizes: Sequence[Dim]) -> list[Dim]:
-        """Return the dims of a result with one element per place."""
-        known = ((self.places(i, n) if isinstance(n, int) else None) for i, n in enumerate(sizes))
+        """Return the dims of a result with one element per window."""
+        known = (
+            (self.count_along(i, n) if isinstance(n, int) else None) for i, n in enumerate(sizes)
+        )
         return [ir.SymbolicDim(None) if n is None else n for n in known]
 
     def views(self, x: np.ndarray, fill: float) -> np.ndarray:
-        """Return ``[N, C, places..., kernel...]`` of an image ``[N, C, ...]``, with ``fill`` around
-        it."""
+        """Return ``[N, C, windows..., kernel...]`` of an image ``[N, C, ...]`` padded with
+        ``fill``."""
         rank = len(self.kernel)
         pads, short = [(0, 0), (0, 0)], []
         for axis, size in enumerate(x.shape[2:]):
             before, after = self.padding(axis, size)
-            last = (self.places(axis, size) - 1) * self.strides[axis] + self.reach(axis)
+            last = (self.count_along(axis, size) - 1) * self.strides[axis] + self.reach(axis)
             pads.append((before, max(after, last - size - before)))
-            short.append(slice(0, self.places(axis, size) * self.strides[axis], self.strides[axis]))
+            short.append(
+                slice(0, self.count_along(axis, size) * self.strides[axis], self.strides[axis])
+            )
         wide = np.pad(x, pads, constant_values=fill)
         reach = tuple(self.reach(axis) for axis in range(rank))
         spatial = tuple(range(2, 2 + rank))
@@ -83,9 +87,10 @@ def windows_of(attributes: Attributes, kernel: Sequence[int]) -> Windows:
     """Return the windows of a node with the attributes of a pool or a convolution."""
     rank = len(kernel)
 
-    def said(name: str, count: int, default: int) -> tuple[int, ...]:
+    def per_axis(name: str, count: int, default: int) -> tuple[int, ...]:
+        """Return the attribute ``name``, or ``default`` for each of ``count`` numbers."""
         return (attributes.get(name) and ints_of(attributes, name)) or (default,) * count
 
-    auto, ceil = str(attributes.get("auto_pad", "NOTSET")), bool(attributes.get("ceil_mode", 0))
-    strides, dilations = said("strides", rank, 1), said("dilations", rank, 1)
-    return Windows(tuple(kernel), strides, dilations, said("pads", 2 * rank, 0), auto, ceil)
+    auto_pad, ceil = str(attributes.get("auto_pad", "NOTSET")), bool(attributes.get("ceil_mode", 0))
+    strides, dilations = per_axis("strides", rank, 1), per_axis("dilations", rank, 1)
+    return Windows(tuple(kernel), strides, dilations, per_axis("pads", 2 * rank, 0), auto_pad, ceil)

@@ -69,7 +69,10 @@ def i0e(m: Arithmetic, x: Number) -> Number:
 
 
 def i1e(m: Arithmetic, x: Number) -> Number:
-    """An odd function: the result has the sign of x, also that of 0."""
+    """Return ``exp(-abs(x)) I1(x)`` by Chebyshev series, one up to 8 and one beyond.
+
+    The result has the sign of x, also that of 0.
+    """
     size = m.abs(x)
     near = x * chebyshev(ORDER1_NEAR, m.minimum(size, 8.0) * 0.25 - 1.0)
     far = _far(m, ORDER1_FAR, size)
@@ -77,7 +80,7 @@ def i1e(m: Arithmetic, x: Number) -> Number:
 
 
 def _far(m: Arithmetic, table: tuple[float, ...], size: Number) -> Number:
-    """Return 0 at infinity, NaN for NaN."""
+    """Return the series beyond 8, over ``sqrt(size)``; 0 at infinity, NaN for NaN."""
     large = m.maximum(size, 8.0)
     return chebyshev(table, 16.0 / large - 1.0) / m.sqrt(size)
 

@@ -34,7 +34,7 @@ LARGE = 10.0
 
 
 def digamma(m: Arithmetic, x: Number) -> Number:
-    """Compute digamma of any sign, by reflection (DLMF 5.5.4)."""
+    """Return digamma of x of any sign; negative x by reflection (DLMF 5.5.4)."""
     negative = x <= 0.0
     positive = _positive(m, m.where(negative, 1.0 - x, x))
     # The nearest integer, so that a tiny x keeps its digits.
@@ -45,7 +45,10 @@ def digamma(m: Arithmetic, x: Number) -> Number:
 
 
 def _positive(m: Arithmetic, x: Number) -> Number:
-    """Use Taylor's series near the root; otherwise shift up until the asymptotic series holds."""
+    """Return digamma for x > 0.
+
+    Near the root by Taylor's series; elsewhere by shifts up to where the asymptotic series holds.
+    """
     shifted, total = x, x * 0.0
     for _ in range(10):
         up = shifted < LARGE

@@ -75,14 +75,17 @@ def erf(m: Arithmetic, x: Number) -> Number:
 
 
 def erfc(m: Arithmetic, x: Number) -> Number:
-    """The result is accurate to a few ulp, however small it is."""
+    """Return the complementary error function, accurate to a few ulp even where it is tiny."""
     tail = _tail(m, m.abs(x))
     far = m.where(x < 0.0, 2.0 - tail, tail)
     return m.where(m.abs(x) < 0.5, 1.0 - _near(m, x), far)
 
 
 def erf_inv(m: Arithmetic, x: Number) -> Number:
-    """Return infinity at 1 and -1, NaN beyond. No float below 1 has a root of 4 or more."""
+    """Return the inverse of erf; infinity at 1 and -1, NaN beyond.
+
+    In single precision no number below 1 has a root of 4 or more, so ``FAR`` is not needed.
+    """
     w = -m.log((1.0 - x) * (x + 1.0))
     root = m.sqrt(m.maximum(w, 0.0))
     central = _series(m, CENTRAL, m.minimum(w, 6.25) * (2.0 / 6.25) - 1.0)
@@ -94,8 +97,11 @@ def erf_inv(m: Arithmetic, x: Number) -> Number:
 
 
 def _series(m: Arithmetic, coefficients: Sequence[float], x: Number) -> Number:
-    """The sum of ``coefficients[k] T_k(x)``. The few terms that single precision needs are summed
-    as powers of x, by two operators a term; of more terms, that would lose digits."""
+    """Return ``sum(coefficients[k] T_k(x))``.
+
+    In single precision few terms are needed: they are summed as powers of x, with two operators per
+    term. More terms would lose digits that way.
+    """
     terms = m.terms(coefficients)
     if m.tolerance < SINGLE_TOLERANCE:
         return chebyshev(terms, x)
@@ -109,8 +115,10 @@ def _near(m: Arithmetic, x: Number) -> Number:
 
 
 def _tail(m: Arithmetic, x: Number) -> Number:
-    """Return ``erfc(x)`` for x >= 0. The square is split, since its rounding error would be
-    magnified."""
+    """Return ``erfc(x)`` for x >= 0.
+
+    The square in the exponent is computed in two parts, because exp magnifies its rounding error.
+    """
     bounded = m.minimum(x, 30.0)
     head = m.floor(bounded * 1024.0) * (1 / 1024)
     decay = m.exp(-head * head) * m.exp((head - bounded) * (head + bounded))
@@ -122,7 +130,7 @@ OPERATORS = (
     elementwise(
         "Erf",
         erf,
-        "Error function, also of doubles",
+        "Error function of floats and doubles",
         array=functions.erf,
         floats="erf@f({0})",
     ),

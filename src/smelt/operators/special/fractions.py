@@ -1,7 +1,7 @@
 """Series and continued fractions of the incomplete gamma functions, with their derivatives by a.
 
-Each element stops by itself, so its result does not depend on its neighbours. An element that has
-not converged after ``LIMIT`` steps is NaN.
+The iteration of each element stops separately, so its result does not depend on its neighbors. An
+element that has not converged after ``LIMIT`` steps is NaN.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def gamma_fraction(
 ) -> tuple[Number, Number]:
     """Return the upper function over ``density(a, x)``, and its derivative by a: DLMF 8.9.2.
 
-    It uses the recurrences of numerators and denominators, scaled down as they grow, as in Cephes.
+    Numerators and denominators follow recurrences and are scaled down as they grow, as in Cephes.
     """
     zero = x * 0.0
     one = zero + 1.0

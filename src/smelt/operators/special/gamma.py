@@ -40,7 +40,7 @@ LARGE = 10.0
 
 
 def lgamma(m: Arithmetic, x: Number) -> Number:
-    """Compute lgamma of any sign, by reflection (DLMF 5.5.3)."""
+    """Return lgamma of x of any sign; negative x by reflection (DLMF 5.5.3)."""
     size = m.abs(x)
     positive = lgamma_positive(m, size)
     reflected = math.log(math.pi) - m.log(size) - m.log(sin_pi(m, size)) - positive
@@ -49,8 +49,8 @@ def lgamma(m: Arithmetic, x: Number) -> Number:
 
 
 def lgamma_positive(m: Arithmetic, x: Number) -> Number:
-    """Compute lgamma for ``x >= 0``: by a series around 2 after shifts, then by Stirling's
-    series."""
+    """Return lgamma for ``x >= 0``: below ``LARGE`` by a series around 2 after shifts, else
+    Stirling's."""
     shifted, product = x, x * 0.0 + 1.0
     for _ in range(8):
         down = shifted >= 2.5
@@ -96,6 +96,7 @@ def _around_two(z: Number) -> Number:
 
 
 def _stirling(x: Number) -> Number:
+    """Return the sum of Stirling's series."""
     inverse = 1.0 / x
     return inverse * polynomial(STIRLING[::-1], inverse * inverse)
 

@@ -18,7 +18,10 @@ SMALL = 2.0**-1000
 
 
 def betainc(m: Arithmetic, a: Number, b: Number, x: Number) -> Number:
-    """Compute DLMF 8.17.2; NaN outside of a, b >= 0 and 0 <= x <= 1, and where both limits meet."""
+    """Return the function DLMF 8.17.2.
+
+    NaN outside of a, b >= 0 and 0 <= x <= 1, and where two limits contradict each other.
+    """
     inside = (a > 0.0) & (b > 0.0) & (a < math.inf) & (b < math.inf) & (x > 0.0) & (x < 1.0)
     left = m.equal(a, 0.0) | m.equal(b, math.inf)  # all weight at 0
     right = m.equal(b, 0.0) | m.equal(a, math.inf)  # all weight at 1
@@ -30,7 +33,8 @@ def betainc(m: Arithmetic, a: Number, b: Number, x: Number) -> Number:
 
 
 def _inside(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) -> Number:
-    """Compute on the side of the mean where the fraction converges fast: DLMF 8.17.4."""
+    """Return the function on the side of the mean where the fraction converges fast (DLMF
+    8.17.4)."""
     direct = x < (a + 1.0) / (a + b + 2.0)
     rest = 1.0 - x
     p, q = m.where(direct, a, b), m.where(direct, b, a)
@@ -53,6 +57,8 @@ def _fraction(m: Arithmetic, a: Number, b: Number, x: Number, wanted: Number) ->
     one = x * 0.0 + 1.0
 
     def advance(term: Number, c: Number, d: Number) -> tuple[Number, Number]:
+        """Return the next ratios of numerators ``c`` and of denominators ``d``, kept away from
+        0."""
         c, d = 1.0 + term / c, 1.0 + term * d
         c = m.where(m.abs(c) < SMALL, SMALL, c)
         return c, 1.0 / m.where(m.abs(d) < SMALL, SMALL, d)

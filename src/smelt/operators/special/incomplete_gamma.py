@@ -46,7 +46,7 @@ def _lower_and_upper(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Numbe
 
 
 def _outside(m: Arithmetic, a: Number, x: Number) -> tuple[Number, Number]:
-    """Both functions on the edges of their domain as JAX has them, NaN beyond it.
+    """Return both functions on the edges of their domain, as in JAX; NaN beyond the edges.
 
     JAX leaves some limits NaN: both functions at infinite a from x = 1 on, the lower at a = 0 up to
     x = 1.

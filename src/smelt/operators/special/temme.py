@@ -61,10 +61,10 @@ NEAR = 0.3
 
 @dataclass(frozen=True)
 class Expansion:
-    """The parts of both functions and their derivatives; meaningless where not ``valid``.
+    """The terms of both functions and of their derivatives; meaningless where not ``valid``.
 
-    ``total`` is the sum over k, ``slope`` its derivative by a at fixed x; ``exponent`` is ``-a eta
-    * eta / 2``, ``ratio`` is ``mu / eta``.
+    ``total`` is the sum over k, ``slope`` its derivative by a at fixed x. ``exponent`` is ``-a eta
+    * eta / 2``, ``ratio`` is ``mu / eta``, ``log_ratio`` is ``log(1 + mu)``.
     """
 
     valid: Number

@@ -24,7 +24,7 @@ def tan(m: Arithmetic, x: Number) -> Number:
 
 
 def atan(m: Arithmetic, x: Number) -> Number:
-    """An odd function. Beyond 1 it uses the reciprocal, then it halves the angle twice."""
+    """Return the arc tangent: of the reciprocal beyond 1, and of the angle halved twice."""
     size = m.abs(x)
     ratio = m.where(size > 1.0, 1.0 / size, size)
     for _ in range(2):
@@ -44,7 +44,7 @@ def acos(m: Arithmetic, x: Number) -> Number:
 
 
 def sinh(m: Arithmetic, x: Number) -> Number:
-    """Use ``expm1``; near the end of the range, compute the exponential in two halves."""
+    """Return the hyperbolic sine by ``expm1``; from 40 on, by the exponential in two halves."""
     size = m.abs(x)
     bounded = m.minimum(size, 40.0)
     less = m.expm1(bounded)
@@ -54,14 +54,14 @@ def sinh(m: Arithmetic, x: Number) -> Number:
 
 
 def cosh(m: Arithmetic, x: Number) -> Number:
-    """Use ``exp``; from 40 on, compute the exponential in two halves."""
+    """Return the hyperbolic cosine by ``exp``; from 40 on, by the exponential in two halves."""
     size = m.abs(x)
     bounded, half = m.exp(m.minimum(size, 40.0)), m.exp(size * 0.5)
     return m.where(size < 40.0, (bounded + 1.0 / bounded) * 0.5, half * 0.5 * half)
 
 
 def asinh(m: Arithmetic, x: Number) -> Number:
-    """Use ``log1p``; from ``LARGE`` on, add ``log(2)`` to the logarithm."""
+    """Return the inverse by ``log1p``; from ``LARGE`` on, the logarithm plus ``log(2)``."""
     size = m.abs(x)
     bounded = m.minimum(size, LARGE)
     square = bounded * bounded
@@ -70,14 +70,15 @@ def asinh(m: Arithmetic, x: Number) -> Number:
 
 
 def acosh(m: Arithmetic, x: Number) -> Number:
-    """The root gives NaN below 1."""
+    """Return the inverse by ``log1p``; from ``LARGE`` on, the logarithm plus ``log(2)``; NaN below
+    1."""
     above = m.minimum(x, LARGE) - 1.0
     near = m.log1p(above + m.sqrt(above * (above + 2.0)))
     return m.where(x < 1.0, math.nan, m.where(x < LARGE, near, m.log(x) + math.log(2)))
 
 
 def atanh(m: Arithmetic, x: Number) -> Number:
-    """Return infinity at 1 and -1, NaN beyond."""
+    """Return the inverse by ``log1p``; infinity at 1 and -1, NaN beyond."""
     size = m.abs(x)
     return _signed(m, x, m.log1p((size + size) / (1.0 - size)) * 0.5)
 

@@ -46,7 +46,8 @@ def polygamma(m: Arithmetic, n: Number, x: Number) -> Number:
 
 
 def _euler_maclaurin(m: Arithmetic, s: Number, q: Number) -> Number:
-    """Compute zeta for ``q >= 0``: DLMF 25.11.5 and 2.10.1."""
+    """Return zeta for ``q >= 0`` by the formula of Euler and Maclaurin (DLMF 25.11.5 and
+    2.10.1)."""
     total = m.power(q, -s)
     for k in range(1, TERMS):
         total = total + m.power(q + float(k), -s)

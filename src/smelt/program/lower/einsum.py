@@ -8,7 +8,14 @@ from typing import Any
 import onnx_ir as ir
 
 from smelt.ir.same_shape import same_dim
-from smelt.operators.contraction import Equation, Path, find_path, parse, sizes_of, with_ones_apart
+from smelt.operators.contraction import (
+    Equation,
+    Path,
+    find_path,
+    parse,
+    sizes_of,
+    with_labels_for_ones,
+)
 from smelt.operators.contraction_steps import (
     COMBINE,
     DOT,
@@ -77,7 +84,7 @@ def contract(
     """
     shapes = [cx.shape(slot)[: -1 if pairs else None] for slot in slots]
     try:
-        equation = with_ones_apart(equation, shapes)
+        equation = with_labels_for_ones(equation, shapes)
     except ValueError as error:
         raise cx.refuse_size(str(error)) from error
     sizes = sizes_of(equation.terms, shapes)
