@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from smelt.program.growth import after_rounds
+from smelt.program.growth import after_iterations
 
 
 def each(
@@ -38,7 +38,7 @@ def each(
     ],
 )
 def test_rounds(change: Callable[[int], int | None], rounds: int | None, most: int | None) -> None:
-    found = after_rounds({"n": 2}, rounds, each(change))
+    found = after_iterations({"n": 2}, rounds, each(change))
     assert found == (None if most is None else {"n": most})
 
 
@@ -49,7 +49,7 @@ def test_a_long_loop_is_tried_a_few_times_only() -> None:
         asked.append(largest["n"])
         return {"n": largest["n"] + 1}
 
-    assert after_rounds({"n": 0}, 10**9, one) == {"n": 10**9}
+    assert after_iterations({"n": 0}, 10**9, one) == {"n": 10**9}
     assert len(asked) == 3
 
 
@@ -57,4 +57,4 @@ def test_sizes_that_hang_on_each_other() -> None:
     def one(largest: Mapping[str, int]) -> dict[str, int]:
         return {"n": largest["n"] + largest["m"], "m": largest["m"] + 1}
 
-    assert after_rounds({"n": 0, "m": 1}, 4, one) == {"n": 10, "m": 5}
+    assert after_iterations({"n": 0, "m": 1}, 4, one) == {"n": 10, "m": 5}

@@ -133,5 +133,5 @@ def test_operands_in_another_layout_than_declared_are_found() -> None:
     made = with_layouts(source, TABLE)
     (slot,) = made.constants
     damaged = replace(made, constants={slot: made.constants[slot].reshape(-1)})
-    with pytest.raises(InternalError, match="is not stored as it says"):
+    with pytest.raises(InternalError, match="does not have the sizes of its layout"):
         verify_layouts(damaged, TABLE)

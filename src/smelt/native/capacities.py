@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from smelt.native.range_span import range_span
-from smelt.program.carried_sizes import rounds_of
+from smelt.program.carried_sizes import max_iterations
 from smelt.program.instruction import (
     EXPAND_AT_RUN_TIME,
     PAD_AT_RUN_TIME,
@@ -66,7 +66,7 @@ def _of_rounds(program: Program, instruction: Instruction, place: int, axis: int
     states, counted = instruction.attributes["states"], bool(instruction.attributes["counted"])
     assert isinstance(states, int)
     if place >= states:
-        return rounds_of(instruction) if axis == 0 else None
+        return max_iterations(instruction) if axis == 0 else None
     body = instruction.bodies[0].program
     return highest(body.slots[body.inputs[2 * counted + place]].sizes[axis])
 

@@ -16,7 +16,7 @@ from smelt.native.work import macs
 from smelt.program.instruction import Program
 from smelt.program.memories import Memory, too_small
 from smelt.program.memory import MemoryPlan
-from smelt.program.resolve_sizes import largest
+from smelt.program.resolve_sizes import with_largest_sizes
 
 MOST_PEAKS, MOST_TRIED = 16, 80
 """The most memory peaks that are cut one after the other, and the most segments tried at each."""
@@ -146,5 +146,5 @@ def _best(choices: Iterable[Choice]) -> Iterator[Choice]:
 
 def _work(program: Program) -> int:
     """Return the multiply-adds of a program, for the largest sizes if sizes are open."""
-    known = largest(program)
+    known = with_largest_sizes(program)
     return sum(macs(known, each) for each in known.instructions)

@@ -29,7 +29,7 @@ from smelt.program.agreement import constraint_conditions, note_conditions
 from smelt.program.instruction import Instruction, Program
 from smelt.program.legality import check_program
 from smelt.program.lower import lower, lower_alone
-from smelt.program.open_broadcasts import spell_out_broadcasts
+from smelt.program.open_broadcasts import insert_expands
 from smelt.program.passes import (
     dead_code_elimination,
     dot_decomposer,
@@ -64,7 +64,7 @@ def ordered(
     bind_declared(program, declared(model.graph))
     shapes = [program.slots[number].shape for number in program.outputs]
     if not is_static(program):
-        spell_out_broadcasts(program)
+        insert_expands(program)
         resolve_sizes(program, bounds_of(model.graph), declared(model.graph), CAPACITIES)
         check_sizes_known(program, NO_BOUND, settled=True)
         program.conditions = constraint_conditions(constraints_of(model), program.input_sizes)

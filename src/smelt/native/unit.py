@@ -179,7 +179,7 @@ class Unit:
         for condition in [each for each in self._open if each.read <= self._known]:
             self._open.remove(condition)
             self.fails.add(ERROR_SIZE)
-            self.calls.append(f"if ({condition.broken}) return {ERROR_SIZE};")
+            self.calls.append(f"if ({condition.violation}) return {ERROR_SIZE};")
 
     def _function(
         self,

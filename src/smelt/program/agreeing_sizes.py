@@ -21,96 +21,110 @@ Rule: TypeAlias = Callable[[Instruction, Shapes, Shapes], Pairs]
 """Returns pairs of sizes for an instruction, the shapes of its operands and of its results."""
 
 
-def _reshaped(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    yield prod(read[0]), prod(made[0])
+def _reshape(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the element counts of the operand and of the result."""
+    yield prod(operands[0]), prod(results[0])
 
 
-def _multiplied(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Yield the pairs of sizes that a DotGeneral makes equal."""
+def _dot_general(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the paired dims of the operands, and each free dim with its dim of the result."""
     dims = step.attributes["dims"]
     assert isinstance(dims, DotDims)
     left = (*dims.lhs_batch, *dims.lhs_contracting)
     right = (*dims.rhs_batch, *dims.rhs_contracting)
-    yield from ((read[0][i], read[1][j]) for i, j in zip(left, right, strict=True))
-    free = [read[0][i] for i in dims.lhs_free(len(read[0]))]
-    free += [read[1][j] for j in dims.rhs_free(len(read[1]))]
-    yield from zip(made[0][len(dims.lhs_batch) :], free, strict=True)
+    yield from ((operands[0][i], operands[1][j]) for i, j in zip(left, right, strict=True))
+    free = [operands[0][i] for i in dims.lhs_free(len(operands[0]))]
+    free += [operands[1][j] for j in dims.rhs_free(len(operands[1]))]
+    yield from zip(results[0][len(dims.lhs_batch) :], free, strict=True)
 
 
-def _joined(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+def _concat(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the summed sizes along the axis with the result's, then the other dims of each
+    operand."""
     axis = step.attributes["axis"]
     assert isinstance(axis, int)
-    yield sum(shape[axis] for shape in read), made[0][axis]
-    for shape in read:
-        yield from (pair for at, pair in enumerate(zip(shape, made[0], strict=True)) if at != axis)
+    yield sum(shape[axis] for shape in operands), results[0][axis]
+    for shape in operands:
+        yield from (
+            pair for at, pair in enumerate(zip(shape, results[0], strict=True)) if at != axis
+        )
 
 
-def _padded(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    pads, rank = step.ints("pads"), len(made[0])
-    for axis, (size, whole) in enumerate(zip(read[0], made[0], strict=True)):
+def _pad(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield each padded size with the size of the result."""
+    pads, rank = step.ints("pads"), len(results[0])
+    for axis, (size, whole) in enumerate(zip(operands[0], results[0], strict=True)):
         yield size + pads[axis] + pads[rank + axis], whole
 
 
-def _cut(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+def _slice(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Return each size of the result with the number of rows that the Slice takes."""
     cuts = zip(*(step.ints(name) for name in ("starts", "ends", "steps")), strict=True)
     pairs = zip(step.ints("axes"), cuts, strict=True)
-    return [(made[0][axis], count_rows(read[0][axis], cut)) for axis, cut in pairs]
+    return [(results[0][axis], count_rows(operands[0][axis], cut)) for axis, cut in pairs]
 
 
-def broadcast(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs: each operand dim other than 1, and the dim of the result.
+def broadcast(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield each operand dim other than 1 with the dim of the result.
 
     If the result is declared with lower rank than an operand, the operands do not broadcast; then
     they are compared with the operand of highest rank.
     """
-    widest = max(made[:1] + read, key=len)
-    for shape in read:
+    widest = max(results[:1] + operands, key=len)
+    for shape in operands:
         for size, whole in zip(reversed(shape), reversed(widest), strict=False):
             if not same(size, 1):
                 yield size, whole
 
 
-def _by_channel(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    return [(shape[0], read[0][1]) for shape in read[1:] if shape]
+def _channel_parameters(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Return the length of each parameter with the number of channels."""
+    return [(shape[0], operands[0][1]) for shape in operands[1:] if shape]
 
 
-def _as_last(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs for scales and biases that broadcast to the last dims."""
+def _trailing_parameters(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Return the dims of scales and biases with the last dims of the data, to which they
+    broadcast."""
     return [
         (size, whole)
-        for shape in read[1:]
-        for size, whole in zip(reversed(shape), reversed(read[0]), strict=False)
+        for shape in operands[1:]
+        for size, whole in zip(reversed(shape), reversed(operands[0]), strict=False)
         if not same(size, 1)
     ]
 
 
-def _scattered(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    data, places, updates = read
+def _scatter_nd(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield each dim of the updates with the dim of the indices or of the data that it must
+    equal."""
+    data, places, updates = operands
     return zip(updates, (*places[:-1], *data[cast(int, places[-1]) :]), strict=True)
 
 
-def _scattered_apart(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    return zip(read[1], read[2], strict=True)
+def _indices_and_updates(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the dims of the indices, each with that of the updates."""
+    return zip(operands[1], operands[2], strict=True)
 
 
-def _inside(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs of sizes of indices and data along all axes but one."""
+def _indices_within_data(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Return the sizes of indices and data along all axes but the operator's axis."""
     axis = step.attributes["axis"]
-    dims = enumerate(zip(read[1], read[0], strict=True))
+    dims = enumerate(zip(operands[1], operands[0], strict=True))
     return [pair for place, pair in dims if place != axis]
 
 
-def _of_no_more(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    return zip(made[0], read[0], strict=True)
+def _top_k(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield each dim of the result with the dim of the operand."""
+    return zip(results[0], operands[0], strict=True)
 
 
-def _expanded(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    return broadcast(step, read[:1], made)
+def _expand(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the pairs of a broadcast of the first operand."""
+    return broadcast(step, operands[:1], results)
 
 
-def _convolved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs for ``x[N, groups * C, ...]``, ``w[M, C, ...]`` and a bias ``[M]``."""
-    x, *others = (read[place] for place in _OPERANDS[step.op] if place < len(read))
+def _convolution(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the pairs of ``x[N, groups * C, ...]``, ``w[M, C, ...]`` and a bias ``[M]``."""
+    x, *others = (operands[place] for place in _OPERANDS[step.op] if place < len(operands))
     w, *bias = (shape for shape in others if shape)
     groups = step.attributes["group"]
     assert isinstance(groups, int)
@@ -120,10 +134,9 @@ def _convolved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
     yield from zip(w[2:], step.ints("kernel_shape"), strict=True)
 
 
-def _spread(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs for a transposed convolution: ``x[N, groups * C, ...]``, ``w[groups * C, M,
-    ...]``."""
-    x, w, *bias = (shape for shape in read if shape)
+def _transposed_convolution(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the pairs of ``x[N, groups * C, ...]``, ``w[groups * C, M, ...]`` and a bias."""
+    x, w, *bias = (shape for shape in operands if shape)
     groups = step.attributes["group"]
     assert isinstance(groups, int)
     yield x[1], w[0]
@@ -132,29 +145,34 @@ def _spread(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
     yield from zip(w[2:], step.ints("kernel_shape"), strict=True)
 
 
-def _as_product(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs for MatMul: columns of the left equal rows of the right; batch dims
-    broadcast."""
-    left, right = (read[position] for position in _OPERANDS[step.op])
+def _matrix_product(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the pairs of a MatMul: left columns with right rows, and broadcast batch dims."""
+    left, right = (operands[position] for position in _OPERANDS[step.op])
     yield left[-1], right[-2] if len(right) > 1 else right[-1]
-    batch = made[0][: len(made[0]) - (len(left) > 1) - (len(right) > 1)]
+    batch = results[0][: len(results[0]) - (len(left) > 1) - (len(right) > 1)]
     yield from broadcast(step, [left[:-2], right[:-2]], [batch])
 
 
-def _scaled(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs for scales and zero points: one number, or one per index of an axis."""
+def _quantization(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Return the length of each scale and zero point with the size of the axis, except for length
+    1."""
     axis = step.attributes["axis"]
     assert isinstance(axis, int)
     return [
-        (shape[0], read[0][axis]) for shape in read[1:] if len(shape) == 1 and not same(shape[0], 1)
+        (shape[0], operands[0][axis])
+        for shape in operands[1:]
+        if len(shape) == 1 and not same(shape[0], 1)
     ]
 
 
-def _stepped(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs for gates [steps, batch, rows], weights [hidden, rows], states, peepholes, bias,
-    lengths."""
-    gates, weights, *more = read
-    hidden = made[0][-1]
+def _recurrence(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the pairs of a Recurrence.
+
+    Operands are gates [steps, batch, rows], weights [hidden, rows], states, peepholes, bias and
+    lengths.
+    """
+    gates, weights, *more = operands
+    hidden = results[0][-1]
     rows = CELLS[str(step.attributes["cell"])].gates * hidden
     state = (gates[1], hidden)
     wanted: tuple[Shape, ...] = (state, state, (3 * hidden,), (hidden,), (gates[1],))
@@ -163,69 +181,77 @@ def _stepped(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
         yield from zip(shape, sizes, strict=False)  # none if it is absent
 
 
-def _suppressed(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs for boxes [batch, count, 4] and scores [batch, classes, count]."""
-    boxes, scores = read[:2]
+def _non_max_suppression(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Return the pairs of boxes [batch, count, 4] and scores [batch, classes, count]."""
+    boxes, scores = operands[:2]
     return ((boxes[0], scores[0]), (boxes[1], scores[2]), (boxes[2], 4))
 
 
-def _batched(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
+def _gather_nd(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the batch dims of the data, each with that of the indices."""
     batch = step.attributes["batch_dims"]
     assert isinstance(batch, int)
-    return zip(read[0][:batch], read[1][:batch], strict=True)
+    return zip(operands[0][:batch], operands[1][:batch], strict=True)
 
 
-def _of_equal_rows(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs: all operands that a Loop reads row by row have the same number of rows."""
+def _loop_rows(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Return the row counts of operands that a Loop reads row by row, which must all be equal."""
     states, count = step.attributes["states"], step.attributes["reads"]
     assert isinstance(states, int)
     assert isinstance(count, tuple)
     first = 2 + states
-    return [(rows[0], read[first][0]) for rows in read[first : first + len(count)]]
+    return [(rows[0], operands[first][0]) for rows in operands[first : first + len(count)]]
 
 
-def _square(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    return ((read[0][-1], read[0][-2]),)
+def _square_matrix(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Return the columns and the rows of a square matrix."""
+    return ((operands[0][-1], operands[0][-2]),)
 
 
-def _by_parts(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    yield from zip(read[0], read[1], strict=True)
+def _real_and_imaginary(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the dims of the real part, each with that of the imaginary part."""
+    yield from zip(operands[0], operands[1], strict=True)
 
 
-def _square_by_parts(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    yield from _square(step, read, made)
-    yield from _by_parts(step, read, made)
+def _complex_square_matrix(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the pairs of a square matrix of complex numbers in two parts."""
+    yield from _square_matrix(step, operands, results)
+    yield from _real_and_imaginary(step, operands, results)
 
 
-def _solved(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs for a square matrix and as many rows (columns if solved from the right) of the
-    right side."""
-    matrix, right = read[:2]
-    yield from _square(step, read, made)
+def _triangular_solve(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the pairs of a triangular system.
+
+    The matrix is square, and the right side has as many rows (columns if solved from the right).
+    """
+    matrix, right = operands[:2]
+    yield from _square_matrix(step, operands, results)
     yield right[-2 if step.attributes["left_side"] else -1], matrix[-1]
     yield from zip(matrix[:-2], right[:-2], strict=True)
 
 
-def _solved_by_parts(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    yield from _by_parts(step, read[:2], made)
-    yield from _by_parts(step, read[2:], made)
-    yield from _solved(step, [read[0], read[2]], made)
+def _complex_triangular_solve(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the pairs of a triangular system of complex numbers, each operand in two parts."""
+    yield from _real_and_imaginary(step, operands[:2], results)
+    yield from _real_and_imaginary(step, operands[2:], results)
+    yield from _triangular_solve(step, [operands[0], operands[2]], results)
 
 
-def _three_diagonals(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs: each diagonal is as long as the right side has rows."""
-    *diagonals, right = read
+def _tridiagonal_solve(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the dims of each diagonal with those of the right side, without its columns."""
+    *diagonals, right = operands
     for diagonal in diagonals:
         yield from zip(diagonal, right[:-1], strict=True)
 
 
-def _reflected(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    """Return pairs of batch dims of Householder vectors and factors."""
-    yield from zip(read[0][:-2], read[1][:-1], strict=True)
+def _householder_batch(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the batch dims of Householder vectors, each with that of the factors."""
+    yield from zip(operands[0][:-2], operands[1][:-1], strict=True)
 
 
-def _no_more_than_sides(step: Instruction, read: Shapes, made: Shapes) -> Pairs:
-    yield from ((read[1][-1], side) for side in read[0][-2:])
+def _householder_count(step: Instruction, operands: Shapes, results: Shapes) -> Pairs:
+    """Yield the number of reflectors with each side of the matrix."""
+    yield from ((operands[1][-1], side) for side in operands[0][-2:])
 
 
 _OPERANDS: Mapping[str, tuple[int, ...]] = {
@@ -238,50 +264,50 @@ _OPERANDS: Mapping[str, tuple[int, ...]] = {
 """Positions of the operands of a product, between scales and zero points."""
 
 EQUAL: Mapping[str, Rule] = {
-    "Reshape": _reshaped,
-    "Expand": _expanded,
-    "DotGeneral": _multiplied,
-    "MatMulInteger": _as_product,
-    "QLinearMatMul": _as_product,
-    "Conv": _convolved,
-    "ConvInteger": _convolved,
-    "QLinearConv": _convolved,
-    "ConvTranspose": _spread,
-    "QuantizeLinear": _scaled,
-    "DequantizeLinear": _scaled,
-    "Concat": _joined,
-    "Pad": _padded,
-    "Slice": _cut,
-    "BatchNormalization": _by_channel,
-    "InstanceNormalization": _by_channel,
-    "GroupNormalization": _by_channel,
-    "LayerNormalization": _as_last,
-    "RMSNormalization": _as_last,
-    "GatherND": _batched,
-    "ScatterND": _scattered,
-    "ScatterElements": _scattered_apart,
-    "Recurrence": _stepped,
-    "NonMaxSuppression": _suppressed,
-    "Loop": _of_equal_rows,
-    "Det": _square,
-    "smelt::Cholesky": _square,
-    **dict.fromkeys(("smelt::Eig", "smelt::Eigh", "smelt::Schur"), _square),
-    **dict.fromkeys(("smelt::Hessenberg", "smelt::Tridiagonal"), _square),
-    **dict.fromkeys(("smelt::ComplexEig", "smelt::ComplexEigh"), _square_by_parts),
-    **dict.fromkeys(("smelt::ComplexSchur", "smelt::ComplexCholesky"), _square_by_parts),
-    **dict.fromkeys(("smelt::ComplexLU", "smelt::ComplexQR"), _by_parts),
-    **dict.fromkeys(("smelt::ComplexSVD", "smelt::ComplexSingularValues"), _by_parts),
-    "smelt::TriangularSolve": _solved,
-    "smelt::ComplexTriangularSolve": _solved_by_parts,
-    "smelt::TridiagonalSolve": _three_diagonals,
-    "smelt::HouseholderProduct": _reflected,
+    "Reshape": _reshape,
+    "Expand": _expand,
+    "DotGeneral": _dot_general,
+    "MatMulInteger": _matrix_product,
+    "QLinearMatMul": _matrix_product,
+    "Conv": _convolution,
+    "ConvInteger": _convolution,
+    "QLinearConv": _convolution,
+    "ConvTranspose": _transposed_convolution,
+    "QuantizeLinear": _quantization,
+    "DequantizeLinear": _quantization,
+    "Concat": _concat,
+    "Pad": _pad,
+    "Slice": _slice,
+    "BatchNormalization": _channel_parameters,
+    "InstanceNormalization": _channel_parameters,
+    "GroupNormalization": _channel_parameters,
+    "LayerNormalization": _trailing_parameters,
+    "RMSNormalization": _trailing_parameters,
+    "GatherND": _gather_nd,
+    "ScatterND": _scatter_nd,
+    "ScatterElements": _indices_and_updates,
+    "Recurrence": _recurrence,
+    "NonMaxSuppression": _non_max_suppression,
+    "Loop": _loop_rows,
+    "Det": _square_matrix,
+    "smelt::Cholesky": _square_matrix,
+    **dict.fromkeys(("smelt::Eig", "smelt::Eigh", "smelt::Schur"), _square_matrix),
+    **dict.fromkeys(("smelt::Hessenberg", "smelt::Tridiagonal"), _square_matrix),
+    **dict.fromkeys(("smelt::ComplexEig", "smelt::ComplexEigh"), _complex_square_matrix),
+    **dict.fromkeys(("smelt::ComplexSchur", "smelt::ComplexCholesky"), _complex_square_matrix),
+    **dict.fromkeys(("smelt::ComplexLU", "smelt::ComplexQR"), _real_and_imaginary),
+    **dict.fromkeys(("smelt::ComplexSVD", "smelt::ComplexSingularValues"), _real_and_imaginary),
+    "smelt::TriangularSolve": _triangular_solve,
+    "smelt::ComplexTriangularSolve": _complex_triangular_solve,
+    "smelt::TridiagonalSolve": _tridiagonal_solve,
+    "smelt::HouseholderProduct": _householder_batch,
 }
 """Sizes that must be equal."""
 
 AT_MOST: Mapping[str, Rule] = {
-    "GatherElements": _inside,
-    "ScatterElements": _inside,
-    "TopK": _of_no_more,
-    "smelt::HouseholderProduct": _no_more_than_sides,
+    "GatherElements": _indices_within_data,
+    "ScatterElements": _indices_within_data,
+    "TopK": _top_k,
+    "smelt::HouseholderProduct": _householder_count,
 }
 """Sizes of which the first must not exceed the second."""

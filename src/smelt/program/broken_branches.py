@@ -16,25 +16,31 @@ def end_broken_branches(program: Program, *, certain: bool = True) -> None:
     that the program runs.
     """
     note_conditions(program, certain=certain)
-    _end(program)
+    _abort_bodies(program)
 
 
-def _end(program: Program) -> None:
+def _abort_bodies(program: Program) -> None:
+    """Replace each body of ``program`` in which a condition fails by an abort, in place."""
     for body in program.bodies:
-        broken = next((each for each in body.program.conditions if each.fails), None)
-        if broken is None:
-            _end(body.program)
+        failing = next(
+            (condition for condition in body.program.conditions if condition.fails), None
+        )
+        if failing is None:
+            _abort_bodies(body.program)
         else:
-            body.program = _ending(body.program, f"the sizes {broken.size} and {broken.other} fit")
+            body.program = _aborting(
+                body.program, f"the sizes {failing.size} and {failing.other} fit"
+            )
 
 
-def _ending(program: Program, fact: str) -> Program:
-    """Return ``program`` with only instructions that abort the run, one per result."""
-    given = {*program.inputs, *program.constants}
+def _aborting(program: Program, fact: str) -> Program:
+    """Return ``program`` with one instruction per result that aborts the run because ``fact``
+    fails."""
+    not_computed = {*program.inputs, *program.constants}
     origin = program.instructions[0].origin if program.instructions else ""
-    ends = [
+    aborts = [
         Instruction(FAIL, (), (slot,), {"why": fact}, origin=origin)
         for slot in dict.fromkeys(program.outputs)
-        if slot not in given
+        if slot not in not_computed
     ]
-    return replace(program, instructions=ends, conditions=()) if ends else program
+    return replace(program, instructions=aborts, conditions=()) if aborts else program

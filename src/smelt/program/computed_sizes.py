@@ -29,27 +29,28 @@ def computed_sizes(program: Program, instruction: Instruction) -> Sizes:
 
 
 def computed_symbols(program: Program, instruction: Instruction) -> frozenset[str]:
-    """Return the symbols that ``computed_sizes`` finds once the sizes of operands are known."""
+    """Return the symbols that ``computed_sizes`` binds once the sizes of operands are known."""
     after = program.slots[instruction.outputs[0]].shape
     unknown = [str(dim) for dim in after if is_symbol(dim)]
     if _rule(instruction) is None:
         return frozenset()
-    if instruction.op == "Reshape":  # which tells one size, where no other hangs on it
-        hanging = [dim for dim in after if not isinstance(dim, int) and str(dim) not in unknown]
-        if len(unknown) > 1 or any(symbols_of(dim) & set(unknown) for dim in hanging):
+    if instruction.op == "Reshape":  # computes one size, if no other depends on it
+        expressions = [dim for dim in after if not isinstance(dim, int) and str(dim) not in unknown]
+        if len(unknown) > 1 or any(symbols_of(dim) & set(unknown) for dim in expressions):
             return frozenset()
     return frozenset(unknown)
 
 
 def _rule(instruction: Instruction) -> Rule | None:
+    """Return the function that computes the result sizes of ``instruction``, or None."""
     if instruction.op == "Expand" and "against" not in instruction.attributes:
         return None
     return _broadcast if instruction.op in ELEMENTWISE else _RULES.get(instruction.op)
 
 
-def _divided(program: Program, instruction: Instruction) -> Sizes:
-    """Return the one unknown result size of a Reshape: the remaining factor of the element
-    count."""
+def _reshaped(program: Program, instruction: Instruction) -> Sizes:
+    """Return the one unknown result size of a Reshape: the element count divided by the other
+    sizes."""
     before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
     unknown = [dim for dim in after.shape if is_symbolic(dim)]
     if len(unknown) != 1 or not is_symbol(unknown[0]) or is_open(before.shape):
@@ -62,22 +63,23 @@ def _divided(program: Program, instruction: Instruction) -> Sizes:
 
 
 def _sliced(program: Program, instruction: Instruction) -> Sizes:
-    """Return the number of rows that a Slice takes, where inference has no expression for it."""
+    """Return the number of rows that a Slice takes, where shape inference has no expression for
+    it."""
     before, after = (program.slots[n] for n in (instruction.inputs[0], instruction.outputs[0]))
     cuts = zip(*(instruction.ints(name) for name in ("starts", "ends", "steps")), strict=True)
-    found: Sizes = {}
+    sizes: Sizes = {}
     for axis, cut in zip(instruction.ints("axes"), cuts, strict=True):
         size, dim = before.shape[axis], after.shape[axis]
         if is_symbol(dim) and not isinstance(size, ir.SymbolicDim):
-            found[str(dim)] = count_rows(size, cut)
-    return found
+            sizes[str(dim)] = count_rows(size, cut)
+    return sizes
 
 
 def _broadcast(program: Program, instruction: Instruction) -> Sizes:
     """Return the sizes that operands of an elementwise operator broadcast to."""
     shapes = [program.slots[slot].shape for slot in instruction.inputs if slot >= 0]
     after = program.slots[instruction.outputs[0]].shape
-    return _met(shapes, after)
+    return _broadcast_sizes(shapes, after)
 
 
 def _expanded(program: Program, instruction: Instruction) -> Sizes:
@@ -91,23 +93,23 @@ def _expanded(program: Program, instruction: Instruction) -> Sizes:
     against = cast("tuple[Dim, ...]", instruction.attributes["against"])
     rank = len(after)
     others = [against[i : i + rank] for i in range(0, len(against), max(rank, 1))]
-    return _met([before, *others], after)
+    return _broadcast_sizes([before, *others], after)
 
 
-def _met(shapes: Sequence[Sequence[Dim]], after: Sequence[Dim]) -> Sizes:
+def _broadcast_sizes(shapes: Sequence[Sequence[Dim]], after: Sequence[Dim]) -> Sizes:
     """Return the broadcast sizes of ``shapes`` by the symbols of ``after``."""
-    found: Sizes = {}
+    sizes: Sizes = {}
     backwards = zip_longest(*(shape[::-1] for shape in shapes), fillvalue=1)
     for dims, dim in zip(backwards, reversed(after), strict=False):
         if is_symbol(dim) and not is_open(dims):
             size = cast("int | Size", dims[0])
             for other in dims[1:]:
                 size = broadcast_size(size, cast("int | Size", other))
-            found[str(dim)] = size
-    return found
+            sizes[str(dim)] = size
+    return sizes
 
 
-_RULES: Mapping[str, Rule] = {"Reshape": _divided, "Slice": _sliced, "Expand": _expanded}
+_RULES: Mapping[str, Rule] = {"Reshape": _reshaped, "Slice": _sliced, "Expand": _expanded}
 
 
 def broadcast_size(a: int | Size, b: int | Size) -> int | Size:
@@ -125,12 +127,12 @@ def broadcast_size(a: int | Size, b: int | Size) -> int | Size:
 
 
 def is_symbol(dim: object) -> bool:
-    """True for a dim that is a single name."""
+    """True if ``dim`` is a single symbol."""
     return is_symbolic(dim) and symbols_of(dim) == frozenset([dim.value])
 
 
 def is_open(shape: Sequence[object]) -> bool:
-    """True if a dim is still symbolic."""
+    """True if a dim of ``shape`` is symbolic."""
     return any(is_symbolic(dim) for dim in shape)
 
 

@@ -12,10 +12,10 @@ _SIZE = re.compile(r"\bdim\d+\b")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Two sizes that must be equal in a run; with ``or_less``, the first must not exceed the
-    second.
+    """Two sizes that must be equal in a run.
 
-    With ``or_one``, the first may be 1 instead.
+    With ``or_less``, the first must instead not exceed the second. With ``or_one``, the first may
+    also be 1.
     """
 
     size: Dim
@@ -24,7 +24,7 @@ class Condition:
     or_one: bool = False
 
     @property
-    def broken(self) -> str:
+    def violation(self) -> str:
         """A C expression that is true if the condition is violated."""
         differs = f"{self.size} {'>' if self.or_less else '!='} {self.other}"
         return f"({differs} && {self.size} != 1)" if self.or_one else differs
@@ -32,7 +32,7 @@ class Condition:
     @property
     def read(self) -> frozenset[str]:
         """The C names of the run-time sizes that the condition reads."""
-        return frozenset(_SIZE.findall(self.broken))
+        return frozenset(_SIZE.findall(self.violation))
 
     @property
     def holds(self) -> bool:

@@ -28,5 +28,6 @@ class DotDims:
 
 
 def _free(rank: int, *used: tuple[int, ...]) -> tuple[int, ...]:
-    taken = {dim for dims in used for dim in dims}
-    return tuple(dim for dim in range(rank) if dim not in taken)
+    """Return the dims below ``rank`` that none of ``used`` lists, in increasing order."""
+    listed = {dim for dims in used for dim in dims}
+    return tuple(dim for dim in range(rank) if dim not in listed)

@@ -11,46 +11,54 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 Largest: TypeAlias = dict[str, int]
-Round: TypeAlias = Callable[[Mapping[str, int]], "Largest | None"]
+Iterate: TypeAlias = Callable[[Mapping[str, int]], "Largest | None"]
 """Returns the largest sizes after one iteration from sizes up to these; None if unknown."""
 
-FEW_ROUNDS = 32
+MAX_TRIALS = 32
 """Maximum number of iterations that are tried one by one if growth differs between them."""
 
 
-def after_rounds(start: Mapping[str, int], rounds: int | None, one: Round) -> Largest | None:
-    """Return the largest sizes after ``rounds`` iterations (None: any number) from ``start``.
+def after_iterations(
+    start: Mapping[str, int], iterations: int | None, iterate: Iterate
+) -> Largest | None:
+    """Return the largest sizes after ``iterations`` (None: any number) from ``start``; None if
+    unknown.
 
-    None if they are unknown. Sizes with the same growth in the first two iterations and in the last
-    are assumed to grow by it in between. A run that exceeds the returned sizes fails.
+    Sizes with the same growth in the first two iterations and in the last are assumed to grow by it
+    in between. A run that exceeds the returned sizes fails.
     """
     sizes: Largest = dict(start)
-    for count in range(FEW_ROUNDS if rounds is None else min(rounds, FEW_ROUNDS)):
-        if count == 1 and rounds is not None and (end := _steady(start, sizes, rounds, one)):
+    for count in range(MAX_TRIALS if iterations is None else min(iterations, MAX_TRIALS)):
+        if (
+            count == 1
+            and iterations is not None
+            and (end := _after_steady_growth(start, sizes, iterations, iterate))
+        ):
             return end
-        after = one(sizes)
+        after = iterate(sizes)
         if after is None:
             return None
         larger = {name: max(size, after[name]) for name, size in sizes.items()}
         if larger == sizes:
             return sizes
-        if rounds is None and count == 1:
+        if iterations is None and count == 1:
             return None
         sizes = larger
-    return sizes if rounds is not None and rounds <= FEW_ROUNDS else None
+    return sizes if iterations is not None and iterations <= MAX_TRIALS else None
 
 
-def _steady(start: Mapping[str, int], first: Largest, rounds: int, one: Round) -> Largest | None:
-    """Return the sizes after ``rounds`` if no checked iteration adds more than the first, else
-    None.
+def _after_steady_growth(
+    start: Mapping[str, int], first: Largest, iterations: int, iterate: Iterate
+) -> Largest | None:
+    """Return the sizes after ``iterations``; None if a checked iteration adds more than the first.
 
     The second and the last iteration are checked.
     """
     growth = {name: first[name] - size for name, size in start.items()}
-    last = {name: size + (rounds - 1) * growth[name] for name, size in start.items()}
-    ends = [(sizes, one(sizes)) for sizes in (first, last)]
-    for sizes, after in ends:
+    last = {name: size + (iterations - 1) * growth[name] for name, size in start.items()}
+    tried = [(sizes, iterate(sizes)) for sizes in (first, last)]
+    for sizes, after in tried:
         if after is None or any(after[name] > sizes[name] + growth[name] for name in start):
             return None
-    at_last = ends[-1][1] or {}
-    return {name: max(size, at_last[name]) for name, size in first.items()}
+    after_last = tried[-1][1] or {}
+    return {name: max(size, after_last[name]) for name, size in first.items()}

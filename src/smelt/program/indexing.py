@@ -44,9 +44,11 @@ def pad_crops(
 
 
 def _ints(value: object) -> tuple[int, ...]:
+    """Return an attribute as a tuple of integers."""
     assert isinstance(value, tuple)
     return tuple(int(item) for item in value)
 
 
 def _clamp(value: int, low: int, high: int) -> int:
+    """Return ``value`` limited to ``low`` and ``high``."""
     return min(max(value, low), high)

@@ -103,7 +103,7 @@ class Slot:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The shape as numbers or run-time sizes; raises ValueError if a dim is symbolic."""
+        """Return the shape as numbers or run-time sizes; raises ValueError if a dim is symbolic."""
         found = tuple(cast(int, d) for d in self.shape if isinstance(cast(object, d), int | Size))
         if len(found) < len(self.shape):
             raise ValueError(f"slot {self.name!r} has symbolic dims: {self.shape}")
@@ -111,28 +111,28 @@ class Slot:
 
     @property
     def size(self) -> int:
-        """Number of elements; raises ValueError if a dim is symbolic."""
+        """Return the number of elements; raises ValueError if a dim is symbolic."""
         return prod(self.sizes)
 
     @property
     def stored(self) -> tuple[int, ...]:
-        """The sizes in memory, including the padding of the layout."""
+        """Return the sizes in memory, including the padding of the layout."""
         return self.sizes if self.layout is None else self.layout.stored(self.sizes)
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory; raises ValueError if a dim is symbolic."""
+        """Return the number of bytes in memory; raises ValueError if a dim is symbolic."""
         size, bits = prod(self.stored), int(self.dtype.bitwidth)
         bits = max(bits, 8) if self.bytewise else bits
         return size * (bits // 8) if bits % 8 == 0 else (size * bits + 7) // 8
 
     @property
     def most_bytes(self) -> int:
-        """``nbytes`` in the largest run."""
+        """Return ``nbytes`` in the largest run."""
         return highest(self.nbytes)
 
     def box(self, box: Mapping[int, tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
-        """Return start and stop of each dim in memory for a ``box``, given by axis, of the tensor.
+        """Return start and stop of each dim in memory for a ``box`` of the tensor, given by axis.
 
         None if the box cuts a block of the layout.
         """
@@ -179,9 +179,9 @@ class Instruction:
     ``inputs[i]`` and it is no output of the program; the pass ``last_use`` sets it. ``origin``
     names the graph node, for reports and comments in emitted code. ``bodies`` are Programs that
     control flow runs; values of the outer Program that they read are among ``inputs``. ``epilogue``
-    is the epilogue: operators applied to each element of the result before it is stored; their
-    operands are among ``inputs``, too. ``parts`` are the instructions that a fused instruction
-    stands for, in order; only the last writes a stored slot.
+    lists operators applied to each element of the result before it is stored; their operands are
+    among ``inputs``, too. ``parts`` are the instructions that a fused instruction stands for, in
+    order; only the last writes a stored slot.
     """
 
     op: str
@@ -195,10 +195,10 @@ class Instruction:
     parts: tuple[Instruction, ...] = ()
 
     def ints(self, name: str) -> tuple[int, ...]:
-        """Return an attribute that holds integers.
+        """Return the attribute ``name``, a tuple of integers.
 
-        Raises ValueError for others, and Unsupported E411 for integers that depend on symbolic
-        dims.
+        Raises ValueError for an attribute of another type, and Unsupported E411 for integers that
+        depend on symbolic dims.
         """
         value = self.attributes[name]
         if not isinstance(value, tuple):
@@ -209,7 +209,7 @@ class Instruction:
             if isinstance(item, ir.SymbolicDim):
                 raise Unsupported(
                     "E411",
-                    f"{name!r} of {self.op} hangs on the size {item}",
+                    f"{name!r} of {self.op} depends on the size {item}",
                     at=f"node {self.origin!r}",
                     why="the attribute has to be numbers before the program is planned",
                     fix="bind the symbolic dims of the inputs",
@@ -222,8 +222,8 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class RunSize:
-    """A size that each run sets: its C name, and its bounds. ``symbol`` is the dim of the graph, if
-    it has another name."""
+    """A size that each run sets: its C name, its bounds, and the ``symbol`` of the graph if that
+    differs."""
 
     name: str
     size: Size
@@ -256,7 +256,7 @@ class Program:
 
     @property
     def bodies(self) -> list[Body]:
-        """The bodies of all instructions."""
+        """Return the bodies of all instructions."""
         return [body for instruction in self.instructions for body in instruction.bodies]
 
     def bytes_of(self, constant: int) -> bytes:

@@ -37,14 +37,14 @@ class Layout:
     def __post_init__(self) -> None:
         """Parse ``order`` into ``terms``."""
         terms = []
-        at = 0
-        while match := _TERM.match(self.order, at):
+        position = 0
+        while match := _TERM.match(self.order, position):
             letter = match[1] or match[3].upper()
             terms.append((self.axes.find(letter), 0 if match[1] else int(match[2])))
-            at = match.end()
-        whole = sorted(axis for axis, block in terms if not block)
+            position = match.end()
+        outer_axes = sorted(axis for axis, block in terms if not block)
         known = all(axis >= 0 for axis, _ in terms)
-        if at < len(self.order) or not known or whole != list(range(len(self.axes))):
+        if position < len(self.order) or not known or outer_axes != list(range(len(self.axes))):
             raise UsageError(
                 "E660",
                 f"{self.order!r} is not a layout of {self.axes!r}",
@@ -55,7 +55,7 @@ class Layout:
 
     @property
     def rank(self) -> int:
-        """Rank of a tensor of this layout."""
+        """Return the rank of a tensor of this layout."""
         return len(self.axes)
 
     def block(self, axis: int) -> int:
@@ -69,18 +69,18 @@ class Layout:
     def pack(self, array: np.ndarray) -> np.ndarray:
         """Return ``array`` in this layout, with the sizes of ``stored``."""
         self._check(array.shape)
-        spare = [(0, -size % self.block(axis)) for axis, size in enumerate(array.shape)]
-        padded = np.pad(array, spare) if any(end for _, end in spare) else array
-        split, places = self._split(array.shape)
-        order = [places[term] for term in range(len(self.terms))]
+        padding = [(0, -size % self.block(axis)) for axis, size in enumerate(array.shape)]
+        padded = np.pad(array, padding) if any(end for _, end in padding) else array
+        split, dim_of = self._split(array.shape)
+        order = [dim_of[term] for term in range(len(self.terms))]
         return np.ascontiguousarray(padded.reshape(split).transpose(order))
 
     def unpack(self, stored: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the array of ``shape`` that ``pack`` turned into ``stored``."""
+        """Return the array of ``shape`` whose packed form is ``stored``."""
         self._check(shape)
-        split, places = self._split(shape)
+        split, dim_of = self._split(shape)
         inverse = [0] * len(split)
-        for term, place in places.items():
+        for term, place in dim_of.items():
             inverse[place] = term
         whole = stored.reshape(self.stored(shape)).transpose(inverse)
         padded = whole.reshape(
@@ -91,34 +91,34 @@ class Layout:
     def box(
         self, shape: tuple[int, ...], box: Mapping[int, tuple[int, int]]
     ) -> tuple[tuple[int, int], ...] | None:
-        """Return start and stop per dim in memory of a ``box`` of the tensor (start and stop by
-        axis).
+        """Return start and stop per dim in memory of a ``box`` of the tensor, given by axis.
 
         None if the box cuts a block.
         """
-        found = []
+        bounds = []
         for axis, block in self.terms:
             start, stop = box.get(axis, (0, shape[axis]))
             whole = self.block(axis)
             if start % whole or (stop % whole and stop != shape[axis]):
                 return None
-            found.append((0, block) if block else (start // whole, -(-stop // whole)))
-        return tuple(found)
+            bounds.append((0, block) if block else (start // whole, -(-stop // whole)))
+        return tuple(bounds)
 
     def _split(self, shape: tuple[int, ...]) -> tuple[list[int], dict[int, int]]:
-        """Return the sizes of the padded tensor with blocks as separate dims, and the dim of each
+        """Return the sizes of the padded tensor with blocks as own dims, and the dim of each
         term."""
         sizes: list[int] = []
-        places: dict[int, int] = {}
+        dim_of: dict[int, int] = {}
         for axis in range(self.rank):
             outer = next(t for t, term in enumerate(self.terms) if term == (axis, 0))
             inner = [t for t, (own, block) in enumerate(self.terms) if own == axis and block]
             for term in (outer, *inner):
-                places[term] = len(sizes)
+                dim_of[term] = len(sizes)
                 sizes.append(self.terms[term][1] or -(-shape[axis] // self.block(axis)))
-        return sizes, places
+        return sizes, dim_of
 
     def _check(self, shape: tuple[int, ...]) -> None:
+        """Raise ValueError if ``shape`` has another rank than the layout."""
         if len(shape) != self.rank:
             raise ValueError(f"{self} is not a layout of a tensor of shape {shape}")
 

@@ -49,15 +49,18 @@ LayoutsOf: TypeAlias = Layouts | Callable[[Program, Instruction], Layouts]
 def layouts_of(
     program: Program, instruction: Instruction, table: Mapping[str, LayoutsOf]
 ) -> Layouts:
-    """Return what ``table`` says of ``instruction``; row-major for others and for broadcast
-    operands."""
-    told = table.get(instruction.op, Layouts())
-    told = told if isinstance(told, Layouts) else told(program, instruction)
-    if told.any:
+    """Return the layouts that ``table`` declares for ``instruction``.
+
+    They are row-major for operators that the table lacks, and for broadcast operands of operators
+    that take any layout.
+    """
+    layouts = table.get(instruction.op, Layouts())
+    layouts = layouts if isinstance(layouts, Layouts) else layouts(program, instruction)
+    if layouts.any:
         slots = [s for s in (*instruction.inputs, *instruction.outputs) if s >= 0]
         if len({program.slots[slot].shape for slot in slots}) > 1:
             return Layouts()
-    return told
+    return layouts
 
 
 def with_layouts(
@@ -80,7 +83,7 @@ class _Converter:
     table: Mapping[str, LayoutsOf]
     interface: bool
     made: Program = field(init=False)
-    told: list[Layouts] = field(init=False)
+    declared: list[Layouts] = field(init=False)
     group: dict[int, int] = field(default_factory=dict)
     """Union-find parents of slots whose layout is free; the root stands for the group."""
     fixed: dict[int, Layout | None] = field(default_factory=dict)
@@ -92,16 +95,16 @@ class _Converter:
         program = self.program
         slots, constants = list(program.slots), dict(program.constants)
         self.made = replace(program, slots=slots, constants=constants, instructions=[])
-        self.told = [layouts_of(program, each, self.table) for each in program.instructions]
+        self.declared = [layouts_of(program, each, self.table) for each in program.instructions]
         self._find_groups()
-        chosen = self._chosen()
-        self.fixed.update({slot: chosen[self._group(slot)] for slot in self.group})
+        chosen = self._layout_per_group()
+        self.fixed.update({slot: chosen[self._root(slot)] for slot in self.group})
         for slot, layout in self.fixed.items():
             self._set(slot, layout)
-        for instruction, told in zip(program.instructions, self.told, strict=True):
-            self._convert(instruction, told)
+        for instruction, declared in zip(program.instructions, self.declared, strict=True):
+            self._convert(instruction, declared)
         if not self.interface:
-            outputs = tuple(self._as(slot, None, "an output") for slot in program.outputs)
+            outputs = tuple(self._in_layout(slot, None, "an output") for slot in program.outputs)
             self.made = replace(self.made, outputs=outputs)
         used = {slot for each in self.made.instructions for slot in each.inputs}
         used.update(self.made.outputs)
@@ -111,74 +114,76 @@ class _Converter:
         return self.made
 
     def _find_groups(self) -> None:
-        """Fill ``group`` and ``fixed``."""
+        """Group the slots whose layout is free, and note the layouts of all others."""
         program = self.program
         if self.interface:
             self.group.update((slot, slot) for slot in program.inputs)
         else:
             self.fixed.update(dict.fromkeys(program.inputs))
-        for instruction, told in zip(program.instructions, self.told, strict=True):
-            if told.any:
+        for instruction, declared in zip(program.instructions, self.declared, strict=True):
+            if declared.any:
                 (result,) = instruction.outputs
                 self.group[result] = result
                 for slot in instruction.inputs:
                     if slot in self.group:
-                        self.group[self._group(slot)] = self._group(result)
+                        self.group[self._root(slot)] = self._root(result)
                 continue
             for position, slot in enumerate(instruction.outputs):
                 if slot >= 0:
-                    self.fixed[slot] = _at(told.outputs, position)
+                    self.fixed[slot] = _at(declared.outputs, position)
 
-    def _group(self, slot: int) -> int:
+    def _root(self, slot: int) -> int:
+        """Return the root of the group of ``slot``, and shorten the path to it."""
         while self.group[slot] != slot:
             self.group[slot] = slot = self.group[self.group[slot]]
         return slot
 
-    def _chosen(self) -> dict[int, Layout | None]:
-        """Return the layout of each group that converts the fewest bytes."""
-        wanted: dict[int, dict[tuple[int, Layout | None], None]] = {}
-        for group in {self._group(slot): None for slot in self.group}:
-            wanted[group] = {}
+    def _layout_per_group(self) -> dict[int, Layout | None]:
+        """Return for each group the layout that converts the fewest bytes."""
+        layouts_needed: dict[int, dict[tuple[int, Layout | None], None]] = {}
+        for group in {self._root(slot): None for slot in self.group}:
+            layouts_needed[group] = {}
         for slot, layout in self._conversions():
-            wanted[self._group(slot)][slot, layout] = None
-        for instruction, told in zip(self.program.instructions, self.told, strict=True):
-            if told.any:
+            layouts_needed[self._root(slot)][slot, layout] = None
+        for instruction, declared in zip(self.program.instructions, self.declared, strict=True):
+            if declared.any:
                 for slot in instruction.inputs:
                     if slot in self.fixed:
-                        group = self._group(instruction.outputs[0])
-                        wanted[group][slot, self.fixed[slot]] = None
-        return {group: self._cheapest(pairs) for group, pairs in wanted.items()}
+                        group = self._root(instruction.outputs[0])
+                        layouts_needed[group][slot, self.fixed[slot]] = None
+        return {group: self._cheapest(pairs) for group, pairs in layouts_needed.items()}
 
     def _cheapest(self, pairs: Collection[tuple[int, Layout | None]]) -> Layout | None:
         """Return the layout that converts the fewest bytes of ``pairs``."""
 
         def bytes_of(layout: Layout | None) -> int:
+            """Return the bytes that are converted if the group has ``layout``."""
             return sum(self.program.slots[slot].nbytes for slot, other in pairs if other != layout)
 
         return min(dict.fromkeys([*(layout for _, layout in pairs), None]), key=bytes_of)
 
     def _conversions(self) -> Iterator[tuple[int, Layout | None]]:
-        """Yield slots of groups with the layouts that consumers need."""
-        for instruction, told in zip(self.program.instructions, self.told, strict=True):
-            if not told.any:
+        """Yield slots of groups, each with a layout that a reader needs."""
+        for instruction, declared in zip(self.program.instructions, self.declared, strict=True):
+            if not declared.any:
                 for position, slot in enumerate(instruction.inputs):
                     if slot in self.group:
-                        yield slot, _at(told.inputs, position)
+                        yield slot, _at(declared.inputs, position)
         if not self.interface:
             yield from ((slot, None) for slot in self.program.outputs if slot in self.group)
 
-    def _convert(self, instruction: Instruction, told: Layouts) -> None:
+    def _convert(self, instruction: Instruction, declared: Layouts) -> None:
         """Append ``instruction`` with converted inputs."""
         inputs = []
         for position, slot in enumerate(instruction.inputs):
-            layout = _at(told.inputs, position)
-            if told.any:
+            layout = _at(declared.inputs, position)
+            if declared.any:
                 layout = self.fixed[instruction.outputs[0]]
-            inputs.append(slot if slot < 0 else self._as(slot, layout, instruction.op))
+            inputs.append(slot if slot < 0 else self._in_layout(slot, layout, instruction.op))
         self.made.instructions.append(replace(instruction, inputs=tuple(inputs)))
 
-    def _as(self, slot: int, layout: Layout | None, reader: str) -> int:
-        """Return the slot with the value of ``slot`` in ``layout``, converting it if there is
+    def _in_layout(self, slot: int, layout: Layout | None, reader: str) -> int:
+        """Return the slot of ``slot``'s value in ``layout``, after adding a conversion if there is
         none."""
         if self.made.slots[slot].layout == layout:
             return slot
@@ -212,40 +217,44 @@ class _Converter:
 
 
 def _packed(array: np.ndarray, layout: Layout) -> np.ndarray:
+    """Return ``array`` in ``layout``, read-only."""
     packed = layout.pack(array)
     packed.flags.writeable = False
     return packed
 
 
 def _at(layouts: tuple[Layout | None, ...], position: int) -> Layout | None:
+    """Return the layout at ``position``; None, which is row-major, beyond the end."""
     return layouts[position] if position < len(layouts) else None
 
 
 def verify_layouts(program: Program, table: Mapping[str, LayoutsOf]) -> None:
-    """Raise InternalError E963 if an operand has another layout than ``table`` says.
+    """Raise InternalError E963 if an operand has another layout than ``table`` declares.
 
     Also if a copy changes a layout or cuts a block, or a constant has other than its stored sizes.
     """
     for slot, array in program.constants.items():
         if array.shape != program.slots[slot].stored:
-            raise broken(f"the constant {program.slots[slot].name!r} is not stored as it says")
+            raise broken(
+                f"the constant {program.slots[slot].name!r} does not have the sizes of its layout"
+            )
     for step, instruction in enumerate(program.instructions):
-        told = layouts_of(program, instruction, table)
+        declared = layouts_of(program, instruction, table)
         pairs = [
-            *((slot, _at(told.inputs, i)) for i, slot in enumerate(instruction.inputs)),
-            *((slot, _at(told.outputs, i)) for i, slot in enumerate(instruction.outputs)),
+            *((slot, _at(declared.inputs, i)) for i, slot in enumerate(instruction.inputs)),
+            *((slot, _at(declared.outputs, i)) for i, slot in enumerate(instruction.outputs)),
         ]
-        here = {program.slots[slot].layout for slot, _ in pairs if slot >= 0}
-        if told.any or (instruction.op in MOVES and instruction.op != RELAYOUT):
-            wrong = len(here) > 1
+        present = {program.slots[slot].layout for slot, _ in pairs if slot >= 0}
+        if declared.any or (instruction.op in MOVES and instruction.op != RELAYOUT):
+            is_wrong = len(present) > 1
         else:
-            wrong = instruction.op != RELAYOUT and any(
+            is_wrong = instruction.op != RELAYOUT and any(
                 program.slots[slot].layout != layout for slot, layout in pairs if slot >= 0
             )
-        wrong = wrong or _cuts(program, instruction)
-        if wrong:
-            shown = ", ".join(str(program.slots[s].layout or "rows") for s, _ in pairs if s >= 0)
-            raise broken(f"step {step} ({instruction.op}) finds its tensors as {shown}")
+        is_wrong = is_wrong or _cuts(program, instruction)
+        if is_wrong:
+            listed = ", ".join(str(program.slots[s].layout or "rows") for s, _ in pairs if s >= 0)
+            raise broken(f"step {step} ({instruction.op}) finds its tensors as {listed}")
 
 
 def _cuts(program: Program, instruction: Instruction) -> bool:

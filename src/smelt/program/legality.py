@@ -19,7 +19,7 @@ def check_program(
 ) -> None:
     """Raise an ErrorList of all that ``target`` lacks: E402 for types, E201 for kernels.
 
-    ``refusal`` is called for instructions whose operands all have one of ``dtypes``.
+    ``refusal`` is called for instructions whose operands all have a type in ``dtypes``.
     """
     problems = [*_types(program, target, dtypes), *_kernels(program, target, dtypes, refusal)]
     if problems:
@@ -57,7 +57,8 @@ def no_kernel(target: str, operator: str, at: str, why: str) -> Unsupported:
 
 
 def and_more(count: int) -> str:
-    """Return `` and N more`` for ``count`` places of which one is named, or an empty text."""
+    """Return the text `` and N more`` for ``count`` places of which one is named; empty for one
+    place."""
     return f" and {count - 1} more" if count > 1 else ""
 
 
@@ -88,4 +89,5 @@ def _kernels(
 
 
 def _slots(instruction: Instruction) -> list[int]:
+    """Return the slots that ``instruction`` reads and writes."""
     return [slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0]

@@ -51,15 +51,16 @@ Place: TypeAlias = Callable[[Instruction, int | None], str]
 
 
 def one_place(instruction: Instruction, operand: int | None) -> str:
-    """Return "": everything is in the only memory."""
+    """Return the empty name: all operands and results are in the only memory."""
     return ""
 
 
 def checked(place: Place, names: Collection[str]) -> Place:
-    """Return ``place`` with a check: UsageError E660 for a memory that is not among ``names``."""
+    """Return ``place`` with a check that raises UsageError E660 for a memory that is not among
+    ``names``."""
 
     def placed(instruction: Instruction, operand: int | None) -> str:
-        """Return the memory of an operand, checked."""
+        """Return the memory of an operand; raises UsageError E660 if ``names`` lacks it."""
         name = place(instruction, operand)
         if name not in names:
             raise UsageError(
@@ -94,7 +95,8 @@ class SpacesPlan:
         return self.offsets[id(storage)]
 
     def to_text(self) -> str:
-        """Return each memory as text: its storages by offset, with their live ranges."""
+        """Return the plan as text: for each memory its storages by offset, with their live
+        ranges."""
         lines = []
         for space, used in self.used.items():
             lines.append(f"{space or 'memory'}: {used} bytes, bound {self.bounds[space]}")
@@ -109,7 +111,7 @@ class SpacesPlan:
 def plan_spaces(
     program: Program, memories: Sequence[Memory], needs_of: NeedsOf = no_needs
 ) -> SpacesPlan:
-    """Place the storages of each space of ``program`` in the memory of that name.
+    """Return a plan with the storages of each space of ``program`` in the memory of that name.
 
     Raises Unsupported E405 for a memory that is too small, with its contents at the peak, and
     UsageError E660 for a space without a memory.
@@ -161,6 +163,7 @@ def too_small(
 
 
 def _title(program: Program, step: int) -> str:
+    """Return the origin of the instruction at ``step``, or its operator, for messages."""
     instruction = program.instructions[step]
     return instruction.origin or instruction.op
 

@@ -82,6 +82,7 @@ class MemoryPlan:
 
     @cached_property
     def _offset_by_id(self) -> dict[int, int]:
+        """Return the offset of each storage of the arena by the ``id`` of the storage."""
         pairs = zip(self.assignment.arena, self.offsets, strict=True)
         return {id(storage): offset for storage, offset in pairs}
 
@@ -117,6 +118,7 @@ class MemoryPlan:
         return "\n".join(lines) + "\n"
 
     def _title(self, storage: Storage) -> str:
+        """Return the names of the slots of ``storage``, or the step of scratch space."""
         if storage.scratch:
             return f"scratch of step {storage.first}"
         return ", ".join(self.program.slots[slot].name for slot in storage.slots)
@@ -144,7 +146,7 @@ def lower_bound(storages: Sequence[Storage], alignment: int = 1) -> int:
 
 
 def live_from(storages: Sequence[Storage], alignment: int = 1) -> dict[int, int]:
-    """Return the live bytes from each step on at which they change."""
+    """Return the live bytes from each step at which they change."""
     changes: dict[int, int] = {}
     for storage in storages:
         for first, last, size in storage.spans():
@@ -189,7 +191,8 @@ def pack(storages: Sequence[Storage], alignment: int, bound: int) -> tuple[list[
 
 
 def _affordable(spans: Sequence[Spans]) -> int:
-    """Return the number of affordable packings; one takes time linear in the live steps."""
+    """Return the number of packings within the work limits; each takes time linear in the live
+    steps."""
     steps = sum(last - first + 1 for each in spans for first, last, _ in each)
     return min(ATTEMPTS_WORK // max(len(spans), 1), ATTEMPTS_STEPS // max(steps, 1))
 
@@ -207,43 +210,44 @@ def _climb(
     with it. It is kept unless the arena grows.
     """
     sizes = [span[0][2] for span in spans]
-    choose = random.Random(0)
+    generator = random.Random(0)
     arena = max(offsets[i] + sizes[i] for i in order)
     for _ in range(min(CLIMB, _affordable(spans))):
         if arena == bound:
             break
-        moved = choose.choice([i for i in order if offsets[i] + sizes[i] == arena])
-        if choose.random() < 0.5:
-            moved = choose.choice(_beside(storages, moved))
-        place = order.index(moved)
-        tried = order[:place] + order[place + 1 :]
-        tried.insert(choose.randrange(place + 1), moved)
-        packed = _placed(spans, tried)
-        total = max(packed[i] + sizes[i] for i in tried)
+        moved = generator.choice([i for i in order if offsets[i] + sizes[i] == arena])
+        if generator.random() < 0.5:
+            moved = generator.choice(_live_with(storages, moved))
+        position = order.index(moved)
+        trial = order[:position] + order[position + 1 :]
+        trial.insert(generator.randrange(position + 1), moved)
+        packed = _placed(spans, trial)
+        total = max(packed[i] + sizes[i] for i in trial)
         if total <= arena:
-            order, offsets, arena = tried, packed, total
+            order, offsets, arena = trial, packed, total
     return offsets, arena
 
 
-def _beside(storages: Sequence[Storage], i: int) -> list[int]:
+def _live_with(storages: Sequence[Storage], i: int) -> list[int]:
     """Return the storages that are live at some step with storage ``i``, itself included."""
     first, last = storages[i].first, storages[i].last
     return [j for j, other in enumerate(storages) if other.first <= last and first <= other.last]
 
 
 def _placed(spans: Sequence[Spans], order: Sequence[int]) -> list[int]:
-    """Return offsets: each storage, in ``order``, in the lowest gap that fits all of its spans."""
+    """Return offsets: each storage, in ``order``, has the lowest offset at which its spans are
+    free."""
     offsets = [0] * len(spans)
     placed = _Timeline()
     for i in order:
-        taken = sorted(
+        used = sorted(
             (low - size, high)
             for first, last, size in spans[i]
             if size
             for low, high in placed.at(first, last)
         )
         offset = 0
-        for start, high in taken:
+        for start, high in used:
             if offset <= start:
                 break
             offset = max(offset, high)
@@ -255,19 +259,21 @@ def _placed(spans: Sequence[Spans], order: Sequence[int]) -> list[int]:
 
 
 class _Timeline:
-    """The used bytes over time. Adding and querying take time linear in the steps they span."""
+    """Ranges of used bytes at each step; adding and querying take time linear in the number of
+    steps."""
 
     def __init__(self) -> None:
         self._live: dict[int, list[tuple[int, int]]] = {}
         self._starting: dict[int, list[tuple[int, int]]] = {}
 
-    def add(self, taken: tuple[int, int], first: int, last: int) -> None:
-        self._starting.setdefault(first, []).append(taken)
+    def add(self, used: tuple[int, int], first: int, last: int) -> None:
+        """Add the byte range ``used`` to the steps from ``first`` to ``last``."""
+        self._starting.setdefault(first, []).append(used)
         for step in range(first, last + 1):
-            self._live.setdefault(step, []).append(taken)
+            self._live.setdefault(step, []).append(used)
 
     def at(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """Yield everything used at some step from ``first`` to ``last``, each once."""
+        """Yield the ranges used at some step from ``first`` to ``last``, each once."""
         yield from self._live.get(first, ())
         for step in range(first + 1, last + 1):
             yield from self._starting.get(step, ())

@@ -9,7 +9,7 @@ Monomial: TypeAlias = tuple[str, ...]
 
 
 def constants_last(term: tuple[Monomial, int]) -> tuple[bool, bool, Monomial]:
-    """Sort key: the constant comes last, subtracted terms after added ones."""
+    """Return a sort key by which constants come last, and subtracted terms after added ones."""
     monomial, factor = term
     return not monomial, factor < 0, monomial
 

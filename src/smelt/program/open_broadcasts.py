@@ -15,12 +15,12 @@ from smelt.operators.elementwise import ELEMENTWISE
 from smelt.program.instruction import Dim, Instruction, Program
 
 
-def spell_out_broadcasts(program: Program) -> None:
+def insert_expands(program: Program) -> None:
     """Insert Expands before elementwise instructions, in place, also in bodies."""
     done: list[Instruction] = []
     for instruction in program.instructions:
         for body in instruction.bodies:
-            spell_out_broadcasts(body.program)
+            insert_expands(body.program)
         if instruction.op in ELEMENTWISE:
             done += _expands(program, instruction)
         done.append(instruction)
@@ -28,35 +28,39 @@ def spell_out_broadcasts(program: Program) -> None:
 
 
 def _expands(program: Program, instruction: Instruction) -> list[Instruction]:
-    """Return one Expand per operand that may broadcast, and let ``instruction`` read their
-    results."""
+    """Return an Expand for each operand that may broadcast, after making ``instruction`` read
+    them."""
     shapes = {n: program.slots[n].shape for n in instruction.inputs if n >= 0}
-    made = program.slots[instruction.outputs[0]].shape
-    rank = len(made)
+    result_shape = program.slots[instruction.outputs[0]].shape
+    rank = len(result_shape)
     known = {str(dim) for shape in shapes.values() for dim in shape if not isinstance(dim, int)}
     against = tuple(
         dim for shape in shapes.values() for dim in (*(1,) * (rank - len(shape)), *shape)
     )
-    found: dict[int, Instruction] = {}
-    for number, shape in shapes.items():
-        if _fits(shape, made, known) or len(shape) > rank:
+    expand_of: dict[int, Instruction] = {}
+    for slot, shape in shapes.items():
+        if _has_known_ones(shape, result_shape, known) or len(shape) > rank:
             continue
-        goal = program.new_slot(replace(program.slots[number], shape=made))
+        expanded = program.new_slot(replace(program.slots[slot], shape=result_shape))
         attributes = {"against": against}
-        found[number] = Instruction(
-            "Expand", (number,), (goal,), attributes, origin=instruction.origin
+        expand_of[slot] = Instruction(
+            "Expand", (slot,), (expanded,), attributes, origin=instruction.origin
         )
-    instruction.inputs = tuple(found[n].outputs[0] if n in found else n for n in instruction.inputs)
-    return list(found.values())
+    instruction.inputs = tuple(
+        expand_of[n].outputs[0] if n in expand_of else n for n in instruction.inputs
+    )
+    return list(expand_of.values())
 
 
-def _fits(shape: Sequence[Dim], made: Sequence[Dim], known: Set[str]) -> bool:
-    """True if it is known which dims have one element.
+def _has_known_ones(shape: Sequence[Dim], result_shape: Sequence[Dim], known: Set[str]) -> bool:
+    """True if it is known which dims of ``shape`` have one element.
 
-    It is not known for a symbol that meets a number, or a result size that no operand has.
+    It is unknown for a symbol that meets a number, or a result size that no operand has.
     """
-    pairs = zip(reversed(shape), reversed(made), strict=False)
+    pairs = zip(reversed(shape), reversed(result_shape), strict=False)
     return not any(
-        isinstance(dim, ir.SymbolicDim) and str(dim) != str(whole) and str(whole) not in known
-        for dim, whole in pairs
+        isinstance(dim, ir.SymbolicDim)
+        and str(dim) != str(result_dim)
+        and str(result_dim) not in known
+        for dim, result_dim in pairs
     )

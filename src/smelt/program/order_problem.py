@@ -22,7 +22,7 @@ class OrderProblem:
         """Number the storages of ``program``; views share the storage of their operand."""
         self.count = len(program.instructions)
         storage_of: dict[int, int] = {}
-        maker: dict[int, int] = {}
+        writer_of: dict[int, int] = {}
         self.size: list[int] = []
         self.readers: list[list[int]] = []
         self.writes: list[list[int]] = [[] for _ in range(self.count)]
@@ -35,31 +35,32 @@ class OrderProblem:
             needs = needs_of(instruction)
             self.scratch[i] = needs.workspace
             sources = list(dict.fromkeys(slot for slot in instruction.inputs if slot >= 0))
-            makers = dict.fromkeys(maker[slot] for slot in sources if slot in maker)
-            self.before[i] = list(makers)
-            for j in makers:
+            writers = dict.fromkeys(writer_of[slot] for slot in sources if slot in writer_of)
+            self.before[i] = list(writers)
+            for j in writers:
                 self.after[j].append(i)
             for slot in sources:
                 if slot in storage_of:
-                    self._read(i, storage_of[slot])
+                    self._note_read(i, storage_of[slot])
             for position, slot in enumerate(instruction.outputs):
                 if slot < 0:
                     continue
-                maker[slot] = i
-                shown = -1
+                writer_of[slot] = i
+                storage = -1
                 if position == 0 and needs.view_of is not None:
-                    shown = storage_of.get(instruction.inputs[needs.view_of], -2)
-                if shown == -1:
-                    shown = len(self.size)
+                    storage = storage_of.get(instruction.inputs[needs.view_of], -2)
+                if storage == -1:
+                    storage = len(self.size)
                     self.size.append(program.slots[slot].most_bytes)
                     self.readers.append([i])
-                    self.writes[i].append(shown)
-                if shown >= 0:
-                    storage_of[slot] = shown
+                    self.writes[i].append(storage)
+                if storage >= 0:
+                    storage_of[slot] = storage
                     if slot in returned:
-                        self.size[shown] = 0
+                        self.size[storage] = 0
 
-    def _read(self, i: int, storage: int) -> None:
+    def _note_read(self, i: int, storage: int) -> None:
+        """Note that instruction ``i`` reads ``storage``."""
         if storage not in self.reads[i]:
             self.reads[i].append(storage)
             self.readers[storage].append(i)

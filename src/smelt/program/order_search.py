@@ -11,10 +11,10 @@ from smelt.program.order_problem import OrderProblem
 def best_order(problem: OrderProblem, below: int, work: int) -> list[int] | None:
     """Return an order with the lowest peak, if it is under ``below`` and ``work`` steps find it.
 
-    Best-first over sets of executed instructions by their peak so far, so the first complete set is
-    optimal. A ready instruction that frees at least what it adds, within the current peak, is taken
-    at once: delaying it could not lower a later peak. One that only grows runs with its successor,
-    so orders of such instructions are not distinguished.
+    The search is best-first over sets of executed instructions by their peak so far, so the first
+    complete set is optimal. A ready instruction that frees at least what it adds, within the
+    current peak, is taken at once: delaying it could not lower a later peak. An instruction that
+    only grows runs with its successor, so orders of such instructions are not distinguished.
     """
     return _Search(problem, below, work).run()
 
@@ -61,41 +61,42 @@ class _Search:
             if done in expanded:
                 continue
             expanded.add(done)
-            done, live, ready, taken = self._take_free(peak, done, live, ready)
-            if taken and done in expanded:
+            done, live, ready, run_at_once = self._take_free(peak, done, live, ready)
+            if run_at_once and done in expanded:
                 continue
             expanded.add(done)
-            trails.append((trail, taken))
-            here = len(trails) - 1
+            trails.append((trail, run_at_once))
+            current = len(trails) - 1
             if not ready:
-                return self._order(trails, here)
+                return self._order(trails, current)
             for i in _members(ready):
                 top, after = self._step(done, live, i)
-                top, then = max(peak, top), done | 1 << i
-                if top < self.below and top < lowest.get(then, self.below):
-                    lowest[then] = top
-                    trails.append((here, (i,)))
-                    item = (top, -then.bit_count(), len(trails) - 1, then, after)
-                    heappush(heap, (*item, self._ready(then, ready, i)))
+                top, next_done = max(peak, top), done | 1 << i
+                if top < self.below and top < lowest.get(next_done, self.below):
+                    lowest[next_done] = top
+                    trails.append((current, (i,)))
+                    item = (top, -next_done.bit_count(), len(trails) - 1, next_done, after)
+                    heappush(heap, (*item, self._ready(next_done, ready, i)))
         return None
 
     def _take_free(
         self, peak: int, done: int, live: int, ready: int
     ) -> tuple[int, int, int, tuple[int, ...]]:
-        """Run every ready group that costs nothing now or later."""
-        taken: list[int] = []
-        again = True
-        while again:
-            again = False
+        """Return the state after running each ready group that raises neither the peak nor the live
+        bytes."""
+        run_at_once: list[int] = []
+        has_progress = True
+        while has_progress:
+            has_progress = False
             for i in _members(ready):
                 top, after = self._step(done, live, i)
                 if after <= live and top <= peak:
                     done, live = done | 1 << i, after
                     ready = self._ready(done, ready, i)
-                    taken.append(i)
-                    again = True
+                    run_at_once.append(i)
+                    has_progress = True
                     break
-        return done, live, ready, tuple(taken)
+        return done, live, ready, tuple(run_at_once)
 
     def _step(self, done: int, live: int, i: int) -> tuple[int, int]:
         """Return the peak during group ``i`` and the live bytes after it."""
@@ -109,17 +110,19 @@ class _Search:
         return top, after
 
     def _ready(self, done: int, ready: int, i: int) -> int:
+        """Return the ready groups after group ``i`` has run."""
         ready ^= 1 << i
         for j in self.after[i]:
             if self.waits[j] & done == self.waits[j]:
                 ready |= 1 << j
         return ready
 
-    def _order(self, trails: list[tuple[int, tuple[int, ...]]], at: int) -> list[int]:
+    def _order(self, trails: list[tuple[int, tuple[int, ...]]], position: int) -> list[int]:
+        """Return the order of instructions along the trail that ends at ``position``."""
         parts: list[tuple[int, ...]] = []
-        while at >= 0:
-            at, taken = trails[at]
-            parts.append(taken)
+        while position >= 0:
+            position, groups = trails[position]
+            parts.append(groups)
         return [i for part in reversed(parts) for group in part for i in self.groups[group]]
 
 

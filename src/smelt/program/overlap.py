@@ -31,63 +31,67 @@ def overlapped(
         (instruction, dict(bytes_))
         for instruction, bytes_ in zip(program.instructions, live, strict=True)
     ]
-    for at in range(len(order)):
-        if order[at][0].op == LOAD:
-            _pass_one(program, order, at, -1, order[at][0].outputs[0], memories)
-    for at in range(len(order) - 1, -1, -1):
-        if order[at][0].op == STORE:
-            _pass_one(program, order, at, 1, order[at][0].inputs[0], memories)
+    for position in range(len(order)):
+        if order[position][0].op == LOAD:
+            _move_past_computation(
+                program, order, position, -1, order[position][0].outputs[0], memories
+            )
+    for position in range(len(order) - 1, -1, -1):
+        if order[position][0].op == STORE:
+            _move_past_computation(
+                program, order, position, 1, order[position][0].inputs[0], memories
+            )
     instructions = [instruction for instruction, _ in order]
     _stores_first(instructions)
     return replace(program, instructions=instructions)
 
 
 def _stores_first(instructions: list[Instruction]) -> None:
-    """Of copies between two computations, move Stores first.
+    """Move Stores before Loads among the copies between two computations.
 
     Their data is ready, while Loads may wait for bytes that the previous computation still reads.
     No live range grows.
     """
-    for at in range(1, len(instructions)):
-        place = at
-        while place and instructions[place].op == STORE and instructions[place - 1].op == LOAD:
-            store, load = instructions[place], instructions[place - 1]
+    for position in range(1, len(instructions)):
+        target = position
+        while target and instructions[target].op == STORE and instructions[target - 1].op == LOAD:
+            store, load = instructions[target], instructions[target - 1]
             if {*store.inputs, *store.outputs} & {*load.inputs, *load.outputs}:
                 break
-            instructions[place - 1 : place + 1] = store, load
-            place -= 1
+            instructions[target - 1 : target + 1] = store, load
+            target -= 1
 
 
-def _pass_one(
+def _move_past_computation(
     program: Program,
     order: Order,
-    at: int,
+    position: int,
     step: int,
     slot: int,
     memories: Mapping[str, Memory],
 ) -> None:
-    """Move the copy at ``at`` past one computation that does not depend on it.
+    """Move the copy at ``position`` past one computation that does not depend on it.
 
     ``step`` is -1 to move backwards, 1 to move forwards. ``slot`` is the copy's slot in near
     memory. It becomes live during each instruction that the copy passes, so the copy stops where
     that memory would be full.
     """
-    moved, peak = order[at]
+    copy, peak = order[position]
     memory = memories[program.slots[slot].space]
     size = aligned(program.slots[slot].nbytes, memory.align)
-    passed = False
-    while 0 <= at + step < len(order):
-        other, live = order[at + step]
+    has_passed = False
+    while 0 <= position + step < len(order):
+        other, live = order[position + step]
         computes = other.op not in (LOAD, STORE)
-        depends = set(moved.inputs) & set(other.outputs) or set(moved.outputs) & {
+        depends = set(copy.inputs) & set(other.outputs) or set(copy.outputs) & {
             *other.inputs,
             *(other.outputs if computes else ()),
         }
         full = memory.size is not None and live[memory.name] + size > memory.size
-        if depends or full or (passed and (computes or other.op == moved.op)):
+        if depends or full or (has_passed and (computes or other.op == copy.op)):
             return
         live[memory.name] += size
         peak = {name: max(peak[name], live[name]) for name in peak}
-        order[at], order[at + step] = (other, live), (moved, peak)
-        passed |= computes
-        at += step
+        order[position], order[position + step] = (other, live), (copy, peak)
+        has_passed |= computes
+        position += step

@@ -23,7 +23,7 @@ class Step:
 
     @property
     def range(self) -> tuple[int, int]:
-        """The lowest and the highest byte."""
+        """Return the lowest and the highest byte."""
         return (-128, 127) if self.dtype == ir.DataType.INT8 else (0, 255)
 
     def quantized(self, real: np.ndarray) -> np.ndarray:
@@ -31,17 +31,17 @@ class Step:
         low, high = self.range
         with np.errstate(over="ignore", invalid="ignore"):
             steps = real.astype(np.float32) / self.scale
-        held = np.clip(np.where(np.isnan(steps), -1024, steps), -1024, 1024)
-        whole = np.clip(np.rint(held) + self.zero, low, high)
-        return np.asarray(whole, self.dtype.numpy())
+        limited = np.clip(np.where(np.isnan(steps), -1024, steps), -1024, 1024)
+        rounded = np.clip(np.rint(limited) + self.zero, low, high)
+        return np.asarray(rounded, self.dtype.numpy())
 
-    def every_byte(self) -> np.ndarray:
+    def all_bytes(self) -> np.ndarray:
         """Return all bytes in the order of their memory values, as int32."""
         return np.arange(256, dtype=np.uint8).view(self.dtype.numpy()).astype(np.int32)
 
-    def every_number(self) -> np.ndarray:
-        """Return the number that each byte stands for, in the order of memory values."""
-        return (self.every_byte() - self.zero).astype(np.float32) * self.scale
+    def all_numbers(self) -> np.ndarray:
+        """Return the real number of each byte, in the order of their memory values."""
+        return (self.all_bytes() - self.zero).astype(np.float32) * self.scale
 
 
 @dataclass(frozen=True)
@@ -64,22 +64,21 @@ class Weights:
 
 @dataclass
 class Values:
-    """The instructions of ``program`` by the slots they write, and the number of reads of each
-    slot."""
+    """The instructions of ``program`` by the slots they write, and how often each slot is read."""
 
     program: Program
-    made_by: dict[int, Instruction] = field(default_factory=dict)
+    writer_of: dict[int, Instruction] = field(default_factory=dict)
     reads: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.reads.update(self.program.outputs)
         for instruction in self.program.instructions:
-            self.made_by.update(dict.fromkeys(instruction.outputs, instruction))
+            self.writer_of.update(dict.fromkeys(instruction.outputs, instruction))
             self.reads.update(instruction.inputs)
 
-    def inner(self, slot: int) -> Instruction | None:
-        """Return the instruction that writes ``slot``, if the slot is read once."""
-        return self.made_by.get(slot) if self.reads[slot] == 1 else None
+    def writer_read_once(self, slot: int) -> Instruction | None:
+        """Return the instruction that writes ``slot``; None unless the slot is read once."""
+        return self.writer_of.get(slot) if self.reads[slot] == 1 else None
 
     def constant(self, instruction: Instruction, position: int) -> np.ndarray | None:
         """Return a constant input; None if it is absent or computed."""
@@ -87,70 +86,70 @@ class Values:
         return self.program.constants.get(inputs[position]) if position < len(inputs) else None
 
     def step_of(self, instruction: Instruction, dtype: ir.DataType) -> Step | None:
-        """Return the constant scalar scale and zero point of a QuantizeLinear or DequantizeLinear,
-        or None."""
+        """Return the constant scale and zero point of a QuantizeLinear or DequantizeLinear; None if
+        not scalars."""
         scale = self.constant(instruction, 1)
         if scale is None or scale.size != 1 or scale.dtype != np.float32 or dtype not in BYTES:
             return None
         zero = self.constant(instruction, 2)
-        given = len(instruction.inputs) > 2 and instruction.inputs[2] >= 0
-        if not (np.isfinite(scale).all() and (scale > 0).all()) or (given and zero is None):
+        has_zero = len(instruction.inputs) > 2 and instruction.inputs[2] >= 0
+        if not (np.isfinite(scale).all() and (scale > 0).all()) or (has_zero and zero is None):
             return None
-        number = 0 if zero is None else int(zero.reshape(-1)[0])
-        return Step(np.float32(scale.reshape(-1)[0]), number, dtype)
+        zero_point = 0 if zero is None else int(zero.reshape(-1)[0])
+        return Step(np.float32(scale.reshape(-1)[0]), zero_point, dtype)
 
     def quantized(self, slot: int) -> Quantized | None:
-        """Return the bytes from which ``slot`` is dequantized by one scale, or None."""
-        made = self.made_by.get(slot)
-        if made is None or made.op != "DequantizeLinear":
+        """Return the bytes from which ``slot`` is dequantized by one scale; None if it is not."""
+        writer = self.writer_of.get(slot)
+        if writer is None or writer.op != "DequantizeLinear":
             return None
-        source = made.inputs[0]
-        step = self.step_of(made, self.program.slots[source].dtype)
+        source = writer.inputs[0]
+        step = self.step_of(writer, self.program.slots[source].dtype)
         return None if step is None else Quantized(source, step)
 
     def weights(self, slot: int) -> Weights | None:
-        """Return the constant bytes from which ``slot`` is dequantized by constant scales, or
-        None."""
-        made = self.made_by.get(slot)
-        if made is None or made.op != "DequantizeLinear":
+        """Return the constant bytes and scales from which ``slot`` is dequantized; None if not
+        constant."""
+        writer = self.writer_of.get(slot)
+        if writer is None or writer.op != "DequantizeLinear":
             return None
-        array, scales = self.constant(made, 0), self.constant(made, 1)
-        given = len(made.inputs) > 2 and made.inputs[2] >= 0
-        zeros = self.constant(made, 2) if given else np.zeros((), np.int8)
+        array, scales = self.constant(writer, 0), self.constant(writer, 1)
+        has_zeros = len(writer.inputs) > 2 and writer.inputs[2] >= 0
+        zeros = self.constant(writer, 2) if has_zeros else np.zeros((), np.int8)
         if array is None or scales is None or zeros is None or scales.ndim > 1:
             return None
-        if self.program.slots[made.inputs[0]].dtype not in BYTES or scales.dtype != np.float32:
+        if self.program.slots[writer.inputs[0]].dtype not in BYTES or scales.dtype != np.float32:
             return None
-        zeros = zeros if given else np.zeros(scales.shape, array.dtype)
+        zeros = zeros if has_zeros else np.zeros(scales.shape, array.dtype)
         if scales.size == 1:
             return Weights(array, scales.reshape(()), zeros.reshape(()), -1)
-        return Weights(array, scales, zeros, int(str(made.attributes.get("axis", 1))))
+        return Weights(array, scales, zeros, int(str(writer.attributes.get("axis", 1))))
 
     def number(self, slot: int) -> np.float32 | None:
-        """Return the single float that ``slot`` holds, constant or dequantized from a constant, or
+        """Return the one float in ``slot``, if it is constant or dequantized from a constant, else
         None."""
-        array, made = self.program.constants.get(slot), self.made_by.get(slot)
+        array, writer = self.program.constants.get(slot), self.writer_of.get(slot)
         if array is not None:
-            plain = array.size == 1 and array.dtype == np.float32
-            return np.float32(array.reshape(-1)[0]) if plain else None
-        found, held = self.quantized(slot), None if made is None else self.constant(made, 0)
-        if found is None or held is None or held.size != 1:
+            is_float = array.size == 1 and array.dtype == np.float32
+            return np.float32(array.reshape(-1)[0]) if is_float else None
+        quantized, byte = self.quantized(slot), None if writer is None else self.constant(writer, 0)
+        if quantized is None or byte is None or byte.size != 1:
             return None
-        return np.float32(int(held.reshape(-1)[0]) - found.step.zero) * found.step.scale
+        return np.float32(int(byte.reshape(-1)[0]) - quantized.step.zero) * quantized.step.scale
 
     def new_constant(self, array: np.ndarray, name: str) -> int:
         """Return a new slot that holds ``array``."""
         dtype = ir.DataType.from_numpy(array.dtype)
         slot = self.program.new_slot(Slot(dtype, array.shape, name))
-        held = np.ascontiguousarray(array).reshape(array.shape)
-        held.flags.writeable = False
-        self.program.constants[slot] = held
+        constant = np.ascontiguousarray(array).reshape(array.shape)
+        constant.flags.writeable = False
+        self.program.constants[slot] = constant
         return slot
 
     def new_bytes(self, like: int, dtype: ir.DataType) -> int:
         """Return a new slot with the shape of slot ``like``."""
-        described = self.program.slots[like]
-        return self.program.new_slot(Slot(dtype, described.shape, described.name))
+        pattern = self.program.slots[like]
+        return self.program.new_slot(Slot(dtype, pattern.shape, pattern.name))
 
 
 def instruction_of(

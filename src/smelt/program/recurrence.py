@@ -48,20 +48,18 @@ def activations(
 ) -> list[Activation]:
     """Return the activations called ``names``, each with its alpha and beta.
 
-    ``alphas`` has entries only for activations that have an alpha, in order; so has ``betas``.
-    Missing entries are the defaults.
-
-    Raises KeyError for a name that ONNX does not define.
+    ``alphas`` has an entry, in order, for each activation that has an alpha; so has ``betas``.
+    Missing entries are the defaults. Raises KeyError for a name that ONNX does not define.
     """
-    found, left, right = [], list(alphas), list(betas)
+    named, alphas_left, betas_left = [], list(alphas), list(betas)
     for name in names:
         op, alpha, beta = _KNOWN[name.lower()]
-        if alpha is not None and left:
-            alpha = left.pop(0)
-        if beta is not None and right:
-            beta = right.pop(0)
-        found.append((op, alpha or 0.0, beta or 0.0))
-    return found
+        if alpha is not None and alphas_left:
+            alpha = alphas_left.pop(0)
+        if beta is not None and betas_left:
+            beta = betas_left.pop(0)
+        named.append((op, alpha or 0.0, beta or 0.0))
+    return named
 
 
 def activate(m: Arithmetic, activation: Activation, x: Number) -> Number:
@@ -80,7 +78,7 @@ def activate(m: Arithmetic, activation: Activation, x: Number) -> Number:
     if formula is None:
         return m.op(op, x)
     _, has_alpha, has_beta = _KNOWN[op.lower()]
-    given = {} if has_alpha is None else {"alpha": alpha}
+    parameters = {} if has_alpha is None else {"alpha": alpha}
     if has_beta is not None:
-        given["beta"] = beta
-    return formula(m, x, **given)
+        parameters["beta"] = beta
+    return formula(m, x, **parameters)

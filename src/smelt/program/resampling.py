@@ -45,7 +45,7 @@ class Sampling:
 
     @classmethod
     def of(cls, attributes: Mapping[str, Any]) -> Sampling:
-        """Return the sampling stored in the attributes of an instruction."""
+        """Return the sampling that the attributes of an instruction describe."""
         return cls(**{name: attributes[name] for name in cls.__slots__})
 
     @property
@@ -54,7 +54,8 @@ class Sampling:
         return self.mode == "nearest" or self.coordinates == CROP
 
     def first_tap(self, shrunk: float) -> int:
-        """Return the first tap relative to the row before a coordinate; the taps are symmetric."""
+        """Return the first tap relative to the row before a coordinate; taps lie symmetrically
+        around it."""
         reach = 1 if self.mode == "linear" else 2
         return int(np.floor(-reach / shrunk)) + 1
 
@@ -77,50 +78,50 @@ class Taps:
 
 def taps(sampling: Sampling, size: int, count: int) -> Taps:
     """Return the taps of each of ``count`` result rows on an axis of ``size`` >= 1 rows."""
-    at = coordinates(sampling, size, count)
+    centers = coordinates(sampling, size, count)
     outside = np.zeros(count, np.bool_)
     if sampling.coordinates == CROP:
-        outside = (at < 0) | (at > size - 1)
+        outside = (centers < 0) | (centers > size - 1)
     if sampling.mode == "nearest":
-        chosen = np.asarray(nearest_of(Arrays(), sampling.nearest, at), np.int64)
-        rows = np.clip(chosen, 0, size - 1)
+        nearest = np.asarray(nearest_of(Arrays(), sampling.nearest, centers), np.int64)
+        rows = np.clip(nearest, 0, size - 1)
         return Taps(rows[:, None], np.ones((count, 1)), outside)
-    rows, weights = _neighbours(sampling, at.astype(np.float64), size, count)
+    rows, weights = _neighbours(sampling, centers.astype(np.float64), size, count)
     beyond = (rows < 0) | (rows >= size)
     if sampling.exclude_outside:
         weights = np.where(beyond, 0, weights)
     total = weights.sum(axis=1, keepdims=True)
     weights = weights / np.where(total == 0, 1, total)
-    return Taps(*_merged(np.clip(rows, 0, size - 1), weights), outside)
+    return Taps(*_with_fewest_taps(np.clip(rows, 0, size - 1), weights), outside)
 
 
 def coordinates(sampling: Sampling, size: int, count: int) -> Any:
     """Return the source coordinate of each result row."""
     F: Any = np.float32 if sampling.in_float32 else np.float64  # noqa: N806 - a type
     scale = F(count) / F(size) if sampling.scale is None else F(sampling.scale)
-    known = sampling.scale is None and not sampling.in_float32
-    length = F(count) if known else scale * F(size)
+    is_exact = sampling.scale is None and not sampling.in_float32
+    length = F(count) if is_exact else scale * F(size)
     # ONNX Runtime adds the offset of this mode in float64, and rounds the sum.
     terms: Any = np.float64 if sampling.coordinates == SYMMETRIC else F
-    numbers = (np.arange(count, dtype=terms), F(size), F(count), scale, length)
+    operands = (np.arange(count, dtype=terms), F(size), F(count), scale, length)
     with np.errstate(all="ignore"):
-        places: Any = place_of(
-            Arrays(), sampling.coordinates, *numbers, F(sampling.start), F(sampling.end)
+        sources: Any = coordinate_of(
+            Arrays(), sampling.coordinates, *operands, F(sampling.start), F(sampling.end)
         )
-    return places.astype(F)
+    return sources.astype(F)
 
 
-def hangs_on_rounding(sampling: Sampling, size: int, count: int) -> bool:
+def depends_on_rounding(sampling: Sampling, size: int, count: int) -> bool:
     """True if a coordinate is so close to a change of the nearest row that its rounding decides.
 
-    Runtimes round coordinates differently. With an integer scale there is nothing to round.
+    Runtimes round coordinates differently. With an integer scale no coordinate is rounded.
     """
     if sampling.scale in (None, count / size) and count % size == 0:
         return False
-    at = np.asarray(coordinates(sampling, size, count), np.float64)
+    centers = np.asarray(coordinates(sampling, size, count), np.float64)
     low, high = (
-        np.clip(nearest_of(Arrays(), sampling.nearest, place), 0, size - 1)
-        for place in (at - NEAR, at + NEAR)
+        np.clip(nearest_of(Arrays(), sampling.nearest, shifted), 0, size - 1)
+        for shifted in (centers - NEAR, centers + NEAR)
     )
     return bool((low != high).any())
 
@@ -129,7 +130,7 @@ NEAR = 1e-4
 """Distance from a change of the nearest row, in rows, within which rounding may decide."""
 
 
-def place_of(
+def coordinate_of(
     m: Writer[Number],
     mode: str,
     i: Number,
@@ -164,17 +165,17 @@ def place_of(
     return (i + 0.5) / scale - 0.5
 
 
-def nearest_of(m: Writer[Number], rounding: str, at: Number) -> Number:
+def nearest_of(m: Writer[Number], rounding: str, coordinate: Number) -> Number:
     """Return the row that is read for a coordinate between rows."""
-    below = m.op("Floor", at)
+    below = m.op("Floor", coordinate)
     match rounding:
         case "floor":
             return below
         case "ceil":
-            return m.op("Ceil", at)
+            return m.op("Ceil", coordinate)
         case "round_prefer_ceil":
-            return m.op("Where", at - below >= 0.5 - HALF_WAY, below + 1, below)
-    return m.op("Where", at - below > 0.5 + HALF_WAY, below + 1, below)
+            return m.op("Where", coordinate - below >= 0.5 - HALF_WAY, below + 1, below)
+    return m.op("Where", coordinate - below > 0.5 + HALF_WAY, below + 1, below)
 
 
 HALF_WAY = 1e-6
@@ -183,7 +184,7 @@ ONNX Runtime."""
 
 
 def weight_of(m: Writer[Number], mode: str, distance: Number, cubic: float) -> Number:
-    """Return the weight of a row at ``distance``; cubic weights are Keys's with parameter
+    """Return the weight of a row at ``distance``; cubic weights are Keys' kernel with parameter
     ``cubic``."""
     if mode == "linear":
         return m.op("Max", 1 - distance, 0)
@@ -194,38 +195,38 @@ def weight_of(m: Writer[Number], mode: str, distance: Number, cubic: float) -> N
 
 
 def _neighbours(
-    sampling: Sampling, at: np.ndarray, size: int, count: int
+    sampling: Sampling, centers: np.ndarray, size: int, count: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows around each coordinate, possibly beyond the ends, and their weights."""
     scale = count / size if sampling.scale is None else sampling.scale
     shrunk = min(scale, 1.0) if sampling.antialias else 1.0
     first = sampling.first_tap(shrunk)
     # A coordinate on a row counts as the end of the span before it, as in the specification.
-    base = np.ceil(at).astype(np.int64) - 1
+    base = np.ceil(centers).astype(np.int64) - 1
     rows = base[:, None] + np.arange(first, 2 - first)
-    distance = np.abs(rows - at[:, None]) * shrunk
+    distance = np.abs(rows - centers[:, None]) * shrunk
     return rows, weight_of(Arrays(), sampling.mode, distance, sampling.cubic)
 
 
-def _merged(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the fewest taps: no weight of 0, and no row twice.
+def _with_fewest_taps(rows: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the fewest taps of each row: no weight of 0, and no source row twice.
 
     Shorter lists are padded by splitting the weight of the last row: with a padding weight of 0, an
     infinite element would give NaN.
     """
     merged: list[dict[int, float]] = []
-    for line, shares in zip(rows.tolist(), weights.tolist(), strict=True):
-        found: dict[int, float] = {}
-        for row, share in zip(line, shares, strict=True):
-            found[row] = found.get(row, 0.0) + share
-        kept = {row: share for row, share in found.items() if share != 0}
-        merged.append(kept or {line[0]: 0.0})
+    for row_numbers, shares in zip(rows.tolist(), weights.tolist(), strict=True):
+        shares_by_row: dict[int, float] = {}
+        for row, share in zip(row_numbers, shares, strict=True):
+            shares_by_row[row] = shares_by_row.get(row, 0.0) + share
+        nonzero = {row: share for row, share in shares_by_row.items() if share != 0}
+        merged.append(nonzero or {row_numbers[0]: 0.0})
     width = max(map(len, merged), default=1)
-    picked = np.zeros((len(merged), width), np.int64)
-    shared = np.zeros((len(merged), width))
+    rows_out = np.zeros((len(merged), width), np.int64)
+    weights_out = np.zeros((len(merged), width))
     for i, line_taps in enumerate(merged):
         *lead, (row, share) = line_taps.items()
-        more = width - len(lead)
-        picked[i] = [*(r for r, _ in lead), *[row] * more]
-        shared[i] = [*(s for _, s in lead), *[share / more] * more]
-    return picked, shared
+        copies = width - len(lead)
+        rows_out[i] = [*(r for r, _ in lead), *[row] * copies]
+        weights_out[i] = [*(s for _, s in lead), *[share / copies] * copies]
+    return rows_out, weights_out

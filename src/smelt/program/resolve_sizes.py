@@ -35,49 +35,49 @@ def resolve_sizes(
     """Replace every symbol with known bounds by a run-time size, in place.
 
     ``bounds`` are by symbol of the model, ``declared`` are the declared shapes of its outputs, and
-    ``capacities`` bound the data-dependent sizes of operators. What stays symbolic cannot be
-    bounded before a run. Raises Unsupported E411 for an input whose sizes a run cannot solve for
-    its symbols.
+    ``capacities`` bound the data-dependent sizes of operators. A symbol stays if it cannot be
+    bounded before a run. Raises Unsupported E411 for an input whose sizes do not determine its
+    symbols.
     """
-    returned = [program.slots[number].shape for number in program.outputs]
-    given: dict[str, RunSize] = {}
+    output_shapes = [program.slots[number].shape for number in program.outputs]
+    input_sizes: dict[str, RunSize] = {}
     for name in solvers(dim for number in program.inputs for dim in program.slots[number].shape):
         if name in bounds:
-            given[name] = RunSize(name, Size.named(f"dim{len(given)}", *bounds[name]))
-    sizes: Sizes = {name: each.size for name, each in given.items()}
+            input_sizes[name] = RunSize(name, Size.named(f"dim{len(input_sizes)}", *bounds[name]))
+    sizes: Sizes = {name: each.size for name, each in input_sizes.items()}
     _replace(program, sizes)
     _check_inputs(program)
-    told = _told(program, declared)
-    known = Known(sizes, bounds, told, capacities, len(given))
-    _walk(program, known)
+    declared_names = _declared_names(program, declared)
+    known = Known(sizes, bounds, declared_names, capacities, len(input_sizes))
+    _resolve(program, known)
     sizes = known.sizes
     _replace(program, sizes)
-    program.input_sizes = tuple(given.values())
-    symbols = [name for shape in returned for dim in shape for name in sorted(symbols_of(dim))]
-    unknown = [name for name in dict.fromkeys(symbols) if name not in given]
+    program.input_sizes = tuple(input_sizes.values())
+    symbols = [name for shape in output_shapes for dim in shape for name in sorted(symbols_of(dim))]
+    unknown = [name for name in dict.fromkeys(symbols) if name not in input_sizes]
     program.returned_sizes = tuple(
-        RunSize(told.get(name, name), size, name)
+        RunSize(declared_names.get(name, name), size, name)
         for name in unknown
         if isinstance(size := sizes.get(name), Size)
     )
 
 
 def _check_inputs(program: Program) -> None:
-    """Raise Unsupported E411 for an input dim whose symbols a run cannot solve."""
+    """Raise Unsupported E411 for an input dim whose symbols cannot be solved from its size."""
     for number in program.inputs:
         slot = program.slots[number]
         for dim in slot.shape:
             if isinstance(dim, ir.SymbolicDim):
                 raise Unsupported(
                     "E411",
-                    f"the size {dim} of input {slot.name!r} does not tell what it is made of",
+                    f"the size {dim} of input {slot.name!r} does not determine its symbols",
                     why="a run solves dims that are linear in one unknown symbol, as 2*S and S + 1",
                     fix="give that dim a name of its own, or bind its symbols to one size each",
                 )
 
 
-def _told(program: Program, declared: Sequence[Sequence[Dim] | None]) -> dict[str, str]:
-    """Return the declared name of each symbol that an output has."""
+def _declared_names(program: Program, declared: Sequence[Sequence[Dim] | None]) -> dict[str, str]:
+    """Return the declared name of each symbol in the shape of an output."""
     names: dict[str, str] = {}
     for number, dims in zip(program.outputs, declared, strict=True):
         shape = program.slots[number].shape
@@ -93,46 +93,46 @@ class Known:
 
     sizes: Sizes
     bounds: Mapping[str, Bounds]
-    told: Mapping[str, str]
+    declared_names: Mapping[str, str]
     capacities: Mapping[str, Capacity]
     count: int
 
     def name(self, symbol: str, low: int, high: int) -> RunSize:
-        """Return a new run-time size for ``symbol``."""
+        """Return a new run-time size for ``symbol``, and add it to ``sizes``."""
         size = Size.named(f"dim{self.count}", min(low, high), high)
         self.count += 1
         self.sizes = {**self.sizes, symbol: size}
-        return RunSize(self.told.get(symbol, symbol), size, symbol)
+        return RunSize(self.declared_names.get(symbol, symbol), size, symbol)
 
     def declared(self, symbol: str) -> Bounds | None:
-        """Return the bounds that the model or its caller gave."""
-        return self.bounds.get(self.told.get(symbol, symbol))
+        """Return the bounds of ``symbol`` that the model or its caller declared, or None."""
+        return self.bounds.get(self.declared_names.get(symbol, symbol))
 
 
-def _walk(program: Program, known: Known) -> None:
-    """Resolve ``program``, whose input sizes are resolved, and its bodies."""
-    found: list[RunSize] = []
+def _resolve(program: Program, known: Known) -> None:
+    """Resolve the sizes of ``program``, whose input sizes are resolved, and of its bodies."""
+    data_dependent: list[RunSize] = []
     for instruction in program.instructions:
         instruction.attributes = {
-            name: _replaced(value, known.sizes) for name, value in instruction.attributes.items()
+            name: _with_sizes(value, known.sizes) for name, value in instruction.attributes.items()
         }
-        outside = known.sizes
+        outer_sizes = known.sizes
         for body in instruction.bodies:
             if instruction.op == "Loop":
-                ends = carried_sizes(
+                bounds = carried_sizes(
                     program, instruction, known.sizes, known.declared, partial(_trial, known)
                 )
                 body.program.loop_sizes = tuple(
-                    known.name(name, *each) for name, each in ends.items()
+                    known.name(name, *interval) for name, interval in bounds.items()
                 )
             _replace(body.program, known.sizes)
-            _walk(body.program, known)
+            _resolve(body.program, known)
             _replace(body.program, known.sizes)
-            known.sizes = outside  # what a body finds is known in it alone
-        found += _found(program, instruction, known)
+            known.sizes = outer_sizes  # sizes of a body are known only inside of it
+        data_dependent += _data_dependent_sizes(program, instruction, known)
         known.sizes = computed_sizes(program, instruction) | known.sizes
         _replace(program, known.sizes, instruction)
-    program.data_dependent_sizes = tuple(found)
+    program.data_dependent_sizes = tuple(data_dependent)
 
 
 def _trial(known: Known, body: Program, bounds: Mapping[str, Bounds]) -> Program:
@@ -141,56 +141,61 @@ def _trial(known: Known, body: Program, bounds: Mapping[str, Bounds]) -> Program
     for name, each in bounds.items():
         own.name(name, *each)
     _replace(copy, own.sizes)
-    _walk(copy, own)
+    _resolve(copy, own)
     _replace(copy, own.sizes)
     return copy
 
 
-def _found(program: Program, instruction: Instruction, known: Known) -> list[RunSize]:
+def _data_dependent_sizes(
+    program: Program, instruction: Instruction, known: Known
+) -> list[RunSize]:
     """Return the data-dependent sizes that ``instruction`` computes."""
     capacity = known.capacities.get(instruction.op)
     if capacity is None:
         return []
     new: list[RunSize] = []
     shapes = [program.slots[slot].shape if slot >= 0 else () for slot in instruction.outputs]
-    places = [(place, axis) for place, shape in enumerate(shapes) for axis in range(len(shape))]
-    for place, axis in places:
-        dim = shapes[place][axis]
+    positions = [
+        (position, axis) for position, shape in enumerate(shapes) for axis in range(len(shape))
+    ]
+    for position, axis in positions:
+        dim = shapes[position][axis]
         if not is_symbol(dim) or str(dim) in known.sizes:
             continue
         declared = known.declared(str(dim))
         try:
-            most = capacity(program, instruction, place, axis)
-        except ValueError:  # an operand of open sizes tells no bound
-            most = None
-        if most is None and declared is None:
+            maximum = capacity(program, instruction, position, axis)
+        except ValueError:  # operands of unknown sizes give no bound
+            maximum = None
+        if maximum is None and declared is None:
             continue
-        low, high = declared or (0, most or 0)
-        new.append(known.name(str(dim), low, high if most is None else min(high, most)))
+        low, high = declared or (0, maximum or 0)
+        new.append(known.name(str(dim), low, high if maximum is None else min(high, maximum)))
     return new
 
 
-def _replace(program: Program, sizes: Sizes, only: Instruction | None = None) -> None:
-    """Replace symbols of known size in the slots of ``program``, or in results of ``only``."""
-    slots = only.outputs if only is not None else range(len(program.slots))
+def _replace(program: Program, sizes: Sizes, instruction: Instruction | None = None) -> None:
+    """Replace symbols of known size in all slots of ``program``, or in the results of
+    ``instruction``."""
+    slots = instruction.outputs if instruction is not None else range(len(program.slots))
     for number in slots:
         if number >= 0 and is_open(program.slots[number].shape):
             slot = program.slots[number]
             shape = tuple(cast(Dim, size_in(dim, sizes)) for dim in slot.shape)
             program.slots[number] = replace(slot, shape=shape)
-    for body in program.bodies if only is None else ():
+    for body in program.bodies if instruction is None else ():
         _replace(body.program, sizes)
 
 
-def largest(program: Program) -> Program:
-    """Return ``program`` with the sizes of the largest run, for reports."""
+def with_largest_sizes(program: Program) -> Program:
+    """Return ``program`` with each run-time size replaced by its upper bound, for reports."""
     slots = [
         replace(slot, shape=tuple(highest(size) for size in slot.sizes)) for slot in program.slots
     ]
     return replace(program, slots=slots)
 
 
-def _replaced(value: Any, sizes: Sizes) -> Any:
+def _with_sizes(value: Any, sizes: Sizes) -> Any:
     """Return an attribute value with run-time sizes in place of symbols."""
     if isinstance(value, tuple) and is_open(value):
         return tuple(number_in(item, sizes) for item in value)

@@ -53,12 +53,12 @@ class Size:
     def __mul__(self, other: Dim) -> Dim:
         theirs = _polynomial(other)
         terms: dict[Monomial, int] = {}
-        for mine, a in self.terms.items():
-            for their, b in theirs.terms.items():
-                product = tuple(sorted((*mine, *their)))
+        for own, a in self.terms.items():
+            for other_monomial, b in theirs.terms.items():
+                product = tuple(sorted((*own, *other_monomial)))
                 terms[product] = terms.get(product, 0) + a * b
-        ends = [a * b for a in (self.low, self.high) for b in (theirs.low, theirs.high)]
-        return _simplified(terms, {**self.atoms, **theirs.atoms}, (min(ends), max(ends)))
+        products = [a * b for a in (self.low, self.high) for b in (theirs.low, theirs.high)]
+        return _simplified(terms, {**self.atoms, **theirs.atoms}, (min(products), max(products)))
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -101,7 +101,7 @@ class Size:
             return difference == 0
         if difference.low > 0 or difference.high < 0:
             return False
-        raise Undecided(f"whether {told(self)} is {told(other)}")
+        raise Undecided(f"whether {with_bounds(self)} is {with_bounds(other)}")
 
     def __lt__(self, other: Dim) -> bool:
         return _is_below(self, other)
@@ -122,12 +122,12 @@ class Size:
         return hash(frozenset(self.terms.items()))
 
     def __index__(self) -> NoReturn:
-        raise Undecided(f"how much {told(self)} is")
+        raise Undecided(f"how much {with_bounds(self)} is")
 
     __int__ = __float__ = __round__ = __index__
 
     def __truediv__(self, *other: object, **options: object) -> NoReturn:
-        raise Undecided(f"how much {told(self)} is")
+        raise Undecided(f"how much {with_bounds(self)} is")
 
     __rtruediv__ = __array__ = __divmod__ = __rdivmod__ = __truediv__
 
@@ -167,7 +167,7 @@ def same(a: object, b: object) -> bool:
 
 
 def maybe_one(size: Dim) -> bool:
-    """True if it is 1 in some runs only."""
+    """True if ``size`` is a run-time size that may be 1."""
     return isinstance(size, Size) and size.low <= 1 <= size.high
 
 
@@ -177,7 +177,7 @@ def is_empty(shape: Iterable[Dim]) -> bool:
 
 
 def if_any(count: Dim, size: Dim) -> Dim:
-    """Return ``count``, but 0 in a run in which ``size`` is 0: ``(dim0 > 0 ? dim1 : 0)``."""
+    """Return ``count``, or 0 in a run in which ``size`` is 0: ``(dim0 > 0 ? dim1 : 0)``."""
     if lowest(size) > 0:
         return count
     return Size.named(f"({size} > 0 ? {count} : 0)", 0, highest(count))
@@ -194,31 +194,34 @@ def ceil_div(size: Dim, by: int) -> Dim:
 
 
 def larger(a: Dim, b: Dim) -> Dim:
-    """Return the maximum: ``a``, ``b``, or ``(a > b ? a : b)`` if the bounds do not decide."""
+    """Return the maximum of ``a`` and ``b``: one of them, or a C expression if the bounds do not
+    decide."""
     if not surely_below(a, b) and highest(b - a) <= 0:
         return a
     if surely_below(a, b):
         return b
-    ends = (max(lowest(a), lowest(b)), max(highest(a), highest(b)))
-    return Size.named(f"({a} > {b} ? {a} : {b})", *ends)
+    bounds = (max(lowest(a), lowest(b)), max(highest(a), highest(b)))
+    return Size.named(f"({a} > {b} ? {a} : {b})", *bounds)
 
 
 def smaller(a: Dim, b: Dim) -> Dim:
-    """Return the minimum: ``a``, ``b``, or ``(a < b ? a : b)`` if the bounds do not decide."""
+    """Return the minimum of ``a`` and ``b``: one of them, or a C expression if the bounds do not
+    decide."""
     if highest(a - b) <= 0:
         return a
     if highest(b - a) <= 0:
         return b
-    ends = (min(lowest(a), lowest(b)), min(highest(a), highest(b)))
-    return Size.named(f"({a} < {b} ? {a} : {b})", *ends)
+    bounds = (min(lowest(a), lowest(b)), min(highest(a), highest(b)))
+    return Size.named(f"({a} < {b} ? {a} : {b})", *bounds)
 
 
-def told(size: object) -> str:
-    """Return the size and its bounds as text, for messages."""
+def with_bounds(size: object) -> str:
+    """Return ``size`` and its bounds as text, for messages."""
     return f"{size} ({size.low} to {size.high})" if isinstance(size, Size) else str(size)
 
 
 def _polynomial(size: Dim) -> Size:
+    """Return ``size`` as a polynomial; raises Undecided if it is not a size."""
     if isinstance(size, Size):
         return size
     try:
@@ -229,41 +232,43 @@ def _polynomial(size: Dim) -> Size:
 
 
 def _simplified(terms: dict[Monomial, int], atoms: Mapping[str, Bounds], known: Bounds) -> Dim:
-    """Return the sum of ``terms``, bounded by ``known`` and by the bounds of its terms."""
-    kept = {monomial: factor for monomial, factor in terms.items() if factor}
-    if not kept.keys() - {()}:
-        return kept.get((), 0)
-    used = {atom for monomial in kept for atom in monomial}
-    low, high = _bounds(kept, atoms)
-    within = {atom: atoms[atom] for atom in sorted(used)}
-    return Size(kept, within, max(low, known[0]), min(high, known[1]))
+    """Return the sum of ``terms`` with the tighter of the bounds ``known`` and those of its
+    terms."""
+    nonzero = {monomial: factor for monomial, factor in terms.items() if factor}
+    if not nonzero.keys() - {()}:
+        return nonzero.get((), 0)
+    used = {atom for monomial in nonzero for atom in monomial}
+    low, high = _bounds(nonzero, atoms)
+    used_bounds = {atom: atoms[atom] for atom in sorted(used)}
+    return Size(nonzero, used_bounds, max(low, known[0]), min(high, known[1]))
 
 
 def _bounds(terms: Mapping[Monomial, int], atoms: Mapping[str, Bounds]) -> Bounds:
-    """Return the bounds of a sum by the bounds of its terms."""
+    """Return the bounds of a sum that follow from the bounds of its atoms."""
     low = high = 0
     for monomial, factor in terms.items():
-        ends = (factor, factor)
+        interval = (factor, factor)
         for atom in monomial:
-            products = [one * other for one in ends for other in atoms[atom]]
-            ends = (min(products), max(products))
-        low, high = low + ends[0], high + ends[1]
+            products = [end * bound for end in interval for bound in atoms[atom]]
+            interval = (min(products), max(products))
+        low, high = low + interval[0], high + interval[1]
     return low, high
 
 
 def _is_below(a: Dim, b: Dim) -> bool:
+    """True if ``a`` is less than ``b`` in every run; raises Undecided if runs differ."""
     difference = a - b
     if highest(difference) < 0:
         return True
     if lowest(difference) >= 0:
         return False
-    raise Undecided(f"whether {told(a)} is below {told(b)}")
+    raise Undecided(f"whether {with_bounds(a)} is below {with_bounds(b)}")
 
 
 def _quotient(size: Size, by: Dim) -> Dim:
     """Return ``size // by``: a polynomial if every term is divisible, else a C division."""
     if lowest(by) <= 0:
-        raise Undecided(f"what divides by {told(by)}")
+        raise Undecided(f"what divides by {with_bounds(by)}")
     if same(by, 1):
         return size
     if highest(size) <= 0:
@@ -284,16 +289,16 @@ def _exact_quotient(size: Size, by: Dim) -> Dim | None:
     divisor = _polynomial(by)
     if len(divisor.terms) != 1:
         return None
-    ((taken, number),) = divisor.terms.items()
+    ((divisor_atoms, divisor_factor),) = divisor.terms.items()
     terms: dict[Monomial, int] = {}
     for monomial, factor in size.terms.items():
-        left = list(monomial)
-        for atom in taken:
-            if atom not in left:
+        atoms_left = list(monomial)
+        for atom in divisor_atoms:
+            if atom not in atoms_left:
                 return None
-            left.remove(atom)
-        if factor % number:
+            atoms_left.remove(atom)
+        if factor % divisor_factor:
             return None
-        terms[tuple(left)] = factor // number
-    ends = [a // b for a in (size.low, size.high) for b in (divisor.low, divisor.high)]
-    return _simplified(terms, size.atoms, (min(ends), max(ends)))
+        terms[tuple(atoms_left)] = factor // divisor_factor
+    quotients = [a // b for a in (size.low, size.high) for b in (divisor.low, divisor.high)]
+    return _simplified(terms, size.atoms, (min(quotients), max(quotients)))

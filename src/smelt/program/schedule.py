@@ -47,17 +47,18 @@ def schedule(program: Program, needs_of: NeedsOf = no_needs, enough: int = 0) ->
             order, peak = greedy, greedy_peak
     if peak > max(floor, enough) and problem.count <= SEARCH_LIMIT:
         order = best_order(problem, peak, SEARCH_WORK) or order
-    found = program
+    best = program
     if order is not given:
         reordered = replace(program, instructions=[program.instructions[i] for i in order])
         # Results computed in place are not modelled above; they may favour the given order.
-        found = min(program, reordered, key=lambda p: planned_bound(p, needs_of))
-    last_use.run(found)
-    return found
+        best = min(program, reordered, key=lambda p: planned_bound(p, needs_of))
+    last_use.run(best)
+    return best
 
 
 def planned_bound(program: Program, needs_of: NeedsOf = no_needs) -> int:
-    """Return the most arena bytes live at one step of ``program`` in its order, without padding.
+    """Return the most arena bytes live at one step of ``program`` in its present order, without
+    padding.
 
     Sets ``last_use`` for that order.
     """
@@ -66,33 +67,34 @@ def planned_bound(program: Program, needs_of: NeedsOf = no_needs) -> int:
 
 
 def _greedy(problem: OrderProblem) -> list[int]:
-    """Return the order that always takes the ready instruction that leaves the fewest bytes
+    """Return the order that always takes the ready instruction after which the fewest bytes are
     live."""
-    left = [len(readers) for readers in problem.readers]
-    waiting = [len(before) for before in problem.before]
-    done = [False] * problem.count
+    readers_left = [len(readers) for readers in problem.readers]
+    writers_left = [len(before) for before in problem.before]
+    is_taken = [False] * problem.count
 
     def change(i: int) -> int:
-        grown = sum(problem.size[s] for s in problem.writes[i] if left[s] > 1)
-        return grown - sum(problem.size[s] for s in problem.reads[i] if left[s] == 1)
+        """Return the change of the live bytes if instruction ``i`` runs next."""
+        grown = sum(problem.size[s] for s in problem.writes[i] if readers_left[s] > 1)
+        return grown - sum(problem.size[s] for s in problem.reads[i] if readers_left[s] == 1)
 
-    heap = [(change(i), i) for i in range(problem.count) if waiting[i] == 0]
+    heap = [(change(i), i) for i in range(problem.count) if writers_left[i] == 0]
     heap.sort()
     order: list[int] = []
     while heap:
         _, i = heappop(heap)
-        if done[i]:
+        if is_taken[i]:
             continue  # an older, higher estimate of an instruction already taken
-        done[i] = True
+        is_taken[i] = True
         order.append(i)
         for s in (*problem.reads[i], *problem.writes[i]):
-            left[s] -= 1
-            if left[s] == 1:  # the last reader now frees it: its estimate fell
+            readers_left[s] -= 1
+            if readers_left[s] == 1:  # the last reader now frees it: its estimate fell
                 for j in problem.readers[s]:
-                    if not done[j] and waiting[j] == 0:
+                    if not is_taken[j] and writers_left[j] == 0:
                         heappush(heap, (change(j), j))
         for j in problem.after[i]:
-            waiting[j] -= 1
-            if waiting[j] == 0:
+            writers_left[j] -= 1
+            if writers_left[j] == 0:
                 heappush(heap, (change(j), j))
     return order

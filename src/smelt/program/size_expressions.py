@@ -16,15 +16,13 @@ from smelt.program.run_sizes import Size, Undecided, ceil_div, highest, larger, 
 
 
 def size_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
-    """Return ``dim`` with ``sizes`` substituted; ``dim`` itself if symbols are unknown or it is
-    negative."""
-    found = number_in(dim, sizes)
-    return dim if not isinstance(found, ir.SymbolicDim) and highest(found) < 0 else found
+    """Return ``dim`` with ``sizes`` substituted; ``dim`` itself if that is unknown or negative."""
+    size = number_in(dim, sizes)
+    return dim if not isinstance(size, ir.SymbolicDim) and highest(size) < 0 else size
 
 
 def number_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
-    """Return ``dim`` with ``sizes`` substituted; unlike a size it may be negative, as the start
-    -N."""
+    """Return ``dim`` with ``sizes`` substituted; unlike a size, it may be negative."""
     if not isinstance(dim, ir.SymbolicDim) or dim.value is None:
         return dim
     if dim.value in sizes:
@@ -32,13 +30,13 @@ def number_in(dim: Dim, sizes: Mapping[str, int | Size]) -> Dim | Size:
     if not symbols_of(dim) <= sizes.keys():
         return dim
     try:
-        found = _evaluate(*_read(dim, sizes))
+        value = _evaluate(*_sympy_expression(dim, sizes))
     except Undecided:
         return dim
-    return found if found is not None else dim
+    return value if value is not None else dim
 
 
-def _read(
+def _sympy_expression(
     dim: ir.SymbolicDim, sizes: Mapping[str, int | Size]
 ) -> tuple[Any, Mapping[str, int | Size]]:
     """Return the expression of ``dim``, and the sizes of its symbols.
@@ -51,7 +49,8 @@ def _read(
 
 
 def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | None:
-    """Return the value of a SymPy ``expression``; None if it contains other functions."""
+    """Return the value of a SymPy ``expression``; None if it contains a function that is not known
+    here."""
     import sympy
 
     if expression.is_Integer:
@@ -59,16 +58,16 @@ def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | 
     if expression.is_Symbol:
         return sizes.get(expression.name)
     if isinstance(expression, sympy.floor | sympy.ceiling):
-        over, under = sympy.fraction(sympy.together(expression.args[0]))
-        parts = [_evaluate(each, sizes) for each in (over, under)]
+        numerator, denominator = sympy.fraction(sympy.together(expression.args[0]))
+        parts = [_evaluate(each, sizes) for each in (numerator, denominator)]
         if parts[0] is None or parts[1] is None:
             return None
         if isinstance(expression, sympy.floor):
             return parts[0] // parts[1]
         return ceil_div(parts[0], parts[1]) if isinstance(parts[1], int) else None
-    over, under = sympy.fraction(sympy.together(expression))
-    if under != 1:
-        a, b = _evaluate(over, sizes), _evaluate(under, sizes)
+    numerator, denominator = sympy.fraction(sympy.together(expression))
+    if denominator != 1:
+        a, b = _evaluate(numerator, sizes), _evaluate(denominator, sizes)
         return None if a is None or b is None else a // b
     operands = [_evaluate(each, sizes) for each in expression.args]
     known = [each for each in operands if each is not None]
@@ -78,7 +77,8 @@ def _evaluate(expression: Any, sizes: Mapping[str, int | Size]) -> int | Size | 
 
 
 def _apply(sympy: Any, expression: Any, operands: list[int | Size]) -> int | Size | None:
-    """Return the operator of ``expression`` applied to ``operands``; None for other functions."""
+    """Return the operator of ``expression`` applied to ``operands``; None if it is not known
+    here."""
     if expression.is_Add:
         total: int | Size = 0
         for each in operands:

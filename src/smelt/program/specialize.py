@@ -29,35 +29,36 @@ def bind_declared(program: Program, outputs: Sequence[Sequence[Dim] | None]) -> 
     """Bind sizes that no input determines to the declared sizes of the model's ``outputs``.
 
     Only for results of a Reshape, whose elements are counted here, or of an instruction that checks
-    them at run time: other results would be cut to the declared size, or read beyond their end.
-    Raises InvalidModel E317 if a Reshape has another number of elements than declared.
+    its sizes at run time: other results would be cut to the declared size, or read beyond their
+    end. Raises InvalidModel E317 if a Reshape has another number of elements than declared.
     """
-    told = {
+    input_symbols = {
         name for n in program.inputs for dim in program.slots[n].shape for name in names_of(dim)
     }
-    makers = _makers(program)
+    writers = _writers(program)
     sizes: dict[str, int] = {}
     for number, dims in zip(program.outputs, outputs, strict=True):
         shape = program.slots[number].shape
         if dims is None or len(dims) != len(shape):
             continue
         for dim, size in zip(shape, dims, strict=True):
-            open_ = is_symbolic(dim) and _is_name(dim) and dim.value not in told
-            if open_ and isinstance(size, int) and makers.get(str(dim)) in CHECKED:
+            is_unbound = is_symbolic(dim) and _is_symbol(dim) and dim.value not in input_symbols
+            if is_unbound and isinstance(size, int) and writers.get(str(dim)) in CHECKED:
                 sizes.setdefault(str(dim), size)
     if sizes:
         _bind(program, sizes)
         _check_counts(program)
 
 
-def _makers(program: Program) -> dict[str, str]:
-    """Return the operator in whose result each symbol occurs first."""
-    makers: dict[str, str] = {}
+def _writers(program: Program) -> dict[str, str]:
+    """Return, by symbol, the operator of the first instruction in whose result the symbol
+    occurs."""
+    writers: dict[str, str] = {}
     for instruction in program.instructions:
         for number in instruction.outputs:
             for name in {name for dim in program.slots[number].shape for name in names_of(dim)}:
-                makers.setdefault(name, instruction.op)
-    return makers
+                writers.setdefault(name, instruction.op)
+    return writers
 
 
 def _check_counts(program: Program) -> None:
@@ -78,6 +79,7 @@ def _check_counts(program: Program) -> None:
 
 
 def _bind(program: Program, sizes: Mapping[str, int]) -> None:
+    """Replace symbols by ``sizes`` in the slots of ``program`` and of its bodies."""
     program.slots[:] = [
         replace(slot, shape=tuple(size_of(dim, sizes) for dim in slot.shape))
         for slot in program.slots
@@ -89,8 +91,8 @@ def _bind(program: Program, sizes: Mapping[str, int]) -> None:
 def check_sizes_known(program: Program, advice: str = "", *, settled: bool = False) -> None:
     """Raise E411 for each size that does not follow from the shapes of the inputs.
 
-    It names the first value with that size, because the others derive from it. ``advice`` says how
-    to bind the inputs. ``settled``: ``specialize`` will not compute further sizes.
+    An error names the first value with that size, because the others derive from it. ``advice``
+    says how to bind the inputs. ``settled``: ``specialize`` will not compute further sizes.
     """
     dims = [dim for slot in program.inputs for dim in program.slots[slot].shape]
     bound: set[str | None] = {dim.value for dim in dims if is_symbolic(dim)} | {*solvers(dims)}
@@ -102,30 +104,34 @@ def check_sizes_known(program: Program, advice: str = "", *, settled: bool = Fal
 def unknown_sizes(
     program: Program, bound: set[str | None], advice: str = "", settled: bool = False
 ) -> list[Unsupported]:
-    """Return E411 for each size that does not follow from ``bound``; computed sizes are added to
-    it."""
+    """Return E411 for each size that does not follow from ``bound``, to which computed sizes are
+    added."""
     errors = []
     for instruction in program.instructions:
         if not settled:
             bound |= computed_symbols(program, instruction)
-        given = [body.program.slots[n] for body in instruction.bodies for n in body.program.inputs]
-        for slot in (*(program.slots[number] for number in instruction.outputs), *given):
+        body_inputs = [
+            body.program.slots[n] for body in instruction.bodies for n in body.program.inputs
+        ]
+        for slot in (*(program.slots[number] for number in instruction.outputs), *body_inputs):
             for dim in slot.shape:
-                if not _follows(dim, bound):
-                    errors.append(_unknown(slot.name, dim, instruction.origin, advice))
+                if not _is_determined(dim, bound):
+                    errors.append(_unknown_size(slot.name, dim, instruction.origin, advice))
                     bound |= symbols_of(dim)
         for body in instruction.bodies:
             errors += unknown_sizes(body.program, bound, advice, settled)
     return errors
 
 
-def _follows(dim: Dim, bound: set[str | None]) -> bool:
+def _is_determined(dim: Dim, bound: set[str | None]) -> bool:
+    """True if ``dim`` is a number or follows from the symbols ``bound``."""
     if not is_symbolic(dim):
         return True
     return dim.value is not None and (dim.value in bound or symbols_of(dim) <= bound)
 
 
-def _unknown(name: str, dim: Dim, origin: str, advice: str) -> Unsupported:
+def _unknown_size(name: str, dim: Dim, origin: str, advice: str) -> Unsupported:
+    """Return the error E411 for a size of ``name`` that is unknown before a run."""
     return Unsupported(
         "E411",
         f"the size {dim} of {name!r} is not known before the model runs",
@@ -136,8 +142,7 @@ def _unknown(name: str, dim: Dim, origin: str, advice: str) -> Unsupported:
 
 
 def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
-    """Return ``program`` for inputs of exactly these ``shapes``; instructions are shared, slots are
-    new.
+    """Return ``program`` for inputs of exactly these ``shapes``; its slots are new.
 
     Raises UsageError E670 if the shapes do not fit the inputs.
     """
@@ -158,33 +163,33 @@ def specialize(program: Program, shapes: Sequence[tuple[int, ...]]) -> Program:
     return static
 
 
-def _with_sizes(program: Program, given: Mapping[str, int]) -> Program:
-    """Return ``program`` with all sizes computed from ``given``; raises UsageError E670 if one is
-    unknown."""
-    sizes, slots = dict(given), list(program.slots)
+def _with_sizes(program: Program, input_sizes: Mapping[str, int]) -> Program:
+    """Return ``program`` with all sizes computed from the inputs' sizes; raises UsageError E670 for
+    an unknown one."""
+    sizes, slots = dict(input_sizes), list(program.slots)
     static = replace(program, slots=slots, instructions=[])
     for number, slot in enumerate(slots):
         if any(type(dim) is not int or dim < 0 for dim in slot.shape):
             slots[number] = replace(slot, shape=tuple(_evaluate(dim, sizes) for dim in slot.shape))
-    for one in program.instructions:
-        numbers = {name: _number(value, sizes) for name, value in one.attributes.items()}
-        step = replace(one, attributes=numbers)
+    for instruction in program.instructions:
+        numbers = {name: _numeric(value, sizes) for name, value in instruction.attributes.items()}
+        step = replace(instruction, attributes=numbers)
         static.instructions.append(step)
-        if any(is_open(slots[number].shape) for number in one.outputs if number >= 0):
+        if any(is_open(slots[number].shape) for number in instruction.outputs if number >= 0):
             sizes = cast("dict[str, int]", computed_sizes(static, step)) | sizes
-            for number in one.outputs:
+            for number in instruction.outputs:
                 known = tuple(_evaluate(dim, sizes) for dim in slots[number].shape)
                 slots[number] = replace(slots[number], shape=known)
-        step.bodies = tuple(Body(_with_sizes(b.program, sizes)) for b in one.bodies)
+        step.bodies = tuple(Body(_with_sizes(b.program, sizes)) for b in instruction.bodies)
     for slot in slots:
         for dim in slot.shape:
             if is_symbolic(dim):
-                raise _no_size(dim, sizes)
+                raise _invalid_size(dim, sizes)
     return static
 
 
-def _number(value: AttributeValue | DotDims, sizes: Mapping[str, int]) -> AttributeValue | DotDims:
-    """Return an attribute with numbers in place of symbolic dims."""
+def _numeric(value: AttributeValue | DotDims, sizes: Mapping[str, int]) -> AttributeValue | DotDims:
+    """Return an attribute value with numbers in place of symbolic dims."""
     if not isinstance(value, tuple) or not any(isinstance(item, ir.SymbolicDim) for item in value):
         return value
     return tuple(
@@ -192,7 +197,8 @@ def _number(value: AttributeValue | DotDims, sizes: Mapping[str, int]) -> Attrib
     )
 
 
-def _is_name(dim: ir.SymbolicDim) -> bool:
+def _is_symbol(dim: ir.SymbolicDim) -> bool:
+    """True if ``dim`` is a single symbol, or an expression without symbols."""
     return symbols_of(dim) <= {dim.value} or not symbols_of(dim)
 
 
@@ -200,11 +206,12 @@ def _evaluate(dim: Dim, sizes: Mapping[str, int]) -> Dim:
     """Return the size of ``dim``, or ``dim`` itself while ``sizes`` do not determine it."""
     size = dim if isinstance(dim, int) else size_of(dim, sizes)
     if isinstance(size, int) and size < 0:
-        raise _no_size(dim, sizes)
+        raise _invalid_size(dim, sizes)
     return size
 
 
-def _no_size(dim: Dim, sizes: Mapping[str, int]) -> UsageError:
+def _invalid_size(dim: Dim, sizes: Mapping[str, int]) -> UsageError:
+    """Return the error E670 for ``dim``, which is unknown or negative for ``sizes``."""
     return UsageError(
         "E670",
         f"{dim} is not a size",
@@ -220,10 +227,10 @@ def misfit(
     why: str = "equal names stand for equal sizes, and numbers are fixed",
 ) -> UsageError:
     """Return the error E670 for an input whose shape differs from ``expected``."""
-    wanted = ", ".join(str(dim) for dim in expected)
+    dims = ", ".join(str(dim) for dim in expected)
     return UsageError(
         "E670",
-        f"input {name!r} of shape {list(shape)} does not fit [{wanted}]",
+        f"input {name!r} of shape {list(shape)} does not fit [{dims}]",
         why=why,
         fix="give an array of that shape",
     )

@@ -54,12 +54,13 @@ def plan_staged(
                 refusal = refusal or error
                 if all(each.size is None or each.size <= each.align for each in limits):
                     break
-                limits = tuple(map(_smaller, limits))
+                limits = tuple(map(_reduced, limits))
     assert refusal is not None
     raise refusal
 
 
-def _smaller(memory: Memory) -> Memory:
+def _reduced(memory: Memory) -> Memory:
+    """Return ``memory`` with a sixteenth of its size less; an unlimited one unchanged."""
     if memory.size is None:
         return memory
     return replace(memory, size=max(memory.size - max(memory.size // 16, memory.align), 0))
@@ -74,21 +75,21 @@ def stage(
     place: Place = one_place,
     double_buffer: bool = True,
 ) -> Program:
-    """Return ``program`` with Loads and Stores, so that each near memory holds all that is live in
+    """Return ``program`` with Loads and Stores, so that the live slots of each near memory fit in
     it.
 
     A ``Band`` of a slot becomes a Load of that box, a ``Join`` one Store for each of its parts.
     """
-    several = (near,) if isinstance(near, Memory) else tuple(near)
-    memories = {memory.name: memory for memory in several}
-    if len(several) == 1:
-        place = lambda instruction, operand: several[0].name  # noqa: E731
+    near_memories = (near,) if isinstance(near, Memory) else tuple(near)
+    memories = {memory.name: memory for memory in near_memories}
+    if len(near_memories) == 1:
+        place = lambda instruction, operand: near_memories[0].name  # noqa: E731
     stager = _Stager(program, home, memories, checked(place, memories))
     for step, instruction in enumerate(program.instructions):
         stager.step(step, instruction, needs_of(instruction).workspace)
-    made = overlapped(stager.made, stager.live, memories) if double_buffer else stager.made
-    last_use.run(made)
-    return made
+    staged = overlapped(stager.staged, stager.live, memories) if double_buffer else stager.staged
+    last_use.run(staged)
+    return staged
 
 
 @dataclass
@@ -103,7 +104,7 @@ class _Stager:
     home: Memory
     near: Mapping[str, Memory]
     place: Place
-    made: Program = field(init=False)
+    staged: Program = field(init=False)
     held: dict[str, dict[int, int]] = field(default_factory=dict)
     stored: set[int] = field(default_factory=set)
     live: list[dict[str, int]] = field(default_factory=list)
@@ -115,7 +116,7 @@ class _Stager:
     def __post_init__(self) -> None:
         program = self.program
         slots = [replace(slot, space=self.home.name) for slot in program.slots]
-        self.made = replace(program, slots=slots, instructions=[])
+        self.staged = replace(program, slots=slots, instructions=[])
         self.held.update({name: {} for name in self.near})
         self.stored.update(program.inputs, program.constants)
         self.readers: dict[int, list[int]] = {}
@@ -168,7 +169,7 @@ class _Stager:
             )
             needed += aligned(workspace, memory.align) if space == result else 0
             keep = {slot for slot, each in read if each == space}
-            self._room(step, memory, needed, keep, instruction)
+            self._make_room(step, memory, needed, keep, instruction)
         for slot, space in missing:
             self._load(slot, space, step)
         inputs = tuple(
@@ -194,16 +195,16 @@ class _Stager:
         else:
             self._emit(replace(band, op=LOAD, outputs=(self._new(slot, space),)), step)
 
-    def _room(
+    def _make_room(
         self, step: int, memory: Memory, needed: int, keep: set[int], instruction: Instruction
     ) -> None:
-        """Evict near copies until ``needed`` bytes are free, the one with the farthest next use
-        first."""
+        """Evict near copies, the one with the farthest next use first, until ``needed`` bytes are
+        free."""
         held = self.held[memory.name]
         while memory.size is not None and self._used(memory.name) + needed > memory.size:
             victims = [slot for slot in held if slot not in keep]
             if not victims:
-                raise self._refusal(step, memory, instruction, needed, keep)
+                raise self._too_large(step, memory, instruction, needed, keep)
             victim = max(victims, key=lambda slot: (self._next_read(slot, step), -slot))
             if self._next_read(victim, step) >= 0:
                 self._store(victim, step)
@@ -218,22 +219,27 @@ class _Stager:
         self.stored.add(slot)
 
     def _new(self, slot: int, space: str) -> int:
+        """Return a new slot for the copy of ``slot`` in the memory ``space``."""
         described = replace(self.program.slots[slot], space=space)
-        self.held[space][slot] = self.made.new_slot(described)
+        self.held[space][slot] = self.staged.new_slot(described)
         return self.held[space][slot]
 
     def _emit(
         self, instruction: Instruction, step: int, extra: Mapping[str, int] | None = None
     ) -> None:
+        """Append an instruction, and note the live bytes of each near memory, ``extra`` ones
+        included."""
         origin = instruction.origin or self.program.instructions[step].origin
-        self.made.instructions.append(replace(instruction, origin=origin))
+        self.staged.instructions.append(replace(instruction, origin=origin))
         more = extra or {}
         self.live.append({name: self._used(name) + more.get(name, 0) for name in self.near})
 
     def _used(self, space: str) -> int:
+        """Return the bytes that the slots held in ``space`` use."""
         return sum(self._bytes(slot, space) for slot in self.held[space])
 
     def _bytes(self, slot: int, space: str) -> int:
+        """Return the aligned bytes of ``slot`` in ``space``."""
         return aligned(self.program.slots[slot].nbytes, self.near[space].align)
 
     def _next_read(self, slot: int, step: int) -> int:
@@ -243,7 +249,7 @@ class _Stager:
             readers.pop(0)
         return readers[0] if readers else -1
 
-    def _refusal(
+    def _too_large(
         self, step: int, memory: Memory, instruction: Instruction, needed: int, keep: set[int]
     ) -> Unsupported:
         """Return the error E405 for an instruction that needs more than a near memory holds."""

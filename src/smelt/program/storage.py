@@ -68,7 +68,7 @@ class Storage:
 
     @property
     def final_size(self) -> int:
-        """Bytes live at step ``last``."""
+        """Return the bytes live at step ``last``."""
         return self.shrunk[-1][1] if self.shrunk else self.size
 
     def bytes_at(self, step: int) -> int:
@@ -100,7 +100,7 @@ class Assignment:
 
     @property
     def arena(self) -> tuple[Storage, ...]:
-        """Storages that lie in the arena, in order of creation."""
+        """Return the storages that lie in the arena, in order of creation."""
         return tuple(storage for storage in self.storages if storage.owner is Owner.ARENA)
 
 
@@ -151,8 +151,8 @@ class _Assigner:
         self.end = len(program.instructions)
 
     def run(self, needs_of: NeedsOf) -> Assignment:
-        """Return the assignment."""
-        self._callers_storage()
+        """Return the assignment of all slots."""
+        self._add_caller_storage()
         scratch: list[Storage | None] = []
         for step, instruction in enumerate(self.program.instructions):
             needs = needs_of(instruction)
@@ -161,10 +161,10 @@ class _Assigner:
             for position, slot in enumerate(instruction.outputs):
                 if slot >= 0:
                     self._write(step, slot, shared if position == 0 else None)
-        copies = self._give_to_outputs()
+        copies = self._place_outputs()
         return Assignment(tuple(self.storages), tuple(self.of_slot), tuple(scratch), copies)
 
-    def _callers_storage(self) -> None:
+    def _add_caller_storage(self) -> None:
         """Add a storage for each input and constant, whose memory the caller provides."""
         owners = [(slot, Owner.INPUT, i) for i, slot in enumerate(self.program.inputs)]
         owners += [(slot, Owner.CONSTANT, slot) for slot in self.program.constants]
@@ -176,6 +176,7 @@ class _Assigner:
             self.of_slot[slot] = storage
 
     def _scratch(self, step: int, instruction: Instruction, size: int) -> Storage | None:
+        """Return a new storage for the workspace of an instruction; None if it needs none."""
         if size == 0:
             return None
         spaces = [self.program.slots[slot].space for slot in instruction.outputs if slot >= 0]
@@ -184,7 +185,7 @@ class _Assigner:
         return storage
 
     def _shared(self, step: int, instruction: Instruction, needs: Needs) -> Storage | None:
-        """Return the storage of an input that the first output reuses, None for a new one."""
+        """Return the storage of an input that the first output reuses; None for a new storage."""
         if needs.view_of is not None:
             return self.of_slot[instruction.inputs[needs.view_of]]
         size = self.program.slots[instruction.outputs[0]].most_bytes if instruction.outputs else 0
@@ -193,8 +194,8 @@ class _Assigner:
             storage = self.of_slot[slot] if slot >= 0 else None
             if storage is None or storage.space != self.program.slots[instruction.outputs[0]].space:
                 continue
-            over = position in needs.over and instruction.outputs[0] not in self.returned
-            if storage.final_size != size and not (over and size < storage.final_size):
+            may_be_smaller = position in needs.over and instruction.outputs[0] not in self.returned
+            if storage.final_size != size and not (may_be_smaller and size < storage.final_size):
                 continue
             if self._may_overwrite(storage, slot, step, instruction):
                 if size < storage.final_size:
@@ -217,9 +218,9 @@ class _Assigner:
 
     def _write(self, step: int, slot: int, storage: Storage | None) -> None:
         """Assign ``slot`` to ``storage``, or to a new one, and extend its live range."""
-        known = self.of_slot[slot]
-        if known is not None:  # a further box of a slot that Stores fill
-            known.last = max(known.last, step)
+        earlier = self.of_slot[slot]
+        if earlier is not None:  # a further box of a slot that Stores fill
+            earlier.last = max(earlier.last, step)
             return
         if storage is None:
             described = self.program.slots[slot]
@@ -229,9 +230,9 @@ class _Assigner:
         storage.last = max(storage.last, step, self.last_read[slot])
         self.of_slot[slot] = storage
 
-    def _give_to_outputs(self) -> tuple[tuple[int, int], ...]:
-        """Let results be written directly to the caller's outputs where possible; return the
-        copies."""
+    def _place_outputs(self) -> tuple[tuple[int, int], ...]:
+        """Write results directly to the caller's outputs where possible; return the other outputs
+        as copies."""
         copies: list[tuple[int, int]] = []
         for index, slot in enumerate(self.program.outputs):
             storage = self.of_slot[slot]
@@ -246,10 +247,10 @@ class _Assigner:
 
 
 def _last_reads(program: Program) -> Sequence[int]:
-    """Return the step of the flagged read of each slot; -1 for outputs and unread slots."""
+    """Return for each slot the step whose read is flagged as its last; -1 if there is none."""
     last = [-1] * len(program.slots)
     for step, instruction in enumerate(program.instructions):
-        for slot, ends in zip(instruction.inputs, instruction.last_use, strict=True):
-            if ends:
+        for slot, is_last in zip(instruction.inputs, instruction.last_use, strict=True):
+            if is_last:
                 last[slot] = step
     return last

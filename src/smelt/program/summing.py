@@ -24,12 +24,12 @@ STAGE = "stage"
 
 @dataclass(frozen=True, slots=True)
 class Summing:
-    """How an operator sums in parts.
+    """The way in which an operator sums in parts.
 
-    ``length`` returns the number of terms, ``region`` what some of them read, as for a band, with
-    the axis ``SUMMED``. ``carried`` is the position of the operand with which the sum starts, such
-    as a bias: from the second part on it is the partial sum, of type ``dtype``. Part sizes are
-    multiples of ``step``. The last part applies the epilogue, such as a Relu.
+    ``length`` returns the number of terms, and ``region`` returns what some of them read, as for a
+    band, with the axis ``SUMMED``. ``carried`` is the position of the operand with which the sum
+    starts, such as a bias: from the second part on it is the partial sum, of type ``dtype``. Part
+    sizes are multiples of ``step``. The last part applies the epilogue, such as a Relu.
     """
 
     length: Callable[[Program, Instruction], int]
@@ -38,7 +38,7 @@ class Summing:
     dtype: ir.DataType
     step: int = 1
 
-    def so_far(self, part: Slot) -> Slot:
+    def partial_sum(self, part: Slot) -> Slot:
         """Return a slot for the partial sum of the result ``part``."""
         return replace(part, dtype=self.dtype, quantization=None, name=f"{part.name} so far")
 
@@ -52,18 +52,19 @@ class Summing:
                 yield size
 
     def parts(self, program: Program, instruction: Instruction, size: int) -> list[Region] | None:
-        """Return what parts of ``size`` terms read; None if the sum cannot be split so."""
+        """Return the regions that parts of ``size`` terms read; None if the sum cannot be split
+        so."""
         length = self.length(program, instruction)
         bounds = [(start, min(start + size, length)) for start in range(0, length, size)]
-        found = [self.region(program, instruction, SUMMED, *each) for each in bounds]
-        return None if None in found else [each for each in found if each is not None]
+        regions = [self.region(program, instruction, SUMMED, *each) for each in bounds]
+        return None if None in regions else [each for each in regions if each is not None]
 
 
 def chain(
-    program: Program, instruction: Instruction, whole: int, parts: list[Region], summing: Summing
+    program: Program, instruction: Instruction, result: int, parts: list[Region], summing: Summing
 ) -> Iterator[tuple[Instruction, Mapping[int, Box]]]:
     """Yield the parts of ``instruction`` with the boxes that each reads; the last one writes
-    ``whole``.
+    ``result``.
 
     New slots are added to ``program``.
     """
@@ -75,7 +76,9 @@ def chain(
         if carried is not None:
             inputs[summing.carried] = carried
         stage = "last" if is_last else "middle" if number else "first"
-        carried = whole if is_last else program.new_slot(summing.so_far(program.slots[whole]))
+        carried = (
+            result if is_last else program.new_slot(summing.partial_sum(program.slots[result]))
+        )
         attributes = {**instruction.attributes, **part.attributes, STAGE: stage}
         outputs = (carried, *instruction.outputs[1:])
         yield (

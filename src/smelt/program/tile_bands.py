@@ -41,27 +41,27 @@ class Bands:
     _extents: dict[tuple[int, int], Extents | None] = field(default_factory=dict)
 
     def extents(self, axis: int, size: int) -> Extents | None:
-        """Return the largest extents that bands of ``size`` along ``axis`` read; None without such
-        bands.
+        """Return the largest extents that bands of ``size`` along ``axis`` read; None if no band is
+        valid.
 
         Only the two bands at each end of the axis are inspected: the others are alike.
         """
         if (axis, size) not in self._extents:
-            self._extents[axis, size] = self._measured(axis, size)
+            self._extents[axis, size] = self._compute_extents(axis, size)
         return self._extents[axis, size]
 
     def shares(self, axis: int, size: int) -> Mapping[int, float] | None:
-        """Return, per operand that bands along ``axis`` read in part, the reads per element; None
-        if no bands.
+        """Return how often bands along ``axis`` read each element of an operand, on average.
 
-        Halos count twice.
+        Operands that each band reads whole are left out, and halos count twice. None if no band is
+        valid.
         """
         if (axis, size) not in self._shares:
-            self._shares[axis, size] = self._counted(axis, size)
+            self._shares[axis, size] = self._compute_shares(axis, size)
         return self._shares[axis, size]
 
     def tiling(self, sizes: Sizes) -> Tiling | None:
-        """Return the cost of tiles of ``sizes``; None if there are none.
+        """Return the cost of tiles of ``sizes``; None if such tiles are not valid.
 
         An operand is reloaded in each iteration of a loop that it depends on, and of loops around
         it.
@@ -71,9 +71,11 @@ class Bands:
         shares = [self.shares(axis, size) for axis, size in sizes.items()]
         moved = float(slots[self.instruction.outputs[0]].nbytes)
         for position, slot in enumerate(self.instruction.inputs):
-            told = [None if each is None else each.get(position) for each in shares]
-            last = max((i for i, share in enumerate(told) if share is not None), default=-1)
-            loops = zip(told[: last + 1], counts, strict=False)
+            operand_shares = [None if each is None else each.get(position) for each in shares]
+            last = max(
+                (i for i, share in enumerate(operand_shares) if share is not None), default=-1
+            )
+            loops = zip(operand_shares[: last + 1], counts, strict=False)
             loads = prod(count if share is None else share for share, count in loops)
             moved += slots[slot].nbytes * loads if slot >= 0 else 0
         if any(each is None for each in shares):
@@ -81,42 +83,44 @@ class Bands:
         return Tiling(sizes, prod(counts), round(moved))
 
     def count(self, axis: int, size: int) -> int:
-        """Return the number of bands."""
+        """Return the number of bands of ``size`` along ``axis``."""
         return len(self._cuts(axis, size))
 
     def _cuts(self, axis: int, size: int) -> list[tuple[int, int]]:
+        """Return start and stop of each band of ``size`` along ``axis``."""
         if axis == SUMMED and self.summing is not None:
             return cuts_of(self.summing.length(self.program, self.instruction), size)
         return cuts_of(self.program.slots[self.instruction.outputs[0]].sizes[axis], size)
 
     def _boxes(self, axis: int, cut: tuple[int, int]) -> Mapping[int, Box] | None:
-        """Return what one band reads; None if it is no valid band, or cuts a block of a layout."""
+        """Return the boxes that one band reads; None if it is no valid band, or cuts a block of a
+        layout."""
         if axis == SUMMED and self.summing is not None:
             region = self.summing.region(self.program, self.instruction, axis, *cut)
             boxes = region.boxes if region is not None else None
             read = [(self.instruction.inputs[p], box) for p, box in (boxes or {}).items()]
-            cuts = any(self.program.slots[slot].box(box) is None for slot, box in read)
-            return None if cuts else boxes
+            cuts_block = any(self.program.slots[slot].box(box) is None for slot, box in read)
+            return None if cuts_block else boxes
         tile = tile_of(self.program, self.instruction, {axis: cut}, self.regions)
         return None if tile is None else tile.inputs
 
-    def _measured(self, axis: int, size: int) -> Extents | None:
-        """Return the extents of ``extents``, uncached."""
-        found: Extents = {}
-        for cut in ends(self._cuts(axis, size)):
+    def _compute_extents(self, axis: int, size: int) -> Extents | None:
+        """Return what ``extents`` returns, without the cache."""
+        extents: Extents = {}
+        for cut in end_cuts(self._cuts(axis, size)):
             boxes = self._boxes(axis, cut)
             if boxes is None:
                 return None
             for position, box in boxes.items():
-                lengths = found.setdefault(position, {})
+                lengths = extents.setdefault(position, {})
                 for dim, (start, stop) in box.items():
                     lengths[dim] = max(lengths.get(dim, 0), stop - start)
-        return found
+        return extents
 
-    def _counted(self, axis: int, size: int) -> Mapping[int, float] | None:
-        """Return the shares of ``shares``, uncached."""
+    def _compute_shares(self, axis: int, size: int) -> Mapping[int, float] | None:
+        """Return what ``shares`` returns, without the cache."""
         slots = self.program.slots
-        found: dict[int, float] = {}
+        shares: dict[int, float] = {}
         for cut in self._cuts(axis, size):
             boxes = self._boxes(axis, cut)
             if boxes is None:
@@ -124,10 +128,10 @@ class Bands:
             for position, box in boxes.items():
                 slot = slots[self.instruction.inputs[position]]
                 share = part_of(slot, box).nbytes / max(slot.nbytes, 1)
-                found[position] = found.get(position, 0) + share
-        return found
+                shares[position] = shares.get(position, 0) + share
+        return shares
 
 
-def ends(cuts: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the cuts that can differ in size: two at each end."""
+def end_cuts(cuts: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the cuts that can differ in size: the two at each end."""
     return cuts if len(cuts) <= 4 else [cuts[0], cuts[1], cuts[-2], cuts[-1]]

@@ -21,7 +21,7 @@ Box: TypeAlias = dict[int, tuple[int, int]]
 
 @dataclass
 class Region:
-    """What one band reads: a box of each operand by position, and attributes that differ."""
+    """The operands of one band: a box of each by position, and the attributes that differ."""
 
     boxes: dict[int, Box] = field(default_factory=dict)
     attributes: dict[str, AttributeValue | DotDims] = field(default_factory=dict)
@@ -37,22 +37,23 @@ None if the band is not the operator itself on parts of the operands.
 def elementwise(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the same elements of each operand; all of an operand that broadcasts along
+    """Return the same elements of each operand, and all of an operand that broadcasts along
     ``axis``."""
     rank = len(program.slots[instruction.outputs[0]].shape)
     region = Region()
     for position, slot in enumerate(instruction.inputs):
         shape = program.slots[slot].shape if slot >= 0 else ()
-        own = axis - (rank - len(shape))
-        if own >= 0 and shape[own] != 1:
-            region.boxes[position] = {own: (start, stop)}
+        operand_axis = axis - (rank - len(shape))
+        if operand_axis >= 0 and shape[operand_axis] != 1:
+            region.boxes[position] = {operand_axis: (start, stop)}
     return region
 
 
 def convolution(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return images of x; filters of w and their bias; or rows of x with the halo of the window."""
+    """Return the region of images of x; of filters with their bias; or of rows of x with the
+    halo."""
     if axis == 0:
         return Region({0: {0: (start, stop)}})
     if axis > 1:
@@ -60,23 +61,24 @@ def convolution(
     group = instruction.attributes["group"]
     filters = program.slots[instruction.inputs[1]].sizes
     assert isinstance(group, int)
-    each = filters[0] // group
+    group_filters = filters[0] // group
     region = Region({1: {0: (start, stop)}})
     if len(instruction.inputs) > 2 and instruction.inputs[2] >= 0:
         region.boxes[2] = {0: (start, stop)}
     if group > 1:
-        if start % each or stop % each:
+        if start % group_filters or stop % group_filters:
             return None
         channels = filters[1]
-        region.boxes[0] = {1: (start // each * channels, stop // each * channels)}
-        region.attributes["group"] = (stop - start) // each
+        region.boxes[0] = {1: (start // group_filters * channels, stop // group_filters * channels)}
+        region.attributes["group"] = (stop - start) // group_filters
     return region
 
 
 def pooling(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return images, channels, or rows with the halo; None if indices of maxima are returned."""
+    """Return the region of images, channels, or rows with the halo; None if there is a second
+    result."""
     if len(instruction.outputs) > 1:
         return None
     if axis < 2:
@@ -87,7 +89,8 @@ def pooling(
 def _window(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the rows that windows ``start`` to ``stop`` cover, and the remaining padding.
+    """Return the region of windows ``start`` to ``stop``: the rows that they cover, and their
+    padding.
 
     None for windows over padding alone, and for windows beyond the padding (``ceil_mode``), which
     count elements differently.
@@ -95,26 +98,26 @@ def _window(
     kernel, strides, dilations, pads = (
         instruction.ints(name) for name in ("kernel_shape", "strides", "dilations", "pads")
     )
-    place, rank = axis - 2, len(kernel)
+    spatial, rank = axis - 2, len(kernel)
     size = program.slots[instruction.inputs[0]].sizes[axis]
     count = program.slots[instruction.outputs[0]].sizes[axis]
-    reach = dilations[place] * (kernel[place] - 1) + 1
-    if (count - 1) * strides[place] + reach > pads[place] + size + pads[rank + place]:
+    reach = dilations[spatial] * (kernel[spatial] - 1) + 1
+    if (count - 1) * strides[spatial] + reach > pads[spatial] + size + pads[rank + spatial]:
         return None
-    first = start * strides[place] - pads[place]
-    end = (stop - 1) * strides[place] - pads[place] + reach
+    first = start * strides[spatial] - pads[spatial]
+    end = (stop - 1) * strides[spatial] - pads[spatial] + reach
     low, high = max(first, 0), min(end, size)
     if low >= high:
         return None
-    left = list(pads)
-    left[place], left[rank + place] = low - first, end - high
-    return Region({0: {axis: (low, high)}}, {"pads": tuple(left)})
+    remaining = list(pads)
+    remaining[spatial], remaining[rank + spatial] = low - first, end - high
+    return Region({0: {axis: (low, high)}}, {"pads": tuple(remaining)})
 
 
 def product(
     program: Program, instruction: Instruction, axis: int, start: int, stop: int
 ) -> Region | None:
-    """Return the batch, rows or columns of a DotGeneral."""
+    """Return the region of the batch, rows or columns of a DotGeneral."""
     dims = instruction.attributes["dims"]
     assert isinstance(dims, DotDims)
     lhs, rhs = (len(program.slots[slot].shape) for slot in instruction.inputs[:2])

@@ -16,7 +16,7 @@ from smelt.program.memories import Place, checked, one_place
 from smelt.program.memory import aligned
 from smelt.program.storage import NeedsOf, no_needs
 from smelt.program.summing import STAGE, SUMMED, Summing
-from smelt.program.tile_bands import Bands, Tiling, ends
+from smelt.program.tile_bands import Bands, Tiling, end_cuts
 from smelt.program.tile_regions import REGIONS, Box, RegionOf
 from smelt.program.tiling import Sizes, cuts_of, merged_boxes, part_of, split, tile_of
 
@@ -47,8 +47,8 @@ def tile_to_fit(
     cost: Cost = bytes_moved,
     sums: Mapping[str, Summing] = NO_SUMS,
 ) -> Program:
-    """Return ``program`` with each instruction that uses more than ``budget`` bytes split into
-    tiles.
+    """Return ``program`` with tiles in place of each instruction that uses more than ``budget``
+    bytes.
 
     Tiles are cut along at most ``deepest`` of ``axes`` so that ``cost`` is lowest, then so that
     there are few tiles. A third axis is cut only if two do not suffice. ``budget`` is that of the
@@ -80,14 +80,14 @@ def misfit(
     """Return why ``tile_to_fit`` leaves an instruction of ``program`` too large; empty if it leaves
     none.
 
-    For ``accepts``, of a node that ``lower_alone`` lowered.
+    ``accepts`` calls it on a node that ``lower_alone`` lowered.
     """
     budgets = budget if isinstance(budget, Mapping) else {"": budget}
     place = checked(place, budgets)
-    given = (budgets, axes, regions, needs_of, place, align, deepest, bytes_moved, sums)
-    search = _Search(program, *given)
-    found = (search.misfit(instruction) for instruction in program.instructions)
-    return next((why for why in found if why), "")
+    settings = (budgets, axes, regions, needs_of, place, align, deepest, bytes_moved, sums)
+    search = _Search(program, *settings)
+    reasons = (search.misfit(instruction) for instruction in program.instructions)
+    return next((why for why in reasons if why), "")
 
 
 @dataclass
@@ -105,11 +105,11 @@ class _Search:
     cost: Cost
     sums: Mapping[str, Summing]
     bands: Bands = field(init=False)
-    """Of the instruction that is looked at."""
+    """The bands of the instruction whose tiles are searched."""
 
     def tiles(self, instruction: Instruction) -> list[Instruction] | None:
         """Return the tiles at the lowest cost; None if it fits whole or cannot be made to fit."""
-        if instruction.op not in self.regions or self._fits(self._touched(instruction, {}, {})):
+        if instruction.op not in self.regions or self._fits(self._bytes_used(instruction, {}, {})):
             return None
         self.bands = Bands(self.program, instruction, self.regions, self.sums.get(instruction.op))
         summing = self.sums.get(instruction.op)
@@ -120,17 +120,17 @@ class _Search:
             for sizes in self._sizes(instruction, depth):
                 tiling = self.bands.tiling(sizes)
                 if tiling is not None:
-                    paid = self.cost(self.program, instruction, tiling)
-                    tilings.append((paid, tiling.tiles, sizes))
+                    cost = self.cost(self.program, instruction, tiling)
+                    tilings.append((cost, tiling.tiles, sizes))
         for _, _, sizes in sorted(tilings, key=lambda each: (*each[:2], len(each[2]))):
             if self._fits(self._largest(instruction, sizes)):
-                found = split(self.program, instruction, sizes, self.regions, summing)
-                if found is not None:
-                    return found
+                tiles = split(self.program, instruction, sizes, self.regions, summing)
+                if tiles is not None:
+                    return tiles
         return None
 
     def _terms(self, instruction: Instruction) -> list[dict[int, int]]:
-        """Return the ways to sum: whole, or in parts of a size."""
+        """Return the ways to sum: in one part, or in parts of a size."""
         summing = self.sums.get(instruction.op)
         if summing is None:
             return [{}]
@@ -138,7 +138,7 @@ class _Search:
 
     def misfit(self, instruction: Instruction) -> str:
         """Return by how much the smallest tile is too large; empty if it fits."""
-        touched: Mapping[str, int] | None = self._touched(instruction, {}, {})
+        touched: Mapping[str, int] | None = self._bytes_used(instruction, {}, {})
         if self._fits(touched):
             return ""
         self.bands = Bands(self.program, instruction, self.regions, self.sums.get(instruction.op))
@@ -167,13 +167,14 @@ class _Search:
             steps = {
                 axis: max(self._step(instruction, axis), min(size, shape[axis])) for axis in order
             }
-            found = self._most(instruction, {**steps, **self._terms(instruction)[-1]})
-            if found is not None:
-                return found
+            touched = self._max_bytes(instruction, {**steps, **self._terms(instruction)[-1]})
+            if touched is not None:
+                return touched
             size *= 2
         return None
 
     def _axes(self, instruction: Instruction) -> list[int]:
+        """Return the axes along which ``instruction`` may be cut."""
         shape = self.program.slots[instruction.outputs[0]].sizes
         return [axis for axis in self.axes if axis < len(shape) and shape[axis] > 1]
 
@@ -186,14 +187,16 @@ class _Search:
         """Yield sizes along ``depth`` axes whose tiles fit, in each order of the loops."""
         shape = self.program.slots[instruction.outputs[0]].sizes
         for order in permutations(self._axes(instruction), depth):
-            tried = [_falling(shape[axis], self._step(instruction, axis)) for axis in order]
+            candidates = [
+                _distinct_sizes(shape[axis], self._step(instruction, axis)) for axis in order
+            ]
             for terms in self._terms(instruction):
                 if not order:
-                    whole = terms and self._fits(self._most(instruction, terms))
-                    yield from [terms] if whole else []
+                    fits_whole = terms and self._fits(self._max_bytes(instruction, terms))
+                    yield from [terms] if fits_whole else []
                     continue
-                for outer in product(*tried[:-1]):
-                    yield from self._widest(instruction, order, outer, tried[-1], terms)
+                for outer in product(*candidates[:-1]):
+                    yield from self._widest(instruction, order, outer, candidates[-1], terms)
 
     def _widest(
         self,
@@ -203,44 +206,45 @@ class _Search:
         last: list[int],
         terms: Sizes,
     ) -> Iterator[Sizes]:
-        """Yield the largest size of the ``last`` axis that fits, if one does.
+        """Yield the sizes with the largest size of the ``last`` axis that fits, if one does.
 
         Sizes that give no valid tiles, as inside a group, are skipped.
         """
 
         def sizes(place: int) -> Sizes:
+            """Return all sizes with the last axis at number ``place`` of its sizes."""
             return {**dict(zip(order, (*outer, last[place]), strict=True)), **terms}
 
         low, high = 0, len(last)
         while low < high:
             middle = (low + high) // 2
-            most = self._most(instruction, sizes(middle))
+            most = self._max_bytes(instruction, sizes(middle))
             if most is None or self._fits(most):
                 high = middle
             else:
                 low = middle + 1
         fitting = (
-            i for i in range(low, len(last)) if self._fits(self._most(instruction, sizes(i)))
+            i for i in range(low, len(last)) if self._fits(self._max_bytes(instruction, sizes(i)))
         )
         yield from (sizes(i) for i in islice(fitting, 1))
 
-    def _most(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
-        """Return an upper bound of the bytes of a tile of ``sizes``, by memory; None without such
-        tiles.
+    def _max_bytes(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
+        """Return an upper bound of the bytes of a tile of ``sizes``, by memory; None if it is not
+        valid.
 
         Each axis is measured separately, once; a dim cut by several axes gets the smallest extent.
         """
         boxes: dict[int, Box] = {}
         for axis, size in sizes.items():
-            found = self.bands.extents(axis, size)
-            if found is None:
+            extents = self.bands.extents(axis, size)
+            if extents is None:
                 return None
-            for position, lengths in found.items():
+            for position, lengths in extents.items():
                 box = boxes.setdefault(position, {})
                 for dim, length in lengths.items():
                     box[dim] = (0, min(length, box.get(dim, (0, length))[1]))
         result = {axis: (0, size) for axis, size in sizes.items() if axis != SUMMED}
-        return self._touched(instruction, boxes, result, summed=SUMMED in sizes)
+        return self._bytes_used(instruction, boxes, result, summed=SUMMED in sizes)
 
     def _largest(self, instruction: Instruction, sizes: Sizes) -> Mapping[str, int] | None:
         """Return the bytes of the largest tile by memory; None if one is not valid."""
@@ -249,18 +253,18 @@ class _Search:
         cuts = {axis: cuts_of(shape[axis], n) for axis, n in sizes.items() if axis != SUMMED}
         summed = self.bands.extents(SUMMED, sizes[SUMMED]) if SUMMED in sizes else {}
         terms = {p: {d: (0, n) for d, n in dims.items()} for p, dims in (summed or {}).items()}
-        for bounds in product(*map(ends, cuts.values())):
+        for bounds in product(*map(end_cuts, cuts.values())):
             box = dict(zip(cuts, bounds, strict=True))
             tile = tile_of(self.program, instruction, box, self.regions)
             if tile is None:
                 return None
             boxes = merged_boxes(tile.inputs, terms)
-            touched = self._touched(instruction, boxes, tile.box, summed=SUMMED in sizes)
+            touched = self._bytes_used(instruction, boxes, tile.box, summed=SUMMED in sizes)
             for space, size in touched.items():
                 largest[space] = max(largest.get(space, 0), size)
         return largest
 
-    def _touched(
+    def _bytes_used(
         self, instruction: Instruction, boxes: Mapping[int, Box], box: Box, *, summed: bool = False
     ) -> dict[str, int]:
         """Return the bytes that an instruction, or a tile of it, uses at once, by memory.
@@ -271,15 +275,15 @@ class _Search:
         operands = [(slot, i, boxes.get(i, {})) for i, slot in enumerate(instruction.inputs)]
         for slot, position, part in (*operands, *((s, None, box) for s in instruction.outputs)):
             if slot >= 0:
-                held = part_of(self.program.slots[slot], part).nbytes
-                parts[self.place(instruction, position), slot, str(part)] = held
+                nbytes = part_of(self.program.slots[slot], part).nbytes
+                parts[self.place(instruction, position), slot, str(part)] = nbytes
         touched = dict.fromkeys(self.budget, 0)
         if summed:
             summing, result = self.sums[instruction.op], self.program.slots[instruction.outputs[0]]
-            held = summing.so_far(part_of(result, box)).nbytes
+            nbytes = summing.partial_sum(part_of(result, box)).nbytes
             middle = replace(instruction, attributes={**instruction.attributes, STAGE: "middle"})
             for position in (summing.carried, None):
-                touched[self.place(middle, position)] += aligned(held, self.align)
+                touched[self.place(middle, position)] += aligned(nbytes, self.align)
         for (space, _, _), size in parts.items():
             touched[space] += aligned(size, self.align)
         workspace = self.needs_of(instruction).workspace
@@ -288,12 +292,13 @@ class _Search:
         return touched
 
     def _fits(self, touched: Mapping[str, int] | None) -> bool:
+        """True if the bytes ``touched`` are within the budget of each memory."""
         return touched is not None and all(n <= self.budget[s] for s, n in touched.items())
 
 
-def _falling(length: int, step: int) -> list[int]:
+def _distinct_sizes(length: int, step: int) -> list[int]:
     """Return the sizes, in units of ``step``, that cut ``length`` into different numbers of
     tiles."""
     units = -(-length // step)
-    found = {-(-units // count) for count in range(1, units + 1)}
-    return [size * step for size in sorted(found, reverse=True)]
+    sizes = {-(-units // count) for count in range(1, units + 1)}
+    return [size * step for size in sorted(sizes, reverse=True)]

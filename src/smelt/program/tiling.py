@@ -50,12 +50,12 @@ def split(
         return None
     cuts = {axis: cuts_of(whole.sizes[axis], n) for axis, n in sizes.items() if axis != SUMMED}
     tiles = list(_tiles(program, instruction, cuts, regions))
-    sums: list[Region] | None = []
+    sum_regions: list[Region] | None = []
     if summing is not None and SUMMED in sizes:
-        sums = summing.parts(program, instruction, sizes[SUMMED])
-    if sums is None or len(tiles) * max(len(sums), 1) < 2 or not all(tiles):
+        sum_regions = summing.parts(program, instruction, sizes[SUMMED])
+    if sum_regions is None or len(tiles) * max(len(sum_regions), 1) < 2 or not all(tiles):
         return None
-    made = _Bands(program, instruction.origin)
+    bands = _Bands(program, instruction.origin)
     parts = []
     for tile in tiles:
         assert tile is not None
@@ -63,18 +63,22 @@ def split(
         if len(tiles) > 1:
             part = program.new_slot(part_of(whole, tile.box))
         parts.append(part)
-        one = replace(instruction, outputs=(part,), attributes=tile.attributes)
-        steps = chain(program, one, part, sums, summing) if summing and sums else ((one, {}),)
+        part_instruction = replace(instruction, outputs=(part,), attributes=tile.attributes)
+        steps = (
+            chain(program, part_instruction, part, sum_regions, summing)
+            if summing and sum_regions
+            else ((part_instruction, {}),)
+        )
         for number, (step, boxes) in enumerate(steps):
             carried = summing.carried if summing and number else None
-            made.emit(step, merged_boxes(tile.inputs, boxes), carried)
+            bands.emit(step, merged_boxes(tile.inputs, boxes), carried)
     if len(tiles) > 1:
         starts = tuple(start for bounds in product(*cuts.values()) for start, _ in bounds)
-        places: dict[str, AttributeValue | DotDims] = {"axes": tuple(cuts), "starts": starts}
+        attributes: dict[str, AttributeValue | DotDims] = {"axes": tuple(cuts), "starts": starts}
         outputs, origin = instruction.outputs, instruction.origin
-        join = Instruction(JOIN, tuple(parts), outputs, places, (), origin)
-        made.instructions.append(join)
-    return made.instructions
+        join = Instruction(JOIN, tuple(parts), outputs, attributes, (), origin)
+        bands.instructions.append(join)
+    return bands.instructions
 
 
 def merged_boxes(boxes: Mapping[int, Box], more: Mapping[int, Box]) -> dict[int, Box]:
@@ -84,7 +88,7 @@ def merged_boxes(boxes: Mapping[int, Box], more: Mapping[int, Box]) -> dict[int,
 
 @dataclass
 class _Bands:
-    """Instructions on boxes of operands; equal boxes share one Band."""
+    """A list of instructions on boxes of operands, in which equal boxes share one Band."""
 
     program: Program
     origin: str
@@ -101,8 +105,8 @@ class _Bands:
                 continue
             key = inputs[position], tuple(sorted(box.items()))
             if key not in self.known:
-                found = _band(self.program, self.instructions, inputs[position], box, self.origin)
-                self.known[key] = found
+                band = _band(self.program, self.instructions, inputs[position], box, self.origin)
+                self.known[key] = band
             inputs[position] = self.known[key]
         self.instructions.append(replace(step, inputs=tuple(inputs)))
 
@@ -125,12 +129,12 @@ def _tiles(
     cuts: Mapping[int, Sequence[tuple[int, int]]],
     regions: Mapping[str, RegionOf],
 ) -> Iterator[Tile | None]:
-    """Yield the tiles of all combinations of ``cuts``, last axis fastest; None for an invalid one.
+    """Yield the tiles of all combinations of ``cuts``, last axis fastest; None for an invalid tile.
 
     The result of cuts along outer axes is computed once for all tiles inside.
     """
     region_of = regions.get(instruction.op)
-    draft, alone = _alone(program, instruction)
+    draft, alone_instruction = _in_own_program(program, instruction)
     axes = list(cuts.items())
 
     def inside(place: int, current: Instruction, tile: Tile) -> Iterator[Tile | None]:
@@ -140,21 +144,21 @@ def _tiles(
             return
         axis, bands = axes[place]
         for band in bands:
-            kept = len(draft.slots)
+            slot_count = len(draft.slots)
             region = None if region_of is None else region_of(draft, current, axis, *band)
             if region is None:
                 yield from repeat(None, prod(len(each) for _, each in axes[place + 1 :]))
                 continue
-            parts = {p: _within(tile.inputs.get(p, {}), box) for p, box in region.boxes.items()}
+            parts = {p: _in_whole(tile.inputs.get(p, {}), box) for p, box in region.boxes.items()}
             attributes = {**current.attributes, **region.attributes}
             cut = Tile({**tile.box, axis: band}, {**tile.inputs, **parts}, attributes)
-            yield from inside(place + 1, _cut(draft, current, region, axis, band), cut)
-            del draft.slots[kept:]
+            yield from inside(place + 1, _cut_instruction(draft, current, region, axis, band), cut)
+            del draft.slots[slot_count:]
 
-    yield from inside(0, alone, Tile({}, {}, instruction.attributes))
+    yield from inside(0, alone_instruction, Tile({}, {}, instruction.attributes))
 
 
-def _cut(
+def _cut_instruction(
     draft: Program, current: Instruction, region: Region, axis: int, band: tuple[int, int]
 ) -> Instruction:
     """Return ``current`` on the operands that ``region`` leaves, over new slots of ``draft``."""
@@ -174,7 +178,7 @@ def _is_whole_blocks(program: Program, instruction: Instruction, tile: Tile) -> 
     return all(program.slots[slot].box(part) is not None for slot, part in boxes)
 
 
-def _alone(program: Program, instruction: Instruction) -> tuple[Program, Instruction]:
+def _in_own_program(program: Program, instruction: Instruction) -> tuple[Program, Instruction]:
     """Return ``instruction`` in a program of its own, to which slots may be added."""
     used = [slot for slot in (*instruction.inputs, *instruction.outputs) if slot >= 0]
     number = {slot: i for i, slot in enumerate(dict.fromkeys(used))}
@@ -186,7 +190,7 @@ def _alone(program: Program, instruction: Instruction) -> tuple[Program, Instruc
     return alone, replace(instruction, inputs=inputs, outputs=outputs)
 
 
-def _within(outer: Box, inner: Box) -> Box:
+def _in_whole(outer: Box, inner: Box) -> Box:
     """Return ``inner``, a box relative to ``outer``, as a box of the whole tensor."""
     moved = {
         axis: (start + outer.get(axis, (0, 0))[0], stop + outer.get(axis, (0, 0))[0])
@@ -195,11 +199,14 @@ def _within(outer: Box, inner: Box) -> Box:
     return {**outer, **moved}
 
 
-def _band(program: Program, made: list[Instruction], slot: int, box: Box, origin: str) -> int:
+def _band(
+    program: Program, instructions: list[Instruction], slot: int, box: Box, origin: str
+) -> int:
+    """Append an instruction that takes ``box`` of ``slot``; return the slot of its result."""
     part = program.new_slot(part_of(program.slots[slot], box))
     starts, stops = zip(*box.values(), strict=True)
     attributes = {"axes": tuple(box), "starts": starts, "stops": stops}
-    made.append(Instruction(BAND, (slot,), (part,), attributes, (), origin))
+    instructions.append(Instruction(BAND, (slot,), (part,), attributes, (), origin))
     return part
 
 

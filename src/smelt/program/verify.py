@@ -22,7 +22,9 @@ def verify_program(program: Program) -> None:
     for step, instruction in enumerate(program.instructions):
         for slot in (*instruction.inputs, *instruction.outputs):
             if slot >= len(program.slots):
-                raise broken(f"step {step} ({instruction.op}) names slot {slot}, which is none")
+                raise broken(
+                    f"step {step} ({instruction.op}) names slot {slot}, which does not exist"
+                )
         early = [slot for slot in instruction.inputs if slot >= 0 and slot not in known]
         if early:
             name = program.slots[early[0]].name
@@ -36,30 +38,32 @@ def verify_program(program: Program) -> None:
 
 
 def verify_memory(plan: MemoryPlan | SpacesPlan) -> None:
-    """Raise InternalError E963 if storages live at one step share bytes, or leave their memory."""
-    for space, end, placed in _spaces(plan):
+    """Raise InternalError E963 if storages that are live at one step share bytes, or exceed their
+    memory."""
+    for space, limit, placed in _spaces(plan):
         for storage, offset in placed:
-            if offset < 0 or offset + storage.size > end:
-                raise broken(f"{_name(plan, storage)} leaves the {end} bytes of {space}")
+            if offset < 0 or offset + storage.size > limit:
+                raise broken(f"{_name(plan, storage)} leaves the {limit} bytes of {space}")
         live: dict[int, list[tuple[int, int, Storage]]] = defaultdict(list)
         for storage, offset in placed:
             for first, last, size in storage.spans():
                 for step in range(first, last + 1) if size else ():
                     live[step].append((offset, offset + size, storage))
-        for step, taken in live.items():
-            _verify_step(plan, step, taken)
+        for step, ranges in live.items():
+            _verify_step(plan, step, ranges)
     for body in plan.program.bodies:
         if isinstance(body.plan, MemoryPlan):
             verify_memory(body.plan)
 
 
 def _verify_step(
-    plan: MemoryPlan | SpacesPlan, step: int, taken: list[tuple[int, int, Storage]]
+    plan: MemoryPlan | SpacesPlan, step: int, ranges: list[tuple[int, int, Storage]]
 ) -> None:
-    taken.sort(key=lambda each: each[:2])
-    for (_, stop, one), (start, _, other) in pairwise(taken):
+    """Raise InternalError E963 if two byte ranges that are live at ``step`` overlap."""
+    ranges.sort(key=lambda each: each[:2])
+    for (_, stop, lower), (start, _, upper) in pairwise(ranges):
         if start < stop:
-            names = f"{_name(plan, one)} and {_name(plan, other)}"
+            names = f"{_name(plan, lower)} and {_name(plan, upper)}"
             raise broken(f"{names} share bytes at step {step}")
 
 
@@ -76,12 +80,13 @@ def _spaces(
 
 
 def _name(plan: MemoryPlan | SpacesPlan, storage: Storage) -> str:
+    """Return the names of the slots of ``storage``, or of its scratch space, for messages."""
     names = ", ".join(plan.program.slots[slot].name for slot in storage.slots)
     return repr(names or f"scratch of step {storage.first}")
 
 
 def broken(what: str) -> InternalError:
-    """Return the error for a program or plan that violates an invariant."""
+    """Return the error E963 for a program or plan that violates an invariant."""
     return InternalError(
         "E963",
         what,

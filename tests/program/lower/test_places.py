@@ -44,7 +44,7 @@ def test_ends_are_expressions_in_a_program() -> None:
     program = lowered(f"g (float[N,C] x, float[6,2] w) => (y) {CONSTANTS} {{ {nodes} }}")
     (found,) = (each for each in program.instructions if each.outputs == program.outputs)
     assert [str(end) for end in found.attributes["ends"]] == ["N"]  # type: ignore[union-attr]
-    with pytest.raises(SmeltError, match="hangs on the size N") as caught:
+    with pytest.raises(SmeltError, match="depends on the size N") as caught:
         found.ints("ends")
     assert caught.value.code == "E411"
 

@@ -6,7 +6,7 @@ import pytest
 
 import smelt
 from smelt.ir import text
-from smelt.program.resampling import Sampling, hangs_on_rounding
+from smelt.program.resampling import Sampling, depends_on_rounding
 from smelt.runtime.fold import evaluate_node
 from smelt.runtime.runner import open_runner
 from smelt.targets.host.fold_node import compute_node
@@ -158,10 +158,10 @@ def test_a_place_between_two_rows_hangs_on_its_rounding():
     def axis(nearest: str, coordinates: str = "asymmetric") -> Sampling:
         return Sampling("nearest", coordinates, nearest, -0.75, False, False, None, 0, 1, 0)
 
-    assert hangs_on_rounding(axis("round_prefer_ceil"), 7, 2)
-    assert hangs_on_rounding(axis("floor"), 9, 21)
-    assert not hangs_on_rounding(axis("floor"), 7, 14)
-    assert not hangs_on_rounding(axis("round_prefer_floor", "half_pixel"), 5, 7)
+    assert depends_on_rounding(axis("round_prefer_ceil"), 7, 2)
+    assert depends_on_rounding(axis("floor"), 9, 21)
+    assert not depends_on_rounding(axis("floor"), 7, 14)
+    assert not depends_on_rounding(axis("round_prefer_floor", "half_pixel"), 5, 7)
 
 
 TABLE = """

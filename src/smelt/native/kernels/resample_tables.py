@@ -15,7 +15,7 @@ from smelt.native.kernels.instance import Instance
 from smelt.native.kernels.kernel import KernelContext
 from smelt.native.kernels.statements import Scalar, Statements, read_lines
 from smelt.native.types import C_TYPES, INDEX, CType
-from smelt.program.resampling import CROP, Sampling, nearest_of, place_of, weight_of
+from smelt.program.resampling import CROP, Sampling, coordinate_of, nearest_of, weight_of
 from smelt.program.run_sizes import Size, highest, lowest
 
 WIDE = C_TYPES[ir.DataType.DOUBLE]
@@ -117,7 +117,9 @@ def _place(m: Statements, sampling: Sampling, size: int, count: int) -> Scalar:
     scale = after / before if sampling.scale is None else m.scalar(sampling.scale)
     length = after if sampling.scale is None else scale * before
     start, end = m.scalar(sampling.start), m.scalar(sampling.end)
-    return m.scalar(place_of(m, sampling.coordinates, i, before, after, scale, length, start, end))
+    return m.scalar(
+        coordinate_of(m, sampling.coordinates, i, before, after, scale, length, start, end)
+    )
 
 
 def _within(place: str, last: str) -> str:

@@ -17,7 +17,7 @@ from smelt.program.instruction import Dim
 from smelt.program.lower.arrays import Array, Steps
 from smelt.program.lower.builder import ProgramBuilder
 from smelt.program.lower.movement_at_run_time import declared_size, size_to_find
-from smelt.program.resampling import CROP, Sampling, nearest_of, place_of, weight_of
+from smelt.program.resampling import CROP, Sampling, coordinate_of, nearest_of, weight_of
 
 OF_COORDINATES = 11
 """The first opset whose Resize has a coordinate mode; before, scales were its input 1."""
@@ -133,7 +133,7 @@ def _counts(
 
 def _resized(m: Steps, x: Array, axis: Axis, sampling: Sampling, places: Array) -> Array:
     """Return ``x`` resized along ``axis`` for the result positions ``places``."""
-    at: Array = place_of(
+    at: Array = coordinate_of(
         m, sampling.coordinates, places, axis.size, axis.count,
         axis.scale, axis.length, axis.start, axis.end,
     )  # fmt: skip

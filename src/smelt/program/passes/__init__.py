@@ -25,9 +25,9 @@ __all__ = ["optimize"]
 def optimize(program: Program, *, decompose: bool = True, strided: bool = False) -> Program:
     """Run all passes over ``program`` in place, and return it; a second time changes nothing.
 
-    ``decompose=False`` leaves DotGenerals as they are, for targets that contract any dims.
-    ``strided`` leaves those that are a matrix product for each element of a batch as the operands
-    lie, for targets that read matrices with any steps: only operands that are none are transposed.
+    ``decompose=False`` leaves DotGenerals as they are, for targets that contract any dims. With
+    ``strided``, for targets that read matrices with any strides, a DotGeneral stays if each batch
+    element is a matrix product of the operands as they lie; only other operands are transposed.
     """
     for body in program.bodies:
         optimize(body.program, decompose=decompose, strided=strided)

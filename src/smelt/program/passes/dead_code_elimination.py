@@ -12,17 +12,17 @@ SIDE_EFFECTS = frozenset(f"{domain}::{name}" for domain, name in CHECKS)
 
 
 def run(program: Program, *, side_effects: Collection[str] = SIDE_EFFECTS) -> bool:
-    """Keep what an output needs, and instructions whose ``op`` is in ``side_effects``; True if
-    changed.
+    """Remove unread instructions and constants; True if there were any.
 
-    An instruction with several results stays if any of them is read. An instruction that computes a
-    data-dependent size stays, because shapes may use the size without reading the result.
+    An instruction with several results stays if any of them is read, and one whose ``op`` is in
+    ``side_effects`` stays always. An instruction that computes a data-dependent size stays, because
+    shapes may use the size without reading the result.
     """
     live = set(program.outputs)
-    found = {str(each.size) for each in program.data_dependent_sizes}
+    computed = {str(size.size) for size in program.data_dependent_sizes}
     kept: list[Instruction] = []
     for instruction in reversed(program.instructions):
-        stays = instruction.op in side_effects or _finds(program, instruction, found)
+        stays = instruction.op in side_effects or _computes_size(program, instruction, computed)
         if stays or not live.isdisjoint(instruction.outputs):
             live.update(instruction.inputs)
             kept.append(instruction)
@@ -33,12 +33,12 @@ def run(program: Program, *, side_effects: Collection[str] = SIDE_EFFECTS) -> bo
     return changed
 
 
-def _finds(program: Program, instruction: Instruction, found: Set[str]) -> bool:
-    """True if a result has a size among ``found`` that no operand has."""
-    if not found:
+def _computes_size(program: Program, instruction: Instruction, computed: Set[str]) -> bool:
+    """True if a result has a size among ``computed`` that no operand has."""
+    if not computed:
         return False
     before, after = (
         {str(dim) for slot in slots if slot >= 0 for dim in program.slots[slot].shape}
         for slots in (instruction.inputs, instruction.outputs)
     )
-    return not found.isdisjoint(after - before)
+    return not computed.isdisjoint(after - before)

@@ -1,4 +1,4 @@
-"""Rewrite every DotGeneral as a batched matrix product, with the movement around it explicit.
+"""Rewrites every DotGeneral as a batched matrix product, with the movement around it explicit.
 
     canonical   [B..., M?, K] x [B..., K, N?] -> [B..., M?, N?]
 
@@ -55,9 +55,11 @@ class _Dot:
     dims: DotDims
 
     def is_canonical(self) -> bool:
+        """True if the dimension numbers are those of a batched matrix product."""
         return self.dims == self._canonical_dims()
 
     def _canonical_dims(self) -> DotDims:
+        """Return the canonical dimension numbers; empty ones if a side has several free dims."""
         batch = tuple(range(len(self.dims.lhs_batch)))
         m = 1 if self._lhs_free() else 0
         if len(self._lhs_free()) > 1 or len(self._rhs_free()) > 1:
@@ -65,28 +67,31 @@ class _Dot:
         return DotDims((len(batch) + m,), (len(batch),), batch, batch)
 
     def _lhs_free(self) -> tuple[int, ...]:
+        """Return the free dims of the left operand."""
         return self.dims.lhs_free(len(self._shape(self.instruction.inputs[0])))
 
     def _rhs_free(self) -> tuple[int, ...]:
+        """Return the free dims of the right operand."""
         return self.dims.rhs_free(len(self._shape(self.instruction.inputs[1])))
 
     def _shape(self, slot: int) -> tuple[Dim, ...]:
+        """Return the shape of ``slot``."""
         return self.program.slots[slot].shape
 
     def decompose(self) -> None:
         """Emit the canonical product, with transposes and reshapes around it."""
         dims, (lhs, rhs), (output,) = self.dims, self.instruction.inputs, self.instruction.outputs
-        lf, rf = self._lhs_free(), self._rhs_free()
-        left = self._grouped(lhs, dims.lhs_batch, lf, dims.lhs_contracting)
-        right = self._grouped(rhs, dims.rhs_batch, dims.rhs_contracting, rf, free=2)
+        lhs_free, rhs_free = self._lhs_free(), self._rhs_free()
+        left = self._grouped(lhs, dims.lhs_batch, lhs_free, dims.lhs_contracting)
+        right = self._grouped(rhs, dims.rhs_batch, dims.rhs_contracting, rhs_free, free=2)
         batch = tuple(range(len(dims.lhs_batch)))
-        k = len(batch) + (1 if lf else 0)
+        k = len(batch) + (1 if lhs_free else 0)
         attributes = {
             **self.instruction.attributes,
             "dims": DotDims((k,), (len(batch),), batch, batch),
         }
         canonical = replace(self.instruction, inputs=(left, right), attributes=attributes)
-        if len(lf) <= 1 and len(rf) <= 1:
+        if len(lhs_free) <= 1 and len(rhs_free) <= 1:
             self.program.instructions.append(canonical)
             return
         shape = self._shape(left)[:k] + self._shape(right)[len(batch) + 1 :]
@@ -103,26 +108,28 @@ class _Dot:
         *,
         free: int = 1,
     ) -> int:
-        """Return the operand as ``[batch..., second, third]``; the ``free`` group is omitted if
-        empty."""
+        """Return the operand as ``[batch..., second, third]``; if the ``free`` group is empty, it
+        is omitted."""
         slot = self._transposed(slot, (*batch, *second, *third))
         shape = self._shape(slot)
-        at, then = len(batch), len(batch) + len(second)
-        groups = [shape[at:then], shape[then:]]
+        start, middle = len(batch), len(batch) + len(second)
+        groups = [shape[start:middle], shape[middle:]]
         merged = [_product(g) for i, g in enumerate(groups, 1) if g or i != free]
-        return self._reshaped(slot, (*shape[:at], *merged))
+        return self._reshaped(slot, (*shape[:start], *merged))
 
     def multiply(self) -> None:
-        """Broadcast both to ``[batch..., lhs free..., rhs free...]`` and multiply in the wider
+        """Emit a broadcast to ``[batch..., lhs free..., rhs free...]`` and a product in the wider
         type."""
         dims, (lhs, rhs), (output,) = self.dims, self.instruction.inputs, self.instruction.outputs
-        lf, rf = self._lhs_free(), self._rhs_free()
-        nb = len(dims.lhs_batch)
-        left = self._transposed(lhs, (*dims.lhs_batch, *lf))
-        right = self._transposed(rhs, (*dims.rhs_batch, *rf))
-        left = self._reshaped(left, (*self._shape(left), *(1 for _ in rf)))
+        lhs_free, rhs_free = self._lhs_free(), self._rhs_free()
+        batch_rank = len(dims.lhs_batch)
+        left = self._transposed(lhs, (*dims.lhs_batch, *lhs_free))
+        right = self._transposed(rhs, (*dims.rhs_batch, *rhs_free))
+        left = self._reshaped(left, (*self._shape(left), *(1 for _ in rhs_free)))
         shape = self._shape(right)
-        right = self._reshaped(right, (*shape[:nb], *(1 for _ in lf), *shape[nb:]))
+        right = self._reshaped(
+            right, (*shape[:batch_rank], *(1 for _ in lhs_free), *shape[batch_rank:])
+        )
         dtype = max(self._dtype(output), self._dtype(left), key=lambda dtype: dtype.bitwidth)
         operands = (self._cast(left, dtype), self._cast(right, dtype))
         times = semiring_of(self.instruction.attributes["semiring"]).times
@@ -134,6 +141,7 @@ class _Dot:
         self._emit("Cast", (product,), (output,), saturate=1)
 
     def _transposed(self, slot: int, perm: tuple[int, ...]) -> int:
+        """Return ``slot`` transposed by ``perm``; ``slot`` itself if that keeps the order."""
         if perm == tuple(range(len(perm))):
             return slot
         shape = self._shape(slot)
@@ -142,6 +150,7 @@ class _Dot:
         return result
 
     def _reshaped(self, slot: int, shape: tuple[Dim, ...]) -> int:
+        """Return ``slot`` reshaped to ``shape``; ``slot`` itself if the ranks are equal."""
         if len(shape) == len(self._shape(slot)):  # groups of one dim each: nothing merged
             return slot
         result = self._new(self._dtype(slot), shape, "reshaped")
@@ -149,6 +158,7 @@ class _Dot:
         return result
 
     def _cast(self, slot: int, dtype: ir.DataType) -> int:
+        """Return ``slot`` cast to ``dtype``; ``slot`` itself if it has that type."""
         if self._dtype(slot) == dtype:
             return slot
         result = self._new(dtype, self._shape(slot), "cast")
@@ -156,9 +166,11 @@ class _Dot:
         return result
 
     def _dtype(self, slot: int) -> ir.DataType:
+        """Return the element type of ``slot``."""
         return self.program.slots[slot].dtype
 
     def _new(self, dtype: ir.DataType, shape: Sequence[Dim], what: str) -> int:
+        """Return a new slot, named after the result and ``what``."""
         name = self.program.slots[self.instruction.outputs[0]].name
         return self.program.new_slot(Slot(dtype, tuple(shape), f"{name}/{what}"))
 
@@ -175,6 +187,7 @@ class _Dot:
 
 
 def _product(dims: Sequence[Dim]) -> Dim:
+    """Return the product of ``dims``, which may be symbolic."""
     product: Dim = prod(dim for dim in dims if isinstance(dim, int))
     for dim in dims:
         if not isinstance(dim, int):

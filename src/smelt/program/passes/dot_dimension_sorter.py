@@ -39,13 +39,13 @@ def run(program: Program) -> bool:
 
 def _sort_key(dims: DotDims, lhs_weight: int, rhs_weight: int) -> tuple[int, ...]:
     """Return the contracting dims of the operand to sort by; empty to leave them alone."""
-    left, right = _is_run(dims.lhs_contracting), _is_run(dims.rhs_contracting)
+    left, right = _is_contiguous(dims.lhs_contracting), _is_contiguous(dims.rhs_contracting)
     if left and (not right or lhs_weight >= rhs_weight):
         return dims.lhs_contracting
     return dims.rhs_contracting if right else ()
 
 
-def _is_run(dims: Sequence[int]) -> bool:
+def _is_contiguous(dims: Sequence[int]) -> bool:
     """True if the dims are contiguous once sorted."""
     return len(dims) > 1 and max(dims) - min(dims) == len(dims) - 1
 

@@ -23,7 +23,8 @@ from smelt.program.run_sizes import same
 def exchanged(
     program: Program, reshape: Instruction, transpose: Instruction | None
 ) -> tuple[Instruction, Instruction] | None:
-    """Return the two in exchanged order, in new slots; None if they cannot be exchanged.
+    """Return the Reshape and the Transpose in exchanged order, in new slots; None if that is not
+    possible.
 
     The Transpose, now last, writes the slot of ``reshape``.
     """
@@ -35,36 +36,36 @@ def exchanged(
     groups = _merged(program.slots[transpose.outputs[0]].shape, after)
     if groups is None:
         return None
-    walked = [dim for dim in range(len(before)) if not _is(before[dim], 1)]
-    places = [[walked.index(perm[dim]) for dim in group] for group in groups]
-    if any(then != here + 1 for run in places for here, then in pairwise(run)):
+    moved_dims = [dim for dim in range(len(before)) if not _is_size(before[dim], 1)]
+    sources = [[moved_dims.index(perm[dim]) for dim in group] for group in groups]
+    if any(following != this + 1 for run in sources for this, following in pairwise(run)):
         return None
-    order = sorted(range(len(after)), key=lambda dim: (_beside(places, dim), dim))
+    order = sorted(range(len(after)), key=lambda dim: (_source_near(sources, dim), dim))
     result = program.slots[reshape.outputs[0]]
     shape, name = tuple(after[dim] for dim in order), f"{result.name}/reshaped"
-    made = program.new_slot(replace(result, shape=shape, name=name))
-    first = replace(reshape, inputs=(source,), outputs=(made,))
-    turned = {"perm": tuple(map(order.index, range(len(after))))}
-    return first, replace(
-        transpose, inputs=(made,), outputs=reshape.outputs, attributes=turned, last_use=()
+    reshaped = program.new_slot(replace(result, shape=shape, name=name))
+    new_reshape = replace(reshape, inputs=(source,), outputs=(reshaped,))
+    attributes = {"perm": tuple(map(order.index, range(len(after))))}
+    return new_reshape, replace(
+        transpose, inputs=(reshaped,), outputs=reshape.outputs, attributes=attributes, last_use=()
     )
 
 
-def _beside(places: Sequence[list[int]], dim: int) -> list[int]:
-    """Return the source of ``dim``; a new dim of size 1 takes that of the next dim with a
-    source."""
-    following = (place for place in places[dim:] if place)
-    ahead = (place for place in reversed(places[:dim]) if place)
-    return next(following, None) or next(ahead, [])
+def _source_near(sources: Sequence[list[int]], dim: int) -> list[int]:
+    """Return the source dims of ``dim``; a new dim of size 1 takes those of a neighbour."""
+    after = (source for source in sources[dim:] if source)
+    before = (source for source in reversed(sources[:dim]) if source)
+    return next(after, None) or next(before, [])
 
 
 def _merged(before: Sequence[Dim], after: Sequence[Dim]) -> list[list[int]] | None:
-    """Return the dims of ``before`` whose product is each of ``after``, without dims of size 1."""
-    left = [dim for dim in range(len(before)) if not _is(before[dim], 1)]
+    """Return for each size of ``after`` the dims of ``before`` whose product it is, without dims of
+    size 1."""
+    left = [dim for dim in range(len(before)) if not _is_size(before[dim], 1)]
     groups: list[list[int]] = []
     for size in after:
         group: list[int] = []
-        if not _is(size, 1):
+        if not _is_size(size, 1):
             if not left:
                 return None
             product = before[left[0]]
@@ -81,10 +82,12 @@ def _merged(before: Sequence[Dim], after: Sequence[Dim]) -> list[list[int]] | No
     return None if left else groups
 
 
-def _is(dim: Dim, size: int) -> bool:
+def _is_size(dim: Dim, size: int) -> bool:
+    """True if ``dim`` is the number ``size``."""
     return isinstance(dim, int) and dim == size
 
 
 def _same(x: Dim, y: Dim) -> bool:
+    """True if two dims are equal in every run."""
     symbols = isinstance(x, ir.SymbolicDim) and isinstance(y, ir.SymbolicDim)
     return same_dim(x, y) if symbols else same(x, y)

@@ -21,44 +21,52 @@ _LAYOUT = ("Transpose", "Reshape")
 
 
 def run(program: Program) -> bool:
-    """Merge as far as possible; True if anything changed. Bodies are separate programs."""
+    """Merge chains of Transposes and of Reshapes in ``program``, but not in bodies; True if
+    anything changed."""
     producers: dict[int, Instruction] = {}
-    same: dict[int, int] = {}
-    made: dict[int, int] = {}
-    kept: list[Instruction] = []
+    replacement: dict[int, int] = {}
+    written_as: dict[int, int] = {}
+    instructions: list[Instruction] = []
     changed = False
     for instruction in program.instructions:
-        if any(slot in same for slot in instruction.inputs):
-            instruction.inputs = tuple(same.get(slot, slot) for slot in instruction.inputs)
+        if any(slot in replacement for slot in instruction.inputs):
+            instruction.inputs = tuple(replacement.get(slot, slot) for slot in instruction.inputs)
         if instruction.op in _LAYOUT:
-            found = _composed(program, instruction, producers)
-            changed |= found is not instruction
-            source, output = found.inputs[0], found.outputs[0]
-            if _does_nothing(program, found) and _may_stand_for(program, source, output):
-                same[output] = source
+            composed = _composed(program, instruction, producers)
+            changed |= composed is not instruction
+            source, output = composed.inputs[0], composed.outputs[0]
+            if _does_nothing(program, composed) and _may_stand_for(program, source, output):
+                replacement[output] = source
                 changed = True
                 continue
-            kept.append(found)
-            producers[output] = found
+            instructions.append(composed)
+            producers[output] = composed
             continue
         if instruction.op == "Slice":
             producers[instruction.outputs[0]] = instruction
         if instruction.op == "Concat":
-            whole, output = _whole(program, instruction, producers), instruction.outputs[0]
-            if whole is not None and _may_stand_for(program, whole, output):
-                same[output] = whole
+            joined_source, output = (
+                _joined_source(program, instruction, producers),
+                instruction.outputs[0],
+            )
+            if joined_source is not None and _may_stand_for(program, joined_source, output):
+                replacement[output] = joined_source
                 changed = True
                 continue
-            if whole is not None and whole not in made and _may_be_made(program, whole, output):
-                made[whole] = output
+            if (
+                joined_source is not None
+                and joined_source not in written_as
+                and _may_be_written_as(program, joined_source, output)
+            ):
+                written_as[joined_source] = output
                 changed = True
                 continue
-        kept.append(instruction)
-    for instruction in kept if made else ():
-        instruction.inputs = tuple(made.get(slot, slot) for slot in instruction.inputs)
-        instruction.outputs = tuple(made.get(slot, slot) for slot in instruction.outputs)
-    program.instructions = kept
-    program.outputs = tuple(same.get(slot, slot) for slot in program.outputs)
+        instructions.append(instruction)
+    for instruction in instructions if written_as else ():
+        instruction.inputs = tuple(written_as.get(slot, slot) for slot in instruction.inputs)
+        instruction.outputs = tuple(written_as.get(slot, slot) for slot in instruction.outputs)
+    program.instructions = instructions
+    program.outputs = tuple(replacement.get(slot, slot) for slot in program.outputs)
     return changed
 
 
@@ -80,31 +88,35 @@ def _composed(
     return step
 
 
-def _whole(program: Program, joined: Instruction, producers: dict[int, Instruction]) -> int | None:
-    """Return the slot of which a Concat joins all slices along its axis, in order, else None."""
-    axis, end, source = cast(int, joined.attributes["axis"]), 0, -1
-    for slot in joined.inputs:
-        cut = producers.get(slot)
-        if cut is None or cut.op != "Slice" or len(cut.inputs) != 1:
+def _joined_source(
+    program: Program, concat: Instruction, producers: dict[int, Instruction]
+) -> int | None:
+    """Return the slot of which a Concat joins all slices along its axis, in order; None if there is
+    none."""
+    axis, end, source = cast(int, concat.attributes["axis"]), 0, -1
+    for slot in concat.inputs:
+        part = producers.get(slot)
+        if part is None or part.op != "Slice" or len(part.inputs) != 1:
             return None
-        places = [cut.attributes[name] for name in ("axes", "starts", "steps")]
-        if places != [(axis,), (end,), (1,)] or source not in (-1, cut.inputs[0]):
+        bounds = [part.attributes[name] for name in ("axes", "starts", "steps")]
+        if bounds != [(axis,), (end,), (1,)] or source not in (-1, part.inputs[0]):
             return None
         size = program.slots[slot].shape[axis]
         if type(size) is not int:
             return None
-        source, end = cut.inputs[0], end + size
+        source, end = part.inputs[0], end + size
     return source if source >= 0 and program.slots[source].shape[axis] == end else None
 
 
 def _moves_ones_only(program: Program, step: Instruction) -> bool:
+    """True if the Transpose ``step`` moves only dims of size 1."""
     shape: tuple[Dim, ...] = program.slots[step.inputs[0]].shape
     moved = [dim for dim in step.ints("perm") if not _equal(shape[dim], 1)]
     return moved == sorted(moved)
 
 
 def _does_nothing(program: Program, step: Instruction) -> bool:
-    """True for a Reshape to the same sizes, which a Transpose without effect has become."""
+    """True if ``step`` is a Reshape to the same sizes, also one that replaced a Transpose."""
     before, after = (program.slots[slot].shape for slot in (step.inputs[0], step.outputs[0]))
     if step.op != "Reshape" or len(before) != len(after):
         return False
@@ -121,15 +133,15 @@ def _equal(x: Dim, y: Dim) -> bool:
 def _may_stand_for(program: Program, source: int, output: int) -> bool:
     """True if readers of ``output`` may read ``source``.
 
-    False for outputs of the program: one that is an input or a constant would be copied, and names
-    of outputs are kept.
+    False if ``output`` is an output of the program: its name is kept, and a source that is an input
+    or a constant would have to be copied.
     """
     a, b = (replace(program.slots[slot], name="", shape=()) for slot in (source, output))
     return a == b and output not in program.outputs
 
 
-def _may_be_made(program: Program, source: int, output: int) -> bool:
+def _may_be_written_as(program: Program, source: int, output: int) -> bool:
     """True if the instruction that writes ``source`` may write the ``output`` directly."""
     a, b = (replace(program.slots[slot], name="", shape=()) for slot in (source, output))
-    given = (*program.inputs, *program.constants, *program.outputs)
-    return a == b and output in program.outputs and source not in given
+    fixed = (*program.inputs, *program.constants, *program.outputs)
+    return a == b and output in program.outputs and source not in fixed

@@ -18,21 +18,22 @@ from smelt.program.instruction import Instruction, Program
 
 
 def run(program: Program) -> bool:
-    """Transpose such operands; True if there was one, or an order changed."""
+    """Transpose operands that no matrix product reads directly; True if one was, or an order
+    changed."""
     before, program.instructions = program.instructions, []
     changed = False
     for instruction in before:
         dims = instruction.attributes.get("dims")
         if instruction.op == "DotGeneral" and isinstance(dims, DotDims) and dims.lhs_contracting:
-            laid = _laid_out(program, instruction, dims)
-            if laid != dims:
+            readable = _with_readable_operands(program, instruction, dims)
+            if readable != dims:
                 changed = True
-                instruction.attributes = {**instruction.attributes, "dims": laid}
+                instruction.attributes = {**instruction.attributes, "dims": readable}
         program.instructions.append(instruction)
     return changed
 
 
-def _laid_out(program: Program, dot: Instruction, dims: DotDims) -> DotDims:
+def _with_readable_operands(program: Program, dot: Instruction, dims: DotDims) -> DotDims:
     """Return the new dimension numbers of ``dot``, after emitting the transposes that they need."""
     lhs, rhs = (program.slots[slot].shape for slot in dot.inputs)
     sides = Side(lhs, dims.lhs_free(len(lhs))), Side(rhs, dims.rhs_free(len(rhs)))
@@ -57,7 +58,9 @@ def _transpose(program: Program, dot: Instruction, side: int, perm: tuple[int, .
     slot = program.slots[dot.inputs[side]]
     name = f"{program.slots[dot.outputs[0]].name}/transposed"
     shape = tuple(slot.shape[dim] for dim in perm)
-    made = program.new_slot(replace(slot, shape=shape, name=name))
-    step = Instruction("Transpose", (dot.inputs[side],), (made,), {"perm": perm}, (), dot.origin)
+    transposed = program.new_slot(replace(slot, shape=shape, name=name))
+    step = Instruction(
+        "Transpose", (dot.inputs[side],), (transposed,), {"perm": perm}, (), dot.origin
+    )
     program.instructions.append(step)
-    dot.inputs = (made, dot.inputs[1]) if side == 0 else (dot.inputs[0], made)
+    dot.inputs = (transposed, dot.inputs[1]) if side == 0 else (dot.inputs[0], transposed)

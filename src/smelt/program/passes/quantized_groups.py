@@ -40,26 +40,27 @@ WIDEST = 80.0
 
 
 def run(program: Program, computes: Computes, fused: Mapping[str, str]) -> int:
-    """Rewrite all groups that ``computes`` supports as one instruction; return their number.
+    """Rewrite each group that ``computes`` supports as one instruction; return the number of
+    groups.
 
     ``fused`` maps operators that end in Relu to the operators without it.
     """
     groups = _Groups(program, computes, fused)
     for instruction in program.instructions:
         if instruction.op == "QuantizeLinear":
-            made = groups.of(instruction)
-            groups.count += made is not None
+            rewritten = groups.rewritten_group(instruction)
+            groups.count += rewritten is not None
         else:
-            made = groups.moved(instruction)
-        groups.done += made if made is not None else [instruction]
+            rewritten = groups.moved(instruction)
+        groups.done += rewritten if rewritten is not None else [instruction]
     program.instructions = groups.done
     return groups.count
 
 
 @dataclass(frozen=True)
 class Group:
-    """A QuantizeLinear and the operator ``inner`` that it quantizes, clamped to ``bounds``
-    (bytes)."""
+    """A QuantizeLinear, the operator ``inner`` that it quantizes, and the ``bounds`` of the
+    bytes."""
 
     end: Instruction
     inner: Instruction
@@ -78,7 +79,7 @@ class _Groups:
         self.done: list[Instruction] = []
         self.count = 0
 
-    def of(self, end: Instruction) -> list[Instruction] | None:
+    def rewritten_group(self, end: Instruction) -> list[Instruction] | None:
         """Return the replacement of the group that ends in ``end``, or None."""
         step = self.values.step_of(end, self.program.slots[end.outputs[0]].dtype)
         if step is None or self.program.slots[end.inputs[0]].dtype.name != "FLOAT":
@@ -90,40 +91,47 @@ class _Groups:
         if group is None:
             return None
         target = end.outputs[0]
-        held = group.bounds != step.range
-        output = self.values.new_bytes(target, step.dtype) if held else target
-        made = self._inner(group, output)
-        if made is None or not all(self.computes(self.program, each) for each in made):
+        is_clamped = group.bounds != step.range
+        output = self.values.new_bytes(target, step.dtype) if is_clamped else target
+        instructions = self._inner(group, output)
+        if instructions is None or not all(
+            self.computes(self.program, instruction) for instruction in instructions
+        ):
             return None
-        if held:
+        if is_clamped:
             low, high = group.bounds
-            made.append(instruction_of(end.origin, "Clip", (output,), target, min=low, max=high))
-        return made
+            instructions.append(
+                instruction_of(end.origin, "Clip", (output,), target, min=low, max=high)
+            )
+        return instructions
 
     def moved(self, move: Instruction) -> list[Instruction] | None:
-        """Return a movement on bytes followed by the DequantizeLinear that preceded it, or None."""
+        """Return a movement on bytes and then the DequantizeLinear that preceded it; None if it
+        does not apply."""
         if move.op not in MOVES or move.op == "Concat" or len(move.outputs) != 1:
             return None
         x = self.values.quantized(move.inputs[0])
         if x is None:
             return None
-        before = self.values.made_by[move.inputs[0]]
-        between = self.values.new_bytes(move.outputs[0], x.step.dtype)
-        made = replace(move, inputs=(x.slot, *move.inputs[1:]), outputs=(between,))
-        if not self.computes(self.program, made):
+        dequantize = self.values.writer_of[move.inputs[0]]
+        moved_bytes = self.values.new_bytes(move.outputs[0], x.step.dtype)
+        on_bytes = replace(move, inputs=(x.slot, *move.inputs[1:]), outputs=(moved_bytes,))
+        if not self.computes(self.program, on_bytes):
             return None
-        after = replace(before, inputs=(between, *before.inputs[1:]), outputs=move.outputs)
-        self.values.made_by[move.outputs[0]] = after
-        return [made, after]
+        new_dequantize = replace(
+            dequantize, inputs=(moved_bytes, *dequantize.inputs[1:]), outputs=move.outputs
+        )
+        self.values.writer_of[move.outputs[0]] = new_dequantize
+        return [on_bytes, new_dequantize]
 
     def _group(self, end: Instruction, step: Step) -> Group | None:
-        """Return the group of ``end``: the first operator above it that does not clamp, read only
-        once."""
+        """Return the group of ``end``, whose inner operator is the first one above that does not
+        clamp."""
         low, high = step.range
-        inner = self.values.inner(end.inputs[0])
+        inner = self.values.writer_read_once(end.inputs[0])
         while inner is not None and inner.op in BOUNDS and len(inner.inputs) == 1:
-            low, high = _within(inner, step, low, high)
-            inner = self.values.inner(inner.inputs[0])
+            low, high = _clamped_bytes(inner, step, low, high)
+            inner = self.values.writer_read_once(inner.inputs[0])
         if inner is None:
             return None
         if inner.op in self.fused:
@@ -141,31 +149,36 @@ class _Groups:
             if product is not None or inner.op == "DotGeneral":
                 return product
         if inner.op in ("Add", "Mul"):
-            return self._of_two(inner, group.step, output)
+            return self._sum_or_product(inner, group.step, output)
         if inner.op in MOVES and len(inner.outputs) == 1:
             return self._move(inner, group.step, output)
         if inner.op == "Softmax":
             return self._softmax(inner, group.step, output)
         return self._mean(inner, group.step, output)
 
-    def _of_two(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
-        """Return a QuantizedAdd or QuantizedMul, or None."""
+    def _sum_or_product(
+        self, inner: Instruction, step: Step, output: int
+    ) -> list[Instruction] | None:
+        """Return a QuantizedAdd or QuantizedMul; None if an operand is not quantized."""
         a, b = (self.values.quantized(slot) for slot in inner.inputs)
         if a is None or b is None:
             return None
-        named = {"a": a.step, "b": b.step, "y": step}
+        steps = {"a": a.step, "b": b.step, "y": step}
         attributes: dict[str, float | int] = {}
-        for name, each in named.items():
-            attributes |= {f"{name}_scale": float(each.scale), f"{name}_zero": each.zero}
+        for name, operand_step in steps.items():
+            attributes |= {
+                f"{name}_scale": float(operand_step.scale),
+                f"{name}_zero": operand_step.zero,
+            }
         op = ADD if inner.op == "Add" else MUL
         return [instruction_of(inner.origin, op, (a.slot, b.slot), output, **attributes)]
 
     def _move(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
-        """Return the movement on bytes, after lookups that convert operands to the scale of the
-        result."""
+        """Return the movement on bytes, after lookups that rescale its operands; None if one is not
+        quantized."""
         moved = inner.inputs if inner.op == "Concat" else inner.inputs[:1]
         operands = [self.values.quantized(slot) for slot in moved]
-        made: list[Instruction] = []
+        lookups: list[Instruction] = []
         slots: list[int] = []
         for operand in operands:
             if operand is None:
@@ -173,19 +186,19 @@ class _Groups:
             slot = operand.slot
             if operand.step != step:
                 slot = self.values.new_bytes(operand.slot, step.dtype)
-                made.append(self._table(operand, step, slot, [], inner.origin))
+                lookups.append(self._table(operand, step, slot, [], inner.origin))
             slots.append(slot)
         rest = inner.inputs[len(slots) :]
-        return [*made, replace(inner, inputs=(*slots, *rest), outputs=(output,))]
+        return [*lookups, replace(inner, inputs=(*slots, *rest), outputs=(output,))]
 
     def _softmax(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
-        """Return a QuantizedSoftmax with its table of exponentials, or None."""
+        """Return a QuantizedSoftmax with its table of exponentials; None if it does not apply."""
         x = self.values.quantized(inner.inputs[0])
         if x is None or inner.attributes["axis"] != len(self.program.slots[output].shape) - 1:
             return None
         scale = float(x.step.scale)
         from_max = 255 * scale > WIDEST
-        steps = np.arange(256) if from_max else x.step.every_byte()
+        steps = np.arange(256) if from_max else x.step.all_bytes()
         table = np.exp((steps - steps.max()) * scale).astype(np.float32)
         attributes = {
             "from_max": int(from_max),
@@ -196,9 +209,9 @@ class _Groups:
         return [instruction_of(inner.origin, SOFTMAX, inputs, output, **attributes)]
 
     def _mean(self, inner: Instruction, step: Step, output: int) -> list[Instruction] | None:
-        """Return a QuantizedMean, or None."""
+        """Return a QuantizedMean; None if ``inner`` is no mean over trailing dims."""
         x = self.values.quantized(inner.inputs[0]) if inner.inputs else None
-        size = _averaged(self.program, inner)
+        size = _averaged_count(self.program, inner)
         if x is None or not 0 < size < 2**22:
             return None
         attributes = {
@@ -210,26 +223,26 @@ class _Groups:
         return [instruction_of(inner.origin, MEAN, (x.slot,), output, **attributes)]
 
     def _lookup(self, end: Instruction, step: Step) -> list[Instruction] | None:
-        """Return one table lookup for a chain of operators on one number between two scales, or
-        None."""
+        """Return one table lookup for a chain of operators on one number; None if there is no
+        chain."""
         chain: list[Link] = []
         slot = end.inputs[0]
-        inner = self.values.inner(slot)
-        while inner is not None and (found := link(self.values, inner)) is not None:
-            chain.append(found)
-            slot = found.slot
-            inner = self.values.inner(slot)
+        inner = self.values.writer_read_once(slot)
+        while inner is not None and (next_link := link(self.values, inner)) is not None:
+            chain.append(next_link)
+            slot = next_link.slot
+            inner = self.values.writer_read_once(slot)
         x = self.values.quantized(slot)
         if x is None:
             return None
-        made = self._table(x, step, end.outputs[0], chain[::-1], end.origin)
-        return [made] if self.computes(self.program, made) else None
+        lookup = self._table(x, step, end.outputs[0], chain[::-1], end.origin)
+        return [lookup] if self.computes(self.program, lookup) else None
 
     def _table(
         self, x: Quantized, step: Step, output: int, chain: list[Link], origin: str
     ) -> Instruction:
-        """Return a lookup in the table of the chain's results for all 256 bytes."""
-        numbers = x.step.every_number()
+        """Return a lookup in a table of the results of ``chain`` for all 256 bytes."""
+        numbers = x.step.all_numbers()
         with np.errstate(all="ignore"):
             for each in chain:
                 numbers = np.asarray(each.compute(numbers), np.float32)
@@ -237,21 +250,21 @@ class _Groups:
         return instruction_of(origin, LOOKUP, (x.slot, table), output)
 
 
-def _within(bound: Instruction, step: Step, low: int, high: int) -> tuple[int, int]:
+def _clamped_bytes(bound: Instruction, step: Step, low: int, high: int) -> tuple[int, int]:
     """Return the byte range ``low`` to ``high`` after a Relu or a Clip."""
-    relu = bound.op == "Relu"
-    least = 0.0 if relu else bound.attributes["min"]
-    most = None if relu else bound.attributes["max"]
-    if least is not None:
-        first = int(step.quantized(np.asarray([least], np.float64))[0])
+    is_relu = bound.op == "Relu"
+    minimum = 0.0 if is_relu else bound.attributes["min"]
+    maximum = None if is_relu else bound.attributes["max"]
+    if minimum is not None:
+        first = int(step.quantized(np.asarray([minimum], np.float64))[0])
         low, high = max(low, first), max(high, first)
-    if most is not None:
-        last = int(step.quantized(np.asarray([most], np.float64))[0])
+    if maximum is not None:
+        last = int(step.quantized(np.asarray([maximum], np.float64))[0])
         low, high = min(low, last), min(high, last)
     return low, high
 
 
-def _averaged(program: Program, inner: Instruction) -> int:
+def _averaged_count(program: Program, inner: Instruction) -> int:
     """Return the number of trailing elements that ``inner`` averages; 0 if it is no such mean."""
     shape = program.slots[inner.inputs[0]].shape if inner.inputs else ()
     if inner.op == "ReduceMean":
@@ -261,8 +274,8 @@ def _averaged(program: Program, inner: Instruction) -> int:
     if inner.op != "AveragePool" or any(inner.ints("pads")):
         return 0
     plane = _elements(shape[2:])
-    whole = plane and shape[2:] == inner.ints("kernel_shape")
-    return plane if whole and set(inner.ints("dilations")) == {1} else 0
+    is_whole = plane and shape[2:] == inner.ints("kernel_shape")
+    return plane if is_whole and set(inner.ints("dilations")) == {1} else 0
 
 
 def _elements(shape: tuple[Dim, ...]) -> int:

@@ -33,31 +33,35 @@ class Link:
 
 
 def link(values: Values, inner: Instruction) -> Link | None:
-    """Return the function of one number that ``inner`` computes; None if it reads several."""
+    """Return the function of one number that ``inner`` computes; None if it reads several
+    numbers."""
     if inner.op in UNARY and len(inner.inputs) == 1:
-        return Link(inner.inputs[0], partial(_of_one, inner))
+        return Link(inner.inputs[0], partial(_apply_unary, inner))
     if inner.op not in BINARY or len(inner.inputs) != 2:
         return None
     slots = values.program.slots
-    for place, slot in enumerate(inner.inputs):
-        number = values.number(inner.inputs[1 - place])
+    for position, slot in enumerate(inner.inputs):
+        number = values.number(inner.inputs[1 - position])
         if number is not None and slots[slot].shape == slots[inner.outputs[0]].shape:
-            return Link(slot, partial(_of_two, inner, number, place == 1))
+            return Link(slot, partial(_apply_binary, inner, number, position == 1))
     return None
 
 
-def _of_two(each: Instruction, number: np.float32, is_second: bool, x: np.ndarray) -> np.ndarray:
+def _apply_binary(
+    instruction: Instruction, number: np.float32, is_second: bool, x: np.ndarray
+) -> np.ndarray:
+    """Return the result of a binary operator on ``number`` and the numbers ``x``."""
     operands = (number, x) if is_second else (x, number)
-    return np.asarray(Arrays().apply(ROWS[each.op], *map(np.asarray, operands)))
+    return np.asarray(Arrays().apply(ROWS[instruction.op], *map(np.asarray, operands)))
 
 
-def _of_one(each: Instruction, x: np.ndarray) -> np.ndarray:
+def _apply_unary(instruction: Instruction, x: np.ndarray) -> np.ndarray:
     """Return the result of a unary operator on the numbers ``x``."""
-    if each.op == "Relu":
+    if instruction.op == "Relu":
         return np.asarray(np.maximum(x, 0))
-    if each.op == "Sigmoid":
+    if instruction.op == "Sigmoid":
         return np.asarray(1 / (1 + np.exp(-x)))
-    if each.op == "Clip":
-        low, high = each.attributes["min"], each.attributes["max"]
+    if instruction.op == "Clip":
+        low, high = instruction.attributes["min"], instruction.attributes["max"]
         return x if low is None and high is None else np.clip(x, low, high)  # type: ignore[arg-type]
-    return np.asarray(Arrays().apply(ROWS[each.op], x, **each.attributes))
+    return np.asarray(Arrays().apply(ROWS[instruction.op], x, **instruction.attributes))

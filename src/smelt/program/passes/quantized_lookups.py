@@ -21,40 +21,41 @@ Computes = Callable[[Program, Instruction], bool]
 
 
 def run(program: Program, computes: Computes) -> int:
-    """Rewrite all instructions that depend on one byte through others; return their number."""
+    """Replace instructions that depend on one byte through others by a lookup; return their
+    number."""
     values = Values(program)
     known: dict[int, _Table] = {}
-    done: list[Instruction] = []
+    instructions: list[Instruction] = []
     count = 0
     for step in program.instructions:
         table = _table_of(program, known, step)
         if table is None:
-            done.append(_of_exponentials(values, known, step))
+            instructions.append(_with_merged_exponentials(values, known, step))
             continue
         known[step.outputs[0]] = table
-        made = step
+        lookup = step
         if step.op != LOOKUP or step.inputs[0] != table.source:
             slot = values.new_constant(table.bytes, "table")
-            made = instruction_of(step.origin, LOOKUP, (table.source, slot), step.outputs[0])
-        if made is not step and not computes(program, made):
-            made = step
-        count += made is not step
-        done.append(made)
-    program.instructions = done
+            lookup = instruction_of(step.origin, LOOKUP, (table.source, slot), step.outputs[0])
+        if lookup is not step and not computes(program, lookup):
+            lookup = step
+        count += lookup is not step
+        instructions.append(lookup)
+    program.instructions = instructions
     return count
 
 
 @dataclass(frozen=True)
 class _Table:
-    """The ``bytes`` that result from each byte of the slot ``source``, indexed by its memory
-    value."""
+    """The ``bytes`` that result from each byte of the slot ``source``, in order of the byte's
+    memory value."""
 
     source: int
     bytes: np.ndarray
 
 
 def _table_of(program: Program, known: dict[int, _Table], step: Instruction) -> _Table | None:
-    """Return the table of ``step``; None if it depends on several bytes, or is another operator."""
+    """Return the table of ``step``; None if it depends on several bytes or is another operator."""
     if step.op == LOOKUP:
         table = program.constants.get(step.inputs[1])
         if table is None:
@@ -65,15 +66,17 @@ def _table_of(program: Program, known: dict[int, _Table], step: Instruction) -> 
         return _Table(before.source, table[before.bytes.view(np.uint8)])
     if step.op not in (ADD, MUL):
         return None
-    a, b = (known.get(slot) or _itself(program, slot) for slot in step.inputs)
+    a, b = (known.get(slot) or _identity(program, slot) for slot in step.inputs)
     shapes = {program.slots[slot].shape for slot in (*step.inputs, *step.outputs)}
     if a.source != b.source or len(shapes) > 1:
         return None
-    return _Table(a.source, _of_two(program, step, a.bytes, b.bytes))
+    return _Table(a.source, _combined(program, step, a.bytes, b.bytes))
 
 
-def _of_exponentials(values: Values, known: dict[int, _Table], step: Instruction) -> Instruction:
-    """Return a Softmax with preceding lookups merged into its table; other instructions
+def _with_merged_exponentials(
+    values: Values, known: dict[int, _Table], step: Instruction
+) -> Instruction:
+    """Return a Softmax with the lookups before it merged into its table; other instructions
     unchanged."""
     if step.op != SOFTMAX:
         return step
@@ -85,14 +88,14 @@ def _of_exponentials(values: Values, known: dict[int, _Table], step: Instruction
     return replace(step, inputs=(before.source, table))
 
 
-def _itself(program: Program, slot: int) -> _Table:
+def _identity(program: Program, slot: int) -> _Table:
     """Return the identity table of ``slot``."""
     codes = np.arange(256, dtype=np.uint8).view(program.slots[slot].dtype.numpy())
     return _Table(slot, codes)
 
 
-def _of_two(program: Program, step: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the results of an addition or a multiplication, rounded as in its kernel."""
+def _combined(program: Program, step: Instruction, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the results of an addition or a multiplication of tables, rounded as in its kernel."""
     dtype = program.slots[step.outputs[0]].dtype.numpy()
     names = ("a", "b", "y")
     scales = [np.float32(step.attributes[f"{name}_scale"]) for name in names]  # type: ignore[arg-type]

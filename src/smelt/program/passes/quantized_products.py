@@ -22,8 +22,8 @@ def convolution(
     x, w = values.quantized(conv.inputs[0]), values.weights(conv.inputs[1])
     if x is None or w is None or w.axis not in (-1, 0):
         return None
-    given = conv.inputs[2] if len(conv.inputs) > 2 else -1
-    bias = _bias(values, given, x, w, w.bytes.shape[0])
+    bias_slot = conv.inputs[2] if len(conv.inputs) > 2 else -1
+    bias = _bias(values, bias_slot, x, w, w.bytes.shape[0])
     if bias is None:
         return None
     inputs = _operands(values, x, w, step, bias)
@@ -33,9 +33,9 @@ def convolution(
 def matrix_product(
     values: Values, inner: Instruction, step: Step, output: int
 ) -> list[Instruction] | None:
-    """Return a QLinearMatMul, with a bias as its ninth input, for a DotGeneral and an optional
-    Add."""
-    dot, given = (inner, -1) if inner.op == "DotGeneral" else _with_bias(values, inner)
+    """Return a QLinearMatMul for a DotGeneral and an Add of a bias, its ninth input; None if not
+    possible."""
+    dot, bias_slot = (inner, -1) if inner.op == "DotGeneral" else _with_bias(values, inner)
     if dot is None:
         return None
     dims = dot.attributes["dims"]
@@ -52,7 +52,7 @@ def matrix_product(
         return None
     if contracted == 1:
         w = replace(w, bytes=w.bytes.T)
-    bias = _bias(values, given, x, w, w.bytes.shape[1])
+    bias = _bias(values, bias_slot, x, w, w.bytes.shape[1])
     if bias is None:
         return None
     inputs = _operands(values, x, w, step, bias)
@@ -60,10 +60,12 @@ def matrix_product(
 
 
 def _with_bias(values: Values, add: Instruction) -> tuple[Instruction | None, int]:
+    """Return the DotGeneral that ``add`` reads, and the slot of its other operand; (None, -1)
+    without one."""
     for dot, bias in (add.inputs, add.inputs[::-1]):
-        made = values.inner(dot)
-        if made is not None and made.op == "DotGeneral":
-            return made, bias
+        product = values.writer_read_once(dot)
+        if product is not None and product.op == "DotGeneral":
+            return product, bias
     return None, -1
 
 
@@ -72,34 +74,35 @@ def _operands(
 ) -> tuple[int, ...]:
     """Return the input slots of a QLinearConv."""
 
-    def held(array: object, dtype: object, name: str) -> int:
+    def constant(array: object, dtype: object, name: str) -> int:
+        """Return a new slot with ``array``."""
         return values.new_constant(np.asarray(array, dtype), name)  # type: ignore[call-overload]
 
     return (
         x.slot,
-        held(x.step.scale, np.float32, "scale"),
-        held(x.step.zero, x.step.dtype.numpy(), "zero point"),
+        constant(x.step.scale, np.float32, "scale"),
+        constant(x.step.zero, x.step.dtype.numpy(), "zero point"),
         values.new_constant(w.bytes, "weights"),
         values.new_constant(w.scales, "scales"),
         values.new_constant(w.zeros, "zero points"),
-        held(step.scale, np.float32, "scale"),
-        held(step.zero, step.dtype.numpy(), "zero point"),
+        constant(step.scale, np.float32, "scale"),
+        constant(step.zero, step.dtype.numpy(), "zero point"),
         values.new_constant(bias, "bias"),
     )
 
 
 def _bias(values: Values, slot: int, x: Quantized, w: Weights, count: int) -> np.ndarray | None:
-    """Return the bias: int32 in quantization steps of the sums, or float32 as it stands.
+    """Return the bias: int32 in quantization steps of the sums, or float32 in real numbers.
 
     None if it is not constant, not finite or too long.
     """
     if slot < 0:
         return np.zeros(count, np.int32)
-    made = values.made_by.get(slot)
+    dequantize = values.writer_of.get(slot)
     array = values.program.constants.get(slot)
-    if array is None and made is not None and made.op == "DequantizeLinear":
-        array, scale = values.constant(made, 0), values.constant(made, 1)
-        zero = values.constant(made, 2)
+    if array is None and dequantize is not None and dequantize.op == "DequantizeLinear":
+        array, scale = values.constant(dequantize, 0), values.constant(dequantize, 1)
+        zero = values.constant(dequantize, 2)
         if array is None or scale is None or (zero is not None and zero.any()):
             return None
         if scale.size not in (1, array.size) or array.dtype != np.int32:

@@ -9,7 +9,7 @@ from smelt.program.instruction import Program
 
 
 def run(program: Program) -> bool:
-    """Renumber inputs first, then constants, then results; True if a number changed."""
+    """Number the inputs first, then constants, then results; True if a number changed."""
     order = dict.fromkeys((*program.inputs, *sorted(program.constants)))
     for instruction in program.instructions:
         order.update(dict.fromkeys(slot for slot in instruction.outputs if slot >= 0))

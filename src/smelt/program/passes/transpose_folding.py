@@ -47,19 +47,18 @@ def run(program: Program, *, across_reshapes: bool = False) -> bool:
 def _fold(
     program: Program, dot: Instruction, side: int, producers: Producers, across_reshapes: bool
 ) -> bool:
-    """Fold the Transpose that operand ``side`` of ``dot`` reads; return False if it cannot be
-    folded."""
+    """Fold the Transpose that operand ``side`` of ``dot`` reads; False if it cannot be folded."""
     transpose, reshape = producers.get(dot.inputs[side]), None
     if across_reshapes and transpose is not None and transpose.op == "Reshape":
-        found = exchanged(program, transpose, producers.get(transpose.inputs[0]))
-        reshape, transpose = found if found is not None else (None, None)
+        swapped = exchanged(program, transpose, producers.get(transpose.inputs[0]))
+        reshape, transpose = swapped if swapped is not None else (None, None)
     dims = dot.attributes["dims"]
     if transpose is None or transpose.op != "Transpose" or not isinstance(dims, DotDims):
         return False
     source = list(transpose.ints("perm"))
     free = (dims.rhs_free if side else dims.lhs_free)(len(source))
-    moved = [source[dim] for dim in free]
-    if moved != sorted(moved):
+    free_sources = [source[dim] for dim in free]
+    if free_sources != sorted(free_sources):
         return False
     if reshape is not None:
         program.instructions.append(reshape)
@@ -71,6 +70,7 @@ def _fold(
 
 
 def _renumbered(dims: DotDims, side: int, source: list[int]) -> DotDims:
+    """Return ``dims`` with the dims of one side before the permutation ``source``."""
     if side == 0:
         contracting = tuple(source[dim] for dim in dims.lhs_contracting)
         batch = tuple(source[dim] for dim in dims.lhs_batch)

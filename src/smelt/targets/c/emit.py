@@ -18,7 +18,7 @@ from smelt.native.weights import BLOB_ALIGNMENT, blob
 from smelt.native.work import kernel_report
 from smelt.program.instruction import Program
 from smelt.program.memory import MemoryPlan
-from smelt.program.resolve_sizes import largest
+from smelt.program.resolve_sizes import with_largest_sizes
 from smelt.runtime.c_library import ERROR_SINGULAR
 from smelt.targets.base import Artifact
 from smelt.targets.c import interface_file, report_file
@@ -73,7 +73,7 @@ def emit(plan: CPlan) -> Artifact:
     built = {name: text for name, text in files.items() if name not in project_files(options)}
     interface = interface_file.to_json(options.name, plan.model, program, built)
     files[f"{options.name}.json"] = interface
-    kernels = kernel_report(largest(program))
+    kernels = kernel_report(with_largest_sizes(program))
     plan.facts["macs"] = sum(kernel["macs"] for kernel in kernels)
     named = {step: function for step, (_, function) in unit.called.items()}
     files[report_file.FILE] = report_file.to_json(options.name, memory, plan.facts, kernels, named)

@@ -15,7 +15,7 @@ from smelt.errors import SmeltError
 from smelt.ir.shapes import ShapeInference
 from smelt.program.instruction import Instruction, Program
 from smelt.program.lower import lower
-from smelt.program.resampling import CROP, Sampling, hangs_on_rounding
+from smelt.program.resampling import CROP, Sampling, depends_on_rounding
 from smelt.targets.host.eager import run
 
 
@@ -91,7 +91,7 @@ def _departs(program: Program, step: Instruction) -> bool:
     axis = step.attributes["axis"]
     assert isinstance(axis, int)
     size, count = (program.slots[slot].sizes[axis] for slot in (source, result))
-    return hangs_on_rounding(sampling, size, count)
+    return depends_on_rounding(sampling, size, count)
 
 
 def _model_of(node: ir.Node, inputs: Sequence[np.ndarray | None], opset: int) -> ir.Model:
